@@ -105,8 +105,8 @@ deny: $(DENY) ## Check licences, bans, sources and advisories of all dependencie
 	@DENY=$(DENY) hack/advisories.sh
 
 .PHONY: fault
-fault: control-plane ## Kill and starve the controllers at seeded moments (SEED=n, ROUNDS=n)
-	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e fault $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
+fault: control-plane ## Kill the controllers at seeded moments and after each write, and disturb their peers (SEED=n, ROUNDS=n, ONLY=writes)
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e fault $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only $(ONLY))
 
 .PHONY: attack
 attack: control-plane ## Attack a tenant from another namespace, and compare the times and requests of both

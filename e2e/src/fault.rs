@@ -1,5 +1,9 @@
 //! Kills the controllers in the middle of deployments, and checks that the cluster ends up as after an undisturbed run.
 
+pub mod servers;
+pub mod walk;
+pub mod writes;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -39,6 +43,22 @@ pub struct Args {
     /// Number of kills
     #[arg(long, default_value_t = 10)]
     rounds: u32,
+    /// Plays one kind of faults only
+    #[arg(long, value_enum)]
+    only: Option<Kind>,
+}
+
+/// A kind of faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// All controllers are killed at seeded moments
+    Kills,
+    /// A controller is killed after each of its writes
+    Writes,
+    /// Git servers fail in every way
+    Servers,
+    /// Random specs that the schema accepts
+    Walk,
 }
 
 /// Plays the rounds and prints a table of them.
@@ -48,9 +68,26 @@ pub struct Args {
 pub async fn run(args: &Args) -> Result<()> {
     let mut report = Report::new();
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    let played = play(&mut report, seed, args.rounds).await;
+    let played = play_all(&mut report, seed, args).await;
     report.print(&report.table());
     played
+}
+
+async fn play_all(report: &mut Report, seed: u64, args: &Args) -> Result<()> {
+    let wanted = |kind| args.only.is_none_or(|only| only == kind);
+    if wanted(Kind::Kills) {
+        play(report, seed, args.rounds).await?;
+    }
+    if wanted(Kind::Writes) {
+        writes::play(report).await?;
+    }
+    if wanted(Kind::Servers) {
+        servers::fetches_keep_their_pace(report).await?;
+    }
+    if wanted(Kind::Walk) {
+        walk::walk_over_specs(report, seed).await?;
+    }
+    Ok(())
 }
 
 /// Plays `rounds` rounds; the seed decides the moments of the kills.

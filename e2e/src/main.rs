@@ -17,7 +17,7 @@ struct Args {
 enum Command {
     /// Deploy an example from a Git push to running workloads, and report each step
     Demo(demo::Args),
-    /// Kill all controllers at seeded moments of a deployment, and compare the cluster with an undisturbed run
+    /// Kill the controllers at seeded moments and after each write, and disturb their peers
     Fault(fault::Args),
     /// Attack a tenant from another namespace, and compare the times and requests of both
     Attack(attack::Args),

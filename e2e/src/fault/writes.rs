@@ -1,0 +1,243 @@
+//! Kills a controller after each of its writes, and compares the end state with that of an undisturbed run.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use testkit::{Controller, Fate, FaultProxy, Repo, eventually, wait_gone};
+use tokio::sync::Notify;
+
+use crate::{
+    cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster},
+    report::Report,
+};
+
+/// Name of the objects.
+const NAME: &str = "writes";
+/// Time within which the state of an undisturbed run is reached: two intervals, and those of a busy machine.
+const CONVERGED: Duration = Duration::from_secs(60);
+/// Most writes of a run, after which something must be wrong.
+const MOST: usize = 60;
+/// Time of the first commit, so that all runs have the same commits.
+const COMMITTED: i64 = 1_700_000_000;
+
+/// Creates, updates and deletes objects once for each write of a controller, which is killed after that write.
+///
+/// # Errors
+/// Returns an error if the end state differs from that of an undisturbed run.
+pub async fn play(report: &mut Report) -> Result<()> {
+    for killed in ["source-controller", "kluctl-controller"] {
+        let title = format!("{killed} is killed after each of its writes");
+        report.step(&title, kill_after_each_write(killed)).await?;
+    }
+    Ok(())
+}
+
+async fn kill_after_each_write(name: &str) -> Result<String> {
+    let mut cluster = TestCluster::bare().await?;
+    let proxy = Arc::new(FaultProxy::start(&cluster.plane)?);
+    for &other in CONTROLLERS.iter().filter(|other| **other != name) {
+        cluster.start(other, &["--enable-leader-election=false"]).await?;
+    }
+    let kubeconfig = cluster.plane.service_account_kubeconfig(NAMESPACE, name).await?;
+    let mut launch = testkit::stack::launch(&cluster.plane, name).await?;
+    launch = launch.run_by(&proxy.kubeconfig(&kubeconfig)?);
+    launch = launch.flag("--enable-leader-election=false");
+    let mut controller = launch.start().await?;
+    let repo = cluster.git.repo(NAME)?;
+    let expected = run(&cluster, &repo, None).await?;
+    let mut kills = 0;
+    for write in 1..MOST {
+        let killer = Killer::new(&proxy, write);
+        if !killer
+            .run(&mut controller, run(&cluster, &repo, Some(&expected)))
+            .await?
+        {
+            break;
+        }
+        kills += 1;
+    }
+    ensure!(kills > 3, "only {kills} writes were seen");
+    controller.terminate().await?;
+    cluster.stop().await?;
+    Ok(format!("{kills} writes, each with the same end state"))
+}
+
+/// Kills a controller when a write has passed.
+struct Killer {
+    proxy: Arc<FaultProxy>,
+    passed: Arc<Notify>,
+    reached: Arc<AtomicBool>,
+}
+
+impl Killer {
+    fn new(proxy: &Arc<FaultProxy>, write: usize) -> Self {
+        let (passed, reached) = (Arc::<Notify>::default(), Arc::<AtomicBool>::default());
+        let (seen, notify, flag) = (AtomicUsize::new(0), Arc::clone(&passed), Arc::clone(&reached));
+        proxy.rule(move |request| {
+            if flag.load(Ordering::SeqCst) {
+                return Fate::Hang;
+            }
+            // Its own Kubernetes events are no part of its state.
+            let counts = request.is_write()
+                && !request.path.contains("/events")
+                && !request.path.contains("/tokenreviews");
+            if !counts || seen.fetch_add(1, Ordering::SeqCst) + 1 < write {
+                return Fate::Pass;
+            }
+            flag.store(true, Ordering::SeqCst);
+            notify.notify_one();
+            // It reaches the API server; the controller never hears of it.
+            Fate::CutAnswer
+        });
+        Self {
+            proxy: Arc::clone(proxy),
+            passed,
+            reached,
+        }
+    }
+
+    /// Plays a run, and kills the controller in it. Returns false if the run had fewer writes.
+    async fn run(
+        self,
+        controller: &mut Controller,
+        run: impl Future<Output = Result<Value>>,
+    ) -> Result<bool> {
+        let kill = async {
+            self.passed.notified().await;
+            controller.kill().await?;
+            self.proxy.heal();
+            controller.restart().await
+        };
+        let (mut run, mut kill) = (pin!(run), pin!(kill));
+        tokio::select! {
+            ended = &mut run => {
+                ended?;
+                if self.reached.load(Ordering::SeqCst) {
+                    kill.await?;
+                }
+            }
+            killed = &mut kill => {
+                killed?;
+                run.await?;
+            }
+        }
+        self.proxy.heal();
+        Ok(self.reached.load(Ordering::SeqCst))
+    }
+}
+
+/// Creates, updates and deletes the objects, and returns their state before the deletion, which has to be the expected one.
+async fn run(cluster: &TestCluster, repo: &Repo, expected: Option<&Value>) -> Result<Value> {
+    let first = push(repo, 0)?;
+    cluster.apply_repository(NAME, &repo.url(), "2s").await?;
+    let spec = json!({"interval": "5s", "retryInterval": "2s", "target": "only", "delete": true});
+    cluster.apply_deployment(NAME, NAME, spec).await?;
+    cluster.ready(NAME, &first).await?;
+    let second = push(repo, 1)?;
+    cluster.ready(NAME, &second).await?;
+    let state = match expected {
+        None => state(cluster).await?,
+        Some(expected) => {
+            eventually("the state of the undisturbed run", CONVERGED, || async {
+                let state = state(cluster).await?;
+                ensure!(state == *expected, "it is\n{state:#}\ninstead of\n{expected:#}");
+                Ok(state)
+            })
+            .await?
+        }
+    };
+    cluster.deployments().delete(NAME, &Default::default()).await?;
+    wait_gone(&cluster.deployments(), NAME, PATIENCE).await?;
+    cluster.repositories().delete(NAME, &Default::default()).await?;
+    wait_gone(&cluster.repositories(), NAME, PATIENCE).await?;
+    let args = [
+        "get",
+        "configmaps",
+        "-n",
+        NAMESPACE,
+        "-l",
+        "kluctl.io/discriminator=writes",
+        "-o",
+        "name",
+    ];
+    let left = cluster.plane.kubectl(&args).await?;
+    ensure!(left.trim().is_empty(), "objects are left behind: {left}");
+    Ok(state)
+}
+
+fn push(repo: &Repo, number: i64) -> Result<String> {
+    let map = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE},
+               "data": {"number": number.to_string()}})
+    };
+    let only = if number == 0 { "old" } else { "new" };
+    repo.change(&format!("state {number}"))
+        .orphan()
+        .clear()
+        .at(COMMITTED + number)
+        .write(
+            ".kluctl.yaml",
+            "discriminator: writes\ntargets:\n  - name: only\n",
+        )
+        .write("deployment.yaml", "deployments:\n  - path: objects\n")
+        .write("objects/kept.yaml", map("kept").to_string())
+        .write(&format!("objects/{only}.yaml"), map(only).to_string())
+        .push()
+}
+
+/// Returns the objects with everything but times and identities.
+async fn state(cluster: &TestCluster) -> Result<Value> {
+    let mut state = Vec::new();
+    for kind in ["gitrepositories", "kluctldeployments", "configmaps"] {
+        let mut args = vec!["get", kind, "-n", NAMESPACE, "-o", "json"];
+        if kind == "configmaps" {
+            args.extend(["-l", "kluctl.io/discriminator=writes"]);
+        }
+        let mut list: Value = serde_json::from_str(&cluster.plane.kubectl(&args).await?)?;
+        state.push(list["items"].take());
+    }
+    let mut state = Value::Array(state);
+    normalize(&mut state);
+    Ok(state)
+}
+
+fn normalize(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            // A deployment that is repeated has other changes to report: none.
+            for name in [
+                "uid",
+                "resourceVersion",
+                "managedFields",
+                "id",
+                "generation",
+                "observedGeneration",
+                "rawResult",
+            ] {
+                map.remove(name);
+            }
+            map.values_mut().for_each(normalize);
+        }
+        Value::Array(items) => items.iter_mut().for_each(normalize),
+        Value::String(text) if is_time(text) => *text = "TIME".to_owned(),
+        Value::String(text) => {
+            // A message ends with how long it took.
+            if let Some((start, _)) = text.split_once("finished in ") {
+                *text = format!("{start}finished");
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_time(text: &str) -> bool {
+    text.parse::<jiff::Timestamp>().is_ok()
+}
