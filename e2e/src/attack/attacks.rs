@@ -9,7 +9,7 @@ use super::tenants::{ATTACKER, HOUR, Tenants, VICTIM, admin};
 use crate::cluster::{PATIENCE, ready_condition};
 
 /// Git servers that accept connections and never answer.
-const TARPITS: usize = 32;
+const TARPITS: usize = 64;
 /// Deployments that never become ready.
 const SLOW: usize = 8;
 /// Addresses that no variable may come from.
