@@ -144,7 +144,7 @@ async fn right_to_list_namespaces_suffices_for_the_cluster_id() -> Result<()> {
     plane.kubectl(&binding).await?;
     let deployed = tenant.run("deploy -o json")?;
     let told = stderr(&deployed);
-    assert!(!told.contains("Failed to determine"), "{told}");
+    assert!(!told.contains("failed to determine"), "{told}");
     let result: serde_json::Value = serde_json::from_slice(&deployed.stdout)?;
     let uid = [
         "get",
