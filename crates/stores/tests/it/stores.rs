@@ -104,7 +104,7 @@ async fn google_secrets_are_read_and_refusals_reported() {
     };
     assert_eq!(get(&known, &version("there")).await, "a: 1");
     assert!(get(&known, &version("nope")).await.starts_with("missing: "));
-    assert!(get(&known, "projects/../x").await.contains("is no projects/"));
+    assert!(get(&known, "projects/../x").await.contains("is not projects/"));
     let refused = get(&user(&fake, "other"), &version("there")).await;
     assert!(refused.contains("invalid_client: who are you?"), "{refused}");
 }
