@@ -36,6 +36,22 @@ pub enum Error {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// An artifact does not fit into the storage.
+    #[error(
+        "the storage quota of {whose} is reached: {used} of {quota} bytes ({flag}) are used, and the new artifact needs more; {help}"
+    )]
+    Quota {
+        /// Owner of the quota.
+        whose: &'static str,
+        /// Bytes that are used.
+        used: u64,
+        /// The quota, in bytes.
+        quota: u64,
+        /// Flag that sets the quota.
+        flag: &'static str,
+        /// Remedy for users.
+        help: &'static str,
+    },
     /// A part of a path in the storage is no file name.
     #[error("{0:?} cannot name a directory of the storage")]
     InvalidKey(String),

@@ -3,6 +3,7 @@
 //! Every path is resolved below the opened root, files appear whole or not at all, and the bytes of a stored file
 //! never change.
 
+mod quota;
 mod retention;
 mod temp;
 mod verify;
@@ -20,6 +21,7 @@ use cap_std::{
     fs::{Dir, DirBuilder, DirBuilderExt},
 };
 
+pub use quota::{ArtifactWriter, Limited, Quotas};
 pub use retention::Retention;
 pub use verify::{Stamp, Verdict};
 
@@ -56,6 +58,11 @@ impl Key {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         })
+    }
+
+    /// Returns the namespace of the object.
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
     }
 
     /// The directory, relative to the root.
@@ -97,6 +104,7 @@ pub struct Storage {
     root: Dir,
     host: String,
     retention: Retention,
+    quotas: Quotas,
     known: Mutex<Known>,
 }
 
@@ -121,6 +129,7 @@ impl Storage {
             root,
             host,
             retention,
+            quotas: Quotas::UNLIMITED,
             known: Mutex::default(),
         };
         storage.remove_temporary_files();
@@ -135,26 +144,37 @@ impl Storage {
 
     /// Stores what `write` writes as `file` of `key`'s object, and as its [`ALIAS`]. The file appears only when it is
     /// whole and on disk. `superseded`, the file that was the object's artifact until now, stays for the retention
-    /// time from here.
+    /// time from here. If the quotas leave no room otherwise, artifacts that were superseded before go at once.
     ///
     /// # Errors
-    /// Fails when `write` fails, or the file system returns an error.
+    /// Fails when `write` fails, the artifact exceeds a quota, or the file system returns an error.
     pub fn store<E: From<Error>>(
         &self,
         key: &Key,
         file: &str,
         superseded: Option<&str>,
-        write: impl FnOnce(&mut BufWriter<&std::fs::File>) -> Result<Packed, E>,
+        write: impl FnOnce(&mut ArtifactWriter<'_>) -> Result<Packed, E>,
     ) -> Result<Stored, E> {
         plain_name(file)?;
         let path = key.path(file);
+        let room = self.room(key, superseded)?;
         let dir = self.make_dir(key)?;
         let temp =
             Temp::create(&dir, file).map_err(Error::io("create a temporary file for", path.clone()))?;
         let packed = {
-            let mut out = BufWriter::with_capacity(1 << 18, temp.file());
-            let packed = write(&mut out)?;
-            io::Write::flush(&mut out).map_err(Error::io("write", path.clone()))?;
+            let mut out = BufWriter::with_capacity(1 << 18, Limited::new(temp.file(), room.most()));
+            let packed = write(&mut out);
+            let flushed = io::Write::flush(&mut out);
+            if out.get_ref().exceeded() {
+                return Err(room.error(key).into());
+            }
+            let packed = packed?;
+            flushed.map_err(Error::io("write", path.clone()))?;
+            if out.get_ref().written() > room.free {
+                for old in &room.superseded.0 {
+                    self.remove_file(&key.path(old));
+                }
+            }
             packed
         };
         let stamp = Stamp::of(temp.file()).map_err(Error::io("look at", path.clone()))?;

@@ -45,6 +45,9 @@ impl From<BuildError> for Fault {
     fn from(error: BuildError) -> Self {
         match error {
             BuildError::Fault(fault) => fault,
+            full @ BuildError::Artifact(artifact::Error::Quota { .. }) => {
+                Self::retry(Reason::StorageOperationFailed, full.to_string())
+            }
             artifact @ BuildError::Artifact(_) => {
                 Self::retry(Reason::ArchiveOperationFailed, artifact.to_string())
             }
@@ -118,6 +121,10 @@ impl Builder {
             ignore,
             superseded,
         } = build;
+        let (storage, at, current) = (Arc::clone(&self.storage), key.clone(), superseded.clone());
+        let checked = tokio::task::spawn_blocking(move || storage.check_quota(&at, current.as_deref()));
+        let checked = checked.await.map_err(|_| panicked())?;
+        checked.map_err(BuildError::from)?;
         let permit = scope.slot.waiting(self.permits.acquire(scope.namespace)).await;
         let permit = permit.ok_or_else(panicked)?;
         let dir = tempfile::Builder::new()

@@ -3,7 +3,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use api::revision::Style;
-use artifact::{Algorithm, storage::Retention};
+use artifact::{
+    Algorithm,
+    storage::{Quotas, Retention},
+};
 use clap::{Args, ValueEnum};
 use runtime::{
     CommonFlags, duration,
@@ -50,6 +53,14 @@ pub struct Flags {
     /// Number of artifacts of an object that are kept, the current one included.
     #[arg(long, default_value_t = 2)]
     pub artifact_retention_records: usize,
+
+    /// Bytes that the stored artifacts of an object may take, the superseded ones included, as in 512Mi; 0 is no quota.
+    #[arg(long, default_value = "2Gi", value_parser = bytes)]
+    pub storage_quota_per_object: u64,
+
+    /// Bytes that the stored artifacts of all objects of a namespace may take, as in 10Gi; 0 is no quota.
+    #[arg(long, default_value = "5Gi", value_parser = bytes)]
+    pub storage_quota_per_namespace: u64,
 
     /// Algorithm of digests: sha1, sha256, sha384 or sha512.
     #[arg(long, default_value = "sha256")]
@@ -155,6 +166,16 @@ impl Flags {
         }
     }
 
+    /// Returns the quotas of the storage.
+    #[must_use]
+    pub fn quotas(&self) -> Quotas {
+        let or_none = |quota: u64| if quota == 0 { u64::MAX } else { quota };
+        Quotas {
+            object: or_none(self.storage_quota_per_object),
+            namespace: or_none(self.storage_quota_per_namespace),
+        }
+    }
+
     /// The given flags that have no effect.
     #[must_use]
     pub fn idle(&self, common: &CommonFlags) -> Vec<Idle> {
@@ -209,6 +230,30 @@ impl Flags {
     }
 }
 
+/// Reads a number of bytes, with a unit as in Kubernetes: `1048576`, `512Mi`, `2G`.
+fn bytes(text: &str) -> Result<u64, BytesError> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match text.get(digits.len()..).unwrap_or_default() {
+        "" => 1,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "Ti" => 1 << 40,
+        "k" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        _ => return Err(BytesError),
+    };
+    let number: u64 = digits.parse().map_err(|_| BytesError)?;
+    number.checked_mul(unit).ok_or(BytesError)
+}
+
+/// A text is no number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be a number of bytes, as in 1048576, 512Mi or 2G")]
+struct BytesError;
+
 /// The host that others reach `address` by, as far as it says.
 fn derived(address: &str, hostname: Option<&str>) -> String {
     match address.rsplit_once(':') {
@@ -240,6 +285,8 @@ mod tests {
         "artifact-retention-ttl",
         "artifact-retention-records",
         "artifact-digest-algo",
+        "storage-quota-per-object",
+        "storage-quota-per-namespace",
         "revision-format",
     ];
     /// Flags without one, each with a value that is not its default.
@@ -334,6 +381,29 @@ mod tests {
             "--artifact-retention-ttl=60",
         ] {
             assert!(parse(&[bad]).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn quotas_have_units_and_zero_is_none() {
+        let quotas = |args: &[&str]| parse(args).map(|cli| cli.own.quotas());
+        let default = Quotas {
+            object: 2 << 30,
+            namespace: 5 << 30,
+        };
+        assert_eq!(quotas(&[]).unwrap(), default);
+        let none = ["--storage-quota-per-object=0", "--storage-quota-per-namespace=0"];
+        assert_eq!(quotas(&none).unwrap(), Quotas::UNLIMITED);
+        for (text, expected) in [
+            ("7", 7),
+            ("512Mi", 512 << 20),
+            ("3k", 3000),
+            ("2G", 2_000_000_000),
+        ] {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for wrong in ["", "Mi", "1.5Gi", "-1", "1 Gi", "1KB", "99999999999Ti"] {
+            assert_eq!(bytes(wrong), Err(BytesError), "{wrong}");
         }
     }
 

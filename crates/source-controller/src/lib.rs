@@ -78,7 +78,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         return Ok(());
     }
     let storage = Storage::open(&flags.storage_path, &flags.advertised(), flags.retention())?;
-    let storage = Arc::new(storage);
+    let storage = Arc::new(storage.with_quotas(flags.quotas()));
     sweep::sweep(&ctx, &storage).await;
     let scratch = runtime::scratch::directory(&std::env::temp_dir(), NAME)
         .context("failed to prepare the temporary directory")?;

@@ -1,6 +1,8 @@
 //! The contract between a kind of source and the skeleton that all kinds share.
 
-use std::{fmt::Debug, fs::File, io::BufWriter, path::Path, time::Duration};
+use std::{fmt::Debug, path::Path, time::Duration};
+
+use artifact::storage::ArtifactWriter;
 
 use api::{Artifact, Condition, Fault, Reason, revision::Style};
 use artifact::{Algorithm, pack::Packed};
@@ -100,7 +102,7 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     fn pack(
         fetched: &Self::Fetched,
         options: &PackOptions,
-        out: &mut BufWriter<&File>,
+        out: &mut ArtifactWriter<'_>,
     ) -> Result<Packed, BuildError>;
 
     /// Returns a short description of a fetched revision for the event of a new artifact, such as the subject of a commit.

@@ -22,7 +22,7 @@ pub(super) async fn start() -> Running {
     let root = tempfile::tempdir().unwrap();
     let storage = Storage::open(root.path(), "h", Retention::default()).unwrap();
     let key = Key::new("gitrepository", "ns", "a").unwrap();
-    let write = |out: &mut std::io::BufWriter<&std::fs::File>| {
+    let write = |out: &mut crate::storage::ArtifactWriter<'_>| {
         out.write_all(b"0123456789").unwrap();
         let digest = of(Algorithm::Sha256, b"0123456789");
         Ok::<_, Error>(Packed {

@@ -23,7 +23,7 @@ fn put(storage: &Storage, key: &Key, file: &str, superseded: Option<&str>, bytes
 }
 
 fn write(out: &mut impl Write, bytes: &[u8]) -> Result<Packed, Error> {
-    out.write_all(bytes).unwrap();
+    out.write_all(bytes).map_err(Error::io("write", "a test"))?;
     let digest = of(Algorithm::Sha256, bytes);
     let sha256 = digest.hex().to_owned();
     Ok(Packed {
@@ -183,4 +183,49 @@ fn names_that_leave_the_storage_are_refused() {
     let storage = storage(root.path());
     let refused = storage.store(&key("a"), "../x", None, |out| write(out, b"x"));
     assert!(refused.is_err());
+}
+
+#[test]
+fn quotas_bound_objects_and_namespaces() {
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path()).with_quotas(Quotas {
+        object: 1000,
+        namespace: 1500,
+    });
+    let error = |key: &Key, file: &str, current: Option<&str>, size: usize| {
+        let stored = storage.store(key, file, current, |out| write(out, &vec![b'x'; size]));
+        stored.unwrap_err().to_string()
+    };
+    let (a, b) = (key("a"), key("b"));
+    let message = error(&a, "1", None, 1001);
+    assert!(
+        message.contains("0 of 1000 bytes (--storage-quota-per-object)"),
+        "{message}"
+    );
+    let dir = root.path().join("gitrepository/ns/a");
+    assert_eq!(names(&dir), [] as [&str; 0], "nothing is left of it");
+    put(&storage, &a, "1", None, &[b'x'; 400]);
+    put(&storage, &a, "2", Some("1"), &[b'x'; 400]);
+    // The superseded one goes for the new one, the current one stays.
+    let message = error(&a, "3", Some("2"), 601);
+    assert!(message.contains("400 of 1000 bytes"), "{message}");
+    assert_eq!(names(&dir), ["1", "2", "latest.tar.gz"]);
+    put(&storage, &a, "3", Some("2"), &[b'x'; 600]);
+    assert_eq!(names(&dir), ["2", "3", "latest.tar.gz"]);
+    let message = error(&b, "1", None, 501);
+    assert!(
+        message.contains("1000 of 1500 bytes (--storage-quota-per-namespace)"),
+        "{message}"
+    );
+    put(&storage, &b, "1", None, &[b'x'; 500]);
+    assert!(
+        storage.check_quota(&b, Some("1")).is_err(),
+        "known before a fetch"
+    );
+    // Other namespaces have their own.
+    let other = Key::new("gitrepository", "other", "a").unwrap();
+    storage.check_quota(&other, None).unwrap();
+    put(&storage, &other, "1", None, &[b'x'; 1000]);
+    storage.remove(&a).unwrap();
+    storage.check_quota(&b, Some("1")).unwrap();
 }

@@ -8,7 +8,9 @@ mod credentials;
 mod fetch;
 mod spec;
 
-use std::{fs::File, io::BufWriter, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
+
+use artifact::storage::ArtifactWriter;
 
 use api::{
     Fault, Reason,
@@ -135,7 +137,7 @@ impl SourceKind for GitRepositories {
     fn pack(
         snapshot: &Snapshot,
         options: &PackOptions,
-        out: &mut BufWriter<&File>,
+        out: &mut ArtifactWriter<'_>,
     ) -> Result<Packed, BuildError> {
         fetch::pack(snapshot, options, out)
     }

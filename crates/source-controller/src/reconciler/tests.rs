@@ -1,8 +1,6 @@
 //! Tests of the skeleton with a kind that needs no server: its revision is the URL of the spec.
 
 use std::{
-    fs::File,
-    io::BufWriter,
     path::Path,
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -106,7 +104,7 @@ impl SourceKind for UrlKind {
     fn pack(
         fetched: &String,
         options: &PackOptions,
-        out: &mut BufWriter<&File>,
+        out: &mut artifact::storage::ArtifactWriter<'_>,
     ) -> Result<Packed, BuildError> {
         let item = Item {
             path: TreePath::parse("file").unwrap(),

@@ -368,3 +368,60 @@ async fn hanging_servers_of_one_namespace_do_not_stop_another() {
     world.wait_ready("good").await;
     assert_eq!(given_up(), before, "it was in time only because others had ended");
 }
+
+/// Text that compresses to no less than half.
+fn noise(length: usize) -> String {
+    let mut state = 0x2545_F491_4F6C_DD1D_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b'0' + u8::try_from(state % 64).unwrap())
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_over_its_quota_fails_and_the_others_go_on() {
+    let world = World::start_with(|launch| {
+        launch
+            .flag("--storage-quota-per-object=100Ki")
+            .flag("--storage-quota-per-namespace=120Ki")
+    })
+    .await;
+    let git = GitServer::start().unwrap();
+    let repo = |name: &str, length: usize| {
+        let repo = git.repo(name).unwrap();
+        repo.commit("first", &[("a.txt", &noise(length))]).unwrap();
+        repo
+    };
+    let (small, large, second) = (
+        repo("small", 60_000),
+        repo("large", 400_000),
+        repo("second", 110_000),
+    );
+    world.apply("large", &large.url(), json!({})).await;
+    let reason = "StorageOperationFailed";
+    world
+        .wait_failed("large", reason, "--storage-quota-per-object")
+        .await;
+    world.apply("small", &small.url(), json!({})).await;
+    let before = world.wait_ready("small").await;
+    world.apply("second", &second.url(), json!({})).await;
+    let failed = world
+        .wait_failed("second", reason, "--storage-quota-per-namespace")
+        .await;
+    assert!(condition(&failed, types::STORAGE_OPERATION_FAILED).is_some());
+    // The good one keeps its artifact and follows its repository.
+    world.fetch(&before).await;
+    let commit = small.commit("second", &[("a.txt", "little")]).unwrap();
+    world.request("small", "now").await;
+    world
+        .wait("small", "the second commit", |object| {
+            revision(object).ends_with(&commit)
+        })
+        .await;
+    // With room again, the failed one goes on by itself.
+    world.kubectl(&["delete", "gitrepository", "small"]).await;
+    world.wait_ready("second").await;
+}

@@ -1,6 +1,6 @@
 //! Packing a fetched commit, and the failures of the Git server in the words of conditions.
 
-use std::{fs::File, io::BufWriter};
+use artifact::storage::ArtifactWriter;
 
 use api::{Fault, Reason};
 use artifact::pack::{self, IGNORE_FILE, Item, Kind, Packed};
@@ -52,7 +52,7 @@ fn remedy(need: Need) -> &'static str {
 pub(super) fn pack(
     snapshot: &Snapshot,
     options: &PackOptions,
-    out: &mut BufWriter<&File>,
+    out: &mut ArtifactWriter<'_>,
 ) -> Result<Packed, BuildError> {
     let budget = &options.budget;
     let nodes = snapshot.nodes().map_err(|error| fault(&error))?;
