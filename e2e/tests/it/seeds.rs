@@ -5,6 +5,7 @@ use e2e::{
     cluster::{CONTROLLERS, PATIENCE, TestCluster, is_ready},
     demo::shop::example,
 };
+use serde_json::{Value, json};
 use testkit::wait_for;
 
 fn repository(version: &str, url: &str) -> String {
@@ -46,9 +47,21 @@ spec:
     )
 }
 
+/// Returns the rights of deployments that name no ServiceAccount, as deploy/README.md asks for with the default overlay.
+fn binding() -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "flux-system-default"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "flux-system"}],
+    })
+}
+
 async fn play(version: &str, flags: &[&str]) -> Result<(TestCluster, String)> {
     crate::init();
     let mut cluster = TestCluster::bare().await?;
+    cluster.plane.apply(binding()).await?;
     for &name in CONTROLLERS {
         cluster
             .start(name, if name == "source-controller" { flags } else { &[] })
