@@ -16,6 +16,7 @@ mod legacy;
 mod list;
 mod path;
 mod read;
+mod review;
 mod snapshot;
 
 pub use activity::{Branch, WorkPermit};

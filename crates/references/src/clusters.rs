@@ -157,11 +157,29 @@ impl Clusters {
     /// Connects to the cluster of an object, with the identity that it deploys with.
     pub(crate) async fn target<C: Consumer>(&self, object: &C::Object) -> Result<TargetCluster, Fault> {
         let namespace = C::key(object).namespace;
-        let connection = self
-            .connection(&namespace, C::kube_config(object))
-            .await
-            .map_err(|error| Fault::wait(C::retry_interval(object), error.reason(), error.to_string()))?;
-        let cluster = match self.user(&namespace, C::service_account_name(object)) {
+        self.of(
+            &namespace,
+            C::kube_config(object),
+            C::service_account_name(object),
+        )
+        .await
+        .map_err(|error| Fault::wait(C::retry_interval(object), error.reason(), error.to_string()))
+    }
+
+    /// Connects to the cluster that an object of `namespace` with this kubeconfig and ServiceAccount deploys to, with the
+    /// identity that it deploys with: the ServiceAccount, otherwise the default one, otherwise the user of the kubeconfig, or the
+    /// process itself.
+    ///
+    /// # Errors
+    /// If its kubeconfig is missing, invalid or refused.
+    pub async fn of(
+        &self,
+        namespace: &str,
+        kube_config: Option<&KubeConfig>,
+        service_account: Option<&str>,
+    ) -> Result<TargetCluster, KubeconfigError> {
+        let connection = self.connection(namespace, kube_config).await?;
+        let cluster = match self.user(namespace, service_account) {
             Some(user) => connection.cluster.impersonate(&user),
             None => connection.cluster,
         };
@@ -169,19 +187,6 @@ impl Clusters {
             cluster,
             identity: connection.identity,
         })
-    }
-
-    /// Returns the identity of the cluster that an object of `namespace` deploys to.
-    ///
-    /// # Errors
-    /// If its kubeconfig is missing, invalid or refused.
-    pub async fn identity(
-        &self,
-        namespace: &str,
-        kube_config: Option<&KubeConfig>,
-    ) -> Result<Arc<ClusterIdentity>, KubeconfigError> {
-        let connection = self.connection(namespace, kube_config).await?;
-        Ok(connection.identity)
     }
 
     /// Returns the user to impersonate; `None` if the process deploys with its own identity.

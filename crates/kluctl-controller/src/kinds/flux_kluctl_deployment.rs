@@ -19,6 +19,7 @@ mod events;
 mod memory;
 mod message;
 mod observe;
+mod owners;
 mod plan;
 mod prepare;
 mod removal;

@@ -93,6 +93,15 @@ pub(crate) async fn strict_plane() -> Result<&'static ControlPlane> {
         .await
 }
 
+/// A control plane of its own for one controller that watches all namespaces.
+pub(crate) async fn own_plane() -> Result<&'static ControlPlane> {
+    let plane = ControlPlane::start(Options::default()).await?;
+    let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
+    plane.install_crds(&definitions).await?;
+    // It runs until the process ends, as the others do.
+    Ok(Box::leak(Box::new(plane)))
+}
+
 /// A namespace with a controller that watches nothing else.
 pub(crate) struct Fixture {
     pub(crate) plane: &'static ControlPlane,

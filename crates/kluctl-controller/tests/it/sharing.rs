@@ -1,10 +1,13 @@
 //! Several teams on one cluster: identities, other clusters, references, discriminators.
 
 use anyhow::{Context as _, Result, ensure};
-use kube::{ResourceExt, api::DeleteParams};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::json;
 
-use crate::fixture::{Fixture, TIMEOUT, message_of};
+use crate::fixture::{Fixture, TIMEOUT, grant_in, message_of, own_plane};
 
 #[tokio::test]
 async fn service_account_without_rights_deploys_nothing() -> Result<()> {
@@ -177,5 +180,74 @@ async fn discriminator_of_a_successor_deletes_nothing() -> Result<()> {
     fixture.reconcile("shop").await?;
     fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
     ensure!(!fixture.has("a").await? && fixture.has("b").await?);
+    Ok(())
+}
+
+/// A suspended deployment in another namespace whose status has the discriminator of the fixture's project.
+async fn foreign_claim(fixture: &Fixture, name: &str, spec: serde_json::Value) -> Result<String> {
+    let namespace = fixture.plane.namespace("foreign").await?;
+    let object = testkit::manifest::kluctl_deployment(&namespace, name, "shop", ".")
+        .spec(json!({ "suspend": true, "prune": true }))
+        .spec(spec);
+    fixture.plane.apply(object).await?;
+    let api: Api<api::kluctl::KluctlDeployment> = Api::namespaced(fixture.client.clone(), &namespace);
+    let status = json!({ "status": { "discriminator": format!("{}-test", fixture.namespace) } });
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(status))
+        .await?;
+    Ok(namespace)
+}
+
+#[tokio::test]
+async fn discriminator_of_a_foreign_tenant_counts_only_with_rights_to_the_objects() -> Result<()> {
+    let flags = ["--watch-all-namespaces=true", "--default-service-account=tenant"];
+    let fixture = Fixture::on(own_plane().await?, "tenant", &flags).await?;
+    fixture.account("tenant").await?;
+    let source = fixture.running("shop", &[("a", "1")], json!({})).await?;
+    let other = foreign_claim(&fixture, "other", json!({ "serviceAccountName": "poor" })).await?;
+    // Their clusters are unknown, too.
+    let unknown = json!({ "kubeConfig": { "secretRef": { "name": "missing" } } });
+    foreign_claim(&fixture, "unknown", unknown).await?;
+
+    // Whoever has no rights to the objects did not deploy them.
+    let revision = source.offer(&fixture.maps(&[("b", "1")])).await?;
+    fixture.deployed("shop", &revision).await?;
+    ensure!(!fixture.has("a").await? && fixture.has("b").await?);
+
+    // Whoever has them may have: nothing is deleted, and the other one is not named.
+    let bindings = grant_in(fixture.plane, &fixture.namespace, (&other, "poor")).await?;
+    source.offer(&fixture.maps(&[("c", "1")])).await?;
+    let object = fixture.ready("shop", "False", "DeployFailed").await?;
+    let message = message_of(&object);
+    let may = format!(
+        "a KluctlDeployment of another namespace that may change {}/ConfigMap/b",
+        fixture.namespace
+    );
+    ensure!(message.contains(&may) && !message.contains(&other), "{message}");
+    ensure!(fixture.has("b").await? && fixture.has("c").await?);
+
+    bindings.delete("tenant", &DeleteParams::default()).await?;
+    fixture.remove("shop").await?;
+    ensure!(!fixture.has("b").await? && !fixture.has("c").await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn discriminator_of_a_foreign_deployment_with_all_rights_deletes_nothing() -> Result<()> {
+    let flags = ["--watch-all-namespaces=true"];
+    let fixture = Fixture::on(own_plane().await?, "platform", &flags).await?;
+    let source = fixture.running("shop", &[("a", "1")], json!({})).await?;
+    let other = foreign_claim(&fixture, "other", json!({})).await?;
+    source.offer(&fixture.maps(&[("b", "1")])).await?;
+    let object = fixture.ready("shop", "False", "DeployFailed").await?;
+    let message = message_of(&object);
+    let named = format!("is also used by KluctlDeployment {other}/other");
+    ensure!(message.contains(&named), "{message}");
+    ensure!(fixture.has("a").await? && fixture.has("b").await?);
+
+    fixture.remove("shop").await?;
+    ensure!(fixture.has("a").await? && fixture.has("b").await?);
+    fixture
+        .told("shop", &format!("nothing is deleted: the discriminator {named}"))
+        .await?;
     Ok(())
 }

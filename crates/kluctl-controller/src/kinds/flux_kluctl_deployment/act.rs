@@ -18,9 +18,11 @@ use yaml::Value;
 use super::{
     Controller,
     consumer::key,
+    owners::{ForeignOwners, Refusal},
     plan::{self, Deploy, Prune, Validate, Work},
     prepare::{Prepared, in_time},
     results::{self, CommandDone},
+    sharers::Claim,
     spec,
 };
 use crate::metrics::{Command, CommandCounts};
@@ -282,18 +284,24 @@ impl Acting<'_> {
                 &self.prepared.identity,
             )
             .await?;
-        if let Err(refusal) = plan::may_prune(discriminator, &sharers) {
+        if let Err(refusal) = plan::may_prune(discriminator, &sharers.own) {
             return Ok(Some(refused(refusal_text(&refusal))));
         }
         self.still_current().await?;
         let started = Instant::now();
         let previous = self.previous();
+        let owners = self.owners(sharers.foreign);
         let options = RemoveOptions {
             dry_run: self.dry_run,
             previous: previous.as_deref(),
+            confirm: Some(&owners),
             ..RemoveOptions::default()
         };
-        match engine::prune(&self.prepared.cluster, &self.prepared.rendered, &options).await {
+        let pruned = engine::prune(&self.prepared.cluster, &self.prepared.rendered, &options).await;
+        if let Some(refusal) = owners.refusal() {
+            return Ok(Some(refused(shared_text(discriminator, refusal))));
+        }
+        match pruned {
             Ok(result) => {
                 let metrics = &self.controller.metrics;
                 metrics.done(self.key, Command::Prune, started.elapsed(), counted(&result));
@@ -305,6 +313,12 @@ impl Acting<'_> {
             Err(error @ Error::Cancelled) => Err(self.fault(&error)),
             Err(error) => Ok(Some(refused(error.to_string()))),
         }
+    }
+
+    /// Returns the check if objects that are about to be deleted may belong to these deployments of other namespaces.
+    fn owners(&self, claims: Vec<Claim>) -> ForeignOwners<'_> {
+        let clusters = self.controller.references.clusters();
+        ForeignOwners::new(clusters, &self.prepared.cluster, &self.prepared.identity, claims)
     }
 
     /// Fails if the object or its source changed since this pass began: objects of a newer revision must not be deleted.
@@ -383,6 +397,17 @@ fn refusal_text(refusal: &DiscriminatorError) -> String {
     match refusal {
         DiscriminatorError::Empty => Error::PruneWithoutDiscriminator.to_string(),
         other => other.to_string(),
+    }
+}
+
+/// Returns the reason not to prune objects that others may have deployed.
+fn shared_text(discriminator: Option<&str>, refusal: Refusal) -> String {
+    match refusal {
+        Refusal::Shared(other) => refusal_text(&DiscriminatorError::Duplicate {
+            discriminator: discriminator.unwrap_or_default().to_owned(),
+            other,
+        }),
+        Refusal::Unknown(why) => why,
     }
 }
 

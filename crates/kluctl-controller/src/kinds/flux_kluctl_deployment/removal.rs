@@ -14,6 +14,7 @@ use super::{
     Controller,
     consumer::key,
     discriminators, message, observe,
+    owners::{ForeignOwners, Refusal},
     plan::{self, KeepReason, Removal, RemovalFacts},
     prepare::working,
     results, spec,
@@ -143,7 +144,7 @@ impl Controller {
         let target = self.references.cluster(object).await?;
         let discriminator = discriminator.unwrap_or_default();
         let sharers = self.sharers(object, discriminator, &target.identity).await?;
-        facts.sharers = &sharers;
+        facts.sharers = &sharers.own;
         match plan::removal(&facts) {
             Removal::Keep(kept) => {
                 self.tell_kept(object, &kept);
@@ -151,7 +152,9 @@ impl Controller {
             }
             Removal::Delete => {
                 let cluster = working(&target.cluster, pass);
-                self.delete(object, &cluster, discriminator).await
+                let clusters = self.references.clusters();
+                let owners = ForeignOwners::new(clusters, &cluster, &target.identity, sharers.foreign);
+                self.delete(object, &cluster, discriminator, owners).await
             }
         }
     }
@@ -161,6 +164,7 @@ impl Controller {
         object: &KluctlDeployment,
         cluster: &cluster::Cluster,
         discriminator: &str,
+        owners: ForeignOwners<'_>,
     ) -> Result<(), RemovalFailure> {
         let started = Instant::now();
         let has_result = object
@@ -172,11 +176,19 @@ impl Controller {
         let options = engine::RemoveOptions {
             dry_run: self.is_dry_run(object),
             previous: previous.as_deref(),
+            confirm: Some(&owners),
             ..Default::default()
         };
-        let result = engine::delete(cluster, discriminator, &options)
-            .await
-            .map_err(|error| Fault::retry(Reason::Failed, error.to_string()))?;
+        let deleted = engine::delete(cluster, discriminator, &options).await;
+        match owners.refusal() {
+            Some(Refusal::Shared(other)) => {
+                self.tell_kept(object, &KeepReason::Shared(other));
+                return Ok(());
+            }
+            Some(Refusal::Unknown(why)) => return Err(Fault::retry(Reason::Failed, why).into()),
+            None => {}
+        }
+        let result = deleted.map_err(|error| Fault::retry(Reason::Failed, error.to_string()))?;
         let counts = result.counts();
         let counted = CommandCounts {
             deleted: counts.deleted,

@@ -1,6 +1,8 @@
 //! Other objects that deploy with the same discriminator to the same cluster: to each of them, the objects of the others
 //! look like orphans.
 
+use std::fmt;
+
 use api::{Fault, KubeConfig, Reason, group, kluctl::KluctlDeployment};
 use kube::{
     ResourceExt,
@@ -16,20 +18,34 @@ use super::{Controller, consumer::key, observe::successor};
 /// A KluctlDeployment whose status says that it deploys with a discriminator, read field by field from the untyped
 /// object: one that does not decode must not hide the others, and its claim counts all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Claim {
-    key: ObjectKey,
-    target: ClaimedTarget,
+pub(super) struct Claim {
+    /// True for an object of `gitops.kluctl.io`.
+    is_successor: bool,
+    pub(super) key: ObjectKey,
+    pub(super) target: ClaimedTarget,
+    /// The ServiceAccount that it names.
+    pub(super) service_account: Option<String>,
 }
 
 /// The cluster that a claiming object deploys to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum ClaimedTarget {
+pub(super) enum ClaimedTarget {
     /// The cluster of the controller.
     Local,
     /// The cluster of a kubeconfig.
     Remote(KubeConfig),
     /// Unknown: `spec.kubeConfig` does not decode.
     Unknown,
+}
+
+impl ClaimedTarget {
+    fn read(object: &DynamicObject) -> Self {
+        let value = object.data.pointer("/spec/kubeConfig");
+        match value.filter(|value| !value.is_null()) {
+            None => Self::Local,
+            Some(value) => KubeConfig::deserialize(value).map_or(Self::Unknown, Self::Remote),
+        }
+    }
 }
 
 impl Claim {
@@ -46,28 +62,55 @@ impl Claim {
         if object.metadata.deletion_timestamp.is_some() && deletes && !is_set("/spec/suspend") {
             return None;
         }
-        let target = match field("/spec/kubeConfig").filter(|value| !value.is_null()) {
-            None => ClaimedTarget::Local,
-            Some(value) => {
-                KubeConfig::deserialize(value).map_or(ClaimedTarget::Unknown, ClaimedTarget::Remote)
-            }
-        };
-        Some(Self {
+        Some(Self::of(object, false))
+    }
+
+    /// Reads the claim of an object of `gitops.kluctl.io`.
+    fn read_successor(object: &DynamicObject, discriminator: &str) -> Option<Self> {
+        let noted = object.data.pointer("/status/targetKey/discriminator");
+        (noted.and_then(Value::as_str) == Some(discriminator)).then(|| Self::of(object, true))
+    }
+
+    fn of(object: &DynamicObject, is_successor: bool) -> Self {
+        let account = object.data.pointer("/spec/serviceAccountName");
+        Self {
+            is_successor,
             key: ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any()),
-            target,
-        })
+            target: ClaimedTarget::read(object),
+            service_account: account.and_then(Value::as_str).map(str::to_owned),
+        }
     }
 }
 
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_successor {
+            write!(f, "KluctlDeployment.{} {}", group::GITOPS_KLUCTL, self.key)
+        } else {
+            write!(f, "KluctlDeployment {}", self.key)
+        }
+    }
+}
+
+/// Other objects of both groups that deploy with the same discriminator.
+#[derive(Debug, Default)]
+pub(super) struct Sharers {
+    /// Those of the same namespace that may deploy to the same cluster, as `KluctlDeployment apps/shop`: while there is one,
+    /// nothing is deleted.
+    pub(super) own: Vec<String>,
+    /// Those of other namespaces: they count only for objects that they have rights to ([`super::owners`]).
+    pub(super) foreign: Vec<Claim>,
+}
+
 impl Controller {
-    /// Lists the other objects of both groups that deploy with this discriminator to this cluster, as
-    /// `KluctlDeployment apps/shop`. They are read live: the objects of another owner must not be deleted.
+    /// Lists the other objects that deploy with this discriminator. They are read live: the objects of another owner must
+    /// not be deleted.
     pub(super) async fn sharers(
         &self,
         object: &KluctlDeployment,
         discriminator: &str,
         own: &ClusterIdentity,
-    ) -> Result<Vec<String>, Fault> {
+    ) -> Result<Sharers, Fault> {
         let unknown = |error: kube::Error| {
             let message = format!(
                 "cannot list other KluctlDeployments to see if one has the discriminator '{discriminator}': {}",
@@ -78,23 +121,24 @@ impl Controller {
         let (client, namespace) = (self.client(), self.ctx.flags().watch_namespace());
         let resource = ApiResource::erase::<KluctlDeployment>(&());
         let claim = |object: &DynamicObject| Claim::read(object, discriminator);
-        let claims = objects::list(&objects::api(client, &resource, namespace), claim)
+        let mut claims = objects::list(&objects::api(client, &resource, namespace), claim)
             .await
             .map_err(unknown)?;
-        let (mut sharers, itself) = (Vec::new(), key(object));
-        for claim in claims.iter().filter(|claim| claim.key != itself) {
-            if self.may_deploy_to(claim, own).await {
-                sharers.push(format!("KluctlDeployment {}", claim.key));
+        let itself = key(object);
+        claims.retain(|claim| claim.key != itself);
+        let claim = |object: &DynamicObject| Claim::read_successor(object, discriminator);
+        let successors = objects::list(&objects::api(client, &successor(), namespace), claim).await;
+        claims.extend(objects::found(successors).map_err(unknown)?.unwrap_or_default());
+
+        let mut sharers = Sharers::default();
+        for claim in claims {
+            if claim.key.namespace != itself.namespace {
+                sharers.foreign.push(claim);
+            } else if claim.is_successor || self.may_deploy_to(&claim, own).await {
+                // Where a successor deploys to is not known: it may be here.
+                sharers.own.push(claim.to_string());
             }
         }
-        // Where a successor deploys to is not known: it may be here.
-        let name = |object: &DynamicObject| {
-            let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
-            let name = || format!("KluctlDeployment.{} {key}", group::GITOPS_KLUCTL);
-            successor_claims(object, discriminator).then(name)
-        };
-        let successors = objects::list(&objects::api(client, &successor(), namespace), name).await;
-        sharers.extend(objects::found(successors).map_err(unknown)?.unwrap_or_default());
         Ok(sharers)
     }
 
@@ -107,17 +151,11 @@ impl Controller {
             ClaimedTarget::Remote(config) => Some(config),
         };
         let clusters = self.references.clusters();
-        match clusters.identity(&claim.key.namespace, kube_config).await {
-            Ok(identity) => identity.may_be(cluster),
+        match clusters.of(&claim.key.namespace, kube_config, None).await {
+            Ok(target) => target.identity.may_be(cluster),
             Err(_) => true,
         }
     }
-}
-
-/// Returns true if an object of `gitops.kluctl.io` says that it deploys with a discriminator.
-fn successor_claims(object: &DynamicObject, discriminator: &str) -> bool {
-    let noted = object.data.pointer("/status/targetKey/discriminator");
-    noted.and_then(Value::as_str) == Some(discriminator)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use api::Fault;
 use engine::{CommandResult, Error, RemoveOptions};
 
-use super::{Acting, CommandResults, nothing_pruned, plan, refusal_text};
+use super::{Acting, CommandResults, nothing_pruned, plan, refusal_text, shared_text};
 
 impl Acting<'_> {
     /// Deletes the objects with previous discriminators, or only finds them if pruning is off. A discriminator is forgotten when a
@@ -54,20 +54,26 @@ impl Acting<'_> {
             .controller
             .sharers(self.object, discriminator, identity)
             .await?;
-        if let Err(refusal) = plan::may_prune(Some(discriminator), &sharers) {
+        if let Err(refusal) = plan::may_prune(Some(discriminator), &sharers.own) {
             return Ok(Err(refusal_text(&refusal)));
         }
         if prunes {
             self.still_current().await?;
         }
         let previous = self.previous();
+        let owners = self.owners(sharers.foreign);
         let options = RemoveOptions {
             dry_run: !prunes,
             previous: previous.as_deref(),
+            confirm: Some(&owners),
             ..RemoveOptions::default()
         };
         let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
-        match engine::prune_discriminator(cluster, rendered, discriminator, &options).await {
+        let pruned = engine::prune_discriminator(cluster, rendered, discriminator, &options).await;
+        if let Some(refusal) = owners.refusal() {
+            return Ok(Err(shared_text(Some(discriminator), refusal)));
+        }
+        match pruned {
             Ok(result) => Ok(Ok(result)),
             Err(error @ Error::Cancelled) => Err(self.fault(&error)),
             Err(error) => Ok(Err(error.to_string())),

@@ -1,0 +1,40 @@
+//! Questions about rights.
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::json;
+
+use crate::{Cluster, Error, ResourceKind, connection::Call};
+
+const URL: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
+impl Cluster {
+    /// Returns true if the identity of this connection has the right to a verb (`create`, `patch`, ...) for all objects of a kind in
+    /// a namespace, or in the whole cluster.
+    ///
+    /// # Errors
+    /// Fails when the API server refuses to answer or can't be reached.
+    pub async fn may(&self, verb: &str, kind: &ResourceKind, namespace: Option<&str>) -> Result<bool, Error> {
+        let mut attributes = json!({ "verb": verb, "group": kind.group, "resource": kind.plural });
+        if let (Some(namespace), true) = (namespace, kind.namespaced) {
+            attributes["namespace"] = json!(namespace);
+        }
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": { "resourceAttributes": attributes },
+        });
+        let what = format!("review the right to {verb} {}", kind.plural);
+        let call = Call {
+            method: Method::POST,
+            url: URL.to_owned(),
+            accept: "application/json",
+            content_type: "application/json",
+            body: Bytes::from(review.to_string()),
+        };
+        let answer = self.send(&what, &call).await?.success(None)?;
+        let value = answer.value(&what)?;
+        let allowed = value.get("status").and_then(|status| status.get("allowed"));
+        Ok(allowed.and_then(yaml::Value::as_bool).unwrap_or_default())
+    }
+}

@@ -1,0 +1,231 @@
+//! Checks if objects that are about to be deleted may belong to a deployment of another namespace that uses the same
+//! discriminator.
+//!
+//! Everyone can write a discriminator into a project. That of another namespace counts only if its owner has rights to the
+//! objects in question: otherwise it could not have deployed them, and must not keep this deployment from deleting them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use cluster::{Cluster, Error, ResourceKind};
+use engine::Confirm;
+use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
+use objects::ObjectRef;
+use references::{ClusterIdentity, Clusters};
+
+use super::sharers::{Claim, ClaimedTarget};
+
+/// Maximum number of questions about rights for one deletion.
+const MAX_REVIEWS: usize = 1000;
+/// Number of questions at a time.
+const CONCURRENT_REVIEWS: usize = 8;
+/// Timeout for all answers; servers of kubeconfigs may not answer at all.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Verbs of which one is needed to deploy an object.
+const VERBS: [&str; 2] = ["create", "patch"];
+
+/// The reason not to delete objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// They may belong to another deployment, in words.
+    Shared(String),
+    /// It could not be found out, with the reason.
+    Unknown(String),
+}
+
+/// Asks before a deletion if the objects may belong to deployments of other namespaces.
+pub(super) struct ForeignOwners<'a> {
+    clusters: &'a Clusters,
+    /// The connection that deletes.
+    cluster: &'a Cluster,
+    identity: &'a ClusterIdentity,
+    claims: Vec<Claim>,
+    refusal: Mutex<Option<Refusal>>,
+}
+
+/// The answer about the rights of one deployment.
+enum Rights {
+    /// It may change such an object.
+    Some(String),
+    None,
+    /// Its cluster or its rights can't be read.
+    Unknown,
+}
+
+/// A kind in a namespace, or in the whole cluster.
+type Places = BTreeMap<(String, String, Option<String>), (ResourceKind, ObjectRef)>;
+
+impl<'a> ForeignOwners<'a> {
+    /// Prepares the check for deletions through `cluster`.
+    pub(super) fn new(
+        clusters: &'a Clusters,
+        cluster: &'a Cluster,
+        identity: &'a ClusterIdentity,
+        claims: Vec<Claim>,
+    ) -> Self {
+        Self {
+            clusters,
+            cluster,
+            identity,
+            claims: distinct(claims),
+            refusal: Mutex::default(),
+        }
+    }
+
+    /// Returns why a deletion was refused.
+    pub(super) fn refusal(self) -> Option<Refusal> {
+        self.refusal.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn check(&self, objects: &[ObjectRef]) -> Option<Refusal> {
+        if self.claims.is_empty() {
+            return None;
+        }
+        let places = match self.places(objects).await {
+            Ok(places) => places,
+            Err(error) => return Some(Refusal::Unknown(error.to_string())),
+        };
+        if self.claims.len() * places.len() * VERBS.len() > MAX_REVIEWS {
+            let message =
+                "too many KluctlDeployments of other namespaces use the same discriminator: choose another";
+            return Some(Refusal::Unknown(message.to_owned()));
+        }
+        match tokio::time::timeout(TIMEOUT, self.first_refusal(&places)).await {
+            Ok(refusal) => refusal,
+            Err(_) if self.counts_unknown() => Some(Refusal::Unknown(
+                "the rights of KluctlDeployments of other namespaces with the same discriminator could not be read in \
+                 time"
+                    .to_owned(),
+            )),
+            Err(_) => None,
+        }
+    }
+
+    async fn first_refusal(&self, places: &Places) -> Option<Refusal> {
+        let questions: Vec<_> = self
+            .claims
+            .iter()
+            .map(|claim| async move { self.refuses(claim, self.rights(claim, places).await) }.boxed())
+            .collect();
+        let mut answers = stream::iter(questions).buffer_unordered(CONCURRENT_REVIEWS);
+        while let Some(answer) = answers.next().await {
+            if answer.is_some() {
+                return answer;
+            }
+        }
+        None
+    }
+
+    /// Returns the kinds and namespaces of objects.
+    async fn places(&self, objects: &[ObjectRef]) -> Result<Places, Error> {
+        let mut places = Places::new();
+        for object in objects {
+            let place = (
+                object.group.clone(),
+                object.kind.clone(),
+                object.namespace.clone(),
+            );
+            if places.contains_key(&place) {
+                continue;
+            }
+            match self
+                .cluster
+                .kind(&object.group, &object.version, &object.kind)
+                .await
+            {
+                Ok(kind) => {
+                    places.insert(place, (kind, object.clone()));
+                }
+                // Without its kind, it is gone.
+                Err(Error::NoMatch { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(places)
+    }
+
+    /// Finds out if a deployment may change one of the objects.
+    async fn rights(&self, claim: &Claim, places: &Places) -> Rights {
+        let kube_config = match &claim.target {
+            ClaimedTarget::Unknown => return Rights::Unknown,
+            ClaimedTarget::Local => None,
+            ClaimedTarget::Remote(config) => Some(config),
+        };
+        let account = claim.service_account.as_deref();
+        let Ok(target) = self.clusters.of(&claim.key.namespace, kube_config, account).await else {
+            return Rights::Unknown;
+        };
+        if !target.identity.may_be(self.identity) {
+            return Rights::None;
+        }
+        let is_controller = kube_config.is_none() && target.cluster.impersonated().is_none();
+        for (kind, object) in places.values() {
+            if is_controller {
+                return Rights::Some(object.to_string());
+            }
+            for verb in VERBS {
+                match target.cluster.may(verb, kind, object.namespace.as_deref()).await {
+                    Ok(true) => return Rights::Some(object.to_string()),
+                    Ok(false) => {}
+                    Err(_) => return Rights::Unknown,
+                }
+            }
+        }
+        Rights::None
+    }
+
+    /// Returns true if a deployment whose rights are unknown counts as an owner: only if this one deploys with the rights of the
+    /// controller. A ServiceAccount deletes nothing but what it has rights to.
+    fn counts_unknown(&self) -> bool {
+        self.cluster.impersonated().is_none()
+    }
+
+    /// Returns the refusal for an owner, if it counts. One that acts as a ServiceAccount is not told who the other is.
+    fn refuses(&self, claim: &Claim, rights: Rights) -> Option<Refusal> {
+        let is_tenant = self.cluster.impersonated().is_some();
+        match rights {
+            Rights::None => None,
+            Rights::Unknown if !self.counts_unknown() => None,
+            Rights::Some(object) if is_tenant => Some(Refusal::Shared(format!(
+                "a KluctlDeployment of another namespace that may change {object}"
+            ))),
+            Rights::Some(_) | Rights::Unknown => Some(Refusal::Shared(claim.to_string())),
+        }
+    }
+}
+
+impl Confirm for ForeignOwners<'_> {
+    fn changes<'a>(&'a self, _: &'a engine::CommandResult) -> BoxFuture<'a, bool> {
+        std::future::ready(true).boxed()
+    }
+
+    fn deletions<'a>(&'a self, objects: &'a [ObjectRef]) -> BoxFuture<'a, bool> {
+        async {
+            let refusal = self.check(objects).await;
+            let is_confirmed = refusal.is_none();
+            *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
+            is_confirmed
+        }
+        .boxed()
+    }
+}
+
+/// Returns one claim for each identity: objects of one namespace that act as the same one have the same rights.
+fn distinct(mut claims: Vec<Claim>) -> Vec<Claim> {
+    let mut seen = BTreeSet::new();
+    claims.retain(|claim| {
+        let target = match &claim.target {
+            ClaimedTarget::Local => None,
+            ClaimedTarget::Unknown => Some(None),
+            ClaimedTarget::Remote(config) => Some(Some((
+                config.secret_ref.name.clone(),
+                config.secret_ref.key.clone(),
+            ))),
+        };
+        seen.insert((claim.key.namespace.clone(), claim.service_account.clone(), target))
+    });
+    claims
+}
