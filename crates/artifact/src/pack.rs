@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use flate2::{Compression, GzBuilder, write::GzEncoder};
 
 pub use ignore::{IGNORE_FILE, rules};
-pub use plan::{Item, Kind, plan};
+pub use plan::{Item, PathKind, plan};
 
 use crate::{
     Digest, Error,
@@ -59,12 +59,12 @@ pub fn pack<T, E: From<Error>>(
         let path = item.path.as_str();
         content.clear();
         let kind = match item.kind {
-            Kind::Dir => EntryKind::Dir,
-            Kind::File { executable } => {
+            PathKind::Dir => EntryKind::Dir,
+            PathKind::File { executable } => {
                 read(item, &mut content)?;
                 EntryKind::File { executable }
             }
-            Kind::Other => continue,
+            PathKind::Other => continue,
         };
         let size = content.len() as u64;
         left = left.checked_sub(size).ok_or_else(|| Error::TooLarge {

@@ -23,12 +23,12 @@ use crate::{
     alerts::{self, Verdict, expressions::Matcher, labels::LabelReader},
     event::{self, Combined},
     metrics::{Fate, Metrics},
-    providers::{self, Kind},
+    providers::{self, ProviderType},
     server::Accepted,
     store::Store,
 };
 use clients::Clients;
-use lanes::{Lanes, Place};
+use lanes::{Admission, Lanes};
 
 /// Events that are matched at the same time: matching may wait for an object's labels.
 const MATCHING: usize = 8;
@@ -54,7 +54,7 @@ pub(crate) struct Dispatcher {
 struct Delivery {
     alert: Arc<Alert>,
     provider: Arc<Provider>,
-    kind: Kind,
+    kind: ProviderType,
     accepted: Arc<Accepted>,
 }
 
@@ -199,7 +199,7 @@ impl Dispatcher {
         if self
             .lanes
             .enter(&lane, async move { this.deliver(&delivery).await })
-            == Place::Full
+            == Admission::Full
         {
             self.metrics.notification(name, Fate::Dropped);
             tracing::error!(provider = %lane, "a notification was dropped: too many wait for this provider");

@@ -50,7 +50,7 @@ pub enum Check {
 
 /// A type of provider.
 #[derive(Debug, Clone, Copy)]
-pub struct Kind {
+pub struct ProviderType {
     /// Its name in `spec.type`.
     pub name: &'static str,
     /// Makes the request. Pure.
@@ -62,20 +62,20 @@ pub struct Kind {
 }
 
 /// Every type that is implemented.
-pub const ALL: &[Kind] = &[
-    Kind {
+pub const ALL: &[ProviderType] = &[
+    ProviderType {
         name: "generic",
         payload: generic::payload,
         check: |_| Ok(()),
         wants_updates: true,
     },
-    Kind {
+    ProviderType {
         name: "generic-hmac",
         payload: generic_hmac::payload,
         check: |config| generic_hmac::key(config).map(|_| ()),
         wants_updates: true,
     },
-    Kind {
+    ProviderType {
         name: "slack",
         payload: slack::payload,
         check: |config| slack::bearer(config).map(|_| ()),
@@ -87,7 +87,7 @@ pub const ALL: &[Kind] = &[
 ///
 /// # Errors
 /// Fails when the type is not implemented.
-pub fn find(name: &str) -> Result<Kind, Error> {
+pub fn find(name: &str) -> Result<ProviderType, Error> {
     ALL.iter()
         .find(|kind| kind.name == name)
         .copied()

@@ -35,7 +35,7 @@ use crate::{
     senders::{Refused, Senders},
     store,
 };
-use dedupe::{Dedupe, Seen};
+use dedupe::{Dedupe, Occurrence};
 
 /// Largest body that is taken.
 const MAX_BODY: usize = 3 * 1024 * 1024;
@@ -162,18 +162,18 @@ impl Running {
             return Err(busy("too many events are waiting"));
         };
         event::clean(&mut event);
-        let seen = server
+        let occurrence = server
             .dedupe
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .see(event::sameness(&event, sender.as_deref()), Instant::now());
-        let mut response = match seen {
-            Seen::First(_) => StatusCode::ACCEPTED.into_response(),
-            Seen::Again(_) => (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests\n").into_response(),
-            Seen::Off => StatusCode::ACCEPTED.into_response(),
+        let mut response = match occurrence {
+            Occurrence::First(_) => StatusCode::ACCEPTED.into_response(),
+            Occurrence::Repeated(_) => (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests\n").into_response(),
+            Occurrence::Unlimited => StatusCode::ACCEPTED.into_response(),
         };
-        rate_headers(response.headers_mut(), seen);
-        if matches!(seen, Seen::Again(_)) {
+        rate_headers(response.headers_mut(), occurrence);
+        if matches!(occurrence, Occurrence::Repeated(_)) {
             tracing::debug!(object = ?event.involved_object.name, "Discarding event, rate limiting duplicate events");
             return Err(response);
         }
@@ -213,8 +213,8 @@ fn closing(status: StatusCode) -> Response {
     (status, [(header::CONNECTION, "close")]).into_response()
 }
 
-fn rate_headers(headers: &mut HeaderMap, seen: Seen) {
-    let (Seen::First(left) | Seen::Again(left)) = seen else {
+fn rate_headers(headers: &mut HeaderMap, occurrence: Occurrence) {
+    let (Occurrence::First(left) | Occurrence::Repeated(left)) = occurrence else {
         return;
     };
     headers.insert("x-ratelimit-limit", HeaderValue::from_static("1"));
@@ -226,7 +226,7 @@ fn rate_headers(headers: &mut HeaderMap, seen: Seen) {
             .ok()
     });
     if let Some(date) = date.and_then(|date| HeaderValue::from_str(&date).ok()) {
-        if matches!(seen, Seen::Again(_)) {
+        if matches!(occurrence, Occurrence::Repeated(_)) {
             headers.insert(header::RETRY_AFTER, date.clone());
         }
         headers.insert("x-ratelimit-reset", date);

@@ -4,9 +4,9 @@ use tree::{Budget, TreePath, ignore::Rules};
 
 use crate::Error;
 
-/// Kind of a path.
+/// File type of a path in an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PathKind {
     /// A directory.
     Dir,
     /// A regular file.
@@ -23,8 +23,8 @@ pub enum Kind {
 pub struct Item<T> {
     /// The path from the source's root.
     pub path: TreePath,
-    /// Kind of the path.
-    pub kind: Kind,
+    /// File type of the path.
+    pub kind: PathKind,
     /// The reader's own data, to find the content.
     pub content: T,
 }
@@ -40,7 +40,9 @@ pub fn plan<T>(items: Vec<Item<T>>, rules: &Rules, budget: &Budget) -> Result<Ve
     let mut kept = Vec::with_capacity(items.len());
     for item in items {
         budget.check()?;
-        if item.kind != Kind::Other && !rules.is_ignored(&item.path, item.kind == Kind::Dir, budget)? {
+        if item.kind != PathKind::Other
+            && !rules.is_ignored(&item.path, item.kind == PathKind::Dir, budget)?
+        {
             refuse(&item.path)?;
             kept.push(item);
         }
@@ -69,7 +71,7 @@ fn refuse(path: &TreePath) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    fn item(path: &str, kind: Kind) -> Item<()> {
+    fn item(path: &str, kind: PathKind) -> Item<()> {
         Item {
             path: TreePath::root().child(path),
             kind,
@@ -77,14 +79,14 @@ mod tests {
         }
     }
 
-    const FILE: Kind = Kind::File { executable: false };
+    const FILE: PathKind = PathKind::File { executable: false };
 
     #[test]
     fn paths_are_sorted_by_their_components_and_links_are_dropped() {
         let items = ["b", "a.txt", "a/z", "a", "a-b", "a/b/c", "a/b", "link"].map(|path| {
             let kind = match path {
-                "a" | "a/b" => Kind::Dir,
-                "link" => Kind::Other,
+                "a" | "a/b" => PathKind::Dir,
+                "link" => PathKind::Other,
                 _ => FILE,
             };
             item(path, kind)
@@ -99,7 +101,11 @@ mod tests {
         let mut rules = Rules::new();
         rules.add(&TreePath::root(), "/a");
         rules.add(&TreePath::root(), "!/a/keep");
-        let items = vec![item("a", Kind::Dir), item("a/keep", FILE), item("a/drop", FILE)];
+        let items = vec![
+            item("a", PathKind::Dir),
+            item("a/keep", FILE),
+            item("a/drop", FILE),
+        ];
         let planned = plan(items, &rules, &Budget::default()).unwrap();
         assert_eq!(planned, [item("a/keep", FILE)]);
     }

@@ -6,8 +6,8 @@ use tree::{Budget, TreePath, ignore::Rules};
 use super::*;
 use crate::digest::of;
 
-fn items(files: &[(&str, Kind, &str)]) -> Vec<Item<Vec<u8>>> {
-    let item = |(path, kind, content): &(&str, Kind, &str)| Item {
+fn items(files: &[(&str, PathKind, &str)]) -> Vec<Item<Vec<u8>>> {
+    let item = |(path, kind, content): &(&str, PathKind, &str)| Item {
         path: TreePath::parse(path).unwrap(),
         kind: *kind,
         content: content.as_bytes().to_vec(),
@@ -26,22 +26,22 @@ fn run(items: Vec<Item<Vec<u8>>>) -> (Packed, Vec<u8>) {
     (packed, out)
 }
 
-const FILE: Kind = Kind::File { executable: false };
+const FILE: PathKind = PathKind::File { executable: false };
 
 fn golden() -> Vec<Item<Vec<u8>>> {
     let mut files = items(&[
         ("a.txt", FILE, "hello\n"),
-        ("bin", Kind::Dir, ""),
-        ("bin/run.sh", Kind::File { executable: true }, "#!/bin/sh\n"),
-        ("empty", Kind::Dir, ""),
-        ("link", Kind::Other, ""),
+        ("bin", PathKind::Dir, ""),
+        ("bin/run.sh", PathKind::File { executable: true }, "#!/bin/sh\n"),
+        ("empty", PathKind::Dir, ""),
+        ("link", PathKind::Other, ""),
         ("ünï.yaml", FILE, "u: 1\n"),
-        ("deep", Kind::Dir, ""),
+        ("deep", PathKind::Dir, ""),
     ]);
     let mut path = "deep".to_owned();
     for _ in 0..12 {
         path.push_str("/0123456789abcdef");
-        files.extend(items(&[(&path, Kind::Dir, "")]));
+        files.extend(items(&[(&path, PathKind::Dir, "")]));
     }
     files.extend(items(&[(&format!("{path}/f.yaml"), FILE, "x: 1\n")]));
     files
@@ -74,7 +74,7 @@ fn the_order_of_the_files_makes_no_difference_and_their_content_does() {
     changed[0].content.push(b' ');
     assert_ne!(run(changed).0.digest, first.0.digest);
     let mut executable = golden();
-    executable[0].kind = Kind::File { executable: true };
+    executable[0].kind = PathKind::File { executable: true };
     assert_ne!(run(executable).0.digest, first.0.digest);
 }
 

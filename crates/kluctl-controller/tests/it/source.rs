@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, ensure};
 use artifact::{
     Algorithm, Error,
-    pack::{self, Item, Kind},
+    pack::{self, Item, PathKind},
 };
 use kube::{
     Api, ResourceExt,
@@ -104,13 +104,13 @@ fn tarball(files: &[(String, String)]) -> Result<(Vec<u8>, String)> {
                 dir.clone(),
                 Item {
                     path: dir.clone(),
-                    kind: Kind::Dir,
+                    kind: PathKind::Dir,
                     content: None,
                 },
             );
             parent = dir.parent();
         }
-        let kind = Kind::File { executable: false };
+        let kind = PathKind::File { executable: false };
         items.insert(
             path.clone(),
             Item {

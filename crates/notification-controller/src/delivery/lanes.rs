@@ -18,10 +18,10 @@ const WIDTH: usize = 4;
 /// Deliveries that one provider may have under way or waiting.
 const LENGTH: usize = 256;
 
-/// The answer of a lane: the work has a place, or the lane is full.
+/// Result of entering a lane: the work was accepted, or the lane is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    Taken,
+pub(super) enum Admission {
+    Accepted,
     Full,
 }
 
@@ -49,7 +49,11 @@ impl Drop for Leave {
 
 impl Lanes {
     /// Runs `work` in the lane of `key`, if that has a place.
-    pub(super) fn enter(&self, key: &ObjectKey, work: impl Future<Output = ()> + Send + 'static) -> Place {
+    pub(super) fn enter(
+        &self,
+        key: &ObjectKey,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> Admission {
         let leave = {
             let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
             // Who holds a lane has counted himself in under this lock.
@@ -61,7 +65,7 @@ impl Lanes {
                 })
             });
             if lane.length.load(Ordering::Acquire) >= LENGTH {
-                return Place::Full;
+                return Admission::Full;
             }
             lane.length.fetch_add(1, Ordering::AcqRel);
             Leave(Arc::clone(lane))
@@ -72,7 +76,7 @@ impl Lanes {
             }
             drop(leave);
         });
-        Place::Taken
+        Admission::Accepted
     }
 
     /// Waits until every lane is empty.
@@ -102,13 +106,13 @@ mod tests {
                 }
                 done.send(number).unwrap();
             };
-            assert_eq!(lanes.enter(&slow, work), Place::Taken);
+            assert_eq!(lanes.enter(&slow, work), Admission::Accepted);
         }
-        assert_eq!(lanes.enter(&slow, async {}), Place::Full);
+        assert_eq!(lanes.enter(&slow, async {}), Admission::Full);
         let other = done.clone();
         assert_eq!(
             lanes.enter(&fast, async move { other.send(usize::MAX).unwrap() }),
-            Place::Taken
+            Admission::Accepted
         );
         assert_eq!(finished.recv().await, Some(usize::MAX));
         for _ in 0..WIDTH {
@@ -116,7 +120,7 @@ mod tests {
         }
         lanes.drain().await;
         assert_eq!(finished.len(), LENGTH);
-        assert_eq!(lanes.enter(&slow, async {}), Place::Taken);
+        assert_eq!(lanes.enter(&slow, async {}), Admission::Accepted);
         assert_eq!(lanes.lanes.lock().unwrap().len(), 1);
     }
 }

@@ -7,11 +7,11 @@ use std::{
 
 /// The state of an event in its window, with the time that is left of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum Occurrence {
     First(Duration),
-    Again(Duration),
-    /// Nothing is suppressed.
-    Off,
+    Repeated(Duration),
+    /// Suppression is disabled.
+    Unlimited,
 }
 
 /// Remembers events for one window from their first.
@@ -34,9 +34,9 @@ impl Dedupe {
         }
     }
 
-    pub(super) fn see(&mut self, event: [u8; 32], now: Instant) -> Seen {
+    pub(super) fn see(&mut self, event: [u8; 32], now: Instant) -> Occurrence {
         if self.window.is_zero() {
-            return Seen::Off;
+            return Occurrence::Unlimited;
         }
         while let Some((key, since)) = self.order.front().copied()
             && (self.left(since, now).is_zero()
@@ -46,11 +46,11 @@ impl Dedupe {
             self.first.remove(&key);
         }
         if let Some(since) = self.first.get(&event) {
-            return Seen::Again(self.left(*since, now));
+            return Occurrence::Repeated(self.left(*since, now));
         }
         self.first.insert(event, now);
         self.order.push_back((event, now));
-        Seen::First(self.window)
+        Occurrence::First(self.window)
     }
 
     fn left(&self, since: Instant, now: Instant) -> Duration {
@@ -72,11 +72,14 @@ mod tests {
     fn the_window_begins_with_the_first_and_ends_whole() {
         let now = Instant::now();
         let mut dedupe = Dedupe::new(MINUTE, 10);
-        assert_eq!(dedupe.see(event(1), now), Seen::First(MINUTE));
-        assert_eq!(dedupe.see(event(1), now + MINUTE / 2), Seen::Again(MINUTE / 2));
-        assert_eq!(dedupe.see(event(2), now + MINUTE / 2), Seen::First(MINUTE));
-        assert_eq!(dedupe.see(event(1), now + MINUTE), Seen::First(MINUTE));
-        assert_eq!(dedupe.see(event(1), now + MINUTE), Seen::Again(MINUTE));
+        assert_eq!(dedupe.see(event(1), now), Occurrence::First(MINUTE));
+        assert_eq!(
+            dedupe.see(event(1), now + MINUTE / 2),
+            Occurrence::Repeated(MINUTE / 2)
+        );
+        assert_eq!(dedupe.see(event(2), now + MINUTE / 2), Occurrence::First(MINUTE));
+        assert_eq!(dedupe.see(event(1), now + MINUTE), Occurrence::First(MINUTE));
+        assert_eq!(dedupe.see(event(1), now + MINUTE), Occurrence::Repeated(MINUTE));
     }
 
     #[test]
@@ -84,18 +87,22 @@ mod tests {
         let now = Instant::now();
         let mut dedupe = Dedupe::new(MINUTE, 3);
         for number in 0..100 {
-            assert_eq!(dedupe.see(event(number), now), Seen::First(MINUTE), "{number}");
+            assert_eq!(
+                dedupe.see(event(number), now),
+                Occurrence::First(MINUTE),
+                "{number}"
+            );
         }
         assert_eq!((dedupe.first.len(), dedupe.order.len()), (3, 3));
-        assert_eq!(dedupe.see(event(99), now), Seen::Again(MINUTE));
-        assert_eq!(dedupe.see(event(97), now), Seen::Again(MINUTE));
-        assert_eq!(dedupe.see(event(0), now), Seen::First(MINUTE));
+        assert_eq!(dedupe.see(event(99), now), Occurrence::Repeated(MINUTE));
+        assert_eq!(dedupe.see(event(97), now), Occurrence::Repeated(MINUTE));
+        assert_eq!(dedupe.see(event(0), now), Occurrence::First(MINUTE));
     }
 
     #[test]
     fn a_window_of_zero_suppresses_nothing() {
         let mut dedupe = Dedupe::new(Duration::ZERO, 3);
-        assert_eq!(dedupe.see(event(1), Instant::now()), Seen::Off);
-        assert_eq!(dedupe.see(event(1), Instant::now()), Seen::Off);
+        assert_eq!(dedupe.see(event(1), Instant::now()), Occurrence::Unlimited);
+        assert_eq!(dedupe.see(event(1), Instant::now()), Occurrence::Unlimited);
     }
 }

@@ -7,45 +7,45 @@ use serde_json::json;
 use sha2::Sha256;
 use testkit::{Answer, WebhookSink};
 
-use crate::stage::{PATIENCE, Stage};
+use crate::setup::{PATIENCE, TestNamespace};
 
 #[tokio::test]
 async fn each_type_of_provider_delivers() {
-    let stage = Stage::new("types").await;
-    stage.secret("hmac", &json!({"token": "key"})).await;
-    stage
+    let setup = TestNamespace::new("types").await;
+    setup.secret("hmac", &json!({"token": "key"})).await;
+    setup
         .secret(
             "slack",
-            &json!({"token": "xoxb-1", "address": stage.sink.url("slack")}),
+            &json!({"token": "xoxb-1", "address": setup.sink.url("slack")}),
         )
         .await;
-    stage
+    setup
         .secret("headers", &json!({"headers": "Authorization: Basic abc\n"}))
         .await;
     let generic = json!({
-        "type": "generic", "address": stage.sink.url("generic"), "secretRef": {"name": "headers"},
+        "type": "generic", "address": setup.sink.url("generic"), "secretRef": {"name": "headers"},
     });
-    stage.provider("generic", &generic).await;
+    setup.provider("generic", &generic).await;
     let hmac =
-        json!({"type": "generic-hmac", "address": stage.sink.url("hmac"), "secretRef": {"name": "hmac"}});
-    stage.provider("hmac", &hmac).await;
+        json!({"type": "generic-hmac", "address": setup.sink.url("hmac"), "secretRef": {"name": "hmac"}});
+    setup.provider("hmac", &hmac).await;
     let slack =
         json!({"type": "slack", "channel": "ops", "username": "weir", "secretRef": {"name": "slack"}});
-    stage.provider("slack", &slack).await;
+    setup.provider("slack", &slack).await;
     for name in ["generic", "hmac", "slack"] {
-        stage
+        setup
             .alert(
                 name,
                 name,
                 &json!({"summary": "the shop", "eventMetadata": {"env": "test"}}),
             )
             .await;
-        stage.wait_ready("Provider", name, "True").await;
-        stage.wait_ready("Alert", name, "True").await;
+        setup.wait_ready("Provider", name, "True").await;
+        setup.wait_ready("Alert", name, "True").await;
     }
-    stage.accepted(&stage.event("stored <artifact>")).await;
+    setup.accepted(&setup.event("stored <artifact>")).await;
 
-    let generic = stage.wait_message("generic", "artifact").await;
+    let generic = setup.wait_message("generic", "artifact").await;
     assert_eq!(generic.header("gotk-component"), "source-controller");
     assert_eq!(generic.header("authorization"), "Basic abc");
     let body = generic.json();
@@ -58,7 +58,7 @@ async fn each_type_of_provider_delivers() {
         (&json!("stored <artifact>"), &json!("GitRepository"))
     );
 
-    let signed = stage.wait_message("hmac", "artifact").await;
+    let signed = setup.wait_message("hmac", "artifact").await;
     let signature = signed
         .header("x-signature")
         .strip_prefix("sha256=")
@@ -68,7 +68,7 @@ async fn each_type_of_provider_delivers() {
     mac.update(&signed.body);
     mac.verify_slice(&hex::decode(signature).unwrap()).unwrap();
 
-    let slack = stage.wait_message("slack", "artifact").await;
+    let slack = setup.wait_message("slack", "artifact").await;
     assert_eq!(slack.header("authorization"), "Bearer xoxb-1");
     let body = slack.json();
     assert_eq!(
@@ -77,134 +77,134 @@ async fn each_type_of_provider_delivers() {
     );
     assert_eq!(
         body["attachments"][0]["author_name"],
-        format!("gitrepository/shop.{}", stage.namespace)
+        format!("gitrepository/shop.{}", setup.namespace)
     );
 }
 
 #[tokio::test]
 async fn alerts_select_events() {
-    let stage = Stage::new("select").await;
-    stage.generic("all", &json!({})).await;
-    stage.generic("errors", &json!({"eventSeverity": "error"})).await;
-    stage
+    let setup = TestNamespace::new("select").await;
+    setup.generic("all", &json!({})).await;
+    setup.generic("errors", &json!({"eventSeverity": "error"})).await;
+    setup
         .generic("excluded", &json!({"exclusionList": ["^noise"]}))
         .await;
-    stage
+    setup
         .generic("included", &json!({"inclusionList": ["important"]}))
         .await;
-    stage
+    setup
         .generic(
             "elsewhere",
             &json!({"eventSources": [{"kind": "GitRepository", "name": "*", "namespace": "other"}]}),
         )
         .await;
     let labelled = json!({"kind": "ConfigMap", "name": "*", "matchLabels": {"tier": "web"}});
-    stage
+    setup
         .generic("labelled", &json!({"eventSources": [labelled]}))
         .await;
     let quiet = json!({"providerRef": {"name": "all"}, "suspend": true});
-    stage.alert("quiet", "all", &quiet).await;
+    setup.alert("quiet", "all", &quiet).await;
     for (name, tier) in [("web", "web"), ("db", "db")] {
-        let labels = json!({"name": name, "namespace": stage.namespace, "labels": {"tier": tier}});
-        stage
+        let labels = json!({"name": name, "namespace": setup.namespace, "labels": {"tier": tier}});
+        setup
             .plane
             .apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": labels}))
             .await
             .unwrap();
     }
 
-    stage.accepted(&stage.event("noise")).await;
-    let mut failure = stage.event("important failure");
+    setup.accepted(&setup.event("noise")).await;
+    let mut failure = setup.event("important failure");
     failure["severity"] = "error".into();
-    stage.accepted(&failure).await;
+    setup.accepted(&failure).await;
     for name in ["db", "gone", "web"] {
-        let mut event = stage.event("label");
+        let mut event = setup.event("label");
         event["involvedObject"]["apiVersion"] = "v1".into();
         event["involvedObject"]["kind"] = "ConfigMap".into();
         event["involvedObject"]["name"] = name.into();
-        stage.accepted(&event).await;
+        setup.accepted(&event).await;
     }
-    stage.warning("labelled", "SourceFetchFailed").await;
+    setup.warning("labelled", "SourceFetchFailed").await;
     for name in ["errors", "excluded", "included"] {
-        stage.wait_message(name, "important failure").await;
+        setup.wait_message(name, "important failure").await;
     }
-    let label = stage.wait_message("labelled", "label").await;
+    let label = setup.wait_message("labelled", "label").await;
     assert_eq!(label.json()["involvedObject"]["name"], "web");
     // The controller sends what it accepted before it ends, so that what is missing then was never sent.
-    assert!(stage.controller.terminate().await.unwrap().success());
+    assert!(setup.controller.terminate().await.unwrap().success());
     let counts = ["all", "errors", "excluded", "included", "elsewhere", "labelled"]
-        .map(|name| stage.bodies(name).len());
+        .map(|name| setup.bodies(name).len());
     assert_eq!(counts, [2, 1, 1, 1, 0, 1]);
 }
 
 #[tokio::test]
 async fn the_authority_of_a_secret_is_trusted_and_no_other() {
-    let stage = Stage::new("tls").await;
+    let setup = TestNamespace::new("tls").await;
     let (sink, other) = (
         WebhookSink::start_tls().unwrap(),
         WebhookSink::start_tls().unwrap(),
     );
-    stage.secret("good", &json!({"ca.crt": sink.ca_pem()})).await;
-    stage.secret("wrong", &json!({"ca.crt": other.ca_pem()})).await;
+    setup.secret("good", &json!({"ca.crt": sink.ca_pem()})).await;
+    setup.secret("wrong", &json!({"ca.crt": other.ca_pem()})).await;
     for name in ["good", "wrong"] {
         let spec = json!({"type": "generic", "address": sink.url(name), "certSecretRef": {"name": name}, "timeout": "3s"});
-        stage.provider(name, &spec).await;
-        stage.alert(name, name, &json!({})).await;
-        stage.wait_ready("Alert", name, "True").await;
+        setup.provider(name, &spec).await;
+        setup.alert(name, name, &json!({})).await;
+        setup.wait_ready("Alert", name, "True").await;
     }
-    stage.accepted(&stage.event("sealed")).await;
+    setup.accepted(&setup.event("sealed")).await;
     sink.wait_for("the message", PATIENCE, |request| request.path == "/good")
         .await
         .unwrap();
-    let warning = stage.warning("wrong", "NotificationDispatchFailed").await;
+    let warning = setup.warning("wrong", "NotificationDispatchFailed").await;
     assert!(warning.message.unwrap().contains("the connection failed"));
     assert_eq!(sink.received().len(), 1);
 }
 
 #[tokio::test]
 async fn slow_webhook_does_not_delay_other_providers() {
-    let stage = Stage::new("slow").await;
+    let setup = TestNamespace::new("slow").await;
     let slow = WebhookSink::start().unwrap();
     slow.answer(Answer::Hang);
-    stage
+    setup
         .provider(
             "slow",
             &json!({"type": "generic", "address": slow.url("slow"), "timeout": "3s"}),
         )
         .await;
-    stage.alert("slow", "slow", &json!({})).await;
-    stage.generic("fast", &json!({})).await;
+    setup.alert("slow", "slow", &json!({})).await;
+    setup.generic("fast", &json!({})).await;
     let started = Instant::now();
     for number in 0..20 {
-        stage.accepted(&stage.event(&format!("message {number}"))).await;
+        setup.accepted(&setup.event(&format!("message {number}"))).await;
     }
-    stage.wait_message("fast", "message 19").await;
+    setup.wait_message("fast", "message 19").await;
     assert!(
         started.elapsed() < Duration::from_secs(3),
         "{:?}",
         started.elapsed()
     );
-    let warning = stage.warning("slow", "NotificationDispatchFailed").await;
+    let warning = setup.warning("slow", "NotificationDispatchFailed").await;
     assert!(warning.message.unwrap().contains("no answer within"));
 }
 
 #[tokio::test]
 async fn a_failing_webhook_is_tried_again() {
-    let stage = Stage::new("again").await;
-    stage.generic("hook", &json!({})).await;
-    stage.sink.answer(Answer::Status(500, String::new()));
-    stage.accepted(&stage.event("patience")).await;
+    let setup = TestNamespace::new("again").await;
+    setup.generic("hook", &json!({})).await;
+    setup.sink.answer(Answer::Status(500, String::new()));
+    setup.accepted(&setup.event("patience")).await;
     // The second attempt: the answer may change only when the first one has failed for certain.
     testkit::eventually("another attempt", PATIENCE, || async {
-        anyhow::ensure!(stage.bodies("hook").len() >= 2);
+        anyhow::ensure!(setup.bodies("hook").len() >= 2);
         Ok(())
     })
     .await
     .unwrap();
-    stage.sink.answer(Answer::ok());
+    setup.sink.answer(Answer::ok());
     let sent = "weir_notifications_total{result=\"sent\",type=\"generic\"}";
     testkit::eventually("the count", PATIENCE, || async {
-        anyhow::ensure!(stage.controller.metric(sent).await? >= 1.0);
+        anyhow::ensure!(setup.controller.metric(sent).await? >= 1.0);
         Ok(())
     })
     .await
@@ -213,12 +213,12 @@ async fn a_failing_webhook_is_tried_again() {
 
 #[tokio::test]
 async fn accepted_events_are_delivered_before_the_process_ends() {
-    let stage = Stage::new("drain").await;
-    stage.generic("hook", &json!({})).await;
-    stage.sink.answer(Answer::Slow(Duration::from_secs(1), 200));
+    let setup = TestNamespace::new("drain").await;
+    setup.generic("hook", &json!({})).await;
+    setup.sink.answer(Answer::Slow(Duration::from_secs(1), 200));
     for number in 0..8 {
-        stage.accepted(&stage.event(&format!("message {number}"))).await;
+        setup.accepted(&setup.event(&format!("message {number}"))).await;
     }
-    assert!(stage.controller.terminate().await.unwrap().success());
-    assert_eq!(stage.bodies("hook").len(), 8);
+    assert!(setup.controller.terminate().await.unwrap().success());
+    assert_eq!(setup.bodies("hook").len(), 8);
 }

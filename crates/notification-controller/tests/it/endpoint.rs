@@ -3,20 +3,20 @@
 use serde_json::{Value, json};
 use testkit::{Answer, ControlPlane};
 
-use crate::stage::{PATIENCE, Stage, launch};
+use crate::setup::{PATIENCE, TestNamespace, launch};
 
 #[tokio::test]
 async fn repeats_are_refused_with_the_time_of_the_next() {
-    let stage = Stage::new("repeat").await;
-    let event = stage.event("again and again");
-    let first = stage.post(&event).await;
+    let setup = TestNamespace::new("repeat").await;
+    let event = setup.event("again and again");
+    let first = setup.post(&event).await;
     assert_eq!(
         (first.status().as_u16(), &first.headers()["x-ratelimit-limit"]),
         (202, &"1".parse().unwrap())
     );
     let mut other = event.clone();
     other["severity"] = "error".into();
-    let second = stage.post(&other).await;
+    let second = setup.post(&other).await;
     assert_eq!(second.status(), 429);
     for header in [
         "x-ratelimit-limit",
@@ -33,24 +33,24 @@ async fn repeats_are_refused_with_the_time_of_the_next() {
             .ends_with(" GMT")
     );
     other["metadata"]["source.toolkit.fluxcd.io/revision"] = "main@sha1:2".into();
-    stage.accepted(&other).await;
+    setup.accepted(&other).await;
 }
 
 #[tokio::test]
 async fn any_path_and_method_but_no_body_beyond_its_limit() {
-    let stage = Stage::new("bounds").await;
-    let url = stage.controller.events_url();
-    let put = stage
+    let setup = TestNamespace::new("bounds").await;
+    let url = setup.controller.events_url();
+    let put = setup
         .http
         .put(format!("{url}/any/path?q"))
-        .json(&stage.event("put"))
+        .json(&setup.event("put"))
         .send()
         .await
         .unwrap();
     assert_eq!(put.status(), 202);
-    let broken = stage.http.post(&url).body("{").send().await.unwrap();
+    let broken = setup.http.post(&url).body("{").send().await.unwrap();
     assert_eq!(broken.status(), 400);
-    let large = stage
+    let large = setup
         .http
         .post(&url)
         .body(vec![b' '; 3 * 1024 * 1024 + 1])
@@ -59,31 +59,31 @@ async fn any_path_and_method_but_no_body_beyond_its_limit() {
     // The answer comes before the body is sent, so that sending it may fail instead.
     assert!(large.is_err() || large.is_ok_and(|answer| answer.status() == 413));
     let series = "gotk_event_http_request_duration_seconds_count{code=\"413\",handler=\"/\",method=\"POST\",service=\"\"}";
-    assert!(stage.controller.metric(series).await.unwrap() >= 1.0);
+    assert!(setup.controller.metric(series).await.unwrap() >= 1.0);
 }
 
 #[tokio::test]
 async fn a_flood_is_bounded_in_memory() {
-    let stage = Stage::new("flood").await;
-    stage.generic("hook", &json!({})).await;
-    stage.sink.answer(Answer::Hang);
-    let before = stage.controller.usage().unwrap().resident;
+    let setup = TestNamespace::new("flood").await;
+    setup.generic("hook", &json!({})).await;
+    setup.sink.answer(Answer::Hang);
+    let before = setup.controller.usage().unwrap().resident;
     let filler = "x".repeat(1024 * 1024);
     let mut refused = 0;
     for number in 0..100 {
-        let event = stage.event(&format!("{number} {filler}"));
-        refused += usize::from(stage.post(&event).await.status() == 503);
+        let event = setup.event(&format!("{number} {filler}"));
+        refused += usize::from(setup.post(&event).await.status() == 503);
     }
     assert!(refused > 50, "{refused}");
     assert!(
-        stage
+        setup
             .controller
             .metric("weir_notification_events_dropped_total{reason=\"memory\"}")
             .await
             .unwrap()
             > 50.0
     );
-    let grown = stage.controller.usage().unwrap().peak.saturating_sub(before) / 1024 / 1024;
+    let grown = setup.controller.usage().unwrap().peak.saturating_sub(before) / 1024 / 1024;
     assert!(grown < 100, "{grown} MiB more");
 }
 

@@ -11,4 +11,4 @@ mod endpoint;
 mod refusals;
 mod secrets;
 mod senders;
-mod stage;
+mod setup;

@@ -2,42 +2,42 @@
 
 use serde_json::json;
 
-use crate::stage::{PATIENCE, Stage};
+use crate::setup::{PATIENCE, TestNamespace};
 
 #[tokio::test]
 async fn unsupported_providers_say_so_and_send_nothing() {
-    let stage = Stage::new("refuse").await;
-    stage
+    let setup = TestNamespace::new("refuse").await;
+    setup
         .provider(
             "type",
-            &json!({"type": "discord", "address": stage.sink.url("type")}),
+            &json!({"type": "discord", "address": setup.sink.url("type")}),
         )
         .await;
     let proxied =
-        json!({"type": "generic", "address": stage.sink.url("proxy"), "proxy": "http://proxy.example"});
-    stage.provider("proxy", &proxied).await;
+        json!({"type": "generic", "address": setup.sink.url("proxy"), "proxy": "http://proxy.example"});
+    setup.provider("proxy", &proxied).await;
     for (name, start) in [("type", "spec.type: discord "), ("proxy", "spec.proxy: ")] {
-        stage.alert(name, name, &json!({})).await;
-        let ready = stage.wait_ready("Provider", name, "False").await;
+        setup.alert(name, name, &json!({})).await;
+        let ready = setup.wait_ready("Provider", name, "False").await;
         assert_eq!(ready["reason"], "UnsupportedField");
         assert!(ready["message"].as_str().unwrap().starts_with(start), "{ready}");
-        stage.warning(name, "UnsupportedField").await;
+        setup.warning(name, "UnsupportedField").await;
     }
-    stage.accepted(&stage.event("nowhere")).await;
+    setup.accepted(&setup.event("nowhere")).await;
     for name in ["type", "proxy"] {
-        stage.warning(name, "NotificationDispatchFailed").await;
+        setup.warning(name, "NotificationDispatchFailed").await;
     }
-    assert!(stage.controller.terminate().await.unwrap().success());
-    assert!(stage.sink.received().is_empty());
+    assert!(setup.controller.terminate().await.unwrap().success());
+    assert!(setup.sink.received().is_empty());
 }
 
 #[tokio::test]
 async fn mistakes_are_named_and_mend_when_corrected() {
-    let stage = Stage::new("mistake").await;
-    stage
+    let setup = TestNamespace::new("mistake").await;
+    setup
         .alert("regex", "later", &json!({"exclusionList": ["fine", "("]}))
         .await;
-    let ready = stage.wait_ready("Alert", "regex", "False").await;
+    let ready = setup.wait_ready("Alert", "regex", "False").await;
     assert_eq!(ready["reason"], "InvalidConfig");
     assert!(
         ready["message"]
@@ -46,31 +46,31 @@ async fn mistakes_are_named_and_mend_when_corrected() {
             .starts_with("spec.exclusionList[1]: "),
         "{ready}"
     );
-    stage.alert("early", "later", &json!({})).await;
-    let ready = stage.wait_ready("Alert", "early", "False").await;
+    setup.alert("early", "later", &json!({})).await;
+    let ready = setup.wait_ready("Alert", "early", "False").await;
     assert_eq!(ready["reason"], "DependencyNotReady");
     let spec =
-        json!({"type": "generic-hmac", "address": stage.sink.url("later"), "secretRef": {"name": "token"}});
-    stage.provider("later", &spec).await;
-    let ready = stage.wait_ready("Provider", "later", "False").await;
+        json!({"type": "generic-hmac", "address": setup.sink.url("later"), "secretRef": {"name": "token"}});
+    setup.provider("later", &spec).await;
+    let ready = setup.wait_ready("Provider", "later", "False").await;
     assert_eq!(ready["reason"], "AuthenticationFailed");
     assert_eq!(
         ready["message"],
         "Secret 'token' not found in the namespace of the provider"
     );
-    stage.secret("token", &json!({"token": "key"})).await;
-    stage.wait_ready("Provider", "later", "True").await;
-    stage.wait_ready("Alert", "early", "True").await;
-    stage.accepted(&stage.event("in the end")).await;
-    stage.wait_message("later", "in the end").await;
+    setup.secret("token", &json!({"token": "key"})).await;
+    setup.wait_ready("Provider", "later", "True").await;
+    setup.wait_ready("Alert", "early", "True").await;
+    setup.accepted(&setup.event("in the end")).await;
+    setup.wait_message("later", "in the end").await;
 }
 
 #[tokio::test]
 async fn unusable_configuration_is_reported_on_the_provider() {
-    let stage = Stage::new("unusable").await;
-    stage.secret("empty", &json!({"other": "x"})).await;
-    stage.secret("certs", &json!({"ca.crt": "no PEM"})).await;
-    let address = stage.sink.url("unusable");
+    let setup = TestNamespace::new("unusable").await;
+    setup.secret("empty", &json!({"other": "x"})).await;
+    setup.secret("certs", &json!({"ca.crt": "no PEM"})).await;
+    let address = setup.sink.url("unusable");
     let spec = |extra: serde_json::Value| {
         let mut spec = json!({"type": "generic", "address": address});
         spec.as_object_mut()
@@ -98,8 +98,8 @@ async fn unusable_configuration_is_reported_on_the_provider() {
             "the address is refused: link-local addresses are not allowed (--allow-addresses makes exceptions)",
         ),
     ] {
-        stage.provider(name, &spec(extra)).await;
-        let ready = stage.wait_ready("Provider", name, "False").await;
+        setup.provider(name, &spec(extra)).await;
+        let ready = setup.wait_ready("Provider", name, "False").await;
         assert_eq!(
             (&ready["reason"], &ready["message"]),
             (&json!(reason), &json!(message))
@@ -109,24 +109,24 @@ async fn unusable_configuration_is_reported_on_the_provider() {
 
 #[tokio::test]
 async fn internal_addresses_and_other_namespaces_are_out_of_reach() {
-    let stage = Stage::with("reach", |launch| launch.flag("--no-cross-namespace-refs")).await;
-    let api_server = stage.plane.server().to_owned();
+    let setup = TestNamespace::with("reach", |launch| launch.flag("--no-cross-namespace-refs")).await;
+    let api_server = setup.plane.server().to_owned();
     for (name, address) in [
         ("metadata", "http://169.254.169.254/latest"),
         ("apiserver", &api_server),
     ] {
-        stage
+        setup
             .provider(name, &json!({"type": "generic", "address": address}))
             .await;
-        stage.alert(name, name, &json!({})).await;
+        setup.alert(name, name, &json!({})).await;
     }
     let foreign = json!({"eventSources": [{"kind": "GitRepository", "name": "*", "namespace": "other"}]});
-    let address = stage.sink.url("foreign");
-    stage
+    let address = setup.sink.url("foreign");
+    setup
         .provider("foreign", &json!({"type": "generic", "address": address}))
         .await;
-    stage.alert("foreign", "foreign", &foreign).await;
-    let refused = stage.wait_ready("Alert", "foreign", "False").await;
+    setup.alert("foreign", "foreign", &foreign).await;
+    let refused = setup.wait_ready("Alert", "foreign", "False").await;
     assert_eq!(
         (&refused["reason"], &refused["message"]),
         (
@@ -134,33 +134,33 @@ async fn internal_addresses_and_other_namespaces_are_out_of_reach() {
             &json!("spec.eventSources[0].namespace: references to other namespaces are not allowed")
         )
     );
-    stage.wait_ready("Alert", "apiserver", "True").await;
-    stage.wait_ready("Alert", "metadata", "True").await;
-    stage.accepted(&stage.event("inside")).await;
-    let mut event = stage.event("outside");
+    setup.wait_ready("Alert", "apiserver", "True").await;
+    setup.wait_ready("Alert", "metadata", "True").await;
+    setup.accepted(&setup.event("inside")).await;
+    let mut event = setup.event("outside");
     event["involvedObject"]["namespace"] = "other".into();
-    stage.accepted(&event).await;
+    setup.accepted(&event).await;
     for (name, why) in [
         ("metadata", "link-local addresses"),
         ("apiserver", "the API server"),
     ] {
-        let warning = stage.warning(name, "NotificationDispatchFailed").await;
+        let warning = setup.warning(name, "NotificationDispatchFailed").await;
         assert!(warning.message.as_ref().unwrap().contains(why), "{warning:?}");
     }
-    assert!(stage.sink.received().is_empty());
+    assert!(setup.sink.received().is_empty());
 }
 
 #[tokio::test]
 async fn finalizers_of_earlier_releases_are_taken_off() {
-    let stage = Stage::new("legacy").await;
+    let setup = TestNamespace::new("legacy").await;
     let object = json!({
         "apiVersion": "notification.toolkit.fluxcd.io/v1beta2", "kind": "Provider",
-        "metadata": {"name": "old", "namespace": stage.namespace, "finalizers": ["finalizers.fluxcd.io"]},
-        "spec": {"type": "generic", "address": stage.sink.url("old")},
+        "metadata": {"name": "old", "namespace": setup.namespace, "finalizers": ["finalizers.fluxcd.io"]},
+        "spec": {"type": "generic", "address": setup.sink.url("old")},
     });
-    let (api, _) = stage.plane.api_for(object.clone()).await.unwrap();
-    stage.plane.apply(object).await.unwrap();
-    stage.wait_ready("Provider", "old", "True").await;
+    let (api, _) = setup.plane.api_for(object.clone()).await.unwrap();
+    setup.plane.apply(object).await.unwrap();
+    setup.wait_ready("Provider", "old", "True").await;
     let without = |provider: &kube::api::DynamicObject| provider.metadata.finalizers.is_none();
     testkit::wait_for(&api, "old", "no finalizer", PATIENCE, without)
         .await

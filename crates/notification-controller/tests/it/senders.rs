@@ -4,31 +4,31 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use testkit::Controller;
 
-use crate::stage::{PATIENCE, Stage, launch};
+use crate::setup::{PATIENCE, TestNamespace, launch};
 
 const AUDIENCE: &str = "weir-events";
 const REFUSED: &str = "weir_notification_posts_refused_total";
 
-async fn stage(name: &str) -> Stage {
-    Stage::with(name, |launch| launch.flag("--require-event-tokens")).await
+async fn setup(name: &str) -> TestNamespace {
+    TestNamespace::with(name, |launch| launch.flag("--require-event-tokens")).await
 }
 
-async fn token(stage: &Stage, account: &str, audience: &str) -> String {
-    let token = stage
+async fn token(setup: &TestNamespace, account: &str, audience: &str) -> String {
+    let token = setup
         .plane
-        .service_account_token(&stage.namespace, account, audience);
+        .service_account_token(&setup.namespace, account, audience);
     token.await.unwrap()
 }
 
-async fn post(to: &Controller, stage: &Stage, token: &str, event: &Value) -> (StatusCode, String) {
-    let request = stage.http.post(to.events_url()).bearer_auth(token).json(event);
+async fn post(to: &Controller, setup: &TestNamespace, token: &str, event: &Value) -> (StatusCode, String) {
+    let request = setup.http.post(to.events_url()).bearer_auth(token).json(event);
     let response = request.send().await.unwrap();
     (response.status(), response.text().await.unwrap())
 }
 
 /// The reviews that the controller has asked for: without Alerts, it posts nothing else.
-async fn reviews(stage: &Stage) -> f64 {
-    let metrics = stage.controller.metrics().await.unwrap();
+async fn reviews(setup: &TestNamespace) -> f64 {
+    let metrics = setup.controller.metrics().await.unwrap();
     let posts = metrics
         .lines()
         .filter(|line| line.starts_with("rest_client_requests_total{") && line.contains("method=\"POST\""));
@@ -39,10 +39,10 @@ async fn reviews(stage: &Stage) -> f64 {
 
 #[tokio::test]
 async fn only_senders_raise_and_suppress_alerts() {
-    let stage = stage("senders").await;
-    stage.generic("hook", &json!({})).await;
-    let event = stage.event("forged");
-    let none = stage.post(&event).await;
+    let setup = setup("senders").await;
+    setup.generic("hook", &json!({})).await;
+    let event = setup.event("forged");
+    let none = setup.post(&event).await;
     assert_eq!(none.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(none.headers()["www-authenticate"], "Bearer");
     assert!(
@@ -51,10 +51,10 @@ async fn only_senders_raise_and_suppress_alerts() {
             .unwrap()
             .contains("events need the token of a sender")
     );
-    let ours = token(&stage, "source-controller", AUDIENCE).await;
+    let ours = token(&setup, "source-controller", AUDIENCE).await;
     let tampered = format!("{ours}x");
-    let for_others = token(&stage, "source-controller", "https://kubernetes.default.svc").await;
-    let stranger = token(&stage, "tenant", AUDIENCE).await;
+    let for_others = token(&setup, "source-controller", "https://kubernetes.default.svc").await;
+    let stranger = token(&setup, "tenant", AUDIENCE).await;
     for (wrong, status, text) in [
         (
             "nonsense",
@@ -65,49 +65,49 @@ async fn only_senders_raise_and_suppress_alerts() {
         (&for_others, StatusCode::UNAUTHORIZED, "--event-token-audience"),
         (&stranger, StatusCode::FORBIDDEN, "--event-senders"),
     ] {
-        let (answered, body) = post(&stage.controller, &stage, wrong, &event).await;
+        let (answered, body) = post(&setup.controller, &setup, wrong, &event).await;
         assert_eq!(answered, status, "{body}");
         assert!(body.contains(text), "{body}");
     }
     // The same event of a sender is no duplicate of the refused ones.
-    let (status, body) = post(&stage.controller, &stage, &ours, &event).await;
+    let (status, body) = post(&setup.controller, &setup, &ours, &event).await;
     assert_eq!(status, StatusCode::ACCEPTED, "{body}");
-    stage.wait_message("hook", "forged").await;
+    setup.wait_message("hook", "forged").await;
     // Nor is it one of another sender's.
-    let other = token(&stage, "kluctl-controller", AUDIENCE).await;
+    let other = token(&setup, "kluctl-controller", AUDIENCE).await;
     assert_eq!(
-        post(&stage.controller, &stage, &other, &event).await.0,
+        post(&setup.controller, &setup, &other, &event).await.0,
         StatusCode::ACCEPTED
     );
     assert_eq!(
-        post(&stage.controller, &stage, &other, &event).await.0,
+        post(&setup.controller, &setup, &other, &event).await.0,
         StatusCode::TOO_MANY_REQUESTS
     );
     for (reason, count) in [("no-token", 1.0), ("invalid-token", 3.0), ("not-a-sender", 1.0)] {
         let series = format!("{REFUSED}{{reason=\"{reason}\"}}");
-        assert_eq!(stage.controller.metric(&series).await.unwrap(), count, "{reason}");
+        assert_eq!(setup.controller.metric(&series).await.unwrap(), count, "{reason}");
     }
-    let log = stage.controller.log();
+    let log = setup.controller.log();
     assert!(!log.contains(&ours) && !log.contains(&stranger));
-    let name = format!("system:serviceaccount:{}:tenant", stage.namespace);
+    let name = format!("system:serviceaccount:{}:tenant", setup.namespace);
     assert!(log.contains(&name), "the operator learns who was refused: {log}");
 }
 
 #[tokio::test]
 async fn a_flood_of_bad_tokens_stops_no_sender_and_spares_the_api_server() {
-    let stage = stage("flood-tokens").await;
-    let ours = token(&stage, "source-controller", AUDIENCE).await;
-    let send = async |message: String| post(&stage.controller, &stage, &ours, &stage.event(&message)).await;
+    let setup = setup("flood-tokens").await;
+    let ours = token(&setup, "source-controller", AUDIENCE).await;
+    let send = async |message: String| post(&setup.controller, &setup, &ours, &setup.event(&message)).await;
     assert_eq!(send("first".into()).await.0, StatusCode::ACCEPTED);
-    let before = reviews(&stage).await;
+    let before = reviews(&setup).await;
     let started = std::time::Instant::now();
     let mut answers = Vec::new();
     for number in 0..50 {
         let bad: Vec<_> = (0..10).map(|each| format!("bad-{number}-{each}")).collect();
-        let event = stage.event("bad");
+        let event = setup.event("bad");
         let posts = bad
             .iter()
-            .map(|token| post(&stage.controller, &stage, token, &event));
+            .map(|token| post(&setup.controller, &setup, token, &event));
         answers.extend(futures::future::join_all(posts).await);
         assert_eq!(send(format!("good {number}")).await.0, StatusCode::ACCEPTED);
     }
@@ -116,7 +116,7 @@ async fn a_flood_of_bad_tokens_stops_no_sender_and_spares_the_api_server() {
         StatusCode::UNAUTHORIZED | StatusCode::SERVICE_UNAVAILABLE
     )));
     let allowed = 20.0 + 5.0 * started.elapsed().as_secs_f64() + 1.0;
-    let reviewed = reviews(&stage).await - before;
+    let reviewed = reviews(&setup).await - before;
     assert!(
         reviewed <= allowed,
         "{reviewed} reviews of 500 tokens, at most {allowed} expected"
@@ -125,44 +125,44 @@ async fn a_flood_of_bad_tokens_stops_no_sender_and_spares_the_api_server() {
 
 #[tokio::test]
 async fn posts_with_one_token_share_a_review() {
-    let stage = stage("shared-review").await;
-    let ours = token(&stage, "source-controller", AUDIENCE).await;
-    let before = reviews(&stage).await;
-    let events: Vec<_> = (0..40).map(|number| stage.event(&number.to_string())).collect();
+    let setup = setup("shared-review").await;
+    let ours = token(&setup, "source-controller", AUDIENCE).await;
+    let before = reviews(&setup).await;
+    let events: Vec<_> = (0..40).map(|number| setup.event(&number.to_string())).collect();
     let posts = events
         .iter()
-        .map(|event| post(&stage.controller, &stage, &ours, event));
+        .map(|event| post(&setup.controller, &setup, &ours, event));
     for (status, body) in futures::future::join_all(posts).await {
         assert_eq!(status, StatusCode::ACCEPTED, "{body}");
     }
-    assert_eq!(reviews(&stage).await - before, 1.0);
+    assert_eq!(reviews(&setup).await - before, 1.0);
 }
 
 #[tokio::test]
 async fn a_standby_reviews_tokens_too() {
-    let stage = stage("standby-tokens").await;
+    let setup = setup("standby-tokens").await;
     let follower = async || {
         launch()
-            .run_by(stage.plane.kubeconfig())
-            .namespace(&stage.namespace)
+            .run_by(setup.plane.kubeconfig())
+            .namespace(&setup.namespace)
             .flag("--enable-leader-election")
             .flag("--require-event-tokens")
-            .flag(&format!("--event-senders={}/automation,team/x", stage.namespace))
+            .flag(&format!("--event-senders={}/automation,team/x", setup.namespace))
             .start()
             .await
             .unwrap()
     };
     let (leader, standby) = (follower().await, follower().await);
-    let listed = token(&stage, "automation", AUDIENCE).await;
-    let unlisted = token(&stage, "source-controller", AUDIENCE).await;
+    let listed = token(&setup, "automation", AUDIENCE).await;
+    let unlisted = token(&setup, "source-controller", AUDIENCE).await;
     for replica in [&leader, &standby] {
-        let event = stage.event("to a replica");
+        let event = setup.event("to a replica");
         assert_eq!(
-            post(replica, &stage, &listed, &event).await.0,
+            post(replica, &setup, &listed, &event).await.0,
             StatusCode::ACCEPTED
         );
         assert_eq!(
-            post(replica, &stage, &unlisted, &event).await.0,
+            post(replica, &setup, &unlisted, &event).await.0,
             StatusCode::FORBIDDEN,
             "given senders replace the default ones"
         );

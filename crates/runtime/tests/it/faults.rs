@@ -12,7 +12,7 @@ use testkit::{
     proxy::{ApiRequest, Fate},
 };
 
-use crate::stage::{PATIENCE, Stage};
+use crate::setup::{PATIENCE, TestNamespace};
 
 fn is_status(request: &ApiRequest) -> bool {
     request.method == "PATCH" && request.path.ends_with("/status")
@@ -24,9 +24,9 @@ fn is_act(request: &ApiRequest) -> bool {
 
 #[tokio::test]
 async fn a_status_that_meets_faults_is_written_late_and_the_act_not_repeated() {
-    let stage = Stage::new("faults").await;
-    let proxy = FaultProxy::start(stage.plane).unwrap();
-    let kubeconfig = proxy.kubeconfig(&stage.kubeconfig("weir").await).unwrap();
+    let setup = TestNamespace::new("faults").await;
+    let proxy = FaultProxy::start(setup.plane).unwrap();
+    let kubeconfig = proxy.kubeconfig(&setup.kubeconfig("weir").await).unwrap();
     let fates = [
         Fate::Status(409, None),
         Fate::Status(429, Some(1)),
@@ -45,11 +45,11 @@ async fn a_status_that_meets_faults_is_written_late_and_the_act_not_repeated() {
             .flatten();
         fate.unwrap_or(Fate::Pass)
     });
-    let _controller = stage.controller_by(&kubeconfig).start().await.unwrap();
-    stage
+    let _controller = setup.controller_by(&kubeconfig).start().await.unwrap();
+    setup
         .probe("app", &json!({"interval": "10m", "behaviour": "write"}))
         .await;
-    stage.wait_ready("app", "True", "Succeeded").await;
+    setup.wait_ready("app", "True", "Succeeded").await;
     // The first write that reached the API server was cut before its answer: the object was ready before the last.
     testkit::eventually("the status to be written after all faults", PATIENCE, || async {
         let written = proxy
@@ -71,26 +71,26 @@ async fn a_status_that_meets_faults_is_written_late_and_the_act_not_repeated() {
 
 #[tokio::test]
 async fn changes_missed_by_a_watch_are_found_without_a_restart() {
-    let stage = Stage::new("deaf").await;
-    let proxy = FaultProxy::start(stage.plane).unwrap();
-    let kubeconfig = proxy.kubeconfig(&stage.kubeconfig("weir").await).unwrap();
-    let _controller = stage.controller_by(&kubeconfig).start().await.unwrap();
-    stage.probe("known", &json!({"interval": "10m"})).await;
-    stage.wait_ready("known", "True", "Succeeded").await;
+    let setup = TestNamespace::new("deaf").await;
+    let proxy = FaultProxy::start(setup.plane).unwrap();
+    let kubeconfig = proxy.kubeconfig(&setup.kubeconfig("weir").await).unwrap();
+    let _controller = setup.controller_by(&kubeconfig).start().await.unwrap();
+    setup.probe("known", &json!({"interval": "10m"})).await;
+    setup.wait_ready("known", "True", "Succeeded").await;
     proxy.swallow_events(true);
-    stage.probe("new", &json!({"interval": "10m"})).await;
-    stage.probe("known", &json!({"interval": "9m"})).await;
-    stage.wait_ready("new", "True", "Succeeded").await;
-    stage.wait_ready("known", "True", "Succeeded").await;
+    setup.probe("new", &json!({"interval": "10m"})).await;
+    setup.probe("known", &json!({"interval": "9m"})).await;
+    setup.wait_ready("new", "True", "Succeeded").await;
+    setup.wait_ready("known", "True", "Succeeded").await;
     assert!(proxy.swallowed() > 0);
 }
 
 #[tokio::test]
 async fn an_api_server_that_goes_away_for_a_while_is_waited_for() {
-    let stage = Stage::new("away").await;
-    let proxy = FaultProxy::start(stage.plane).unwrap();
-    let kubeconfig = proxy.kubeconfig(&stage.kubeconfig("weir").await).unwrap();
-    let controller = stage
+    let setup = TestNamespace::new("away").await;
+    let proxy = FaultProxy::start(setup.plane).unwrap();
+    let kubeconfig = proxy.kubeconfig(&setup.kubeconfig("weir").await).unwrap();
+    let controller = setup
         .controller_by(&kubeconfig)
         .flag("--enable-leader-election")
         .flag("--leader-election-lease-duration=20s")
@@ -99,8 +99,8 @@ async fn an_api_server_that_goes_away_for_a_while_is_waited_for() {
         .start()
         .await
         .unwrap();
-    stage.probe("app", &json!({"interval": "300ms"})).await;
-    stage.wait_ready("app", "True", "Succeeded").await;
+    setup.probe("app", &json!({"interval": "300ms"})).await;
+    setup.wait_ready("app", "True", "Succeeded").await;
     proxy.rule(|_| Fate::Cut);
     controller
         .wait_log("the lease to be in danger", PATIENCE, |entry| {
@@ -108,18 +108,18 @@ async fn an_api_server_that_goes_away_for_a_while_is_waited_for() {
         })
         .await
         .unwrap();
-    stage.probe("app", &json!({"interval": "400ms"})).await;
+    setup.probe("app", &json!({"interval": "400ms"})).await;
     proxy.heal();
-    stage.wait_ready("app", "True", "Succeeded").await;
+    setup.wait_ready("app", "True", "Succeeded").await;
     assert!(controller.is_running());
 }
 
 #[tokio::test]
 async fn a_leader_without_an_api_server_ends_before_its_lease() {
-    let stage = Stage::new("cutoff").await;
-    let proxy = FaultProxy::start(stage.plane).unwrap();
-    let kubeconfig = proxy.kubeconfig(&stage.kubeconfig("weir").await).unwrap();
-    let controller = stage
+    let setup = TestNamespace::new("cutoff").await;
+    let proxy = FaultProxy::start(setup.plane).unwrap();
+    let kubeconfig = proxy.kubeconfig(&setup.kubeconfig("weir").await).unwrap();
+    let controller = setup
         .controller_by(&kubeconfig)
         .flag("--enable-leader-election")
         .flag("--leader-election-lease-duration=6s")

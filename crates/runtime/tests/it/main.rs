@@ -10,4 +10,4 @@ mod faults;
 mod isolation;
 mod lease;
 mod passes;
-mod stage;
+mod setup;

@@ -10,31 +10,31 @@ use kube::{
 use serde_json::json;
 use testkit::ready;
 
-use crate::stage::{PATIENCE, Stage};
+use crate::setup::{PATIENCE, TestNamespace};
 
 #[tokio::test]
 async fn an_object_is_made_ready_and_cleaned_up_after() {
-    let stage = Stage::new("life").await;
-    let controller = stage.controller("weir").await.start().await.unwrap();
-    stage
+    let setup = TestNamespace::new("life").await;
+    let controller = setup.controller("weir").await.start().await.unwrap();
+    setup
         .probe("app", &json!({"interval": "10m", "behaviour": "write"}))
         .await;
-    let object = stage.wait_ready("app", "True", "Succeeded").await;
+    let object = setup.wait_ready("app", "True", "Succeeded").await;
     assert_eq!(object.finalizers(), ["weir.test/probe"]);
-    let maps: Api<ConfigMap> = Api::namespaced(stage.client.clone(), &stage.namespace);
+    let maps: Api<ConfigMap> = Api::namespaced(setup.client.clone(), &setup.namespace);
     assert!(maps.get_opt("app").await.unwrap().is_some());
     let series = format!(
         "gotk_reconcile_condition{{kind=\"Probe\",name=\"app\",namespace=\"{}\"",
-        stage.namespace
+        setup.namespace
     );
     assert!(controller.metrics().await.unwrap().contains(&series));
 
-    stage
+    setup
         .probes()
         .delete("app", &DeleteParams::default())
         .await
         .unwrap();
-    testkit::wait_gone(&stage.probes(), "app", PATIENCE)
+    testkit::wait_gone(&setup.probes(), "app", PATIENCE)
         .await
         .unwrap();
     assert!(maps.get_opt("app").await.unwrap().is_none());
@@ -53,17 +53,17 @@ fn not_yet_unless(holds: bool) -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_quiet_object_costs_nothing() {
-    let stage = Stage::new("quiet").await;
+    let setup = TestNamespace::new("quiet").await;
     let names: Vec<_> = (0..10).map(|number| format!("probe-{number}")).collect();
     for name in &names {
-        stage.probe(name, &json!({"interval": "500ms"})).await;
+        setup.probe(name, &json!({"interval": "500ms"})).await;
     }
-    let controller = stage.controller("weir").await.start().await.unwrap();
+    let controller = setup.controller("weir").await.start().await.unwrap();
     for name in &names {
-        stage.wait_ready(name, "True", "Succeeded").await;
+        setup.wait_ready(name, "True", "Succeeded").await;
     }
     let total = "controller_runtime_reconcile_total{controller=\"probe\",result=\"requeue_after\"}";
-    let (mark, started) = (stage.plane.audit_mark(), std::time::Instant::now());
+    let (mark, started) = (setup.plane.audit_mark(), std::time::Instant::now());
     let before = controller.metric(total).await.unwrap();
     // Ten intervals of every object.
     let after = testkit::eventually("ten intervals", PATIENCE, || async {
@@ -82,19 +82,19 @@ async fn a_quiet_object_costs_nothing() {
         "{} passes in {intervals} intervals",
         after - before
     );
-    assert_eq!(stage.writes("weir", mark), []);
+    assert_eq!(setup.writes("weir", mark), []);
 }
 
 #[tokio::test]
 async fn requests_suspension_and_faults_are_obeyed() {
-    let stage = Stage::new("obey").await;
-    let _controller = stage.controller("weir").await.start().await.unwrap();
-    stage
+    let setup = TestNamespace::new("obey").await;
+    let _controller = setup.controller("weir").await.start().await.unwrap();
+    setup
         .probe("app", &json!({"interval": "10m", "behaviour": "fail"}))
         .await;
-    stage.wait_ready("app", "False", "Failed").await;
+    setup.wait_ready("app", "False", "Failed").await;
     // Repeats of the same failure are one Event with a count.
-    let events: Api<Event> = Api::namespaced(stage.client.clone(), &stage.namespace);
+    let events: Api<Event> = Api::namespaced(setup.client.clone(), &setup.namespace);
     testkit::eventually("a counted event", PATIENCE, || async {
         let all = events.list(&ListParams::default()).await?.items;
         let counts: Vec<_> = all
@@ -110,52 +110,52 @@ async fn requests_suspension_and_faults_are_obeyed() {
     .await
     .unwrap();
 
-    stage.probe("app", &json!({"interval": "10m"})).await;
-    stage.wait_ready("app", "True", "Succeeded").await;
+    setup.probe("app", &json!({"interval": "10m"})).await;
+    setup.wait_ready("app", "True", "Succeeded").await;
     let request = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "now"}}});
-    stage
+    setup
         .probes()
         .patch("app", &PatchParams::default(), &Patch::Merge(&request))
         .await
         .unwrap();
-    stage
+    setup
         .wait("app", "the request to be handled", |o| {
             o.data["status"]["lastHandledReconcileAt"] == "now"
         })
         .await;
 
-    stage
+    setup
         .probe(
             "app",
             &json!({"interval": "10m", "suspend": true, "behaviour": "fail"}),
         )
         .await;
-    stage.probe("stalls", &json!({"interval": "-1s"})).await;
-    stage.wait_ready("stalls", "False", "InvalidSpec").await;
-    assert_eq!(ready(&stage.probes().get("app").await.unwrap())["status"], "True");
+    setup.probe("stalls", &json!({"interval": "-1s"})).await;
+    setup.wait_ready("stalls", "False", "InvalidSpec").await;
+    assert_eq!(ready(&setup.probes().get("app").await.unwrap())["status"], "True");
 }
 
 #[tokio::test]
 async fn a_newer_generation_ends_an_older_pass_and_a_timeout_any() {
-    let stage = Stage::new("newer").await;
-    let _controller = stage.controller("weir").await.start().await.unwrap();
-    stage
+    let setup = TestNamespace::new("newer").await;
+    let _controller = setup.controller("weir").await.start().await.unwrap();
+    setup
         .probe("app", &json!({"interval": "10m", "behaviour": "hang"}))
         .await;
-    stage
+    setup
         .wait("app", "the pass to begin", |object| {
             !object.finalizers().is_empty()
         })
         .await;
-    stage.probe("app", &json!({"interval": "10m"})).await;
-    stage.wait_ready("app", "True", "Succeeded").await;
-    stage
+    setup.probe("app", &json!({"interval": "10m"})).await;
+    setup.wait_ready("app", "True", "Succeeded").await;
+    setup
         .probe(
             "app",
             &json!({"interval": "10m", "behaviour": "hang", "timeout": "1s"}),
         )
         .await;
-    let object = stage.wait_ready("app", "False", "Timeout").await;
+    let object = setup.wait_ready("app", "False", "Timeout").await;
     assert_eq!(
         ready(&object)["message"],
         "the pass took longer than its timeout of 1 s"
@@ -164,20 +164,20 @@ async fn a_newer_generation_ends_an_older_pass_and_a_timeout_any() {
 
 #[tokio::test]
 async fn the_status_of_an_earlier_controller_is_taken_over() {
-    let stage = Stage::new("heir").await;
-    stage.probe("app", &json!({"interval": "10m"})).await;
+    let setup = TestNamespace::new("heir").await;
+    setup.probe("app", &json!({"interval": "10m"})).await;
     let old = json!({"status": {"old": {"field": 1}, "observedGeneration": 1, "conditions": []}});
     let params = PatchParams {
         field_manager: Some("gotk-probe".into()),
         ..PatchParams::default()
     };
-    stage
+    setup
         .probes()
         .patch_status("app", &params, &Patch::Merge(&old))
         .await
         .unwrap();
-    let _controller = stage.controller("weir").await.start().await.unwrap();
-    let object = stage.wait_ready("app", "True", "Succeeded").await;
+    let _controller = setup.controller("weir").await.start().await.unwrap();
+    let object = setup.wait_ready("app", "True", "Succeeded").await;
     assert_eq!(
         object.data["status"].get("old"),
         None,
@@ -194,15 +194,15 @@ async fn the_status_of_an_earlier_controller_is_taken_over() {
 
 #[tokio::test]
 async fn running_pass_may_finish_after_a_signal() {
-    let stage = Stage::new("ending").await;
-    let controller = stage
+    let setup = TestNamespace::new("ending").await;
+    let controller = setup
         .controller("weir")
         .await
         .flag("--enable-leader-election")
         .start()
         .await
         .unwrap();
-    stage
+    setup
         .probe("app", &json!({"interval": "10m", "behaviour": "slow"}))
         .await;
     controller
@@ -213,24 +213,24 @@ async fn running_pass_may_finish_after_a_signal() {
     assert!(controller.terminate().await.unwrap().success());
     assert!(told.elapsed() < Duration::from_secs(10), "{:?}", told.elapsed());
     assert_eq!(
-        ready(&stage.probes().get("app").await.unwrap())["reason"],
+        ready(&setup.probes().get("app").await.unwrap())["reason"],
         "Succeeded"
     );
     let leases =
-        Api::<k8s_openapi::api::coordination::v1::Lease>::namespaced(stage.client.clone(), &stage.namespace);
+        Api::<k8s_openapi::api::coordination::v1::Lease>::namespaced(setup.client.clone(), &setup.namespace);
     let lease = leases.get("probe-leader-election").await.unwrap();
     assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some(""));
 }
 
 #[tokio::test]
 async fn checkpoint_is_replaced_by_the_final_status_and_starts_no_pass() {
-    let stage = Stage::new("checkpoint").await;
-    let controller = stage.controller("weir").await.start().await.unwrap();
-    let mark = stage.plane.audit_mark();
-    stage
+    let setup = TestNamespace::new("checkpoint").await;
+    let controller = setup.controller("weir").await.start().await.unwrap();
+    let mark = setup.plane.audit_mark();
+    setup
         .probe("app", &json!({"interval": "10m", "behaviour": "checkpoint"}))
         .await;
-    let object = stage.wait_ready("app", "True", "Succeeded").await;
+    let object = setup.wait_ready("app", "True", "Succeeded").await;
     assert_eq!(object.data["status"].get("checkpoint"), None);
     let owners: Vec<_> = object
         .managed_fields()
@@ -240,9 +240,9 @@ async fn checkpoint_is_replaced_by_the_final_status_and_starts_no_pass() {
         .collect();
     assert_eq!(owners, ["probe"]);
     // A later object is ready after every pass that the writes to the first could have started.
-    stage.probe("later", &json!({"interval": "10m"})).await;
-    stage.wait_ready("later", "True", "Succeeded").await;
-    let writes = stage.writes("weir", mark);
+    setup.probe("later", &json!({"interval": "10m"})).await;
+    setup.wait_ready("later", "True", "Succeeded").await;
+    let writes = setup.writes("weir", mark);
     let statuses = writes
         .iter()
         .filter(|entry| entry.name == "app" && entry.subresource == "status");
@@ -253,26 +253,26 @@ async fn checkpoint_is_replaced_by_the_final_status_and_starts_no_pass() {
 
 #[tokio::test]
 async fn checkpoint_is_kept_when_the_pass_times_out_or_the_process_ends() {
-    let stage = Stage::new("kept").await;
-    let controller = stage.controller("weir").await.start().await.unwrap();
-    stage
+    let setup = TestNamespace::new("kept").await;
+    let controller = setup.controller("weir").await.start().await.unwrap();
+    setup
         .probe(
             "late",
             &json!({"interval": "10m", "behaviour": "checkpointHang", "timeout": "1s"}),
         )
         .await;
-    let late = stage.wait_ready("late", "False", "Timeout").await;
+    let late = setup.wait_ready("late", "False", "Timeout").await;
     assert_eq!(late.data["status"]["checkpoint"], "in generation 1");
-    stage
+    setup
         .probe("cut", &json!({"interval": "10m", "behaviour": "checkpointHang"}))
         .await;
-    let cut = stage
+    let cut = setup
         .wait("cut", "the checkpoint", |object| {
             object.data["status"]["checkpoint"] == "in generation 1"
         })
         .await;
     assert_eq!(cut.data["status"]["conditions"], json!([]));
     controller.terminate().await.unwrap();
-    let cut = stage.probes().get("cut").await.unwrap();
+    let cut = setup.probes().get("cut").await.unwrap();
     assert_eq!(cut.data["status"]["checkpoint"], "in generation 1");
 }

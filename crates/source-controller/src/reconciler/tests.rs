@@ -11,7 +11,7 @@ use api::{
 };
 use artifact::{
     Algorithm,
-    pack::{self, Item, Kind, Packed},
+    pack::{self, Item, Packed, PathKind},
     storage::Retention,
 };
 use runtime::{Requeue, WorkSlot};
@@ -108,7 +108,7 @@ impl SourceKind for UrlKind {
     ) -> Result<Packed, BuildError> {
         let item = Item {
             path: TreePath::parse("file").unwrap(),
-            kind: Kind::File { executable: false },
+            kind: PathKind::File { executable: false },
             content: fetched.clone(),
         };
         let read = |item: &Item<String>, buffer: &mut Vec<u8>| {

@@ -4,11 +4,11 @@ use api::condition_type as types;
 use serde_json::json;
 use testkit::GitServer;
 
-use super::{World, artifact_of, condition, revision};
+use super::{TestNamespace, artifact_of, condition, revision};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_becomes_an_artifact_and_the_next_one_follows() {
-    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("shop").unwrap();
     let first = repo
         .change("the first commit")
@@ -19,19 +19,19 @@ async fn a_commit_becomes_an_artifact_and_the_next_one_follows() {
         .link("link", "app")
         .push()
         .unwrap();
-    world.apply("shop", &repo.url(), json!({})).await;
-    let object = world.wait_ready("shop").await;
+    setup.apply("shop", &repo.url(), json!({})).await;
+    let object = setup.wait_ready("shop").await;
     let artifact = artifact_of(&object);
     assert_eq!(artifact.revision, format!("main@sha1:{first}"));
     assert_eq!(
         artifact.path,
-        format!("gitrepository/{}/shop/{first}.tar.gz", world.namespace)
+        format!("gitrepository/{}/shop/{first}.tar.gz", setup.namespace)
     );
     let message = format!("stored artifact for revision 'main@sha1:{first}'");
     for name in [types::READY, types::ARTIFACT_IN_STORAGE] {
         assert_eq!(condition(&object, name).unwrap().message, message);
     }
-    let unpacked = world.fetch(&object).await;
+    let unpacked = setup.fetch(&object).await;
     assert_eq!(unpacked.names("."), ["app", "run.sh"]);
     assert_eq!(unpacked.read("app/deployment.yaml"), "kind: Deployment\n");
     // Both addresses serve the same bytes.
@@ -50,7 +50,7 @@ async fn a_commit_becomes_an_artifact_and_the_next_one_follows() {
     let bytes = get(&artifact.url).await;
     assert_eq!(bytes, get(&latest).await);
     assert_eq!(bytes.len() as i64, artifact.size.unwrap());
-    let event = world.wait_event("shop", "NewArtifact").await;
+    let event = setup.wait_event("shop", "NewArtifact").await;
     assert_eq!(
         (event.0.as_str(), event.2.as_str()),
         ("Normal", "stored artifact for commit 'the first commit'")
@@ -59,9 +59,9 @@ async fn a_commit_becomes_an_artifact_and_the_next_one_follows() {
     let second = repo
         .commit("second", &[("app/deployment.yaml", "kind: Changed\n")])
         .unwrap();
-    world.request("shop", "1").await;
+    setup.request("shop", "1").await;
     let wanted = format!("main@sha1:{second}");
-    let object = world
+    let object = setup
         .wait("shop", "the new revision", |object| revision(object) == wanted)
         .await;
     assert_eq!(
@@ -74,7 +74,7 @@ async fn a_commit_becomes_an_artifact_and_the_next_one_follows() {
         Some("1")
     );
     assert_eq!(
-        world.fetch(&object).await.read("app/deployment.yaml"),
+        setup.fetch(&object).await.read("app/deployment.yaml"),
         "kind: Changed\n"
     );
     assert_ne!(bytes, get(&latest).await);
@@ -84,7 +84,7 @@ async fn a_commit_becomes_an_artifact_and_the_next_one_follows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ignore_rules_of_repository_and_spec_select_the_files() {
-    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("rules").unwrap();
     let files = [
         (".sourceignore", "*.md\n"),
@@ -96,22 +96,22 @@ async fn ignore_rules_of_repository_and_spec_select_the_files() {
         ("sub/deploy.yaml", ""),
     ];
     let commit = repo.commit("first", &files).unwrap();
-    world.apply("rules", &repo.url(), json!({})).await;
-    let object = world.wait_ready("rules").await;
-    let unpacked = world.fetch(&object).await;
+    setup.apply("rules", &repo.url(), json!({})).await;
+    let object = setup.wait_ready("rules").await;
+    let unpacked = setup.fetch(&object).await;
     assert_eq!(unpacked.names("."), [".sourceignore", "a.png", "sub"]);
     assert_eq!(unpacked.names("sub"), [".sourceignore", "deploy.yaml", "keep.md"]);
     let before = artifact_of(&object);
 
-    world
+    setup
         .apply(
             "rules",
             &repo.url(),
             json!({"ignore": "/*\n!/sub\n*.md\n.sourceignore\n"}),
         )
         .await;
-    let object = world.wait_ready("rules").await;
-    let unpacked = world.fetch(&object).await;
+    let object = setup.wait_ready("rules").await;
+    let unpacked = setup.fetch(&object).await;
     assert_eq!(
         (unpacked.names("."), unpacked.names("sub")),
         (
@@ -126,13 +126,13 @@ async fn ignore_rules_of_repository_and_spec_select_the_files() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_of_2021_are_served_in_their_own_words() {
-    let world = World::start_with(|launch| launch.flag("--revision-format=legacy")).await;
+    let setup = TestNamespace::start_with(|launch| launch.flag("--revision-format=legacy")).await;
     let git = GitServer::start().unwrap();
     let repo = git.repo("old").unwrap();
     let commit = repo.commit("first", &[("a", "b")]).unwrap();
     let spec = json!({"gitImplementation": "go-git", "timeout": "20s"});
-    world.apply_version("v1beta1", "old", &repo.url(), spec).await;
-    let object = world.wait_ready("old").await;
+    setup.apply_version("v1beta1", "old", &repo.url(), spec).await;
+    let object = setup.wait_ready("old").await;
     let status = object.status.as_ref().unwrap();
     let artifact = artifact_of(&object);
     assert_eq!(artifact.revision, format!("main/{commit}"));
@@ -146,9 +146,9 @@ async fn objects_of_2021_are_served_in_their_own_words() {
     let ready = condition(&object, types::READY).unwrap();
     assert_eq!(ready.reason, "GitOperationSucceed");
     assert_eq!(ready.message, format!("Fetched revision: main/{commit}"));
-    let event = world.wait_event("old", "info").await;
+    let event = setup.wait_event("old", "info").await;
     assert_eq!(event.2, format!("Fetched revision: main/{commit}"));
-    let described = world
+    let described = setup
         .kubectl(&[
             "describe",
             "gitrepositories.v1beta1.source.toolkit.fluxcd.io",

@@ -4,12 +4,12 @@ use api::condition_type as types;
 use serde_json::{Value, json};
 use testkit::{Fault, GitServer};
 
-use super::{World, artifact_of, condition, ready, revision};
+use super::{TestNamespace, artifact_of, condition, ready, revision};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_failure_is_explained_and_the_others_go_on() {
-    let (world, git, tls) = (
-        World::start().await,
+    let (setup, git, tls) = (
+        TestNamespace::start().await,
         GitServer::start().unwrap(),
         GitServer::start_tls().unwrap(),
     );
@@ -27,22 +27,22 @@ async fn each_failure_is_explained_and_the_others_go_on() {
     git.repo("empty").unwrap();
     let good = repo("good");
 
-    world
+    setup
         .secret("right", json!({"username": "me", "password": "canary-password"}))
         .await;
-    world
+    setup
         .secret("wrong", json!({"username": "me", "password": "canary-wrong"}))
         .await;
-    world.secret("half", json!({"password": "canary-half"})).await;
-    world
+    setup.secret("half", json!({"password": "canary-half"})).await;
+    setup
         .secret("token", json!({"bearerToken": "canary-token"}))
         .await;
-    world.secret("ca", json!({"ca.crt": tls.ca_pem()})).await;
-    world.secret("bad-ca", json!({"ca.crt": "canary-ca"})).await;
+    setup.secret("ca", json!({"ca.crt": tls.ca_pem()})).await;
+    setup.secret("bad-ca", json!({"ca.crt": "canary-ca"})).await;
     let secret = |name: &str| json!({"secretRef": {"name": name}});
     let with_user = private.url().replace("http://", "http://me:canary-password@");
     let wrong_user = private.url().replace("http://", "http://me:canary-url@");
-    let ns = &world.namespace;
+    let ns = &setup.namespace;
     let missing = format!("failed to get secret '{ns}/none': secrets \"none\" not found");
 
     let failing: Vec<(&str, String, Value, &str, &str)> = vec![
@@ -160,17 +160,17 @@ async fn each_failure_is_explained_and_the_others_go_on() {
         ),
     ];
     for (name, url, spec, ..) in &failing {
-        world.apply(name, url, spec.clone()).await;
+        setup.apply(name, url, spec.clone()).await;
     }
-    world.apply("good", &good.url(), json!({})).await;
-    world.apply("private", &private.url(), secret("right")).await;
-    world.apply("private-url", &with_user, json!({})).await;
-    world.apply("secure", &secure.url(), secret("ca")).await;
+    setup.apply("good", &good.url(), json!({})).await;
+    setup.apply("private", &private.url(), secret("right")).await;
+    setup.apply("private-url", &with_user, json!({})).await;
+    setup.apply("secure", &secure.url(), secret("ca")).await;
     for name in ["good", "private", "private-url", "secure"] {
-        world.wait_ready(name).await;
+        setup.wait_ready(name).await;
     }
     for (name, _, _, reason, text) in &failing {
-        let object = world.wait_failed(name, reason, text).await;
+        let object = setup.wait_failed(name, reason, text).await;
         let stalled = matches!(*reason, "UnsupportedField" | "URLInvalid") && *name != "token";
         assert_eq!(condition(&object, types::STALLED).is_some(), stalled, "{name}");
         assert_eq!(
@@ -179,30 +179,30 @@ async fn each_failure_is_explained_and_the_others_go_on() {
             "{name}"
         );
     }
-    world.wait_event("missing", "AuthenticationFailed").await;
+    setup.wait_event("missing", "AuthenticationFailed").await;
 
     // Once the Secret is right, the next try succeeds.
-    world
+    setup
         .secret("wrong", json!({"username": "me", "password": "canary-password"}))
         .await;
-    world.request("wrong", "now").await;
-    world.wait_ready("wrong").await;
-    world.wait_event("wrong", "NewArtifact").await;
+    setup.request("wrong", "now").await;
+    setup.wait_ready("wrong").await;
+    setup.wait_event("wrong", "NewArtifact").await;
 
-    no_canary(&world).await;
+    no_canary(&setup).await;
 }
 
 /// An object that does not decode cannot be watched as what it is.
-async fn undecodable(world: &World, name: &str, reason: &str, text: &str) {
+async fn undecodable(setup: &TestNamespace, name: &str, reason: &str, text: &str) {
     let found = testkit::eventually("the undecodable object to fail", super::PATIENCE, || async {
-        let object = world
+        let object = setup
             .plane
             .kubectl(&[
                 "get",
                 "gitrepository",
                 name,
                 "--namespace",
-                &world.namespace,
+                &setup.namespace,
                 "-o",
                 "json",
             ])
@@ -224,8 +224,8 @@ async fn undecodable(world: &World, name: &str, reason: &str, text: &str) {
 }
 
 /// No secret shows anywhere.
-async fn no_canary(world: &World) {
-    let all = world.kubectl(&["get", "gitrepositories", "-o", "json"]).await;
+async fn no_canary(setup: &TestNamespace) {
+    let all = setup.kubectl(&["get", "gitrepositories", "-o", "json"]).await;
     let all: Value = serde_json::from_str(&all).unwrap();
     let statuses: Vec<&Value> = all["items"]
         .as_array()
@@ -233,7 +233,7 @@ async fn no_canary(world: &World) {
         .iter()
         .map(|item| &item["status"])
         .collect();
-    let events = world.kubectl(&["get", "events", "-o", "json"]).await;
+    let events = setup.kubectl(&["get", "events", "-o", "json"]).await;
     let events: Value = serde_json::from_str(&events).unwrap();
     let events = events["items"]
         .as_array()
@@ -244,8 +244,8 @@ async fn no_canary(world: &World) {
     for (place, text) in [
         ("status", serde_json::to_string(&statuses).unwrap()),
         ("events", events.join("\n")),
-        ("log", world.controller.log()),
-        ("metrics", world.controller.metrics().await.unwrap()),
+        ("log", setup.controller.log()),
+        ("metrics", setup.controller.metrics().await.unwrap()),
     ] {
         let shown: Vec<&str> = text.lines().filter(|line| line.contains("canary")).collect();
         assert_eq!(shown, [""; 0], "a secret is in the {place}");
@@ -254,11 +254,11 @@ async fn no_canary(world: &World) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn artifact_stays_while_the_server_fails() {
-    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("flaky").unwrap();
     let first = repo.commit("first", &[("a", "1")]).unwrap();
-    world.apply("flaky", &repo.url(), json!({"timeout": "2s"})).await;
-    let before = artifact_of(&world.wait_ready("flaky").await);
+    setup.apply("flaky", &repo.url(), json!({"timeout": "2s"})).await;
+    let before = artifact_of(&setup.wait_ready("flaky").await);
     let second = repo.commit("second", &[("a", "2")]).unwrap();
     for (fault, text) in [
         (Fault::Status(503), "HTTP status 503"),
@@ -266,24 +266,24 @@ async fn artifact_stays_while_the_server_fails() {
         (Fault::HangMidPack, "within the timeout"),
     ] {
         repo.fail(fault);
-        world.request("flaky", text).await;
-        let object = world.wait_failed("flaky", "GitOperationFailed", text).await;
+        setup.request("flaky", text).await;
+        let object = setup.wait_failed("flaky", "GitOperationFailed", text).await;
         assert_eq!(artifact_of(&object), before);
         assert!(before.revision.ends_with(&first));
     }
-    let object = world.wait("flaky", "the new revision to be seen", |object| {
+    let object = setup.wait("flaky", "the new revision to be seen", |object| {
         condition(object, types::ARTIFACT_OUTDATED).is_some_and(|outdated| outdated.message.contains(&second))
     });
     object.await;
     repo.heal();
-    let object = world.wait("flaky", "the new revision", |object| {
+    let object = setup.wait("flaky", "the new revision", |object| {
         revision(object).ends_with(&second)
     });
     assert!(ready(&object.await, "True"));
 }
 
 /// Installs a schema that accepts intervals that don't decode, as an older or a changed one may.
-async fn loosen_schema(world: &World) {
+async fn loosen_schema(setup: &TestNamespace) {
     let mut crd = serde_json::to_value(api::crd::git_repository()).unwrap();
     for version in crd["spec"]["versions"].as_array_mut().unwrap() {
         let properties = &mut version["schema"]["openAPIV3Schema"]["properties"];
@@ -294,47 +294,47 @@ async fn loosen_schema(world: &World) {
     std::fs::write(file.path(), crd.to_string()).unwrap();
     let path = file.path().to_str().unwrap();
     let apply = ["apply", "--server-side", "--force-conflicts", "-f", path];
-    world.plane.kubectl(&apply).await.unwrap();
+    setup.plane.kubectl(&apply).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn undecodable_object_fails_alone_and_is_deleted_with_its_artifacts() {
-    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("odd").unwrap();
     repo.commit("first", &[("a", "1")]).unwrap();
     for name in ["odd", "good"] {
-        world.apply(name, &repo.url(), json!({})).await;
-        world.wait_ready(name).await;
+        setup.apply(name, &repo.url(), json!({})).await;
+        setup.wait_ready(name).await;
     }
-    assert!(world.dir("odd").is_dir());
-    loosen_schema(&world).await;
+    assert!(setup.dir("odd").is_dir());
+    loosen_schema(&setup).await;
     let invalid = json!({"spec": {"interval": "99999999999999h"}}).to_string();
     let patch = ["patch", "gitrepository", "odd", "--type=merge", "-p", &invalid];
-    let namespaced = [&patch[..], &["--namespace", &world.namespace]].concat();
+    let namespaced = [&patch[..], &["--namespace", &setup.namespace]].concat();
     testkit::eventually("the schema to accept the interval", super::PATIENCE, || async {
-        world.plane.kubectl(&namespaced).await
+        setup.plane.kubectl(&namespaced).await
     })
     .await
     .unwrap();
-    undecodable(&world, "odd", "InvalidSpec", "spec.interval").await;
-    world
+    undecodable(&setup, "odd", "InvalidSpec", "spec.interval").await;
+    setup
         .kubectl(&["delete", "gitrepository", "odd", "--timeout=60s"])
         .await;
-    assert!(!world.dir("odd").exists());
-    world.request("good", "after").await;
-    world.wait_ready("good").await;
+    assert!(!setup.dir("odd").exists());
+    setup.request("good", "after").await;
+    setup.wait_ready("good").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hanging_servers_of_one_namespace_do_not_stop_another() {
     let (label, value) = ("hanging", std::process::id().to_string());
     let selector = format!("--watch-label-selector={label}={value}");
-    let world = World::start_of(|launch| launch.flag(&selector)).await;
+    let setup = TestNamespace::start_of(|launch| launch.flag(&selector)).await;
     let git = GitServer::start().unwrap();
     let (tarpit, good) = (git.repo("tarpit").unwrap(), git.repo("good").unwrap());
     good.commit("first", &[("a", "1")]).unwrap();
     tarpit.fail(Fault::Hang);
-    let other = world.plane.namespace("tarpit").await.unwrap();
+    let other = setup.plane.namespace("tarpit").await.unwrap();
     let object = |namespace: &str, name: &str, url: &str| {
         json!({
             "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
@@ -344,7 +344,7 @@ async fn hanging_servers_of_one_namespace_do_not_stop_another() {
     };
     let hanging = (0..70).map(|number| {
         let object = object(&other, &format!("tarpit-{number}"), &tarpit.url());
-        world.plane.apply(object)
+        setup.plane.apply(object)
     });
     futures::future::try_join_all(hanging).await.unwrap();
     testkit::eventually("all servers to hang", super::PATIENCE, || async {
@@ -356,16 +356,16 @@ async fn hanging_servers_of_one_namespace_do_not_stop_another() {
     .unwrap();
     // The server is given up after 30 s; nothing may have to wait for that.
     let given_up = || {
-        world
+        setup
             .controller
             .log()
             .matches("the server sent nothing for")
             .count()
     };
     let before = given_up();
-    let object = object(&world.namespace, "good", &good.url());
-    world.plane.apply(object).await.unwrap();
-    world.wait_ready("good").await;
+    let object = object(&setup.namespace, "good", &good.url());
+    setup.plane.apply(object).await.unwrap();
+    setup.wait_ready("good").await;
     assert_eq!(given_up(), before, "it was in time only because others had ended");
 }
 
@@ -383,7 +383,7 @@ fn noise(length: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_over_its_quota_fails_and_the_others_go_on() {
-    let world = World::start_with(|launch| {
+    let setup = TestNamespace::start_with(|launch| {
         launch
             .flag("--storage-quota-per-object=100Ki")
             .flag("--storage-quota-per-namespace=120Ki")
@@ -400,28 +400,28 @@ async fn an_object_over_its_quota_fails_and_the_others_go_on() {
         repo("large", 400_000),
         repo("second", 110_000),
     );
-    world.apply("large", &large.url(), json!({})).await;
+    setup.apply("large", &large.url(), json!({})).await;
     let reason = "StorageOperationFailed";
-    world
+    setup
         .wait_failed("large", reason, "--storage-quota-per-object")
         .await;
-    world.apply("small", &small.url(), json!({})).await;
-    let before = world.wait_ready("small").await;
-    world.apply("second", &second.url(), json!({})).await;
-    let failed = world
+    setup.apply("small", &small.url(), json!({})).await;
+    let before = setup.wait_ready("small").await;
+    setup.apply("second", &second.url(), json!({})).await;
+    let failed = setup
         .wait_failed("second", reason, "--storage-quota-per-namespace")
         .await;
     assert!(condition(&failed, types::STORAGE_OPERATION_FAILED).is_some());
     // The good one keeps its artifact and follows its repository.
-    world.fetch(&before).await;
+    setup.fetch(&before).await;
     let commit = small.commit("second", &[("a.txt", "little")]).unwrap();
-    world.request("small", "now").await;
-    world
+    setup.request("small", "now").await;
+    setup
         .wait("small", "the second commit", |object| {
             revision(object).ends_with(&commit)
         })
         .await;
     // With room again, the failed one goes on by itself.
-    world.kubectl(&["delete", "gitrepository", "small"]).await;
-    world.wait_ready("second").await;
+    setup.kubectl(&["delete", "gitrepository", "small"]).await;
+    setup.wait_ready("second").await;
 }

@@ -6,27 +6,27 @@ use kube::api::DeleteParams;
 use serde_json::json;
 use testkit::{GitServer, git::Step, wait_gone};
 
-use super::{PATIENCE, World, artifact_of, revision};
+use super::{PATIENCE, TestNamespace, artifact_of, revision};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_object_is_left_alone_until_it_is_resumed() {
-    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("paused").unwrap();
     let first = repo.commit("first", &[("a", "1")]).unwrap();
-    world.apply("paused", &repo.url(), json!({})).await;
-    world.wait_ready("paused").await;
-    world.patch("paused", json!({"spec": {"suspend": true}})).await;
+    setup.apply("paused", &repo.url(), json!({})).await;
+    setup.wait_ready("paused").await;
+    setup.patch("paused", json!({"spec": {"suspend": true}})).await;
     let second = repo.commit("second", &[("a", "2")]).unwrap();
     let asked = repo.requests().len();
-    world.request("paused", "while suspended").await;
-    let object = world.wait("paused", "the request to be handled", |object| {
+    setup.request("paused", "while suspended").await;
+    let object = setup.wait("paused", "the request to be handled", |object| {
         let status = object.status.as_ref();
         status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some("while suspended")
     });
     assert!(revision(&object.await).ends_with(&first));
     assert_eq!(repo.requests().len(), asked);
-    world.patch("paused", json!({"spec": {"suspend": null}})).await;
-    world
+    setup.patch("paused", json!({"spec": {"suspend": null}})).await;
+    setup
         .wait("paused", "the new revision", |object| {
             revision(object).ends_with(&second)
         })
@@ -35,62 +35,62 @@ async fn a_suspended_object_is_left_alone_until_it_is_resumed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deletion_removes_the_artifacts_also_of_suspended_objects() {
-    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("going").unwrap();
     repo.commit("first", &[("a", "1")]).unwrap();
     for name in ["going", "suspended"] {
-        world.apply(name, &repo.url(), json!({})).await;
-        let object = world.wait_ready(name).await;
+        setup.apply(name, &repo.url(), json!({})).await;
+        let object = setup.wait_ready(name).await;
         assert_eq!(
             object.metadata.finalizers,
             Some(vec!["finalizers.fluxcd.io".to_owned()])
         );
-        assert!(world.dir(name).join("latest.tar.gz").exists());
+        assert!(setup.dir(name).join("latest.tar.gz").exists());
     }
-    world.patch("suspended", json!({"spec": {"suspend": true}})).await;
+    setup.patch("suspended", json!({"spec": {"suspend": true}})).await;
     for name in ["going", "suspended"] {
-        world.api.delete(name, &DeleteParams::default()).await.unwrap();
-        wait_gone(&world.api, name, PATIENCE).await.unwrap();
-        assert!(!world.dir(name).exists());
+        setup.api.delete(name, &DeleteParams::default()).await.unwrap();
+        wait_gone(&setup.api, name, PATIENCE).await.unwrap();
+        assert!(!setup.dir(name).exists());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unchanged_source_causes_no_writes_and_fetches() {
-    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("quiet").unwrap();
     let commit = repo.commit("first", &[("a", "1")]).unwrap();
     let fixed = git.repo("fixed").unwrap();
     let fixed_commit = fixed.commit("first", &[("a", "1")]).unwrap();
-    world.apply("quiet", &repo.url(), json!({"interval": "1s"})).await;
-    world
+    setup.apply("quiet", &repo.url(), json!({"interval": "1s"})).await;
+    setup
         .apply(
             "fixed",
             &fixed.url(),
             json!({"interval": "1s", "ref": {"commit": fixed_commit}}),
         )
         .await;
-    let before = world.wait_ready("quiet").await;
-    world.wait_ready("fixed").await;
-    world.wait_event("quiet", "NewArtifact").await;
-    world.wait_event("fixed", "NewArtifact").await;
+    let before = setup.wait_ready("quiet").await;
+    setup.wait_ready("fixed").await;
+    setup.wait_event("quiet", "NewArtifact").await;
+    setup.wait_event("fixed", "NewArtifact").await;
     let polls = || {
         repo.requests()
             .iter()
             .filter(|request| request.step == Step::LsRefs)
             .count()
     };
-    let (begun, asked_fixed, mark) = (polls(), fixed.requests().len(), world.plane.audit_mark());
+    let (begun, asked_fixed, mark) = (polls(), fixed.requests().len(), setup.plane.audit_mark());
     testkit::eventually("a few polls", PATIENCE, || async {
         anyhow::ensure!(polls() >= begun + 4, "{} polls", polls() - begun);
         Ok(())
     })
     .await
     .unwrap();
-    let mut written = world.plane.audit_since(mark).unwrap();
-    written.retain(|entry| entry.is_write() && entry.namespace == world.namespace);
+    let mut written = setup.plane.audit_since(mark).unwrap();
+    written.retain(|entry| entry.is_write() && entry.namespace == setup.namespace);
     assert_eq!(written, []);
-    let after = world.api.get("quiet").await.unwrap();
+    let after = setup.api.get("quiet").await.unwrap();
     assert_eq!(after.metadata.resource_version, before.metadata.resource_version);
     let fetches = repo
         .requests()
@@ -104,22 +104,22 @@ async fn unchanged_source_causes_no_writes_and_fetches() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wiped_storage_is_filled_again_and_a_corrupt_file_replaced() {
-    let (mut world, git) = (World::start().await, GitServer::start().unwrap());
+    let (mut setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("lost").unwrap();
     repo.commit("first", &[("a", "1")]).unwrap();
-    world.apply("lost", &repo.url(), json!({})).await;
-    let before = artifact_of(&world.wait_ready("lost").await);
-    world.controller.kill().await.unwrap();
-    fs::remove_dir_all(world.controller.storage_path()).unwrap();
-    world.controller.restart().await.unwrap();
-    let file = world.controller.storage_path().join(&before.path);
+    setup.apply("lost", &repo.url(), json!({})).await;
+    let before = artifact_of(&setup.wait_ready("lost").await);
+    setup.controller.kill().await.unwrap();
+    fs::remove_dir_all(setup.controller.storage_path()).unwrap();
+    setup.controller.restart().await.unwrap();
+    let file = setup.controller.storage_path().join(&before.path);
     testkit::eventually("the artifact to be back", PATIENCE, || async {
-        anyhow::ensure!(file.exists(), "{}", world.controller.log());
+        anyhow::ensure!(file.exists(), "{}", setup.controller.log());
         Ok(())
     })
     .await
     .unwrap();
-    let object = world.wait_ready("lost").await;
+    let object = setup.wait_ready("lost").await;
     let again = artifact_of(&object);
     assert_eq!(
         (&again.digest, &again.revision),
@@ -127,30 +127,30 @@ async fn a_wiped_storage_is_filled_again_and_a_corrupt_file_replaced() {
     );
 
     fs::write(&file, b"corrupt").unwrap();
-    world.request("lost", "corrupt").await;
-    let object = world.wait("lost", "the artifact to be replaced", |object| {
+    setup.request("lost", "corrupt").await;
+    let object = setup.wait("lost", "the artifact to be replaced", |object| {
         object
             .status
             .as_ref()
             .and_then(|status| status.last_handled_reconcile_at.as_deref())
             == Some("corrupt")
     });
-    assert_eq!(world.fetch(&object.await).await.read("a"), "1");
-    let event = world.wait_event("lost", "ArtifactVerificationFailed").await;
+    assert_eq!(setup.fetch(&object.await).await.read("a"), "1");
+    let event = setup.wait_event("lost", "ArtifactVerificationFailed").await;
     assert_eq!(event.0, "Warning");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clean_end_leaves_nothing_behind_and_a_restart_changes_nothing() {
-    let (mut world, git) = (World::start().await, GitServer::start().unwrap());
+    let (mut setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("steady").unwrap();
     repo.commit("first", &[("a", "1")]).unwrap();
-    world.apply("steady", &repo.url(), json!({})).await;
-    let before = world.wait_ready("steady").await;
-    assert!(world.controller.terminate().await.unwrap().success());
-    world.controller.restart().await.unwrap();
-    world.request("steady", "after").await;
-    let object = world.wait("steady", "the request to be handled", |object| {
+    setup.apply("steady", &repo.url(), json!({})).await;
+    let before = setup.wait_ready("steady").await;
+    assert!(setup.controller.terminate().await.unwrap().success());
+    setup.controller.restart().await.unwrap();
+    setup.request("steady", "after").await;
+    let object = setup.wait("steady", "the request to be handled", |object| {
         object
             .status
             .as_ref()
@@ -164,7 +164,7 @@ async fn a_clean_end_leaves_nothing_behind_and_a_restart_changes_nothing() {
         .filter(|request| request.step == Step::Fetch)
         .count();
     assert_eq!(fetches, 1);
-    let names: Vec<_> = fs::read_dir(world.dir("steady"))
+    let names: Vec<_> = fs::read_dir(setup.dir("steady"))
         .unwrap()
         .flatten()
         .map(|entry| entry.file_name())
@@ -174,36 +174,36 @@ async fn a_clean_end_leaves_nothing_behind_and_a_restart_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn object_that_vanishes_without_its_finalizer_leaves_nothing() {
-    let (world, git) = (World::start().await, GitServer::start().unwrap());
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("vanishing").unwrap();
     repo.commit("first", &[("a", "1")]).unwrap();
     for name in ["vanishing", "staying"] {
-        world.apply(name, &repo.url(), json!({})).await;
-        world.wait_ready(name).await;
+        setup.apply(name, &repo.url(), json!({})).await;
+        setup.wait_ready(name).await;
     }
-    assert!(world.dir("vanishing").is_dir());
-    let series = world.controller.metrics().await.unwrap();
+    assert!(setup.dir("vanishing").is_dir());
+    let series = setup.controller.metrics().await.unwrap();
     assert!(series.contains("name=\"vanishing\""), "{series}");
 
     // Nobody cleans up while the controller stands still.
-    world.controller.pause().unwrap();
-    world
+    setup.controller.pause().unwrap();
+    setup
         .kubectl(&["delete", "gitrepository", "vanishing", "--wait=false"])
         .await;
-    world
+    setup
         .patch("vanishing", json!({"metadata": {"finalizers": null}}))
         .await;
-    wait_gone(&world.api, "vanishing", PATIENCE).await.unwrap();
-    world.controller.resume().unwrap();
+    wait_gone(&setup.api, "vanishing", PATIENCE).await.unwrap();
+    setup.controller.resume().unwrap();
     testkit::eventually("everything of the object to go", PATIENCE, || async {
-        let series = world.controller.metrics().await?;
+        let series = setup.controller.metrics().await?;
         anyhow::ensure!(!series.contains("vanishing"), "{series}");
-        anyhow::ensure!(!world.dir("vanishing").exists(), "its artifacts are there");
+        anyhow::ensure!(!setup.dir("vanishing").exists(), "its artifacts are there");
         Ok(())
     })
     .await
     .unwrap();
-    assert!(world.dir("staying").is_dir());
-    let series = world.controller.metrics().await.unwrap();
+    assert!(setup.dir("staying").is_dir());
+    let series = setup.controller.metrics().await.unwrap();
     assert!(series.contains("name=\"staying\""), "{series}");
 }

@@ -29,7 +29,7 @@ use tree::{Tree, TreePath};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A namespace with a controller of its own.
-struct World {
+struct TestNamespace {
     plane: &'static ControlPlane,
     namespace: String,
     controller: Controller,
@@ -47,7 +47,7 @@ async fn plane() -> &'static ControlPlane {
     plane
 }
 
-impl World {
+impl TestNamespace {
     async fn start() -> Self {
         Self::start_with(|launch| launch).await
     }

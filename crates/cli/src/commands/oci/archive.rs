@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, bail, ensure};
 use artifact::{
     Algorithm, FetchLimits,
-    pack::{self, Item, Kind},
+    pack::{self, Item, PathKind},
 };
 use tree::{Budget, Disk, Limits, NodeKind, Tree, TreePath, ignore::Rules};
 
@@ -78,8 +78,8 @@ impl Found<'_> {
                 continue;
             }
             let kind = match self.tree.kind(&path)? {
-                Some(NodeKind::Dir) => Kind::Dir,
-                Some(NodeKind::File { executable, .. }) => Kind::File { executable },
+                Some(NodeKind::Dir) => PathKind::Dir,
+                Some(NodeKind::File { executable, .. }) => PathKind::File { executable },
                 None => continue,
             };
             self.items.push(Item {
@@ -92,7 +92,7 @@ impl Found<'_> {
                 "the project has more than {} files",
                 self.limits.entries
             );
-            if kind == Kind::Dir {
+            if kind == PathKind::Dir {
                 self.walk(&path)?;
             }
         }

@@ -3,7 +3,7 @@
 use artifact::storage::ArtifactWriter;
 
 use api::{Fault, Reason};
-use artifact::pack::{self, IGNORE_FILE, Item, Kind, Packed};
+use artifact::pack::{self, IGNORE_FILE, Item, Packed, PathKind};
 use git::{Node, NodeKind, Snapshot};
 use net::Need;
 use tree::{Budget, TreePath};
@@ -72,9 +72,9 @@ pub(super) fn pack(
 
 fn item(node: Node) -> Item<Node> {
     let kind = match node.kind {
-        NodeKind::Dir => Kind::Dir,
-        NodeKind::File { executable } => Kind::File { executable },
-        NodeKind::Link | NodeKind::Submodule => Kind::Other,
+        NodeKind::Dir => PathKind::Dir,
+        NodeKind::File { executable } => PathKind::File { executable },
+        NodeKind::Link | NodeKind::Submodule => PathKind::Other,
     };
     Item {
         path: node.path.clone(),

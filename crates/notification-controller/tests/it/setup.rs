@@ -14,7 +14,7 @@ use testkit::{ControlPlane, Controller, WebhookSink, controller::Launch, ready};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const API: &str = "notification.toolkit.fluxcd.io/v1beta3";
 
-pub(crate) struct Stage {
+pub(crate) struct TestNamespace {
     pub(crate) plane: &'static ControlPlane,
     pub(crate) namespace: String,
     pub(crate) client: Client,
@@ -23,7 +23,7 @@ pub(crate) struct Stage {
     pub(crate) sink: WebhookSink,
 }
 
-impl Stage {
+impl TestNamespace {
     pub(crate) async fn new(name: &str) -> Self {
         Self::with(name, |launch| launch).await
     }

@@ -16,29 +16,29 @@ use testkit::{ControlPlane, Controller, audit, controller::Launch, ready};
 /// Timeout of every wait, long enough for a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) struct Stage {
+pub(crate) struct TestNamespace {
     pub(crate) plane: &'static ControlPlane,
     pub(crate) namespace: String,
     pub(crate) client: Client,
 }
 
-impl Stage {
+impl TestNamespace {
     pub(crate) async fn new(name: &str) -> Self {
         let plane = ControlPlane::shared().await.unwrap();
         let client = plane.client().await.unwrap();
         plane.apply(definition()).await.unwrap();
         let namespace = plane.namespace(name).await.unwrap();
-        let stage = Self {
+        let setup = Self {
             plane,
             namespace,
             client,
         };
         testkit::eventually("the kind Probe to be served", PATIENCE, || async {
-            Ok(stage.probes().list(&ListParams::default()).await.map(|_| ())?)
+            Ok(setup.probes().list(&ListParams::default()).await.map(|_| ())?)
         })
         .await
         .unwrap();
-        stage
+        setup
     }
 
     pub(crate) fn probes(&self) -> Api<DynamicObject> {
