@@ -66,11 +66,6 @@ impl Clock {
         }
     }
 
-    /// The runtime that the connections live on.
-    pub(crate) fn runtime(&self) -> Handle {
-        self.runtime.clone()
-    }
-
     /// Fails after the deadline, and if the call is cancelled.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.cancelled.load(Ordering::Relaxed) {

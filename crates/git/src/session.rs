@@ -22,7 +22,7 @@ use gix::{
 };
 use net::Client;
 use tokio::runtime::Handle;
-use tree::Tenant;
+use tree::{MemoryError, Tenant};
 
 use crate::{
     Advertised, Call, Error, Limits, Reference, Remote, Resolved, Snapshot,
@@ -58,11 +58,7 @@ impl Session {
         let clock = Clock::start(runtime, call, remote.shown());
         let slowest = call.limits.slowest;
         let wire = Arc::new(Wire::new(client, memory, remote.clone(), clock.clone(), slowest));
-        let url = gix::url::parse(remote.url().as_str()).map_err(|error| Error::InvalidUrl {
-            url: remote.shown(),
-            why: chain(&error),
-        })?;
-        let transport = Transport::new_http(Smart(Arc::clone(&wire)), url, Protocol::V2, false);
+        let transport = transport(remote, &wire)?;
         Ok(Self {
             remote: remote.clone(),
             limits: call.limits.clone(),
@@ -78,7 +74,7 @@ impl Session {
     /// # Errors
     /// Fails when the server cannot be reached, refuses, or does not speak Git.
     pub fn list_refs(&mut self, reference: &Reference) -> Result<Vec<Advertised>, Error> {
-        self.list(reference.prefixes())
+        self.list(&reference.prefixes())
     }
 
     /// Lists all branches and tags, and `HEAD`, which says which branch is the default.
@@ -86,7 +82,7 @@ impl Session {
     /// # Errors
     /// Fails when [`Session::list_refs`] does.
     pub fn list_all(&mut self) -> Result<Vec<Advertised>, Error> {
-        self.list(["HEAD", "refs/heads/", "refs/tags/"].map(str::to_owned).to_vec())
+        self.list(&["HEAD", "refs/heads/", "refs/tags/"].map(str::to_owned))
     }
 
     /// Lists what `reference` needs and says which commit it means.
@@ -117,7 +113,7 @@ impl Session {
         let want = wanted.want()?;
         let packs = dir.join("objects").join("pack");
         fs::create_dir_all(&packs).map_err(|error| Error::Disk(error.to_string()))?;
-        let mut handshake = self.handshake()?;
+        let mut handshake = self.with_room(Self::handshake)?;
         self.wire.allow_pack(self.limits.pack_bytes);
         let watch = self.clock.watch();
         let options = fetch::Options {
@@ -167,17 +163,37 @@ impl Session {
         );
         received.map_err(|error| self.explain(&error, Some(wanted)))?;
         let held = held.unwrap_or_else(|| self.wire.no_memory());
-        Snapshot::open(dir, want, &self.limits, self.clock.runtime(), held)
+        Snapshot::open(dir, want, &self.limits, held)
     }
 
-    fn list(&mut self, prefixes: Vec<String>) -> Result<Vec<Advertised>, Error> {
+    fn list(&mut self, prefixes: &[String]) -> Result<Vec<Advertised>, Error> {
+        self.with_room(|session| session.list_once(prefixes))
+    }
+
+    /// Reads refs with the memory that is free, and else once more with all that they may need.
+    fn with_room<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        match read(self) {
+            Err(Error::Memory {
+                why: MemoryError::Held,
+                ..
+            }) => {
+                self.wire.reserve_refs(self.limits.refs_bytes)?;
+                // The old one has the rest of a broken answer.
+                self.transport = transport(&self.remote, &self.wire)?;
+                read(self)
+            }
+            done => done,
+        }
+    }
+
+    fn list_once(&mut self, prefixes: &[String]) -> Result<Vec<Advertised>, Error> {
         let mut handshake = self.handshake()?;
         let refs = match handshake.refs.take() {
             Some(refs) => refs,
             None => {
                 self.wire.allow_refs(self.limits.refs_bytes);
                 let mut wanted = RefPrefixes::new();
-                wanted.extend(prefixes.into_iter().map(BString::from));
+                wanted.extend(prefixes.iter().map(|prefix| BString::from(prefix.as_str())));
                 LsRefsCommand::new(Some(wanted), &handshake.capabilities, agent())
                     .invoke_blocking(&mut self.transport, &mut Discard, false)
                     .map_err(|error| self.explain(&error, None))?
@@ -270,6 +286,19 @@ impl std::fmt::Debug for Session {
             .field("remote", &self.remote)
             .finish_non_exhaustive()
     }
+}
+
+fn transport(remote: &Remote, wire: &Arc<Wire>) -> Result<Transport<Smart>, Error> {
+    let url = gix::url::parse(remote.url().as_str()).map_err(|error| Error::InvalidUrl {
+        url: remote.shown(),
+        why: chain(&error),
+    })?;
+    Ok(Transport::new_http(
+        Smart(Arc::clone(wire)),
+        url,
+        Protocol::V2,
+        false,
+    ))
 }
 
 fn agent() -> (&'static str, Option<String>) {

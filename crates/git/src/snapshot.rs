@@ -11,7 +11,6 @@ use gix::{
     objs::{CommitRef, Find, FindHeader, Kind, TagRef, TreeRefIter, tree::EntryKind},
     odb::{Handle as Objects, pack::cache::lru::MemoryCappedHashmap, store::init::Options},
 };
-use tokio::runtime::Handle;
 use tree::{Share, TreePath};
 
 use crate::{Error, Limits, error::chain};
@@ -61,20 +60,13 @@ pub struct Snapshot {
     commit: ObjectId,
     tree: ObjectId,
     subject: String,
-    runtime: Handle,
     /// The memory of the objects and paths.
     memory: Mutex<Share>,
 }
 
 impl Snapshot {
     /// Opens the commit that `id` is, or that it leads to through annotated tags.
-    pub(crate) fn open(
-        dir: &Path,
-        id: ObjectId,
-        limits: &Limits,
-        runtime: Handle,
-        memory: Share,
-    ) -> Result<Self, Error> {
+    pub(crate) fn open(dir: &Path, id: ObjectId, limits: &Limits, memory: Share) -> Result<Self, Error> {
         let options = Options {
             alloc_limit_bytes: usize::try_from(limits.object_bytes).ok(),
             ..Options::default()
@@ -88,7 +80,6 @@ impl Snapshot {
             commit: id,
             tree: id,
             subject: String::new(),
-            runtime,
             memory: Mutex::new(memory),
         };
         let mut buffer = Vec::new();
@@ -211,11 +202,10 @@ impl Snapshot {
         }
     }
 
-    /// Takes bytes of memory for paths, waiting for those that others hold.
+    /// Takes bytes of memory for paths. More than were reserved with the pack are not waited for: others may wait for the pack's.
     fn count(&self, bytes: u64) -> Result<(), Error> {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let grown = self.runtime.block_on(memory.grow(bytes));
-        grown.map_err(|why| Error::Memory {
+        memory.try_grow(bytes).map_err(|why| Error::Memory {
             url: self.commit(),
             what: "the paths of commit",
             why,

@@ -17,7 +17,7 @@ use reqwest::{
 };
 use url::Url;
 
-use tree::{Share, Tenant};
+use tree::{MemoryError, Share, Tenant};
 
 use crate::{Error, Pace, Remote, clock::Clock, remote::shown};
 
@@ -26,6 +26,10 @@ const MAX_REDIRECTS: usize = 5;
 
 /// Bytes of memory that a byte of a list of refs becomes: the shortest line has 47 bytes.
 const REFS_GROWTH: u64 = 8;
+/// Bytes of memory that are taken for the handshake before a list of refs, which has one or two lines.
+const HANDSHAKE: u64 = 1 << 20;
+/// Bytes of memory that are taken for the paths of a pack together with its own: some ten thousand paths.
+const PATHS: u64 = 8 << 20;
 
 /// A request as gix writes it.
 pub(crate) struct Request {
@@ -95,10 +99,21 @@ impl Wire {
         self.set_allowance(bytes, "bytes of a pack");
     }
 
-    /// Takes bytes of memory for an indexed pack, waiting for those that others hold.
+    /// Takes the memory of the longest list of refs at once. Nothing is held while it is waited for, so that sessions with lists
+    /// never wait for each other.
+    pub(crate) fn reserve_refs(&self, bytes: u64) -> Result<(), Error> {
+        *lock(&self.refs) = None;
+        let needed = bytes.saturating_mul(REFS_GROWTH).saturating_add(HANDSHAKE);
+        let share = self.reserve(needed, "the list of refs")?;
+        *lock(&self.refs) = Some(share);
+        Ok(())
+    }
+
+    /// Takes bytes of memory for an indexed pack, and some for its paths, waiting for those that others hold.
     pub(crate) fn take_memory(&self, bytes: u64) -> Result<Share, Error> {
-        let mut share = self.memory.share();
-        self.grow(&mut share, bytes, "the pack")?;
+        let mut share = self.reserve(bytes.saturating_add(PATHS), "the pack")?;
+        let grown = share.try_grow(bytes);
+        grown.map_err(|why| self.no_room("the pack", why))?;
         Ok(share)
     }
 
@@ -107,13 +122,21 @@ impl Wire {
         self.memory.share()
     }
 
-    fn grow(&self, share: &mut Share, bytes: u64, what: &'static str) -> Result<(), Error> {
-        let grown = self.clock.wait_for_own(share.grow(bytes))?;
-        grown.map_err(|why| Error::Memory {
+    /// Reserves bytes, or the most that a tenant may have.
+    fn reserve(&self, bytes: u64, what: &'static str) -> Result<Share, Error> {
+        let mut share = self.memory.share();
+        let reserved = share.reserve(bytes.min(self.memory.most()));
+        let reserved = self.clock.wait_for_own(reserved)?;
+        reserved.map_err(|why| self.no_room(what, why))?;
+        Ok(share)
+    }
+
+    fn no_room(&self, what: &'static str, why: MemoryError) -> Error {
+        Error::Memory {
             url: self.remote.shown(),
             what,
             why,
-        })
+        }
     }
 
     fn set_allowance(&self, bytes: u64, what: &'static str) {
@@ -321,7 +344,8 @@ impl Wire {
             });
         }
         if let Some(share) = &mut *lock(&self.refs) {
-            self.grow(share, len.saturating_mul(REFS_GROWTH), "the list of refs")?;
+            let grown = share.try_grow(len.saturating_mul(REFS_GROWTH));
+            grown.map_err(|why| self.no_room("the list of refs", why))?;
         }
         Ok(Some(bytes))
     }

@@ -45,6 +45,9 @@ pub enum MemoryError {
     /// Other work held the bytes for too long.
     #[error("other work held the memory for {0:?}; it will be tried again")]
     Busy(Duration),
+    /// Other work holds the bytes, and this work may not wait for them.
+    #[error("other work holds the memory; it will be tried again")]
+    Held,
 }
 
 /// The work of one tenant, such as a namespace or a server.
@@ -53,6 +56,9 @@ pub struct Tenant {
     memory: Memory,
     own: Arc<Semaphore>,
 }
+
+/// Units of the tenant, and the same units of all.
+type Taken = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 /// The bytes that a piece of work holds until it is dropped.
 #[derive(Debug)]
@@ -147,29 +153,63 @@ impl Share {
         }
     }
 
-    /// Takes more bytes, waiting for those that others hold.
+    /// Takes more bytes, waiting for those that others hold. Shares that already hold some may wait for each other until they
+    /// lose their patience: where that matters, take all bytes at once by [`Share::reserve`], and the others by
+    /// [`Share::try_grow`].
     ///
     /// # Errors
     /// Fails at once if the share would be larger than a tenant may have, and if others hold the bytes for too long. Then
     /// the share stays as it was.
     pub async fn grow(&mut self, bytes: u64) -> Result<(), MemoryError> {
+        self.reserve(bytes).await?;
+        self.bytes = self.bytes.saturating_add(bytes);
+        Ok(())
+    }
+
+    /// Takes bytes that the share will grow by, waiting for those that others hold.
+    ///
+    /// # Errors
+    /// Fails where [`Share::grow`] does.
+    pub async fn reserve(&mut self, bytes: u64) -> Result<(), MemoryError> {
+        let more = self.missing(bytes)?;
+        if more > 0 {
+            let patience = self.tenant.memory.inner.patience;
+            let taken = tokio::time::timeout(patience, self.tenant.take(more)).await;
+            self.add(taken.ok().flatten().ok_or(MemoryError::Busy(patience))?, more);
+        }
+        Ok(())
+    }
+
+    /// Takes more bytes without waiting, first those that were reserved. Shares that grow only so never wait for each other.
+    ///
+    /// # Errors
+    /// Fails if the share would be larger than a tenant may have, and if others hold the bytes or wait for them. Then the
+    /// share stays as it was.
+    pub fn try_grow(&mut self, bytes: u64) -> Result<(), MemoryError> {
+        let more = self.missing(bytes)?;
+        if more > 0 {
+            self.add(self.tenant.try_take(more).ok_or(MemoryError::Held)?, more);
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        Ok(())
+    }
+
+    /// The units to take for so many bytes more.
+    fn missing(&self, bytes: u64) -> Result<u32, MemoryError> {
         let wanted = self.bytes.saturating_add(bytes);
         let limit = self.tenant.most();
         if wanted.saturating_add(self.beside) > limit {
             return Err(MemoryError::TooMuch { limit });
         }
-        let units = wanted.div_ceil(UNIT);
         // A tenant's limit is below that of all: the units of a share fit 32 bits, or the memory has no use for a limit.
-        let more = u32::try_from(units.saturating_sub(self.units)).unwrap_or(u32::MAX);
-        if more > 0 {
-            let patience = self.tenant.memory.inner.patience;
-            let taken = tokio::time::timeout(patience, self.tenant.take(more)).await;
-            let (own, all) = taken.ok().flatten().ok_or(MemoryError::Busy(patience))?;
-            merge(&mut self.own, own);
-            merge(&mut self.all, all);
-        }
-        (self.bytes, self.units) = (wanted, units.max(self.units));
-        Ok(())
+        let more = wanted.div_ceil(UNIT).saturating_sub(self.units);
+        Ok(u32::try_from(more).unwrap_or(u32::MAX))
+    }
+
+    fn add(&mut self, (own, all): Taken, units: u32) {
+        merge(&mut self.own, own);
+        merge(&mut self.all, all);
+        self.units += u64::from(units);
     }
 
     /// Moves the bytes of another share of the same tenant to this one.
@@ -201,10 +241,16 @@ impl Share {
 
 impl Tenant {
     /// Takes units: the tenant's own first, so that a tenant that waits for its own takes none from the others.
-    async fn take(&self, units: u32) -> Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)> {
+    async fn take(&self, units: u32) -> Option<Taken> {
         let own = Arc::clone(&self.own).acquire_many_owned(units).await.ok()?;
         let all = Arc::clone(&self.memory.inner.all);
         Some((own, all.acquire_many_owned(units).await.ok()?))
+    }
+
+    fn try_take(&self, units: u32) -> Option<Taken> {
+        let own = Arc::clone(&self.own).try_acquire_many_owned(units).ok()?;
+        let all = Arc::clone(&self.memory.inner.all);
+        Some((own, all.try_acquire_many_owned(units).ok()?))
     }
 }
 

@@ -415,3 +415,52 @@ fn a_list_of_refs_over_16_mib_is_refused() {
         "{error}"
     );
 }
+
+#[test]
+fn large_lists_of_refs_never_wait_for_each_other() {
+    let server = GitServer::start().unwrap();
+    let repo = server.repo("refs").unwrap();
+    let commit = repo.commit("first", &[("a", "a")]).unwrap();
+    // 6 MiB that count as 48 MiB of memory, of 192 MiB for all: eight lists fill it long before one of them is complete.
+    let packed: String = (0..40_000)
+        .map(|number| format!("{commit} refs/tags/{}{number}.0.0\n", "long-".repeat(19)))
+        .collect();
+    let packed = packed + &format!("{commit} refs/tags/v1.0.0\n");
+    std::fs::write(repo.path().join("packed-refs"), packed).unwrap();
+    let reference = Selector {
+        semver: Some("*".to_owned()),
+        ..Selector::default()
+    };
+    let (remote, reference) = (Remote::new(&repo.url()).unwrap(), reference.reference().unwrap());
+    let list = |number: usize, refs_bytes: u64| {
+        let limits = Limits {
+            refs_bytes,
+            ..Limits::default()
+        };
+        let call = git::Call {
+            tenant: format!("tenant-{number}"),
+            limits,
+            ..call()
+        };
+        resolve(&remote, &reference, &call).map(|resolved| resolved.revision())
+    };
+    let list = &list;
+    let lists = |refs_bytes: u64| -> Vec<_> {
+        std::thread::scope(|scope| {
+            let lists: Vec<_> = (0..8)
+                .map(|number| scope.spawn(move || list(number, refs_bytes)))
+                .collect();
+            lists.into_iter().map(|list| list.join().unwrap()).collect()
+        })
+    };
+    for found in lists(8 << 20) {
+        assert_eq!(found.unwrap(), format!("v1.0.0@sha1:{commit}"));
+    }
+    for refused in lists(5 << 20) {
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("bytes of a list of refs was reached"),
+            "{refused}"
+        );
+    }
+}

@@ -68,3 +68,20 @@ async fn small_pieces_are_counted_together() {
     let _ = memory.tenant("c");
     assert_eq!(memory.inner.tenants.lock().unwrap().len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn reserved_bytes_are_used_first_and_others_are_not_waited_for() {
+    let memory = Memory::new(100 * KIB);
+    let (mut share, mut other) = (memory.tenant("a").share(), memory.tenant("b").share());
+    share.reserve(50 * KIB).await.unwrap();
+    assert_eq!((share.bytes(), memory.held()), (0, 50 * KIB));
+    other.try_grow(40 * KIB).unwrap();
+    share.try_grow(60 * KIB).unwrap();
+    assert_eq!((share.bytes(), memory.held()), (60 * KIB, 100 * KIB));
+    assert_eq!(other.try_grow(1), Err(MemoryError::Held));
+    let limit = 75 * KIB;
+    assert_eq!(share.try_grow(16 * KIB), Err(MemoryError::TooMuch { limit }));
+    drop(share);
+    other.try_grow(35 * KIB).unwrap();
+    assert_eq!(memory.held(), 75 * KIB);
+}
