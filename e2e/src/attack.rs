@@ -1,6 +1,7 @@
 //! Two tenants on the default overlay: one attacks, and the other's deployments stay correct and on time.
 
 pub mod attacks;
+pub mod memory;
 pub mod requests;
 pub mod tenants;
 
@@ -51,6 +52,13 @@ pub async fn play(report: &mut Report) -> Result<()> {
         .await?;
     let normal = requests::shapes(&tenants.cluster.plane.audit_since(mark)?);
     let attacked = tenants.cluster.plane.audit_mark();
+    // Before the silent servers, which keep the attacker's own fetches waiting.
+    report
+        .step("small inputs that need much memory are refused", async {
+            let refused = memory::small_inputs(&tenants).await?;
+            Ok(format!("{refused}: {}", peak(&tenants)?))
+        })
+        .await?;
     report
         .step("the attacker applies everything", attacks::begin(&tenants))
         .await?;
@@ -80,7 +88,7 @@ pub async fn play(report: &mut Report) -> Result<()> {
         })
         .await?;
     report
-        .step("the controllers stay small", async { memory(&tenants) })
+        .step("the controllers stay small", async { peak(&tenants) })
         .await?;
     tenants.stop().await?;
     on_time
@@ -103,12 +111,12 @@ async fn measure(tenants: &Tenants, first: u32) -> Result<Duration> {
     Ok(longest)
 }
 
-fn memory(tenants: &Tenants) -> Result<String> {
-    let mut most = 0;
+fn peak(tenants: &Tenants) -> Result<String> {
+    let mut peaks = Vec::new();
     for controller in &tenants.cluster.controllers {
         let peak = controller.usage().context("a controller ended")?.peak;
         ensure!(peak < MEMORY, "{} had {} MiB", controller.name(), peak >> 20);
-        most = most.max(peak);
+        peaks.push(format!("{} {} MiB", controller.name(), peak >> 20));
     }
-    Ok(format!("{} MiB at most", most >> 20))
+    Ok(peaks.join(", "))
 }

@@ -137,6 +137,16 @@ async fn deploy(tenants: &Tenants, name: &str, objects: &[Value]) -> Result<()> 
     tenants.apply(deployment(name, name, "t")).await
 }
 
+/// Deploys a ConfigMap with other fields in the spec.
+pub(super) async fn deploy_with(tenants: &Tenants, name: &str, spec: Value) -> Result<()> {
+    let target = format!("attack-{name}");
+    let repo = project(tenants, name, &[("t", &target)], &[config_map(ATTACKER, name)])?;
+    tenants
+        .apply(manifest::git_repository(ATTACKER, name, &repo.url()))
+        .await?;
+    tenants.apply(deployment(name, name, "t").spec(spec)).await
+}
+
 /// An object that the schema accepts and the type refuses, with a dependency on everything.
 async fn poison(tenants: &Tenants) -> Result<()> {
     let poison = deployment("poison", "poison", "t").spec(json!({"interval": "99999999999999h"}));
