@@ -1,8 +1,9 @@
-//! The fields of Go structs, read from YAML as Helm does it: keys in any case, scalars taken for texts, others ignored.
+//! Fields of Go structs, decoded from YAML as Helm does it: the case of keys is ignored, scalars are accepted as strings,
+//! unknown fields are ignored.
 
 use yaml::{Map, Value};
 
-/// The name of a value's type in the errors of Go's JSON.
+/// Returns the name of a value's type in the errors of Go's encoding/json.
 pub(crate) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -14,16 +15,33 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// Reads the fields of one struct.
+/// Error of decoding a field.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FieldError {
+    /// The field has another type, in the words of Go.
+    #[error(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {got} into Go struct field {field} of type {want}"
+    )]
+    Type {
+        got: &'static str,
+        field: String,
+        want: String,
+    },
+    /// A list of structs has a null item.
+    #[error("validation: {0} must not contain empty or null nodes")]
+    NullItem(&'static str),
+}
+
+/// Decoder of the fields of one struct.
 pub(crate) struct Fields<'a> {
     pub(crate) map: &'a Map,
     pub(crate) kind: &'static str,
-    /// The key under which another struct has it.
+    /// The field of the enclosing struct that holds this one.
     pub(crate) above: Option<&'static str>,
 }
 
 impl<'a> Fields<'a> {
-    /// A field that is set; the case of its key doesn't matter, as in Go.
+    /// Returns a field that is not null; the case of its key is ignored, as in Go.
     pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
         let same = |(name, _): &(&str, &Value)| name.eq_ignore_ascii_case(key);
         let found = self
@@ -33,31 +51,31 @@ impl<'a> Fields<'a> {
         found.filter(|value| !value.is_null())
     }
 
-    pub(crate) fn wrong(&self, key: &str, got: &Value, want: &str) -> String {
+    pub(crate) fn wrong(&self, key: &str, got: &Value, want: &str) -> FieldError {
         let above = self.above.map_or(String::new(), |above| format!("{above}."));
-        format!(
-            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go struct field {}.{above}{key} of type {want}",
-            json_type(got),
-            self.kind
-        )
+        FieldError::Type {
+            got: json_type(got),
+            field: format!("{}.{above}{key}", self.kind),
+            want: want.to_owned(),
+        }
     }
 
-    /// A text; numbers and booleans are taken for one.
-    pub(crate) fn text(&self, key: &str, into: &mut String) -> Result<(), String> {
+    /// Decodes a string; numbers and booleans are converted.
+    pub(crate) fn text(&self, key: &str, into: &mut String) -> Result<(), FieldError> {
         if let Some(value) = self.get(key) {
             *into = text(value).ok_or_else(|| self.wrong(key, value, "string"))?;
         }
         Ok(())
     }
 
-    pub(crate) fn flag(&self, key: &str, into: &mut bool) -> Result<(), String> {
+    pub(crate) fn flag(&self, key: &str, into: &mut bool) -> Result<(), FieldError> {
         if let Some(value) = self.get(key) {
             *into = value.as_bool().ok_or_else(|| self.wrong(key, value, "bool"))?;
         }
         Ok(())
     }
 
-    pub(crate) fn list(&self, key: &str, want: &str) -> Result<Option<&'a [Value]>, String> {
+    pub(crate) fn list(&self, key: &str, want: &str) -> Result<Option<&'a [Value]>, FieldError> {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
@@ -67,7 +85,7 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| self.wrong(key, value, want))
     }
 
-    pub(crate) fn texts(&self, key: &str, into: &mut Option<Vec<String>>) -> Result<(), String> {
+    pub(crate) fn texts(&self, key: &str, into: &mut Option<Vec<String>>) -> Result<(), FieldError> {
         if let Some(items) = self.list(key, "[]string")? {
             let item = |value: &Value| match value {
                 Value::Null => Ok(String::new()),
@@ -78,8 +96,12 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// A map of texts, in key order.
-    pub(crate) fn text_map(&self, key: &str, into: &mut Option<Vec<(String, String)>>) -> Result<(), String> {
+    /// Decodes a map of strings, sorted by key.
+    pub(crate) fn text_map(
+        &self,
+        key: &str,
+        into: &mut Option<Vec<(String, String)>>,
+    ) -> Result<(), FieldError> {
         let Some(value) = self.get(key) else { return Ok(()) };
         let map = value
             .as_map()
@@ -91,19 +113,19 @@ impl<'a> Fields<'a> {
                 text(value).ok_or_else(|| self.wrong(key, value, "string"))?,
             )),
         };
-        let mut entries = map.iter().map(entry).collect::<Result<Vec<_>, String>>()?;
+        let mut entries = map.iter().map(entry).collect::<Result<Vec<_>, FieldError>>()?;
         entries.sort();
         *into = Some(entries);
         Ok(())
     }
 
-    /// A list of structs, each made in its turn.
+    /// Decodes a list of structs; `make` decodes one of them.
     pub(crate) fn structs<T>(
         &self,
         key: &'static str,
         kind: &'static str,
-        mut make: impl FnMut(&Fields<'a>) -> Result<T, String>,
-    ) -> Result<Option<Vec<T>>, String> {
+        mut make: impl FnMut(&Fields<'a>) -> Result<T, FieldError>,
+    ) -> Result<Option<Vec<T>>, FieldError> {
         let Some(items) = self.list(key, &format!("[]*{kind}"))? else {
             return Ok(None);
         };
@@ -113,14 +135,14 @@ impl<'a> Fields<'a> {
                 kind: kind.rsplit('.').next().unwrap_or(kind),
                 above: Some(key),
             }),
-            Value::Null => Err(format!("validation: {key} must not contain empty or null nodes")),
+            Value::Null => Err(FieldError::NullItem(key)),
             value => Err(self.wrong(key, value, kind)),
         };
         items.iter().map(item).collect::<Result<_, _>>().map(Some)
     }
 }
 
-/// A scalar as the text that Go's YAML makes of it for a field that is a text.
+/// Converts a scalar to a string as Go's YAML does it for a field of type string.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -11,7 +11,7 @@ use tree::Budget;
 
 use crate::{
     Error, Texts,
-    fields::{Fields, json_type},
+    fields::{FieldError, Fields, json_type},
     values::yaml_words,
 };
 
@@ -107,7 +107,7 @@ pub struct Sorted {
     pub hooks: Vec<Hook>,
 }
 
-/// The parts of a document that decide about its place.
+/// The fields of a document that decide about its order.
 #[derive(Default)]
 struct Head {
     kind: String,
@@ -127,8 +127,8 @@ impl Head {
 /// The white space around a separator, according to Helm.
 const SPACES: [char; 5] = ['\t', '\n', '\x0C', '\r', ' '];
 
-/// Splits a text into documents as Helm does it, which is by lines and not by YAML: where a line begins with `---`, which goes
-/// with the space around it.
+/// Splits an output into documents as Helm does it: at each line that begins with `---`, regardless of YAML syntax. The
+/// separator and the white space around it are removed.
 pub(crate) fn split(text: &str) -> Vec<&str> {
     let text = text.trim();
     let mut documents = Vec::new();
@@ -136,7 +136,7 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
     while let Some(found) = memmem::find(text.as_bytes().get(from..).unwrap_or_default(), b"---") {
         let at = from + found;
         let before = text.get(begin..at).unwrap_or_default();
-        // The break that a separator took is none for the next one.
+        // A line break that was removed with the previous separator doesn't count for the next one.
         if at > 0 && !before.ends_with('\n') {
             from = at + 1;
             continue;
@@ -151,10 +151,10 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
     documents.into_iter().map(str::trim).collect()
 }
 
-/// Sorts what the templates gave, by the paths of the templates.
+/// Splits the outputs of templates into documents and sorts them by kind in the install order. `files` are paths and outputs.
 ///
 /// # Errors
-/// When a document is no YAML, or no object.
+/// Fails when a document is invalid YAML or not an object.
 pub(crate) fn sort<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
     warnings: &mut Vec<String>,
@@ -210,7 +210,7 @@ fn place(kind: &str) -> (usize, &str) {
     }
 }
 
-/// The events of a hook; none when one of them is not known.
+/// Parses the events of a hook. Returns `None` if one of them is unknown.
 fn events(types: &str) -> Option<Vec<String>> {
     let event = |event: &str| {
         let event = event.trim().to_lowercase();
@@ -224,25 +224,33 @@ fn events(types: &str) -> Option<Vec<String>> {
     types.split(',').map(event).collect()
 }
 
-fn head(text: &str, budget: &Budget) -> Result<Head, String> {
+/// Error of a document whose head can't be decoded, in the words of Helm.
+#[derive(Debug, thiserror::Error)]
+enum HeadError {
+    #[error("{}", yaml_words(.0))]
+    Yaml(yaml::Error),
+    #[error(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {0} into Go value of type \
+         releaseutil.SimpleHead"
+    )]
+    NotAMap(&'static str),
+    #[error(transparent)]
+    Field(#[from] FieldError),
+}
+
+/// Decodes the fields of a document that decide about its order.
+fn head(text: &str, budget: &Budget) -> Result<Head, HeadError> {
     let wanted = |key: &str| {
         ["apiVersion", "kind", "metadata"]
             .iter()
             .any(|known| known.eq_ignore_ascii_case(key))
     };
-    let document =
-        yaml::read::goyaml_lenient_part(text, &wanted, budget).map_err(|error| yaml_words(&error))?;
+    let document = yaml::read::goyaml_lenient_part(text, &wanted, budget).map_err(HeadError::Yaml)?;
     let mut head = Head::default();
     let map = match &document.value {
         yaml::Value::Null => return Ok(head),
         yaml::Value::Map(map) => map,
-        other => {
-            return Err(format!(
-                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type \
-                 releaseutil.SimpleHead",
-                json_type(other)
-            ));
-        }
+        other => return Err(HeadError::NotAMap(json_type(other))),
     };
     let fields = Fields {
         map,
@@ -265,23 +273,23 @@ fn head(text: &str, budget: &Budget) -> Result<Head, String> {
         Some(other) => {
             let want = "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \
                         \"json:\\\"annotations\\\"\" }";
-            return Err(fields.wrong("metadata", other, want));
+            return Err(fields.wrong("metadata", other, want).into());
         }
     }
     Ok(head)
 }
 
-/// A document as Helm prints it.
+/// Prints a document as Helm does it.
 pub(crate) fn print(path: &str, text: &str, into: &mut String) {
     let _ = writeln!(into, "---\n# Source: {path}\n{text}");
 }
 
 static SOURCE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("# Source: [^/]+/(.+)").ok());
 
-/// The documents of an output that come from templates of these paths, which may be patterns.
+/// Returns the documents of an output whose templates match one of the paths or glob patterns.
 ///
 /// # Errors
-/// When a path is that of no template.
+/// Fails when a path matches no template.
 pub(crate) fn show_only(output: &str, paths: &[String]) -> Result<String, Error> {
     let documents = split(output);
     let mut shown = String::new();

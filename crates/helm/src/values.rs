@@ -48,8 +48,8 @@ impl Sources {
     pub fn merge(&self, read: Option<ReadFile<'_>>, budget: &Budget) -> Result<Dict, Error> {
         let base = table();
         for (name, text) in &self.files {
-            let words = |words: String| Error::Values(format!("failed to parse {name}: {words}"));
-            if let Value::Dict(over) = read_map(text, budget).map_err(words)? {
+            let failed = |error| Error::Values(format!("failed to parse {name}: {error}"));
+            if let Value::Dict(over) = read_map(text, budget).map_err(failed)? {
                 merge_over(&base, &over);
             }
         }
@@ -67,7 +67,7 @@ impl Sources {
         ];
         for (flag, mode, texts) in others {
             for text in texts {
-                let failed = |words| Error::Values(format!("failed parsing {flag} data: {words}"));
+                let failed = |error| Error::Values(format!("failed parsing {flag} data: {error}"));
                 set::parse(text, &base, &mode).map_err(failed)?;
             }
         }
@@ -75,14 +75,31 @@ impl Sources {
     }
 }
 
-/// An empty map.
+/// Returns a new empty map.
 pub(crate) fn table() -> Dict {
     Rc::default()
 }
 
-/// Reads a text as values: a map whose numbers are floats. An empty text is an empty map.
-pub(crate) fn read_map(text: &[u8], budget: &Budget) -> Result<Value, String> {
-    let value = yaml::read::goyaml_floats_as(text, budget).map_err(|error| yaml_words(&error))?;
+/// Error of a values file, in the words of Helm.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    #[error("{}", yaml_words(.0))]
+    Yaml(yaml::Error),
+    #[error(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {0} into Go value of type \
+         map[string]interface {{}}"
+    )]
+    NotAMap(&'static str),
+}
+
+/// Error of a path of values: this key is missing or not a map.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is not a table")]
+pub(crate) struct NotATable(String);
+
+/// Parses values: a map whose numbers are floats. An empty file is an empty map.
+pub(crate) fn read_map(text: &[u8], budget: &Budget) -> Result<Value, ReadError> {
+    let value = yaml::read::goyaml_floats_as(text, budget).map_err(ReadError::Yaml)?;
     let kind = match value {
         None | Some(Value::Nil) => return Ok(Value::Dict(table())),
         Some(value @ Value::Dict(_)) => return Ok(value),
@@ -91,10 +108,7 @@ pub(crate) fn read_map(text: &[u8], budget: &Budget) -> Result<Value, String> {
         Some(Value::List(_)) => "array",
         Some(_) => "string",
     };
-    Err(format!(
-        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type \
-         map[string]interface {{}}"
-    ))
+    Err(ReadError::NotAMap(kind))
 }
 
 /// Formats a YAML error in the words of Helm.
@@ -108,7 +122,7 @@ pub(crate) fn yaml_words(error: &yaml::Error) -> String {
     }
 }
 
-/// Puts a map over another one: maps in it are merged, all else is replaced.
+/// Merges `over` into `base`: maps are merged, other values are replaced.
 fn merge_over(base: &Dict, over: &Dict) {
     for (key, value) in entries(over) {
         let below = base.borrow().get(&key).cloned();
@@ -121,7 +135,7 @@ fn merge_over(base: &Dict, over: &Dict) {
     }
 }
 
-/// The entries of a map as they are now, so that it may be changed meanwhile.
+/// Returns a snapshot of the entries of a map, which may be changed meanwhile.
 pub(crate) fn entries(map: &Dict) -> Vec<(Rc<str>, Value)> {
     map.borrow()
         .iter()
@@ -129,7 +143,7 @@ pub(crate) fn entries(map: &Dict) -> Vec<(Rc<str>, Value)> {
         .collect()
 }
 
-/// A copy that shares no map with its source.
+/// Copies a value with all maps in it.
 pub(crate) fn deep_copy(value: &Value) -> Value {
     match value {
         Value::Dict(map) => Value::Dict(deep_copy_map(map)),
@@ -138,9 +152,9 @@ pub(crate) fn deep_copy(value: &Value) -> Value {
     }
 }
 
-/// A copy of a map that shares no map with its source.
+/// Copies a map with all maps in it.
 pub(crate) fn deep_copy_map(map: &Dict) -> Dict {
-    // To make a map of entries would sort them.
+    // Cloning is cheaper than collecting entries, which would sort them again.
     let mut copy = map.borrow().clone();
     for value in copy.values_mut() {
         if matches!(value, Value::Dict(_) | Value::List(_)) {
@@ -150,7 +164,7 @@ pub(crate) fn deep_copy_map(map: &Dict) -> Dict {
     Rc::new(RefCell::new(copy))
 }
 
-/// A map that shares no map with others: the same where that is so already, as of one that was just read.
+/// Returns a map that shares no map with others: the same map if it is not shared, or a deep copy.
 pub(crate) fn own(map: &Dict) -> Dict {
     fn is_alone(map: &Dict) -> bool {
         Rc::strong_count(map) == 1 && map.borrow().values().all(is_own)
@@ -172,11 +186,11 @@ pub(crate) fn own(map: &Dict) -> Dict {
 }
 
 /// Returns the map at a path of keys; the error names the key that is not a map.
-pub(crate) fn lookup_table(map: &Dict, path: &str) -> Result<Dict, String> {
+pub(crate) fn lookup_table(map: &Dict, path: &str) -> Result<Dict, NotATable> {
     path.split('.')
         .try_fold(map.clone(), |map, key| match map.borrow().get(key) {
             Some(Value::Dict(inner)) => Ok(inner.clone()),
-            _ => Err(format!("{key:?} is not a table")),
+            _ => Err(NotATable(key.to_owned())),
         })
 }
 

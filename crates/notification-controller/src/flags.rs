@@ -84,19 +84,28 @@ pub struct Flags {
     pub feature_gates: Vec<(String, bool)>,
 }
 
-fn gate(text: &str) -> Result<(String, bool), String> {
+/// Error of a value of `--feature-gates`.
+#[derive(Debug, thiserror::Error)]
+enum FeatureGateError {
+    #[error("{0:?} is not of the form Name=true")]
+    Syntax(String),
+    #[error("unknown feature gate {0:?}; known are {known}", known = GATES.join(", "))]
+    Unknown(String),
+    #[error("{0:?}: the value must be true or false")]
+    NotBoolean(String),
+}
+
+/// Parses a feature gate, `Name=true` or `Name=false`.
+fn gate(text: &str) -> Result<(String, bool), FeatureGateError> {
     let (name, value) = text
         .split_once('=')
-        .ok_or_else(|| format!("{text:?} is not of the form Name=true"))?;
+        .ok_or_else(|| FeatureGateError::Syntax(text.to_owned()))?;
     if !GATES.contains(&name) {
-        return Err(format!(
-            "unknown feature gate {name:?}; known are {}",
-            GATES.join(", ")
-        ));
+        return Err(FeatureGateError::Unknown(name.to_owned()));
     }
     let value = value
         .parse()
-        .map_err(|_| format!("{text:?}: the value must be true or false"))?;
+        .map_err(|_| FeatureGateError::NotBoolean(text.to_owned()))?;
     Ok((name.to_owned(), value))
 }
 

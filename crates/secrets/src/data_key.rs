@@ -1,4 +1,4 @@
-//! Getting the key of a file's values from those who can open it.
+//! Decryption of the data key of a file with master keys.
 
 use zeroize::Zeroizing;
 
@@ -8,7 +8,7 @@ use crate::{
     shamir,
 };
 
-/// Asks for the data key: each group in its order, in a group the keys that need no network first.
+/// Decrypts the data key. Groups are tried in their order; within a group, keys that need no network come first.
 pub(crate) async fn get(metadata: &Metadata, keys: &Keys) -> Result<DataKey, Error> {
     let wanted = match (metadata.groups.len(), metadata.threshold) {
         (groups, 0) => groups,
@@ -37,7 +37,18 @@ pub(crate) async fn get(metadata: &Metadata, keys: &Keys) -> Result<DataKey, Err
     DataKey::new(&key).ok_or_else(|| Error::DataKey("what was decrypted is no key of 32 bytes".to_owned()))
 }
 
-async fn open(group: &[Master], keys: &Keys) -> Result<Zeroizing<Vec<u8>>, String> {
+/// Error of opening a part of the data key with the master keys of a group.
+#[derive(Debug, thiserror::Error)]
+enum GroupError {
+    #[error("it has no keys")]
+    Empty,
+    /// The failures of all keys.
+    #[error("{}", .0.join("; "))]
+    Failed(Vec<String>),
+}
+
+/// Opens the part of the data key that is encrypted for each of the master keys of a group.
+async fn open(group: &[Master], keys: &Keys) -> Result<Zeroizing<Vec<u8>>, GroupError> {
     let mut masters: Vec<&Master> = group.iter().collect();
     masters.sort_by_key(|master| master.rank());
     let mut reasons = Vec::new();
@@ -49,9 +60,9 @@ async fn open(group: &[Master], keys: &Keys) -> Result<Zeroizing<Vec<u8>>, Strin
         }
     }
     if reasons.is_empty() {
-        reasons.push("it has no keys".to_owned());
+        return Err(GroupError::Empty);
     }
-    Err(reasons.join("; "))
+    Err(GroupError::Failed(reasons))
 }
 
 fn explained(got: usize, wanted: usize, failures: &[String], keys: &Keys) -> String {

@@ -4,6 +4,7 @@ mod age;
 mod aws;
 mod azure;
 mod environment;
+mod error;
 mod gcp;
 mod pgp;
 mod service;
@@ -20,6 +21,7 @@ use net::AddressPolicy;
 use tokio::sync::OnceCell;
 use zeroize::Zeroizing;
 
+pub(crate) use self::error::OpenError;
 use self::{age::Identities, aws::Aws, azure::Azure, gcp::Gcp, pgp::SecretKeys, vault::Vault};
 use crate::{
     Error,
@@ -164,7 +166,7 @@ impl Keys {
     }
 
     /// Decrypts a data key that was encrypted for one master key.
-    pub(crate) async fn open(&self, master: &Master) -> Result<Zeroizing<Vec<u8>>, String> {
+    pub(crate) async fn open(&self, master: &Master) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         let enc = master.enc.trim();
         match &master.kind {
             MasterKind::Age { .. } => self.age.open(&master.enc),
@@ -189,12 +191,14 @@ impl Keys {
                 Some(vault) => vault.open(self.http().await?, (address, engine, name), enc).await,
                 None => missing("Vault"),
             },
-            MasterKind::Huawei { .. } => Err("keys of Huawei Cloud are not supported".to_owned()),
+            MasterKind::Huawei { .. } => {
+                Err(OpenError::Unsupported("keys of Huawei Cloud are not supported"))
+            }
         }
     }
 
     /// Returns the given credentials for AWS, or those of the environment, which are looked up once.
-    async fn aws(&self, http: &Client) -> Result<&Aws, String> {
+    async fn aws(&self, http: &Client) -> Result<&Aws, OpenError> {
         match (&self.aws, &self.ambient) {
             (Some(given), _) => Ok(given),
             (None, Some(ambient)) => {
@@ -205,7 +209,7 @@ impl Keys {
         }
     }
 
-    fn gcp(&self) -> Result<Gcp, String> {
+    fn gcp(&self) -> Result<Gcp, OpenError> {
         match (&self.gcp, &self.ambient) {
             (Some(given), _) => Ok(given.clone()),
             (None, Some(ambient)) => Ok(Gcp {
@@ -216,7 +220,7 @@ impl Keys {
         }
     }
 
-    fn azure(&self) -> Result<Azure, String> {
+    fn azure(&self) -> Result<Azure, OpenError> {
         match (&self.azure, &self.ambient) {
             (Some(given), _) => Ok(given.clone()),
             (None, Some(ambient)) => Ok(Azure {
@@ -228,7 +232,7 @@ impl Keys {
     }
 
     /// Returns the HTTP client, which is made for the first request.
-    async fn http(&self) -> Result<&Client, String> {
+    async fn http(&self) -> Result<&Client, OpenError> {
         let addresses = self.addresses.clone();
         let make = async || service::client(addresses.unwrap_or_else(AddressPolicy::command_line));
         self.http.get_or_try_init(make).await
@@ -240,8 +244,8 @@ impl Keys {
     }
 }
 
-fn missing<T>(service: &str) -> Result<T, String> {
-    Err(format!("no credentials for {service} are given"))
+fn missing<T>(service: &'static str) -> Result<T, OpenError> {
+    Err(OpenError::NoCredentials(service))
 }
 
 fn gcp_credentials(what: &'static str, text: &[u8]) -> Result<cloud::gcp::Credentials, Error> {

@@ -135,14 +135,19 @@ fn default_storage_addr() -> String {
         .unwrap_or_else(|| ":9090".to_owned())
 }
 
-fn feature_gate(text: &str) -> Result<String, String> {
-    const KNOWN: [&str; 2] = ["CacheSecretsAndConfigMaps", "ObjectLevelWorkloadIdentity"];
+/// The feature gates that are accepted.
+const KNOWN_GATES: [&str; 2] = ["CacheSecretsAndConfigMaps", "ObjectLevelWorkloadIdentity"];
+
+/// Error of a feature gate that is unknown or has no boolean value.
+#[derive(Debug, thiserror::Error)]
+#[error("known gates are {known}, each followed by =true or =false", known = KNOWN_GATES.join(" and "))]
+struct InvalidFeatureGate;
+
+/// Checks a feature gate, `Name=true` or `Name=false`.
+fn feature_gate(text: &str) -> Result<String, InvalidFeatureGate> {
     match text.split_once('=') {
-        Some((name, "true" | "false")) if KNOWN.contains(&name) => Ok(text.to_owned()),
-        _ => Err(format!(
-            "known gates are {}, each followed by =true or =false",
-            KNOWN.join(" and ")
-        )),
+        Some((name, "true" | "false")) if KNOWN_GATES.contains(&name) => Ok(text.to_owned()),
+        _ => Err(InvalidFeatureGate),
     }
 }
 

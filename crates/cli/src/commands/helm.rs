@@ -210,7 +210,7 @@ fn non_empty(text: Option<&String>) -> Option<&str> {
 
 fn sources(args: &TemplateArgs, fetcher: &RemoteFetcher, limits: &Limits) -> Result<Sources> {
     let file = |name: String| {
-        let text = files::read(&name, fetcher, limits).map_err(anyhow::Error::msg)?;
+        let text = files::read(&name, fetcher, limits)?;
         Ok((api::redact(&name), text))
     };
     Ok(Sources {

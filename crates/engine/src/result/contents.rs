@@ -79,7 +79,7 @@ fn identity(object: &Value) -> Value {
     Value::Map(reduced)
 }
 
-/// All objects, each state as text: the first as it is, the others as differences where that is shorter.
+/// Compacts all objects: the first state as JSON, the others as differences where these are shorter.
 pub(super) fn compacted(objects: &[ResultObject]) -> Vec<Value> {
     objects.iter().map(compact).collect()
 }
@@ -102,12 +102,28 @@ pub(super) fn compact(object: &ResultObject) -> Value {
     entry
 }
 
-/// The object of which this is the compacted form.
-pub(super) fn expanded(entry: &Value) -> Result<Value, String> {
+/// Error of a compacted object.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ExpandError {
+    #[error("an object is not a map")]
+    NotAMap,
+    #[error("{0} is neither complete nor a difference")]
+    UnknownForm(&'static str),
+    #[error(transparent)]
+    Delta(#[from] delta::DeltaError),
+    #[error("{state} is not valid JSON: {error}")]
+    Json {
+        state: &'static str,
+        error: serde_json::Error,
+    },
+}
+
+/// Restores an object from its compacted form.
+pub(super) fn expanded(entry: &Value) -> Result<Value, ExpandError> {
     let mut entry = entry.clone();
     let mut before: Option<String> = None;
     let Some(map) = entry.as_map_mut() else {
-        return Err("an object is not a map".to_owned());
+        return Err(ExpandError::NotAMap);
     };
     for name in ["rendered", "remote", "applied"] {
         let Some(text) = map.get_str(name).map(str::to_owned) else {
@@ -116,10 +132,10 @@ pub(super) fn expanded(entry: &Value) -> Result<Value, String> {
         let json = match (text.strip_prefix(FULL), text.strip_prefix(DELTA), &before) {
             (Some(json), ..) => json.to_owned(),
             (None, Some(delta), Some(before)) => delta::apply(before, delta)?,
-            _ => return Err(format!("{name} is neither complete nor a difference")),
+            _ => return Err(ExpandError::UnknownForm(name)),
         };
         let value: Value =
-            serde_json::from_str(&json).map_err(|error| format!("{name} is not valid JSON: {error}"))?;
+            serde_json::from_str(&json).map_err(|error| ExpandError::Json { state: name, error })?;
         map.insert(name, value);
         before = Some(json);
     }

@@ -225,7 +225,23 @@ fn encode(text: &str, encoded: &mut String) {
     }
 }
 
-fn decode(text: &str) -> Result<String, String> {
+/// Error of a stored difference.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum DeltaError {
+    #[error("a difference has an incomplete escape")]
+    IncompleteEscape,
+    #[error("a difference is not UTF-8")]
+    NotUtf8,
+    #[error("a difference has the part '{0}'")]
+    InvalidPart(String),
+    #[error("a difference is longer than its text")]
+    TooLong,
+    #[error("a difference is shorter than its text")]
+    TooShort,
+}
+
+/// Decodes the percent escapes of an inserted string.
+fn decode(text: &str) -> Result<String, DeltaError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -235,22 +251,22 @@ fn decode(text: &str) -> Result<String, String> {
         }
         let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
         let (Some(high), Some(low)) = (digit(rest.next()), digit(rest.next())) else {
-            return Err("a difference has an incomplete escape".to_owned());
+            return Err(DeltaError::IncompleteEscape);
         };
         bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
     }
-    String::from_utf8(bytes).map_err(|_| "a difference is not UTF-8".to_owned())
+    String::from_utf8(bytes).map_err(|_| DeltaError::NotUtf8)
 }
 
-/// The text to which a difference leads.
-pub(super) fn apply(old: &str, delta: &str) -> Result<String, String> {
+/// Applies a difference to a string and returns the new string.
+pub(super) fn apply(old: &str, delta: &str) -> Result<String, DeltaError> {
     let mut rest = old.chars();
     let mut new = String::new();
     for part in delta.split('\t').filter(|part| !part.is_empty()) {
         let count = |digits: &str| {
             digits
                 .parse::<usize>()
-                .map_err(|_| format!("a difference has the part '{part}'"))
+                .map_err(|_| DeltaError::InvalidPart(part.to_owned()))
         };
         let (keep, digits) = match (
             part.strip_prefix('+'),
@@ -263,18 +279,18 @@ pub(super) fn apply(old: &str, delta: &str) -> Result<String, String> {
             }
             (_, Some(digits), _) => (true, digits),
             (_, _, Some(digits)) => (false, digits),
-            _ => return Err(format!("a difference has the part '{part}'")),
+            _ => return Err(DeltaError::InvalidPart(part.to_owned())),
         };
         for _ in 0..count(digits)? {
             match rest.next() {
                 Some(c) if keep => new.push(c),
                 Some(_) => {}
-                None => return Err("a difference is longer than its text".to_owned()),
+                None => return Err(DeltaError::TooLong),
             }
         }
     }
     match rest.next() {
-        Some(_) => Err("a difference is shorter than its text".to_owned()),
+        Some(_) => Err(DeltaError::TooShort),
         None => Ok(new),
     }
 }

@@ -246,33 +246,35 @@ impl ResultStore {
     /// # Errors
     /// Fails when the result is missing or corrupt, or the API server refuses the request.
     pub async fn read(&self, stored: &StoredResult) -> Result<Value, Error> {
-        let broken = |reason: String| Error::StoredResult {
+        let broken = |reason: ReadError| Error::StoredResult {
             id: stored.id.clone(),
-            reason,
+            reason: reason.to_string(),
         };
         let first = self
             .cluster
             .get(&stored.secret)
             .await?
-            .ok_or_else(|| broken("it is gone".to_owned()))?;
+            .ok_or_else(|| broken(ReadError::Gone))?;
         if stored.is_validation {
-            return pack::unpacked(&entry(&first, "result").map_err(broken)?).map_err(broken);
+            return unpacked(&first, "result").map_err(broken);
         }
-        let mut result = pack::unpacked(&entry(&first, "reducedResult").map_err(broken)?).map_err(broken)?;
+        let mut result = unpacked(&first, "reducedResult").map_err(broken)?;
         let mut packed = entry(&first, "compactedObjects").map_err(broken)?;
         for number in 1..stored.parts {
             let part = part_ref(&stored.secret, number);
             let part = self.cluster.get(&part).await?;
-            let part = part.ok_or_else(|| broken(format!("part {number} is gone")))?;
+            let part = part.ok_or_else(|| broken(ReadError::PartGone(number)))?;
             packed.extend(entry(&part, "compactedObjects").map_err(broken)?);
         }
-        let objects = pack::unpacked(&packed).map_err(broken)?;
+        let objects = pack::unpacked(&packed).map_err(|error| broken(error.into()))?;
         let objects = objects
             .as_seq()
             .unwrap_or_default()
             .iter()
             .map(contents::expanded);
-        let objects: Vec<Value> = objects.collect::<Result<_, _>>().map_err(broken)?;
+        let objects: Vec<Value> = objects
+            .collect::<Result<_, _>>()
+            .map_err(|error| broken(error.into()))?;
         if let Some(root) = result.as_map_mut() {
             root.insert("objects", objects);
         }
@@ -427,12 +429,33 @@ fn part_ref(first: &ObjectRef, number: usize) -> ObjectRef {
     }
 }
 
-fn entry(secret: &Value, key: &str) -> Result<Vec<u8>, String> {
+/// Error of reading a stored result.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error("it is gone")]
+    Gone,
+    #[error("part {0} is gone")]
+    PartGone(usize),
+    #[error("{0} is missing")]
+    NoEntry(&'static str),
+    #[error("{0} is not valid base64")]
+    Base64(&'static str),
+    #[error(transparent)]
+    Unpack(#[from] pack::UnpackError),
+    #[error(transparent)]
+    Expand(#[from] contents::ExpandError),
+}
+
+/// Decompresses an entry of a Secret.
+fn unpacked(secret: &Value, key: &'static str) -> Result<Value, ReadError> {
+    Ok(pack::unpacked(&entry(secret, key)?)?)
+}
+
+/// Decodes an entry of a Secret.
+fn entry(secret: &Value, key: &'static str) -> Result<Vec<u8>, ReadError> {
     let text = secret.pointer(&["data", key]).and_then(Value::as_str);
-    let text = text.ok_or_else(|| format!("{key} is missing"))?;
-    STANDARD
-        .decode(text)
-        .map_err(|_| format!("{key} is not valid base64"))
+    let text = text.ok_or(ReadError::NoEntry(key))?;
+    STANDARD.decode(text).map_err(|_| ReadError::Base64(key))
 }
 
 #[cfg(test)]

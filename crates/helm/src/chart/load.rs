@@ -69,8 +69,8 @@ fn place(
         // Locked versions matter only when charts are fetched.
         "Chart.lock" => super::metadata::check(&file.data, "Chart.lock", budget)?,
         "values.yaml" => {
-            let words = |words: String| Error::Chart(format!("cannot load values.yaml: {words}"));
-            chart.values = crate::values::read_map(&file.data, budget).map_err(words)?;
+            let failed = |error| Error::Chart(format!("cannot load values.yaml: {error}"));
+            chart.values = crate::values::read_map(&file.data, budget).map_err(failed)?;
         }
         "values.schema.json" => chart.schema = Some(file.data),
         "requirements.yaml" | "requirements.lock" => {

@@ -8,7 +8,7 @@ use yaml::{Map, Value};
 
 use crate::{
     Error,
-    fields::{Fields, json_type},
+    fields::{FieldError, Fields, json_type},
     version,
 };
 
@@ -87,7 +87,7 @@ pub struct Metadata {
     pub kind: String,
 }
 
-/// Reads a file as a map; an empty one is an empty map.
+/// Parses a file as a map; an empty file is an empty map.
 fn read_map(data: &[u8], file: &str, kind: &str, budget: &Budget) -> Result<Map, Error> {
     let failed = |words: String| Error::Chart(format!("cannot load {file}: {words}"));
     let document = yaml::read::goyaml_lenient(data, budget)
@@ -102,7 +102,7 @@ fn read_map(data: &[u8], file: &str, kind: &str, budget: &Budget) -> Result<Map,
     }
 }
 
-/// Checks that a file is a map at all.
+/// Checks that a file contains a map.
 pub(super) fn check(data: &[u8], file: &str, budget: &Budget) -> Result<(), Error> {
     read_map(data, file, "chart.Lock", budget).map(|_| ())
 }
@@ -116,23 +116,21 @@ impl Metadata {
             kind: "Metadata",
             above: None,
         };
-        self.take(&fields).map_err(|words| {
-            let plain = words.starts_with("validation: ");
-            Error::Chart(if plain {
-                words
-            } else {
-                format!("cannot load {file}: {words}")
+        self.take(&fields).map_err(|error| {
+            Error::Chart(match error {
+                FieldError::NullItem(_) => error.to_string(),
+                FieldError::Type { .. } => format!("cannot load {file}: {error}"),
             })
         })
     }
 
-    /// In the order of the keys, in which Go says what is wrong first.
-    fn take(&mut self, fields: &Fields<'_>) -> Result<(), String> {
+    /// Decodes the fields in the order of their keys, so that the first error is the one that Go reports.
+    fn take(&mut self, fields: &Fields<'_>) -> Result<(), FieldError> {
         fields.text_map("annotations", &mut self.annotations)?;
         fields.text("apiVersion", &mut self.api_version)?;
         fields.text("appVersion", &mut self.app_version)?;
         fields.text("condition", &mut self.condition)?;
-        // quirk: what another file said before stays where this one is silent.
+        // quirk: values of a file that was read before are kept for fields that this file doesn't set.
         let mut before = self.dependencies.clone().unwrap_or_default().into_iter();
         let merged = |fields: &Fields<'_>| dependency(fields, before.next());
         if let Some(dependencies) = fields.structs("dependencies", "chart.Dependency", merged)? {
@@ -154,7 +152,7 @@ impl Metadata {
         fields.text("version", &mut self.version)
     }
 
-    /// Cleans the texts and checks what Helm checks.
+    /// Cleans the strings and validates the metadata as Helm does.
     pub(super) fn validate(&mut self) -> Result<(), Error> {
         let texts = [
             &mut self.name,
@@ -241,7 +239,7 @@ impl Dependency {
     }
 }
 
-fn maintainer(fields: &Fields<'_>) -> Result<Maintainer, String> {
+fn maintainer(fields: &Fields<'_>) -> Result<Maintainer, FieldError> {
     let mut one = Maintainer::default();
     fields.text("email", &mut one.email)?;
     fields.text("name", &mut one.name)?;
@@ -249,7 +247,7 @@ fn maintainer(fields: &Fields<'_>) -> Result<Maintainer, String> {
     Ok(one)
 }
 
-fn dependency(fields: &Fields<'_>, before: Option<SharedDependency>) -> Result<SharedDependency, String> {
+fn dependency(fields: &Fields<'_>, before: Option<SharedDependency>) -> Result<SharedDependency, FieldError> {
     let mut one = before.map_or_else(Dependency::default, |before| before.borrow().clone());
     fields.text("alias", &mut one.alias)?;
     fields.text("condition", &mut one.condition)?;

@@ -1,8 +1,8 @@
-//! Numbers as they are written in templates.
+//! Number literals of templates.
 
-use go::strconv::{parse_float, parse_int, quote, unquote_char_literal};
+use go::strconv::{QuoteError, parse_float, parse_int, quote, unquote_char_literal};
 
-/// A number, and what it may stand for: `1` for an integer or a float, `1.5` for a float only.
+/// A number literal with its possible values: `1` is an integer or a float, `1.5` a float only.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Number {
     pub(super) int: Option<i64>,
@@ -11,13 +11,26 @@ pub(super) struct Number {
     pub(super) is_float: bool,
 }
 
+/// Error of a number or character literal, in the words of Go.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NumberError {
+    #[error(transparent)]
+    Character(#[from] QuoteError),
+    #[error("complex numbers are not supported: {}", quote(.0))]
+    Complex(String),
+    #[error("illegal number syntax: {}", quote(.0))]
+    Syntax(String),
+    #[error("integer overflow: {}", quote(.0))]
+    Overflow(String),
+}
+
 impl Number {
-    /// A character as a number.
+    /// Parses a character literal as a number.
     ///
     /// # Errors
-    /// What is wrong with it, in the words of Go.
-    pub(super) fn character(text: &str) -> Result<Self, String> {
-        let number = unquote_char_literal(text).map_err(|error| error.to_string())?;
+    /// Fails when the literal is malformed.
+    pub(super) fn character(text: &str) -> Result<Self, NumberError> {
+        let number = unquote_char_literal(text)?;
         Ok(Self {
             int: Some(number.into()),
             float: Some(number.into()),
@@ -25,13 +38,13 @@ impl Number {
         })
     }
 
-    /// Reads a number.
+    /// Parses a number.
     ///
     /// # Errors
-    /// What is wrong with it, in the words of Go.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    /// Fails when it is malformed or complex, or an integer doesn't fit.
+    pub(super) fn parse(text: &str) -> Result<Self, NumberError> {
         if text.ends_with('i') && !is_hex(text) {
-            return Err(format!("complex numbers are not supported: {}", quote(text)));
+            return Err(NumberError::Complex(text.to_owned()));
         }
         let integer = parse_int(text);
         let int = integer.and_then(|number| i64::try_from(number).ok());
@@ -49,10 +62,10 @@ impl Number {
         }
         // Templates have no literals for infinities and NaN.
         let Some(float) = parse_float(text).filter(|float| float.is_finite()) else {
-            return Err(format!("illegal number syntax: {}", quote(text)));
+            return Err(NumberError::Syntax(text.to_owned()));
         };
         if !text.contains(['.', 'e', 'E', 'p', 'P']) {
-            return Err(format!("integer overflow: {}", quote(text)));
+            return Err(NumberError::Overflow(text.to_owned()));
         }
         number.float = Some(float);
         if (float as i64) as f64 == float {

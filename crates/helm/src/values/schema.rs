@@ -1,7 +1,6 @@
 //! Checks values against `values.schema.json`: JSON Schema from draft 4 to 2020-12.
 //!
-//! Nothing is fetched: a reference has to lead to a place in the schema itself. What would be an assertion but isn't
-//! implemented is refused by name.
+//! Nothing is fetched: references must point into the schema itself. Assertions that are not implemented are refused by name.
 
 mod check;
 mod compare;
@@ -26,7 +25,7 @@ use crate::{Chart, Dict, Error, Value};
 /// Base URL of a schema that does not set its own.
 const HOME: &str = "file:///values.schema.json";
 
-/// The versions of the language that differ here.
+/// Drafts of JSON Schema that differ in a supported keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Draft {
     D4,
@@ -54,13 +53,13 @@ impl Draft {
     }
 }
 
-/// A schema that is sound.
+/// A valid schema.
 struct Schema<'a> {
     draft: Draft,
     budget: &'a Budget,
-    /// Schemas that have names, by their URLs.
+    /// Named schemas by their URLs.
     named: HashMap<String, &'a Json>,
-    /// The URLs relative to which references are meant, by the address of the schema with the reference.
+    /// The base URLs of references, by the address of the schema with the reference.
     bases: HashMap<usize, String>,
     checked: RefCell<HashSet<usize>>,
     patterns: RefCell<HashMap<String, Regex>>,
@@ -68,7 +67,7 @@ struct Schema<'a> {
     tracks: bool,
 }
 
-/// The place of a part of a value, as a JSON pointer.
+/// Returns the JSON pointer of a member of a value.
 fn below(at: &str, key: &str) -> String {
     let mut place = String::with_capacity(at.len() + key.len() + 1);
     place.push_str(at);
@@ -81,7 +80,7 @@ fn below(at: &str, key: &str) -> String {
     place
 }
 
-/// The words above several problems with one value.
+/// Headline of several problems with one value.
 const GROUP: &str = "validation failed";
 
 /// A violation of the schema by a value.
@@ -115,10 +114,10 @@ fn address(schema: &Json) -> usize {
     std::ptr::from_ref(schema).addr()
 }
 
-/// Checks the values of a chart, and of those that it brings, against their schemas.
+/// Validates the values of a chart and its dependencies against their schemas.
 ///
 /// # Errors
-/// When they don't fit, or a schema can't be used.
+/// Fails when values or a schema are invalid.
 pub(crate) fn validate(chart: &Chart, values: &Dict, budget: &Budget) -> Result<(), Error> {
     let mut words = String::new();
     collect(chart, values, budget, &mut words)?;
@@ -169,7 +168,7 @@ fn no_json(schema: &[u8], error: &serde_json::Error, budget: &Budget) -> String 
     }
 }
 
-/// A limit names the chart whose schema reaches it.
+/// Adds the name of the chart to an exceeded limit.
 fn named(error: Error, chart: &Chart) -> Error {
     match error {
         Error::Exceeded(limit) => Error::ExceededIn {
@@ -188,7 +187,7 @@ fn one(schema: &[u8], values: &Dict, budget: &Budget) -> Result<Option<String>, 
     };
     let schema = match Schema::new(&root, budget) {
         Ok(schema) => schema,
-        Err(words) => return Ok(Some(words)),
+        Err(error) => return Ok(Some(error.to_string())),
     };
     let mut problems = Vec::new();
     schema.validate(&root, &Value::Dict(values.clone()), "", 0, &mut problems)?;
@@ -196,7 +195,7 @@ fn one(schema: &[u8], values: &Dict, budget: &Budget) -> Result<Option<String>, 
         return Ok(None);
     }
     let mut text = String::new();
-    // What is wrong with the whole needs no line above it.
+    // A group of problems with the root needs no headline.
     for problem in problems.into_iter().flat_map(Problem::parts) {
         problem.print(0, &mut text);
         text.push('\n');

@@ -1,4 +1,4 @@
-//! The language of `--set` and its relatives: `a.b=c,d[0]=e,f={g,h}`.
+//! Parser of the arguments of `--set` and similar flags: `a.b=c,d[0]=e,f={g,h}`.
 
 use std::{rc::Rc, str::FromStr as _};
 
@@ -14,43 +14,80 @@ const MAX_DEPTH: usize = 200;
 
 /// The interpretation of the part after `=`.
 pub(super) enum Mode<'a> {
-    /// Booleans, null, integers and texts.
+    /// Booleans, null, integers and strings.
     Typed,
-    /// Texts only.
+    /// Strings only.
     Text,
     /// JSON.
     Json,
     /// The name of a file.
     File(ReadFile<'a>),
-    /// All that follows, as it stands.
+    /// The rest of the argument, without escapes.
     Literal,
 }
 
-/// The reason why parsing ended.
-enum Stop {
-    /// The text ended.
-    End,
-    /// It makes no sense.
-    Failed(String),
+/// Error of an argument of `--set`, in the words of Helm.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SetError {
+    #[error("a value nests deeper than {MAX_DEPTH}")]
+    TooDeep,
+    #[error("value name nested level is greater than maximum supported nested level of {MAX_NAME_DEPTH}")]
+    NameTooDeep,
+    #[error("key {0:?} has no value")]
+    NoValue(String),
+    #[error("key {0:?} has no value (cannot end with ,)")]
+    EndsWithComma(String),
+    #[error("key map {0:?} has no value")]
+    EmptyMap(String),
+    #[error("unable to parse key: interface conversion: interface {{}} is {got}, not {want}")]
+    Conversion { got: String, want: &'static str },
+    #[error("negative {0} index not allowed")]
+    NegativeIndex(i64),
+    #[error("index of {0} is greater than maximum supported index of {MAX_INDEX}")]
+    IndexTooLarge(usize),
+    #[error("unexpected data at end of array index: [{0}]")]
+    DataAfterIndex(String),
+    #[error("error parsing index: EOF")]
+    UnterminatedIndex,
+    #[error("error parsing index: strconv.Atoi: parsing {0:?}: invalid syntax")]
+    InvalidIndex(String),
+    #[error("list must terminate with '}}'")]
+    UnterminatedList,
+    /// The value is invalid JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("EOF")]
+    EmptyJson,
+    /// The file of a value can't be read.
+    #[error("{0}")]
+    File(String),
 }
 
-impl From<String> for Stop {
-    fn from(words: String) -> Self {
-        Self::Failed(words)
+/// Reason to stop parsing.
+enum Stop {
+    /// The end of the argument.
+    End,
+    /// A syntax or type error.
+    Failed(SetError),
+}
+
+impl From<SetError> for Stop {
+    fn from(error: SetError) -> Self {
+        Self::Failed(error)
     }
 }
 
-/// Parses a text and sets what it says.
+/// Parses an argument and sets its values in `into`.
 ///
 /// # Errors
 /// If the syntax is invalid, or the existing value has another type.
-pub(super) fn parse(text: &str, into: &Dict, mode: &Mode<'_>) -> Result<(), String> {
+pub(super) fn parse(text: &str, into: &Dict, mode: &Mode<'_>) -> Result<(), SetError> {
     let mut parser = Parser { rest: text, mode };
     loop {
         match parser.key(into, 0, 0) {
             Ok(()) => {}
             Err(Stop::End) => return Ok(()),
-            Err(Stop::Failed(words)) => return Err(words),
+            Err(Stop::Failed(error)) => return Err(error),
         }
     }
 }
@@ -68,7 +105,7 @@ impl Parser<'_> {
         next
     }
 
-    /// Reads up to one of the characters, which is `None` at the end of the text.
+    /// Reads up to one of the characters `stops` and returns it; `None` at the end of the argument.
     fn until(&mut self, stops: &[char]) -> (String, Option<char>) {
         let mut text = String::new();
         while let Some(c) = self.next() {
@@ -89,7 +126,7 @@ impl Parser<'_> {
 
     fn key(&mut self, map: &Dict, names: usize, depth: usize) -> Result<(), Stop> {
         if depth > MAX_DEPTH {
-            return Err(format!("a value nests deeper than {MAX_DEPTH}").into());
+            return Err(SetError::TooDeep.into());
         }
         let stops: &[char] = if matches!(self.mode, Mode::Literal) {
             &['=', '[', '.']
@@ -99,7 +136,7 @@ impl Parser<'_> {
         let (key, stop) = self.until(stops);
         match stop {
             None if key.is_empty() => Err(Stop::End),
-            None => Err(format!("key {key:?} has no value").into()),
+            None => Err(SetError::NoValue(key).into()),
             Some('[') => {
                 let index = self.index()?;
                 let list = match map.borrow().get(key.as_str()) {
@@ -115,7 +152,7 @@ impl Parser<'_> {
             Some('.') => self.inner(map, &key, names.saturating_add(1), depth),
             Some(_) => {
                 insert(map, &key, Value::string(""));
-                Err(format!("key {key:?} has no value (cannot end with ,)").into())
+                Err(SetError::EndsWithComma(key).into())
             }
         }
     }
@@ -123,10 +160,7 @@ impl Parser<'_> {
     /// Parses the part after `a.`.
     fn inner(&mut self, map: &Dict, key: &str, names: usize, depth: usize) -> Result<(), Stop> {
         if names > MAX_NAME_DEPTH {
-            return Err(format!(
-                "value name nested level is greater than maximum supported nested level of {MAX_NAME_DEPTH}"
-            )
-            .into());
+            return Err(SetError::NameTooDeep.into());
         }
         let inner = match map.borrow().get(key) {
             None => table(),
@@ -136,7 +170,7 @@ impl Parser<'_> {
         let result = self.key(&inner, names, depth.saturating_add(1));
         let is_empty = inner.borrow().is_empty();
         if result.is_ok() && is_empty {
-            return Err(format!("key map {key:?} has no value").into());
+            return Err(SetError::EmptyMap(key.to_owned()).into());
         }
         if !is_empty {
             insert(map, key, Value::Dict(inner));
@@ -183,15 +217,15 @@ impl Parser<'_> {
         names: usize,
         depth: usize,
     ) -> Result<(), Stop> {
-        let index = usize::try_from(index).map_err(|_| format!("negative {index} index not allowed"))?;
+        let index = usize::try_from(index).map_err(|_| SetError::NegativeIndex(index))?;
         if depth > MAX_DEPTH {
-            return Err(format!("a value nests deeper than {MAX_DEPTH}").into());
+            return Err(SetError::TooDeep.into());
         }
         let (text, stop) = self.until(&['[', '.', '=']);
         if !text.is_empty() {
             let characters: Vec<String> = text.chars().map(|c| format!("{c:?}")).collect();
             let characters = characters.join(" ");
-            return Err(format!("unexpected data at end of array index: [{characters}]").into());
+            return Err(SetError::DataAfterIndex(characters).into());
         }
         let value = match stop {
             None => return Err(Stop::End),
@@ -220,9 +254,7 @@ impl Parser<'_> {
             }
         };
         if index > MAX_INDEX {
-            return Err(
-                format!("index of {index} is greater than maximum supported index of {MAX_INDEX}").into(),
-            );
+            return Err(SetError::IndexTooLarge(index).into());
         }
         if list.len() <= index {
             list.resize(index.saturating_add(1), Value::Nil);
@@ -251,15 +283,14 @@ impl Parser<'_> {
 
     fn index(&mut self) -> Result<i64, Stop> {
         let (text, stop) = self.until(&[']']);
-        let failed = |words: String| Stop::Failed(format!("error parsing index: {words}"));
         if stop.is_none() {
-            return Err(failed("EOF".to_owned()));
+            return Err(SetError::UnterminatedIndex.into());
         }
-        i64::from_str(&text).map_err(|_| failed(format!("strconv.Atoi: parsing {text:?}: invalid syntax")))
+        i64::from_str(&text).map_err(|_| SetError::InvalidIndex(text).into())
     }
 
-    /// `{a,b}`
-    fn list(&mut self) -> Result<Listed, String> {
+    /// Parses a list such as `{a,b}`.
+    fn list(&mut self) -> Result<Listed, SetError> {
         match self.rest.chars().next() {
             None => return Ok(Listed::End),
             Some('{') => self.next(),
@@ -269,7 +300,7 @@ impl Parser<'_> {
         loop {
             let (text, stop) = self.until(&[',', '}']);
             match stop {
-                None => return Err("list must terminate with '}'".to_owned()),
+                None => return Err(SetError::UnterminatedList),
                 Some('}') => {
                     if let Some(rest) = self.rest.strip_prefix(',') {
                         self.rest = rest;
@@ -282,34 +313,34 @@ impl Parser<'_> {
         }
     }
 
-    fn read(&self, text: &str) -> Result<Value, String> {
+    fn read(&self, text: &str) -> Result<Value, SetError> {
         match self.mode {
             Mode::Typed => Ok(typed(text)),
             Mode::File(read) => {
-                let data = read(text).map_err(|error| error.to_string())?;
+                let data = read(text).map_err(|error| SetError::File(error.to_string()))?;
                 Ok(Value::string(String::from_utf8_lossy(&data).into_owned()))
             }
             Mode::Text | Mode::Json | Mode::Literal => Ok(Value::string(text)),
         }
     }
 
-    /// One value in JSON, and the comma behind it; nothing is null.
-    fn json(&mut self) -> Result<Value, String> {
+    /// Parses a JSON value and the comma after it; an empty value is null.
+    fn json(&mut self) -> Result<Value, SetError> {
         if self.is_empty() {
             return Ok(Value::Nil);
         }
         let mut stream = serde_json::Deserializer::from_str(self.rest).into_iter::<serde_json::Value>();
         let value = match stream.next() {
             Some(Ok(value)) => value,
-            Some(Err(error)) => return Err(error.to_string()),
-            None => return Err("EOF".to_owned()),
+            Some(Err(error)) => return Err(error.into()),
+            None => return Err(SetError::EmptyJson),
         };
         self.rest = self.rest.get(stream.byte_offset()..).unwrap_or_default();
         self.is_empty();
         Ok(Value::from_yaml(&yaml::Value::from_json(value)))
     }
 
-    /// Skips spaces; tells whether a comma, which is skipped too, or the end follows.
+    /// Skips white space and a comma. Returns true if there was a comma or the argument ended.
     fn is_empty(&mut self) -> bool {
         self.rest = self.rest.trim_start();
         match self.rest.strip_prefix(',') {
@@ -328,7 +359,7 @@ enum Listed {
     End,
 }
 
-/// Converts a string to the value that `--set` takes it for.
+/// Converts a string to a value by the type inference of `--set`.
 fn typed(text: &str) -> Value {
     let is = |word: &str| text.eq_ignore_ascii_case(word);
     if is("true") {
@@ -346,18 +377,21 @@ fn typed(text: &str) -> Value {
     }
 }
 
-/// Empty names are not set, as in Helm.
+/// Sets a value; empty names are ignored, as in Helm.
 fn insert(map: &Dict, key: &str, value: Value) {
     if !key.is_empty() {
         map.borrow_mut().insert(Rc::from(key), value);
     }
 }
 
-/// Formats the error for an existing value of another type.
-fn conversion(value: &Value, want: &str) -> String {
+/// Returns the error for an existing value of another type.
+fn conversion(value: &Value, want: &'static str) -> SetError {
     let got = match value {
         Value::Nil | Value::Missing => "nil",
         other => type_name(other),
     };
-    format!("unable to parse key: interface conversion: interface {{}} is {got}, not {want}")
+    SetError::Conversion {
+        got: got.to_owned(),
+        want,
+    }
 }

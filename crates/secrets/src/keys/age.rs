@@ -5,6 +5,7 @@ use std::{fmt, io::Read, sync::Arc};
 use age::{Decryptor, armor::ArmoredReader, ssh, x25519};
 use zeroize::Zeroizing;
 
+use super::OpenError;
 use crate::Error;
 
 const WHAT: &str = "age identities";
@@ -72,23 +73,25 @@ impl Identities {
     }
 
     /// Opens an armored text.
-    pub(super) fn open(&self, enc: &str) -> Result<Zeroizing<Vec<u8>>, String> {
+    pub(super) fn open(&self, enc: &str) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         if self.is_empty() {
-            return Err("no age identity is given".to_owned());
+            return Err(OpenError::NoKey("no age identity is given"));
         }
         let decryptor = Decryptor::new_buffered(ArmoredReader::new(enc.as_bytes()))
-            .map_err(|_| "its encrypted key is no age file".to_owned())?;
+            .map_err(|_| OpenError::InvalidCiphertext("its encrypted key is no age file"))?;
         if decryptor.is_scrypt() {
-            return Err("it is encrypted with a passphrase, and none is asked for".to_owned());
+            return Err(OpenError::Unsupported(
+                "it is encrypted with a passphrase, and none is asked for",
+            ));
         }
         let identities = self.0.iter().map(|identity| &**identity as &dyn age::Identity);
         let reader = decryptor.decrypt(identities).map_err(|error| match error {
-            age::DecryptError::NoMatchingKeys => "no age identity that is given matches".to_owned(),
-            _ => "its encrypted key is damaged".to_owned(),
+            age::DecryptError::NoMatchingKeys => OpenError::NoKey("no age identity that is given matches"),
+            _ => OpenError::InvalidCiphertext("its encrypted key is damaged"),
         })?;
         let mut key = Zeroizing::new(Vec::new());
         let read = reader.take(MOST_BYTES).read_to_end(&mut key);
-        read.map_err(|_| "its encrypted key is damaged".to_owned())?;
+        read.map_err(|_| OpenError::InvalidCiphertext("its encrypted key is damaged"))?;
         Ok(key)
     }
 }
@@ -125,13 +128,26 @@ mod tests {
         let sealed = age::encrypt_and_armor(&recipient, b"key").unwrap();
         let mut identities = Identities::default();
         identities.push(Arc::new(x25519::Identity::generate())).unwrap();
-        assert!(identities.open(&sealed).unwrap_err().contains("passphrase"));
+        assert!(
+            identities
+                .open(&sealed)
+                .unwrap_err()
+                .to_string()
+                .contains("passphrase")
+        );
         assert!(
             Identities::default()
                 .open(&sealed)
                 .unwrap_err()
+                .to_string()
                 .contains("no age identity")
         );
-        assert!(identities.open("x").unwrap_err().contains("no age file"));
+        assert!(
+            identities
+                .open("x")
+                .unwrap_err()
+                .to_string()
+                .contains("no age file")
+        );
     }
 }

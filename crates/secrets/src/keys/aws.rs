@@ -11,7 +11,10 @@ use serde_json::json;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::service::{failed, text};
+use super::{
+    OpenError,
+    service::{failed, text},
+};
 use crate::{Error, metadata::MasterKind};
 
 const JSON: &str = "application/x-amz-json-1.1";
@@ -51,10 +54,10 @@ pub(super) fn parse(entry: &str) -> Result<Credentials, Error> {
 
 impl Aws {
     /// Finds credentials and addresses of the services in the environment.
-    pub(super) async fn find(ambient: &Ambient, http: &Client) -> Result<Self, String> {
+    pub(super) async fn find(ambient: &Ambient, http: &Client) -> Result<Self, OpenError> {
         Ok(Self {
-            endpoint: ambient.aws_kms().map_err(|error| error.to_string())?,
-            sts: ambient.aws_sts().map_err(|error| error.to_string())?,
+            endpoint: ambient.aws_kms().map_err(OpenError::Endpoint)?,
+            sts: ambient.aws_sts().map_err(OpenError::Endpoint)?,
             credentials: ambient.aws(http, None, None).await.map_err(failed)?,
         })
     }
@@ -64,17 +67,18 @@ impl Aws {
         http: &Client,
         kind: &MasterKind,
         enc: &str,
-    ) -> Result<Zeroizing<Vec<u8>>, String> {
+    ) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         let MasterKind::Aws {
             arn, role, context, ..
         } = kind
         else {
-            return Err("it is no key of AWS".to_owned());
+            return Err(OpenError::InvalidMaster("it is no key of AWS"));
         };
-        let region = region_of_arn(arn, "kms").ok_or("its ARN is none of a KMS key")?;
+        let region =
+            region_of_arn(arn, "kms").ok_or(OpenError::InvalidMaster("its ARN is none of a KMS key"))?;
         BASE64_STANDARD
             .decode(enc)
-            .map_err(|_| "its encrypted key is no base64")?;
+            .map_err(|_| OpenError::InvalidCiphertext("its encrypted key is no base64"))?;
         let assumed;
         let credentials = if role.is_empty() {
             &self.credentials
@@ -90,7 +94,7 @@ impl Aws {
         }
         let url = match &self.endpoint {
             Some(url) => url.clone(),
-            None => endpoint("kms", region).map_err(|error| error.to_string())?,
+            None => endpoint("kms", region).map_err(OpenError::Endpoint)?,
         };
         let body = Zeroizing::new(body.to_string());
         let request = Request {
@@ -103,10 +107,10 @@ impl Aws {
         let key = text(&sent.map_err(failed)?, "/Plaintext")?;
         let key = BASE64_STANDARD.decode(&*key);
         key.map(Zeroizing::new)
-            .map_err(|_| "the service's key is not base64".to_owned())
+            .map_err(|_| OpenError::InvalidAnswer("the service's key is not base64"))
     }
 
-    async fn assume(&self, http: &Client, role: &str, region: &str) -> Result<Credentials, String> {
+    async fn assume(&self, http: &Client, role: &str, region: &str) -> Result<Credentials, OpenError> {
         let assume = Assume {
             role_arn: role.to_owned(),
             session: SESSION.to_owned(),

@@ -17,7 +17,10 @@ use url::Url;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::service::{bearer, failed, post, text};
+use super::{
+    OpenError,
+    service::{bearer, failed, post, text},
+};
 
 const API: &str = "7.4";
 
@@ -50,12 +53,16 @@ impl Azure {
         http: &http::Client,
         (vault, name, version): (&str, &str, &str),
         enc: &str,
-    ) -> Result<Zeroizing<Vec<u8>>, String> {
-        let vault = Url::parse(vault).map_err(|_| "its vault is no URL")?;
-        let scope = vault_scope(&vault).ok_or("its vault is no host of Azure Key Vault")?;
+    ) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+        let vault = Url::parse(vault).map_err(|_| OpenError::InvalidMaster("its vault is no URL"))?;
+        let scope = vault_scope(&vault).ok_or(OpenError::InvalidMaster(
+            "its vault is no host of Azure Key Vault",
+        ))?;
         let plain = |part: &str| part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         if name.is_empty() || !plain(name) || !plain(version) {
-            return Err("its name or version is none of Azure Key Vault".to_owned());
+            return Err(OpenError::InvalidMaster(
+                "its name or version is none of Azure Key Vault",
+            ));
         }
         let id = Uuid::new_v4().to_string();
         let token = self.access.token(http, scope, &id).await.map_err(failed)?;
@@ -64,12 +71,12 @@ impl Azure {
             "{}/keys/{name}/{version}/decrypt?api-version={API}",
             server.trim_end_matches('/')
         );
-        let url = Url::parse(&url).map_err(|_| "its vault makes no address")?;
+        let url = Url::parse(&url).map_err(|_| OpenError::InvalidMaster("its vault makes no address"))?;
         let authorization = bearer(&token.access);
         let body = json!({"alg": "RSA-OAEP-256", "value": enc});
         let answer = post(http, &url, ("authorization", &authorization), &body).await?;
         let key = BASE64_URL_SAFE_NO_PAD.decode(text(&answer, "/value")?.trim_end_matches('='));
         key.map(Zeroizing::new)
-            .map_err(|_| "the service's key is not base64".to_owned())
+            .map_err(|_| OpenError::InvalidAnswer("the service's key is not base64"))
     }
 }

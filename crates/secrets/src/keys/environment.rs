@@ -69,7 +69,7 @@ impl Search {
         match read(path) {
             Ok(bytes) => Some(bytes),
             Err(why) => {
-                self.note(&path.display().to_string(), &why);
+                self.note(&path.display().to_string(), &why.to_string());
                 None
             }
         }
@@ -79,7 +79,7 @@ impl Search {
         match read_text(path) {
             Ok(text) => Some(text),
             Err(why) => {
-                self.keys.notes.push(why);
+                self.note(&path.display().to_string(), &why.to_string());
                 None
             }
         }
@@ -157,26 +157,43 @@ impl Search {
     }
 }
 
-/// Reads a file as UTF-8; the error names the file.
-fn read_text(path: &Path) -> Result<Secret<String>, String> {
-    let text = read(path).and_then(|bytes| match str::from_utf8(&bytes) {
-        Ok(text) => Ok(Secret::new(text.to_owned())),
-        Err(_) => Err("it is not UTF-8".to_owned()),
-    });
-    text.map_err(|why| format!("{}: {why}", path.display()))
+/// Error of reading a file of keys. Messages follow the path.
+#[derive(Debug, thiserror::Error)]
+enum FileError {
+    #[error("no such file")]
+    NotFound,
+    #[error("{0}")]
+    Io(std::io::Error),
+    #[error("it is larger than 1 MiB, so it is no file of keys")]
+    TooLarge,
+    #[error("it is not UTF-8")]
+    NotUtf8,
 }
 
-fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, String> {
-    let told = |error: &std::io::Error| match error.kind() {
-        ErrorKind::NotFound => "no such file".to_owned(),
-        _ => error.to_string(),
-    };
-    let file = File::open(path).map_err(|error| told(&error))?;
+impl From<std::io::Error> for FileError {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound => Self::NotFound,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// Reads a file as UTF-8.
+fn read_text(path: &Path) -> Result<Secret<String>, FileError> {
+    match str::from_utf8(&read(path)?) {
+        Ok(text) => Ok(Secret::new(text.to_owned())),
+        Err(_) => Err(FileError::NotUtf8),
+    }
+}
+
+/// Reads a file of at most 1 MiB.
+fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, FileError> {
+    let file = File::open(path)?;
     let mut bytes = Zeroizing::new(Vec::new());
-    let read = file.take(MAX_FILE + 1).read_to_end(&mut bytes);
-    read.map_err(|error| told(&error))?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err("it is larger than 1 MiB, so it is no file of keys".to_owned());
+        return Err(FileError::TooLarge);
     }
     Ok(bytes)
 }

@@ -9,7 +9,10 @@ use serde_json::json;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::service::{bearer, failed, post, text};
+use super::{
+    OpenError,
+    service::{bearer, failed, post, text},
+};
 
 const SERVER: &str = "https://cloudkms.googleapis.com/";
 
@@ -48,25 +51,26 @@ impl Gcp {
         http: &Client,
         resource: &str,
         enc: &str,
-    ) -> Result<Zeroizing<Vec<u8>>, String> {
+    ) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         if !is_resource(resource) {
-            return Err("it is no name of a key of Google Cloud".to_owned());
+            return Err(OpenError::InvalidMaster("it is no name of a key of Google Cloud"));
         }
         BASE64_STANDARD
             .decode(enc)
-            .map_err(|_| "its encrypted key is not base64")?;
+            .map_err(|_| OpenError::InvalidCiphertext("its encrypted key is not base64"))?;
         let token = self.token(http).await?;
         let server = self.endpoint.as_ref().map_or(SERVER, Url::as_str);
-        let url = Url::parse(&format!("{server}v1/{resource}:decrypt")).map_err(|_| "it makes no address")?;
+        let url = Url::parse(&format!("{server}v1/{resource}:decrypt"))
+            .map_err(|_| OpenError::InvalidMaster("it makes no address"))?;
         let authorization = bearer(&token);
         let body = json!({"ciphertext": enc});
         let answer = post(http, &url, ("authorization", &authorization), &body).await?;
         let key = BASE64_STANDARD.decode(&*text(&answer, "/plaintext")?);
         key.map(Zeroizing::new)
-            .map_err(|_| "the service's key is not base64".to_owned())
+            .map_err(|_| OpenError::InvalidAnswer("the service's key is not base64"))
     }
 
-    pub(super) async fn token(&self, http: &Client) -> Result<Secret<String>, String> {
+    pub(super) async fn token(&self, http: &Client) -> Result<Secret<String>, OpenError> {
         let token = match &self.access {
             Access::Ambient(ambient) => ambient.gcp_for_sops(http).await,
             Access::Credentials(credentials) => credentials.token(http).await,

@@ -8,6 +8,7 @@ use pgp::{
 };
 use zeroize::Zeroizing;
 
+use super::OpenError;
 use crate::Error;
 
 const WHAT: &str = "OpenPGP keys";
@@ -58,11 +59,11 @@ impl SecretKeys {
     }
 
     /// Opens an armored message.
-    pub(super) fn open(&self, enc: &str) -> Result<Zeroizing<Vec<u8>>, String> {
+    pub(super) fn open(&self, enc: &str) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         if self.is_empty() {
-            return Err("no OpenPGP key is given".to_owned());
+            return Err(OpenError::NoKey("no OpenPGP key is given"));
         }
-        let damaged = || "its encrypted key is no OpenPGP message".to_owned();
+        let damaged = || OpenError::InvalidCiphertext("its encrypted key is no OpenPGP message");
         if enc.len() > LARGEST {
             return Err(damaged());
         }
@@ -75,11 +76,11 @@ impl SecretKeys {
         };
         let (message, _) = message
             .decrypt_the_ring(ring, true)
-            .map_err(|_| "no OpenPGP key that is given opens it".to_owned())?;
+            .map_err(|_| OpenError::NoKey("no OpenPGP key that is given opens it"))?;
         let mut message = message.decompress().map_err(|_| damaged())?;
         let mut key = Zeroizing::new(Vec::new());
         let read = (&mut message).take(MOST_BYTES).read_to_end(&mut key);
-        read.map_err(|_| "its encrypted key is damaged".to_owned())?;
+        read.map_err(|_| OpenError::InvalidCiphertext("its encrypted key is damaged"))?;
         Ok(key)
     }
 }
@@ -96,6 +97,6 @@ mod tests {
             assert_eq!(error, "OpenPGP keys: it is no OpenPGP private key");
         }
         assert!(keys.is_empty());
-        assert!(keys.open("x").unwrap_err().contains("no OpenPGP key"));
+        assert!(keys.open("x").unwrap_err().to_string().contains("no OpenPGP key"));
     }
 }

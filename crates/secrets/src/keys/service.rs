@@ -9,6 +9,8 @@ use serde_json::Value;
 use url::Url;
 use zeroize::Zeroizing;
 
+use super::OpenError;
+
 /// Timeout for an answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// The largest size of an answer in bytes.
@@ -17,14 +19,14 @@ const MAX_ANSWER: u64 = 256 << 10;
 const MAX_REASON: usize = 300;
 
 /// Makes the client for key services, which follows no redirect.
-pub(super) fn client(addresses: AddressPolicy) -> Result<Client, String> {
+pub(super) fn client(addresses: AddressPolicy) -> Result<Client, OpenError> {
     let settings = Settings {
         addresses,
         answer_bytes: MAX_ANSWER,
         timeout: TIMEOUT,
         redirects: Redirects::None,
     };
-    Client::new(settings).map_err(|error| format!("no client for key services: {error}"))
+    Client::new(settings).map_err(OpenError::Client)
 }
 
 /// Sends JSON by POST. Any status is an answer.
@@ -33,7 +35,7 @@ pub(super) async fn post(
     url: &Url,
     header: (&str, &str),
     body: &Value,
-) -> Result<Answer, String> {
+) -> Result<Answer, OpenError> {
     let body = Zeroizing::new(body.to_string());
     let request = Request {
         method: "POST",
@@ -49,8 +51,13 @@ pub(super) fn bearer(token: &Secret<String>) -> Zeroizing<String> {
     Zeroizing::new(format!("Bearer {}", token.expose()))
 }
 
+/// Converts the error of a request.
+pub(super) fn failed(error: cloud::Error) -> OpenError {
+    OpenError::Request(error)
+}
+
 /// Describes a failed request.
-pub(super) fn failed(error: cloud::Error) -> String {
+pub(super) fn request_failure(error: &cloud::Error) -> String {
     match error {
         cloud::Error::Address { why, .. } => format!("its address is refused: {why}"),
         cloud::Error::TooLarge { .. } => "the service's answer is too large".to_owned(),
@@ -64,33 +71,39 @@ pub(super) fn failed(error: cloud::Error) -> String {
 }
 
 /// Returns the string at `path` of a successful answer, or the service's message.
-pub(super) fn text(answer: &Answer, path: &str) -> Result<Zeroizing<String>, String> {
+pub(super) fn text(answer: &Answer, path: &str) -> Result<Zeroizing<String>, OpenError> {
     let is_ok = (200..300).contains(&answer.status);
     let json: Value = match serde_json::from_slice(&answer.body) {
         Ok(json) => json,
-        Err(_) if is_ok => return Err("the service's answer is not JSON".to_owned()),
-        Err(_) => return Err(format!("the service answered with status {}", answer.status)),
+        Err(_) if is_ok => return Err(OpenError::InvalidAnswer("the service's answer is not JSON")),
+        Err(_) => {
+            return Err(OpenError::Refused {
+                status: answer.status,
+                message: String::new(),
+            });
+        }
     };
     if !is_ok {
         return Err(refusal(answer.status, &json));
     }
     match json.pointer(path).and_then(Value::as_str) {
         Some(text) => Ok(Zeroizing::new(text.to_owned())),
-        None => Err("the service's answer holds no key".to_owned()),
+        None => Err(OpenError::InvalidAnswer("the service's answer holds no key")),
     }
 }
 
-/// Describes a refusal with the message of AWS, Google, Azure or Vault.
-fn refusal(status: u16, json: &Value) -> String {
+/// Returns a refusal with the message of AWS, Google, Azure or Vault.
+fn refusal(status: u16, json: &Value) -> OpenError {
     let message = ["/message", "/Message", "/error/message", "/errors/0", "/__type"]
         .iter()
         .find_map(|path| json.pointer(path).and_then(Value::as_str))
         .unwrap_or_default();
     let line = message.lines().next().unwrap_or_default().trim();
     let shown: String = api::redact(line).chars().take(MAX_REASON).collect();
-    if shown.is_empty() {
-        format!("the service answered with status {status}")
+    let message = if shown.is_empty() {
+        shown
     } else {
-        format!("the service answered with status {status}: {shown}")
-    }
+        format!(": {shown}")
+    };
+    OpenError::Refused { status, message }
 }

@@ -84,7 +84,7 @@ fn unusable_keys_are_reported_if_no_key_opens_the_file() {
 }
 
 /// Returns the credentials for AWS that keys find in an environment.
-async fn aws(variables: &[(&str, &str)]) -> Result<Aws, String> {
+async fn aws(variables: &[(&str, &str)]) -> Result<Aws, OpenError> {
     let keys = from(variables);
     keys.aws(keys.http().await?).await.cloned()
 }
@@ -113,7 +113,7 @@ async fn aws_credentials_of_the_environment_are_found_by_their_chain() {
     assert_eq!(id(&[]).await.unwrap(), "a");
     assert_eq!(id(&[("AWS_PROFILE", "other")]).await.unwrap(), "b");
     assert_eq!(id(&[("AWS_PROFILE", "third")]).await.unwrap(), "c");
-    let error = id(&[("AWS_PROFILE", "none")]).await.unwrap_err();
+    let error = id(&[("AWS_PROFILE", "none")]).await.unwrap_err().to_string();
     assert!(error.contains("none"), "{error}");
     let set = [("AWS_ACCESS_KEY_ID", "e"), ("AWS_SECRET_ACCESS_KEY", "x")];
     assert_eq!(id(&set).await.unwrap(), "e");
@@ -159,7 +159,7 @@ async fn credentials_are_not_sent_elsewhere_if_an_address_is_invalid() {
         kind: azure,
         enc: "AAAA".to_owned(),
     };
-    let error = keys.open(&master).await.unwrap_err();
+    let error = keys.open(&master).await.unwrap_err().to_string();
     assert!(error.ends_with("AZURE_AUTHORITY_HOST is not a URL"), "{error}");
     let error = aws(&[
         ("AWS_ACCESS_KEY_ID", "a"),
@@ -167,7 +167,8 @@ async fn credentials_are_not_sent_elsewhere_if_an_address_is_invalid() {
         ("AWS_ENDPOINT_URL", "kms.example"),
     ])
     .await
-    .unwrap_err();
+    .unwrap_err()
+    .to_string();
     assert!(
         error.contains("kms.example") && !error.contains("hunter2"),
         "{error}"

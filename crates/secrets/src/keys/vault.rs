@@ -7,7 +7,10 @@ use serde_json::json;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::service::{post, text};
+use super::{
+    OpenError,
+    service::{post, text},
+};
 
 /// A token, and the one server that it is for, when that is known.
 #[derive(Debug, Clone)]
@@ -22,19 +25,20 @@ impl Vault {
         http: &Client,
         (address, engine, name): (&str, &str, &str),
         enc: &str,
-    ) -> Result<Zeroizing<Vec<u8>>, String> {
-        let url = decrypt_url(address, engine, name).ok_or("its address is none of a transit key")?;
+    ) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+        let url = decrypt_url(address, engine, name)
+            .ok_or(OpenError::InvalidMaster("its address is none of a transit key"))?;
         // Whoever writes a file chooses the address in it.
         if let Some(server) = &self.server
             && server.origin() != url.origin()
         {
-            return Err("the token is for another server".to_owned());
+            return Err(OpenError::Denied("the token is for another server"));
         }
         let header = ("x-vault-token", self.token.expose().trim());
         let answer = post(http, &url, header, &json!({"ciphertext": enc})).await?;
         let key = BASE64_STANDARD.decode(&*text(&answer, "/data/plaintext")?);
         key.map(Zeroizing::new)
-            .map_err(|_| "the service's key is no base64".to_owned())
+            .map_err(|_| OpenError::InvalidAnswer("the service's key is no base64"))
     }
 }
 

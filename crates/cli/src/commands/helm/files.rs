@@ -14,17 +14,37 @@ use tree::{Budget, Limits};
 
 use crate::{output::print, remote::RemoteFetcher};
 
+/// Error of reading a file or URL, in Helm's words.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileError {
+    #[error("{shown}: {why}")]
+    Url { shown: String, why: String },
+    #[error("open {path}: {}", go_error(.error))]
+    Open { path: String, error: std::io::Error },
+    #[error("read {path}: {}", go_error(.error))]
+    Read { path: String, error: std::io::Error },
+    #[error("{path} is larger than {limit} bytes")]
+    TooLarge { path: String, limit: u64 },
+}
+
 /// Reads a file, the content of a URL, or stdin for `-`. Errors use Helm's wording.
-pub(crate) fn read(path: &str, fetcher: &RemoteFetcher, limits: &Limits) -> Result<Bytes, String> {
+pub(crate) fn read(path: &str, fetcher: &RemoteFetcher, limits: &Limits) -> Result<Bytes, FileError> {
     if path.trim() == "-" {
         return read_bounded(std::io::stdin().lock(), path, limits);
     }
     let shown = api::redact(path);
     if path.starts_with("https://") || path.starts_with("http://") {
-        return kustomize::Fetch::file(fetcher, path, &Budget::new(limits.clone()))
-            .map_err(|why| format!("{shown}: {why}"));
+        return kustomize::Fetch::file(fetcher, path, &Budget::new(limits.clone())).map_err(|why| {
+            FileError::Url {
+                shown: shown.to_string(),
+                why: why.to_string(),
+            }
+        });
     }
-    let file = File::open(path).map_err(|error| format!("open {shown}: {}", go_error(&error)))?;
+    let file = File::open(path).map_err(|error| FileError::Open {
+        path: shown.to_string(),
+        error,
+    })?;
     read_bounded(file, &shown, limits)
 }
 
@@ -38,15 +58,21 @@ fn go_error(error: &std::io::Error) -> String {
     }
 }
 
-fn read_bounded(source: impl Read, path: &str, limits: &Limits) -> Result<Bytes, String> {
+fn read_bounded(source: impl Read, path: &str, limits: &Limits) -> Result<Bytes, FileError> {
     let limit = limits.file_bytes;
     let mut bytes = Vec::new();
     source
         .take(limit.saturating_add(1))
         .read_to_end(&mut bytes)
-        .map_err(|error| format!("read {path}: {}", go_error(&error)))?;
+        .map_err(|error| FileError::Read {
+            path: path.to_owned(),
+            error,
+        })?;
     if bytes.len() as u64 > limit {
-        return Err(format!("{path} is larger than {limit} bytes"));
+        return Err(FileError::TooLarge {
+            path: path.to_owned(),
+            limit,
+        });
     }
     Ok(Bytes::from(bytes))
 }

@@ -73,17 +73,28 @@ fn write(packer: &mut impl io::Write, value: &Value) -> io::Result<()> {
     packer.write_all(yaml::print::json_sorted_html(value).as_bytes())
 }
 
-/// The value that was compressed.
-pub(super) fn unpacked(bytes: &[u8]) -> Result<Value, String> {
+/// Error of decompressing a stored value.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UnpackError {
+    #[error("it can't be unpacked: {0}")]
+    Gzip(io::Error),
+    #[error("it is larger than {UNPACKED_BYTES} bytes")]
+    TooLarge,
+    #[error("invalid JSON: {0}")]
+    Json(serde_json::Error),
+}
+
+/// Decompresses a value.
+pub(super) fn unpacked(bytes: &[u8]) -> Result<Value, UnpackError> {
     let mut text = Vec::new();
     let read = GzDecoder::new(bytes)
         .take(UNPACKED_BYTES + 1)
         .read_to_end(&mut text);
-    let len = read.map_err(|error| format!("it can't be unpacked: {error}"))?;
+    let len = read.map_err(UnpackError::Gzip)?;
     if len as u64 > UNPACKED_BYTES {
-        return Err(format!("it is larger than {UNPACKED_BYTES} bytes"));
+        return Err(UnpackError::TooLarge);
     }
-    serde_json::from_slice(&text).map_err(|error| format!("invalid JSON: {error}"))
+    serde_json::from_slice(&text).map_err(UnpackError::Json)
 }
 
 #[cfg(test)]

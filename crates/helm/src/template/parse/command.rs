@@ -7,7 +7,7 @@ use crate::template::{
     Error,
     builtin::Builtin,
     node::{Command, Operand, Pipe, Term},
-    number::Number,
+    number::{Number, NumberError},
     source::{List, Literal, NodeIndex, Placed as _, short},
     token::{Keyword, Token, TokenKind},
 };
@@ -233,8 +233,8 @@ impl Parser<'_> {
         }
     }
 
-    fn number(&mut self, token: Token, read: fn(&str) -> Result<Number, String>) -> Result<Term, Error> {
-        let number = read(self.lexer.text(token)).or_else(|what| self.error(&what))?;
+    fn number(&mut self, token: Token, read: fn(&str) -> Result<Number, NumberError>) -> Result<Term, Error> {
+        let number = read(self.lexer.text(token)).or_else(|error| self.error(&error.to_string()))?;
         let numbers = &mut self.room.parts.numbers;
         let place = short(numbers.len());
         numbers.push(number);

@@ -14,6 +14,25 @@ use super::{Draft, HOME, Schema, address, below};
 /// The maximum depth of nested schemas.
 const MAX_DEPTH: usize = 200;
 
+/// Error of an invalid or unsupported schema, in the words of Helm.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SchemaError {
+    #[error("failing loading {0:?}: only the drafts of json-schema.org are known, nothing is fetched")]
+    UnknownDraft(String),
+    #[error("failing loading {0:?}: references lead into the schema itself, nothing is fetched")]
+    ExternalReference(String),
+    #[error("\"{0}\" not found")]
+    NotFound(String),
+    #[error("the schema nests deeper than {MAX_DEPTH}")]
+    TooDeep,
+    #[error("{at}: the keyword {keyword} of JSON Schema is not supported")]
+    UnsupportedKeyword { at: String, keyword: String },
+    #[error(
+        "\"{HOME}#\" is not valid against metaschema: jsonschema validation failed\n- at '{at}': {words}\n"
+    )]
+    Invalid { at: String, words: String },
+}
+
 /// The type that the value of a keyword must have.
 #[derive(Clone, Copy)]
 enum Shape {
@@ -67,14 +86,14 @@ impl<'a> Schema<'a> {
     /// Checks a schema.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub(super) fn new(root: &'a Json, budget: &'a Budget) -> Result<Self, String> {
+    /// Fails when the schema is invalid or uses an unsupported draft, keyword or reference.
+    pub(super) fn new(root: &'a Json, budget: &'a Budget) -> Result<Self, SchemaError> {
         let draft = match root.get("$schema") {
             None => Draft::D2020,
-            Some(Json::String(url)) => Draft::parse(url).ok_or_else(|| {
-                format!("failing loading {url:?}: only the drafts of json-schema.org are known, nothing is fetched")
-            })?,
-            Some(_) => return Err(not_sound("/$schema", "got another type, want string")),
+            Some(Json::String(url)) => {
+                Draft::parse(url).ok_or_else(|| SchemaError::UnknownDraft(url.clone()))?
+            }
+            Some(_) => return Err(invalid("/$schema", "got another type, want string")),
         };
         let mut schema = Self {
             draft,
@@ -91,10 +110,10 @@ impl<'a> Schema<'a> {
         Ok(schema)
     }
 
-    /// Finds the names of schemas and what references are relative to.
-    fn name(&mut self, schema: &'a Json, base: &str, depth: usize) -> Result<(), String> {
+    /// Collects the named schemas and the base URLs of references.
+    fn name(&mut self, schema: &'a Json, base: &str, depth: usize) -> Result<(), SchemaError> {
         if depth > MAX_DEPTH {
-            return Err(format!("the schema nests deeper than {MAX_DEPTH}"));
+            return Err(SchemaError::TooDeep);
         }
         let next = depth.saturating_add(1);
         match schema {
@@ -142,11 +161,11 @@ impl<'a> Schema<'a> {
         base
     }
 
-    /// Resolves a reference that stands in the schema `from`.
+    /// Resolves a reference of the schema `from`.
     ///
     /// # Errors
     /// Fails when the reference leads to nothing in the schema.
-    pub(super) fn resolve(&self, from: &Json, reference: &str) -> Result<&'a Json, String> {
+    pub(super) fn resolve(&self, from: &Json, reference: &str) -> Result<&'a Json, SchemaError> {
         let base = self.bases.get(&address(from)).map_or(HOME, String::as_str);
         let (url, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let url = if url.is_empty() {
@@ -155,9 +174,7 @@ impl<'a> Schema<'a> {
             join(base, url)
         };
         let Some(resource) = self.named.get(&url) else {
-            return Err(format!(
-                "failing loading {url:?}: references lead into the schema itself, nothing is fetched"
-            ));
+            return Err(SchemaError::ExternalReference(url));
         };
         let fragment = percent_decoded(fragment);
         let found = if fragment.is_empty() {
@@ -167,23 +184,23 @@ impl<'a> Schema<'a> {
         } else {
             self.named.get(&format!("{url}#{fragment}")).copied()
         };
-        found.ok_or_else(|| format!("\"{url}#{fragment}\" not found"))
+        found.ok_or_else(|| SchemaError::NotFound(format!("{url}#{fragment}")))
     }
 
     /// Checks the keywords of a schema and of those in it.
-    fn check(&self, schema: &'a Json, at: &str, depth: usize) -> Result<(), String> {
+    fn check(&self, schema: &'a Json, at: &str, depth: usize) -> Result<(), SchemaError> {
         let map = match schema {
             Json::Object(map) => map,
             Json::Bool(_) if self.draft > Draft::D4 => return Ok(()),
             other => {
-                return Err(not_sound(
+                return Err(invalid(
                     at,
                     &format!("got {}, want boolean or object", kind(other)),
                 ));
             }
         };
         if depth > MAX_DEPTH {
-            return Err(format!("the schema nests deeper than {MAX_DEPTH}"));
+            return Err(SchemaError::TooDeep);
         }
         if !self.checked.borrow_mut().insert(address(schema)) {
             return Ok(());
@@ -198,9 +215,10 @@ impl<'a> Schema<'a> {
             let at = below(at, keyword);
             let dynamic = ["$dynamicRef", "$recursiveRef"].contains(&keyword.as_str());
             if dynamic && self.draft >= Draft::D2019 {
-                return Err(format!(
-                    "{at}: the keyword {keyword} of JSON Schema is not supported"
-                ));
+                return Err(SchemaError::UnsupportedKeyword {
+                    at,
+                    keyword: keyword.clone(),
+                });
             }
             if let Some(shape) = shape(keyword, self.draft) {
                 self.keyword(shape, value, &at, depth.saturating_add(1))?;
@@ -216,8 +234,8 @@ impl<'a> Schema<'a> {
         Ok(())
     }
 
-    fn keyword(&self, shape: Shape, value: &'a Json, at: &str, depth: usize) -> Result<(), String> {
-        let wrong = |want: &str| Err(not_sound(at, &format!("got {}, want {want}", kind(value))));
+    fn keyword(&self, shape: Shape, value: &'a Json, at: &str, depth: usize) -> Result<(), SchemaError> {
+        let wrong = |want: &str| Err(invalid(at, &format!("got {}, want {want}", kind(value))));
         let all = |items: &'a [Json]| {
             items
                 .iter()
@@ -268,8 +286,8 @@ impl<'a> Schema<'a> {
         }
     }
 
-    fn pattern(&self, text: &str, at: &str) -> Result<(), String> {
-        let pattern = Regex::new(text).map_err(|_| not_sound(at, &format!("'{text}' is not valid regex")))?;
+    fn pattern(&self, text: &str, at: &str) -> Result<(), SchemaError> {
+        let pattern = Regex::new(text).map_err(|_| invalid(at, &format!("'{text}' is not valid regex")))?;
         self.patterns.borrow_mut().insert(text.to_owned(), pattern);
         Ok(())
     }
@@ -293,13 +311,14 @@ fn kind(value: &Json) -> &'static str {
     }
 }
 
-fn not_sound(at: &str, words: &str) -> String {
-    format!(
-        "\"{HOME}#\" is not valid against metaschema: jsonschema validation failed\n- at '{at}': {words}\n"
-    )
+fn invalid(at: &str, words: &str) -> SchemaError {
+    SchemaError::Invalid {
+        at: at.to_owned(),
+        words: words.to_owned(),
+    }
 }
 
-/// A URL relative to another one.
+/// Resolves a URL relative to another one.
 fn join(base: &str, url: &str) -> String {
     if url.contains("://") || url.starts_with("urn:") {
         return url.to_owned();

@@ -109,7 +109,7 @@ impl Schema<'_> {
         if let Some(Json::String(reference)) = look.map.get("$ref") {
             match self.resolve(schema, reference) {
                 Ok(target) => self.apply(target, value, look)?,
-                Err(words) => look.problem(words),
+                Err(error) => look.problem(error.to_string()),
             }
             if self.draft < Draft::D2019 {
                 return Ok(());
