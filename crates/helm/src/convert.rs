@@ -65,7 +65,7 @@ impl Value {
         Conversion::new(budget, true).plain(self, 0)
     }
 
-    /// Likewise, for what is no JSON: lists that are nil are empty ones, and bytes that are no text are replaced.
+    /// Converts a value for formats other than JSON: nil lists become empty, invalid UTF-8 is replaced.
     pub(crate) fn to_yaml_alone(&self, budget: &Budget) -> Result<yaml::Value, ConvertError> {
         Conversion::new(budget, false).plain(self, 0)
     }

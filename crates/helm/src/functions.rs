@@ -93,7 +93,7 @@ type Expressions = RefCell<foldhash::HashMap<String, Rc<Regexp>>>;
 /// The memory of an item of a list, in bytes.
 const ITEM: usize = size_of::<Value>();
 
-/// The memory of a new string beside its characters, in bytes: its counters, and what the allocator adds.
+/// The memory of a new string besides its characters, in bytes: its counters and the overhead of the allocator.
 const STRING: usize = 32;
 
 /// The memory of a new entry of a map beside the characters of its key and beside a string that is its value, in bytes. Nodes
@@ -216,7 +216,7 @@ const fn fixed(name: &'static str, parameters: &'static [Type], run: Run) -> Ent
     }
 }
 
-/// A function whose last parameter stands for any number of arguments.
+/// A function whose last parameter is variadic.
 const fn variadic(name: &'static str, parameters: &'static [Type], run: Run) -> Entry {
     Entry {
         name,

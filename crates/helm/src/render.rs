@@ -205,7 +205,7 @@ fn render(
     Ok(rendered)
 }
 
-/// An error with all that templates gave, for who looks for what is wrong with it.
+/// Returns an error with the output of all templates, for debugging.
 fn with_texts(error: Error, files: &BTreeMap<String, String>) -> Error {
     let Error::NoManifest { words, .. } = error else {
         return error;
@@ -228,7 +228,7 @@ fn without_marks(error: Error) -> Error {
     }
 }
 
-/// The warnings of a chart and of those that it brings.
+/// Returns the warnings of a chart and its dependencies.
 fn all_warnings(chart: &mut Chart) -> Vec<String> {
     let mut warnings = std::mem::take(&mut chart.warnings);
     for inner in &mut chart.dependencies {

@@ -46,7 +46,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The text of the error.
+    /// Returns the message of the error.
     pub(crate) fn into_text(self) -> String {
         match self {
             Self::Parse(text) | Self::Execute(text) => text,

@@ -55,7 +55,7 @@ fn parse_yaml(text: &[u8]) -> Result<yaml::Value, yaml::Error> {
 }
 
 fn entry(map: &yaml::Map) -> Entry {
-    // As Helm reads them: what looks like a number is a text, too.
+    // As in Helm, numbers are accepted as strings.
     let text = |key: &str| match map.get(key) {
         None | Some(yaml::Value::Null) => String::new(),
         Some(yaml::Value::String(text)) => text.clone(),

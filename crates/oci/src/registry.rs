@@ -24,7 +24,7 @@ pub(crate) use auth::Challenge;
 pub use manifest::{Descriptor, Manifest};
 pub use push::Artifact;
 
-/// A repository in a registry. What it was allowed by a token, it remembers.
+/// A repository in a registry. Caches its tokens.
 #[derive(Debug)]
 pub struct Registry {
     client: Client,

@@ -10,7 +10,7 @@ pub(crate) enum Value {
     Int(i64),
     Float(f64),
     Text(String),
-    /// Text that is no UTF-8.
+    /// A string that is not UTF-8.
     Bytes(Vec<u8>),
     /// A time of day of YAML, as RFC 3339 has it.
     Time(String),

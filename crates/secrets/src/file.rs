@@ -94,7 +94,7 @@ impl File {
     /// Decrypts the values, and prints them in the format that they were read in.
     ///
     /// # Errors
-    /// Fails when a value cannot be decrypted or a limit is reached. A MAC that does not match is no error.
+    /// Fails when a value cannot be decrypted or a limit is reached. A MAC that does not match is not an error.
     pub fn decrypt(self, key: &DataKey, budget: &Budget) -> Result<Decrypted, Error> {
         let format = self.format;
         self.decrypt_as(format, key, budget)

@@ -16,7 +16,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a file's name stands for, as SOPS has it.
+    /// Returns the format of a file by its name, as SOPS does.
     #[must_use]
     pub fn of_name(name: &str) -> Self {
         let ends = |end: &str| name.ends_with(end);

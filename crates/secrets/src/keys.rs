@@ -1,4 +1,4 @@
-//! The keys that somebody has.
+//! Private keys and credentials that decrypt data keys.
 
 mod age;
 mod aws;
@@ -69,10 +69,10 @@ impl Keys {
         Self::default()
     }
 
-    /// Adds the age identities of a text, one a line; empty lines and those with `#` are skipped.
+    /// Adds age identities, one per line; empty lines and comments with `#` are skipped.
     ///
     /// # Errors
-    /// Fails when a line is no X25519 identity.
+    /// Fails when a line is not an X25519 identity.
     pub fn add_age(&mut self, text: &Secret<String>) -> Result<(), Error> {
         self.age.add(text.expose())
     }
@@ -85,7 +85,7 @@ impl Keys {
         self.age.add_ssh(text.expose())
     }
 
-    /// Adds the OpenPGP private keys of a text, armored or not. They have no passphrase.
+    /// Adds OpenPGP private keys, armored or binary, without a passphrase.
     ///
     /// # Errors
     /// Fails when it holds no private key.
@@ -123,7 +123,7 @@ impl Keys {
         self.vault = Some(Vault { token, server });
     }
 
-    /// Restricts the addresses that key services may have: whoever writes a file chooses the address of its Vault.
+    /// Restricts the addresses that key services may have: the author of a file chooses the address of its Vault.
     pub fn set_addresses(&mut self, addresses: AddressPolicy) {
         self.addresses = Some(addresses);
     }

@@ -31,7 +31,7 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// Reads what stands under `sops`.
+    /// Parses the field `sops`.
     pub(crate) fn read(sops: &Value) -> Result<Self, Error> {
         let wrong = |why: &str| Error::Metadata(why.to_owned());
         let sops = sops.as_map().ok_or_else(|| wrong("`sops` is no map"))?;

@@ -13,9 +13,9 @@ pub(crate) enum Selection {
     UnencryptedRegex(Regex),
     /// Only those below a key that matches.
     EncryptedRegex(Regex),
-    /// All but those that a comment which matches stands before.
+    /// All values except those after a matching comment.
     UnencryptedCommentRegex(Regex),
-    /// Only those that a comment which matches stands before.
+    /// Only the values after a matching comment.
     EncryptedCommentRegex(Regex),
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn load(format: Format, bytes: &[u8], budget: &Budget) -> Result<Opti
             limit,
         }));
     }
-    // Every encrypted file has both words. Others need not be of their format: whoever reads them says so.
+    // Every encrypted file contains both words. Other files may have any content; their readers report errors.
     let has = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
     if !has(b"sops") || !has(b"lastmodified") {
         return Ok(None);

@@ -107,7 +107,7 @@ impl Walk<'_> {
             ))
         };
         let data = match self.tree.read(path) {
-            // What the tree doesn't even read is said in the same words.
+            // Files that the tree refuses to read have the same message.
             Err(TreeError::TooLarge { len, .. }) if len > MAX_FILE => return Err(too_large()),
             read => read?,
         };

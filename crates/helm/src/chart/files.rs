@@ -71,7 +71,7 @@ impl Files {
         Ok(Value::Strings(Rc::new(lines.map(Value::string).collect())))
     }
 
-    /// A map from the last parts of paths to texts, as YAML.
+    /// Returns a YAML map from file names to contents.
     fn as_yaml(&self, text: impl Fn(&[u8]) -> String) -> Value {
         let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         let entry = |(path, data): (&Rc<str>, &Bytes)| (base(path), yaml::Value::from(text(data)));

@@ -263,7 +263,7 @@ fn dependency(fields: &Fields<'_>, before: Option<SharedDependency>) -> Result<S
     Ok(Rc::new(RefCell::new(one)))
 }
 
-/// Spaces of any kind become one, what can't be printed goes.
+/// Replaces white space by spaces and removes characters that are not printable.
 fn clean(text: &mut String) {
     let is_fine = |c: char| is_print(c) && (!c.is_whitespace() || c == ' ');
     if !text.chars().all(is_fine) {

@@ -1,4 +1,4 @@
-//! Arguments of functions. The executor has checked number and types by then, so what is not there counts as empty.
+//! Arguments of functions. The executor has checked number and types by then, so missing arguments count as empty.
 
 use crate::{Dict, List, Value};
 

@@ -6,7 +6,7 @@ use super::{Context, named::Named};
 use crate::template::FunctionError;
 use crate::{Value, template};
 
-/// `int64`: floats lose their fraction, texts may have a prefix such as `0x` and a fraction of zeros.
+/// `int64`: floats lose their fraction, strings may have a prefix such as `0x` and a fraction of zeros.
 pub(super) fn to_i64(value: &Value) -> i64 {
     match value {
         Value::Int(value, _) => *value as i64,

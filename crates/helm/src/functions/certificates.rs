@@ -161,7 +161,7 @@ fn parameters(context: &Context<'_>, name: &str, days: i64) -> CertificateParams
     parameters
 }
 
-/// That a certificate is no authority's. As a part of rcgen it comes with an identifier of the key, which Go leaves out.
+/// The extension that a certificate is not a CA. rcgen would add a key identifier, which Go omits.
 fn no_authority() -> CustomExtension {
     let mut extension = CustomExtension::from_oid_content(&[2, 5, 29, 19], vec![0x30, 0]);
     extension.set_criticality(true);

@@ -1,4 +1,4 @@
-//! YAML, JSON and TOML. The readers answer what is wrong in place of data, as Helm's do.
+//! YAML, JSON and TOML. The parsers return error messages in place of data, as in Helm.
 
 use super::{
     Answer, Context, Entry,
@@ -86,14 +86,14 @@ fn made(context: &Context<'_>, text: &str) -> Answer {
 
 fn to_json(context: &Context<'_>, arguments: &[Value], print: fn(&yaml::Value) -> String) -> Answer {
     let mut text = print(&data(context, arguments)?);
-    // Bytes that are no text.
+    // Bytes that are not UTF-8.
     if !text.is_ascii() {
         text = text.replace(|c| bytes::invalid_byte(c).is_some(), "\\ufffd");
     }
     made(context, &text)
 }
 
-/// Through JSON, in which a float without a fraction looks like an integer, and a byte that is no text like any such.
+/// Converts through JSON, where floats without a fraction become integers and invalid UTF-8 is replaced.
 fn to_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let mut data = match data(context, arguments) {
         Ok(data) => data,
@@ -111,7 +111,7 @@ fn to_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
 /// rejects.
 fn has_controls(value: &yaml::Value) -> bool {
     let refused = |c| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
-    // None of them is below: most texts need no second look.
+    // No such byte: most strings need no second pass.
     let has = |text: &str| text.bytes().any(|byte| byte >= 0x7f) && text.contains(refused);
     match value {
         yaml::Value::String(text) => has(text),
@@ -134,7 +134,7 @@ fn whole_numbers(value: &mut yaml::Value) {
         yaml::Value::Float(float) if float.abs() <= EXACT && float.fract() == 0.0 => {
             *value = (*float as i64).into();
         }
-        // Larger ones are what their shortest digits say.
+        // Larger numbers have the value of their shortest digits.
         yaml::Value::Float(float) if float.abs() < 1e21 => {
             let text = float.to_string();
             if let Ok(int) = text.parse::<i64>() {

@@ -70,7 +70,7 @@ fn value64(byte: u8) -> Option<u32> {
     }))
 }
 
-/// Reads base64 with line breaks anywhere; else the place of what is wrong.
+/// Decodes base64 with line breaks anywhere. The error is the position of the invalid byte.
 fn decode64(text: &str) -> Result<Vec<u8>, usize> {
     let bytes = bytes::of_str(text);
     let mut input = bytes
@@ -132,7 +132,7 @@ fn encode32(bytes: &[u8]) -> String {
     out
 }
 
-/// Reads base32 with line breaks anywhere; else the place of what is wrong.
+/// Decodes base32 with line breaks anywhere. The error is the position of the invalid byte.
 fn decode32(text: &str) -> Result<Vec<u8>, usize> {
     let mut bytes = bytes::of_str(text).into_owned();
     bytes.retain(|byte| !matches!(byte, b'\r' | b'\n'));
@@ -142,7 +142,7 @@ fn decode32(text: &str) -> Result<Vec<u8>, usize> {
         let (mut group, mut count) = (0u64, 0usize);
         let rest = bytes.len() - start;
         for (at, byte) in chunk.iter().enumerate() {
-            // Padding ends the text.
+            // Padding ends the input.
             if *byte == b'=' && at >= 2 && rest - at - 1 < 8 {
                 break;
             }

@@ -9,7 +9,7 @@ use super::Context;
 use crate::functions::encoding::from_base64;
 use crate::template::FunctionError;
 
-/// The kinds of keys, by what their PEM says.
+/// Types of private keys by their PEM label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeyKind {
     Rsa,

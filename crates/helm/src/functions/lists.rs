@@ -213,7 +213,7 @@ fn chunk(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let magnitude = usize::try_from(size.unsigned_abs()).unwrap_or(usize::MAX);
     let size = match (size, items.len()) {
         (1.., _) => magnitude,
-        // What the original's arithmetic makes of less than nothing.
+        // quirk: the original's arithmetic for a negative number.
         (..=-2, 1) => 1,
         (..=-1, 2..) if items.len() - 1 <= magnitude => return Ok(Value::list(Vec::new())),
         _ => return Err("runtime error: makeslice: len out of range".into()),

@@ -1,4 +1,4 @@
-//! `merge` and `mergeOverwrite`: maps merge deeply, everything else is kept or replaced. What is taken over is shared, not
+//! `merge` and `mergeOverwrite`: maps merge deeply, everything else is kept or replaced. Values are shared, not
 //! copied.
 
 use super::{

@@ -96,7 +96,7 @@ fn atoi(_: &Context<'_>, arguments: &[Value]) -> Answer {
         if !byte.is_ascii_digit() {
             return Ok(Value::int(0));
         }
-        // What is behind that is not looked at.
+        // The rest is ignored.
         let next = total
             .checked_mul(10)
             .and_then(|total| total.checked_add(u64::from(byte - b'0')));

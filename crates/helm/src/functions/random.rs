@@ -1,4 +1,4 @@
-//! Random texts and numbers; the randomness is the environment's.
+//! Random strings and numbers; the random source belongs to the environment.
 
 use super::{
     Answer, Context, Entry,

@@ -28,7 +28,7 @@ fn type_is(_: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::Bool(type_name(any(arguments, 1)) == text(arguments, 0)))
 }
 
-/// A pointer counts as what it points to.
+/// A pointer counts as its target.
 fn type_is_like(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let (wanted, found) = (text(arguments, 0), type_name(any(arguments, 1)));
     Ok(Value::Bool(

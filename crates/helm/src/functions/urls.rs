@@ -171,7 +171,7 @@ fn unescape(text: &str, place: UrlPart) -> Result<String, FunctionError> {
     Ok(bytes::to_string(&out))
 }
 
-/// The scheme and what is behind it.
+/// Splits a URL into the scheme and the rest.
 fn scheme(text: &str) -> Result<(&str, &str), FunctionError> {
     for (at, c) in text.char_indices() {
         match c {

@@ -126,7 +126,7 @@ fn is_space(byte: u8) -> bool {
     char::from(byte).is_whitespace()
 }
 
-/// Removes white space. Bytes are taken for characters of Latin-1, unless there is none.
+/// Removes white space. Bytes are converted as Latin-1, unless there is no white space.
 fn nospace(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let full = text(arguments, 0);
     let bytes = bytes::of_str(full);
@@ -189,7 +189,7 @@ fn shortened(full: &[u8], offset: i64, width: usize) -> Vec<u8> {
     }
     let tail = full.get(offset..).unwrap_or_default();
     if offset + room < full.len() {
-        // What is seen in the middle has a width of its own, the room, and its own dots within.
+        // A part from the middle has its own width, which includes its dots.
         let middle = if tail.len() <= room {
             tail.to_vec()
         } else {

@@ -1,4 +1,4 @@
-//! `.Capabilities`: what a cluster and Helm can do.
+//! `.Capabilities`: versions and APIs of the cluster, and the version of Helm.
 
 use std::rc::Rc;
 
@@ -73,7 +73,7 @@ pub enum KubeVersionError {
 }
 
 impl KubeVersion {
-    /// Parses a version of at least two numbers; what follows them is dropped.
+    /// Parses a version of at least two numbers; the rest is dropped.
     ///
     /// # Errors
     /// Returns an error if the string does not begin with two numbers of 64 bits.

@@ -1,4 +1,4 @@
-//! Runs the templates of a chart and of those that it brings.
+//! Executes the templates of a chart and its dependencies.
 
 use std::{borrow::Cow, collections::BTreeMap, rc::Rc};
 

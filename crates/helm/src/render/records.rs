@@ -285,7 +285,7 @@ fn fields(metadata: &Metadata) -> Vec<Field> {
     ]
 }
 
-/// As Go prints the struct, but for the addresses of what it points to.
+/// Prints the struct as Go does, except the addresses of its pointers.
 fn print(metadata: &Metadata) -> String {
     let m = metadata;
     let list =

@@ -95,7 +95,7 @@ impl Builtin {
     /// Calls the function with arguments that fit; `operand` is the first of them as it is written.
     ///
     /// # Errors
-    /// What it answers instead of a value, in the words of Go.
+    /// Fails with the message of Go.
     pub(super) fn call(
         self,
         arguments: &[Slot],

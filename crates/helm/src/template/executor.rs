@@ -46,7 +46,7 @@ pub(crate) fn without_no_value(output: String) -> String {
 /// Executes the templates of a set.
 pub struct Executor<'a> {
     set: Rc<Set<'a>>,
-    /// For texts that are templates.
+    /// Buffers for parsing strings that are templates.
     room: Room,
     functions: &'a dyn Functions,
     budget: &'a Budget,
@@ -126,7 +126,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Checks that the nodes of a parsed text fit into memory: they take far more of it than the text.
+    /// Checks that the nodes of a source fit into memory: they are much larger than the source.
     fn parsing_fits(&self, text: &str) -> Result<(), FunctionError> {
         let is_operand = |byte: &u8| matches!(byte, b' ' | b'.' | b'|' | b'$' | b'(');
         let actions = text.split("{{").skip(1);
@@ -191,7 +191,7 @@ impl<'a> Executor<'a> {
         result.map(|()| out)
     }
 
-    /// Goes one level deeper; the level above is restored by whoever was there.
+    /// Enters a nested level; the caller restores the previous one.
     fn deeper(&mut self) -> Result<usize, FunctionError> {
         let before = self.depth;
         if before >= MAX_DEPTH {

@@ -1,4 +1,4 @@
-//! Go's fmt: values as text.
+//! Formatting of values as in Go's package fmt.
 
 mod printer;
 mod verbs;
@@ -70,7 +70,7 @@ pub fn printf(format: &str, values: &[Value], budget: &Budget) -> Result<String,
     printer.finish()
 }
 
-/// Writes a value as templates print it: as `%v`, but what has words of its own is asked for them.
+/// Writes a value as templates print it: like `%v`, or by its method `String` or `Error`.
 ///
 /// # Errors
 /// As [`print`].

@@ -1,4 +1,4 @@
-//! Cuts the text of a template into tokens.
+//! Splits the source of a template into tokens.
 
 use go::strconv::{quote, unicode_point};
 
@@ -396,7 +396,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// `.a.b`, all in one, or just a dot. What is wrong behind the first field is left for the next token.
+    /// Reads `.a.b` as one token, or a single dot. Errors after the first field are left to the next token.
     fn fields(&mut self) -> Token {
         if self.unterminated().is_none() {
             return self.emit(TokenKind::Keyword(Keyword::Dot));

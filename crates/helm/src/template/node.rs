@@ -16,7 +16,7 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Template<'t> {
     pub(super) name: Rc<str>,
-    /// The text it stands in, with all of its parts.
+    /// The source with all of its nodes.
     pub(super) source: Rc<TemplateText<'t>>,
     pub(super) body: List<Node>,
 }
@@ -63,7 +63,7 @@ pub(super) struct Branch {
     pub(super) otherwise: Option<List<Node>>,
 }
 
-/// A call of another template, which gets what the pipe makes.
+/// A call of another template with the value of the pipeline.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call {
     /// Index of the name in the list of names.
@@ -71,7 +71,7 @@ pub(super) struct Call {
     pub(super) pipe: Option<Pipe>,
 }
 
-/// Commands, each of which gets what the one before it made, and the variables that get the last of it.
+/// Commands, each with the result of the previous one as last argument, and the variables for the final result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pipe {
     pub(super) at: u32,

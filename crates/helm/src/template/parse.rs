@@ -71,7 +71,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Forgets what a parser left that failed.
+    /// Discards the nodes of a failed parser.
     fn clear(&mut self) {
         self.parts.clear();
         self.nodes.clear();
@@ -208,7 +208,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The whole text: its body, and the definitions that stand outside of everything else.
+    /// Parses the whole source: its body and the definitions at top level.
     fn whole(&mut self) -> Result<(), Error> {
         loop {
             let token = self.next();

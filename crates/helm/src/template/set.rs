@@ -47,7 +47,7 @@ impl<'t> Set<'t> {
         self.add(name, text.into(), functions, room).map(|_| ())
     }
 
-    /// As [`Set::parse`], and the template of the text itself, whether it replaced another one or not.
+    /// Parses like [`Set::parse`], and returns the template of the source itself, whether it replaced another one or not.
     pub(super) fn add(
         &mut self,
         name: &str,

@@ -36,12 +36,12 @@ impl Slot {
         is_nil(&self.value)
     }
 
-    /// Returns true if there is no value at all.
+    /// Returns true if there is no value, as opposed to a nil in an interface.
     pub(super) fn is_invalid(&self) -> bool {
         !self.boxed && self.is_nil()
     }
 
-    /// The type of what holds the value.
+    /// Returns the static type that holds the value.
     pub(super) fn type_name(&self) -> &str {
         if self.boxed {
             "interface {}"

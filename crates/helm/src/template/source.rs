@@ -1,7 +1,7 @@
-//! Texts with templates, and what they are parsed to.
+//! Template sources and their syntax trees.
 //!
-//! Templates are made of thousands of small parts. They lie in a few lists that belong to the text, refer to each other by
-//! places in these lists, and to the text by places in it: nothing has to be counted, and little be given back one by one.
+//! Templates have thousands of small nodes. They are kept in a few lists per source and refer to each other, and to the
+//! source, by index: this avoids reference counts and most deallocations.
 
 use std::{borrow::Cow, cell::OnceCell, fmt, marker::PhantomData, ops::Range, rc::Rc};
 
@@ -42,7 +42,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Moves all parts to lists that are just as long as they have to be; the room stays here for those of another text.
+    /// Moves all nodes to lists of their exact length; the capacity is kept for the next source.
     pub(super) fn take(&mut self) -> Self {
         #[expect(clippy::drain_collect, reason = "the room stays")]
         fn moved<T>(list: &mut Vec<T>) -> Vec<T> {
@@ -200,7 +200,7 @@ impl TemplateText<'_> {
     }
 }
 
-/// A part of a text.
+/// A span of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Span {
     pub(super) start: u32,
@@ -264,7 +264,7 @@ impl<T> List<T> {
 }
 
 impl<T: Copy> List<T> {
-    /// Moves what was collected behind a mark to the end of all parts.
+    /// Moves the nodes after a mark to the end of all nodes.
     pub(super) fn collected(parts: &mut Vec<T>, collected: &mut Vec<T>, mark: usize) -> Self {
         let start = parts.len();
         parts.extend_from_slice(collected.get(mark..).unwrap_or_default());
@@ -320,7 +320,7 @@ impl<T> fmt::Debug for List<T> {
     }
 }
 
-/// A string as it is written, and, once somebody asks, as it is meant.
+/// A string literal, and its value after the first use.
 #[derive(Debug)]
 pub(super) struct Literal {
     pub(super) quoted: Span,

@@ -1,4 +1,4 @@
-//! The types of values as Go names them, and what templates do by type.
+//! Go's names of types, and operations of templates that depend on types.
 
 use crate::{IntKind, Value};
 

@@ -1,6 +1,6 @@
 //! Coalescing of a chart's defaults, those of its subcharts, and the values that are set over them.
 //!
-//! Maps are shared where Helm shares them: what one chart changes in a global map, others see.
+//! Maps are shared where Helm shares them: changes of a global map by one chart are visible to others.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::{Chart, Dict, Error, Value};
 /// The key whose values all charts see.
 const GLOBAL: &str = "global";
 
-/// Coalesces, and collects what is odd about it.
+/// Coalesces values and collects warnings.
 pub(crate) struct Coalesce<'a> {
     /// True if nulls are kept for a later coalescing.
     keep_nulls: bool,
@@ -20,12 +20,12 @@ pub(crate) struct Coalesce<'a> {
     warnings: &'a mut Vec<String>,
 }
 
-/// The values of a chart and those it brings, with `over` over them; `over` is left as it is.
+/// Merges `over` over the values of a chart and its dependencies; `over` is not changed.
 pub(crate) fn coalesce_values(chart: &Chart, over: &Dict, warnings: &mut Vec<String>) -> Result<Dict, Error> {
     Coalesce::new(false, warnings).over(chart, deep_copy_map(over))
 }
 
-/// Likewise, for what is rendered with: the charts' own values are used up.
+/// Merges in the same way for rendering; the charts' own values are consumed.
 pub(crate) fn coalesce_last(chart: &Chart, over: &Dict, warnings: &mut Vec<String>) -> Result<Dict, Error> {
     let coalesce = Coalesce {
         last: true,
@@ -34,7 +34,7 @@ pub(crate) fn coalesce_last(chart: &Chart, over: &Dict, warnings: &mut Vec<Strin
     coalesce.over(chart, deep_copy_map(over))
 }
 
-/// Puts the values of the charts that it brings below a chart's own, which are used up.
+/// Merges a chart's own values, which are consumed, over those of its dependencies.
 pub(crate) fn coalesce_own(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<Dict, Error> {
     let values = match std::mem::take(&mut chart.values) {
         Value::Dict(values) => own(&values),
@@ -64,7 +64,7 @@ impl<'a> Coalesce<'a> {
         }
     }
 
-    /// The values with those of a chart and those it brings below them.
+    /// Merges values over those of a chart and its dependencies.
     fn over(mut self, chart: &Chart, values: Dict) -> Result<Dict, Error> {
         self.chart(chart, &values, "")?;
         Ok(values)

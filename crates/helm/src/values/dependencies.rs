@@ -156,7 +156,7 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
     for one in &wanted {
         let mut one = one.borrow_mut();
         let ImportValues::Asked(imports) = std::mem::take(&mut one.import_values) else {
-            // quirk: what the copies of a chart share is done once.
+            // quirk: the shared parts of copies of a chart are processed once.
             one.import_values = ImportValues::Done(Vec::new());
             continue;
         };
@@ -186,7 +186,7 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
         chart.values = Value::Dict(values);
         return Ok(());
     }
-    // Copied, so that what is imported changes no other map.
+    // Copied, so that the import changes no other map.
     let values = deep_copy_map(&values);
     Coalesce::new(true, warnings).tables(&values, &imported, "", true);
     chart.values = Value::Dict(values);

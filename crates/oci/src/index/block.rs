@@ -109,7 +109,7 @@ impl Block {
             IndexPosition::Among(at) if !says_nothing && indent <= at && !is_item => {
                 self.next(at, indent, text)
             }
-            // A text in quotation marks goes on behind its line ends, wherever that is.
+            // A quoted string continues on the next lines, at any indentation.
             IndexPosition::Chart(_) if breaks > 0 && key(text).is_none() => self.kept.push(line),
             IndexPosition::Chart(at) if !says_nothing && indent <= at && !(is_item && indent == at) => {
                 self.place = IndexPosition::Done;

@@ -8,7 +8,7 @@ const MAX_KEY: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Capture {
     No,
-    /// From the next character that is no blank.
+    /// Capture starts at the next character that is not white space.
     Next,
     /// Until brackets are as deep as here again.
     Until(u32),

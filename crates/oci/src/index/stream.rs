@@ -209,7 +209,7 @@ impl Cut {
 
 impl Write for Cut {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What is behind the chart isn't looked at.
+        // Content after the chart is ignored.
         if self.found() != Found::Chart
             && let Err(trouble) = self.take(bytes)
         {

@@ -41,7 +41,7 @@ impl Token {
 }
 
 impl Challenge {
-    /// Reads a `WWW-Authenticate` header; `None` for a scheme that is not known.
+    /// Parses a `WWW-Authenticate` header; `None` for an unknown scheme.
     pub(crate) fn parse(header: &str) -> Option<Self> {
         let (scheme, rest) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
         if scheme.eq_ignore_ascii_case("basic") {

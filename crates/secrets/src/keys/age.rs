@@ -9,12 +9,12 @@ use super::OpenError;
 use crate::Error;
 
 const WHAT: &str = "age identities";
-/// More than this no data key takes.
+/// The maximum size of a data key in bytes.
 const MOST_BYTES: u64 = 4096;
-/// More identities than this are not tried.
+/// The maximum number of identities.
 const MOST_IDENTITIES: usize = 1000;
 
-/// Identities, which print as their number.
+/// Identities. Debug output shows only their number.
 #[derive(Clone, Default)]
 pub(super) struct Identities(Vec<Arc<dyn age::Identity + Send + Sync>>);
 
@@ -72,7 +72,7 @@ impl Identities {
         Ok(())
     }
 
-    /// Opens an armored text.
+    /// Decrypts an armored data key.
     pub(super) fn open(&self, enc: &str) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         if self.is_empty() {
             return Err(OpenError::NoKey("no age identity is given"));

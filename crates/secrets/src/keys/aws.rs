@@ -21,7 +21,7 @@ const JSON: &str = "application/x-amz-json-1.1";
 /// Session name of assumed roles, as in the logs of AWS.
 const SESSION: &str = "sops@weir";
 
-/// Credentials, and where the services are asked instead of their usual addresses.
+/// Credentials, and addresses that replace the usual ones of the services.
 #[derive(Debug, Clone)]
 pub(super) struct Aws {
     pub(super) credentials: Credentials,
@@ -29,11 +29,11 @@ pub(super) struct Aws {
     pub(super) sts: Option<Url>,
 }
 
-/// Credentials out of a Secret: YAML with these keys.
+/// Parses the credentials in an entry of a Secret, a map in YAML.
 pub(super) fn parse(entry: &str) -> Result<Credentials, Error> {
     const WHAT: &str = "sops.aws-kms";
     let budget = tree::Budget::default();
-    // The reader's message may repeat a word of the text.
+    // The parser's message can repeat a part of the credentials.
     let document = yaml::read::goyaml(entry, &budget).map_err(|_| Error::key(WHAT, "it is no YAML"))?;
     let field = |name: &str| {
         let text = document.value.get(name).and_then(yaml::Value::as_str)?;

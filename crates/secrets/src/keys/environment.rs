@@ -1,4 +1,4 @@
-//! The keys of the user who runs a program: where sops looks for them, apart from agents and programs.
+//! Keys of the current user, found in the places where sops looks for them, except agents and programs.
 
 use std::{
     fs::File,

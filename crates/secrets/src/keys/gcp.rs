@@ -30,7 +30,7 @@ pub(super) enum Access {
     Ambient(Arc<Ambient>),
 }
 
-/// `projects/P/locations/L/keyRings/R/cryptoKeys/K`, of plain parts.
+/// Returns true for `projects/P/locations/L/keyRings/R/cryptoKeys/K` with valid names.
 fn is_resource(text: &str) -> bool {
     let parts: Vec<&str> = text.split('/').collect();
     let names = ["projects", "locations", "keyRings", "cryptoKeys"];

@@ -1,4 +1,4 @@
-//! OpenPGP: private keys without a passphrase. No agent and no program is asked.
+//! OpenPGP: private keys without a passphrase. No agent and no program is used.
 
 use std::{fmt, io::Read, sync::Arc};
 
@@ -12,14 +12,14 @@ use super::OpenError;
 use crate::Error;
 
 const WHAT: &str = "OpenPGP keys";
-/// More than this no data key takes.
+/// The maximum size of a data key in bytes.
 const MOST_BYTES: u64 = 4096;
-/// More keys than this are not tried.
+/// The maximum number of keys.
 const MOST_KEYS: usize = 100;
-/// A larger message is not a data key.
+/// The maximum size of an encrypted data key in bytes.
 const LARGEST: usize = 64 << 10;
 
-/// Private keys, which print as their number.
+/// Private keys. Debug output shows only their number.
 #[derive(Clone, Default)]
 pub(super) struct SecretKeys(Vec<Arc<SignedSecretKey>>);
 
@@ -58,7 +58,7 @@ impl SecretKeys {
         Ok(())
     }
 
-    /// Opens an armored message.
+    /// Decrypts an armored data key.
     pub(super) fn open(&self, enc: &str) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         if self.is_empty() {
             return Err(OpenError::NoKey("no OpenPGP key is given"));

@@ -12,7 +12,7 @@ use super::{
     service::{post, text},
 };
 
-/// A token, and the one server that it is for, when that is known.
+/// A token, and the only server that it is sent to, if that is known.
 #[derive(Debug, Clone)]
 pub(super) struct Vault {
     pub(super) token: Secret<String>,
@@ -28,7 +28,7 @@ impl Vault {
     ) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         let url = decrypt_url(address, engine, name)
             .ok_or(OpenError::InvalidMaster("its address is none of a transit key"))?;
-        // Whoever writes a file chooses the address in it.
+        // The author of a file chooses the address in it.
         if let Some(server) = &self.server
             && server.origin() != url.origin()
         {

@@ -9,7 +9,7 @@ const LIST: &str = "__list_";
 /// Longer lists are no metadata.
 const LONGEST: usize = 1000;
 
-/// The metadata that these names and values stand for.
+/// Restores metadata from flat names and values.
 pub(super) fn unflatten<'t>(entries: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Value, Error> {
     let mut root = Value::Null;
     for (name, text) in entries {

@@ -11,7 +11,7 @@ use crate::{
 };
 
 const FORMAT: &str = "INI file";
-/// The section of keys that stand before any.
+/// The section of keys before the first section header.
 const DEFAULT: &str = "DEFAULT";
 const METADATA: &str = "sops";
 
@@ -40,7 +40,7 @@ pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded>, Error> {
     }))
 }
 
-/// A section's comment stands before its keys, a key's comment behind it.
+/// Comments of a section come before its keys, comments of a key after the key.
 fn items(section: Section) -> Branch {
     let comment = |text: &str| (!text.is_empty()).then(|| Item::Comment(uncommented(text)));
     let mut items: Branch = comment(&section.comment).into_iter().collect();

@@ -82,7 +82,7 @@ fn quoted(text: &[u8]) -> usize {
     }
 }
 
-/// Puts the numbers of a text in the places of those that were parsed.
+/// Replaces the parsed numbers by `numbers`, in their order.
 fn restore(value: &mut Value, numbers: &mut impl Iterator<Item = f64>) {
     match value {
         Value::Float(number) => *number = numbers.next().unwrap_or(*number),

@@ -162,7 +162,7 @@ impl Reader<'_> {
             branch.extend(comments.into_iter().map(Item::Comment));
             branch.push(Item::Entry(name, inner));
         }
-        // What an alias stands for is elsewhere.
+        // The entries of an alias are at its anchor.
         if let Some(first) = mapping.entries().first()
             && first.position.column > 1
             && place(first.position) >= place(node.position)

@@ -1,4 +1,4 @@
-//! New RSA keys: two random primes and what follows from them.
+//! Generation of RSA keys from two random primes.
 //!
 //! The search counts against the budget, and the same randomness gives the same key. docs/adr/0013 compares it with the crate
 //! `rsa`, whose search can't be interrupted and takes ten times as long.
@@ -14,7 +14,7 @@ use crate::template::FunctionError;
 
 /// The number of random witnesses for a prime.
 ///
-/// FIPS 186-5 asks for 5 where candidates of 1024 bits are random, for an error below 2^-112, and for fewer of larger ones.
+/// FIPS 186-5 requires 5 where candidates of 1024 bits are random, for an error below 2^-112, and for fewer of larger ones.
 const WITNESSES: u32 = 5;
 const EXPONENT: u32 = 65_537;
 
@@ -48,7 +48,7 @@ pub(super) fn generate(context: &Context<'_>, bits: u64) -> Result<Vec<u8>, Func
     Ok(der::sequence(&parts))
 }
 
-/// Two primes, looked for at a time. Each search has randomness of its own, so that the same comes of it whichever is faster.
+/// Searches two primes in parallel. Each search has its own random source, so that the result doesn't depend on timing.
 fn primes(context: &Context<'_>, bits: u64) -> Result<(BigUint, BigUint), FunctionError> {
     let (first, second) = (Search::new(context), Search::new(context));
     thread::scope(|scope| {

@@ -27,7 +27,7 @@ enum Wrong {
     Range(&'static str),
 }
 
-/// Reads a time. With an error comes what Go gives beside it: the first moment of the year 1.
+/// Parses a time. An error comes with Go's zero time, the first moment of the year 1.
 pub(super) fn parse(layout: &str, value: &str) -> Result<Time, (FunctionError, Time)> {
     let zero = || {
         Time::new(

@@ -17,7 +17,7 @@ enum Word {
     Connector,
     Punctuation,
     Other,
-    /// Behind the last one, or something that is no character.
+    /// The end of the string, or an invalid byte.
     End,
 }
 
@@ -31,7 +31,7 @@ fn matches(regex: &Option<Regex>, c: char) -> bool {
         .is_some_and(|regex| regex.is_match(c.encode_utf8(&mut buffer)))
 }
 
-/// Returns true if a character stands for bytes that are not valid UTF-8.
+/// Returns true if a character replaces bytes that are not valid UTF-8.
 fn is_invalid(c: char) -> bool {
     c == char::REPLACEMENT_CHARACTER || bytes::invalid_byte(c).is_some()
 }
@@ -62,7 +62,7 @@ fn is_small(c: char) -> bool {
     is_letter(c) && !c.is_uppercase()
 }
 
-/// The characters of a text, each with where it ends; what is no character belongs to what follows it.
+/// Returns the characters of a string with their ends; invalid bytes belong to the next character.
 fn characters(text: &str) -> impl Iterator<Item = (char, usize)> {
     let valid = text.char_indices().filter(|(_, c)| !is_invalid(*c));
     valid.map(|(at, c)| (c, at + c.len_utf8()))
@@ -135,7 +135,7 @@ impl<'t> Words<'t> {
         ends.iter().rev().nth(1).copied().unwrap_or(capitals)
     }
 
-    /// Letters and numbers that follow each other, written out; and what comes then.
+    /// Writes consecutive letters and digits, and returns the next word.
     fn alphanumerics(&mut self, mut next: (Word, &'t str), out: &mut String) -> (Word, &'t str) {
         while matches!(next.0, Word::Letters | Word::Number) {
             out.push_str(next.1);
@@ -224,14 +224,14 @@ fn write(out: &mut String, (kind, word): (Word, &str), connector: char) {
     );
 }
 
-/// Words with a capital first letter, without what was between. Connectors at the beginning stay, and so do all but the last
+/// Joins words with a capital first letter, without separators. Connectors at the beginning stay, and so do all but the last
 /// of several ones.
 pub(super) fn camel(full: &str) -> String {
     let mut out = String::with_capacity(full.len());
     let mut chars = full.chars().peekable();
     while let Some(c) = chars.next_if(|c| is_connector(*c)) {
         out.push(c);
-        // The last connector of a text of nothing else stands twice.
+        // quirk: the last connector of a string of connectors is repeated.
         if chars.peek().is_none() {
             out.push(c);
         }

@@ -298,7 +298,7 @@ impl Type {
             | (Self::Strings, Value::Strings(_))
             | (Self::Dict, Value::Dict(_)) => true,
             (Self::Object(name), Value::Object(object)) => object.type_name() == name,
-            // A map of texts is another type.
+            // A map of strings is another type.
             (Self::Dict, Value::Object(object)) if !object.has_any_values() => false,
             (Self::Dict, Value::Object(object)) => return object.as_dict().map(Value::Dict),
             (Self::Strings, Value::Object(object)) => return object.as_list().map(Value::Strings),

@@ -223,7 +223,7 @@ impl<'s> State<'s, '_> {
         ))
     }
 
-    /// A field of an object, or what a method of that name makes of no arguments.
+    /// Returns a field of an object, or the result of a method of that name without arguments.
     fn field_of_object(
         &mut self,
         object: &Rc<dyn Object>,

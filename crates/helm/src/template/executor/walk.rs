@@ -29,7 +29,7 @@ enum Flow {
 pub(super) struct State<'s, 'e> {
     pub(super) executor: &'s mut Executor<'e>,
     template: &'s Template<'e>,
-    /// The text it stands in.
+    /// The source of the node.
     pub(super) source: &'s TemplateText<'e>,
     /// The current node, which errors name.
     pub(super) at: Option<At<'s>>,
@@ -64,7 +64,7 @@ impl<'s, 'e> State<'s, 'e> {
         self.source.shown(At::Operand(operand))
     }
 
-    /// An error at what is being looked at.
+    /// Returns an error at the current node.
     #[cold]
     pub(super) fn error<T>(&self, what: impl Display) -> Result<T, Error> {
         let name = &self.template.name;
@@ -80,7 +80,7 @@ impl<'s, 'e> State<'s, 'e> {
         }))
     }
 
-    /// The error of a limit, or of a function, at what is being looked at.
+    /// Returns the error of a limit or a function at the current node.
     pub(super) fn check<T, E: Display>(&self, result: Result<T, E>) -> Result<T, Error> {
         result.or_else(|error| self.error(error))
     }

@@ -10,7 +10,7 @@ use crate::{
 /// The maximum number of nested levels of lists and maps that are made: values are dropped level by level.
 const MAX_LEVELS: u64 = 100_000;
 
-/// A part of what memory is counted as output, since honest charts make most of their text more than once.
+/// One part in this many of the memory is counted as output, as usual charts copy most of their output more than once.
 const SHARE: usize = 16;
 
 /// The size of the parts of a value that nothing else refers to.

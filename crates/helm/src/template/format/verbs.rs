@@ -20,7 +20,7 @@ struct Reader<'f> {
     good: bool,
 }
 
-/// Prints values as the format asks for.
+/// Prints values according to a format.
 pub(super) fn run(printer: &mut Printer<'_>, format: &str, values: &[Value]) {
     let mut reader = Reader {
         rest: format,
@@ -60,7 +60,7 @@ fn write_extra(printer: &mut Printer<'_>, extra: &[Value]) {
 }
 
 impl Reader<'_> {
-    /// Prints what one verb asks for; not when the format ended before it.
+    /// Prints the argument of a verb; prints nothing if the format ended before it.
     fn verb(&mut self, printer: &mut Printer<'_>) -> bool {
         self.good = true;
         printer.out.flags = self.flags();

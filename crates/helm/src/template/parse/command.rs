@@ -1,4 +1,4 @@
-//! Pipelines and what they are made of.
+//! Parser of pipelines, commands and operands.
 
 use go::strconv::{quote, unquote};
 
@@ -95,7 +95,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Operands with spaces between them, up to and with `|`, or up to what ends the pipeline.
+    /// Parses operands separated by spaces, up to and including `|`, or up to the end of the pipeline.
     fn command(&mut self) -> Result<Command, Error> {
         let at = self.peek().at;
         let mark = self.room.operands.len();
@@ -206,7 +206,7 @@ impl Parser<'_> {
             }
             TokenKind::String | TokenKind::RawString => {
                 let text = self.lexer.text(token);
-                // Only what is escaped can be wrong.
+                // Only escapes can be invalid.
                 if token.kind == TokenKind::String && text.contains('\\') && unquote(text).is_none() {
                     return self.error("invalid syntax");
                 }
@@ -243,7 +243,7 @@ impl Parser<'_> {
 }
 
 impl Term {
-    /// Returns true if the term stands for itself: nothing can be called or looked up in it.
+    /// Returns true for literals, which can't be called and have no fields.
     fn is_literal(&self) -> bool {
         matches!(
             self,

@@ -68,7 +68,7 @@ pub(super) fn count(number: f64) -> String {
     grouped(&format_float(number, 'f', None))
 }
 
-/// A text in a message.
+/// Quotes a string for a message.
 pub(super) fn quote(text: &str) -> String {
     let quoted = go::strconv::quote(text);
     let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
@@ -105,7 +105,7 @@ pub(super) fn same(wanted: &Json, value: &Value) -> bool {
     }
 }
 
-/// A text that equal values share.
+/// Returns a key that is the same for equal values.
 pub(super) fn canonical(value: &Value) -> String {
     match value {
         Value::List(items) | Value::Strings(items) | Value::Ints(items) => {

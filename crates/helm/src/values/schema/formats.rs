@@ -1,4 +1,4 @@
-//! The formats of texts that schemas may ask for.
+//! Values of the keyword `format` of JSON Schema.
 
 use regex::Regex;
 
@@ -78,7 +78,7 @@ fn email(text: &str) -> bool {
         && (hostname(domain) || domain.starts_with('[') && domain.ends_with(']'))
 }
 
-/// The number that some digits of a text are.
+/// Parses digits as a number.
 fn number(text: &str, from: usize, to: usize) -> Option<u32> {
     let digits = text.get(from..to)?;
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {

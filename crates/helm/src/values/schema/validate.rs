@@ -66,7 +66,7 @@ impl Look<'_> {
 }
 
 impl Schema<'_> {
-    /// Collects what a schema doesn't allow; tells what it has looked at.
+    /// Collects violations of a schema. Returns the members and items that were evaluated.
     pub(super) fn validate(
         &self,
         schema: &Json,
@@ -143,7 +143,7 @@ impl Schema<'_> {
         }
     }
 
-    /// Lets another schema look at the same value, and takes over what it finds.
+    /// Validates the same value against another schema and adds its results.
     pub(super) fn apply(&self, schema: &Json, value: &Value, look: &mut Look<'_>) -> Result<(), Exceeded> {
         let seen = self.validate(schema, value, look.at, look.depth, &mut look.problems)?;
         look.seen.add(seen);

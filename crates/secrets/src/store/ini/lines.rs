@@ -188,7 +188,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The key and what stands behind its `=` or `:`.
+/// Splits a line into the key and the value after `=` or `:`.
 fn split(line: &str) -> Result<(&str, &str), &'static str> {
     for quote in ["\"\"\"", "\"", "`"] {
         if let Some(inner) = line.strip_prefix(quote) {

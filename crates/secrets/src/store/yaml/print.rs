@@ -1,4 +1,4 @@
-//! Printing as go-yaml's version 3 does with four spaces a level: lists are indented, comments stand on lines of their own.
+//! Printing as go-yaml v3 does with four spaces per level: lists are indented, comments have their own lines.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use yaml::print::goyaml_v3;
@@ -115,7 +115,7 @@ impl Printer {
         match value {
             Value::Map(branch) if has_entries(branch) => self.branch(branch, inner),
             Value::Seq(items) if has_items(items) => self.seq(items, inner),
-            // Comments alone stand before the brackets; here is no place for them.
+            // Comments of an empty collection are printed before its brackets.
             leaf => self.leaf(leaf, inner, inner - column),
         }
     }
