@@ -157,7 +157,7 @@ impl Client {
             let location = String::from_utf8_lossy(location.as_bytes());
             url = hop::next(&url, &location, followed).map_err(|why| Error::Redirect {
                 url: shown.clone(),
-                why: api::redact(&why),
+                why: api::redact(&why.to_string()),
             })?;
             followed += 1;
         }

@@ -5,14 +5,26 @@ use reqwest::Url;
 /// The largest number of redirects that are followed in a row.
 const MAX_REDIRECTS: usize = 10;
 
+/// Error of a redirect that is not followed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RedirectError {
+    #[error("more than {MAX_REDIRECTS} in a row")]
+    TooMany,
+    /// The location is not a URL.
+    #[error(transparent)]
+    Location(#[from] url::ParseError),
+    #[error("it leads from https to http")]
+    Insecure,
+}
+
 /// Returns the target of a redirect. The policy of addresses is applied to it when it is requested.
-pub(crate) fn next(from: &Url, location: &str, followed: usize) -> Result<Url, String> {
+pub(crate) fn next(from: &Url, location: &str, followed: usize) -> Result<Url, RedirectError> {
     if followed >= MAX_REDIRECTS {
-        return Err(format!("more than {MAX_REDIRECTS} in a row"));
+        return Err(RedirectError::TooMany);
     }
-    let to = from.join(location).map_err(|error| error.to_string())?;
+    let to = from.join(location)?;
     if from.scheme() == "https" && to.scheme() == "http" {
-        return Err("it leads from https to http".to_owned());
+        return Err(RedirectError::Insecure);
     }
     Ok(to)
 }
@@ -41,7 +53,7 @@ mod tests {
             ("http://a/b", 0, "https to http"),
             ("https://[", 0, "invalid"),
         ] {
-            let error = next(&from, location, followed).unwrap_err();
+            let error = next(&from, location, followed).unwrap_err().to_string();
             assert!(error.contains(why), "{location}: {error}");
         }
     }

@@ -49,7 +49,7 @@ pub(super) fn files(data: &[u8], max: u64, budget: &Budget) -> Result<Vec<File>,
         if path.ends_with('/') {
             continue;
         }
-        let name = inner_name(&path).map_err(Error::Chart)?;
+        let name = inner_name(&path)?;
         let size = if kind.is_file() { entry.size() } else { 0 };
         total = total.saturating_add(size);
         if files.len() >= MAX_FILES {
@@ -80,8 +80,8 @@ pub(super) fn files(data: &[u8], max: u64, budget: &Budget) -> Result<Vec<File>,
 }
 
 /// Returns the path inside of the chart's directory.
-fn inner_name(path: &str) -> Result<String, String> {
-    let wrong = |words: &str| format!("{words}: {path:?}");
+fn inner_name(path: &str) -> Result<String, Error> {
+    let wrong = |words: &str| Error::Chart(format!("{words}: {path:?}"));
     let path = if path.contains('\\') {
         path.replace('\\', "/")
     } else {
@@ -107,9 +107,9 @@ fn inner_name(path: &str) -> Result<String, String> {
         return Err(wrong("chart contains illegally named files"));
     }
     if parts.is_empty() {
-        return Err(format!(
+        return Err(Error::Chart(format!(
             "chart illegally contains content outside the base directory: {path:?}"
-        ));
+        )));
     }
     if first == "Chart.yaml" {
         return Err(wrong("chart yaml not in base directory"));

@@ -16,7 +16,9 @@ const MAX_DEPTH: u32 = 64;
 pub(super) fn files(tree: &dyn Tree, root: &TreePath, budget: &Budget) -> Result<Vec<File>, Error> {
     let ignore = root.child(".helmignore");
     let rules = match tree.read(&ignore) {
-        Ok(text) => Rules::parse(&String::from_utf8_lossy(&text)).map_err(Error::Chart)?,
+        Ok(text) => {
+            Rules::parse(&String::from_utf8_lossy(&text)).map_err(|error| Error::Chart(error.to_string()))?
+        }
         Err(_) if !tree.is_file(&ignore) => Rules::default(),
         Err(error) => return Err(error.into()),
     };

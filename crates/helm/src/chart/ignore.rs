@@ -1,7 +1,7 @@
 //! The rules of `.helmignore`. They look like those of git, but differ: the first that matches decides, and one that is
 //! negated ignores all that it doesn't match.
 
-use go::path::Pattern;
+use go::path::{Pattern, PatternError};
 
 /// The rules of a chart.
 #[derive(Debug, Default)]
@@ -9,6 +9,17 @@ pub(super) struct Rules {
     rules: Vec<Rule>,
 }
 
+/// Error of a pattern in `.helmignore`.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum IgnoreError {
+    #[error("double-star (**) syntax is not supported")]
+    DoubleStar,
+    /// The pattern is malformed.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+}
+
+/// A line of `.helmignore`.
 #[derive(Debug)]
 struct Rule {
     /// `None` if the pattern is invalid without its marks: it matches nothing.
@@ -19,8 +30,11 @@ struct Rule {
 }
 
 impl Rules {
-    /// Reads the lines of a file.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    /// Parses the lines of `.helmignore`.
+    ///
+    /// # Errors
+    /// Fails when a pattern is malformed or contains `**`.
+    pub(super) fn parse(text: &str) -> Result<Self, IgnoreError> {
         let mut rules = Vec::new();
         for line in text.strip_prefix('\u{feff}').unwrap_or(text).lines() {
             let line = line.trim();
@@ -28,9 +42,9 @@ impl Rules {
                 continue;
             }
             if line.contains("**") {
-                return Err("double-star (**) syntax is not supported".to_owned());
+                return Err(IgnoreError::DoubleStar);
             }
-            Pattern::parse(line).map_err(|error| error.to_string())?;
+            Pattern::parse(line)?;
             rules.push(Rule::new(line));
         }
         Ok(Self { rules })
