@@ -15,12 +15,13 @@ impl Cluster {
     /// # Errors
     /// Fails when the API server refuses to answer or can't be reached.
     pub async fn may(&self, verb: &str, kind: &ResourceKind, namespace: Option<&str>) -> Result<bool, Error> {
-        let mut attributes = json!({ "verb": verb, "group": kind.group, "resource": kind.plural });
-        if let (Some(namespace), true) = (namespace, kind.namespaced)
-            && let Some(attributes) = attributes.as_object_mut()
-        {
-            attributes.insert("namespace".to_owned(), json!(namespace));
-        }
+        let attributes = json!({
+            "verb": verb,
+            "group": kind.group,
+            "resource": kind.plural,
+            // Empty for the whole cluster.
+            "namespace": namespace.filter(|_| kind.namespaced).unwrap_or_default(),
+        });
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
