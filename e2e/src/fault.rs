@@ -45,12 +45,12 @@ pub struct Args {
     rounds: u32,
     /// Plays one kind of faults only
     #[arg(long, value_enum)]
-    only: Option<Kind>,
+    only: Option<FaultKind>,
 }
 
 /// A kind of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kind {
+pub enum FaultKind {
     /// All controllers are killed at seeded moments
     Kills,
     /// A controller is killed after each of its writes
@@ -75,16 +75,16 @@ pub async fn run(args: &Args) -> Result<()> {
 
 async fn play_all(report: &mut Report, seed: u64, args: &Args) -> Result<()> {
     let wanted = |kind| args.only.is_none_or(|only| only == kind);
-    if wanted(Kind::Kills) {
+    if wanted(FaultKind::Kills) {
         play(report, seed, args.rounds).await?;
     }
-    if wanted(Kind::Writes) {
+    if wanted(FaultKind::Writes) {
         writes::play(report).await?;
     }
-    if wanted(Kind::Servers) {
+    if wanted(FaultKind::Servers) {
         servers::fetches_keep_their_pace(report).await?;
     }
-    if wanted(Kind::Walk) {
+    if wanted(FaultKind::Walk) {
         walk::walk_over_specs(report, seed).await?;
     }
     Ok(())

@@ -15,7 +15,7 @@ use testkit::{
 };
 use tokio::sync::OnceCell;
 
-use crate::source::Source;
+use crate::source::OfferedSource;
 
 /// Timeout of every wait, for a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
@@ -199,7 +199,7 @@ impl Fixture {
     }
 
     /// Makes a source that offers these files.
-    pub(crate) async fn source(&self, name: &str, files: &[(String, String)]) -> Result<Source> {
+    pub(crate) async fn source(&self, name: &str, files: &[(String, String)]) -> Result<OfferedSource> {
         self.source_in("v1", name, files).await
     }
 
@@ -209,7 +209,7 @@ impl Fixture {
         version: &str,
         name: &str,
         files: &[(String, String)],
-    ) -> Result<Source> {
+    ) -> Result<OfferedSource> {
         // Nobody looks at this URL: the tests play the source-controller.
         let repository = manifest::git_repository(&self.namespace, name, "https://example.invalid/shop");
         let mut repository = Value::from(repository);
@@ -219,7 +219,7 @@ impl Fixture {
         })
         .await?;
         let (api, _) = self.plane.api_for(repository).await?;
-        let source = Source {
+        let source = OfferedSource {
             api,
             name: name.to_owned(),
         };
@@ -489,7 +489,12 @@ impl Fixture {
     }
 
     /// A source with a deployment of the same name, which is ready.
-    pub(crate) async fn running(&self, name: &str, maps: &[(&str, &str)], spec: Value) -> Result<Source> {
+    pub(crate) async fn running(
+        &self,
+        name: &str,
+        maps: &[(&str, &str)],
+        spec: Value,
+    ) -> Result<OfferedSource> {
         let source = self.source(name, &self.maps(maps)).await?;
         self.deploy(name, spec).await?;
         self.ready(name, "True", "ReconciliationSucceeded").await?;

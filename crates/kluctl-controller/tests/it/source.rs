@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 use tree::{Budget, TreePath, ignore::Rules};
 
 /// A GitRepository whose status the test writes.
-pub(crate) struct Source {
+pub(crate) struct OfferedSource {
     pub(crate) api: Api<DynamicObject>,
     pub(crate) name: String,
 }
 
-impl Source {
+impl OfferedSource {
     /// Offers these files as the newest revision, and returns that.
     pub(crate) async fn offer(&self, files: &[(String, String)]) -> Result<String> {
         let (bytes, digest) = tarball(files)?;

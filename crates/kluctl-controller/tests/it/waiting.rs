@@ -6,7 +6,7 @@ use testkit::{eventually, wait_for};
 
 use crate::{
     fixture::{Fixture, TIMEOUT, config_map, for_kind, message_of, project},
-    source::Source,
+    source::OfferedSource,
 };
 
 /// A Deployment that never becomes ready, and that its project waits for.
@@ -17,7 +17,7 @@ const NEVER_READY: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  n
 
 impl Fixture {
     /// A source with a deployment of the same name that waits for readiness, for as long as an hour.
-    async fn slow(&self, name: &str) -> Result<Source> {
+    async fn slow(&self, name: &str) -> Result<OfferedSource> {
         let manifest = NEVER_READY.replace("name: slow\n  anno", &format!("name: {name}\n  anno"));
         let mut files = project(&self.namespace, &[("slow", &manifest)]);
         for (path, text) in &mut files {

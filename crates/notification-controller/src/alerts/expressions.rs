@@ -152,12 +152,12 @@ impl Compiled {
 /// everything else runs on.
 #[derive(Clone)]
 pub struct Matcher {
-    kept: Arc<Mutex<Kept>>,
+    compiled: Arc<Mutex<CompiledLists>>,
     slots: Arc<Semaphore>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CompiledLists {
     lists: HashMap<Vec<String>, (Arc<Compiled>, u64)>,
     bytes: usize,
     uses: u64,
@@ -166,7 +166,7 @@ struct Kept {
 impl Default for Matcher {
     fn default() -> Self {
         Self {
-            kept: Arc::default(),
+            compiled: Arc::default(),
             slots: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
@@ -182,10 +182,10 @@ impl Matcher {
         let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
             return false;
         };
-        let (kept, spec, message) = (Arc::clone(&self.kept), spec.clone(), message.to_owned());
+        let (lists, spec, message) = (Arc::clone(&self.compiled), spec.clone(), message.to_owned());
         let matched = tokio::task::spawn_blocking(move || {
             let _held = slot;
-            compiled(&kept, &spec).is_match(&spec, &message)
+            compiled(&lists, &spec).is_match(&spec, &message)
         });
         matched.await.unwrap_or(false)
     }
@@ -193,7 +193,7 @@ impl Matcher {
     /// Returns the memory of the compiled expressions that are kept, in bytes.
     #[cfg(test)]
     fn kept_bytes(&self) -> usize {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
 }
 
@@ -203,8 +203,8 @@ pub(crate) fn matches_once(spec: &AlertSpec, message: &str) -> bool {
     Compiled::new(spec).is_match(spec, message)
 }
 
-fn compiled(kept: &Mutex<Kept>, spec: &AlertSpec) -> Arc<Compiled> {
-    let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
+fn compiled(lists: &Mutex<CompiledLists>, spec: &AlertSpec) -> Arc<Compiled> {
+    let lock = || lists.lock().unwrap_or_else(PoisonError::into_inner);
     let mut key = vec![spec.inclusion_list.len().to_string()];
     key.extend(spec.inclusion_list.iter().chain(&spec.exclusion_list).cloned());
     if let Some(found) = lock().get(&key) {
@@ -215,7 +215,7 @@ fn compiled(kept: &Mutex<Kept>, spec: &AlertSpec) -> Arc<Compiled> {
     made
 }
 
-impl Kept {
+impl CompiledLists {
     fn get(&mut self, key: &[String]) -> Option<Arc<Compiled>> {
         self.uses += 1;
         let (found, used) = self.lists.get_mut(key)?;
