@@ -167,10 +167,11 @@ fn fuzz_ranges_of_versions() {
         let Ok(range) = Range::parse(&text) else { return };
         assert_eq!(range.to_string(), text);
         let matches = range.matches(&version);
-        // Either of two ranges, in any order.
-        let either = Range::parse(&format!("{text}||{text}")).unwrap();
+        // Either of two ranges, in any order. Without spaces, `||` becomes a part of the versions of a hyphen range, as in
+        // the original's grammar.
+        let either = Range::parse(&format!("{text} || {text}")).unwrap();
         assert_eq!(either.matches(&version), matches);
-        let plain = Range::parse(&format!("{text}||={version}")).unwrap();
+        let plain = Range::parse(&format!("{text} || ={version}")).unwrap();
         assert!(plain.matches(&version));
         if !version.pre.is_empty() && !text.contains('-') {
             assert!(!matches, "no part of the range mentions a pre-release");
