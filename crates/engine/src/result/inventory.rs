@@ -21,7 +21,7 @@ type Pair = (String, String, Option<String>);
 /// The kinds and namespaces of all objects that may have been deployed, never their names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inventory {
-    /// `None` if there are too many, or if they are unknown: then any object may have been deployed.
+    /// `None` if they are unknown: then any object may have been deployed.
     pairs: Option<BTreeSet<Pair>>,
 }
 
@@ -47,8 +47,41 @@ impl Inventory {
         }
     }
 
-    /// Returns the form in a result: a list of maps, or null if there are too many pairs or they are unknown.
-    fn to_value(&self) -> Value {
+    /// Returns true if it names all kinds and namespaces of another inventory.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        match (&self.pairs, &other.pairs) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(own), Some(others)) => others.is_subset(own),
+        }
+    }
+
+    /// Returns one reference without a name for each kind and namespace; `None` if they are unknown.
+    #[must_use]
+    pub fn objects(&self) -> Option<Vec<ObjectRef>> {
+        let reference = |(group, kind, namespace): &Pair| ObjectRef {
+            group: group.clone(),
+            version: String::new(),
+            kind: kind.clone(),
+            namespace: namespace.clone(),
+            name: String::new(),
+        };
+        Some(self.pairs.as_ref()?.iter().map(reference).collect())
+    }
+
+    /// Reads what [`Inventory::to_value`] wrote. Everything else is an unknown inventory.
+    #[must_use]
+    pub fn from_value(value: &Value) -> Self {
+        let objects = value.as_seq();
+        let objects = objects.map(|list| list.iter().filter_map(reference).collect::<Vec<_>>());
+        Self::of(objects.as_deref())
+    }
+
+    /// Returns the form in a status: a list of maps, or null if there are more than 256 pairs, more than 16 KiB, or they are
+    /// unknown.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
         let Some(pairs) = &self.pairs else {
             return Value::Null;
         };
@@ -201,6 +234,21 @@ mod tests {
                 .any(|one| one.kind == "Secret")
         );
         assert_eq!(with_inventory(&kept, &current), small);
+    }
+
+    #[test]
+    fn inventory_covers_what_it_names_and_survives_a_status() {
+        let of = |objects: &[ObjectRef]| Inventory::of(Some(objects));
+        let small = of(&[object("ConfigMap", "n", "a")]);
+        let large = of(&[object("ConfigMap", "n", "b"), object("Secret", "n", "c")]);
+        let unknown = Inventory::of(None);
+        assert!(large.covers(&small) && !small.covers(&large) && small.covers(&small));
+        assert!(unknown.covers(&large) && unknown.covers(&unknown) && !large.covers(&unknown));
+        for inventory in [&small, &large, &unknown, &Inventory::default()] {
+            assert_eq!(&Inventory::from_value(&inventory.to_value()), inventory);
+        }
+        assert_eq!(of(&large.objects().unwrap()), large);
+        assert_eq!(unknown.objects(), None);
     }
 
     #[test]

@@ -9,10 +9,12 @@
 //! - `plan` decides (pure);
 //! - `act` deploys, prunes and validates as planned;
 //! - `status` computes status and events (pure);
+//! - `begun` remembers the kinds and namespaces of a deployment until it has a result;
 //! - `sharers` lists other objects with the same discriminator;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
 mod act;
+mod begun;
 mod consumer;
 mod discriminators;
 mod events;
@@ -49,7 +51,8 @@ use crate::{
 };
 use consumer::{FluxKluctlDeployment, key};
 use memory::Memory;
-use plan::Period;
+use plan::{Deploy, Period, Work};
+use prepare::Prepared;
 use results::Report;
 use status::Failure;
 
@@ -126,35 +129,32 @@ impl Controller {
         };
         let prepared = prepared.map_err(failure)?;
         let previous = discriminators::previous(object.status.as_ref(), prepared.discriminator());
-        if !self.is_dry_run(object) && !has_discriminator(object, prepared.discriminator()) {
-            // Should the process end in the middle of the deployment, a removal must know what to delete.
-            let discriminator = prepared.discriminator().map(str::to_owned);
-            let target = prepared.raw_target(&previous);
-            let status = status::with_discriminator(object, discriminator, target, &now());
-            pass.checkpoint(&status).await.map_err(failure)?;
-            object.to_mut().status = Some(status);
-        }
-        let object = &**object;
-        let now = now();
         let facts = observe::facts(
             object,
             &prepared.hash,
             self.is_dry_run(object),
             self.memory.ages(&key),
-            &now,
+            &now(),
         );
         let work = plan::work(&facts);
         tracing::debug!(?work, revision = artifact.revision(), "planned");
+        let (since_compared, since_validated) = (facts.since_compared, facts.since_validated);
+        self.begin(pass, object, &prepared, work, &previous)
+            .await
+            .map_err(failure)?;
+        let object = &**object;
         let done = self
             .act(pass, &artifact, &prepared, work, previous)
             .await
             .map_err(failure)?;
         let ages = self.memory.ages(&key);
+        // What a deployment left without a result is remembered until one has all kinds and namespaces.
+        let begun = begun::recorded(object).filter(|_| done.inventory.is_none() || self.is_dry_run(object));
         let report = Report {
             revision: artifact.revision().to_owned(),
             hash: prepared.hash.clone(),
             discriminator: prepared.discriminator().map(str::to_owned),
-            raw_target: prepared.raw_target(&done.previous),
+            raw_target: prepared.raw_target(&done.previous, begun.as_ref()),
             previous: done.previous,
             left: done.left,
             deploy: done.deploy,
@@ -162,11 +162,40 @@ impl Controller {
             validate: done.validate,
             inventory: done.inventory,
             dry_run: self.is_dry_run(object),
-            since_compared: ages.since_compared.unwrap_or(facts.since_compared),
-            since_validated: ages.since_validated.or(facts.since_validated).unwrap_or_default(),
+            since_compared: ages.since_compared.unwrap_or(since_compared),
+            since_validated: ages.since_validated.or(since_validated).unwrap_or_default(),
             took: started.elapsed(),
         };
         Ok(status::done(object, &report, &runtime::now()))
+    }
+
+    /// Records the discriminator, and the kinds and namespaces of a deployment that begins: should the process end in the middle of
+    /// it, a removal must know what to delete.
+    async fn begin(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        object: &mut Cow<'_, KluctlDeployment>,
+        prepared: &Prepared,
+        work: Work,
+        previous: &[String],
+    ) -> Result<(), Fault> {
+        let discriminator = prepared.discriminator().filter(|text| !text.is_empty());
+        if self.is_dry_run(object) || discriminator.is_none() {
+            return Ok(());
+        }
+        let begun = match work.deploy {
+            Deploy::Nothing => None,
+            _ => begun::unrecorded(object, &prepared.references(), &prepared.hash),
+        };
+        if begun.is_none() && has_discriminator(object, discriminator) {
+            return Ok(());
+        }
+        let begun = begun.or_else(|| begun::recorded(object));
+        let target = prepared.raw_target(previous, begun.as_ref());
+        let status = status::with_discriminator(object, discriminator.map(str::to_owned), target, &now());
+        pass.checkpoint(&status).await?;
+        object.to_mut().status = Some(status);
+        Ok(())
     }
 
     fn observe_outcome(&self, object: &KluctlDeployment, outcome: &Outcome<KluctlDeploymentStatus>) {
@@ -197,13 +226,13 @@ impl Controller {
     }
 }
 
-/// Returns true if the status already has the discriminator, or there is none.
+/// Returns true if the status already has the discriminator.
 fn has_discriminator(object: &KluctlDeployment, discriminator: Option<&str>) -> bool {
     let stored = object
         .status
         .as_ref()
         .and_then(|status| status.discriminator.as_deref());
-    discriminator.is_none_or(str::is_empty) || stored == discriminator
+    stored == discriminator
 }
 
 fn left_alone(object: &KluctlDeployment) -> Outcome<KluctlDeploymentStatus> {

@@ -1,12 +1,18 @@
 //! Removal of a deployment, with or without its objects.
 
 use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Namespace, ServiceAccount},
+};
 use kube::{Api, api::DeleteParams};
 use serde_json::{Value, json};
-use testkit::{wait_for, wait_gone};
+use testkit::{eventually, wait_for, wait_gone};
 
-use crate::fixture::{Fixture, TIMEOUT, for_kind, grant_in, message_of};
+use crate::{
+    fixture::{Fixture, TIMEOUT, for_kind, grant_in, message_of},
+    waiting::NEVER_READY,
+};
 
 #[tokio::test]
 async fn removal_deletes_or_keeps_objects_as_the_spec_says() -> Result<()> {
@@ -232,6 +238,78 @@ async fn removal_of_a_large_deployment_remembers_every_kind() -> Result<()> {
     wait_gone(&fixture.deployments(), "shop", TIMEOUT).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(fixture.client.clone(), &other);
     ensure!(accounts.get_opt("zz").await?.is_none(), "it was forgotten");
+    Ok(())
+}
+
+#[tokio::test]
+async fn removal_after_an_interrupted_first_deployment_deletes_what_it_applied() -> Result<()> {
+    let mut fixture = Fixture::new("cut", &["--default-service-account=tenant"]).await?;
+    let plane = fixture.plane;
+    let other = plane.namespace("other").await?;
+    let tenant = (fixture.namespace.as_str(), "tenant");
+    plane.service_account_kubeconfig(tenant.0, tenant.1).await?;
+    grant_in(plane, &fixture.namespace, tenant).await?;
+    grant_in(plane, &other, tenant).await?;
+    let in_own = format!("metadata:\n  namespace: {}\n  name: slow\n", fixture.namespace);
+    let files = [
+        (".kluctl.yaml", format!("discriminator: {}\n", fixture.namespace)),
+        (
+            "deployment.yaml",
+            "deployments:\n- path: first\n- barrier: true\n- path: late\n".to_owned(),
+        ),
+        (
+            "first/kustomization.yaml",
+            "resources:\n- map.yaml\n- account.yaml\n- slow.yaml\n".to_owned(),
+        ),
+        ("first/map.yaml", map_in(&fixture.namespace, "own")),
+        (
+            "first/account.yaml",
+            format!("apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: zz\n  namespace: {other}\n"),
+        ),
+        (
+            "first/slow.yaml",
+            NEVER_READY.replace("metadata:\n  name: slow\n", &in_own),
+        ),
+        ("late/kustomization.yaml", "resources:\n- map.yaml\n".to_owned()),
+        ("late/map.yaml", map_in(&fixture.namespace, "late")),
+    ];
+    let files = files.map(|(path, text)| (path.to_owned(), text));
+    fixture.source("shop", &files).await?;
+    plane
+        .apply(fixture.deployment("shop", "shop").spec(json!({ "prune": true })))
+        .await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(fixture.client.clone(), &other);
+    let slow: Api<Deployment> = Api::namespaced(fixture.client.clone(), &fixture.namespace);
+    eventually("the first objects", TIMEOUT, || async {
+        accounts.get("zz").await?;
+        slow.get("slow").await?;
+        fixture.config_maps().get("own").await?;
+        Ok(())
+    })
+    .await?;
+    fixture.controller.kill().await?;
+    let shop = fixture.deployments().get("shop").await?;
+    ensure!(
+        shop.status
+            .is_some_and(|status| status.last_deploy_result.is_none()),
+        "the deployment was not interrupted"
+    );
+    fixture
+        .deployments()
+        .delete("shop", &DeleteParams::default())
+        .await?;
+    fixture.controller.restart().await?;
+    wait_gone(&fixture.deployments(), "shop", TIMEOUT).await?;
+    ensure!(
+        accounts.get_opt("zz").await?.is_none(),
+        "the ServiceAccount is left"
+    );
+    ensure!(!fixture.has("own").await?, "the ConfigMap is left");
+    let deployment = slow.get_opt("slow").await?;
+    ensure!(
+        deployment.is_none_or(|one| one.metadata.deletion_timestamp.is_some()),
+        "the Deployment is left"
+    );
     Ok(())
 }
 

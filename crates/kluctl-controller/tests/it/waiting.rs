@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A Deployment that never becomes ready, and that its project waits for.
-const NEVER_READY: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: slow\n  annotations:\n    \
+pub(crate) const NEVER_READY: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: slow\n  annotations:\n    \
                            kluctl.io/wait-readiness: \"true\"\nspec:\n  selector:\n    matchLabels: {app: slow}\n  template:\n    \
                            metadata:\n      labels: {app: slow}\n    spec:\n      nodeSelector: {no: such-node}\n      containers:\n      \
                            - name: slow\n        image: slow:1\n";

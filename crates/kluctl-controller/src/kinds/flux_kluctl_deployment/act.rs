@@ -120,7 +120,7 @@ impl Controller {
         }
         done.prune = acting.prune(work.prune, deployed.orphans).await?;
         if done.prune.is_some() && !failed(&done.prune) && !dry_run {
-            done.inventory = Some(Inventory::of(Some(&acting.rendered())));
+            done.inventory = Some(Inventory::of(Some(&prepared.references())));
         }
         if failed(&done.prune) {
             return Ok(done);
@@ -176,12 +176,6 @@ impl Acting<'_> {
             return Some(now);
         }
         Some(now.with(Inventory::of(self.previous().as_deref())))
-    }
-
-    /// Returns the references of all rendered objects.
-    fn rendered(&self) -> Vec<ObjectRef> {
-        let objects = self.prepared.rendered.objects();
-        objects.filter_map(|object| ObjectRef::of(object).ok()).collect()
     }
 
     /// Compares the cluster with the rendered objects, and applies those that differ.

@@ -4,15 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
 use cluster::{Cluster, WorkPermit, access::Contexts};
-use engine::RenderOptions;
+use engine::{Inventory, RenderOptions};
 use futures::{FutureExt as _, future::BoxFuture};
 use kluctl::{Rendered, Request, Target};
+use objects::ObjectRef;
 use references::{ClusterIdentity, SourceArtifact};
 use runtime::{Pass, WorkSlot};
 use tree::Tree;
 use yaml::{Map, Value};
 
-use super::{Controller, consumer::key, discriminators, spec};
+use super::{Controller, begun, consumer::key, discriminators, spec};
 
 /// Maximum size of the target in the status in bytes.
 const TARGET_BYTES: usize = 48 << 10;
@@ -33,14 +34,20 @@ impl Prepared {
         self.rendered.target.discriminator.as_deref()
     }
 
-    /// Returns the resolved target as YAML, with the previous discriminators.
-    pub(crate) fn raw_target(&self, previous: &[String]) -> String {
-        raw_target(&self.rendered.target, previous)
+    /// Returns the resolved target as YAML, with the previous discriminators and the inventory of a deployment that begins.
+    pub(crate) fn raw_target(&self, previous: &[String], begun: Option<&Inventory>) -> String {
+        raw_target(&self.rendered.target, previous, begun)
+    }
+
+    /// Returns the references of all rendered objects.
+    pub(crate) fn references(&self) -> Vec<ObjectRef> {
+        let objects = self.rendered.objects();
+        objects.filter_map(|object| ObjectRef::of(object).ok()).collect()
     }
 }
 
 /// Returns a target as YAML. Arguments that are too large for a status are left out. Pure.
-fn raw_target(target: &Target, previous: &[String]) -> String {
+fn raw_target(target: &Target, previous: &[String], begun: Option<&Inventory>) -> String {
     let mut map = Map::new();
     map.insert("name", target.name.as_str());
     if let Some(context) = &target.context {
@@ -50,6 +57,7 @@ fn raw_target(target: &Target, previous: &[String]) -> String {
         map.insert("discriminator", discriminator.as_str());
     }
     discriminators::remember(&mut map, previous);
+    begun::remember(&mut map, begun);
     if target.args.is_empty() {
         return yaml::print::goyaml(&Value::Map(map));
     }

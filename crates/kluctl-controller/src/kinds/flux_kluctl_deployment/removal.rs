@@ -11,7 +11,7 @@ use objects::ObjectRef;
 use runtime::{EventDraft, Pass, Severity};
 
 use super::{
-    Controller,
+    Controller, begun,
     consumer::key,
     discriminators, message, observe,
     owners::{ForeignOwners, Refusal},
@@ -171,8 +171,9 @@ impl Controller {
             .status
             .as_ref()
             .is_some_and(|status| status.last_deploy_result.is_some());
-        // Without a result, a deployment may have been interrupted: nobody knows what it came to.
-        let previous = has_result.then(|| results::deployed_objects(object)).flatten();
+        // Without either, a deployment of an earlier release may have been interrupted: nobody knows what it came to.
+        let is_known = has_result || begun::recorded(object).is_some();
+        let previous = is_known.then(|| results::deployed_objects(object)).flatten();
         let options = engine::RemoveOptions {
             dry_run: self.is_dry_run(object),
             previous: previous.as_deref(),

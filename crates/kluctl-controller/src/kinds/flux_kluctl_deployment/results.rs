@@ -10,7 +10,10 @@ use engine::Inventory;
 use kube::ResourceExt;
 use objects::ObjectRef;
 
-use super::message::{self, Part};
+use super::{
+    begun,
+    message::{self, Part},
+};
 
 /// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,13 +62,17 @@ pub(crate) struct Report {
 }
 
 /// Returns the objects that may have been deployed, as the last result in the status lists them, those that it has no room
-/// for without their names; `None` if not all kinds are known. Nothing was deployed without a result.
+/// for and those of deployments without a result without their names; `None` if not all kinds are known.
 pub(crate) fn deployed_objects(object: &KluctlDeployment) -> Option<Vec<ObjectRef>> {
     let status = object.status.as_ref();
-    match status.and_then(|status| status.last_deploy_result.as_ref()) {
-        None => Some(Vec::new()),
-        Some(result) => engine::status_objects(result.raw_result.as_deref()?),
+    let mut objects = match status.and_then(|status| status.last_deploy_result.as_ref()) {
+        None => Vec::new(),
+        Some(result) => engine::status_objects(result.raw_result.as_deref()?)?,
+    };
+    if let Some(begun) = begun::recorded(object) {
+        objects.extend(begun.objects()?);
     }
+    Some(objects)
 }
 
 /// Writes the results of the commands to the status. The result of a validation that is equal to the last one keeps its
