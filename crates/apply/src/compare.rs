@@ -47,14 +47,16 @@ pub struct Compared<'a> {
     pub warnings: Vec<String>,
 }
 
-/// Compares manifests with their live objects: the API server is asked, in a dry run, for the result of an apply. Objects
-/// of a known version need no request. The order of the results is not that of the manifests.
+/// Compares manifests with their live objects: the API server is asked, in a dry run, for the result of an apply, which takes over
+/// conflicting fields if `force` is true. Objects of a known version need no request. The order of the results is not that of the
+/// manifests.
 pub async fn compare<'a>(
     cluster: &Cluster,
     owner: &Owner,
     live: &LiveObjects,
     desired: Vec<Desired<'a>>,
     known: Option<&AppliedVersions>,
+    force: bool,
 ) -> Vec<Compared<'a>> {
     let comparisons = desired.into_iter().map(|desired| async move {
         let comparison = Comparison {
@@ -62,6 +64,7 @@ pub async fn compare<'a>(
             owner,
             live,
             known,
+            force,
         };
         let mut warnings = Vec::new();
         let drift = comparison.drift(desired, &mut warnings).await;
@@ -83,6 +86,7 @@ struct Comparison<'a> {
     owner: &'a Owner,
     live: &'a LiveObjects,
     known: Option<&'a AppliedVersions>,
+    force: bool,
 }
 
 impl Comparison<'_> {
@@ -125,7 +129,7 @@ impl Comparison<'_> {
         };
         let flags = Flags {
             dry_run: true,
-            force: false,
+            force: self.force,
         };
         let applied = apply(cluster, owner, attempt, flags).await?;
         warnings.extend(applied.warnings);

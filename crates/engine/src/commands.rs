@@ -8,7 +8,6 @@ use std::time::Duration;
 use cluster::Cluster;
 use futures::FutureExt as _;
 use kluctl::Rendered;
-use objects::ObjectRef;
 
 use crate::{
     Command, CommandResult, Confirm, DeployOptions, Error, ObjectError, Origin, Patience, PokedImage,
@@ -256,26 +255,12 @@ fn request_error(error: Error) -> Result<ObjectError, Error> {
     }
 }
 
-/// The images that templates asked for, in the containers that got them.
-fn asked_for(rendered: &Rendered) -> Vec<PokedImage> {
-    let images = rendered.images.iter().filter_map(|seen| {
-        let (item, object) = seen.place;
-        let object = rendered.items.get(item)?.objects.get(object)?;
-        Some(PokedImage {
-            object: ObjectRef::of(object).ok()?,
-            container: seen.container.clone()?,
-            image: seen.result_image.clone(),
-        })
-    });
-    images.collect()
-}
-
 /// Replaces the images that templates asked for in what runs.
 ///
 /// # Errors
 /// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn poke_images(project: &Project<'_>, options: &DeployOptions) -> Result<CommandResult, Error> {
-    let images = &asked_for(project.rendered);
+    let images = &PokedImage::requested(project.rendered);
     if let (Some(confirm), false) = (project.confirm, options.dry_run) {
         let trial = DeployOptions {
             dry_run: true,

@@ -71,7 +71,7 @@ pub struct KluctlDeploymentSpec {
     /// false.
     #[serde(default)]
     pub suspend: bool,
-    /// Secrets with credentials of image registries. Not supported.
+    /// Secrets with credentials of image registries. Accepted without effect: images are never looked up in registries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registry_secrets: Vec<LocalObjectReference>,
     /// Secrets with credentials of Helm repositories. Not supported.
@@ -106,10 +106,11 @@ pub struct KluctlDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
     pub args: Option<Map<String, Value>>,
-    /// Asks registries for newer images. Not supported. Default: false.
+    /// Accepted without effect, as in the last releases of the original: images are never looked up in registries. Default: false.
     #[serde(default)]
     pub update_images: bool,
-    /// Fixed images. Not supported. Default: none.
+    /// Images that are used in place of those that the project requests. Later entries win, and all win over those of the target.
+    /// Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<FixedImage>,
     /// Sends all changes as server-side dry runs, removals included. Default: false.
@@ -118,31 +119,33 @@ pub struct KluctlDeploymentSpec {
     /// Does not wait until objects are ready (at barriers, for hooks and for `waitReadiness`). Default: false.
     #[serde(default)]
     pub no_wait: bool,
-    /// Takes over conflicting fields from all other field managers. Not supported. Default: false.
+    /// Takes over conflicting fields from all other field managers. Default: false.
     #[serde(default)]
     pub force_apply: bool,
-    /// Replaces objects that cannot be patched. Not supported. Default: false.
+    /// Replaces objects that cannot be applied. Default: false.
     #[serde(default)]
     pub replace_on_error: bool,
-    /// Deletes and recreates objects that cannot be replaced. Not supported. Default: false.
+    /// Deletes and recreates objects that cannot be replaced. Default: false.
     #[serde(default)]
     pub force_replace_on_error: bool,
     /// Stops the deployment at the first error. Default: false.
     #[serde(default)]
     pub abort_on_error: bool,
-    /// Tags of the deployment items to deploy. Not supported. Default: all.
+    /// Tags of the deployment items to deploy; an item needs one of them. What it is limited to is all that is deployed, pruned, validated
+    /// and deleted. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include_tags: Vec<String>,
-    /// Tags of the deployment items to leave out. Not supported. Default: none.
+    /// Tags of the deployment items to leave out. They win over those to deploy. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude_tags: Vec<String>,
-    /// Directories of the deployment items to deploy. Not supported. Default: all.
+    /// Directories of the deployment items to deploy, relative to the root of the source. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include_deployment_dirs: Vec<String>,
-    /// Directories of the deployment items to leave out. Not supported. Default: none.
+    /// Directories of the deployment items to leave out, relative to the root of the source. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude_deployment_dirs: Vec<String>,
-    /// Mode of the deployment. Only `full-deploy`, the default, is supported.
+    /// Mode of the deployment: `full-deploy` applies all objects, `poke-images` replaces the images of deployed objects and changes nothing
+    /// else. Default: full-deploy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["full-deploy", "poke-images"], "default" = "full-deploy"))]
     pub deploy_mode: Option<String>,

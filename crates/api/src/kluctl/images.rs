@@ -20,7 +20,7 @@ pub struct FixedImage {
     /// Namespace of the objects to replace it in. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Object to replace it in. Default: all.
+    /// Object that had the image when the list was created. It selects nothing: use `deployment`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<FixedImageObject>,
     /// Workload to replace it in, as in `Deployment/shop`. Default: all.
@@ -29,13 +29,13 @@ pub struct FixedImage {
     /// Name of the container to replace it in. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// Versions that the project allows, as in kluctl's version filters.
+    /// Versions that the project allowed when the list was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version_filter: Option<String>,
-    /// Tags of the deployment item.
+    /// Tags of the deployment item that had the image when the list was created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deploy_tags: Vec<String>,
-    /// Directory of the deployment item.
+    /// Directory of the deployment item that had the image when the list was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment_dir: Option<String>,
 }

@@ -126,7 +126,7 @@ async fn compare_finds_missing_and_changed_objects() -> Result<()> {
             rules: &rules,
         })
         .collect();
-    let compared = apply::compare(cluster, &owner, &live, desired, None).await;
+    let compared = apply::compare(cluster, &owner, &live, desired, None, false).await;
     assert_eq!(compared.len(), 3);
     for one in compared {
         let drift = one.drift.unwrap();

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use apply::{AppliedVersions, Completeness, Desired, Drift};
 use cluster::Cluster;
-use kluctl::{Rendered, hooks};
+use kluctl::{Inclusion, Rendered, hooks};
 use objects::{ObjectId, ObjectRef};
 
 use super::{live, owner::owner};
@@ -19,6 +19,10 @@ pub struct CompareOptions<'a> {
     pub orphans: bool,
     /// All objects that may have been deployed before, if they are known ([`apply::OrphanSearch::previous`]).
     pub previous: Option<&'a [ObjectRef]>,
+    /// If set, fields that other managers hold are differences: a deployment takes them over ([`crate::DeployOptions::force_apply`]).
+    pub force_apply: bool,
+    /// The part of the project that was rendered; all of it if absent. Other objects are no orphans.
+    pub inclusion: Option<&'a Inclusion>,
 }
 
 /// The result of a comparison.
@@ -98,7 +102,15 @@ pub async fn compare(
         })
         .collect();
     let owner = owner(discriminator);
-    let compared = apply::compare(cluster, &owner, &live, desired, options.versions).await;
+    let compared = apply::compare(
+        cluster,
+        &owner,
+        &live,
+        desired,
+        options.versions,
+        options.force_apply,
+    )
+    .await;
     let mut comparison = Comparison::default();
     for one in compared {
         let Desired {
@@ -128,7 +140,7 @@ pub async fn compare(
     if options.orphans {
         let warnings = &mut comparison.warnings;
         (comparison.orphans, comparison.completeness) =
-            live::orphans(cluster, &refs, discriminator, options.previous, warnings).await?;
+            live::orphans(cluster, &refs, discriminator, options, warnings).await?;
     }
     comparison.errors.sort();
     comparison.warnings.sort();

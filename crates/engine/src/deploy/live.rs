@@ -8,7 +8,10 @@ use kluctl::{Inclusion, Rendered, annotations};
 use objects::{ObjectRef, meta};
 use yaml::Value;
 
-use super::owner::{VOCABULARY, owner};
+use super::{
+    compare::CompareOptions,
+    owner::{VOCABULARY, owner},
+};
 use crate::{Error, ObjectError};
 
 /// Returns the references of all rendered objects.
@@ -103,12 +106,17 @@ pub(crate) async fn orphans(
     cluster: &Cluster,
     refs: &[ObjectRef],
     discriminator: Option<&str>,
-    previous: Option<&[ObjectRef]>,
+    options: CompareOptions<'_>,
     warnings: &mut Vec<ObjectError>,
 ) -> Result<(Vec<ObjectRef>, Completeness), Error> {
+    let is_included = |object: &Value| {
+        options
+            .inclusion
+            .is_none_or(|inclusion| includes(inclusion, object))
+    };
     let search = OrphanSearch {
-        filter: None,
-        previous,
+        filter: Some(&is_included),
+        previous: options.previous,
     };
     let found = apply::find_orphans(cluster, &owner(discriminator), refs, search).await?;
     warnings.extend(listing_warnings(&found.gaps, found.restriction));

@@ -37,6 +37,23 @@ pub struct PokedImage {
     pub image: String,
 }
 
+impl PokedImage {
+    /// Returns the images that templates asked for, in the containers that got them.
+    #[must_use]
+    pub fn requested(rendered: &Rendered) -> Vec<Self> {
+        let images = rendered.images.iter().filter_map(|seen| {
+            let (item, object) = seen.place;
+            let object = rendered.items.get(item)?.objects.get(object)?;
+            Some(Self {
+                object: ObjectRef::of(object).ok()?,
+                container: seen.container.clone()?,
+                image: seen.result_image.clone(),
+            })
+        });
+        images.collect()
+    }
+}
+
 /// Replaces the images of containers in live objects. Objects that don't exist are warnings.
 ///
 /// # Errors
@@ -65,6 +82,7 @@ pub async fn poke_images(
     result
         .warnings
         .extend(live::listing_warnings(&live.gaps, live.restriction));
+    result.completeness = live.completeness.clone();
     let pokes = rendered.items.iter().flat_map(|item| {
         let objects = item
             .objects

@@ -42,7 +42,7 @@ async fn compare_finds_manual_changes_only() -> Result<()> {
             let options = CompareOptions {
                 versions: versions.as_ref(),
                 orphans: false,
-                previous: None,
+                ..CompareOptions::default()
             };
             engine::compare(&cluster, &rendered, options).await
         }
@@ -129,8 +129,7 @@ async fn compare_finds_orphans_on_request() -> Result<()> {
     world.deploy_well(&world.rendered(vec![a.clone(), b])).await?;
     let options = CompareOptions {
         orphans: true,
-        versions: None,
-        previous: None,
+        ..CompareOptions::default()
     };
     let comparison = engine::compare(&world.cluster, &world.rendered(vec![a]), options).await?;
     let orphans: Vec<_> = comparison.orphans.iter().map(ToString::to_string).collect();

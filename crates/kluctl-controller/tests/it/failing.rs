@@ -168,16 +168,19 @@ async fn render_without_objects_prunes_nothing() -> Result<()> {
 async fn unsupported_field_stalls_until_it_is_changed() -> Result<()> {
     let fixture = Fixture::new("fields", &[]).await?;
     fixture.source("shop", &fixture.maps(&[("a", "1")])).await?;
-    let spec = json!({ "images": [{ "image": "a", "resultImage": "b" }] });
+    let spec = json!({ "sourceRef": { "kind": "HelmChart", "name": "shop" } });
     fixture.deploy("shop", spec).await?;
     let object = fixture.ready("shop", "False", "UnsupportedField").await?;
     ensure!(
-        has_condition(&object, "Stalled") && message_of(&object).contains("spec.images"),
+        has_condition(&object, "Stalled") && message_of(&object).contains("spec.sourceRef.kind"),
         "{object:?}"
     );
     ensure!(!fixture.has("a").await?);
     fixture
-        .edit("shop", json!({ "images": null, "path": "nowhere" }))
+        .edit(
+            "shop",
+            json!({ "sourceRef": { "kind": "GitRepository" }, "path": "nowhere" }),
+        )
         .await?;
     let object = fixture.ready("shop", "False", "PrepareFailed").await?;
     assert_eq!(message_of(&object), "kluctlDeployment path not found: nowhere");

@@ -10,6 +10,7 @@
 mod deploying;
 mod failing;
 mod fixture;
+mod options;
 mod poison;
 mod removing;
 mod sharing;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
 use engine::{
-    CommandResult, CompareOptions, DeployOptions, Error, Inventory, RemoveOptions, ValidateResult,
-    discriminator::DiscriminatorError,
+    AppliedVersions, CommandResult, CompareOptions, Completeness, DeployOptions, Error, Inventory,
+    PokedImage, RemoveOptions, ValidateResult, discriminator::DiscriminatorError,
 };
 use jiff::Timestamp;
 use objects::ObjectRef;
@@ -120,7 +120,7 @@ impl Controller {
         }
         done.prune = acting.prune(work.prune, deployed.orphans).await?;
         if done.prune.is_some() && !failed(&done.prune) && !dry_run {
-            done.inventory = Some(Inventory::of(Some(&prepared.references())));
+            done.inventory = Some(acting.pruned_inventory());
         }
         if failed(&done.prune) {
             return Ok(done);
@@ -148,6 +148,7 @@ impl Acting<'_> {
     /// Applies all rendered objects.
     async fn deploy(&self) -> Result<Deployed, Fault> {
         let result = self.apply(self.options()).await?;
+        let everything = spec::deploys_everything(&self.object.spec);
         // A search that could not see everything is repeated by pruning, which reports that.
         let orphans = result.completeness.is_complete().then(|| result.counts().orphans);
         let done = Some(command_done(&result));
@@ -157,7 +158,7 @@ impl Acting<'_> {
         Ok(Deployed {
             done,
             orphans,
-            complete: result.completeness.is_complete(),
+            complete: everything && result.completeness.is_complete(),
             objects: Some(
                 result
                     .objects
@@ -178,15 +179,30 @@ impl Acting<'_> {
         Some(now.with(Inventory::of(self.previous().as_deref())))
     }
 
+    /// Returns the kinds and namespaces of what is deployed after a prune that left no orphans.
+    fn pruned_inventory(&self) -> Inventory {
+        let now = Inventory::of(Some(&self.prepared.references()));
+        if spec::deploys_everything(&self.object.spec) {
+            return now;
+        }
+        now.with(Inventory::of(self.previous().as_deref()))
+    }
+
     /// Compares the cluster with the rendered objects, and applies those that differ.
     async fn compare(&self, orphans: bool) -> Result<Deployed, Fault> {
+        if spec::pokes_images(&self.object.spec) {
+            return self.compare_images(orphans).await;
+        }
         let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
+        let inclusion = spec::inclusion(&self.object.spec);
         let before = self.controller.memory.take_seen(self.key);
         let previous = self.previous();
         let options = CompareOptions {
             versions: Some(&before),
             orphans,
             previous: previous.as_deref(),
+            force_apply: self.object.spec.force_apply,
+            inclusion: Some(&inclusion),
         };
         let comparison = engine::compare(cluster, rendered, options)
             .await
@@ -197,11 +213,7 @@ impl Acting<'_> {
         }
         let mut deployed = Deployed {
             done: None,
-            // An incomplete search counts as one orphan, so that pruning reports it.
-            orphans: orphans.then(|| {
-                let at_least = usize::from(!comparison.completeness.is_complete());
-                comparison.orphans.len().max(at_least)
-            }),
+            orphans: orphans.then(|| at_least(comparison.orphans.len(), &comparison.completeness)),
             ..Deployed::default()
         };
         if !to_apply.is_empty() {
@@ -225,11 +237,32 @@ impl Acting<'_> {
         Ok(deployed)
     }
 
+    /// Replaces the images of deployed objects that are not those that the project requests.
+    async fn compare_images(&self, orphans: bool) -> Result<Deployed, Fault> {
+        let result = self.apply(self.options()).await?;
+        self.controller
+            .memory
+            .compared(self.key, AppliedVersions::default());
+        let is_news = !result.is_unchanged() || !result.errors.is_empty();
+        Ok(Deployed {
+            done: is_news.then(|| command_done(&result)),
+            orphans: orphans.then(|| at_least(result.counts().orphans, &result.completeness)),
+            ..Deployed::default()
+        })
+    }
+
     async fn apply(&self, options: DeployOptions) -> Result<CommandResult, Fault> {
         let started = Instant::now();
         let metrics = &self.controller.metrics;
         metrics.deploy_starts(self.key, seconds_since_epoch());
-        let result = match engine::deploy(&self.prepared.cluster, &self.prepared.rendered, &options).await {
+        let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
+        let result = if spec::pokes_images(&self.object.spec) {
+            let images = PokedImage::requested(rendered);
+            engine::poke_images(cluster, rendered, &images, &options).await
+        } else {
+            engine::deploy(cluster, rendered, &options).await
+        };
+        let result = match result {
             Ok(result) => result,
             Err(Error::Interrupted) => return Err(self.superseded().await),
             Err(error) => return Err(self.fault(&error)),
@@ -246,7 +279,11 @@ impl Acting<'_> {
         DeployOptions {
             dry_run: self.dry_run,
             no_wait: spec.no_wait,
+            force_apply: spec.force_apply,
+            replace_on_error: spec.replace_on_error,
+            force_replace_on_error: spec.force_replace_on_error,
             abort_on_error: spec.abort_on_error,
+            inclusion: spec::inclusion(spec),
             previous: self.previous(),
             ..DeployOptions::default()
         }
@@ -288,6 +325,7 @@ impl Acting<'_> {
         let options = RemoveOptions {
             dry_run: self.dry_run,
             previous: previous.as_deref(),
+            inclusion: spec::inclusion(&self.object.spec),
             confirm: Some(&owners),
             ..RemoveOptions::default()
         };
@@ -356,6 +394,11 @@ impl Acting<'_> {
             spec::retry_interval(&self.object.spec),
         )
     }
+}
+
+/// Returns the number of orphans that a search found. An incomplete one counts as one orphan, so that pruning reports it.
+fn at_least(orphans: usize, completeness: &Completeness) -> usize {
+    orphans.max(usize::from(!completeness.is_complete()))
 }
 
 fn counted(result: &CommandResult) -> CommandCounts {

@@ -9,7 +9,7 @@ use api::{
 use references::SourceArtifact;
 use runtime::{EventDraft, Severity};
 
-use super::{message, results::Report, status::Failure};
+use super::{message, results::Report, spec, status::Failure};
 
 /// Metadata key for the revision of an event.
 const REVISION: &str = "flux.kluctl.io/revision";
@@ -55,7 +55,17 @@ pub(crate) fn of_done(
     let revision = Some(report.revision.as_str());
     let news = news(object, status);
     let mut events = Vec::new();
-    for (command, done) in [("deploy", &report.deploy), ("prune", &report.prune)] {
+    if let Some(message) = spec::without_effect(&object.spec).filter(|_| spec_changed(object)) {
+        events.push(event(
+            Severity::Info,
+            Reason::Progressing,
+            message,
+            revision,
+            false,
+        ));
+    }
+    let command = spec::deploy_command(&object.spec);
+    for (command, done) in [(command, &report.deploy), ("prune", &report.prune)] {
         let Some(done) = done else { continue };
         if done.errors.is_empty() {
             // What was just deployed is seldom ready at once.
@@ -106,6 +116,15 @@ pub(crate) fn of_done(
         ));
     }
     events
+}
+
+/// Returns true if the stored status is not about the current spec.
+fn spec_changed(object: &KluctlDeployment) -> bool {
+    let observed = object
+        .status
+        .as_ref()
+        .and_then(|status| status.observed_generation);
+    observed != object.metadata.generation
 }
 
 /// Returns true if Ready or the revision differ from the stored status.

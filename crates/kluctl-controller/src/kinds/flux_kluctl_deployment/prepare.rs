@@ -194,6 +194,8 @@ fn request(object: &KluctlDeployment) -> Result<Request, Fault> {
             Value::Map(map) => map,
             _ => Map::new(),
         },
+        images: spec::images(spec),
+        inclusion: spec::inclusion(spec),
         ..Request::default()
     })
 }

@@ -177,6 +177,7 @@ impl Controller {
         let options = engine::RemoveOptions {
             dry_run: self.is_dry_run(object),
             previous: previous.as_deref(),
+            inclusion: spec::inclusion(&object.spec),
             confirm: Some(&owners),
             ..Default::default()
         };

@@ -13,6 +13,7 @@ use objects::ObjectRef;
 use super::{
     begun,
     message::{self, Part},
+    spec,
 };
 
 /// The result of a command.
@@ -94,7 +95,8 @@ pub(crate) fn note(
         error: error_text(command, &done.errors).or(always.then(String::new)),
     };
     if let Some(done) = &report.deploy {
-        status.last_deploy_result = Some(result("deploy", done, false));
+        let command = spec::deploy_command(&object.spec);
+        status.last_deploy_result = Some(result(command, done, false));
         if let Some(value) = object.annotations().get(annotation::DEPLOY_REQUESTED_AT) {
             status.last_handled_deploy_at = Some(value.clone());
         }

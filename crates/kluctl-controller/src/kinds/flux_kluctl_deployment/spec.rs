@@ -6,12 +6,16 @@ use api::{
     DurationOrNever, Fault, GoDuration, Reason,
     kluctl::{KluctlDeployment, KluctlDeploymentSpec},
 };
+use kluctl::{FixedImage, Inclusion};
 use tree::TreePath;
 
 use super::{consumer::FluxKluctlDeployment, plan::Period};
 
 /// Minimum of all intervals.
 const SHORTEST: Duration = Duration::from_secs(1);
+/// Values of `spec.deployMode`.
+const FULL_DEPLOY: &str = "full-deploy";
+const POKE_IMAGES: &str = "poke-images";
 /// Minimum timeout of a pass.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -23,15 +27,14 @@ pub(crate) fn check(object: &KluctlDeployment) -> Result<(), Fault> {
     let spec = &object.spec;
     unsupported(spec)?;
     durations(spec)?;
+    fixed_images(spec)?;
     references::check::<FluxKluctlDeployment>(object)?;
     path(spec).map(drop)
 }
 
 /// Refuses fields that are not supported.
 fn unsupported(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
-    let list = |name, values: &[String]| (name, (!values.is_empty()).then(|| values.join(", ")));
     let count = |name, n: usize| (name, (n > 0).then(|| format!("a list of {n}")));
-    let flag = |name, on: bool| (name, on.then(|| "true".to_owned()));
     let fields = [
         (
             "spec.source",
@@ -44,19 +47,11 @@ fn unsupported(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
                 .map(|d| format!("provider {}", d.provider)),
         ),
         count("spec.helmCredentials", spec.helm_credentials.len()),
-        count("spec.registrySecrets", spec.registry_secrets.len()),
-        count("spec.images", spec.images.len()),
-        flag("spec.updateImages", spec.update_images),
-        flag("spec.replaceOnError", spec.replace_on_error),
-        flag("spec.forceReplaceOnError", spec.force_replace_on_error),
-        flag("spec.forceApply", spec.force_apply),
-        list("spec.includeTags", &spec.include_tags),
-        list("spec.excludeTags", &spec.exclude_tags),
-        list("spec.includeDeploymentDirs", &spec.include_deployment_dirs),
-        list("spec.excludeDeploymentDirs", &spec.exclude_deployment_dirs),
         (
             "spec.deployMode",
-            spec.deploy_mode.clone().filter(|mode| mode != "full-deploy"),
+            spec.deploy_mode
+                .clone()
+                .filter(|mode| mode != FULL_DEPLOY && mode != POKE_IMAGES),
         ),
     ];
     match fields.into_iter().find_map(|(path, value)| Some((path, value?))) {
@@ -87,6 +82,85 @@ fn durations(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Refuses fixed images without a name or a replacement.
+fn fixed_images(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
+    for (i, image) in spec.images.iter().enumerate() {
+        for (field, text) in [("image", &image.image), ("resultImage", &image.result_image)] {
+            if text.is_empty() {
+                let path = format!("spec.images[{i}].{field}");
+                return Err(invalid(&path, "\"\"", "must name an image"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the fixed images. Their other fields describe where an image was found when the list was made, as in kluctl, and select
+/// nothing.
+#[must_use]
+pub(crate) fn images(spec: &KluctlDeploymentSpec) -> Vec<FixedImage> {
+    let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let images = spec.images.iter().map(|image| FixedImage {
+        image: Some(image.image.clone()),
+        image_regex: None,
+        result_image: image.result_image.clone(),
+        namespace: filled(&image.namespace),
+        deployment: filled(&image.deployment),
+        container: filled(&image.container),
+    });
+    images.collect()
+}
+
+/// Returns the part of the project that is deployed.
+#[must_use]
+pub(crate) fn inclusion(spec: &KluctlDeploymentSpec) -> Inclusion {
+    Inclusion {
+        include_tags: spec.include_tags.clone(),
+        exclude_tags: spec.exclude_tags.clone(),
+        include_dirs: spec.include_deployment_dirs.clone(),
+        exclude_dirs: spec.exclude_deployment_dirs.clone(),
+    }
+}
+
+/// Returns true if only the images of deployed objects are replaced.
+#[must_use]
+pub(crate) fn pokes_images(spec: &KluctlDeploymentSpec) -> bool {
+    spec.deploy_mode.as_deref() == Some(POKE_IMAGES)
+}
+
+/// Returns the command that deploys: `deploy` or `poke-images`.
+#[must_use]
+pub(crate) fn deploy_command(spec: &KluctlDeploymentSpec) -> &'static str {
+    if pokes_images(spec) { POKE_IMAGES } else { "deploy" }
+}
+
+/// Returns true if a deployment applies all objects of the project. Otherwise objects of earlier deployments may be anywhere.
+#[must_use]
+pub(crate) fn deploys_everything(spec: &KluctlDeploymentSpec) -> bool {
+    !pokes_images(spec) && inclusion(spec).is_empty()
+}
+
+/// Returns a message about the fields that are accepted for compatibility and have no effect; `None` if none is set. The latest
+/// releases of the original ignore them, too.
+#[must_use]
+pub(crate) fn without_effect(spec: &KluctlDeploymentSpec) -> Option<String> {
+    let set = [
+        ("spec.updateImages", spec.update_images),
+        ("spec.registrySecrets", !spec.registry_secrets.is_empty()),
+    ];
+    let names: Vec<&str> = set
+        .iter()
+        .filter(|(_, set)| *set)
+        .map(|(name, _)| *name)
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}: has no effect, because images are never looked up in registries: use spec.images",
+            names.join(", ")
+        )
+    })
 }
 
 fn invalid(path: &str, value: impl fmt::Display, why: impl fmt::Display) -> Fault {

@@ -3,12 +3,16 @@
 use api::Fault;
 use engine::{CommandResult, Error, RemoveOptions};
 
-use super::{Acting, CommandResults, nothing_pruned, plan, refusal_text, shared_text};
+use super::{Acting, CommandResults, nothing_pruned, plan, refusal_text, shared_text, spec};
 
 impl Acting<'_> {
     /// Deletes the objects with previous discriminators, or only finds them if pruning is off. A discriminator is forgotten when a
     /// complete search left no objects.
     pub(super) async fn prune_previous(&self, done: &mut CommandResults) -> Result<(), Fault> {
+        // The objects that this deployment left out, or did not apply, still have them.
+        if !spec::deploys_everything(&self.object.spec) {
+            return Ok(());
+        }
         let (prunes, mut kept) = (self.object.spec.prune && !self.dry_run, Vec::new());
         for discriminator in std::mem::take(&mut done.previous) {
             let searched = self.search_previous(&discriminator, prunes).await;

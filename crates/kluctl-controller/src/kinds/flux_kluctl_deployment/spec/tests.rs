@@ -16,21 +16,31 @@ fn object(change: impl FnOnce(&mut Value)) -> KluctlDeployment {
 }
 
 /// The supported fields, with everything inside of lists and objects.
-const SUPPORTED: [&str; 23] = [
+const SUPPORTED: [&str; 34] = [
     "abortOnError",
     "args",
     "context",
     "delete",
     "dependsOn",
     "deployInterval",
+    "deployMode",
     "deployOnChanges",
     "dryRun",
+    "excludeDeploymentDirs",
+    "excludeTags",
+    "forceApply",
+    "forceReplaceOnError",
+    "images",
+    "includeDeploymentDirs",
+    "includeTags",
     "interval",
     "kubeConfig",
     "noWait",
     "path",
     "prune",
+    "registrySecrets",
     "renameContexts",
+    "replaceOnError",
     "retryInterval",
     "serviceAccountName",
     "sourceRef",
@@ -38,6 +48,7 @@ const SUPPORTED: [&str; 23] = [
     "target",
     "targetNameOverride",
     "timeout",
+    "updateImages",
     "validate",
     "validateInterval",
 ];
@@ -89,10 +100,7 @@ fn check_refuses_every_field_that_is_not_supported() {
 #[test]
 fn check_accepts_defaults_of_unsupported_fields() {
     let object = object(|spec| {
-        spec["deployMode"] = json!("full-deploy");
-        spec["updateImages"] = json!(false);
-        spec["images"] = json!([]);
-        spec["forceApply"] = json!(false);
+        spec["helmCredentials"] = json!([]);
     });
     assert_eq!(check(&object), Ok(()));
 }
@@ -160,6 +168,11 @@ fn check_names_the_invalid_field() {
             "spec.dependsOn[0]: apps/shop",
         ),
         (
+            "image",
+            Box::new(|s| s["images"] = json!([{ "image": "", "resultImage": "b" }])),
+            "spec.images[0].image: \"\": must name an image",
+        ),
+        (
             "service account",
             Box::new(|s| s["serviceAccountName"] = json!("x:kube-system:admin")),
             "spec.serviceAccountName",
@@ -216,5 +229,54 @@ fn intervals_and_timeouts_have_defaults() {
     assert_eq!(
         timeout(&spec(|s| s["deployInterval"] = json!("1h"))),
         seconds(3600)
+    );
+}
+
+#[test]
+fn options_of_a_deployment_are_those_of_the_command_line() {
+    let plain = object(|_| {}).spec;
+    assert!(deploys_everything(&plain) && without_effect(&plain).is_none());
+    assert_eq!(deploy_command(&plain), "deploy");
+    let spec = object(|spec| {
+        spec["deployMode"] = json!("poke-images");
+        spec["includeTags"] = json!(["a"]);
+        spec["excludeTags"] = json!(["b"]);
+        spec["includeDeploymentDirs"] = json!(["c"]);
+        spec["excludeDeploymentDirs"] = json!(["d"]);
+        spec["updateImages"] = json!(true);
+        spec["registrySecrets"] = json!([{ "name": "registry" }]);
+        spec["images"] = json!([{
+            "image": "shop", "resultImage": "shop:2", "namespace": "", "deployment": "Deployment/shop",
+            "container": "main", "deployedImage": "shop:1", "registryImage": "shop:3", "versionFilter": "semver()",
+            "deployTags": ["a"], "deploymentDir": "c", "object": { "kind": "Deployment", "name": "other" },
+        }]);
+    })
+    .spec;
+    assert_eq!(
+        (deploy_command(&spec), deploys_everything(&spec)),
+        ("poke-images", false)
+    );
+    assert!(inclusion(&spec).includes(&["a".to_owned()], None));
+    assert!(!inclusion(&spec).includes(&["a".to_owned(), "b".to_owned()], None));
+    assert_eq!(
+        (inclusion(&spec).include_dirs, inclusion(&spec).exclude_dirs),
+        (vec!["c".to_owned()], vec!["d".to_owned()])
+    );
+    let images = images(&spec);
+    assert_eq!(images.len(), 1);
+    let image = images.first().expect("an image");
+    assert_eq!(
+        (image.image.as_deref(), image.result_image.as_str()),
+        (Some("shop"), "shop:2")
+    );
+    assert_eq!(
+        (&image.namespace, image.deployment.as_deref()),
+        (&None, Some("Deployment/shop"))
+    );
+    assert_eq!(image.container.as_deref(), Some("main"));
+    let message = without_effect(&spec).expect("a message");
+    assert!(
+        message.starts_with("spec.updateImages, spec.registrySecrets: has no effect"),
+        "{message}"
     );
 }
