@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use kube::{Client, client::Body};
 use tokio::{sync::Semaphore, time};
 use tokio_util::sync::CancellationToken;
-use tree::{Memory, Share, Tenant};
+use tree::{Memory, MemoryError, Share, Tenant};
 
 use crate::{AnswerLimit, ApiError, Error, activity::Activity, snapshot::Discovery};
 
@@ -32,7 +32,8 @@ pub struct Settings {
     pub answer_bytes: usize,
     /// Address of the API server in errors; empty by default.
     pub server: String,
-    /// The memory of the process that answers are held in; by default a part of 512 MiB that belongs to this connection.
+    /// The memory of the process that answers are held in, for the tenant with the name of the server; by default 512 MiB that
+    /// belong to this connection.
     pub memory: Memory,
 }
 
@@ -53,7 +54,6 @@ struct Shared {
     client: Client,
     settings: Settings,
     permits: Semaphore,
-    memory: Tenant,
     discovery: Discovery,
 }
 
@@ -65,6 +65,7 @@ pub struct Cluster {
     impersonate: Option<Arc<str>>,
     cancel: CancellationToken,
     interrupt: CancellationToken,
+    memory: Tenant,
     pub(crate) activity: Option<Activity>,
 }
 
@@ -130,12 +131,12 @@ impl Cluster {
                 client,
                 settings,
                 permits,
-                memory,
                 discovery: Discovery::default(),
             }),
             impersonate: None,
             cancel: CancellationToken::new(),
             interrupt: CancellationToken::new(),
+            memory,
             activity: None,
         }
     }
@@ -145,6 +146,15 @@ impl Cluster {
     pub fn impersonate(&self, user: &str) -> Self {
         Self {
             impersonate: Some(Arc::from(user)),
+            ..self.clone()
+        }
+    }
+
+    /// The same cluster, whose answers are held in the memory of a tenant, such as a namespace.
+    #[must_use]
+    pub fn memory_of(&self, tenant: &str) -> Self {
+        Self {
+            memory: self.shared.settings.memory.tenant(tenant),
             ..self.clone()
         }
     }
@@ -293,6 +303,13 @@ impl Cluster {
         let (parts, body) = answer.into_parts();
         let (body, share) = match self.body(body, held.beside()).await {
             Ok(read) => read,
+            // What was read is given back: answers never hold memory while they wait for that of others.
+            Err(BodyError::Limit(why @ AnswerLimit::Memory(MemoryError::Held))) => {
+                return Attempt::Again {
+                    after: None,
+                    error: self.too_large(what, why),
+                };
+            }
             Err(BodyError::Limit(why)) => return Attempt::Done(Err(self.too_large(what, why))),
             Err(BodyError::Broken(why)) => {
                 return Attempt::Again {
@@ -339,11 +356,11 @@ impl Cluster {
             }
             values += values_in(&data);
             // Buffers double, so they have twice the bytes at most.
-            let grown = share.grow(2 * data.len() as u64).await;
+            let grown = share.try_grow_fairly(2 * data.len() as u64);
             grown.map_err(|why| BodyError::Limit(why.into()))?;
             bytes.extend_from_slice(&data);
         }
-        let grown = share.grow(values * VALUE).await;
+        let grown = share.try_grow_fairly(values * VALUE);
         grown.map_err(|why| BodyError::Limit(why.into()))?;
         Ok((bytes.freeze(), share))
     }
@@ -358,7 +375,7 @@ impl Cluster {
 
     /// Returns a share of the memory for answers without any bytes yet.
     pub(crate) fn no_memory(&self) -> Share {
-        self.shared.memory.share()
+        self.memory.share()
     }
 
     fn request(&self, what: &str, call: &Call) -> Result<Request<Body>, Error> {

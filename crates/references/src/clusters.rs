@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     sync::{Arc, LazyLock},
-    time::Duration,
 };
 
 use api::{Fault, KubeConfig, Reason};
@@ -24,10 +23,7 @@ const LOCAL_ANSWERS: u64 = 256 << 20;
 /// Bytes of memory for answers of all other clusters, whose servers users name.
 const REMOTE_ANSWERS: u64 = 128 << 20;
 
-/// Longest wait for memory of answers: shorter than a request, whose time includes it.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-static REMOTE_MEMORY: LazyLock<Memory> = LazyLock::new(|| Memory::with_patience(REMOTE_ANSWERS, PATIENCE));
+static REMOTE_MEMORY: LazyLock<Memory> = LazyLock::new(|| Memory::new(REMOTE_ANSWERS));
 
 /// Maximum number of kept connections to remote clusters.
 const MAX_CONNECTIONS: usize = 64;
@@ -138,11 +134,7 @@ impl Clusters {
     /// Starts with the cluster of the process.
     pub(crate) fn new(ctx: &Context, kubeconfigs: KubeconfigRules) -> Self {
         let local = Connection {
-            cluster: connected(
-                ctx.client().clone(),
-                ctx.config(),
-                Memory::with_patience(LOCAL_ANSWERS, PATIENCE),
-            ),
+            cluster: connected(ctx.client().clone(), ctx.config(), Memory::new(LOCAL_ANSWERS)),
             identity: Arc::new(ClusterIdentity::new(ctx.config())),
         };
         Self {
@@ -179,9 +171,10 @@ impl Clusters {
         service_account: Option<&str>,
     ) -> Result<TargetCluster, KubeconfigError> {
         let connection = self.connection(namespace, kube_config).await?;
+        let cluster = connection.cluster.memory_of(namespace);
         let cluster = match self.user(namespace, service_account) {
-            Some(user) => connection.cluster.impersonate(&user),
-            None => connection.cluster,
+            Some(user) => cluster.impersonate(&user),
+            None => cluster,
         };
         Ok(TargetCluster {
             cluster,

@@ -31,6 +31,8 @@ pub enum Page {
     Redirect(String),
     /// Bytes, after which the connection breaks.
     Cut(Bytes),
+    /// Bytes, after which the server is silent.
+    Stalled(Bytes),
     /// The same bytes, repeated without end.
     Endless(Bytes),
 }
@@ -138,6 +140,10 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
         Some(Page::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
         Some(Page::Cut(bytes)) => {
             let rest = stream::once(async { Err(io::Error::other("cut")) });
+            Response::new(Body::from_stream(stream::once(async { Ok(bytes) }).chain(rest)))
+        }
+        Some(Page::Stalled(bytes)) => {
+            let rest = stream::pending::<Result<Bytes, io::Error>>();
             Response::new(Body::from_stream(stream::once(async { Ok(bytes) }).chain(rest)))
         }
         Some(Page::Endless(bytes)) => {

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const UNIT: u64 = 1024;
 /// The part of the bytes that one tenant may hold, as a fraction.
 const PART: (u64, u64) = (3, 4);
-/// Default of the longest wait for bytes that others hold.
+/// Longest wait for bytes that others hold.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The bytes that the work of a whole process may hold at the same time, beside the [`crate::Budget`] of each piece of work.
@@ -29,7 +29,6 @@ pub struct Memory {
 struct Inner {
     all: Arc<Semaphore>,
     bytes: u64,
-    patience: Duration,
     tenants: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
@@ -76,17 +75,10 @@ impl Memory {
     /// Makes a memory of this many bytes, which are waited for 30 s at most.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
-        Self::with_patience(bytes, PATIENCE)
-    }
-
-    /// Makes a memory of this many bytes, and sets the longest wait for them.
-    #[must_use]
-    pub fn with_patience(bytes: u64, patience: Duration) -> Self {
         Self {
             inner: Arc::new(Inner {
                 all: Arc::new(Semaphore::new(permits(bytes))),
                 bytes,
-                patience,
                 tenants: Mutex::default(),
             }),
         }
@@ -153,29 +145,17 @@ impl Share {
         }
     }
 
-    /// Takes more bytes, waiting for those that others hold. Shares that already hold some may wait for each other until they
-    /// lose their patience: where that matters, take all bytes at once by [`Share::reserve`], and the others by
-    /// [`Share::try_grow`].
+    /// Takes bytes that the share will grow by, waiting for those that others hold. Shares that already hold some may wait for each
+    /// other until they lose their patience: take all bytes at once, and others only by [`Share::try_grow`].
     ///
     /// # Errors
-    /// Fails at once if the share would be larger than a tenant may have, and if others hold the bytes for too long. Then
+    /// Fails at once if the share would be larger than a tenant may have, and if others hold the bytes for more than 30 s. Then
     /// the share stays as it was.
-    pub async fn grow(&mut self, bytes: u64) -> Result<(), MemoryError> {
-        self.reserve(bytes).await?;
-        self.bytes = self.bytes.saturating_add(bytes);
-        Ok(())
-    }
-
-    /// Takes bytes that the share will grow by, waiting for those that others hold.
-    ///
-    /// # Errors
-    /// Fails where [`Share::grow`] does.
     pub async fn reserve(&mut self, bytes: u64) -> Result<(), MemoryError> {
         let more = self.missing(bytes)?;
         if more > 0 {
-            let patience = self.tenant.memory.inner.patience;
-            let taken = tokio::time::timeout(patience, self.tenant.take(more)).await;
-            self.add(taken.ok().flatten().ok_or(MemoryError::Busy(patience))?, more);
+            let taken = tokio::time::timeout(PATIENCE, self.tenant.take(more)).await;
+            self.add(taken.ok().flatten().ok_or(MemoryError::Busy(PATIENCE))?, more);
         }
         Ok(())
     }
@@ -192,6 +172,19 @@ impl Share {
         }
         self.bytes = self.bytes.saturating_add(bytes);
         Ok(())
+    }
+
+    /// Takes more bytes without waiting, of which the tenant may hold three quarters of what the other tenants leave. However many
+    /// tenants take all that they get, there is a part for the next one.
+    ///
+    /// # Errors
+    /// Fails where [`Share::try_grow`] does, and if the tenant's part is used up.
+    pub fn try_grow_fairly(&mut self, bytes: u64) -> Result<(), MemoryError> {
+        let more = self.missing(bytes)?;
+        if more > 0 && !self.tenant.has_part(u64::from(more)) {
+            return Err(MemoryError::Held);
+        }
+        self.try_grow(bytes)
     }
 
     /// The units to take for so many bytes more.
@@ -240,6 +233,15 @@ impl Share {
 }
 
 impl Tenant {
+    /// Returns true if the tenant would hold at most its part of what the others leave with so many units more.
+    fn has_part(&self, more: u64) -> bool {
+        let units = |bytes: u64| permits(bytes) as u64;
+        let memory = &self.memory;
+        let own = units(memory.of_tenant()).saturating_sub(self.own.available_permits() as u64);
+        let left = (memory.inner.all.available_permits() as u64).saturating_add(own);
+        own.saturating_add(more) <= left / PART.1 * PART.0
+    }
+
     /// Takes units: the tenant's own first, so that a tenant that waits for its own takes none from the others.
     async fn take(&self, units: u32) -> Option<Taken> {
         let own = Arc::clone(&self.own).acquire_many_owned(units).await.ok()?;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use cluster::{Cluster, Error, ResourceKind, Settings};
 use kube::{Client, Config};
@@ -10,15 +12,20 @@ use tree::Memory;
 
 /// Connects to a server as a kubeconfig says, with this many bytes of memory.
 fn connect(server: &WebServer, memory: u64) -> (Cluster, Memory) {
+    let memory = Memory::new(memory);
+    (connect_in(server, "https://tenant.example", &memory), memory)
+}
+
+/// Connects to a server of this name, whose answers are held in a memory.
+fn connect_in(server: &WebServer, name: &str, memory: &Memory) -> Cluster {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::try_from(Config::new(server.url("").parse().unwrap())).unwrap();
-    let memory = Memory::new(memory);
     let settings = Settings {
-        server: "https://tenant.example".to_owned(),
+        server: name.to_owned(),
         memory: memory.clone(),
         ..Settings::default()
     };
-    (Cluster::with_settings(client, settings), memory)
+    Cluster::with_settings(client, settings)
 }
 
 fn config_maps() -> ResourceKind {
@@ -79,6 +86,67 @@ async fn pages_of_a_list_are_counted_together() {
         error.ends_with("it needs more than 50331648 bytes of memory"),
         "{error}"
     );
+}
+
+/// A list of one object of this many bytes.
+fn list_of(bytes: usize) -> String {
+    format!(r#"{{"items":[{{"data":{{"a":"{}"}}}}]}}"#, "x".repeat(bytes))
+}
+
+#[tokio::test]
+async fn answers_that_need_memory_of_each_other_delay_no_third_one() {
+    const MIB: usize = 1 << 20;
+    let memory = Memory::new(16 << 20);
+    let list = |page: Page, name: &'static str| {
+        let server = WebServer::start().unwrap();
+        server.page("/api/v1/configmaps", page);
+        let cluster = connect_in(&server, name, &memory);
+        async move {
+            let listed = cluster.list(&config_maps(), None, usize::MAX).await;
+            drop(server);
+            listed
+        }
+    };
+    // The first one keeps half of the memory, and the second one needs more than the rest.
+    let unfinished = list_of(4 * MIB).trim_end_matches("]}").to_owned();
+    let first = tokio::spawn(list(Page::Stalled(unfinished.into()), "https://one.example"));
+    let half = (8 * MIB) as u64;
+    let held = |least: u64| {
+        let memory = memory.clone();
+        async move {
+            anyhow::ensure!(memory.held() >= least, "{} bytes are held", memory.held());
+            Ok(())
+        }
+    };
+    let patience = Duration::from_secs(30);
+    testkit::eventually("the first answer", patience, || held(half))
+        .await
+        .unwrap();
+    let second = tokio::spawn(list(
+        Page::Content(list_of(6 * MIB).into()),
+        "https://two.example",
+    ));
+    testkit::eventually("the second answer", patience, || {
+        held(if second.is_finished() { 0 } else { half + half / 2 })
+    })
+    .await
+    .unwrap();
+
+    let third = list(Page::Content(list_of(MIB / 4).into()), "https://three.example");
+    let third = tokio::time::timeout(Duration::from_secs(2), third).await;
+    third.expect("it waits for the others").unwrap();
+    let error = tokio::time::timeout(Duration::from_secs(15), second).await;
+    let error = error
+        .expect("it waits for the first one")
+        .unwrap()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("list configmaps: the answer of the API server https://two.example")
+            && error.ends_with("other work holds the memory; it will be tried again"),
+        "{error}"
+    );
+    first.abort();
 }
 
 #[tokio::test]

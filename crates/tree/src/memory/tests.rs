@@ -4,32 +4,41 @@ use super::*;
 
 const KIB: u64 = 1024;
 
+/// Takes bytes at once, waiting for those that others hold.
+async fn grow(share: &mut Share, bytes: u64) -> Result<(), MemoryError> {
+    share.reserve(bytes).await?;
+    share.try_grow(bytes)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_tenant_leaves_a_part_to_the_others() {
     let memory = Memory::new(100 * KIB);
     let mut share = memory.tenant("a").share();
     let limit = 75 * KIB;
-    assert_eq!(share.grow(limit + 1).await, Err(MemoryError::TooMuch { limit }));
-    share.grow(limit).await.unwrap();
+    assert_eq!(
+        grow(&mut share, limit + 1).await,
+        Err(MemoryError::TooMuch { limit })
+    );
+    grow(&mut share, limit).await.unwrap();
     let (mut second, mut other) = (memory.tenant("a").share(), memory.tenant("b").share());
-    assert_eq!(second.grow(1).await, Err(MemoryError::Busy(PATIENCE)));
-    other.grow(25 * KIB).await.unwrap();
+    assert_eq!(grow(&mut second, 1).await, Err(MemoryError::Busy(PATIENCE)));
+    grow(&mut other, 25 * KIB).await.unwrap();
     assert_eq!((memory.held(), share.bytes()), (100 * KIB, limit));
     drop(share);
     assert_eq!(memory.held(), 25 * KIB);
-    second.grow(1).await.unwrap();
+    grow(&mut second, 1).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn bytes_are_given_in_the_order_of_the_requests() {
     let memory = Memory::new(100 * KIB);
     let mut first = memory.tenant("a").share();
-    first.grow(60 * KIB).await.unwrap();
+    grow(&mut first, 60 * KIB).await.unwrap();
     let (mut large, mut small) = (memory.tenant("b").share(), memory.tenant("c").share());
-    let mut waiting = Box::pin(large.grow(50 * KIB));
+    let mut waiting = Box::pin(grow(&mut large, 50 * KIB));
     assert!(waiting.as_mut().now_or_never().is_none());
     // What would fit waits behind what came before it.
-    let mut behind = Box::pin(small.grow(10 * KIB));
+    let mut behind = Box::pin(grow(&mut small, 10 * KIB));
     assert!(behind.as_mut().now_or_never().is_none());
     drop(first);
     waiting.await.unwrap();
@@ -40,11 +49,14 @@ async fn bytes_are_given_in_the_order_of_the_requests() {
 async fn shares_of_the_same_work_have_one_limit() {
     let memory = Memory::new(100 * KIB);
     let mut share = memory.tenant("a").share();
-    share.grow(50 * KIB).await.unwrap();
+    grow(&mut share, 50 * KIB).await.unwrap();
     let mut more = share.beside();
-    more.grow(20 * KIB).await.unwrap();
+    grow(&mut more, 20 * KIB).await.unwrap();
     let limit = 75 * KIB;
-    assert_eq!(more.grow(6 * KIB).await, Err(MemoryError::TooMuch { limit }));
+    assert_eq!(
+        grow(&mut more, 6 * KIB).await,
+        Err(MemoryError::TooMuch { limit })
+    );
     share.merge(&mut more).unwrap();
     assert_eq!(
         (share.bytes(), more.bytes(), memory.held()),
@@ -60,7 +72,7 @@ async fn small_pieces_are_counted_together() {
     let memory = Memory::new(100 * KIB);
     let mut share = memory.tenant("a").share();
     for _ in 0..KIB {
-        share.grow(10).await.unwrap();
+        grow(&mut share, 10).await.unwrap();
     }
     assert_eq!((share.bytes(), memory.held()), (10 * KIB, 10 * KIB));
     drop(share);
@@ -84,4 +96,26 @@ async fn reserved_bytes_are_used_first_and_others_are_not_waited_for() {
     drop(share);
     other.try_grow(35 * KIB).unwrap();
     assert_eq!(memory.held(), 75 * KIB);
+}
+
+#[test]
+fn tenants_that_take_all_they_get_leave_a_part_to_the_next_one() {
+    let memory = Memory::new(1 << 20);
+    let mut shares = Vec::new();
+    for number in 0..4 {
+        let mut share = memory.tenant(&number.to_string()).share();
+        while share.try_grow_fairly(KIB).is_ok() {}
+        let mut second = share.tenant.share();
+        assert_eq!(
+            second.try_grow_fairly(KIB),
+            Err(MemoryError::Held),
+            "the part is the tenant's"
+        );
+        shares.push(share);
+    }
+    let held: Vec<u64> = shares.iter().map(|share| share.bytes() / KIB).collect();
+    assert_eq!(held, [768, 192, 48, 12]);
+    shares.remove(0);
+    let mut late = memory.tenant("late").share();
+    late.try_grow_fairly(500 * KIB).unwrap();
 }
