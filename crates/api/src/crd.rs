@@ -26,12 +26,17 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     kinds.map(|kind| (kind.definition)()).collect()
 }
 
-/// Decodes an object as the type of its kind; `None` if the kind is unknown.
+/// Decodes an object as the type of its API group and kind; `None` if these are unknown.
 #[must_use]
 pub fn decode(object: Value) -> Option<Result<(), serde_json::Error>> {
     let name = object.get("kind").and_then(Value::as_str)?;
+    let version = object.get("apiVersion").and_then(Value::as_str)?;
+    let (group, _) = version.split_once('/')?;
     let mut kinds = GROUPS.iter().copied().flatten();
-    let kind = kinds.find(|kind| (kind.definition)().spec.names.kind == name)?;
+    let kind = kinds.find(|kind| {
+        let served = (kind.definition)().spec;
+        served.names.kind == name && served.group == group
+    })?;
     Some((kind.decode)(object))
 }
 
@@ -51,6 +56,28 @@ pub fn kluctl_deployment() -> CustomResourceDefinition {
         kluctl::KluctlDeployment::crd(),
         &[Version {
             name: "v1alpha1",
+            deprecated: false,
+            columns,
+        }],
+    )
+}
+
+/// Returns the definition of KluctlDeployment in `gitops.kluctl.io`.
+#[must_use]
+pub fn gitops_kluctl_deployment() -> CustomResourceDefinition {
+    let columns = vec![
+        column("Suspend", "boolean", ".spec.suspend"),
+        column("DryRun", "boolean", ".spec.dryRun"),
+        column("Deployed", "date", ".status.lastDeployResult.commandInfo.endTime"),
+        ready(),
+        column("Drift", "string", ".status.lastDriftDetectionResultMessage"),
+        status(),
+        age(),
+    ];
+    build(
+        kluctl::gitops::KluctlDeployment::crd(),
+        &[Version {
+            name: "v1beta1",
             deprecated: false,
             columns,
         }],

@@ -1,6 +1,7 @@
-//! Kinds of `flux.kluctl.io`.
+//! KluctlDeployments: that of `flux.kluctl.io` in this module, that of `gitops.kluctl.io` in [`gitops`].
 
 mod deployment;
+pub mod gitops;
 mod images;
 
 pub use deployment::{
@@ -9,7 +10,10 @@ pub use deployment::{
 };
 pub use images::{FixedImage, FixedImageObject};
 
-use crate::crd::{definition::ServedKind, kluctl_deployment};
+use crate::crd::{definition::ServedKind, gitops_kluctl_deployment, kluctl_deployment};
 
-/// The kinds of this group.
-pub(crate) const KINDS: &[ServedKind] = &[ServedKind::of::<KluctlDeployment>(kluctl_deployment)];
+/// The kinds of both groups.
+pub(crate) const KINDS: &[ServedKind] = &[
+    ServedKind::of::<KluctlDeployment>(kluctl_deployment),
+    ServedKind::of::<gitops::KluctlDeployment>(gitops_kluctl_deployment),
+];

@@ -16,6 +16,16 @@ pub mod annotation {
     pub const RECONCILE_REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
     /// Requests a deployment now, even if nothing changed. Each new value is a request.
     pub const DEPLOY_REQUESTED_AT: &str = "deploy.flux.kluctl.io/requestedAt";
+    /// Requests a reconciliation of a KluctlDeployment of `gitops.kluctl.io`, also of a suspended one.
+    pub const REQUEST_RECONCILE: &str = "kluctl.io/request-reconcile";
+    /// Requests a diff of a KluctlDeployment of `gitops.kluctl.io`.
+    pub const REQUEST_DIFF: &str = "kluctl.io/request-diff";
+    /// Requests a deployment of a KluctlDeployment of `gitops.kluctl.io`.
+    pub const REQUEST_DEPLOY: &str = "kluctl.io/request-deploy";
+    /// Requests that orphans of a KluctlDeployment of `gitops.kluctl.io` are deleted.
+    pub const REQUEST_PRUNE: &str = "kluctl.io/request-prune";
+    /// Requests a validation of a KluctlDeployment of `gitops.kluctl.io`.
+    pub const REQUEST_VALIDATE: &str = "kluctl.io/request-validate";
     /// Prefix of annotations that are added to the events of an object.
     pub const EVENT_PREFIX: &str = "event.toolkit.fluxcd.io/";
     /// Set to `disabled`, keeps Flux from substituting variables in a manifest.
@@ -28,6 +38,8 @@ pub mod finalizer {
     pub const FLUX: &str = "finalizers.fluxcd.io";
     /// The finalizer of KluctlDeployments of `flux.kluctl.io`.
     pub const FLUX_KLUCTL: &str = "finalizers.flux.kluctl.io";
+    /// The finalizer of KluctlDeployments of `gitops.kluctl.io`.
+    pub const GITOPS_KLUCTL: &str = "finalizers.gitops.kluctl.io";
 }
 
 /// Condition types that clients know.

@@ -10,6 +10,11 @@ pub(crate) const SHORT_DURATION: &str = r"^([0-9]{1,6}(\.[0-9]+)?m|[0-9]{1,9}(\.
 /// As [`DURATION`], or the word `never`.
 pub(crate) const DURATION_OR_NEVER: &str =
     r"^(([0-9]{1,6}(\.[0-9]+)?(m|h)|[0-9]{1,9}(\.[0-9]+)?(ms|s))+|never)$";
+/// A positive duration as the original of `gitops.kluctl.io` accepts it, of any length. What does not decode is refused by the
+/// controller.
+pub(crate) const ANY_DURATION: &str = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$";
+/// As [`ANY_DURATION`], with anything behind it: objects that the original stored must stay valid.
+pub(crate) const SAFE_DURATION: &str = r"^(([0-9]+(\.[0-9]+)?(ms|s|m|h))+)";
 /// Maximum length of a duration: two numbers of six digits with hours, and some minutes and seconds.
 pub(crate) const DURATION_LENGTH: u32 = 20;
 /// A digest with its algorithm, as in `sha256:<hex>`.
@@ -18,6 +23,11 @@ pub(crate) const DIGEST: &str = "^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+$
 /// A map with any values.
 pub(crate) fn free_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+/// A list of any maps.
+pub(crate) fn free_list(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": free_object(generator) })
 }
 
 /// A list of conditions with the bounds of `metav1.Condition`.

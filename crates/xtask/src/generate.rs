@@ -23,7 +23,7 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<Vec<String>> {
             format!("crds/{}", file_name(&crd)),
             format!("{HEADER}{}", print(json)),
         );
-        let page = format!("docs/spec/{}.md", crd.spec.names.kind.to_lowercase());
+        let page = page(&crd);
         if let Ok(text) = fs::read_to_string(root.join(&page)) {
             let text = replace(&text, &fields::table(&crd)).with_context(|| page.clone())?;
             wanted.insert(page, text);
@@ -43,6 +43,15 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<Vec<String>> {
         }
     }
     Ok(findings)
+}
+
+/// Returns the path of the page of a kind. Two groups have a KluctlDeployment: the page of the second one has the group in its name.
+pub(crate) fn page(crd: &CustomResourceDefinition) -> String {
+    let group = match crd.spec.group.as_str() {
+        api::group::GITOPS_KLUCTL => "-gitops",
+        _ => "",
+    };
+    format!("docs/spec/{}{group}.md", crd.spec.names.kind.to_lowercase())
 }
 
 /// Returns a kustomization of all definitions.

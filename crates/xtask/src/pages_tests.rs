@@ -84,7 +84,7 @@ fn pages_exist_for_each_kind_with_valid_examples() {
     let crds = api::crd::all();
     for crd in &crds {
         let kind = &crd.spec.names.kind;
-        let path = tree::root().join(format!("docs/spec/{}.md", kind.to_lowercase()));
+        let path = tree::root().join(crate::generate::page(crd));
         let objects = examples(&std::fs::read_to_string(&path).unwrap());
         assert!(
             objects.iter().any(|object| object["kind"] == kind.as_str()),

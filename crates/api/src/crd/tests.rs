@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    kluctl::KluctlDeployment,
+    kluctl::{KluctlDeployment, gitops},
     notification::{Alert, Provider},
     source::GitRepository,
 };
@@ -32,6 +32,7 @@ fn versions_share_one_schema_and_the_first_is_stored() {
         [
             vec!["v1", "v1beta2", "v1beta1"],
             vec!["v1alpha1"],
+            vec!["v1beta1"],
             vec!["v1beta3", "v1beta2", "v1beta1"],
             vec!["v1beta3", "v1beta2", "v1beta1"],
         ]
@@ -131,6 +132,8 @@ fn schema_defaults_are_those_of_the_newest_releases() {
             r#"KluctlDeployment.spec.deployMode="full-deploy""#,
             "KluctlDeployment.spec.deployOnChanges=true",
             "KluctlDeployment.spec.validate=true",
+            r#"KluctlDeployment.spec.deployMode="full-deploy""#,
+            "KluctlDeployment.spec.validate=true",
             r#"Alert.spec.eventSeverity="info""#,
         ]
     );
@@ -196,6 +199,48 @@ fn kluctl_deployments_of_all_releases_decode() {
     assert_eq!(late.spec.delete, Some(false));
     assert_eq!(late.spec.deploy_interval, Some(crate::DurationOrNever::Never));
     assert!(!format!("{late:?}").contains("pw"), "{late:?}");
+}
+
+#[test]
+fn gitops_kluctl_deployments_of_all_releases_decode() {
+    let first =
+        json!({ "url": "https://me:pw@example.com/shop", "path": "shop", "secretRef": { "name": "git" } });
+    let sources = [
+        json!({ "git": { "url": "git@example.com:shop.git", "ref": { "commit": "0".repeat(40) }, "path": "." } }),
+        json!({ "oci": { "url": "oci://example.com/shop", "ref": { "tag": "v1", "digest": "sha256:00" } } }),
+        json!({ "url": ":not a url:", "credentials": [{ "host": "*", "secretRef": { "name": "git" } }] }),
+        first,
+    ];
+    for source in sources {
+        let object: gitops::KluctlDeployment = serde_json::from_value(json!({
+            "metadata": { "name": "shop" },
+            "spec": {
+                "source": source, "interval": "5m", "helmCredentials": [{ "secretRef": { "name": "charts" } }],
+                "images": [{ "imageRegex": "a.*", "resultImage": "b" }], "manual": true, "manualObjectsHash": "00",
+            },
+            "status": {
+                "lastDeployResult": { "id": "1", "unknown": [1] }, "projectKey": {}, "targetKey": { "clusterId": "c" },
+                "deployRequestResult": {
+                    "request": { "requestValue": "1", "overridesPatch": { "spec": { "dryRun": true } } },
+                    "startTime": "2024-01-01T00:00:00Z", "reconcileId": "2",
+                },
+            },
+        }))
+        .unwrap();
+        assert!(object.spec.validate && !object.spec.prune && !object.spec.delete);
+        assert!(!format!("{object:?}").contains("pw"), "{object:?}");
+    }
+}
+
+#[test]
+fn objects_of_equal_kinds_decode_as_those_of_their_group() {
+    let object = |version: &str| json!({ "apiVersion": version, "kind": "KluctlDeployment", "metadata": {}, "spec": { "interval": "5m" } });
+    assert!(decode(object("flux.kluctl.io/v1alpha1")).unwrap().is_ok());
+    let error = decode(object("gitops.kluctl.io/v1beta1")).unwrap().unwrap_err();
+    assert!(error.to_string().contains("missing field `source`"), "{error}");
+    assert!(
+        decode(object("example.com/v1")).is_none() && decode(json!({ "kind": "KluctlDeployment" })).is_none()
+    );
 }
 
 #[test]

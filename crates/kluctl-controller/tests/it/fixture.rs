@@ -503,31 +503,19 @@ impl Fixture {
 }
 
 impl Fixture {
-    /// An object of the kind that brings its own source, which is served from now on.
+    /// A suspended object of the kind that brings its own source, with this status.
     pub(crate) async fn successor(&self, name: &str, status: Value) -> Result<Api<DynamicObject>> {
-        self
-        .plane
-        .apply(json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": { "name": "kluctldeployments.gitops.kluctl.io" },
-            "spec": {
-                "group": "gitops.kluctl.io", "scope": "Namespaced",
-                "names": { "kind": "KluctlDeployment", "plural": "kluctldeployments", "singular": "kluctldeployment" },
-                "versions": [{
-                    "name": "v1beta1", "served": true, "storage": true,
-                    "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
-                }],
-            },
-        }))
-        .await?;
         let object = json!({
             "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment",
-            "metadata": { "name": name, "namespace": self.namespace }, "status": status,
+            "metadata": { "name": name, "namespace": self.namespace },
+            "spec": {
+                "interval": "1h", "suspend": true, "source": { "git": { "url": "https://git.invalid/shop" } },
+            },
         });
-        eventually("the definition to be served", TIMEOUT, || async {
-            self.plane.apply(object.clone()).await.map(drop)
-        })
-        .await?;
-        Ok(self.plane.api_for(object).await?.0)
+        self.plane.apply(object.clone()).await?;
+        let api = self.plane.api_for(object).await?.0;
+        let patch = Patch::Merge(json!({ "status": status }));
+        api.patch_status(name, &PatchParams::default(), &patch).await?;
+        Ok(api)
     }
 }
