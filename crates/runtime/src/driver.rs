@@ -302,13 +302,14 @@ impl<R: Reconciler> Driver<R> {
         let mut state = self.states.remove(&key).unwrap_or_default();
         let kind = Arc::clone(&self.kind);
         let (slots, abort) = (self.slots.clone(), self.abort.clone());
+        let id = uuid::Uuid::new_v4().to_string();
         let span = tracing::error_span!(
             "pass",
             controller = self.name.to_lowercase(),
             controllerKind = self.name,
             name = key.name,
             namespace = key.namespace,
-            reconcileID = %uuid::Uuid::new_v4(),
+            reconcileID = id,
         );
         let pass = async move {
             let shutdown = kind.ctx.shutdown().clone();
@@ -333,7 +334,7 @@ impl<R: Reconciler> Driver<R> {
             kind.metrics
                 .started(&key, started, started.saturating_duration_since(due));
             let report = kind
-                .pass(&key, &mut state.memory, &stop, &slot, &generation)
+                .pass(&key, &id, &mut state.memory, &stop, &slot, &generation)
                 .await;
             slot.close();
             FinishedPass {

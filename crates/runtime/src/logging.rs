@@ -25,7 +25,8 @@ use tracing_subscriber::{
 
 use crate::flags::{LogEncoding, LogLevel};
 
-/// The libraries of this project, which log at the chosen level, as the program does.
+/// The crates of this project, which log at the chosen level, as the program does. Controllers are among them, because their
+/// names (in events, as field managers) need not be those of their crates.
 const OWN: &[&str] = &[
     "api",
     "apply",
@@ -38,13 +39,16 @@ const OWN: &[&str] = &[
     "helm",
     "jinja",
     "kluctl",
+    "kluctl_controller",
     "kustomize",
     "net",
+    "notification_controller",
     "objects",
     "oci",
     "references",
     "runtime",
     "secrets",
+    "source_controller",
     "stores",
     "tree",
     "versions",

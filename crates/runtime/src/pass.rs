@@ -50,10 +50,11 @@ pub(crate) struct ReconciledKind<R> {
 }
 
 impl<R: Reconciler> ReconciledKind<R> {
-    /// Makes a pass over `key`, and stores the generation that the pass works on in `generation`.
+    /// Makes the pass `id` over `key`, and stores the generation that the pass works on in `generation`.
     pub(crate) async fn pass(
         &self,
         key: &ObjectKey,
+        id: &str,
         memory: &mut ObjectMemory,
         stop: &StopSignals,
         slot: &WorkSlot,
@@ -81,6 +82,7 @@ impl<R: Reconciler> ReconciledKind<R> {
         let mut run = PassRun {
             kind: self,
             key,
+            id,
             api,
             status,
             announced: &mut memory.announced,
@@ -100,6 +102,7 @@ impl<R: Reconciler> ReconciledKind<R> {
 struct PassRun<'a, R> {
     kind: &'a ReconciledKind<R>,
     key: &'a ObjectKey,
+    id: &'a str,
     api: Api<DynamicObject>,
     status: StatusWriter<'a>,
     announced: &'a mut Option<(Option<i64>, Option<String>)>,
@@ -243,6 +246,7 @@ impl<R: Reconciler> PassRun<'_, R> {
             object,
             namespace: &self.key.namespace,
             name: &self.key.name,
+            id: self.id,
             cancel: cancel.clone(),
             superseded: stop.superseded.clone(),
             slot: self.slot.clone(),

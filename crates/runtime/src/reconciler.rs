@@ -65,6 +65,8 @@ pub struct Pass<'a, O> {
     pub namespace: &'a str,
     /// Name of the object.
     pub name: &'a str,
+    /// UUID of the pass, the `reconcileID` of its log lines; results that outlive the pass have it as `reconcileId`.
+    pub id: &'a str,
     /// Is cancelled on shutdown, on loss of the lease, after the timeout, and, unless the kind [`Reconciler::FINISHES`], when the
     /// pass is superseded.
     pub cancel: CancellationToken,
