@@ -1,4 +1,7 @@
-//! The flags of this controller alone.
+//! The flags of this controller alone, and the names that the original has for flags.
+
+mod original;
+mod parse;
 
 use clap::Args;
 use engine::{EnvironmentVariables, ExternalAccess};
@@ -7,6 +10,9 @@ use runtime::{
     Context,
     flags::{Idle, idle},
 };
+
+pub use original::{OriginalFlags, ResultFlags};
+pub use parse::{ALIASES, parse};
 
 /// The flags of this controller alone. Limits keep one repository from taking the process down.
 #[derive(Debug, Clone, Args)]
@@ -22,6 +28,14 @@ pub struct Flags {
     /// The flags of every controller that deploys from sources.
     #[command(flatten)]
     pub references: ReferenceFlags,
+
+    /// The results of commands that are stored in the cluster.
+    #[command(flatten)]
+    pub results: ResultFlags,
+
+    /// The other flags of the original.
+    #[command(flatten)]
+    pub original: OriginalFlags,
 
     /// Maximum size of a rendered file in bytes.
     #[arg(long, default_value_t = 5 << 20)]
@@ -85,11 +99,13 @@ impl Flags {
     /// Returns the given flags that have no effect.
     #[must_use]
     pub fn idle(&self) -> Vec<Idle> {
-        idle([(
+        let mut all = idle([(
             "--http-retry",
             self.http_retry.is_some(),
             "a download is tried again until a third of the time of its pass is over",
-        )])
+        )]);
+        all.extend(self.original.idle());
+        all
     }
 }
 
@@ -121,9 +137,27 @@ mod tests {
         "limit-alias-bytes",
         "limit-steps",
         "allow-env",
+        "kubeconfig",
+        "context",
+        "namespace",
+        "controller-name",
+        "command-result-namespace",
+        "write-command-result",
+        "force-write-command-result",
+        "keep-command-results-count",
+        "keep-validate-results-count",
+        "debug",
     ];
     /// Flags without one, each with a value that is not its default.
-    const IDLE: &[(&str, &str)] = &[("http-retry", "3")];
+    const IDLE: &[(&str, &str)] = &[
+        ("http-retry", "3"),
+        ("source-override-bind-address", ":8082"),
+        ("no-update-check", "true"),
+        ("use-system-python", "true"),
+        ("gops-agent", "true"),
+        ("gops-agent-addr", ":1"),
+        ("cpu-profile", "cpu"),
+    ];
 
     #[test]
     fn flags_without_effect_are_reported() {

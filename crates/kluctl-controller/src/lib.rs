@@ -7,7 +7,7 @@ pub mod kinds;
 pub mod metrics;
 
 use clap::Parser;
-use runtime::{CommonFlags, Context, EventsFlags, RunOptions, run_kind};
+use runtime::{CommonFlags, Connection, Context, EventsFlags, RunOptions, flags::LogLevel, run_kind};
 
 use flags::Flags;
 use kinds::flux_kluctl_deployment;
@@ -31,13 +31,37 @@ pub struct Cli {
     pub own: Flags,
 }
 
-/// Returns the names of this controller, which are those of the original.
+impl Cli {
+    /// Returns the flags that every controller has, with those of this controller that mean the same.
+    #[must_use]
+    pub fn common(&self) -> CommonFlags {
+        let original = &self.own.original;
+        let mut flags = CommonFlags {
+            connection: Connection {
+                kubeconfig: original.kubeconfig.clone(),
+                context: original.context.clone(),
+            },
+            only_namespace: original.namespace.clone().filter(|name| !name.is_empty()),
+            ..self.common.clone()
+        };
+        if original.debug {
+            flags.log_level = LogLevel::Debug;
+        }
+        flags
+    }
+}
+
+/// Returns the names of this controller, which are those of the original unless `--controller-name` is given.
 #[must_use]
-pub fn spec(events: &EventsFlags) -> runtime::Spec {
+pub fn spec(cli: &Cli) -> runtime::Spec {
     runtime::Spec {
-        name: "flux-kluctl-controller",
+        // Once in the life of a process.
+        name: match &cli.own.original.controller_name {
+            Some(name) => name.clone().leak(),
+            None => "flux-kluctl-controller",
+        },
         lease: "flux-kluctl-controller-leader-election",
-        events: events.clone(),
+        events: cli.events.clone(),
         standby_records: false,
     }
 }

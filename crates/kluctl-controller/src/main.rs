@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use kluctl_controller::{Cli, run, spec};
+use kluctl_controller::{flags, run, spec};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    runtime::start(spec(&cli.events), cli.common, move |ctx| run(ctx, cli.own))
+    let texts = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let cli = flags::parse(std::env::args_os(), &texts.collect()).unwrap_or_else(|error| error.exit());
+    runtime::start(spec(&cli), cli.common(), move |ctx| run(ctx, cli.own))
 }

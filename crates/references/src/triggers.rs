@@ -46,7 +46,7 @@ impl<C: Consumer> WatchedFields for ConsumerFields<C> {
 pub fn triggers<C: Consumer>(ctx: &Context) -> BoxStream<'static, Trigger> {
     let (client, namespace) = (ctx.client(), ctx.flags().watch_namespace());
     // A source may live in a namespace that is not watched for consumers.
-    let within = namespace.filter(|_| ctx.flags().no_cross_namespace_refs);
+    let within = ctx.flags().watch_sources_namespace();
     let sources = C::SOURCE_KINDS.iter().map(|&kind| {
         let events = watches::sources::<SourceFields>(client.clone(), kind, within.map(str::to_owned));
         events

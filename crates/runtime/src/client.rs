@@ -13,12 +13,13 @@ use hyper_util::client::legacy::{self, connect::HttpConnector};
 use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt as _, retry::RetryPolicy},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use net::{AddressPolicy, Resolver};
 use tower::{BoxError, Layer, Service, ServiceBuilder, buffer::BufferLayer, retry::RetryLayer};
 use url::Url;
 
-use crate::{error::Error, gate::WriteGate, metrics::Metrics};
+use crate::{error::Error, flags::Connection, gate::WriteGate, metrics::Metrics};
 
 /// The longest wait for the answer to a request that is not a watch.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -26,14 +27,32 @@ const ANSWER: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(10);
 const RETRIES: u32 = 8;
 
-/// The configuration from KUBECONFIG, or the service account of the pod.
+/// Reads the configuration of a connection, by default that of KUBECONFIG or the service account of the Pod.
 ///
 /// # Errors
-/// Fails when there is neither.
-pub async fn infer_config() -> Result<Config, Error> {
-    Config::infer()
-        .await
-        .map_err(|error| Error::Config(error.to_string()))
+/// Fails when there is none, the file can't be read, or it has no such context.
+pub async fn configured(connection: &Connection) -> Result<Config, Error> {
+    let failed = |why: &dyn std::fmt::Display| Error::Config(why.to_string());
+    let options = KubeConfigOptions {
+        context: connection.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    let Some(file) = &connection.kubeconfig else {
+        return match &connection.context {
+            None => Config::infer().await.map_err(|error| failed(&error)),
+            Some(_) => Config::from_kubeconfig(&options)
+                .await
+                .map_err(|error| failed(&error)),
+        };
+    };
+    let shown = file.display();
+    let read = Kubeconfig::read_from(file).map_err(|error| match error {
+        KubeconfigError::ReadConfig(error, _) => failed(&format_args!("{shown}: {error}")),
+        // What the parser says may quote a token.
+        _ => failed(&format_args!("{shown}: it is not a valid kubeconfig")),
+    })?;
+    let config = Config::from_custom_kubeconfig(read, &options).await;
+    config.map_err(|error| failed(&format_args!("{shown}: {error}")))
 }
 
 /// Makes a client whose writes pass `gate` and whose requests are counted in `metrics`.

@@ -152,6 +152,23 @@ pub struct CommonFlags {
     /// Requests that may lead to private networks.
     #[arg(long, value_enum, default_value_t = PrivateAddresses::Sources)]
     pub private_addresses: PrivateAddresses,
+
+    /// The kubeconfig of the controller, for controllers with flags for it.
+    #[arg(skip)]
+    pub connection: Connection,
+
+    /// The only namespace to watch, with rights in this namespace, for controllers with a flag for it.
+    #[arg(skip)]
+    pub only_namespace: Option<String>,
+}
+
+/// The kubeconfig of a controller. By default it is that of `$KUBECONFIG`, then `~/.kube/config`, then that of the Pod.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// File to read instead.
+    pub kubeconfig: Option<PathBuf>,
+    /// Context to use instead of the current one of the file.
+    pub context: Option<String>,
 }
 
 /// The flags of the controllers that post events to the notification-controller (which itself listens there).
@@ -222,7 +239,15 @@ impl CommonFlags {
     /// The namespace to watch, or `None` for all.
     #[must_use]
     pub fn watch_namespace(&self) -> Option<&str> {
-        (!self.watch_all_namespaces).then_some(self.runtime_namespace.as_str())
+        let own = (!self.watch_all_namespaces).then_some(self.runtime_namespace.as_str());
+        self.only_namespace.as_deref().or(own)
+    }
+
+    /// The namespace in which sources are watched, or `None` for all: with rights in one namespace only, there is no other.
+    #[must_use]
+    pub fn watch_sources_namespace(&self) -> Option<&str> {
+        let confined = self.no_cross_namespace_refs || self.only_namespace.is_some();
+        self.watch_namespace().filter(|_| confined)
     }
 
     /// The given flags that have no effect in any controller.

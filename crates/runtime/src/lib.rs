@@ -36,7 +36,7 @@ pub use context::Context;
 pub use driver::{RunOptions, Trigger, run_kind};
 pub use error::Error;
 pub use events::{EventDraft, Recorder, Severity};
-pub use flags::{CommonFlags, EventsFlags, FlagsError};
+pub use flags::{CommonFlags, Connection, EventsFlags, FlagsError};
 pub use gate::WriteGate;
 
 pub use process::{Spec, start};

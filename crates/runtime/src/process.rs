@@ -122,7 +122,7 @@ where
 
 impl Process {
     async fn new(spec: &Spec, flags: CommonFlags) -> Result<Self, Error> {
-        let config = client::infer_config().await?;
+        let config = client::configured(&flags.connection).await?;
         let addresses = addresses(&flags, &config).await;
         let metrics = Metrics::with(spec.name, flags.metrics_per_object)?;
         let gate = if flags.enable_leader_election {

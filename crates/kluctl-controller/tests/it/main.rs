@@ -15,4 +15,5 @@ mod poison;
 mod removing;
 mod sharing;
 mod source;
+mod starting;
 mod waiting;

@@ -21,6 +21,7 @@ pub struct Launch {
     events: Option<String>,
     detached: Option<PathBuf>,
     flags: Vec<String>,
+    exact: bool,
     env: Vec<(String, String)>,
 }
 
@@ -34,6 +35,7 @@ impl Launch {
             events: None,
             detached: None,
             flags: Vec::new(),
+            exact: false,
             env: Vec::new(),
         }
     }
@@ -73,6 +75,14 @@ impl Launch {
         let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
         self.flags.retain(|earlier| name(earlier) != name(flag));
         self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Sets all arguments: there are no defaults besides them, and [`Launch::flag`] has no effect. If probes are off, it can't be
+    /// waited for: use [`Launch::spawn`].
+    pub fn exactly(mut self, args: &[&str]) -> Self {
+        self.flags = args.iter().map(|arg| (*arg).to_owned()).collect();
+        self.exact = true;
         self
     }
 
@@ -118,7 +128,10 @@ impl Launch {
             events: free_address()?,
             receiver: free_address()?,
         };
-        let args = self.args(&addresses, &group.dir().join("storage"));
+        let args = match self.exact {
+            true => self.flags.clone(),
+            false => self.args(&addresses, &group.dir().join("storage")),
+        };
         let mut env = vec![("RUNTIME_NAMESPACE".to_owned(), self.namespace)];
         let kubeconfig = self
             .kubeconfig
