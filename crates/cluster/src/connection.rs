@@ -373,6 +373,26 @@ impl Cluster {
         }
     }
 
+    /// Sends a request once, and returns the status and the body of the answer, which is not read yet.
+    pub(crate) async fn open(&self, what: &str, call: &Call) -> Result<(u16, Body), Error> {
+        let request = self.request(what, call)?;
+        let sent = time::timeout(self.request_timeout(), self.shared.client.send(request));
+        let answer = self.unless_cancelled(sent).await?.map_err(|_| Error::Timeout {
+            what: what.to_owned(),
+            after: self.request_timeout(),
+        })?;
+        let answer = answer.map_err(|error| Error::Unreachable {
+            what: what.to_owned(),
+            reason: chain(&error),
+        })?;
+        Ok((answer.status().as_u16(), answer.into_body()))
+    }
+
+    /// Returns the timeout of one attempt.
+    pub(crate) fn request_timeout(&self) -> Duration {
+        self.shared.settings.request_timeout
+    }
+
     /// Returns a share of the memory for answers without any bytes yet.
     pub(crate) fn no_memory(&self) -> Share {
         self.memory.share()

@@ -194,6 +194,29 @@ impl Cluster {
         Ok(listing)
     }
 
+    /// Returns the objects of a kind that a label selector selects (all if it is empty), in one namespace or all, each with
+    /// `apiVersion` and `kind`.
+    ///
+    /// # Errors
+    /// Fails when there are more than `most` objects, or the API server refuses (also a malformed selector) or can't be reached.
+    pub async fn list_selected(
+        &self,
+        kind: &ResourceKind,
+        namespace: Option<&str>,
+        selector: &str,
+        most: usize,
+    ) -> Result<Vec<Value>, Error> {
+        let query = Query {
+            selector: match selector {
+                "" => String::new(),
+                selector => format!("labelSelector={}", path::encode(selector)),
+            },
+            detail: Detail::Full,
+            most,
+        };
+        Ok(self.list_pages(kind, namespace, &query).await?.objects)
+    }
+
     /// Returns all objects of a kind, or those in one namespace, as a list object of the API server.
     ///
     /// # Errors
