@@ -81,6 +81,15 @@ pub struct StoredResult {
     pub parts: usize,
 }
 
+impl StoredResult {
+    fn broken(&self, reason: ReadError) -> Error {
+        Error::StoredResult {
+            id: self.id.clone(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
 /// The serialized form of a result.
 struct Record<'a> {
     id: &'a str,
@@ -227,29 +236,62 @@ impl ResultStore {
     /// # Errors
     /// Fails when the API server refuses the request or can't be reached.
     pub async fn list(&self) -> Result<Vec<StoredResult>, Error> {
-        let secret = |kind: &cluster::ResourceKind| kind.group.is_empty() && kind.kind == "Secret";
-        let namespaces = [self.namespace.clone()];
-        let listing = self
-            .cluster
-            .list_labelled(LABEL, "true", &namespaces, |kind| {
-                secret(kind).then_some(Detail::Metadata)
-            })
-            .await?;
-        let mut found: Vec<StoredResult> = listing.objects.iter().filter_map(stored).collect();
-        found.retain(|result| result.secret.namespace.as_ref() == Some(&self.namespace));
+        let mut found = self.labelled(LABEL, "true").await?;
         found.sort_by_cached_key(|result| std::cmp::Reverse(start(&result.summary)));
         Ok(found)
     }
 
-    /// The whole result of an operation, as it would be printed.
+    /// Finds a result by its identity.
+    ///
+    /// # Errors
+    /// Fails when the API server refuses the request or can't be reached.
+    pub async fn find(&self, id: &str) -> Result<Option<StoredResult>, Error> {
+        for label in [COMMAND_ID, VALIDATE_ID] {
+            if let Some(found) = self.labelled(label, id).await?.into_iter().next() {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn labelled(&self, label: &str, value: &str) -> Result<Vec<StoredResult>, Error> {
+        let secret = |kind: &cluster::ResourceKind| kind.group.is_empty() && kind.kind == "Secret";
+        let namespaces = [self.namespace.clone()];
+        let listing = self
+            .cluster
+            .list_labelled(label, value, &namespaces, |kind| {
+                secret(kind).then_some(Detail::Metadata)
+            })
+            .await?;
+        let mut found: Vec<StoredResult> = listing.objects.iter().filter_map(stored).collect();
+        // Whoever may write Secrets elsewhere must not be able to pretend to have results.
+        found.retain(|result| result.secret.namespace.as_ref() == Some(&self.namespace));
+        Ok(found)
+    }
+
+    /// The whole result of an operation, with all of each object.
     ///
     /// # Errors
     /// Fails when the result is missing or corrupt, or the API server refuses the request.
     pub async fn read(&self, stored: &StoredResult) -> Result<Value, Error> {
-        let broken = |reason: ReadError| Error::StoredResult {
-            id: stored.id.clone(),
-            reason: reason.to_string(),
+        let mut result = self.read_compacted(stored).await?;
+        let Some(root) = result.as_map_mut() else {
+            return Ok(result);
         };
+        if let Some(Value::Seq(objects)) = root.remove("compactedObjects") {
+            let objects: Result<Vec<Value>, _> = objects.iter().map(contents::expanded).collect();
+            let objects = objects.map_err(|error| stored.broken(error.into()))?;
+            root.insert("objects", objects);
+        }
+        Ok(result)
+    }
+
+    /// The whole result of an operation or a validation, as the command that made it prints it.
+    ///
+    /// # Errors
+    /// Fails when the result is missing or corrupt, or the API server refuses the request.
+    pub async fn read_compacted(&self, stored: &StoredResult) -> Result<Value, Error> {
+        let broken = |reason: ReadError| stored.broken(reason);
         let first = self
             .cluster
             .get(&stored.secret)
@@ -267,16 +309,9 @@ impl ResultStore {
             packed.extend(entry(&part, "compactedObjects").map_err(broken)?);
         }
         let objects = pack::unpacked(&packed).map_err(|error| broken(error.into()))?;
-        let objects = objects
-            .as_seq()
-            .unwrap_or_default()
-            .iter()
-            .map(contents::expanded);
-        let objects: Vec<Value> = objects
-            .collect::<Result<_, _>>()
-            .map_err(|error| broken(error.into()))?;
         if let Some(root) = result.as_map_mut() {
-            root.insert("objects", objects);
+            root.remove("objects");
+            root.insert("compactedObjects", objects);
         }
         Ok(result)
     }

@@ -1,10 +1,11 @@
 //! Results as people read them.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use objects::ObjectRef;
+use yaml::Value;
 
-use crate::{CommandResult, ObjectError, ResultObject, ValidateResult};
+use crate::{CommandResult, ObjectError, ValidateResult};
 
 /// Maximum width of the first column of a table, in characters.
 const FIRST_COLUMN: usize = 60;
@@ -30,57 +31,162 @@ impl Default for Style {
 /// The result of an operation.
 #[must_use]
 pub fn command_result(result: &CommandResult, style: Style) -> String {
-    let mut text = String::new();
-    let refs = |accept: fn(&ResultObject) -> bool| -> Vec<&ObjectRef> {
-        let objects = result.objects.iter().filter(|object| accept(object));
-        objects.map(|object| &object.reference).collect()
+    let objects = result.objects.iter().map(|object| ShownObject {
+        reference: object.reference.clone(),
+        new: object.new,
+        deleted: object.deleted,
+        hook: object.hook,
+        orphan: object.orphan,
+        changes: object
+            .changes
+            .iter()
+            .map(|change| [change.json_path(), change.unified()])
+            .collect(),
+    });
+    let shown = ShownResult {
+        objects: objects.collect(),
+        warnings: Cow::Borrowed(&result.warnings),
+        errors: Cow::Borrowed(&result.errors),
     };
-    section(&mut text, "New objects", &refs(|object| object.new));
-    let changed: Vec<&ResultObject> = result
-        .objects
-        .iter()
-        .filter(|object| !object.changes.is_empty())
-        .collect();
-    section(
-        &mut text,
-        "Changed objects",
-        &changed.iter().map(|object| &object.reference).collect::<Vec<_>>(),
-    );
-    if !style.short {
-        for object in changed {
-            let _ = writeln!(text, "\nDiff for object {}", object.reference);
-            let rows: Vec<[String; 2]> = object
-                .changes
-                .iter()
-                .map(|change| [change.json_path(), change.unified()])
-                .collect();
-            text.push_str(&table(["Path", "Diff"], &rows, style.width));
+    shown.print(style)
+}
+
+/// The result of an operation as it was stored ([`crate::ResultStore::read_compacted`]), as [`command_result`] prints it.
+#[must_use]
+pub fn stored_command_result(result: &Value, style: Style) -> String {
+    let lists = ["objects", "compactedObjects"].iter();
+    let objects = lists.flat_map(|name| list(result, name)).map(|object| {
+        let is = |name: &str| object.get(name).and_then(Value::as_bool).unwrap_or_default();
+        let changes = list(object, "changes").iter();
+        ShownObject {
+            reference: reference(object.get("ref")),
+            new: is("new"),
+            deleted: is("deleted"),
+            hook: is("hook"),
+            orphan: is("orphan"),
+            changes: changes
+                .map(|change| [string(change, "jsonPath"), string(change, "unifiedDiff")])
+                .collect(),
         }
-    }
-    section(&mut text, "Deleted objects", &refs(|object| object.deleted));
-    section(&mut text, "Applied hooks", &refs(|object| object.hook));
-    section(&mut text, "Orphan objects", &refs(|object| object.orphan));
-    messages(&mut text, "Warnings", &result.warnings);
-    messages(&mut text, "Errors", &result.errors);
-    text
+    });
+    let shown = ShownResult {
+        objects: objects.collect(),
+        warnings: Cow::Owned(stored_messages(result, "warnings")),
+        errors: Cow::Owned(stored_messages(result, "errors")),
+    };
+    shown.print(style)
 }
 
 /// The result of a validation.
 #[must_use]
 pub fn validate_result(result: &ValidateResult, style: Style) -> String {
+    let found = result.results.iter();
+    let rows = found.map(|(of, found)| [of.to_string(), found.message.clone()]);
+    validation(&result.warnings, &result.errors, &rows.collect::<Vec<_>>(), style)
+}
+
+/// The result of a validation as it was stored, as [`validate_result`] prints it.
+#[must_use]
+pub fn stored_validate_result(result: &Value, style: Style) -> String {
+    let found = list(result, "results").iter();
+    let rows = found.map(|found| [reference(found.get("ref")).to_string(), string(found, "message")]);
+    let (warnings, errors) = (
+        stored_messages(result, "warnings"),
+        stored_messages(result, "errors"),
+    );
+    validation(&warnings, &errors, &rows.collect::<Vec<_>>(), style)
+}
+
+fn validation(
+    warnings: &[ObjectError],
+    errors: &[ObjectError],
+    results: &[[String; 2]],
+    style: Style,
+) -> String {
     let mut text = String::new();
-    messages(&mut text, "Validation Warnings", &result.warnings);
-    messages(&mut text, "Validation Errors", &result.errors);
-    if !result.results.is_empty() {
+    messages(&mut text, "Validation Warnings", warnings);
+    messages(&mut text, "Validation Errors", errors);
+    if !results.is_empty() {
         text.push_str("\nResults:\n");
-        let rows: Vec<[String; 2]> = result
-            .results
-            .iter()
-            .map(|(of, found)| [of.to_string(), found.message.clone()])
-            .collect();
-        text.push_str(&table(["Object", "Message"], &rows, style.width));
+        text.push_str(&table(["Object", "Message"], results, style.width));
     }
     text
+}
+
+/// The outcome for one object, as it is printed.
+struct ShownObject {
+    reference: ObjectRef,
+    new: bool,
+    deleted: bool,
+    hook: bool,
+    orphan: bool,
+    /// Path and difference of each change.
+    changes: Vec<[String; 2]>,
+}
+
+/// A result as it is printed.
+struct ShownResult<'a> {
+    objects: Vec<ShownObject>,
+    warnings: Cow<'a, [ObjectError]>,
+    errors: Cow<'a, [ObjectError]>,
+}
+
+impl ShownResult<'_> {
+    fn print(&self, style: Style) -> String {
+        let mut text = String::new();
+        let refs = |accept: fn(&ShownObject) -> bool| -> Vec<&ObjectRef> {
+            let objects = self.objects.iter().filter(|object| accept(object));
+            objects.map(|object| &object.reference).collect()
+        };
+        let is_changed = |object: &ShownObject| !object.changes.is_empty();
+        section(&mut text, "New objects", &refs(|object| object.new));
+        section(&mut text, "Changed objects", &refs(is_changed));
+        if !style.short {
+            for object in self.objects.iter().filter(|object| is_changed(object)) {
+                let _ = writeln!(text, "\nDiff for object {}", object.reference);
+                text.push_str(&table(["Path", "Diff"], &object.changes, style.width));
+            }
+        }
+        section(&mut text, "Deleted objects", &refs(|object| object.deleted));
+        section(&mut text, "Applied hooks", &refs(|object| object.hook));
+        section(&mut text, "Orphan objects", &refs(|object| object.orphan));
+        messages(&mut text, "Warnings", &self.warnings);
+        messages(&mut text, "Errors", &self.errors);
+        text
+    }
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value.get(name).and_then(Value::as_seq).unwrap_or_default()
+}
+
+fn string(value: &Value, name: &str) -> String {
+    let text = value.get(name).and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}
+
+/// Reads an object reference of a stored result.
+fn reference(stored: Option<&Value>) -> ObjectRef {
+    let field = |name: &str| stored.map(|stored| string(stored, name)).unwrap_or_default();
+    ObjectRef {
+        group: field("group"),
+        version: field("version"),
+        kind: field("kind"),
+        namespace: Some(field("namespace")).filter(|namespace| !namespace.is_empty()),
+        name: field("name"),
+    }
+}
+
+/// Reads the messages of a stored result. One about the operation as a whole has a reference with empty names.
+fn stored_messages(result: &Value, name: &str) -> Vec<ObjectError> {
+    let messages = list(result, name).iter().map(|stored| {
+        let (of, message) = (reference(stored.get("ref")), string(stored, "message"));
+        match of.name.is_empty() {
+            true => ObjectError::general(message),
+            false => ObjectError::of(&of, message),
+        }
+    });
+    messages.collect()
 }
 
 fn section(text: &mut String, title: &str, refs: &[&ObjectRef]) {
@@ -151,10 +257,9 @@ fn wrapped(cell: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Command;
+    use crate::{Command, Contents, ResultObject};
     use objects::diff;
     use serde_json::json;
-    use yaml::Value;
 
     fn object(name: &str) -> ResultObject {
         let object =
@@ -213,6 +318,23 @@ mod tests {
             ..Style::default()
         };
         assert_eq!(command_result(&result, short), format!("{head}{tail}"));
+        for contents in [Contents::Compacted, Contents::None] {
+            let stored = result.to_value(contents);
+            for style in [style, short] {
+                assert_eq!(
+                    stored_command_result(&stored, style),
+                    command_result(&result, style)
+                );
+            }
+        }
+        // Stored results are those of other programs, too.
+        for broken in [
+            json!(null),
+            json!({"objects": [1, {"ref": 2, "changes": [3]}], "errors": [4]}),
+        ] {
+            let _ = stored_command_result(&Value::from_json(broken.clone()), style);
+            let _ = stored_validate_result(&Value::from_json(broken), style);
+        }
     }
 
     #[test]
