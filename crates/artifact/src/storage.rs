@@ -26,6 +26,7 @@ pub use retention::Retention;
 pub use verify::{Stamp, Verdict};
 
 use crate::{Digest, Error, pack::Packed};
+use quota::Ledgers;
 use retention::StoredFile;
 use temp::Temp;
 use verify::Known;
@@ -105,6 +106,7 @@ pub struct Storage {
     host: String,
     retention: Retention,
     quotas: Quotas,
+    ledgers: Ledgers,
     known: Mutex<Known>,
 }
 
@@ -130,6 +132,7 @@ impl Storage {
             host,
             retention,
             quotas: Quotas::UNLIMITED,
+            ledgers: Ledgers::default(),
             known: Mutex::default(),
         };
         storage.remove_temporary_files();
@@ -157,28 +160,31 @@ impl Storage {
     ) -> Result<Stored, E> {
         plain_name(file)?;
         let path = key.path(file);
-        let room = self.room(key, superseded)?;
+        let mut reservation = self.reserve(key, superseded)?;
         let dir = self.make_dir(key)?;
         let temp =
             Temp::create(&dir, file).map_err(Error::io("create a temporary file for", path.clone()))?;
         let packed = {
-            let mut out = BufWriter::with_capacity(1 << 18, Limited::new(temp.file(), room.most()));
+            let mut out = BufWriter::with_capacity(1 << 18, Limited::new(temp.file(), &mut reservation));
             let packed = write(&mut out);
             let flushed = io::Write::flush(&mut out);
-            if out.get_ref().exceeded() {
-                return Err(room.error(key).into());
+            let exceeded = out.get_ref().exceeded();
+            // What is left in its buffer does not fit either.
+            drop(out.into_parts());
+            if exceeded {
+                return Err(reservation.error(key).into());
             }
-            let packed = packed?;
             flushed.map_err(Error::io("write", path.clone()))?;
-            if out.get_ref().written() > room.free {
-                for old in &room.superseded.0 {
-                    self.remove_file(&key.path(old));
-                }
-            }
-            packed
+            packed?
         };
         let stamp = Stamp::of(temp.file()).map_err(Error::io("look at", path.clone()))?;
-        temp.persist(file).map_err(Error::io("store", path.clone()))?;
+        let stored = reservation.commit(|outdated| {
+            for old in outdated {
+                self.remove_file(&key.path(old));
+            }
+            temp.persist(file)
+        });
+        stored.map_err(Error::io("store", path.clone()))?;
         self.point_alias(&dir, file)
             .map_err(Error::io("store", key.path(ALIAS)))?;
         if let Some(superseded) = superseded.filter(|&old| old != file) {

@@ -1,13 +1,15 @@
 //! Quotas of the storage, and the writer that keeps them.
 
 use std::{
+    collections::HashMap,
     fs::File,
     io::{self, BufWriter, Write},
+    sync::{Arc, Mutex, Weak},
 };
 
 use cap_std::fs::Dir;
 
-use super::{ALIAS, Key, Storage, plain_name};
+use super::{ALIAS, Key, Storage, plain_name, verify::lock};
 use crate::error::Error;
 
 /// The bytes that the stored artifacts of an object, and of all objects of a namespace, may take.
@@ -34,17 +36,15 @@ pub type ArtifactWriter<'a> = BufWriter<Limited<'a>>;
 #[derive(Debug)]
 pub struct Limited<'a> {
     file: &'a File,
-    left: u64,
-    written: u64,
+    reservation: &'a mut Reservation,
     exceeded: bool,
 }
 
 impl<'a> Limited<'a> {
-    pub(super) const fn new(file: &'a File, left: u64) -> Self {
+    pub(super) const fn new(file: &'a File, reservation: &'a mut Reservation) -> Self {
         Self {
             file,
-            left,
-            written: 0,
+            reservation,
             exceeded: false,
         }
     }
@@ -53,23 +53,17 @@ impl<'a> Limited<'a> {
     pub(super) const fn exceeded(&self) -> bool {
         self.exceeded
     }
-
-    /// Returns the number of bytes that were written.
-    pub(super) const fn written(&self) -> u64 {
-        self.written
-    }
 }
 
 impl Write for Limited<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if bytes.len() as u64 > self.left {
+        if !self.reservation.grow(bytes.len() as u64) {
             self.exceeded = true;
             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
         }
-        let written = self.file.write(bytes)?;
-        self.left -= written as u64;
-        self.written += written as u64;
-        Ok(written)
+        // What is not written now will be soon.
+        self.file.write_all(bytes)?;
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -77,29 +71,112 @@ impl Write for Limited<'_> {
     }
 }
 
+/// Bytes of artifacts of a namespace that are being written, or were stored while others were.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// Bytes of those that are not stored yet.
+    writing: u64,
+    /// Bytes of those that were stored since the ledger was opened.
+    stored: u64,
+}
+
+/// The ledgers of the namespaces that something is written to.
+pub(super) type Ledgers = Mutex<HashMap<String, Weak<Mutex<Ledger>>>>;
+
+/// The room that a new artifact takes while it is written. Writers of one namespace see each other's, so that they keep its quota
+/// together.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    ledger: Arc<Mutex<Ledger>>,
+    room: Room,
+    /// Bytes that others had stored when the room was measured.
+    stored_before: u64,
+    /// Bytes of this artifact.
+    own: u64,
+}
+
+impl Reservation {
+    /// Returns the bytes that others write, or stored since the room was measured.
+    const fn others(&self, ledger: &Ledger) -> u64 {
+        let stored = ledger.stored.saturating_sub(self.stored_before);
+        ledger.writing.saturating_sub(self.own).saturating_add(stored)
+    }
+
+    /// Takes more bytes; false if they don't fit.
+    fn grow(&mut self, bytes: u64) -> bool {
+        let mut ledger = lock(&self.ledger);
+        let own = self.own.saturating_add(bytes);
+        if own > self.room.most(self.others(&ledger)) {
+            return false;
+        }
+        ledger.writing = ledger.writing.saturating_add(bytes);
+        self.own = own;
+        true
+    }
+
+    /// Stores the artifact by `store`, which gets the superseded artifacts that must go for it.
+    pub(super) fn commit<T, E>(mut self, store: impl FnOnce(&[String]) -> Result<T, E>) -> Result<T, E> {
+        let shared = Arc::clone(&self.ledger);
+        let mut ledger = lock(&shared);
+        let fits = self.own <= self.room.free(self.others(&ledger));
+        let stored = store(if fits { &[] } else { &self.room.superseded.0 })?;
+        let own = std::mem::take(&mut self.own);
+        ledger.writing = ledger.writing.saturating_sub(own);
+        ledger.stored = ledger.stored.saturating_add(own);
+        Ok(stored)
+    }
+
+    /// Returns the error for an artifact that does not fit.
+    pub(super) fn error(&self, key: &Key) -> Error {
+        self.room.error(key, self.others(&lock(&self.ledger)))
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // A stored artifact has none left, and the ledger may be locked then.
+        if self.own > 0 {
+            let mut ledger = lock(&self.ledger);
+            ledger.writing = ledger.writing.saturating_sub(self.own);
+        }
+    }
+}
+
 /// The room for a new artifact of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Room {
-    /// Bytes that fit beside everything that is stored.
-    pub(super) free: u64,
+struct Room {
     /// Superseded artifacts of the object, which may go for the new one, and their size in bytes.
-    pub(super) superseded: (Vec<String>, u64),
+    superseded: (Vec<String>, u64),
     /// Bytes that the object and its namespace use without the superseded artifacts.
     used: (u64, u64),
     quotas: Quotas,
 }
 
 impl Room {
-    /// Returns the largest size that an artifact may have.
-    pub(super) const fn most(&self) -> u64 {
-        self.free.saturating_add(self.superseded.1)
+    /// Returns the largest size that an artifact may have; `others` are bytes of its namespace that are not part of the room.
+    const fn most(&self, others: u64) -> u64 {
+        let (object, namespace) = self.left(others);
+        if object < namespace { object } else { namespace }
+    }
+
+    /// Returns the bytes that fit beside everything that is stored.
+    const fn free(&self, others: u64) -> u64 {
+        self.most(others).saturating_sub(self.superseded.1)
+    }
+
+    /// Returns the bytes that are left of the quotas of the object and of the namespace.
+    const fn left(&self, others: u64) -> (u64, u64) {
+        let (object, namespace) = self.used;
+        let object = self.quotas.object.saturating_sub(object);
+        let namespace = self.quotas.namespace.saturating_sub(namespace);
+        (object, namespace.saturating_sub(others))
     }
 
     /// Returns the error for an artifact that does not fit.
-    pub(super) fn error(&self, key: &Key) -> Error {
+    fn error(&self, key: &Key, others: u64) -> Error {
         let (object, namespace) = self.used;
-        let object_left = self.quotas.object.saturating_sub(object);
-        if object_left <= self.quotas.namespace.saturating_sub(namespace) {
+        let (object_left, namespace_left) = self.left(others);
+        if object_left <= namespace_left {
             return Error::Quota {
                 whose: "an object",
                 used: object,
@@ -111,7 +188,7 @@ impl Room {
         tracing::debug!(dir = key.dir(), "the quota of the namespace is reached");
         Error::Quota {
             whose: "the namespace",
-            used: namespace,
+            used: namespace.saturating_add(others),
             quota: self.quotas.namespace,
             flag: "--storage-quota-per-namespace",
             help: "exclude files with spec.ignore, or delete other sources",
@@ -132,18 +209,45 @@ impl Storage {
     /// # Errors
     /// Fails when a quota is used up, or the file system returns an error.
     pub fn check_quota(&self, key: &Key, current: Option<&str>) -> Result<(), Error> {
-        let room = self.room(key, current)?;
-        if room.most() == 0 {
+        let room = self.reserve(key, current)?;
+        if room.room.most(room.others(&lock(&room.ledger))) == 0 {
             return Err(room.error(key));
         }
         Ok(())
     }
 
+    /// Measures the room of a new artifact, which takes none of it yet. `current` is the file that is the object's artifact.
+    ///
+    /// # Errors
+    /// Fails when the file system returns an error.
+    pub(super) fn reserve(&self, key: &Key, current: Option<&str>) -> Result<Reservation, Error> {
+        let shared = self.ledger(key.namespace());
+        // Nothing is stored in the namespace meanwhile: it would count twice, or not at all.
+        let ledger = lock(&shared);
+        let (room, stored_before) = (self.room(key, current)?, ledger.stored);
+        Ok(Reservation {
+            ledger: Arc::clone(&shared),
+            room,
+            stored_before,
+            own: 0,
+        })
+    }
+
+    fn ledger(&self, namespace: &str) -> Arc<Mutex<Ledger>> {
+        let mut ledgers = lock(&self.ledgers);
+        if let Some(ledger) = ledgers.get(namespace).and_then(Weak::upgrade) {
+            return ledger;
+        }
+        ledgers.retain(|_, ledger| ledger.strong_count() > 0);
+        let ledger = Arc::default();
+        ledgers.insert(namespace.to_owned(), Arc::downgrade(&ledger));
+        ledger
+    }
+
     /// Adds up what is stored. Reads the directories of the namespace, unless there are no quotas.
-    pub(super) fn room(&self, key: &Key, current: Option<&str>) -> Result<Room, Error> {
+    fn room(&self, key: &Key, current: Option<&str>) -> Result<Room, Error> {
         let quotas = self.quotas;
         let mut room = Room {
-            free: u64::MAX,
             superseded: (Vec::new(), 0),
             used: (0, 0),
             quotas,
@@ -167,8 +271,6 @@ impl Storage {
             .collect();
         let freed = sum(&old);
         // An artifact is stored beside the current one, which consumers may still be downloading.
-        let left = |quota: u64, used: u64| quota.saturating_sub(used);
-        room.free = left(quotas.object, object).min(left(quotas.namespace, namespace));
         room.superseded = (old.into_iter().map(|(name, _)| name).collect(), freed);
         room.used = (object - freed, namespace.saturating_sub(freed));
         Ok(room)

@@ -229,3 +229,56 @@ fn quotas_bound_objects_and_namespaces() {
     storage.remove(&a).unwrap();
     storage.check_quota(&b, Some("1")).unwrap();
 }
+
+#[test]
+fn quota_of_a_namespace_holds_for_artifacts_that_are_written_at_the_same_time() {
+    const SIZE: usize = 600 << 10;
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path()).with_quotas(Quotas {
+        object: u64::MAX,
+        namespace: 2 * SIZE as u64,
+    });
+    let writers = 5;
+    let all_begun = std::sync::Barrier::new(writers);
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let run = |number: usize| {
+            let (storage, all_begun) = (&storage, &all_begun);
+            move || {
+                storage.store(&key(&format!("object-{number}")), "1", None, |out| {
+                    all_begun.wait();
+                    write(out, &vec![b'x'; SIZE])
+                })
+            }
+        };
+        let running: Vec<_> = (0..writers).map(|number| scope.spawn(run(number))).collect();
+        running.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let stored = results.iter().filter(|stored| stored.is_ok()).count();
+    assert_eq!(stored, 2, "artifacts in the quota of two");
+    for error in results.into_iter().filter_map(Result::err) {
+        let message = error.to_string();
+        assert!(message.contains("(--storage-quota-per-namespace)"), "{message}");
+    }
+    for number in 0..writers {
+        storage.remove(&key(&format!("object-{number}"))).unwrap();
+    }
+    put(&storage, &key("late"), "1", None, &vec![b'x'; 2 * SIZE]);
+    let ledgers = super::verify::lock(&storage.ledgers);
+    assert!(ledgers.values().all(|ledger| ledger.strong_count() == 0));
+}
+
+#[test]
+fn artifact_that_was_stored_meanwhile_counts() {
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path()).with_quotas(Quotas {
+        object: u64::MAX,
+        namespace: 1000,
+    });
+    let refused = storage.store(&key("slow"), "1", None, |out| {
+        put(&storage, &key("fast"), "1", None, &[b'x'; 600]);
+        write(out, &[b'x'; 600])
+    });
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("600 of 1000 bytes"), "{message}");
+    put(&storage, &key("slow"), "1", None, &[b'x'; 400]);
+}
