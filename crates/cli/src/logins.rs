@@ -1,6 +1,5 @@
 //! Credentials for Helm repositories, OCI registries and Git repositories, from flags, environment variables and files.
 
-mod address;
 mod docker;
 mod git;
 mod loopback;
@@ -14,10 +13,9 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail};
 use api::Secret;
 use clap::Args;
-use engine::ServerKind;
+use engine::{ServerAddress, ServerKind, is_path_match};
 use oci::{Access, Credentials, Identity};
 
-use self::address::{ServerAddress, is_match};
 pub(crate) use self::remedy::AccessFlags;
 
 /// Credentials and TLS settings. The value of each flag starts with the server that it applies to: `HOST[/PATH]`, where PATH may
@@ -238,7 +236,7 @@ impl Login {
             .any(|host| self.host.eq_ignore_ascii_case(host));
         let is_scheme = self.scheme.as_ref().is_none_or(|scheme| *scheme == server.scheme);
         let path = self.path.as_deref();
-        is_host && is_scheme && path.is_none_or(|path| is_match(path.as_bytes(), server.path.as_bytes()))
+        is_host && is_scheme && path.is_none_or(|path| is_path_match(path.as_bytes(), server.path.as_bytes()))
     }
 
     fn access(&self) -> Result<Access> {

@@ -31,6 +31,8 @@ pub struct Project<'a> {
     pub origin: Origin,
     /// Asks for confirmation before anything is changed; no confirmation if absent.
     pub confirm: Option<&'a dyn Confirm>,
+    /// Asked before objects are deleted, also by the prune of a deployment; ignored if [`Self::confirm`] is set.
+    pub guard: Option<&'a dyn Confirm>,
     /// Claim of this deployment on the discriminator.
     pub claim: Option<&'a Claim>,
     /// Claims of other deployments.
@@ -46,6 +48,7 @@ impl<'a> Project<'a> {
             rendered,
             origin: Origin::default(),
             confirm: None,
+            guard: None,
             claim: None,
             others: &[],
         }
@@ -87,7 +90,7 @@ impl<'a> Project<'a> {
             dry_run: options.dry_run,
             wait: (!options.no_wait).then_some(GONE),
             inclusion: options.inclusion.clone(),
-            confirm: self.confirm,
+            confirm: self.confirm.or(self.guard),
             claim: self.claim,
             others: self.others,
             previous: None,
@@ -146,9 +149,9 @@ async fn prune_after(
         result.warnings.push(ObjectError::general(message));
         return Ok(());
     }
-    // Who was asked about the deployment knows of it.
+    // The user who was asked about the deployment knows of it.
     let prune_options = RemoveOptions {
-        confirm: None,
+        confirm: project.guard,
         ..project.removal(options)
     };
     match crate::prune(project.cluster, project.rendered, &prune_options).await {

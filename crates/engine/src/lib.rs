@@ -20,9 +20,10 @@ pub use deploy::{
 pub use error::Error;
 pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use render::{
-    ChartCache, EnvironmentVariables, ExternalAccess, FetchStatus, RenderOptions, RenderSlots, ServerKind,
-    SourceCredentials, SourceOverride, choose_target, deployed_images, list_targets, moment, render,
-    render_offline,
+    ChartCache, CredentialEntry, EnvironmentVariables, ExternalAccess, FetchStatus, ProjectError,
+    RenderOptions, RenderSlots, SecretCredentials, ServerAddress, ServerKind, SourceCredentials,
+    SourceOverride, choose_target, decryption_keys, deployed_images, fetch_project, is_path_match,
+    list_targets, moment, render, render_offline,
 };
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Inventory, Keep, KluctlDeployment,

@@ -4,12 +4,15 @@
 //! needs: charts, other repositories, variables, decryption. Each of them blocks that thread while it waits for the network,
 //! and fails as soon as the render is cancelled.
 
+mod address;
 mod blocking;
 mod chart_cache;
 mod charts;
+mod credentials;
 mod decryption;
 mod external;
 pub(crate) mod images;
+mod project;
 mod slots;
 mod sources;
 mod vars;
@@ -36,12 +39,15 @@ use decryption::Decryption;
 use sources::SourceFetcher;
 use vars::VarsReader;
 
+pub use address::{ServerAddress, is_path_match};
 pub use chart_cache::ChartCache;
 pub use charts::moment;
+pub use credentials::{CredentialEntry, SecretCredentials, decryption_keys};
 pub use external::{
     EnvironmentVariables, ExternalAccess, FetchStatus, ServerKind, SourceCredentials, SourceOverride,
 };
 pub use images::deployed_images;
+pub use project::{ProjectError, fetch_project};
 use slots::RenderSlot;
 pub use slots::RenderSlots;
 

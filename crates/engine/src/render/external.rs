@@ -198,7 +198,12 @@ impl ExternalAccess {
 
     /// Returns the failure of a request to a Git server, with a remedy if there is one.
     pub(crate) fn git_failure(&self, error: &git::Error) -> CallbackError {
-        self.failure(ServerKind::Git, error, error.need())
+        let words = known_words(error);
+        let failure = self.failure(ServerKind::Git, error, error.need());
+        match words {
+            Some(words) => CallbackError::new(format!("{words}: {failure}")),
+            None => failure,
+        }
     }
 
     /// Returns the failure of a request to a registry or a Helm repository, with a remedy if there is one.
@@ -246,6 +251,26 @@ impl ExternalAccess {
             });
             below.max_by_key(|(len, _)| *len).map(|(_, dir)| dir)
         })
+    }
+}
+
+/// Returns the words of the original for a failure of Git that scripts and dashboards look for.
+fn known_words(error: &git::Error) -> Option<String> {
+    match error {
+        git::Error::AuthenticationFailed { .. } => Some("http transport: authentication required".to_owned()),
+        git::Error::RefNotFound { what, .. } => {
+            let (kind, name) = what.split_once(" '")?;
+            let folder = match kind {
+                "branch" => "heads",
+                "tag" => "tags",
+                _ => return None,
+            };
+            Some(format!(
+                "ref refs/{folder}/{} not found",
+                name.trim_end_matches('\'')
+            ))
+        }
+        _ => None,
     }
 }
 

@@ -1,22 +1,27 @@
 //! Server of a URL, and glob patterns for paths.
 
 use oci::Reference;
-use reqwest::Url;
+use url::Url;
 
 /// Server and path of a URL.
 ///
 /// URLs are parsed as the HTTP client does, so that credentials can't be sent to a host that only looks like another one.
-pub(super) struct ServerAddress {
-    pub(super) scheme: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerAddress {
+    /// Scheme of the URL, as in `https`.
+    pub scheme: String,
     /// Host, with the port unless it is the default of the scheme.
-    pub(super) host: String,
+    pub host: String,
     /// Host, always with the port.
-    pub(super) host_with_port: String,
-    pub(super) path: String,
+    pub host_with_port: String,
+    /// Path of the repository, without slashes around it.
+    pub path: String,
 }
 
 impl ServerAddress {
-    pub(super) fn parse(address: &str) -> Option<Self> {
+    /// Parses the URL of a repository; `None` if it has no host.
+    #[must_use]
+    pub fn parse(address: &str) -> Option<Self> {
         if address.starts_with("oci://") {
             let reference = Reference::parse(address).ok()?;
             return Some(Self {
@@ -39,18 +44,21 @@ impl ServerAddress {
 }
 
 /// Matches a path against a glob pattern: `*` matches within one path segment, `**` across segments, `?` one character.
-pub(super) fn is_match(pattern: &[u8], path: &[u8]) -> bool {
+#[must_use]
+pub fn is_path_match(pattern: &[u8], path: &[u8]) -> bool {
     match pattern {
         [] => path.is_empty(),
         [b'*', b'*', rest @ ..] => {
-            (0..=path.len()).any(|at| path.get(at..).is_some_and(|tail| is_match(rest, tail)))
+            (0..=path.len()).any(|at| path.get(at..).is_some_and(|tail| is_path_match(rest, tail)))
         }
         [b'*', rest @ ..] => {
             let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
-            (0..=end).any(|at| path.get(at..).is_some_and(|tail| is_match(rest, tail)))
+            (0..=end).any(|at| path.get(at..).is_some_and(|tail| is_path_match(rest, tail)))
         }
         [first, rest @ ..] => match path {
-            [byte, tail @ ..] if byte == first || (*first == b'?' && *byte != b'/') => is_match(rest, tail),
+            [byte, tail @ ..] if byte == first || (*first == b'?' && *byte != b'/') => {
+                is_path_match(rest, tail)
+            }
             _ => false,
         },
     }

@@ -1,0 +1,274 @@
+//! Credentials and keys from Secrets, as controllers have them.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use api::Secret;
+use kluctl::CallbackError;
+use net::AddressPolicy;
+use oci::{Access, Credentials, Identity};
+use secrets::Keys;
+
+use super::{
+    address::{ServerAddress, is_path_match},
+    external::SourceCredentials,
+};
+
+/// Credentials for the repositories of a host: the values of a Secret.
+#[derive(Clone, Default)]
+pub struct CredentialEntry {
+    /// Host of the URLs, with the port if they have one. For Git repositories, `*` and an empty one mean any host, but neither http nor https.
+    pub host: String,
+    /// Glob pattern of the paths, in which `*` matches no slash; all paths if absent.
+    pub path: Option<String>,
+    /// Values of the Secret by key.
+    pub values: BTreeMap<String, Secret<Vec<u8>>>,
+}
+
+impl fmt::Debug for CredentialEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "CredentialEntry({}/{})",
+            self.host,
+            self.path.as_deref().unwrap_or("**")
+        )
+    }
+}
+
+impl CredentialEntry {
+    fn matches(&self, server: &ServerAddress) -> bool {
+        let hosts = [&server.host, &server.host_with_port];
+        hosts.iter().any(|host| self.host.eq_ignore_ascii_case(host)) && self.matches_path(&server.path)
+    }
+
+    fn matches_path(&self, path: &str) -> bool {
+        let pattern = self.path.as_deref().filter(|pattern| !pattern.is_empty());
+        pattern.is_none_or(|pattern| {
+            let pattern = pattern.trim_matches('/').as_bytes();
+            is_path_match(pattern, path.as_bytes())
+        })
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        let text = str::from_utf8(self.bytes(key)?).ok()?.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    fn secret(&self, key: &str) -> Option<Secret<String>> {
+        self.text(key).map(Secret::new)
+    }
+
+    fn bytes(&self, key: &str) -> Option<&[u8]> {
+        let bytes = self.values.get(key)?.expose().as_slice();
+        (!bytes.is_empty()).then_some(bytes)
+    }
+
+    fn either(&self, keys: [&str; 2]) -> Option<Vec<u8>> {
+        keys.iter().find_map(|key| self.bytes(key)).map(<[u8]>::to_vec)
+    }
+
+    /// Returns true for one of the words that Go's `strconv.ParseBool` takes for true.
+    fn is_set(&self, keys: &[&str]) -> bool {
+        let is_true = |text: String| matches!(text.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True");
+        keys.iter().any(|key| self.text(key).is_some_and(is_true))
+    }
+
+    fn access(&self) -> Result<Access, CallbackError> {
+        let credentials = match (
+            self.secret("token"),
+            self.secret("identityToken"),
+            self.secret("password"),
+        ) {
+            (Some(token), ..) => Some(Credentials::Bearer(token)),
+            (None, Some(token), _) => Some(Credentials::Identity(token)),
+            (None, None, Some(password)) => Some(Credentials::Basic {
+                username: self.text("username").unwrap_or_default(),
+                password,
+            }),
+            (None, None, None) => None,
+        };
+        let identity = match (self.either(["cert", "certFile"]), self.either(["key", "keyFile"])) {
+            (Some(certificate), Some(key)) => Some(Identity {
+                certificate,
+                key: Secret::new(key),
+            }),
+            (None, None) => None,
+            _ => {
+                return Err(CallbackError::new(format!(
+                    "the Secret with credentials for {} must have both certFile and keyFile, or none",
+                    self.host
+                )));
+            }
+        };
+        Ok(Access {
+            credentials,
+            pass_credentials: self.is_set(&["passCredentialsAll"]),
+            ca: self.either(["ca", "caFile"]),
+            identity,
+            insecure_skip_verify: self.is_set(&["insecureSkipTlsVerify", "insecure"]),
+            plain_http: self.is_set(&["plainHttp", "plain_http"]),
+        })
+    }
+}
+
+/// Credentials of Secrets. In each list, the first match is used.
+#[derive(Debug, Clone, Default)]
+pub struct SecretCredentials {
+    /// Credentials of Git repositories.
+    pub git: Vec<CredentialEntry>,
+    /// Credentials of OCI registries; the path is that of the repository.
+    pub oci: Vec<CredentialEntry>,
+    /// Credentials of Helm repositories.
+    pub helm: Vec<CredentialEntry>,
+}
+
+impl SourceCredentials for SecretCredentials {
+    fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), CallbackError> {
+        let Some(server) = ServerAddress::parse(url) else {
+            return Ok((None, None));
+        };
+        let user = url::Url::parse(url).ok().map(|url| url.username().to_owned());
+        let user = user.filter(|user| !user.is_empty());
+        // A token for any host would be sent to whatever host a project names, in plain text by http.
+        let mut found = self
+            .git
+            .iter()
+            .filter(|entry| entry.matches(&server))
+            .filter_map(|entry| {
+                let username = entry.text("username").unwrap_or_default();
+                let is_user = user
+                    .as_ref()
+                    .is_none_or(|user| username == "*" || *user == username);
+                let password = entry.secret("password").filter(|_| is_user);
+                let ca = entry.bytes("caFile").map(<[u8]>::to_vec);
+                if password.is_none() && ca.is_none() {
+                    return None;
+                }
+                let username = match user.clone() {
+                    Some(user) if username == "*" => user,
+                    _ => username,
+                };
+                Some((password.map(|password| git::Auth { username, password }), ca))
+            });
+        Ok(found.next().unwrap_or_default())
+    }
+
+    fn registry(&self, url: &str) -> Result<Access, CallbackError> {
+        access_of(&self.oci, url)
+    }
+
+    fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, CallbackError> {
+        access_of(&self.helm, url)
+    }
+}
+
+fn access_of(entries: &[CredentialEntry], url: &str) -> Result<Access, CallbackError> {
+    let server = ServerAddress::parse(url);
+    let found = server.and_then(|server| entries.iter().find(|entry| entry.matches(&server)));
+    found.map_or_else(|| Ok(Access::default()), CredentialEntry::access)
+}
+
+/// Returns the keys in the values of a Secret: entries that end in `.agekey` or `.asc`, and those of key services. Other entries are
+/// skipped.
+///
+/// # Errors
+/// Fails when an entry cannot be used. The message names it, and holds nothing of its value.
+pub fn decryption_keys<'a>(
+    values: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    addresses: AddressPolicy,
+) -> Result<Arc<Keys>, CallbackError> {
+    let mut keys = Keys::new();
+    keys.set_addresses(addresses);
+    for (name, value) in values {
+        keys.add_entry(name, value).map_err(CallbackError::from_display)?;
+    }
+    Ok(Arc::new(keys))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(host: &str, path: Option<&str>, values: &[(&str, &str)]) -> CredentialEntry {
+        let value = |(key, value): &(&str, &str)| ((*key).to_owned(), Secret::new(value.as_bytes().to_vec()));
+        CredentialEntry {
+            host: host.to_owned(),
+            path: path.map(str::to_owned),
+            values: values.iter().map(value).collect(),
+        }
+    }
+
+    #[test]
+    fn git_credentials_match_by_host_path_and_user() {
+        let login = |user, password| [("username", user), ("password", password)];
+        let credentials = SecretCredentials {
+            git: vec![
+                entry("*", None, &login("any", "leaked")),
+                entry("", None, &login("any", "leaked")),
+                entry("h.io", Some("org/*"), &[("username", "ssh"), ("identity", "key")]),
+                entry("h.io", Some("org/*"), &login("one", "1")),
+                entry("h.io:8443", None, &login("*", "2")),
+                entry("h.io", Some("*"), &login("three", "3")),
+            ],
+            ..SecretCredentials::default()
+        };
+        for (url, expected) in [
+            ("https://h.io/org/shop", Some(("one", "1"))),
+            ("https://H.IO:443/org/shop", Some(("one", "1"))),
+            ("https://one@h.io/org/shop", Some(("one", "1"))),
+            ("https://other@h.io/org/shop", None),
+            ("https://h.io/org/deeper/shop", None),
+            ("https://h.io/shop", Some(("three", "3"))),
+            ("https://me@h.io:8443/org/deeper/shop", Some(("me", "2"))),
+            ("https://other.io/org/shop", None),
+            ("http://other.io/shop", None),
+            ("not a url", None),
+        ] {
+            let (auth, ca) = credentials.git(url).unwrap();
+            let found = auth
+                .as_ref()
+                .map(|auth| (auth.username.as_str(), auth.password.expose().as_str()));
+            assert_eq!((found, ca), (expected, None), "{url}");
+        }
+        assert!(!format!("{credentials:?}").contains("leaked"));
+    }
+
+    #[test]
+    fn registries_match_by_repository_and_have_tls_settings() {
+        let credentials = SecretCredentials {
+            oci: vec![
+                entry(
+                    "r.io:5000",
+                    Some("org/*"),
+                    &[("username", "a"), ("password", "b"), ("plain_http", "true")],
+                ),
+                entry(
+                    "r.io:5000",
+                    None,
+                    &[("token", "t"), ("insecureSkipTlsVerify", "maybe"), ("ca", "pem")],
+                ),
+                entry("r.io", None, &[("cert", "x")]),
+            ],
+            ..SecretCredentials::default()
+        };
+        let access = credentials.registry("oci://r.io:5000/org/shop").unwrap();
+        assert!(access.plain_http && matches!(access.credentials, Some(Credentials::Basic { .. })));
+        let access = credentials.registry("oci://r.io:5000/org/deeper/shop").unwrap();
+        assert!(!access.insecure_skip_verify && access.ca.is_some());
+        assert!(matches!(access.credentials, Some(Credentials::Bearer(_))));
+        assert!(
+            credentials
+                .registry("oci://r.io/shop")
+                .unwrap_err()
+                .to_string()
+                .contains("keyFile")
+        );
+        assert!(
+            credentials
+                .registry("oci://x.io/shop")
+                .unwrap()
+                .credentials
+                .is_none()
+        );
+    }
+}
