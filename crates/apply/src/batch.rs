@@ -75,8 +75,8 @@ pub async fn apply_all(
         orphans: None,
         renamed: &HashSet::new(),
     };
-    let (beginning, live) = futures::join!(Session::begin(cluster, options), fetch(cluster, owner, query));
-    let (beginning, live) = (beginning?, live?);
+    let beginning = Session::begin();
+    let live = fetch(cluster, owner, query).await?;
     let (first, rest): (Vec<_>, Vec<_>) = manifests
         .iter()
         .zip(&refs)

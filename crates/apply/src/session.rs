@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use yaml::Value;
 
 use crate::{
-    ApplyError, Definitions, Error, LiveObjects, Owner, Position, WaitOptions, Waited,
+    ApplyError, Definitions, LiveObjects, Owner, Position, WaitOptions, Waited,
     definitions::Definition,
     object::{Attempt, Flags, apply},
     readiness, replace,
@@ -149,11 +149,9 @@ pub struct Beginning(Settled);
 
 impl<'a> Session<'a> {
     /// Begins a run; to be called before, or while, the live objects are read.
-    ///
-    /// # Errors
-    /// If discovery fails or the work is cancelled.
-    pub async fn begin(cluster: &Cluster, options: SessionOptions) -> Result<Beginning, Error> {
-        Ok(Beginning(Settled::begin(cluster, options).await?))
+    #[must_use]
+    pub fn begin() -> Beginning {
+        Beginning(Settled::begin())
     }
 
     /// Returns a run with these live objects.

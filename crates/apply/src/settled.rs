@@ -12,9 +12,12 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Admission, Cluster};
+use cluster::{Admission, Cluster, ResourceKind};
 use objects::{ObjectRef, fixup, meta, settled::is_settled};
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::{Mutex, OnceCell},
+    time::Instant,
+};
 use yaml::Value;
 
 use crate::{Session, SessionOptions};
@@ -27,7 +30,8 @@ const WARN: &str = "pod-security.kubernetes.io/warn";
 /// The inputs of the decision to leave an object alone.
 #[derive(Debug)]
 pub(crate) struct Settled {
-    admission: Admission,
+    /// The webhooks and policies, which are read when the first object equals its manifest.
+    admission: OnceCell<Arc<Admission>>,
     read: Instant,
     /// True if this run has changed anything since.
     changed: AtomicBool,
@@ -36,19 +40,20 @@ pub(crate) struct Settled {
 }
 
 impl Settled {
-    /// Reads the webhooks and policies; to be called before, or while, the live objects are read.
-    pub(crate) async fn begin(cluster: &Cluster, options: SessionOptions) -> Result<Self, cluster::Error> {
-        let read = Instant::now();
-        let admission = match applies_all(options) {
-            true => Admission::default(),
-            false => cluster.admission().await?,
-        };
-        Ok(Self {
-            admission,
-            read,
+    /// Begins a run; to be called before, or while, the live objects are read.
+    pub(crate) fn begin() -> Self {
+        Self {
+            admission: OnceCell::new(),
+            read: Instant::now(),
             changed: AtomicBool::new(false),
             namespaces: Mutex::default(),
-        })
+        }
+    }
+
+    /// Returns true if a webhook or a policy may see updates of objects of a kind, or if that can't be found out.
+    async fn sees_updates(&self, cluster: &Cluster, kind: &ResourceKind) -> bool {
+        let admission = self.admission.get_or_try_init(|| cluster.admission()).await;
+        admission.map_or(true, |admission| admission.sees_updates(kind))
     }
 
     pub(crate) fn note_change(&self) {
@@ -85,7 +90,9 @@ pub(crate) async fn unchanged(
     }
     let (group, version, kind) = (&reference.group, &reference.version, &reference.kind);
     let kind = session.cluster.kind(group, version, kind).await.ok()?;
-    if session.settled.admission.sees_updates(&kind) || may_be_warned_of(session, reference).await {
+    if session.settled.sees_updates(session.cluster, &kind).await
+        || may_be_warned_of(session, reference).await
+    {
         return None;
     }
     if session.settled.is_fresh() {

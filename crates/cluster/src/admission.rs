@@ -1,6 +1,10 @@
 //! Admission control: the webhooks and policies of a cluster that see changes before they are stored.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use futures::{StreamExt as _, stream};
 use yaml::Value;
@@ -9,8 +13,10 @@ use crate::{Cluster, Error, ResourceKind};
 
 /// The API group of webhook configurations and policies.
 const GROUP: &str = "admissionregistration.k8s.io";
-/// Maximum age of the snapshot that the kinds are read from.
-const KINDS_AGE: Duration = Duration::from_secs(10);
+/// Maximum age of the snapshot that the kinds are read from: they come and go with versions of the API server.
+const KINDS_AGE: Duration = Duration::from_secs(600);
+/// Maximum number of identities whose rules are kept.
+const IDENTITIES: usize = 1_000;
 /// Maximum number of objects of one kind; with more, every update counts as seen.
 const MOST: usize = 5_000;
 
@@ -97,12 +103,46 @@ fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
     list.and_then(Value::as_seq).unwrap_or_default().iter()
 }
 
+/// The rules that one identity read last.
+type RulesOfIdentity = Arc<tokio::sync::Mutex<Option<(Instant, Arc<Admission>)>>>;
+
+/// The rules that each identity on a cluster read last. They are never shared: what one identity may not list is unknown to
+/// it, whatever others may.
+#[derive(Default)]
+pub(crate) struct KnownRules(Mutex<HashMap<Option<Arc<str>>, RulesOfIdentity>>);
+
+impl KnownRules {
+    fn of(&self, identity: Option<&str>) -> RulesOfIdentity {
+        let identity: Option<Arc<str>> = identity.map(Arc::from);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= IDENTITIES && !known.contains_key(&identity) {
+            known.clear();
+        }
+        Arc::clone(known.entry(identity).or_default())
+    }
+}
+
 impl Cluster {
-    /// Reads the webhooks and policies. If the identity may not list them, every update counts as seen.
+    /// Returns the rules of webhooks and policies, which are not older than [`crate::Settings::admission_age`]. If the identity
+    /// may not list them, every update counts as seen.
     ///
     /// # Errors
     /// Fails when discovery fails, or the work is cancelled.
-    pub async fn admission(&self) -> Result<Admission, Error> {
+    pub async fn admission(&self) -> Result<Arc<Admission>, Error> {
+        let known = self.known_rules().of(self.impersonated());
+        let mut known = known.lock().await;
+        if let Some((read, rules)) = known.as_ref()
+            && read.elapsed() < self.admission_age()
+        {
+            return Ok(Arc::clone(rules));
+        }
+        let read = Instant::now();
+        let rules = Arc::new(self.read_admission().await?);
+        *known = Some((read, Arc::clone(&rules)));
+        Ok(rules)
+    }
+
+    async fn read_admission(&self) -> Result<Admission, Error> {
         let snapshot = self.recent_snapshot(KINDS_AGE).await?;
         let kinds: Vec<ResourceKind> = snapshot
             .listable()

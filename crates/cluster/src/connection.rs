@@ -10,7 +10,7 @@ use tokio::{sync::Semaphore, time};
 use tokio_util::sync::CancellationToken;
 use tree::{Memory, MemoryError, Share, Tenant};
 
-use crate::{AnswerLimit, ApiError, Error, activity::Activity, snapshot::Discovery};
+use crate::{AnswerLimit, ApiError, Error, activity::Activity, admission::KnownRules, snapshot::Discovery};
 
 /// Time after which an operation that waits for the answer to a request counts as waiting.
 const SLOW_REQUEST: Duration = Duration::from_secs(2);
@@ -35,6 +35,9 @@ pub struct Settings {
     /// The memory of the process that answers are held in, for the tenant with the name of the server; by default 512 MiB that
     /// belong to this connection.
     pub memory: Memory,
+    /// Time for which the rules of webhooks and policies that an identity read are used again; by default they are read
+    /// each time.
+    pub admission_age: Duration,
 }
 
 impl Default for Settings {
@@ -46,6 +49,7 @@ impl Default for Settings {
             answer_bytes: 32 << 20,
             server: String::new(),
             memory: Memory::new(MEMORY),
+            admission_age: Duration::ZERO,
         }
     }
 }
@@ -55,6 +59,7 @@ struct Shared {
     settings: Settings,
     permits: Semaphore,
     discovery: Discovery,
+    admission: KnownRules,
 }
 
 /// A cluster under an identity. Clones, and clones under another identity or cancellation, share connections and what
@@ -132,6 +137,7 @@ impl Cluster {
                 settings,
                 permits,
                 discovery: Discovery::default(),
+                admission: KnownRules::default(),
             }),
             impersonate: None,
             cancel: CancellationToken::new(),
@@ -197,6 +203,15 @@ impl Cluster {
 
     pub(crate) fn discovery(&self) -> &Discovery {
         &self.shared.discovery
+    }
+
+    pub(crate) fn known_rules(&self) -> &KnownRules {
+        &self.shared.admission
+    }
+
+    /// Returns the time for which rules of webhooks and policies are used again.
+    pub(crate) fn admission_age(&self) -> Duration {
+        self.shared.settings.admission_age
     }
 
     /// Sleeps.

@@ -219,11 +219,8 @@ pub(crate) async fn deploy_as_far_as_possible(
     };
     let owner = owner::owner(discriminator);
     let session_options = options.session();
-    let (beginning, live) = futures::join!(
-        Session::begin(cluster, session_options),
-        apply::fetch(cluster, &owner, query)
-    );
-    let (beginning, live) = (beginning?, live?);
+    let beginning = Session::begin();
+    let live = apply::fetch(cluster, &owner, query).await?;
     result.warnings.extend(live::unreadable_warning(&live));
     result
         .warnings

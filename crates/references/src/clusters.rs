@@ -23,6 +23,9 @@ const LOCAL_ANSWERS: u64 = 256 << 20;
 /// Bytes of memory for answers of all other clusters, whose servers users name.
 const REMOTE_ANSWERS: u64 = 128 << 20;
 
+/// Time for which passes use the rules of webhooks and policies that another pass of the same identity read.
+const ADMISSION_AGE: Duration = Duration::from_secs(30);
+
 static REMOTE_MEMORY: LazyLock<Memory> = LazyLock::new(|| Memory::new(REMOTE_ANSWERS));
 
 /// Maximum number of kept connections to remote clusters.
@@ -258,6 +261,7 @@ fn connected(client: kube::Client, config: &Config, memory: Memory) -> Cluster {
     let settings = Settings {
         server: server.trim_end_matches('/').to_owned(),
         memory,
+        admission_age: ADMISSION_AGE,
         ..Settings::default()
     };
     Cluster::with_settings(client, settings)
