@@ -32,6 +32,7 @@ mod prune;
 mod readiness;
 mod reconcile;
 mod replace;
+mod searched;
 mod select;
 mod session;
 mod settled;
@@ -51,8 +52,9 @@ pub use owner::{Membership, Owner};
 pub use prune::{
     DeletionOptions, DeletionOutcome, Found, Pruned, delete_all, delete_orphans, find_orphans, prune,
 };
-pub use readiness::{WaitOptions, Waited, readiness, wait_ready};
+pub use readiness::{WaitOptions, Waited, is_ready_at_once, readiness, wait_ready};
 pub use reconcile::{ReconcileOptions, Reconciled, reconcile};
+pub use searched::SearchedKinds;
 pub use select::{KeepReason, Orphan, Selection, keep_reason, select};
 pub use session::{AppliedObject, FailedObject, Request, Session, SessionOptions};
 pub use versions::AppliedVersions;

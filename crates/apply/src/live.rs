@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
-    time::Duration,
 };
 
 use cluster::{Cluster, Detail, Gap, Listing, ResourceKind, Restriction, Scope, Snapshot};
@@ -11,12 +10,10 @@ use futures::{StreamExt as _, stream};
 use objects::{ObjectId, ObjectRef, Vocabulary, meta};
 use yaml::{Map, Value};
 
-use crate::{Completeness, Error, Membership, Owner, prune};
+use crate::{Completeness, Error, Membership, Owner, SearchedKinds, prune, searched};
 
 /// Number of objects of a kind from which on one list is cheaper than reading each object.
 const WORTH_A_LIST: usize = 3;
-/// Maximum age of discovery for decisions about deletions.
-const KINDS_AGE: Duration = Duration::from_secs(10);
 /// Objects that are read at the same time.
 const READS: usize = 16;
 
@@ -54,6 +51,8 @@ pub struct OrphanSearch<'a> {
     /// All objects that the owner may have applied before, if they are known. Their namespaces are searched even if the
     /// identity can't list the whole cluster, and kinds that were never applied need not be listed for completeness.
     pub previous: Option<&'a [ObjectRef]>,
+    /// The only kinds that may have orphans, if the caller knows them; otherwise every kind is listed.
+    pub kinds: Option<&'a SearchedKinds>,
 }
 
 impl std::fmt::Debug for OrphanSearch<'_> {
@@ -71,7 +70,8 @@ pub struct Query<'a> {
     pub refs: &'a [ObjectRef],
     /// The references of all manifests.
     pub all: &'a [ObjectRef],
-    /// The search for orphans, which needs a list of every kind of the cluster; absent if they are not needed.
+    /// The search for orphans, which needs a list of every kind of the cluster that may have any; absent if they are not
+    /// needed.
     pub orphans: Option<OrphanSearch<'a>>,
     /// The groups and kinds with objects that are compared under another name.
     pub renamed: &'a HashSet<(String, String)>,
@@ -168,7 +168,8 @@ impl LiveObjects {
 }
 
 /// Reads the live state of manifests. With a membership label, kinds with several manifests are listed, and the objects
-/// that are not found so are read one by one. To search for orphans, every kind is listed, the others as metadata only.
+/// that are not found so are read one by one. To search for orphans, every kind is listed, or those that may have any, the
+/// others as metadata only.
 ///
 /// # Errors
 /// If the cluster can't be reached, or the work is cancelled.
@@ -179,8 +180,13 @@ pub async fn fetch(cluster: &Cluster, owner: &Owner, query: Query<'_>) -> Result
     };
     match (&owner.membership, query.orphans) {
         (Membership::Label { name, value }, _) => {
-            let listing = list(cluster, query, name, value).await?;
-            add_listed(cluster, owner, query, listing, &mut live).await?;
+            let kinds = query.orphans.and_then(|search| search.kinds);
+            let snapshot = match query.orphans {
+                Some(_) => searched::snapshot(cluster, kinds).await?,
+                None => cluster.snapshot().await?,
+            };
+            let listing = list(cluster, &snapshot, query, (name, value)).await?;
+            add_listed(owner, &snapshot, query, listing, &mut live)?;
         }
         (Membership::Inventory(_), Some(search)) => {
             let found = prune::find_orphans(cluster, owner, query.all, search).await?;
@@ -196,9 +202,9 @@ pub async fn fetch(cluster: &Cluster, owner: &Owner, query: Query<'_>) -> Result
 }
 
 /// Adds the objects of a listing, and selects the orphans among them.
-async fn add_listed(
-    cluster: &Cluster,
+fn add_listed(
     owner: &Owner,
+    snapshot: &Snapshot,
     query: Query<'_>,
     listing: Listing,
     live: &mut LiveObjects,
@@ -227,8 +233,7 @@ async fn add_listed(
         }
     }
     if let Some(search) = query.orphans {
-        let snapshot = fresh_snapshot(cluster).await?;
-        let selection = crate::select(owner, &candidates, &identities(query.all, &snapshot))?;
+        let selection = crate::select(owner, &candidates, &identities(query.all, snapshot))?;
         let orphans = selection.orphans.into_iter().map(|orphan| orphan.reference);
         live.orphans = orphans.collect();
         live.completeness = completeness(&listing.gaps, query.all, search);
@@ -278,11 +283,20 @@ fn head(object: &Value, identity: bool) -> Value {
     Value::Map(head)
 }
 
-async fn list(cluster: &Cluster, query: Query<'_>, label: &str, value: &str) -> Result<Listing, Error> {
+async fn list(
+    cluster: &Cluster,
+    snapshot: &Snapshot,
+    query: Query<'_>,
+    label: (&str, &str),
+) -> Result<Listing, Error> {
     let mut count: HashMap<(&str, &str), usize> = HashMap::new();
     for reference in query.refs {
         *count.entry((&reference.group, &reference.kind)).or_default() += 1;
     }
+    let searches = |kind: &ResourceKind| {
+        let kinds = query.orphans.map(|search| search.kinds);
+        kinds.is_some_and(|kinds| kinds.is_none_or(|kinds| kinds.include(kind, query.all)))
+    };
     let wanted = |kind: &ResourceKind| {
         let used = count
             .get(&(&*kind.group, &*kind.kind))
@@ -290,15 +304,16 @@ async fn list(cluster: &Cluster, query: Query<'_>, label: &str, value: &str) -> 
             .unwrap_or_default();
         let renamed =
             !query.renamed.is_empty() && query.renamed.contains(&(kind.group.clone(), kind.kind.clone()));
-        if used >= WORTH_A_LIST || renamed || used > 0 && query.orphans.is_some() {
+        if used >= WORTH_A_LIST || renamed || used > 0 && searches(kind) {
             Some(Detail::Full)
         } else {
-            query.orphans.is_some().then_some(Detail::Metadata)
+            searches(kind).then_some(Detail::Metadata)
         }
     };
     let previous = query.orphans.and_then(|search| search.previous);
     let namespaces = namespaces(query.all, previous);
-    Ok(cluster.list_labelled(label, value, &namespaces, wanted).await?)
+    let kinds = query.orphans.and_then(|search| search.kinds);
+    searched::list(cluster, snapshot, kinds, label, (&namespaces, wanted)).await
 }
 
 async fn read_missing(cluster: &Cluster, refs: &[ObjectRef], live: &mut LiveObjects) -> Result<(), Error> {
@@ -340,11 +355,6 @@ pub(crate) fn namespaces(refs: &[ObjectRef], previous: Option<&[ObjectRef]>) -> 
         .filter_map(|reference| reference.namespace.clone())
         .collect();
     namespaces.into_iter().collect()
-}
-
-/// Returns the kinds as they are now, for decisions about deletions.
-pub(crate) async fn fresh_snapshot(cluster: &Cluster) -> Result<Arc<Snapshot>, Error> {
-    Ok(cluster.recent_snapshot(KINDS_AGE).await?)
 }
 
 #[cfg(test)]

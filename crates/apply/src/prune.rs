@@ -2,15 +2,15 @@
 
 use std::{collections::HashSet, fmt, time::Duration};
 
-use cluster::{Cluster, DeleteOptions, Deleted, Detail, Gap, Restriction};
+use cluster::{Cluster, DeleteOptions, Deleted, Detail, Gap, ResourceKind, Restriction};
 use futures::{StreamExt as _, stream};
 use objects::{ObjectId, ObjectRef, meta, order};
 use yaml::Value;
 
 use crate::{
     Completeness, Error, Membership, Orphan, OrphanSearch, Owner, PARALLEL, keep_reason,
-    live::{completeness, fresh_snapshot, identities, namespaces},
-    select,
+    live::{completeness, identities, namespaces},
+    searched, select,
 };
 
 /// Attempts at an object that others keep changing.
@@ -134,14 +134,23 @@ pub async fn find_orphans(
     search: OrphanSearch<'_>,
 ) -> Result<Found, Error> {
     owner.check()?;
-    let snapshot = fresh_snapshot(cluster).await?;
+    let snapshot = searched::snapshot(cluster, search.kinds).await?;
     let keep = identities(desired, &snapshot);
     let (mut candidates, gaps, restriction) = match &owner.membership {
         Membership::Label { name, value } => {
             let namespaces = namespaces(desired, search.previous);
-            let listing = cluster
-                .list_labelled(name, value, &namespaces, |_| Some(Detail::Metadata))
-                .await?;
+            let wanted = |kind: &ResourceKind| {
+                let searches = search.kinds.is_none_or(|kinds| kinds.include(kind, desired));
+                searches.then_some(Detail::Metadata)
+            };
+            let listing = searched::list(
+                cluster,
+                &snapshot,
+                search.kinds,
+                (name, value),
+                (&namespaces, wanted),
+            )
+            .await?;
             (listing.objects, listing.gaps, listing.restriction)
         }
         Membership::Inventory(inventory) => {

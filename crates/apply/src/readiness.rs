@@ -57,6 +57,26 @@ pub async fn readiness(
     Ok(rules::check(object, policy))
 }
 
+/// Returns true if an applied object of a built-in kind without a status is ready: it stays so as long as nobody changes it.
+#[must_use]
+pub fn is_ready_at_once(vocabulary: &Vocabulary, reference: &ObjectRef, object: &Value) -> bool {
+    let need = rules::builtin_status(&reference.group, &reference.kind);
+    if need != Some(StatusNeed::NotRequired) || object.get("status").is_some_and(|status| !status.is_null()) {
+        return false;
+    }
+    let policy = Policy {
+        vocabulary,
+        status: StatusNeed::NotRequired,
+        now: Timestamp::now(),
+        not_ready_is_error: true,
+    };
+    rules::check(object, policy)
+        == Readiness {
+            ready: true,
+            ..Readiness::default()
+        }
+}
+
 /// Waits until an object is ready. An object that does not exist yet is waited for too.
 ///
 /// # Errors

@@ -42,6 +42,11 @@ impl AppliedVersions {
         }
     }
 
+    /// Returns the objects.
+    pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
+        self.entries.keys()
+    }
+
     /// Adds the versions of another set.
     pub fn extend(&mut self, other: Self) {
         self.entries.extend(other.entries);

@@ -7,7 +7,7 @@ use tree::Share;
 use yaml::{Map, Value};
 
 use crate::{
-    AnswerLimit, Cluster, Error, ResourceKind,
+    AnswerLimit, Cluster, Error, ResourceKind, Snapshot,
     connection::{Answer, Call},
     path,
 };
@@ -141,6 +141,13 @@ impl Listing {
         }
     }
 
+    /// Adds the objects of another listing, and nothing of what could not be listed.
+    pub fn add_objects(&mut self, other: Self) {
+        self.objects.extend(other.objects);
+        self.held.extend(other.held);
+        self.warned.extend(other.warned);
+    }
+
     fn extend(&mut self, other: Self) {
         self.objects.extend(other.objects);
         self.held.extend(other.held);
@@ -151,8 +158,9 @@ impl Listing {
 }
 
 impl Cluster {
-    /// Lists the objects of all kinds with `label=value`. A kind that may not be listed in the whole cluster is listed in
-    /// each of `namespaces`. `wanted` returns the requested part of a kind's objects; kinds without one are not listed.
+    /// Lists the objects of all kinds with `label=value`, except for Events, which nobody deploys. A kind that may not be
+    /// listed in the whole cluster is listed in each of `namespaces`. `wanted` returns the requested part of a kind's objects;
+    /// kinds without one are not listed.
     ///
     /// # Errors
     /// Fails when discovery fails or the work is cancelled. A kind that can't be listed is a gap of the listing.
@@ -164,9 +172,25 @@ impl Cluster {
         wanted: impl Fn(&ResourceKind) -> Option<Detail>,
     ) -> Result<Listing, Error> {
         let snapshot = self.recent_snapshot(KINDS_AGE).await?;
+        self.list_kinds(&snapshot, (label, value), namespaces, wanted)
+            .await
+    }
+
+    /// Lists the objects as [`Cluster::list_labelled`] does, of the kinds of a snapshot.
+    ///
+    /// # Errors
+    /// Fails when the work is cancelled. A kind that can't be listed is a gap of the listing.
+    pub async fn list_kinds(
+        &self,
+        snapshot: &Snapshot,
+        (label, value): (&str, &str),
+        namespaces: &[String],
+        wanted: impl Fn(&ResourceKind) -> Option<Detail>,
+    ) -> Result<Listing, Error> {
         let selector = format!("labelSelector={}%3D{}", path::encode(label), path::encode(value));
         let kinds: Vec<(ResourceKind, Query)> = snapshot
             .listable()
+            .filter(|kind| !kind.is_event())
             .filter_map(|kind| {
                 let query = Query {
                     selector: selector.clone(),

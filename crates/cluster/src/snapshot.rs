@@ -48,6 +48,12 @@ impl ResourceKind {
         objects::join_api_version(&self.group, &self.version)
     }
 
+    /// Returns true for Events: there are many, they end by themselves, and nobody deploys them.
+    #[must_use]
+    pub fn is_event(&self) -> bool {
+        self.kind == "Event" && matches!(self.group.as_str(), "" | "events.k8s.io")
+    }
+
     /// Returns the scope of its objects.
     #[must_use]
     pub fn scope(&self) -> Scope {

@@ -94,6 +94,7 @@ impl<'a> Project<'a> {
             claim: self.claim,
             others: self.others,
             previous: None,
+            kinds: None,
         }
     }
 

@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use apply::{Definitions, OrphanSearch, Query, Session, SessionOptions};
+use apply::{Definitions, OrphanSearch, Query, SearchedKinds, Session, SessionOptions};
 use cluster::Cluster;
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use kluctl::{Inclusion, Rendered};
@@ -34,7 +34,7 @@ pub use hidden::HiddenDifferences;
 pub use owner::MANAGER;
 pub use poke::{PokedImage, poke_images};
 pub use prune::{RemoveOptions, delete, prune, prune_discriminator};
-pub use validate::{Patience, ValidateResult, validate, validate_until};
+pub use validate::{Patience, ValidateResult, validate, validate_besides, validate_until};
 
 use crate::{Command, CommandResult, Error, Event, Listener, ObjectError, PARALLEL, progress::tell};
 
@@ -57,11 +57,13 @@ pub struct DeployOptions {
     pub readiness_timeout: Duration,
     /// The objects to apply, without hooks; all objects and hooks if absent.
     pub only: Option<HashSet<ObjectId>>,
-    /// If set, objects that are no longer rendered are reported, which needs a list of every kind of the cluster. Ignored if
-    /// only some objects are applied.
+    /// If set, objects that are no longer rendered are reported, which needs a list of every kind that may have any. Ignored
+    /// if only some objects are applied.
     pub orphans: bool,
     /// All objects that may have been deployed before, if they are known ([`apply::OrphanSearch::previous`]).
     pub previous: Option<Vec<ObjectRef>>,
+    /// The only kinds that may have orphans, if they are known ([`apply::OrphanSearch::kinds`]).
+    pub kinds: Option<SearchedKinds>,
     /// The part of the project that was rendered.
     pub inclusion: Inclusion,
     /// Differences that are left out of the result, besides those that the project names.
@@ -116,6 +118,7 @@ impl Default for DeployOptions {
             only: None,
             orphans: true,
             previous: None,
+            kinds: None,
             inclusion: Inclusion::default(),
             hidden: Vec::new(),
             contents: false,
@@ -210,6 +213,7 @@ pub(crate) async fn deploy_as_far_as_possible(
     let search = OrphanSearch {
         filter: Some(&is_included),
         previous: options.previous.as_deref(),
+        kinds: options.kinds.as_ref(),
     };
     let query = Query {
         refs: &chosen,

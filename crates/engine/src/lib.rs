@@ -11,11 +11,11 @@ mod progress;
 mod render;
 mod result;
 
-pub use apply::{AppliedVersions, Completeness};
+pub use apply::{AppliedVersions, Completeness, SearchedKinds};
 pub use deploy::{
     CompareOptions, Comparison, Confirm, DeployOptions, HiddenDifferences, MANAGER, Patience, PokedImage,
     RemoveOptions, ValidateResult, compare, delete, deploy, discriminator, poke_images, prune,
-    prune_discriminator, validate, validate_until,
+    prune_discriminator, validate, validate_besides, validate_until,
 };
 pub use error::Error;
 pub use progress::{Event, ItemCounts, Listener, Progress};

@@ -11,12 +11,12 @@ mod summary;
 pub mod text;
 mod value;
 
-use std::{fmt::Write as _, sync::Arc};
+use std::{collections::HashSet, fmt::Write as _, sync::Arc};
 
 use apply::LiveObjects;
 use jiff::Timestamp;
 use kluctl::{Inclusion, Rendered};
-use objects::{ObjectRef, diff::Change};
+use objects::{ObjectId, ObjectRef, diff::Change};
 use yaml::Value;
 
 pub use contents::Contents;
@@ -235,6 +235,9 @@ pub struct CommandResult {
     pub warnings: Vec<ObjectError>,
     /// The state of the applied objects, with which a later comparison saves most of its requests.
     pub versions: AppliedVersions,
+    /// The applied objects of kinds without a status that were ready at once, as the answer of the API server says: a validation
+    /// right after the deployment need not read them again ([`crate::validate`]).
+    pub ready: HashSet<ObjectId>,
     /// The completeness of the search for objects that are no longer rendered.
     pub completeness: Completeness,
     /// True if a deployment ended early because its waits were interrupted.
@@ -273,6 +276,7 @@ impl CommandResult {
             errors: Vec::new(),
             warnings: Vec::new(),
             versions: AppliedVersions::default(),
+            ready: HashSet::new(),
             completeness: Completeness::default(),
             interrupted: false,
         }

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, LazyLock},
+    time::Duration,
 };
 
 use api::{Fault, KubeConfig, Reason};

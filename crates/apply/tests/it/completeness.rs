@@ -36,6 +36,7 @@ async fn delete_all_is_incomplete_without_the_right_to_list() -> Result<()> {
     let search = OrphanSearch {
         previous: Some(&previous),
         filter: None,
+        kinds: None,
     };
     let deleted = apply::delete_all(&tenant, &owner, search, OPTIONS).await?;
     assert_eq!(deleted.outcomes.len(), 1);
@@ -61,6 +62,7 @@ async fn prune_is_incomplete_if_a_kind_that_was_applied_can_not_be_listed() -> R
     let search = OrphanSearch {
         previous: Some(&previous),
         filter: None,
+        kinds: None,
     };
     let pruned = apply::prune(&tenant, &owner, &previous[..1], search, OPTIONS).await?;
     let message = pruned.completeness.message().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use apply::{AppliedVersions, Completeness, Desired, Drift};
+use apply::{AppliedVersions, Completeness, Desired, Drift, SearchedKinds};
 use cluster::Cluster;
 use kluctl::{Inclusion, Rendered, hooks};
 use objects::{ObjectId, ObjectRef};
@@ -15,7 +15,7 @@ use crate::{Error, ObjectError};
 pub struct CompareOptions<'a> {
     /// The versions of objects that equalled their manifests in earlier passes: these need no comparison.
     pub versions: Option<&'a AppliedVersions>,
-    /// If set, objects that are no longer rendered are searched too, which needs a list of every kind of the cluster.
+    /// If set, objects that are no longer rendered are searched too, which needs a list of every kind that may have any.
     pub orphans: bool,
     /// All objects that may have been deployed before, if they are known ([`apply::OrphanSearch::previous`]).
     pub previous: Option<&'a [ObjectRef]>,
@@ -23,6 +23,8 @@ pub struct CompareOptions<'a> {
     pub force_apply: bool,
     /// The part of the project that was rendered; all of it if absent. Other objects are no orphans.
     pub inclusion: Option<&'a Inclusion>,
+    /// The only kinds that may have orphans, if they are known ([`apply::OrphanSearch::kinds`]).
+    pub kinds: Option<&'a SearchedKinds>,
 }
 
 /// The result of a comparison.

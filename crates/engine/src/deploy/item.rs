@@ -257,6 +257,9 @@ impl Work<'_, '_> {
             self.outcome
                 .versions
                 .remember(reference.id(), manifest, &done.object);
+            if apply::is_ready_at_once(&VOCABULARY, reference, &done.object) {
+                self.outcome.ready.insert(reference.id());
+            }
         }
         self.counts.applied += 1;
         self.counts.hooks += usize::from(is_hook);

@@ -117,6 +117,7 @@ pub(crate) async fn orphans(
     let search = OrphanSearch {
         filter: Some(&is_included),
         previous: options.previous,
+        kinds: options.kinds,
     };
     let found = apply::find_orphans(cluster, &owner(discriminator), refs, search).await?;
     warnings.extend(listing_warnings(&found.gaps, found.restriction));

@@ -1,7 +1,9 @@
 //! The outcome of an item.
 
+use std::collections::HashSet;
+
 use apply::AppliedVersions;
-use objects::{Ignore, ObjectRef, diff, normalize, secrets};
+use objects::{Ignore, ObjectId, ObjectRef, diff, normalize, secrets};
 use yaml::Value;
 
 use crate::{CommandResult, ObjectError, ResultObject};
@@ -15,6 +17,8 @@ pub(crate) struct ItemOutcome {
     pub(crate) errors: Vec<ObjectError>,
     pub(crate) warnings: Vec<ObjectError>,
     pub(crate) versions: AppliedVersions,
+    /// Objects that were ready as soon as they were applied.
+    pub(crate) ready: HashSet<ObjectId>,
 }
 
 /// Adds an item's outcome to the result.
@@ -23,7 +27,9 @@ pub(super) fn collect(result: &mut CommandResult, outcome: ItemOutcome) {
     result.errors.extend(outcome.errors);
     result.warnings.extend(outcome.warnings);
     result.versions.extend(outcome.versions);
+    result.ready.extend(outcome.ready);
     for reference in outcome.deleted {
+        result.ready.remove(&reference.id());
         result.objects.push(ResultObject {
             deleted: true,
             ..ResultObject::new(reference)

@@ -74,6 +74,7 @@ pub async fn poke_images(
         orphans: Some(OrphanSearch {
             filter: Some(&is_included),
             previous: options.previous.as_deref(),
+            kinds: options.kinds.as_ref(),
         }),
         renamed: &live::renamed_kinds(rendered),
     };

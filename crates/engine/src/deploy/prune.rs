@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use apply::{DeletionOptions, OrphanSearch};
+use apply::{DeletionOptions, OrphanSearch, SearchedKinds};
 use cluster::Cluster;
 use kluctl::{Inclusion, Rendered};
 use objects::ObjectRef;
@@ -33,6 +33,8 @@ pub struct RemoveOptions<'a> {
     pub others: &'a [Claim],
     /// All objects that may have been deployed before, if they are known ([`apply::OrphanSearch::previous`]).
     pub previous: Option<&'a [ObjectRef]>,
+    /// The only kinds that may have orphans, if they are known ([`apply::OrphanSearch::kinds`]).
+    pub kinds: Option<&'a SearchedKinds>,
 }
 
 impl fmt::Debug for RemoveOptions<'_> {
@@ -138,6 +140,7 @@ async fn remove(
     let search = OrphanSearch {
         filter: Some(&is_included),
         previous: options.previous,
+        kinds: options.kinds,
     };
     let found = apply::find_orphans(cluster, &owner, refs, search).await?;
     if removal.refuses_orphans && !found.orphans.is_empty() {

@@ -1,12 +1,12 @@
 //! Checks that all rendered objects exist and are ready.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use apply::LiveObjects;
 use cluster::Cluster;
 use jiff::Timestamp;
 use kluctl::{Rendered, annotations, hooks};
-use objects::{ObjectRef, meta, readiness::ValidateResult as AnnotationResult};
+use objects::{ObjectId, ObjectRef, meta, readiness::ValidateResult as AnnotationResult};
 use yaml::Value;
 
 use super::{live, owner::VOCABULARY};
@@ -55,8 +55,21 @@ pub struct Patience {
 /// # Errors
 /// Fails when the live state can't be read, or the work is cancelled.
 pub async fn validate(cluster: &Cluster, rendered: &Rendered) -> Result<ValidateResult, Error> {
+    validate_besides(cluster, rendered, &HashSet::new()).await
+}
+
+/// Checks all rendered objects but those that are known to be ready, because they were applied a moment ago
+/// ([`crate::CommandResult::ready`]).
+///
+/// # Errors
+/// Fails as [`validate`] does.
+pub async fn validate_besides(
+    cluster: &Cluster,
+    rendered: &Rendered,
+    ready: &HashSet<ObjectId>,
+) -> Result<ValidateResult, Error> {
     let refs = live::references(rendered)?;
-    check(cluster, rendered, &refs).await
+    check(cluster, rendered, &refs, ready).await
 }
 
 /// Validates until everything is ready or the timeout ends; `attempt` is called with every result but the last one.
@@ -83,10 +96,17 @@ pub async fn validate_until(
     Ok(result)
 }
 
-async fn check(cluster: &Cluster, rendered: &Rendered, refs: &[ObjectRef]) -> Result<ValidateResult, Error> {
+async fn check(
+    cluster: &Cluster,
+    rendered: &Rendered,
+    refs: &[ObjectRef],
+    ready: &HashSet<ObjectId>,
+) -> Result<ValidateResult, Error> {
     let start = Timestamp::now();
     let discriminator = rendered.target.discriminator.as_deref();
-    let live = live::fetch_all(cluster, refs, discriminator).await?;
+    let is_open = |reference: &&ObjectRef| !ready.contains(&reference.id());
+    let open: Vec<ObjectRef> = refs.iter().filter(is_open).cloned().collect();
+    let live = live::fetch_all(cluster, &open, discriminator).await?;
     let mut result = ValidateResult {
         ready: true,
         discriminator: discriminator.map(str::to_owned),
@@ -98,7 +118,8 @@ async fn check(cluster: &Cluster, rendered: &Rendered, refs: &[ObjectRef]) -> Re
         results: Vec::new(),
     };
     for (manifest, reference) in rendered.objects().zip(refs) {
-        object(cluster, &live, manifest, reference, &mut result).await?;
+        let is_ready = ready.contains(&reference.id());
+        object(cluster, &live, (manifest, reference, is_ready), &mut result).await?;
     }
     for list in [&mut result.errors, &mut result.warnings] {
         list.sort();
@@ -112,8 +133,7 @@ async fn check(cluster: &Cluster, rendered: &Rendered, refs: &[ObjectRef]) -> Re
 async fn object(
     cluster: &Cluster,
     live: &LiveObjects,
-    manifest: &Value,
-    reference: &ObjectRef,
+    (manifest, reference, is_ready): (&Value, &ObjectRef, bool),
     result: &mut ValidateResult,
 ) -> Result<(), Error> {
     let about = |texts: Vec<String>| texts.into_iter().map(|text| ObjectError::of(reference, text));
@@ -128,7 +148,7 @@ async fn object(
     let parsed = hooks::parse(manifest);
     result.errors.extend(about(parsed.errors));
     result.warnings.extend(about(parsed.warnings));
-    if parsed.hook.is_some_and(|hook| !hook.stays()) {
+    if is_ready || parsed.hook.is_some_and(|hook| !hook.stays()) {
         return Ok(());
     }
     let Some(found) = found else {

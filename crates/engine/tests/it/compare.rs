@@ -40,6 +40,7 @@ async fn compare_finds_manual_changes_only() -> Result<()> {
         let (cluster, rendered) = (world.cluster.clone(), rendered.clone());
         async move {
             let options = CompareOptions {
+                kinds: None,
                 versions: versions.as_ref(),
                 orphans: false,
                 ..CompareOptions::default()
@@ -128,6 +129,7 @@ async fn compare_finds_orphans_on_request() -> Result<()> {
     let (a, b) = (world.config_map("a", json!({})), world.config_map("b", json!({})));
     world.deploy_well(&world.rendered(vec![a.clone(), b])).await?;
     let options = CompareOptions {
+        kinds: None,
         orphans: true,
         ..CompareOptions::default()
     };

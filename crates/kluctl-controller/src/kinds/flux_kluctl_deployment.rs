@@ -10,6 +10,7 @@
 //! - `act` deploys, prunes and validates as planned;
 //! - `status` computes status and events (pure);
 //! - `begun` remembers the kinds and namespaces of a deployment until it has a result;
+//! - `search` decides which kinds are searched for orphans (pure);
 //! - `sharers` lists other objects with the same discriminator;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
@@ -26,6 +27,7 @@ mod plan;
 mod prepare;
 mod removal;
 mod results;
+mod search;
 mod sharers;
 mod spec;
 mod status;

@@ -13,6 +13,7 @@ mod fixture;
 mod options;
 mod poison;
 mod removing;
+mod requests;
 mod sharing;
 mod source;
 mod starting;

@@ -2,15 +2,18 @@
 
 mod previous;
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
 use engine::{
     AppliedVersions, CommandResult, CompareOptions, Completeness, DeployOptions, Error, Inventory,
-    PokedImage, RemoveOptions, ValidateResult, discriminator::DiscriminatorError,
+    PokedImage, RemoveOptions, SearchedKinds, ValidateResult, discriminator::DiscriminatorError,
 };
 use jiff::Timestamp;
-use objects::ObjectRef;
+use objects::{ObjectId, ObjectRef};
 use references::SourceArtifact;
 use runtime::{ObjectKey, Pass};
 use yaml::Value;
@@ -18,10 +21,12 @@ use yaml::Value;
 use super::{
     Controller,
     consumer::key,
+    memory::KnownDeployment,
     owners::{ForeignOwners, Refusal},
-    plan::{self, Deploy, Prune, Validate, Work},
+    plan::{self, ApplyReason, Deploy, Prune, Validate, Work},
     prepare::{Prepared, in_time},
     results::{self, CommandDone},
+    search::{self, SearchFacts},
     sharers::Claim,
     spec,
 };
@@ -31,6 +36,8 @@ use crate::metrics::{Command, CommandCounts};
 const RESULT_BYTES: usize = 48 << 10;
 /// Maximum number of errors, of warnings and of results in a stored validation.
 const VALIDATION_ENTRIES: usize = 50;
+/// Time for which the answers to applies count as the current state of the objects.
+const JUST_NOW: Duration = Duration::from_secs(10);
 /// Delay before the next pass if the object or its source changed during a deployment.
 const START_OVER: Duration = Duration::from_secs(1);
 
@@ -68,6 +75,10 @@ struct Deployed {
     objects: Option<Vec<ObjectRef>>,
     /// True if it saw all orphans.
     complete: bool,
+    /// The kinds that it searched for orphans; all if absent.
+    kinds: Option<SearchedKinds>,
+    /// Objects that were ready as soon as they were applied, a moment ago.
+    ready: HashSet<ObjectId>,
 }
 
 impl Controller {
@@ -104,7 +115,7 @@ impl Controller {
         let deployed = match work.deploy {
             Deploy::Apply(why) => {
                 tracing::info!(?why, revision = artifact.revision(), "deploying");
-                acting.deploy().await?
+                acting.deploy(why).await?
             }
             Deploy::Compare => acting.compare(work.prune == Prune::IfSeen).await?,
             Deploy::Nothing => Deployed::default(),
@@ -118,11 +129,14 @@ impl Controller {
         if failed(&done.deploy) {
             return Ok(done);
         }
-        done.prune = acting.prune(work.prune, deployed.orphans).await?;
+        done.prune = acting
+            .prune(work.prune, deployed.orphans, deployed.kinds.as_ref())
+            .await?;
         if done.prune.is_some() && !failed(&done.prune) && !dry_run {
             done.inventory = Some(acting.pruned_inventory());
         }
         if failed(&done.prune) {
+            self.memory.request_sweep(key);
             return Ok(done);
         }
         // Objects that are still rendered have the new discriminator by now.
@@ -134,7 +148,7 @@ impl Controller {
         }
         let changed = done.deploy.is_some() || done.prune.is_some();
         if work.validate == Validate::Run || (work.validate == Validate::IfDeployed && changed) {
-            done.validate = Some(acting.validate().await?);
+            done.validate = Some(acting.validate(&deployed.ready).await?);
         }
         Ok(done)
     }
@@ -146,18 +160,35 @@ fn failed(done: &Option<CommandDone>) -> bool {
 
 impl Acting<'_> {
     /// Applies all rendered objects.
-    async fn deploy(&self) -> Result<Deployed, Fault> {
-        let result = self.apply(self.options()).await?;
+    async fn deploy(&self, why: ApplyReason) -> Result<Deployed, Fault> {
+        let (memory, started) = (&self.controller.memory, Instant::now());
+        let known = memory.begin_deployment(self.key);
+        let kinds = self.searched(why, known.as_ref());
+        let options = DeployOptions {
+            kinds: kinds.clone(),
+            ..self.options()
+        };
+        let mut result = self.apply(options).await?;
+        let ready = std::mem::take(&mut result.ready);
         let everything = spec::deploys_everything(&self.object.spec);
         // A search that could not see everything is repeated by pruning, which reports that.
         let orphans = result.completeness.is_complete().then(|| result.counts().orphans);
         let done = Some(command_done(&result));
         if !self.dry_run {
-            self.controller.memory.compared(self.key, result.versions);
+            memory.compared(self.key, result.versions);
+            if result.errors.is_empty() && result.completeness.is_complete() {
+                memory.end_deployment(self.key, known.filter(|_| kinds.is_some()).as_ref());
+            }
         }
         Ok(Deployed {
             done,
             orphans,
+            kinds,
+            ready: if started.elapsed() < JUST_NOW {
+                ready
+            } else {
+                HashSet::new()
+            },
             complete: everything && result.completeness.is_complete(),
             objects: Some(
                 result
@@ -166,6 +197,26 @@ impl Acting<'_> {
                     .map(|object| object.reference)
                     .collect(),
             ),
+        })
+    }
+
+    /// Returns the kinds that may have orphans; `None` if every kind may.
+    fn searched(&self, why: ApplyReason, known: Option<&KnownDeployment>) -> Option<SearchedKinds> {
+        let (previous, rendered) = (self.previous(), self.prepared.references());
+        let last_prune = self
+            .object
+            .status
+            .as_ref()
+            .and_then(|status| status.last_prune_result.as_ref());
+        search::kinds(&SearchFacts {
+            why,
+            pruned: self.object.spec.prune
+                && spec::deploys_everything(&self.object.spec)
+                && last_prune.is_some()
+                && results::failure_of(last_prune).is_none(),
+            known: known.filter(|_| !self.dry_run),
+            previous: previous.as_deref(),
+            rendered: &rendered,
         })
     }
 
@@ -203,6 +254,7 @@ impl Acting<'_> {
             previous: previous.as_deref(),
             force_apply: self.object.spec.force_apply,
             inclusion: Some(&inclusion),
+            kinds: None,
         };
         let comparison = engine::compare(cluster, rendered, options)
             .await
@@ -295,7 +347,12 @@ impl Acting<'_> {
     }
 
     /// Deletes objects that are no longer rendered, if the discriminator proves that they belong to this object.
-    async fn prune(&self, prune: Prune, orphans: Option<usize>) -> Result<Option<CommandDone>, Fault> {
+    async fn prune(
+        &self,
+        prune: Prune,
+        orphans: Option<usize>,
+        kinds: Option<&SearchedKinds>,
+    ) -> Result<Option<CommandDone>, Fault> {
         match (prune, orphans) {
             (Prune::Disabled | Prune::NotNow, _) | (Prune::IfSeen, None | Some(0)) => return Ok(None),
             (Prune::Run, _) | (Prune::IfSeen, Some(_)) => {}
@@ -326,6 +383,7 @@ impl Acting<'_> {
             dry_run: self.dry_run,
             previous: previous.as_deref(),
             inclusion: spec::inclusion(&self.object.spec),
+            kinds,
             confirm: Some(&owners),
             ..RemoveOptions::default()
         };
@@ -369,10 +427,11 @@ impl Acting<'_> {
         self.controller.superseded(self.object, self.artifact).await
     }
 
-    /// Checks that all objects exist and are ready.
-    async fn validate(&self) -> Result<CommandDone, Fault> {
+    /// Checks that all objects exist and are ready, except for those that just were.
+    async fn validate(&self, ready: &HashSet<ObjectId>) -> Result<CommandDone, Fault> {
         let started = Instant::now();
-        let done = match engine::validate(&self.prepared.cluster, &self.prepared.rendered).await {
+        let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
+        let done = match engine::validate_besides(cluster, rendered, ready).await {
             Ok(result) => validate_done(&result),
             Err(error @ Error::Cancelled) => return Err(self.fault(&error)),
             Err(error) => refused(error.to_string()),
@@ -417,6 +476,7 @@ fn command_done(result: &CommandResult) -> CommandDone {
         message: result.message(),
         errors: result.errors.iter().map(ToString::to_string).collect(),
         denied: !result.errors.is_empty() && result.errors.iter().all(|error| error.denied),
+        is_idle: false,
         raw: yaml::print::goyaml(&result.to_status(RESULT_BYTES)),
     }
 }
@@ -454,6 +514,7 @@ fn nothing_pruned() -> CommandDone {
         message: "prune succeeded.".to_owned(),
         errors: Vec::new(),
         denied: false,
+        is_idle: true,
         raw: "command:\n  command: prune\n  initiator: KluctlDeployment\nobjects: []\n".to_owned(),
     }
 }
@@ -473,6 +534,7 @@ fn validate_done(result: &ValidateResult) -> CommandDone {
         message: String::new(),
         errors,
         denied: false,
+        is_idle: false,
         raw: yaml::print::goyaml(&raw),
     }
 }

@@ -67,6 +67,9 @@ pub(crate) fn of_done(
     let command = spec::deploy_command(&object.spec);
     for (command, done) in [(command, &report.deploy), ("prune", &report.prune)] {
         let Some(done) = done else { continue };
+        if command == "prune" && done.is_idle {
+            continue;
+        }
         if done.errors.is_empty() {
             // What was just deployed is seldom ready at once.
             let reason = if reason == Reason::ValidateFailed {

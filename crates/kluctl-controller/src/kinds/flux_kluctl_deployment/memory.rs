@@ -2,15 +2,28 @@
 //! requests. Losing it costs one comparison.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use engine::AppliedVersions;
+use objects::ObjectId;
 use runtime::ObjectKey;
 
 use super::observe::Ages;
+
+/// Time after which a deployment searches every kind again; it varies by a tenth.
+const SWEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// The last deployment of an object, which this process made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KnownDeployment {
+    /// Time of the next search of every kind.
+    sweep: Instant,
+    /// The objects that it applied.
+    pub(crate) objects: HashSet<ObjectId>,
+}
 
 /// The state of one object.
 #[derive(Debug, Default)]
@@ -19,6 +32,8 @@ struct Entry {
     validated: Option<Instant>,
     removing: Option<Instant>,
     seen: AppliedVersions,
+    /// Time of the next search of every kind, if the last deployment of this process is known to the end.
+    sweep: Option<Instant>,
 }
 
 /// The state of all objects.
@@ -55,6 +70,33 @@ impl Memory {
             .get_mut(key)
             .map(|entry| std::mem::take(&mut entry.seen))
             .unwrap_or_default()
+    }
+
+    /// Returns the objects of the last deployment, if this process knows them all and a search of every kind is not due. A deployment
+    /// begins: should it break off, the next one searches every kind.
+    pub(crate) fn begin_deployment(&self, key: &ObjectKey) -> Option<KnownDeployment> {
+        let mut entries = self.lock();
+        let entry = entries.get_mut(key)?;
+        let sweep = entry.sweep.take().filter(|sweep| *sweep > Instant::now())?;
+        let objects: HashSet<ObjectId> = entry.seen.ids().cloned().collect();
+        (!objects.is_empty()).then_some(KnownDeployment { sweep, objects })
+    }
+
+    /// Records that a deployment ended without errors, and saw all orphans. `known` is what its search was based on; absent if it
+    /// searched every kind.
+    pub(crate) fn end_deployment(&self, key: &ObjectKey, known: Option<&KnownDeployment>) {
+        let sweep = known.map_or_else(
+            || Instant::now() + SWEEP.mul_f64(0.9 + fastrand::f64() / 5.0),
+            |known| known.sweep,
+        );
+        self.lock().entry(key.clone()).or_default().sweep = Some(sweep);
+    }
+
+    /// Makes the next deployment search every kind.
+    pub(crate) fn request_sweep(&self, key: &ObjectKey) {
+        if let Some(entry) = self.lock().get_mut(key) {
+            entry.sweep = None;
+        }
     }
 
     /// Returns the time since this process first tried to delete the deployed objects.

@@ -25,6 +25,8 @@ pub(crate) struct CommandDone {
     pub errors: Vec<String>,
     /// True if all errors are refusals because of missing rights.
     pub denied: bool,
+    /// True if there was nothing to do.
+    pub is_idle: bool,
     /// The result as YAML, without the objects.
     pub raw: String,
 }

@@ -38,6 +38,7 @@ fn command(errors: &[&str]) -> CommandDone {
         message: "prune succeeded.".to_owned(),
         errors: errors.iter().map(|&error| error.to_owned()).collect(),
         denied: false,
+        is_idle: false,
         raw: "{}\n".to_owned(),
     }
 }
