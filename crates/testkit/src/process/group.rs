@@ -181,10 +181,10 @@ impl Group {
             watchdog.kill()?;
             watchdog.wait()?;
         }
-        for (_, identity) in self.running() {
-            identity.signal(Signal::KILL)?;
-        }
+        self.kill_known()?;
         for child in lock(&self.children).values_mut() {
+            // Its own children are known without the folder, which a sweep may have removed.
+            child.kill()?;
             child.wait()?;
         }
         for (name, identity) in self.running() {
@@ -251,13 +251,19 @@ pub fn sweep() -> Result<()> {
     Ok(())
 }
 
-/// Kills the processes whose environment names this state directory.
+/// Kills the processes that are noted in this state directory, and those whose environment names it.
 ///
 /// # Errors
 /// Returns an error if one can't be killed.
 pub fn end_strays(dir: &Path) -> Result<()> {
+    // Both are needed: a process that is just starting has no environment yet, and one of a killed starter may have no note.
+    let known = Group::open(dir);
+    known.kill_known()?;
+    for (_, identity) in known.running() {
+        let _ = identity.wait_gone(Duration::from_secs(5));
+    }
     let Ok(processes) = fs::read_dir("/proc") else {
-        return Group::open(dir).kill_known();
+        return Ok(());
     };
     let mark = format!("{STATE_DIR}={}\0", dir.display()).into_bytes();
     for process in processes.flatten() {
@@ -374,6 +380,28 @@ mod tests {
             orphan.wait_gone(Duration::from_secs(20)),
             "the watchdog didn't end the orphan"
         );
+    }
+
+    #[test]
+    fn stopping_ends_its_own_processes_without_the_folder() {
+        let group = Group::create("bare", Identity::current()).expect("is created");
+        let sleeper = group.spawn("sleeper", &mut sleeper()).expect("starts");
+        fs::remove_dir_all(group.dir()).expect("is removed");
+        drop(group);
+        assert!(!sleeper.is_alive());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn noted_processes_end_whatever_their_environment() {
+        let group = Group::create("noted", Identity::current()).expect("is created");
+        let mut foreign = sleeper().spawn().expect("starts");
+        let identity = Identity::of(foreign.id()).expect("runs");
+        fs::write(group.dir().join("procs").join(identity.to_string()), "foreign").expect("is noted");
+        end_strays(group.dir()).expect("ends them");
+        let ended = !identity.is_alive();
+        let _ = foreign.kill().and_then(|()| foreign.wait());
+        assert!(ended, "a process without the variable was left");
     }
 
     #[test]
