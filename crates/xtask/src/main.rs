@@ -8,6 +8,8 @@ mod tidy;
 mod tree;
 
 #[cfg(test)]
+mod advisories_tests;
+#[cfg(test)]
 mod deploy_tests;
 #[cfg(test)]
 mod pages_tests;
