@@ -4,6 +4,7 @@ pub mod audit;
 pub mod binaries;
 mod components;
 mod credentials;
+mod etcd;
 mod kubectl;
 mod objects;
 mod shared;
@@ -29,6 +30,7 @@ use crate::{
 use binaries::Binaries;
 use components::Setup;
 use credentials::Credentials;
+pub(crate) use etcd::Etcd;
 
 /// The name of the audit log in the folder of a plane.
 const AUDIT_LOG: &str = "audit.log";
@@ -226,6 +228,26 @@ impl ControlPlane {
         Usage::of(found.with_context(|| format!("{component} doesn't run"))?.1.pid)
     }
 
+    /// Returns the newest revision of its store, the resourceVersion of the last write.
+    ///
+    /// # Errors
+    /// Returns an error if etcd doesn't answer.
+    pub async fn revision(&self) -> Result<u64> {
+        self.etcd()?.revision().await
+    }
+
+    /// Forgets all older revisions: a list that has begun or a watch from an older revision is answered with 410 Gone.
+    ///
+    /// # Errors
+    /// Returns an error if etcd doesn't answer.
+    pub async fn compact(&self) -> Result<u64> {
+        self.etcd()?.compact().await
+    }
+
+    pub(crate) fn etcd(&self) -> Result<Etcd> {
+        Etcd::of(self.dir())
+    }
+
     /// Ends the processes and removes all state. Dropping does so too, but can't return an error.
     ///
     /// # Errors
@@ -269,6 +291,7 @@ async fn bring_up(group: &Group, binaries: &Binaries, options: &Options) -> Resu
         false => include_str!("controlplane/assets/load-balancer-stage.yaml"),
     };
     fs::write(dir.join("load-balancer-stage.yaml"), stage)?;
+    fs::write(dir.join(etcd::ADDRESS), etcd.to_string())?;
 
     let setup = Setup {
         binaries,

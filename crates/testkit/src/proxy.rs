@@ -1,6 +1,10 @@
 //! A proxy between a controller and the API server that does to requests what a bad day does to them.
 
+mod events;
+mod frozen;
+
 use std::{
+    collections::VecDeque,
     io,
     path::{Path, PathBuf},
     sync::{
@@ -19,16 +23,19 @@ use axum::{
 };
 use base64::Engine as _;
 use bytes::Bytes;
-use futures::{StreamExt as _, stream};
+use futures::stream;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::json;
+use tokio::sync::watch;
 
 use crate::{
     ControlPlane,
+    controlplane::Etcd,
     http::{Server, client_without_limit},
     process::lock,
     tls::Authority,
 };
+use frozen::Freeze;
 
 const MAX_BODY: usize = 64 * 1024 * 1024;
 
@@ -55,9 +62,25 @@ impl ApiRequest {
     /// Returns true for requests that open a watch.
     #[must_use]
     pub fn is_watch(&self) -> bool {
+        self.has("watch", "true") || self.has("watch", "1")
+    }
+
+    /// Returns true for requests for a further page of a list.
+    #[must_use]
+    pub fn is_next_page(&self) -> bool {
+        self.query.split('&').any(|part| part.starts_with("continue="))
+    }
+
+    /// Returns true for requests that only try a change.
+    #[must_use]
+    pub fn is_dry_run(&self) -> bool {
+        self.has("dryRun", "All")
+    }
+
+    fn has(&self, name: &str, value: &str) -> bool {
         self.query
             .split('&')
-            .any(|part| part == "watch=true" || part == "watch=1")
+            .any(|part| part.split_once('=') == Some((name, value)))
     }
 }
 
@@ -76,6 +99,8 @@ pub enum Fate {
     Cut,
     /// It reaches the API server, but the connection is cut before the answer.
     CutAnswer,
+    /// It reaches the API server after etcd forgot all older revisions, those of a list that has begun too.
+    Compacted,
 }
 
 type Rule = Arc<dyn Fn(&ApiRequest) -> Fate + Send + Sync>;
@@ -86,7 +111,12 @@ struct Inner {
     rule: Mutex<Rule>,
     deaf: AtomicBool,
     swallowed: AtomicUsize,
+    freeze: watch::Sender<Option<Arc<Freeze>>>,
+    etcd: Etcd,
+    /// Reads what a frozen answer is made of.
+    admin: String,
     requests: Mutex<Vec<ApiRequest>>,
+    answers: Mutex<Vec<(ApiRequest, u16)>>,
 }
 
 /// A proxy in front of the API server.
@@ -119,7 +149,11 @@ impl FaultProxy {
             rule: Mutex::new(Arc::new(|_| Fate::Pass)),
             deaf: AtomicBool::new(false),
             swallowed: AtomicUsize::new(0),
+            freeze: watch::channel(None).0,
+            etcd: plane.etcd()?,
+            admin: token_of(plane.kubeconfig())?,
             requests: Mutex::default(),
+            answers: Mutex::default(),
         });
         let router = Router::new().fallback(relay).with_state(Arc::clone(&inner));
         let server = Server::start(router, Some(Authority::new(&["127.0.0.1", "localhost"])?))?;
@@ -161,10 +195,40 @@ impl FaultProxy {
         *lock(&self.inner.rule) = Arc::new(rule);
     }
 
-    /// Lets everything pass again, events of watches too.
+    /// Gives the next requests that `selects` these fates, one each; what follows and everything else passes. The n-th request fails
+    /// after n - 1 that pass.
+    pub fn fates(
+        &self,
+        selects: impl Fn(&ApiRequest) -> bool + Send + Sync + 'static,
+        fates: impl IntoIterator<Item = Fate>,
+    ) {
+        let coming = Mutex::new(fates.into_iter().collect::<VecDeque<_>>());
+        self.rule(move |request| {
+            let fate = selects(request).then(|| lock(&coming).pop_front()).flatten();
+            fate.unwrap_or(Fate::Pass)
+        });
+    }
+
+    /// Answers the reads that `selects` as of a revision ([`ControlPlane::revision`]), and holds back the events of such watches.
+    /// Writes pass, and their answers are new. An older state comes from the API server itself, as from one that lags behind the others.
+    pub fn freeze(&self, revision: u64, selects: impl Fn(&ApiRequest) -> bool + Send + Sync + 'static) {
+        let freeze = Freeze {
+            revision,
+            selects: Box::new(selects),
+        };
+        self.inner.freeze.send_replace(Some(Arc::new(freeze)));
+    }
+
+    /// Answers reads as of now again, and delivers the events that were held back.
+    pub fn thaw(&self) {
+        self.inner.freeze.send_replace(None);
+    }
+
+    /// Lets everything pass again, events of watches too, and reads are as of now.
     pub fn heal(&self) {
         self.rule(|_| Fate::Pass);
         self.swallow_events(false);
+        self.thaw();
     }
 
     /// Swallows the events of all watches, those that are open already included, until told otherwise.
@@ -183,6 +247,20 @@ impl FaultProxy {
     pub fn requests(&self) -> Vec<ApiRequest> {
         lock(&self.inner.requests).clone()
     }
+
+    /// The requests that reached the API server and were answered so far, with the status of the answer.
+    #[must_use]
+    pub fn answers(&self) -> Vec<(ApiRequest, u16)> {
+        lock(&self.inner.answers).clone()
+    }
+}
+
+/// Reads the token of a kubeconfig of a control plane.
+fn token_of(kubeconfig: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(kubeconfig)
+        .with_context(|| format!("can't read {}", kubeconfig.display()))?;
+    let token = text.lines().find_map(|line| line.trim().strip_prefix("token: "));
+    token.map(str::to_owned).context("a kubeconfig without a token")
 }
 
 async fn relay(State(inner): State<Arc<Inner>>, request: Request) -> Response {
@@ -204,13 +282,28 @@ async fn relay(State(inner): State<Arc<Inner>>, request: Request) -> Response {
         Fate::Hang => return std::future::pending().await,
         Fate::Cut => return cut(),
         Fate::Delay(time) => tokio::time::sleep(time).await,
+        Fate::Compacted => {
+            if let Err(error) = inner.etcd.compact().await {
+                return failed(&error);
+            }
+        }
         Fate::Pass | Fate::CutAnswer => {}
     }
-    let answer = match forward(&inner, &request, head.headers).await {
-        Ok(answer) => answer,
-        Err(error) => return (StatusCode::BAD_GATEWAY, format!("{error:#}")).into_response(),
+    let freeze = inner.freeze.borrow().clone();
+    let answered = match freeze.filter(|freeze| freeze.covers(&request)) {
+        Some(freeze) => frozen::answer(&inner, &freeze, &request, head.headers).await,
+        None => forward(&inner, &request, head.headers).await,
     };
+    let answer = match answered {
+        Ok(answer) => answer,
+        Err(error) => return failed(&error),
+    };
+    lock(&inner.answers).push((request, answer.status().as_u16()));
     if fate == Fate::CutAnswer { cut() } else { answer }
+}
+
+fn failed(error: &anyhow::Error) -> Response {
+    (StatusCode::BAD_GATEWAY, format!("{error:#}")).into_response()
 }
 
 /// Asks the API server as the controller did, its identity included.
@@ -235,53 +328,15 @@ async fn forward(inner: &Arc<Inner>, request: &ApiRequest, mut headers: HeaderMa
     let (status, mut headers) = (answer.status(), answer.headers().clone());
     headers.remove(header::TRANSFER_ENCODING);
     headers.remove(header::CONNECTION);
-    let mut listener = request.is_watch().then(|| Listener::new(inner));
-    let body = answer.bytes_stream().map(move |chunk| {
-        chunk.map(|chunk| {
-            listener
-                .as_mut()
-                .map_or(chunk.clone(), |listener| listener.hear(&chunk))
-        })
-    });
-    let mut response = Response::new(Body::from_stream(body));
+    let body = answer.bytes_stream();
+    let body = match request.is_watch() {
+        true => Body::from_stream(events::heard(inner, request, body)),
+        false => Body::from_stream(body),
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     Ok(response)
-}
-
-/// One watch, which hears only some of its events. They come as lines.
-struct Listener {
-    inner: Arc<Inner>,
-    /// True if the next byte begins an event.
-    begins: bool,
-    swallowing: bool,
-}
-
-impl Listener {
-    fn new(inner: &Arc<Inner>) -> Self {
-        Self {
-            inner: Arc::clone(inner),
-            begins: true,
-            swallowing: false,
-        }
-    }
-
-    fn hear(&mut self, chunk: &[u8]) -> Bytes {
-        let mut heard = Vec::with_capacity(chunk.len());
-        for part in chunk.split_inclusive(|byte| *byte == b'\n') {
-            if self.begins {
-                self.swallowing = self.inner.deaf.load(Ordering::SeqCst);
-                self.inner
-                    .swallowed
-                    .fetch_add(usize::from(self.swallowing), Ordering::SeqCst);
-            }
-            self.begins = part.ends_with(b"\n");
-            if !self.swallowing {
-                heard.extend_from_slice(part);
-            }
-        }
-        heard.into()
-    }
 }
 
 /// A `Status` object, as the API server answers.

@@ -6,9 +6,9 @@ use futures::{StreamExt as _, pin_mut};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
-    api::{PostParams, WatchEvent, WatchParams},
+    api::{ListParams, PostParams, WatchEvent, WatchParams},
 };
-use testkit::{ControlPlane, Fate, FaultProxy};
+use testkit::{ControlPlane, Fate, FaultProxy, Options};
 
 fn config_map(name: &str) -> ConfigMap {
     serde_json::from_value(serde_json::json!({"metadata": {"name": name}})).expect("is one")
@@ -116,4 +116,98 @@ async fn proxy_drops_events_of_watches() {
         .await
         .expect("is made");
     added("heard-again").await;
+}
+
+#[tokio::test]
+async fn frozen_reads_are_as_of_their_revision_until_the_thaw() {
+    let plane = ControlPlane::shared().await.expect("starts");
+    let namespace = plane.namespace("frozen").await.expect("is made");
+    let proxy = FaultProxy::start(plane).expect("starts");
+    let kubeconfig = proxy.kubeconfig(plane.kubeconfig()).expect("is made");
+    let client = testkit::controlplane::client(&kubeconfig)
+        .await
+        .expect("connects");
+    let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
+    let named = |name: &'static str| move |map: &ConfigMap| map.metadata.name.as_deref() == Some(name);
+    let create = async |name| maps.create(&PostParams::default(), &config_map(name)).await;
+    create("deleted").await.expect("is made");
+    let old = create("changed").await.expect("is made");
+    let revision = plane.revision().await.expect("has one");
+    let from = old.metadata.resource_version.clone().expect("has one");
+    let events = maps.watch(&WatchParams::default(), &from).await.expect("opens");
+    pin_mut!(events);
+
+    proxy.freeze(revision, |request| request.path.contains("/configmaps"));
+    let change = kube::api::Patch::Merge(serde_json::json!({"data": {"a": "1"}}));
+    let patched = maps.patch("changed", &Default::default(), &change).await;
+    let new = patched.expect("writes pass");
+    assert_ne!(new.metadata.resource_version, old.metadata.resource_version);
+    create("new").await.expect("writes pass");
+    maps.delete("deleted", &Default::default())
+        .await
+        .expect("writes pass");
+    let read = maps.get("changed").await.expect("is read");
+    assert_eq!((&read.data, &read.metadata), (&old.data, &old.metadata));
+    let metadata = maps.get_metadata("changed").await.expect("is read");
+    assert_eq!(metadata.metadata, old.metadata);
+    maps.get("deleted").await.expect("is there still");
+    assert!(maps.get_opt("new").await.expect("is answered").is_none());
+    let listed = maps.list(&Default::default()).await.expect("lists").items;
+    assert!(listed.iter().any(named("deleted")) && !listed.iter().any(named("new")));
+    let silent = tokio::time::timeout(Duration::from_millis(300), events.next()).await;
+    assert!(silent.is_err(), "{silent:?}");
+
+    proxy.thaw();
+    assert_eq!(maps.get("changed").await.expect("is read").data, new.data);
+    assert!(maps.get_opt("deleted").await.expect("is answered").is_none());
+    let event = tokio::time::timeout(Duration::from_secs(10), events.next()).await;
+    let event = event.expect("comes").expect("goes on").expect("is no error");
+    assert!(matches!(event, WatchEvent::Modified(map) if map.data == new.data));
+}
+
+#[tokio::test]
+async fn lists_that_began_before_a_compaction_are_gone() {
+    // A list from a cache would go on.
+    let options = Options {
+        api_server_flags: vec!["--feature-gates=ListFromCacheSnapshot=false".to_owned()],
+        ..Options::default()
+    };
+    let plane = ControlPlane::start(options).await.expect("starts");
+    let proxy = FaultProxy::start(&plane).expect("starts");
+    let kubeconfig = proxy.kubeconfig(plane.kubeconfig()).expect("is made");
+    let client = testkit::controlplane::client(&kubeconfig)
+        .await
+        .expect("connects");
+    let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+    for name in ["a", "b", "c"] {
+        maps.create(&PostParams::default(), &config_map(name))
+            .await
+            .expect("is made");
+    }
+    let page = ListParams::default().limit(1);
+    let second = async || {
+        let first = maps.list(&page).await.expect("lists");
+        let token = first.metadata.continue_.expect("there is more");
+        maps.list(&page.clone().continue_token(&token)).await
+    };
+    second().await.expect("goes on");
+    // The second of them fails.
+    proxy.fates(
+        testkit::proxy::ApiRequest::is_next_page,
+        [Fate::Pass, Fate::Compacted],
+    );
+    second().await.expect("goes on");
+    let gone = second().await.expect_err("is gone");
+    assert!(
+        matches!(&gone, kube::Error::Api(status) if status.code == 410),
+        "{gone}"
+    );
+    second().await.expect("a new one goes on");
+    let codes: Vec<u16> = proxy
+        .answers()
+        .into_iter()
+        .filter(|(request, _)| request.is_next_page())
+        .map(|(_, code)| code)
+        .collect();
+    assert_eq!(codes, [200, 200, 410, 200]);
 }
