@@ -32,7 +32,7 @@ pub struct References<C> {
     rules: ReferenceRules,
     artifacts: ArtifactCache,
     hosts: ArtifactHosts,
-    clusters: Clusters,
+    clusters: Arc<Clusters>,
     kind: std::marker::PhantomData<fn() -> C>,
 }
 
@@ -58,14 +58,19 @@ impl<C: Consumer> References<C> {
             rules: ReferenceRules::new(ctx.flags()),
             artifacts: ArtifactCache::new(dir, host, limits, addresses)?,
             hosts: flags.hosts(&ctx.flags().runtime_namespace),
-            clusters: Clusters::new(ctx, kubeconfigs),
+            clusters: Arc::new(Clusters::new(ctx, kubeconfigs)),
             kind: std::marker::PhantomData,
         })
     }
 
     /// Returns the clusters that this process deploys to.
-    pub const fn clusters(&self) -> &Clusters {
+    pub fn clusters(&self) -> &Clusters {
         &self.clusters
+    }
+
+    /// Returns the clusters for another kind of the process.
+    pub fn shared_clusters(&self) -> Arc<Clusters> {
+        Arc::clone(&self.clusters)
     }
 
     /// Reads the artifact that the source of an object offers now.

@@ -107,10 +107,10 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
         return Ok(());
     }
     let kind = R::Object::kind(&()).into_owned();
-    ctx.readiness().expect(&kind);
+    ctx.readiness().expect(&list_name::<R>());
     ctx.readiness().started();
     let concurrency = usize::from(ctx.flags().concurrent.unwrap_or(options.concurrency).max(1));
-    let metrics = ctx.metrics().kind(&kind);
+    let metrics = ctx.metrics().kind(&kind, &controller::<R>());
     metrics.start(concurrency);
     tracing::info!(kind, concurrency, "starting");
     let shared = ReconciledKind {
@@ -122,6 +122,7 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
     let driver = Driver {
         kind: Arc::new(shared),
         name: kind,
+        unserved: false,
         slots: Slots::new(concurrency),
         starting: HashSet::new(),
         index: Index::default(),
@@ -159,6 +160,8 @@ struct FinishedPass {
 struct Driver<R> {
     kind: Arc<ReconciledKind<R>>,
     name: String,
+    /// True if the kind was not served when it was last asked for.
+    unserved: bool,
     slots: Slots,
     /// Namespaces with a pass that has no permit yet.
     starting: HashSet<String>,
@@ -213,11 +216,25 @@ impl<R: Reconciler> Driver<R> {
     fn watched(&mut self, event: Result<Event<PartialObjectMeta<R::Object>>, watcher::Error>) {
         let event = match event {
             Ok(event) => event,
+            Err(error) if is_unserved(&error) => {
+                if !std::mem::replace(&mut self.unserved, true) {
+                    let group = R::Object::group(&()).into_owned();
+                    tracing::info!(
+                        kind = self.name,
+                        group,
+                        "the kind is not installed: waiting for its definition"
+                    );
+                }
+                // There is nothing to list.
+                self.kind.ctx.readiness().done(&list_name::<R>());
+                return;
+            }
             Err(error) => {
                 tracing::info!(kind = self.name, error = %api::redact(&error.to_string()), "the watch broke off");
                 return;
             }
         };
+        self.unserved = false;
         for change in self.index.apply(event) {
             match change {
                 Change::Changed { key, generation } => {
@@ -225,7 +242,7 @@ impl<R: Reconciler> Driver<R> {
                     self.supersede(&key, Some(generation));
                 }
                 Change::Gone(key) => self.forget(&key),
-                Change::Synced => self.kind.ctx.readiness().done(&self.name),
+                Change::Synced => self.kind.ctx.readiness().done(&list_name::<R>()),
             }
         }
     }
@@ -305,7 +322,7 @@ impl<R: Reconciler> Driver<R> {
         let id = uuid::Uuid::new_v4().to_string();
         let span = tracing::error_span!(
             "pass",
-            controller = self.name.to_lowercase(),
+            controller = controller::<R>(),
             controllerKind = self.name,
             name = key.name,
             namespace = key.namespace,
@@ -414,6 +431,30 @@ impl<R: Reconciler> Driver<R> {
             tracing::info!(kind = self.name, "passes were cut off");
         }
     }
+}
+
+/// Returns the name of the list that the process waits for before it is ready. Two groups may have kinds of one name.
+fn list_name<R: Reconciler>() -> String {
+    match R::CONTROLLER {
+        "" => R::Object::kind(&()).into_owned(),
+        _ => format!("{}.{}", R::Object::kind(&()), R::Object::group(&())),
+    }
+}
+
+/// Returns the name of the controller of a kind in metrics and logs.
+fn controller<R: Reconciler>() -> String {
+    match R::CONTROLLER {
+        "" => R::Object::kind(&()).to_lowercase(),
+        name => name.to_owned(),
+    }
+}
+
+/// Returns true if the API server does not serve the kind.
+fn is_unserved(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
+        return false;
+    };
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 async fn sleep_until(due: Option<Instant>) {

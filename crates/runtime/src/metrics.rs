@@ -119,11 +119,11 @@ impl Metrics {
     }
 
     /// The series of one kind.
-    pub(crate) fn kind(&self, kind: &str) -> KindMetrics {
+    pub(crate) fn kind(&self, kind: &str, controller: &str) -> KindMetrics {
         KindMetrics {
             metrics: self.clone(),
             kind: kind.to_owned(),
-            controller: kind.to_lowercase(),
+            controller: controller.to_owned(),
         }
     }
 }
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn the_documented_names_answer_from_the_start() {
         let metrics = Metrics::new("source-controller").unwrap();
-        metrics.kind("GitRepository").start(4);
+        metrics.kind("GitRepository", "gitrepository").start(4);
         metrics.leader("source-controller-leader-election", true);
         let text = metrics.text();
         for name in [
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_pass_that_runs_shows_until_it_ends() {
         let metrics = Metrics::new("c").unwrap();
-        let kind = metrics.kind("GitRepository");
+        let kind = metrics.kind("GitRepository", "gitrepository");
         let longest = || {
             let (text, name) = (metrics.text(), "workqueue_longest_running_processor_seconds{");
             let line = text.lines().find(|line| line.starts_with(name)).unwrap();
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn the_series_of_an_object_go_with_it() {
         let metrics = Metrics::new("c").unwrap();
-        let kind = metrics.kind("GitRepository");
+        let kind = metrics.kind("GitRepository", "gitrepository");
         let key = ObjectKey::new("team", "app");
         kind.started(&key, Instant::now(), Duration::ZERO);
         kind.ended(&key, Some(Ending::Error), Duration::from_secs(2));

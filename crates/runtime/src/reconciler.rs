@@ -138,6 +138,10 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// The finalizer that the pass keeps on the object; empty for a kind that has nothing to clean up.
     const FINALIZER: &'static str;
 
+    /// Name of the controller of this kind in metrics and logs. Default: the kind in lower case, which must be the only one of its name
+    /// in the process.
+    const CONTROLLER: &'static str = "";
+
     /// Finalizers of earlier controllers that no other controller removes: the pass removes them.
     const OBSOLETE_FINALIZERS: &'static [&'static str] = &[];
 

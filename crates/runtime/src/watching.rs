@@ -14,6 +14,23 @@ use crate::queue::ObjectKey;
 
 /// Suffix of the names of annotations whose changes request a pass.
 const REQUESTED_AT: &str = "/requestedAt";
+/// Prefix of the names of annotations that are requests of kluctl, which a pass removes.
+const REQUEST: &str = "kluctl.io/request-";
+
+/// The parts of the metadata of an object that matter.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Fingerprint {
+    object: u64,
+    requests: HashSet<u64>,
+}
+
+impl Fingerprint {
+    /// Returns true if the object changed, or requests something that it did not request `before`. The end of a request is no
+    /// change.
+    fn differs(&self, before: &Self) -> bool {
+        self.object != before.object || !self.requests.is_subset(&before.requests)
+    }
+}
 
 /// A relevant change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +46,7 @@ pub(crate) enum Change {
 /// The objects of a kind.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    fingerprints: HashMap<ObjectKey, u64>,
+    fingerprints: HashMap<ObjectKey, Fingerprint>,
     /// Objects that a running list has returned so far.
     listed: Option<HashSet<ObjectKey>>,
 }
@@ -83,7 +100,9 @@ impl Index {
     fn update<K>(&mut self, object: &PartialObjectMeta<K>) -> Vec<Change> {
         let key = key(object);
         let print = fingerprint(object);
-        if self.fingerprints.insert(key.clone(), print) == Some(print) {
+        let changed = (self.fingerprints.get(&key)).is_none_or(|before| print.differs(before));
+        self.fingerprints.insert(key.clone(), print);
+        if !changed {
             return Vec::new();
         }
         vec![Change::Changed {
@@ -101,17 +120,24 @@ fn key<K>(object: &PartialObjectMeta<K>) -> ObjectKey {
     )
 }
 
-fn fingerprint<K>(object: &PartialObjectMeta<K>) -> u64 {
+fn fingerprint<K>(object: &PartialObjectMeta<K>) -> Fingerprint {
     let meta = &object.metadata;
     let mut hasher = DefaultHasher::new();
     meta.uid.hash(&mut hasher);
     meta.generation.hash(&mut hasher);
     meta.deletion_timestamp.is_some().hash(&mut hasher);
-    let annotations = meta.annotations.iter().flatten();
-    for request in annotations.filter(|(name, _)| name.ends_with(REQUESTED_AT)) {
-        request.hash(&mut hasher);
+    let requests = meta.annotations.iter().flatten();
+    let requests = requests.filter(|(name, _)| name.ends_with(REQUESTED_AT) || name.starts_with(REQUEST));
+    Fingerprint {
+        object: hasher.finish(),
+        requests: requests
+            .map(|request| {
+                let mut hasher = DefaultHasher::new();
+                request.hash(&mut hasher);
+                hasher.finish()
+            })
+            .collect(),
     }
-    hasher.finish()
 }
 
 #[cfg(test)]
@@ -156,6 +182,19 @@ mod tests {
         assert_eq!(
             index.apply(Event::Apply(object("a", 2, &deploy))),
             changed("a", 2)
+        );
+        assert_eq!(
+            index.apply(Event::Apply(object(
+                "a",
+                2,
+                &json!({"kluctl.io/request-diff": "1"})
+            ))),
+            changed("a", 2)
+        );
+        assert_eq!(
+            index.apply(Event::Apply(object("a", 2, &none))),
+            [],
+            "the request was handled"
         );
         assert_eq!(
             index.apply(Event::Delete(object("a", 2, &deploy))),

@@ -11,7 +11,6 @@
 //! - `status` computes status and events (pure);
 //! - `begun` remembers the kinds and namespaces of a deployment until it has a result;
 //! - `search` decides which kinds are searched for orphans (pure);
-//! - `sharers` lists other objects with the same discriminator;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
 mod act;
@@ -19,16 +18,12 @@ mod begun;
 mod consumer;
 mod discriminators;
 mod events;
-mod memory;
-mod message;
 mod observe;
-mod owners;
 mod plan;
 mod prepare;
 mod removal;
 mod results;
 mod search;
-mod sharers;
 mod spec;
 mod status;
 
@@ -44,15 +39,19 @@ use api::{
 use engine::{ChartCache, ExternalAccess, RenderSlots};
 use futures::stream::BoxStream;
 use kube::{Client, api::DynamicObject};
-use references::{Consumer, References};
+use references::{ClusterIdentity, Consumer, References};
 use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, now, scratch};
 
 use crate::{
+    common::{
+        memory::{self, Ages, Memory},
+        message, owners, sharers,
+        sharers::{Claimant, Sharing},
+    },
     flags::Flags,
     metrics::{Metrics, SpecValues},
 };
 use consumer::{FluxKluctlDeployment, key};
-use memory::Memory;
 use plan::{Deploy, Period, Work};
 use prepare::Prepared;
 use results::Report;
@@ -101,6 +100,25 @@ impl Controller {
 
     fn client(&self) -> &Client {
         self.ctx.client()
+    }
+
+    /// Lists the other objects that deploy with this discriminator.
+    async fn sharers(
+        &self,
+        object: &KluctlDeployment,
+        discriminator: &str,
+        own: &ClusterIdentity,
+    ) -> Result<sharers::Sharers, Fault> {
+        let sharing = Sharing {
+            client: self.client(),
+            namespace: self.ctx.flags().watch_namespace(),
+            clusters: self.references.clusters(),
+        };
+        let itself = Claimant {
+            key: key(object),
+            is_successor: false,
+        };
+        sharing.sharers(&itself, discriminator, own).await
     }
 
     /// Returns true if all changes of an object are dry runs.

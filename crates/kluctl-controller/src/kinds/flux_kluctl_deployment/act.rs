@@ -24,13 +24,16 @@ use super::{
     memory::KnownDeployment,
     owners::{ForeignOwners, Refusal},
     plan::{self, ApplyReason, Deploy, Prune, Validate, Work},
-    prepare::{Prepared, in_time},
+    prepare::Prepared,
     results::{self, CommandDone},
     search::{self, SearchFacts},
     sharers::Claim,
     spec,
 };
-use crate::metrics::{Command, CommandCounts};
+use crate::{
+    common::in_time,
+    metrics::{Command, CommandCounts},
+};
 
 /// Maximum size of a stored result in bytes; a status has three of them.
 const RESULT_BYTES: usize = 48 << 10;

@@ -7,25 +7,22 @@ use k8s_openapi::{
     api::core::v1::{Event, ObjectReference},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::{
-    Api, Client, ResourceExt,
-    api::PostParams,
-    core::{ApiResource, GroupVersionKind},
-};
+use kube::{Api, Client, ResourceExt, api::PostParams};
 use references::objects;
 use runtime::{ObjectKey, client::describe};
 
 use super::{
+    Ages,
     plan::{Facts, LastDeploy},
     results::failure_of,
-    spec,
+    sharers, spec,
     status::since,
 };
 
 /// Returns true if an object of the same name in `gitops.kluctl.io`, the group whose objects bring their own source,
 /// took over.
 pub(crate) async fn handed_over(client: &Client, key: &ObjectKey) -> Result<bool, Fault> {
-    let api = objects::api(client, &successor(), Some(&key.namespace));
+    let api = objects::api(client, &sharers::successor(), Some(&key.namespace));
     match objects::found(api.get_metadata(&key.name).await) {
         Ok(found) => Ok(found.is_some()),
         Err(error) => {
@@ -68,21 +65,6 @@ pub(super) async fn is_terminating(client: &Client, namespace: &str) -> bool {
         }
         Ok(_) | Err(_) => false,
     }
-}
-
-/// Returns the KluctlDeployment of `gitops.kluctl.io`.
-pub(super) fn successor() -> ApiResource {
-    let kind = GroupVersionKind::gvk(group::GITOPS_KLUCTL, "v1beta1", "KluctlDeployment");
-    ApiResource::from_gvk_with_plural(&kind, "kluctldeployments")
-}
-
-/// Times since actions of this process that are not part of the status.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Ages {
-    /// Time since the cluster was last compared with the rendered objects.
-    pub(crate) since_compared: Option<Duration>,
-    /// Time since the last validation.
-    pub(crate) since_validated: Option<Duration>,
 }
 
 /// Collects the facts that the plan depends on. Pure.

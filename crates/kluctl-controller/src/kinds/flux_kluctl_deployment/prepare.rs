@@ -3,17 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
-use cluster::{Cluster, WorkPermit, access::Contexts};
+use cluster::{Cluster, access::Contexts};
 use engine::{Inventory, RenderOptions};
-use futures::{FutureExt as _, future::BoxFuture};
 use kluctl::{Rendered, Request, Target};
 use objects::ObjectRef;
 use references::{ClusterIdentity, SourceArtifact};
-use runtime::{Pass, WorkSlot};
+use runtime::Pass;
 use tree::Tree;
 use yaml::{Map, Value};
 
 use super::{Controller, begun, consumer::key, discriminators, spec};
+use crate::common::{in_time, working};
 
 /// Maximum size of the target in the status in bytes.
 const TARGET_BYTES: usize = 48 << 10;
@@ -123,36 +123,6 @@ impl Controller {
             rendered,
             hash,
         })
-    }
-}
-
-/// The permit of a pass, which waits for the cluster give back.
-struct PassPermit(WorkSlot);
-
-impl WorkPermit for PassPermit {
-    fn pause(&self) {
-        self.0.pause();
-    }
-
-    fn resume(&self) -> BoxFuture<'_, ()> {
-        self.0.resume().boxed()
-    }
-}
-
-/// Returns the cluster for the requests of a pass: they end with it, and waits give back its permit.
-pub(super) fn working(cluster: &Cluster, pass: &Pass<'_, KluctlDeployment>) -> Cluster {
-    let permit = PassPermit(pass.slot.clone());
-    cluster
-        .until(pass.cancel.clone())
-        .waits_until(pass.superseded.clone())
-        .working_with(Arc::new(permit))
-}
-
-/// Converts a fault with backoff to one that is retried after the retry interval.
-pub(super) fn in_time(fault: Fault, retry: Duration) -> Fault {
-    match fault.class {
-        api::Class::Retry => Fault::wait(retry, fault.reason, fault.message),
-        _ => fault,
     }
 }
 

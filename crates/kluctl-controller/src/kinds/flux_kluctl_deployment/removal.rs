@@ -16,10 +16,12 @@ use super::{
     discriminators, message, observe,
     owners::{ForeignOwners, Refusal},
     plan::{self, KeepReason, Removal, RemovalFacts},
-    prepare::working,
     results, spec,
 };
-use crate::metrics::{Command, CommandCounts};
+use crate::{
+    common::working,
+    metrics::{Command, CommandCounts},
+};
 
 /// Time after which this process gives up deleting the deployed objects, and removes the finalizer.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(300);

@@ -5,31 +5,29 @@ use std::fmt;
 
 use api::{Fault, KubeConfig, Reason, group, kluctl::KluctlDeployment};
 use kube::{
-    ResourceExt,
-    core::{ApiResource, DynamicObject},
+    Client, ResourceExt,
+    core::{ApiResource, DynamicObject, GroupVersionKind},
 };
-use references::{ClusterIdentity, objects};
+use references::{ClusterIdentity, Clusters, objects};
 use runtime::{ObjectKey, client::describe};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Controller, consumer::key, observe::successor};
-
 /// A KluctlDeployment whose status says that it deploys with a discriminator, read field by field from the untyped
 /// object: one that does not decode must not hide the others, and its claim counts all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     /// True for an object of `gitops.kluctl.io`.
     is_successor: bool,
-    pub(super) key: ObjectKey,
-    pub(super) target: ClaimedTarget,
+    pub(crate) key: ObjectKey,
+    pub(crate) target: ClaimedTarget,
     /// The ServiceAccount that it names.
-    pub(super) service_account: Option<String>,
+    pub(crate) service_account: Option<String>,
 }
 
 /// The cluster that a claiming object deploys to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ClaimedTarget {
+pub(crate) enum ClaimedTarget {
     /// The cluster of the controller.
     Local,
     /// The cluster of a kubeconfig.
@@ -68,6 +66,11 @@ impl Claim {
     /// Reads the claim of an object of `gitops.kluctl.io`.
     fn read_successor(object: &DynamicObject, discriminator: &str) -> Option<Self> {
         let noted = object.data.pointer("/status/targetKey/discriminator");
+        let is_set = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_bool) == Some(true);
+        let is_deleted = object.metadata.deletion_timestamp.is_some();
+        if is_deleted && is_set("/spec/delete") && !is_set("/spec/suspend") {
+            return None;
+        }
         (noted.and_then(Value::as_str) == Some(discriminator)).then(|| Self::of(object, true))
     }
 
@@ -94,20 +97,36 @@ impl fmt::Display for Claim {
 
 /// Other objects of both groups that deploy with the same discriminator.
 #[derive(Debug, Default)]
-pub(super) struct Sharers {
+pub(crate) struct Sharers {
     /// Those of the same namespace that may deploy to the same cluster, as `KluctlDeployment apps/shop`: while there is one,
     /// nothing is deleted.
-    pub(super) own: Vec<String>,
+    pub(crate) own: Vec<String>,
     /// Those of other namespaces: they count only for objects that they have rights to ([`super::owners`]).
-    pub(super) foreign: Vec<Claim>,
+    pub(crate) foreign: Vec<Claim>,
 }
 
-impl Controller {
+/// The object that asks for its sharers.
+#[derive(Debug, Clone)]
+pub(crate) struct Claimant {
+    pub(crate) key: ObjectKey,
+    /// True for an object of `gitops.kluctl.io`. That of the same name in `flux.kluctl.io` gave way to it, so it shares nothing.
+    pub(crate) is_successor: bool,
+}
+
+/// Finds the other objects that deploy with a discriminator.
+pub(crate) struct Sharing<'a> {
+    pub(crate) client: &'a Client,
+    /// The namespace that is searched; all if absent.
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) clusters: &'a Clusters,
+}
+
+impl Sharing<'_> {
     /// Lists the other objects that deploy with this discriminator. They are read live: the objects of another owner must
     /// not be deleted.
-    pub(super) async fn sharers(
+    pub(crate) async fn sharers(
         &self,
-        object: &KluctlDeployment,
+        itself: &Claimant,
         discriminator: &str,
         own: &ClusterIdentity,
     ) -> Result<Sharers, Fault> {
@@ -118,24 +137,20 @@ impl Controller {
             );
             Fault::retry(Reason::Failed, message)
         };
-        let (client, namespace) = (self.client(), self.ctx.flags().watch_namespace());
         let resource = ApiResource::erase::<KluctlDeployment>(&());
         let claim = |object: &DynamicObject| Claim::read(object, discriminator);
-        let mut claims = objects::list(&objects::api(client, &resource, namespace), claim)
-            .await
-            .map_err(unknown)?;
-        let itself = key(object);
-        claims.retain(|claim| claim.key != itself);
+        let found = objects::list(&objects::api(self.client, &resource, self.namespace), claim).await;
+        let mut claims = objects::found(found).map_err(unknown)?.unwrap_or_default();
         let claim = |object: &DynamicObject| Claim::read_successor(object, discriminator);
-        let successors = objects::list(&objects::api(client, &successor(), namespace), claim).await;
+        let successors = objects::list(&objects::api(self.client, &successor(), self.namespace), claim).await;
         claims.extend(objects::found(successors).map_err(unknown)?.unwrap_or_default());
+        claims.retain(|claim| !itself.is_or_replaces(claim));
 
         let mut sharers = Sharers::default();
         for claim in claims {
-            if claim.key.namespace != itself.namespace {
+            if claim.key.namespace != itself.key.namespace {
                 sharers.foreign.push(claim);
-            } else if claim.is_successor || self.may_deploy_to(&claim, own).await {
-                // Where a successor deploys to is not known: it may be here.
+            } else if self.may_deploy_to(&claim, own).await {
                 sharers.own.push(claim.to_string());
             }
         }
@@ -150,12 +165,24 @@ impl Controller {
             ClaimedTarget::Local => None,
             ClaimedTarget::Remote(config) => Some(config),
         };
-        let clusters = self.references.clusters();
-        match clusters.of(&claim.key.namespace, kube_config, None).await {
+        match self.clusters.of(&claim.key.namespace, kube_config, None).await {
             Ok(target) => target.identity.may_be(cluster),
             Err(_) => true,
         }
     }
+}
+
+impl Claimant {
+    /// Returns true for the claim of the object itself, and of the one that it took over from.
+    fn is_or_replaces(&self, claim: &Claim) -> bool {
+        claim.key == self.key && (self.is_successor || !claim.is_successor)
+    }
+}
+
+/// Returns the KluctlDeployment of `gitops.kluctl.io`.
+pub(crate) fn successor() -> ApiResource {
+    let kind = GroupVersionKind::gvk(group::GITOPS_KLUCTL, "v1beta1", "KluctlDeployment");
+    ApiResource::from_gvk_with_plural(&kind, "kluctldeployments")
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ const VERBS: [&str; 2] = ["create", "patch"];
 
 /// The reason not to delete objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// They may belong to another deployment, in words.
     Shared(String),
     /// It could not be found out, with the reason.
@@ -37,7 +37,7 @@ pub(super) enum Refusal {
 }
 
 /// Asks before a deletion if the objects may belong to deployments of other namespaces.
-pub(super) struct ForeignOwners<'a> {
+pub(crate) struct ForeignOwners<'a> {
     clusters: &'a Clusters,
     /// The connection that deletes.
     cluster: &'a Cluster,
@@ -60,7 +60,7 @@ type Places = BTreeMap<(String, String, Option<String>), (ResourceKind, ObjectRe
 
 impl<'a> ForeignOwners<'a> {
     /// Prepares the check for deletions through `cluster`.
-    pub(super) fn new(
+    pub(crate) fn new(
         clusters: &'a Clusters,
         cluster: &'a Cluster,
         identity: &'a ClusterIdentity,
@@ -76,7 +76,7 @@ impl<'a> ForeignOwners<'a> {
     }
 
     /// Returns why a deletion was refused.
-    pub(super) fn refusal(self) -> Option<Refusal> {
+    pub(crate) fn refusal(self) -> Option<Refusal> {
         self.refusal.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -11,7 +11,14 @@ use engine::AppliedVersions;
 use objects::ObjectId;
 use runtime::ObjectKey;
 
-use super::observe::Ages;
+/// Times since actions of this process that are not part of the status.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Ages {
+    /// Time since the cluster was last compared with the rendered objects.
+    pub(crate) since_compared: Option<Duration>,
+    /// Time since the last validation.
+    pub(crate) since_validated: Option<Duration>,
+}
 
 /// Time after which a deployment searches every kind again; it varies by a tenth.
 const SWEEP: Duration = Duration::from_secs(24 * 3600);

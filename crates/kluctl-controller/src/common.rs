@@ -1,0 +1,9 @@
+//! Parts that both kinds of KluctlDeployment share.
+
+pub(crate) mod memory;
+pub(crate) mod message;
+pub(crate) mod owners;
+pub(crate) mod sharers;
+mod work;
+
+pub(crate) use work::{in_time, working};
