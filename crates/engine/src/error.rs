@@ -61,6 +61,9 @@ pub enum Error {
     /// The operating system gives no randomness, which keys of charts may be made of.
     #[error("the operating system gives no randomness: {0}")]
     Randomness(String),
+    /// The operating system has no thread for a render.
+    #[error("failed to start a thread: {0}")]
+    NoThread(String),
     /// Rendering panicked: a mistake of this program.
     #[error("rendering failed in an unforeseen way: please report this")]
     Panicked,
@@ -109,6 +112,7 @@ impl Error {
             | Self::Discriminator(_)
             | Self::StoredResult { .. }
             | Self::Randomness(_)
+            | Self::NoThread(_)
             | Self::StillRendering { .. } => (Class::Retry, reason),
             Self::Cancelled => (Class::Retry, Reason::Timeout),
             Self::Interrupted => (Class::Retry, Reason::Progressing),

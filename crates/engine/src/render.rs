@@ -1,6 +1,6 @@
 //! Renders a kluctl project for a cluster.
 //!
-//! Rendering itself is pure ([`kluctl::render`]) and runs on a blocking thread. This module supplies the callbacks that it
+//! Rendering itself is pure ([`kluctl::render`]) and runs on a thread of its own. This module supplies the callbacks that it
 //! needs: charts, other repositories, variables, decryption. Each of them blocks that thread while it waits for the network,
 //! and fails as soon as the render is cancelled.
 
@@ -23,12 +23,14 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
     time::Duration,
 };
 
 use cluster::{Cluster, Scope};
 use kluctl::{Rendered, Target};
 use objects::ObjectRef;
+use tokio::{runtime::Handle, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 use tree::{Budget, Limits, Tree};
 use yaml::Value;
@@ -50,6 +52,9 @@ pub use images::deployed_images;
 pub use project::{ProjectError, fetch_project};
 use slots::RenderSlot;
 pub use slots::RenderSlots;
+
+/// Stack size of the thread of a render in bytes.
+const STACK_BYTES: usize = 8 << 20;
 
 /// Namespace of namespaced objects whose manifest has no namespace.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -98,7 +103,10 @@ pub async fn render(
     let _cancel_callbacks = cancelled.clone().drop_guard();
     // Waits of the callbacks are waits of the whole operation, so they count once.
     let until = cluster.until(cancelled.clone()).within_wait();
-    let blocking = BlockingContext::new(cancelled).waiting_on(cluster);
+    let permit = options.slots.permit();
+    let blocking = BlockingContext::new(cancelled)
+        .waiting_on(cluster)
+        .giving_back(&permit);
     equip(&mut request, Some(until), options, &blocking)?;
     let keys = options.keys.clone();
     let work = move |budget: &Budget| render_decrypted(tree, request, keys, budget, blocking);
@@ -106,7 +114,7 @@ pub async fn render(
         .cancellation()
         .run_until_cancelled(async {
             let slot = cluster
-                .waiting(options.slots.begin(&options.name, options.timeout))
+                .waiting(options.slots.begin(&options.name, options.timeout, permit))
                 .await?;
             in_a_thread(options, slot, work).await
         })
@@ -170,9 +178,13 @@ async fn offline<T: Send + 'static>(
 ) -> Result<T, Error> {
     let cancelled = CancellationToken::new();
     let _cancel_callbacks = cancelled.clone().drop_guard();
-    let blocking = BlockingContext::new(cancelled);
+    let permit = options.slots.permit();
+    let blocking = BlockingContext::new(cancelled).giving_back(&permit);
     equip(&mut request, None, options, &blocking)?;
-    let slot = options.slots.begin(&options.name, options.timeout).await?;
+    let slot = options
+        .slots
+        .begin(&options.name, options.timeout, permit)
+        .await?;
     in_a_thread(options, slot, move |budget| work(request, budget, blocking)).await
 }
 
@@ -219,7 +231,8 @@ fn render_decrypted(
     Ok(rendered)
 }
 
-/// Runs work on a blocking thread. The thread is cancelled when the caller is gone, and keeps its slot until it stops.
+/// Runs work on a thread of its own, as it may wait for servers for long: the blocking threads of the process are for short work, such
+/// as DNS lookups. The thread is cancelled when the caller is gone, and keeps its slot until it stops.
 async fn in_a_thread<T: Send + 'static>(
     options: &RenderOptions,
     slot: RenderSlot,
@@ -231,10 +244,20 @@ async fn in_a_thread<T: Send + 'static>(
     if let Some(timeout) = options.timeout {
         budget = budget.with_timeout(timeout);
     }
-    let done = tokio::task::spawn_blocking(move || {
-        let _slot = slot;
-        work(&budget)
-    });
+    let (send, done) = oneshot::channel();
+    let runtime = Handle::current();
+    let work = move || {
+        let _entered = runtime.enter();
+        let result = work(&budget);
+        drop(slot);
+        // The receiver is gone with the caller.
+        let _ = send.send(result);
+    };
+    let started = thread::Builder::new()
+        .name("render".to_owned())
+        .stack_size(STACK_BYTES)
+        .spawn(work);
+    started.map_err(|error| Error::NoThread(error.to_string()))?;
     Ok(done.await.map_err(|_| Error::Panicked)??)
 }
 
@@ -313,7 +336,11 @@ mod tests {
             ..kluctl::Request::default()
         };
         let work = move |budget: &Budget| kluctl::render(tree, &request, budget);
-        let slot = options.slots.begin(&options.name, options.timeout).await?;
+        let permit = options.slots.permit();
+        let slot = options
+            .slots
+            .begin(&options.name, options.timeout, permit)
+            .await?;
         let rendered = in_a_thread(options, slot, work).await?;
         Ok(rendered.objects().count())
     }

@@ -1,9 +1,13 @@
 //! Runs asynchronous work from the blocking thread of a render.
 
+use std::thread;
+
 use cluster::Cluster;
 use kluctl::CallbackError;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::oneshot};
 use tokio_util::sync::CancellationToken;
+
+use super::slots::RenderPermit;
 
 /// The runtime and the cancellation of one render, for code that runs on the blocking thread of that render.
 #[derive(Debug, Clone)]
@@ -12,6 +16,8 @@ pub(crate) struct BlockingContext {
     cancelled: CancellationToken,
     /// The cluster whose operation waits meanwhile, if it has a permit to give back.
     cluster: Option<Cluster>,
+    /// The permit of the render, if it has one to give back.
+    permit: Option<RenderPermit>,
 }
 
 impl BlockingContext {
@@ -21,6 +27,15 @@ impl BlockingContext {
             runtime: Handle::current(),
             cancelled,
             cluster: None,
+            permit: None,
+        }
+    }
+
+    /// Gives the permit of the render back while a future is waited for.
+    pub(crate) fn giving_back(self, permit: &RenderPermit) -> Self {
+        Self {
+            permit: Some(permit.clone()),
+            ..self
         }
     }
 
@@ -37,12 +52,41 @@ impl BlockingContext {
     /// # Errors
     /// Fails when the render is cancelled before that.
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> Result<T, CallbackError> {
-        let wait = self.cancelled.run_until_cancelled(future);
+        let wait = async {
+            match &self.permit {
+                Some(permit) => permit.waiting(future).await,
+                None => future.await,
+            }
+        };
+        // The permit to render is taken before that of the operation, as at the beginning of a render: one that holds the second
+        // never waits for the first.
+        let wait = self.cancelled.run_until_cancelled(wait);
         let output = match &self.cluster {
             Some(cluster) => self.runtime.block_on(cluster.waiting(wait)),
             None => self.runtime.block_on(wait),
         };
         output.ok_or_else(|| CallbackError::new("cancelled"))
+    }
+
+    /// Blocks until work that uses the network without futures ends, on a thread of its own, and returns its output. The work must end
+    /// soon after the render is cancelled.
+    ///
+    /// # Errors
+    /// Fails when the render is cancelled before that, and if there is no thread.
+    pub(crate) fn block_on_thread<T: Send>(
+        &self,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, CallbackError> {
+        thread::scope(|scope| {
+            let (send, receive) = oneshot::channel();
+            let work = || drop(send.send(work()));
+            let started = thread::Builder::new()
+                .name("fetch".to_owned())
+                .spawn_scoped(scope, work);
+            started.map_err(|error| CallbackError::new(format!("failed to start a thread: {error}")))?;
+            let output = self.block_on(receive)?;
+            output.map_err(|_| CallbackError::new("internal error: fetching broke down"))
+        })
     }
 
     /// Returns the runtime that runs the futures.

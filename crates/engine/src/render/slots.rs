@@ -1,4 +1,4 @@
-//! Limits concurrent renders: one per name, and a maximum per process.
+//! Limits concurrent renders: one per name, and a maximum per process of those that don't wait for the network.
 //!
 //! A cancelled render stops when it next checks its budget. One that fails to check keeps its thread and its slot, so that
 //! retries for the same object don't accumulate beside it.
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 
-/// Maximum number of concurrent renders. A process has 64 blocking threads, which downloads and DNS lookups use, too.
+/// Maximum number of renders that work at the same time.
 const MAX_RENDERS: usize = 32;
 /// Time that a render waits for the end of the previous one of its name. A cancelled render usually ends within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -41,22 +41,34 @@ impl Default for RenderSlots {
 }
 
 impl RenderSlots {
-    /// Waits for a slot for a render of `name`. The slot is released when the returned value is dropped.
+    /// Returns the permit of a render, which is not held yet.
+    pub(crate) fn permit(&self) -> RenderPermit {
+        RenderPermit {
+            permits: Arc::clone(&self.permits),
+            held: Arc::default(),
+        }
+    }
+
+    /// Waits for a slot for a render of `name`, and for its `permit`. Both are released when the returned value is dropped.
     ///
     /// # Errors
     /// Fails when the previous render of `name` runs for longer than `limit`, or than 5 seconds.
-    pub(crate) async fn begin(&self, name: &str, limit: Option<Duration>) -> Result<RenderSlot, Error> {
+    pub(crate) async fn begin(
+        &self,
+        name: &str,
+        limit: Option<Duration>,
+        permit: RenderPermit,
+    ) -> Result<RenderSlot, Error> {
         let patience = limit.map_or(self.patience, |limit| limit.min(self.patience));
         let claim = tokio::time::timeout(patience, self.claim(name))
             .await
             .map_err(|_| Error::StillRendering {
                 name: name.to_owned(),
             })?;
-        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        permit.acquire().await;
         Ok(RenderSlot {
             _claim: claim,
-            // The semaphore is never closed.
-            _permit: permit.ok(),
+            permit,
         })
     }
 
@@ -84,11 +96,45 @@ impl RenderSlots {
     }
 }
 
+/// The permit of a render to work. A render gives it back while it waits for the network, so that those that wait for silent servers
+/// keep no other from working. Its waits must not overlap.
+#[derive(Debug, Clone)]
+pub(crate) struct RenderPermit {
+    permits: Arc<Semaphore>,
+    held: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+}
+
+impl RenderPermit {
+    async fn acquire(&self) {
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        *lock(&self.held) = permit.ok();
+    }
+
+    fn release(&self) {
+        *lock(&self.held) = None;
+    }
+
+    /// Waits for something without the permit.
+    pub(crate) async fn waiting<T>(&self, wait: impl Future<Output = T>) -> T {
+        self.release();
+        let waited = wait.await;
+        self.acquire().await;
+        waited
+    }
+}
+
 /// The slot of a running render.
 #[derive(Debug)]
 pub(crate) struct RenderSlot {
     _claim: Claim,
-    _permit: Option<OwnedSemaphorePermit>,
+    permit: RenderPermit,
+}
+
+impl Drop for RenderSlot {
+    fn drop(&mut self) {
+        self.permit.release();
+    }
 }
 
 /// Exclusive use of a name, until it is dropped.
@@ -106,13 +152,17 @@ impl Drop for Claim {
     }
 }
 
-fn lock(running: &Running) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
-    running.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    async fn begin(renders: &RenderSlots, name: &str) -> Result<RenderSlot, Error> {
+        renders.begin(name, None, renders.permit()).await
+    }
 
     #[tokio::test]
     async fn slot_is_held_until_dropped_and_leaves_no_entry() {
@@ -120,17 +170,17 @@ mod tests {
             patience: Duration::ZERO,
             ..RenderSlots::default()
         };
-        let place = renders.begin("apps/shop", None).await.unwrap();
-        let error = renders.begin("apps/shop", None).await.unwrap_err();
+        let place = begin(&renders, "apps/shop").await.unwrap();
+        let error = begin(&renders, "apps/shop").await.unwrap_err();
         assert!(
             error
                 .to_string()
                 .starts_with("the last render of apps/shop has not ended yet"),
             "{error}"
         );
-        let other = renders.begin("apps/other", None).await.unwrap();
+        let other = begin(&renders, "apps/other").await.unwrap();
         drop(place);
-        drop(renders.begin("apps/shop", None).await.unwrap());
+        drop(begin(&renders, "apps/shop").await.unwrap());
         drop(other);
         assert!(lock(&renders.running).is_empty());
         assert_eq!(renders.permits.available_permits(), MAX_RENDERS);
@@ -142,17 +192,38 @@ mod tests {
             permits: Arc::new(Semaphore::new(1)),
             ..RenderSlots::default()
         };
-        let place = renders.begin("a", None).await.unwrap();
-        let mut next = Box::pin(renders.begin("b", None));
+        let place = begin(&renders, "a").await.unwrap();
+        let mut next = Box::pin(begin(&renders, "b"));
         assert!(futures::poll!(&mut next).is_pending());
         drop(place);
         drop(next.await.unwrap());
         // A render that is cancelled while it waits leaves no entry either.
-        let place = renders.begin("a", None).await.unwrap();
-        let mut next = Box::pin(renders.begin("b", None));
+        let place = begin(&renders, "a").await.unwrap();
+        let mut next = Box::pin(begin(&renders, "b"));
         assert!(futures::poll!(&mut next).is_pending());
         drop(next);
         drop(place);
         assert!(lock(&renders.running).is_empty());
+    }
+
+    #[tokio::test]
+    async fn render_that_waits_gives_its_permit_back() {
+        let renders = RenderSlots {
+            permits: Arc::new(Semaphore::new(1)),
+            ..RenderSlots::default()
+        };
+        let permit = renders.permit();
+        let waiting = renders.begin("a", None, permit.clone()).await.unwrap();
+        let (send, receive) = tokio::sync::oneshot::channel();
+        let mut wait = Box::pin(permit.waiting(receive));
+        assert!(futures::poll!(&mut wait).is_pending());
+        let other = begin(&renders, "b").await.unwrap();
+        send.send(()).unwrap();
+        assert!(futures::poll!(&mut wait).is_pending(), "the other one works");
+        drop(other);
+        wait.await.unwrap();
+        assert_eq!(renders.permits.available_permits(), 0);
+        drop(waiting);
+        assert_eq!(renders.permits.available_permits(), 1);
     }
 }

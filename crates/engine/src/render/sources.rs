@@ -155,8 +155,10 @@ impl SourceFetcher {
         };
         let remote = self.remote(url)?;
         self.take(FetchedTotals::default())?;
-        let commit = selector.reference().and_then(|wanted| {
-            let mut session = self.network.open(&remote, &self.call())?;
+        let (call, file_bytes) = (self.call(), self.limits.file_bytes);
+        let fetch = || {
+            let wanted = selector.reference()?;
+            let mut session = self.network.open(&remote, &call)?;
             let resolved = match (session.resolve(&wanted), reference) {
                 (Err(git::Error::RefNotFound { .. }), GitReference::Name(name)) => {
                     let tag = Selector {
@@ -167,8 +169,9 @@ impl SourceFetcher {
                 }
                 (resolved, _) => resolved?,
             };
-            Commit::fetch(&mut session, &resolved, self.limits.file_bytes)
-        });
+            Commit::fetch(&mut session, &resolved, file_bytes)
+        };
+        let commit = self.blocking.block_on_thread(fetch)?;
         let commit = commit.map_err(|error| self.external.git_failure(&error))?;
         self.take(FetchedTotals {
             bytes: commit.packed_bytes(),
@@ -241,10 +244,9 @@ impl Sources for SourceFetcher {
             return Ok(listed.clone());
         }
         let remote = self.remote(url)?;
-        let refs = self
-            .network
-            .open(&remote, &self.call())
-            .and_then(|mut session| session.list_all());
+        let call = self.call();
+        let list = || self.network.open(&remote, &call)?.list_all();
+        let refs = self.blocking.block_on_thread(list)?;
         let refs = refs.map_err(|error| self.external.git_failure(&error))?;
         let listed = refs.into_iter().map(|found| RemoteRef {
             commit: found.commit().to_owned(),

@@ -1,12 +1,12 @@
 //! Renders that read from other repositories, registries, servers and the cluster.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
-use engine::{EnvironmentVariables, ExternalAccess, RenderOptions, SourceOverride};
+use engine::{EnvironmentVariables, ExternalAccess, RenderOptions, RenderSlots, SourceOverride};
 use kluctl::Request;
 use serde_json::json;
-use testkit::{GitServer, Page, WebServer};
+use testkit::{Fault, GitServer, Page, WebServer};
 use tree::Mem;
 use yaml::Value;
 
@@ -88,6 +88,50 @@ async fn overrides_replace_repositories_by_directories() -> Result<()> {
     };
     let text = "vars: [{values: {v: x}}]\ndeployments: [{git: 'git@git.example.com:group/one.git'}]\n";
     assert_eq!(offline(text, external).await, "x");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn renders_that_wait_for_servers_do_not_stop_others() -> Result<()> {
+    let server = WebServer::start()?;
+    server.page("/silent", Page::Stalled("{".into()));
+    let git = GitServer::start()?;
+    let repo = git.repo("silent")?;
+    repo.fail(Fault::Hang);
+    let slots = RenderSlots::default();
+    let render = |text: String, name: String| {
+        let options = RenderOptions {
+            name,
+            slots: slots.clone(),
+            ..RenderOptions::default()
+        };
+        async move { engine::render_offline(project(&text), Request::default(), &options).await }
+    };
+    let vars = format!(
+        "vars: [{{http: {{url: '{}'}}}}]\ndeployments: [{{path: app}}]\n",
+        server.url("/silent")
+    );
+    let include = format!("deployments: [{{git: '{}'}}]", repo.url());
+    // More than may work at the same time, and than the process has blocking threads. Silent servers are given up after 30 s.
+    const SILENT: usize = 70;
+    let silent: Vec<_> = (0..SILENT)
+        .map(|number| {
+            let text = if number % 2 == 0 { &vars } else { &include };
+            tokio::spawn(render(text.clone(), format!("silent-{number}")))
+        })
+        .collect();
+    testkit::eventually("the silent renders", Duration::from_secs(20), || async {
+        let asked = server.asked().len() + git.requests().len();
+        anyhow::ensure!(asked >= SILENT, "{asked} have asked");
+        Ok(())
+    })
+    .await?;
+    let text = "vars: [{values: {v: x}}]\ndeployments: [{path: app}]\n";
+    let good = render(text.to_owned(), "good".to_owned());
+    tokio::time::timeout(Duration::from_secs(10), good).await??;
+    for one in silent {
+        one.abort();
+    }
     Ok(())
 }
 
