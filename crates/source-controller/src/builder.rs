@@ -125,7 +125,9 @@ impl Builder {
         let checked = tokio::task::spawn_blocking(move || storage.check_quota(&at, current.as_deref()));
         let checked = checked.await.map_err(|_| panicked())?;
         checked.map_err(BuildError::from)?;
-        let permit = scope.slot.waiting(self.permits.acquire(scope.namespace)).await;
+        let server = K::server(&request);
+        let permit = self.permits.acquire(scope.namespace, &server);
+        let permit = scope.slot.waiting(permit).await;
         let permit = permit.ok_or_else(panicked)?;
         let dir = tempfile::Builder::new()
             .prefix("source-")

@@ -1,7 +1,8 @@
-//! Permits for fetching: a bounded number at the same time, shared between namespaces.
+//! Permits for fetching: a bounded number at the same time, shared between namespaces, and between the servers of a namespace.
 
 use std::{
     collections::HashMap,
+    hash::Hash,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
@@ -11,54 +12,89 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const FETCHES: usize = 8;
 /// Fetches of one namespace at the same time: servers of a tenant that hang leave permits for the others.
 const FETCHES_OF_A_NAMESPACE: usize = FETCHES / 2;
+/// Fetches from one server for a namespace at the same time: one that hangs leaves a permit for the others.
+const FETCHES_OF_A_SERVER: usize = FETCHES_OF_A_NAMESPACE - 1;
 
 /// Hands out permits in the order of the requests.
 #[derive(Debug)]
 pub(crate) struct FetchPermits {
     all: Arc<Semaphore>,
-    namespaces: Mutex<HashMap<String, Weak<Semaphore>>>,
+    namespaces: Permits<String>,
+    /// By namespace and server.
+    servers: Permits<(String, String)>,
 }
 
 /// The permission to fetch, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct FetchPermit {
     _all: OwnedSemaphorePermit,
-    _namespace: OwnedSemaphorePermit,
-    // Keeps the entry of the namespace alive for other requests.
-    _entry: Arc<Semaphore>,
+    _namespace: KeyPermit,
+    _server: KeyPermit,
 }
 
 impl Default for FetchPermits {
     fn default() -> Self {
         Self {
             all: Arc::new(Semaphore::new(FETCHES)),
-            namespaces: Mutex::default(),
+            namespaces: Permits::new(FETCHES_OF_A_NAMESPACE),
+            servers: Permits::new(FETCHES_OF_A_SERVER),
         }
     }
 }
 
 impl FetchPermits {
     /// Waits for a permit; `None` if there are none any more, which doesn't happen while this value lives.
-    pub(crate) async fn acquire(&self, namespace: &str) -> Option<FetchPermit> {
-        let entry = self.entry(namespace);
-        // First the namespace's, so that a namespace that waits for its own takes none from the others.
-        let of_namespace = Arc::clone(&entry).acquire_owned().await.ok()?;
+    pub(crate) async fn acquire(&self, namespace: &str, server: &str) -> Option<FetchPermit> {
+        // First the server's, then the namespace's: who waits for the own takes none from the others.
+        let server = (namespace.to_owned(), server.to_owned());
+        let of_server = self.servers.acquire(server).await?;
+        let of_namespace = self.namespaces.acquire(namespace.to_owned()).await?;
         let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
         Some(FetchPermit {
             _all: all,
             _namespace: of_namespace,
+            _server: of_server,
+        })
+    }
+}
+
+/// The permits of each key.
+#[derive(Debug)]
+struct Permits<K> {
+    of_each: usize,
+    entries: Mutex<HashMap<K, Weak<Semaphore>>>,
+}
+
+#[derive(Debug)]
+struct KeyPermit {
+    _permit: OwnedSemaphorePermit,
+    // Keeps the entry alive for other requests.
+    _entry: Arc<Semaphore>,
+}
+
+impl<K: Hash + Eq> Permits<K> {
+    fn new(of_each: usize) -> Self {
+        let entries = Mutex::default();
+        Self { of_each, entries }
+    }
+
+    async fn acquire(&self, key: K) -> Option<KeyPermit> {
+        let entry = self.entry(key);
+        let permit = Arc::clone(&entry).acquire_owned().await.ok()?;
+        Some(KeyPermit {
+            _permit: permit,
             _entry: entry,
         })
     }
 
-    fn entry(&self, namespace: &str) -> Arc<Semaphore> {
-        let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = namespaces.get(namespace).and_then(Weak::upgrade) {
+    fn entry(&self, key: K) -> Arc<Semaphore> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get(&key).and_then(Weak::upgrade) {
             return entry;
         }
-        namespaces.retain(|_, entry| entry.strong_count() > 0);
-        let entry = Arc::new(Semaphore::new(FETCHES_OF_A_NAMESPACE));
-        namespaces.insert(namespace.to_owned(), Arc::downgrade(&entry));
+        entries.retain(|_, entry| entry.strong_count() > 0);
+        let entry = Arc::new(Semaphore::new(self.of_each));
+        entries.insert(key, Arc::downgrade(&entry));
         entry
     }
 }
@@ -69,9 +105,30 @@ mod tests {
 
     use super::*;
 
+    /// Takes at most so many permits, each for another server.
     fn take(permits: &FetchPermits, namespace: &str, count: usize) -> Vec<FetchPermit> {
-        let taken = (0..count).map_while(|_| permits.acquire(namespace).now_or_never().flatten());
+        let take = |server: usize| {
+            let server = server.to_string();
+            permits.acquire(namespace, &server).now_or_never().flatten()
+        };
+        let taken = (0..count).map_while(take);
         taken.collect()
+    }
+
+    #[test]
+    fn server_that_hangs_leaves_a_permit_to_the_others_of_its_namespace() {
+        let permits = FetchPermits::default();
+        let take = |server| permits.acquire("a", server).now_or_never().flatten();
+        let slow: Vec<_> = (0..FETCHES).map_while(|_| take("slow:443")).collect();
+        assert_eq!(slow.len(), FETCHES_OF_A_SERVER);
+        let waiting = Box::pin(permits.acquire("a", "slow:443"));
+        let good = take("good:443");
+        assert!(good.is_some() && take("other:443").is_none());
+        drop(good);
+        assert!(take("other:443").is_some(), "the slow one took the permit");
+        drop((slow, waiting));
+        drop(take("next:443"));
+        assert_eq!(permits.servers.entries.lock().unwrap().len(), 1);
     }
 
     #[test]
@@ -87,7 +144,7 @@ mod tests {
         assert_eq!(take(&permits, "b", FETCHES).len(), FETCHES_OF_A_NAMESPACE);
         drop(others);
         drop(take(&permits, "c", 1));
-        assert_eq!(permits.namespaces.lock().unwrap().len(), 1);
+        assert_eq!(permits.namespaces.entries.lock().unwrap().len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -95,8 +152,12 @@ mod tests {
         let permits = FetchPermits::default();
         let held = take(&permits, "a", FETCHES);
         let hour = std::time::Duration::from_secs(3600);
-        assert!(tokio::time::timeout(hour, permits.acquire("a")).await.is_err());
+        assert!(
+            tokio::time::timeout(hour, permits.acquire("a", "server"))
+                .await
+                .is_err()
+        );
         drop(held);
-        assert!(permits.acquire("a").await.is_some());
+        assert!(permits.acquire("a", "server").await.is_some());
     }
 }

@@ -71,6 +71,9 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     /// A fault that names the field or the key of the Secret.
     fn request(object: &Self::Object, secret: Option<&SecretData>) -> Result<Self::Request, Fault>;
 
+    /// Returns host and port of the server that is asked. Servers of a namespace share its permits to fetch. Pure.
+    fn server(request: &Self::Request) -> String;
+
     /// Resolves the request to a revision. Called in every pass, so it should be cheap.
     ///
     /// # Errors

@@ -105,6 +105,12 @@ impl SourceKind for GitRepositories {
         })
     }
 
+    fn server(request: &GitRequest) -> String {
+        let url = request.remote.url();
+        let port = url.port_or_known_default().unwrap_or_default();
+        format!("{}:{port}", url.host_str().unwrap_or_default())
+    }
+
     fn resolve(&self, request: &GitRequest, work: &Work) -> Result<Resolved, Fault> {
         let opened = self.network.open(&request.remote, &call(work));
         let resolved = opened.and_then(|mut session| session.resolve(&request.reference));

@@ -79,6 +79,10 @@ impl SourceKind for UrlKind {
         Ok(object.spec.url.expose().to_owned())
     }
 
+    fn server(request: &String) -> String {
+        request.clone()
+    }
+
     fn resolve(&self, request: &String, _: &Work) -> Result<String, Fault> {
         Ok(request.clone())
     }

@@ -1,10 +1,12 @@
 //! Failures show on the one object that they concern, with what to do about them.
 
+use std::time::Duration;
+
 use api::condition_type as types;
 use serde_json::{Value, json};
-use testkit::{Fault, GitServer};
+use testkit::{Fault, GitServer, eventually, git::Step};
 
-use super::{TestNamespace, artifact_of, condition, ready, revision};
+use super::{PATIENCE, TestNamespace, artifact_of, condition, ready, revision};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_failure_is_explained_and_the_others_go_on() {
@@ -424,4 +426,39 @@ async fn an_object_over_its_quota_fails_and_the_others_go_on() {
     // With room again, the failed one goes on by itself.
     setup.kubectl(&["delete", "gitrepository", "small"]).await;
     setup.wait_ready("second").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_that_hangs_delays_no_other_of_its_namespace() {
+    const SLOW: usize = 8;
+    let setup = TestNamespace::start().await;
+    let (slow, good) = (GitServer::start().unwrap(), GitServer::start().unwrap());
+    let repo = slow.repo("slow").unwrap();
+    repo.commit("first", &[("a", "b")]).unwrap();
+    repo.fail(Fault::HangMidPack);
+    for number in 0..SLOW {
+        setup
+            .apply(&format!("slow-{number}"), &repo.url(), json!({}))
+            .await;
+    }
+    let count = |step: Step| {
+        let requests = repo.requests();
+        requests.iter().filter(|request| request.step == step).count()
+    };
+    eventually("the slow fetches", PATIENCE, || async {
+        let (listed, fetched) = (count(Step::LsRefs), count(Step::Fetch));
+        anyhow::ensure!(
+            listed >= SLOW && fetched >= 3,
+            "{listed} listed, {fetched} fetched"
+        );
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let repo = good.repo("good").unwrap();
+    repo.commit("first", &[("a", "b")]).unwrap();
+    setup.apply("good", &repo.url(), json!({})).await;
+    // A silent server is given up after 30 s.
+    let ready = tokio::time::timeout(Duration::from_secs(15), setup.wait_ready("good")).await;
+    assert!(ready.is_ok(), "it waits for the slow server");
 }
