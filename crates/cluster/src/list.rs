@@ -228,6 +228,7 @@ impl Cluster {
         kind: &ResourceKind,
         namespace: Option<&str>,
         selector: &str,
+        detail: Detail,
         most: usize,
     ) -> Result<Vec<Value>, Error> {
         let query = Query {
@@ -235,7 +236,7 @@ impl Cluster {
                 "" => String::new(),
                 selector => format!("labelSelector={}", path::encode(selector)),
             },
-            detail: Detail::Full,
+            detail,
             most,
         };
         Ok(self.list_pages(kind, namespace, &query).await?.objects)

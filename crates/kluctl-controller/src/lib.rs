@@ -6,12 +6,14 @@ mod common;
 pub mod flags;
 pub mod kinds;
 pub mod metrics;
+pub mod orphans;
 
 use clap::Parser;
 use runtime::{CommonFlags, Connection, Context, EventsFlags, RunOptions, flags::LogLevel, run_kind};
 
 use flags::Flags;
 use kinds::flux_kluctl_deployment;
+use orphans::OrphanedResults;
 
 /// The command line of the controller.
 #[derive(Debug, Clone, Parser)]
@@ -78,6 +80,10 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         triggers: vec![flux_kluctl_deployment::triggers(&ctx)],
         ..RunOptions::default()
     };
+    let (_gone, orphaned) = OrphanedResults::new(&ctx, &flags.results);
+    let cleaning = tokio::spawn(orphaned.run(ctx.clone()));
     run_kind(&ctx, reconciler, options).await?;
+    // It ends at a shutdown, as the kinds do.
+    let _ = cleaning.await;
     Ok(())
 }

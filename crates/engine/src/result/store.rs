@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use objects::{ObjectRef, meta};
 use yaml::{Map, Value};
 
-use super::{CommandResult, Origin, contents};
+use super::{CommandResult, KluctlDeployment, Origin, contents};
 use crate::{Error, PARALLEL, ValidateResult};
 
 const LABEL: &str = "kluctl.io/result";
@@ -37,6 +37,8 @@ const PARTS: &str = "weir.io/result-parts";
 const PART: &str = "weir.io/result-part";
 /// Maximum size of the part of a result in one Secret, in bytes; leaves room for the other fields and for base64.
 const PART_BYTES: usize = 900 << 10;
+/// Maximum number of results that are listed.
+const MOST_RESULTS: usize = 100_000;
 /// Maximum number of Secrets of one result.
 const MOST_PARTS: usize = 64;
 
@@ -82,6 +84,23 @@ pub struct StoredResult {
 }
 
 impl StoredResult {
+    /// Returns the KluctlDeployment that the result is of; `None` if it is of a command line, or of a cluster whose ID is unknown.
+    #[must_use]
+    pub fn deployment(&self) -> Option<KluctlDeployment> {
+        let fields = self.summary.get("kluctlDeployment")?;
+        let field = |name: &str| {
+            fields
+                .get(name)
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+        };
+        Some(KluctlDeployment {
+            name: field("name")?.to_owned(),
+            namespace: field("namespace")?.to_owned(),
+            cluster_id: field("clusterId")?.to_owned(),
+        })
+    }
+
     fn broken(&self, reason: ReadError) -> Error {
         Error::StoredResult {
             id: self.id.clone(),
@@ -254,19 +273,43 @@ impl ResultStore {
         Ok(None)
     }
 
+    /// Lists the results in the namespace of this store. Whoever may write Secrets elsewhere must not be able to pretend to have some.
     async fn labelled(&self, label: &str, value: &str) -> Result<Vec<StoredResult>, Error> {
-        let secret = |kind: &cluster::ResourceKind| kind.group.is_empty() && kind.kind == "Secret";
-        let namespaces = [self.namespace.clone()];
-        let listing = self
+        let kind = self.cluster.kind("", "v1", "Secret").await?;
+        let (namespace, selector) = (Some(self.namespace.as_str()), format!("{label}={value}"));
+        let listed = self
             .cluster
-            .list_labelled(label, value, &namespaces, |kind| {
-                secret(kind).then_some(Detail::Metadata)
-            })
-            .await?;
-        let mut found: Vec<StoredResult> = listing.objects.iter().filter_map(stored).collect();
-        // Whoever may write Secrets elsewhere must not be able to pretend to have results.
-        found.retain(|result| result.secret.namespace.as_ref() == Some(&self.namespace));
+            .list_selected(&kind, namespace, &selector, Detail::Metadata, MOST_RESULTS);
+        Ok(listed.await?.iter().filter_map(stored).collect())
+    }
+
+    /// Lists the results of KluctlDeployments of any cluster; none without the right to list Secrets.
+    ///
+    /// # Errors
+    /// Fails when the API server can't be reached.
+    pub async fn of_deployments(&self) -> Result<Vec<StoredResult>, Error> {
+        let mut found = match self.list().await {
+            Err(Error::Cluster(error)) if error.is_forbidden() => Vec::new(),
+            other => other?,
+        };
+        found.retain(|result| result.deployment().is_some());
         Ok(found)
+    }
+
+    /// Lets go of several results, and returns their number. A failure doesn't keep the others.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub async fn delete_all(&self, results: &[StoredResult]) -> Result<usize, Error> {
+        let deletions = results
+            .iter()
+            .map(|result| self.delete(result))
+            .collect::<Vec<_>>();
+        let ended: Vec<Result<(), Error>> =
+            stream::iter(deletions).buffer_unordered(PARALLEL).collect().await;
+        ended
+            .into_iter()
+            .try_fold(0, |count, ended| ended.map(|()| count + 1))
     }
 
     /// The whole result of an operation, with all of each object.

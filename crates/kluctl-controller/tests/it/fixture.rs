@@ -124,6 +124,15 @@ impl Fixture {
         Self::started(plane, namespace.clone(), namespace, flags).await
     }
 
+    /// Starts a controller with these flags for a namespace that exists.
+    pub(crate) async fn within(
+        plane: &'static ControlPlane,
+        namespace: &str,
+        flags: &[&str],
+    ) -> Result<Self> {
+        Self::started(plane, namespace.to_owned(), namespace.to_owned(), flags).await
+    }
+
     /// Starts a controller with these flags whose own account is in another namespace.
     pub(crate) async fn apart(prefix: &str, flags: &[&str]) -> Result<Self> {
         let plane = plane().await?;

@@ -11,6 +11,7 @@ mod deploying;
 mod failing;
 mod fixture;
 mod options;
+mod orphans;
 mod poison;
 mod removing;
 mod requests;

@@ -1,0 +1,136 @@
+//! Deletes stored results of KluctlDeployments (`gitops.kluctl.io`) that are gone.
+
+use std::collections::HashSet;
+
+use cluster::{Cluster, Detail};
+use engine::{ResultStore, StoredResult};
+use objects::meta;
+use runtime::{Context, ObjectKey};
+use tokio::sync::mpsc;
+
+use crate::flags::ResultFlags;
+
+/// API group and version of the objects.
+const GROUP: (&str, &str) = ("gitops.kluctl.io", "v1beta1");
+/// Maximum number of KluctlDeployments that are listed; with more of them, nothing is deleted.
+const MOST: usize = 100_000;
+
+/// Reports KluctlDeployments that are gone. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct GoneObjects(mpsc::UnboundedSender<ObjectKey>);
+
+impl GoneObjects {
+    /// Deletes the results of an object, once it is really gone. Returns at once.
+    pub fn tell(&self, key: &ObjectKey) {
+        // The process may be ending.
+        let _ = self.0.send(key.clone());
+    }
+}
+
+/// The deletion of the results of objects that are gone.
+#[derive(Debug)]
+pub struct OrphanedResults {
+    cluster: Cluster,
+    store: ResultStore,
+    /// The only namespace whose KluctlDeployments are this controller's; `None` for all.
+    namespace: Option<String>,
+    gone: mpsc::UnboundedReceiver<ObjectKey>,
+}
+
+impl OrphanedResults {
+    /// Creates the deletion for the results in the namespace of the flags.
+    #[must_use]
+    pub fn new(ctx: &Context, flags: &ResultFlags) -> (GoneObjects, Self) {
+        let (sender, gone) = mpsc::unbounded_channel();
+        let cluster = Cluster::new(ctx.client().clone()).until(ctx.shutdown().clone());
+        let store = ResultStore::new(cluster.clone(), &flags.command_result_namespace, flags.keep());
+        let orphaned = Self {
+            cluster,
+            store,
+            namespace: ctx.flags().watch_namespace().map(str::to_owned),
+            gone,
+        };
+        (GoneObjects(sender), orphaned)
+    }
+
+    /// Deletes once the process leads what was left before, then the results of each object that goes, until the process ends.
+    pub async fn run(mut self, ctx: Context) {
+        if ctx.leader().await.is_err() {
+            return;
+        }
+        self.report(self.delete(None).await);
+        let shutdown = ctx.shutdown().clone();
+        while let Some(Some(first)) = shutdown.run_until_cancelled(self.gone.recv()).await {
+            let mut keys = HashSet::from([first]);
+            while let Ok(more) = self.gone.try_recv() {
+                keys.insert(more);
+            }
+            self.report(self.delete(Some(&keys)).await);
+        }
+    }
+
+    fn report(&self, deleted: Result<usize, engine::Error>) {
+        match deleted {
+            Ok(0) => {}
+            Ok(results) => tracing::info!(results, "deleted results of KluctlDeployments that are gone"),
+            Err(engine::Error::Cancelled) => {}
+            Err(error) => tracing::warn!(%error, "cannot delete results of KluctlDeployments that are gone"),
+        }
+    }
+
+    /// Deletes the results of the objects that are gone, of `keys` or any, and returns their number.
+    async fn delete(&self, keys: Option<&HashSet<ObjectKey>>) -> Result<usize, engine::Error> {
+        // Results first: an object that is created in between is listed.
+        let mut results = self.store.of_deployments().await?;
+        results.retain(|result| key(result).is_some_and(|key| self.may_be_gone(&key, keys)));
+        if results.is_empty() {
+            return Ok(0);
+        }
+        let cluster_id = match self.cluster.id().await {
+            // With rights in one namespace only, it is not known which results are this cluster's.
+            Err(error) if error.is_forbidden() => return Ok(0),
+            other => other?,
+        };
+        results.retain(|result| {
+            let deployment = result.deployment();
+            deployment.is_some_and(|deployment| deployment.cluster_id == cluster_id)
+        });
+        let Some(live) = self.live().await? else {
+            return Ok(0);
+        };
+        results.retain(|result| key(result).is_some_and(|key| !live.contains(&key)));
+        self.store.delete_all(&results).await
+    }
+
+    fn may_be_gone(&self, key: &ObjectKey, keys: Option<&HashSet<ObjectKey>>) -> bool {
+        let is_own = self.namespace.as_ref().is_none_or(|own| *own == key.namespace);
+        is_own && keys.is_none_or(|keys| keys.contains(key))
+    }
+
+    /// Lists all objects; `None` if it is unknown which there are.
+    async fn live(&self) -> Result<Option<HashSet<ObjectKey>>, engine::Error> {
+        let kind = match self.cluster.kind(GROUP.0, GROUP.1, "KluctlDeployment").await {
+            Err(cluster::Error::NoMatch { .. }) => return Ok(None),
+            other => other?,
+        };
+        let namespace = self.namespace.as_deref();
+        let listed = self
+            .cluster
+            .list_selected(&kind, namespace, "", Detail::Metadata, MOST)
+            .await;
+        let listed = match listed {
+            Err(error) if error.is_forbidden() || error.is_not_found() => return Ok(None),
+            other => other?,
+        };
+        let keys = listed.iter().map(|object| {
+            let text = |name: &str| meta::text(object, name).unwrap_or_default();
+            ObjectKey::new(text("namespace"), text("name"))
+        });
+        Ok(Some(keys.collect()))
+    }
+}
+
+fn key(result: &StoredResult) -> Option<ObjectKey> {
+    let deployment = result.deployment()?;
+    Some(ObjectKey::new(deployment.namespace, deployment.name))
+}

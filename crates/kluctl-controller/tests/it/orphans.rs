@@ -1,0 +1,92 @@
+//! Stored results of KluctlDeployments that are gone.
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use testkit::ControlPlane;
+
+use crate::fixture::{Fixture, TIMEOUT, plane};
+
+/// Stores a result, with a second Secret for its further objects.
+async fn store(plane: &ControlPlane, results: &str, id: &str, deployment: Value) -> Result<()> {
+    let mut summary = json!({"id": id, "projectKey": {}, "targetKey": {}});
+    if !deployment.is_null() {
+        summary["kluctlDeployment"] = deployment;
+    }
+    let first = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {
+            "name": id, "namespace": results,
+            "labels": {"kluctl.io/result": "true", "kluctl.io/command-result-id": id},
+            "annotations": {"kluctl.io/command-result-summary": summary.to_string(), "weir.io/result-parts": "2"},
+        },
+    });
+    let second = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("{id}-1"), "namespace": results},
+    });
+    plane.apply(first).await?;
+    plane.apply(second).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn results_of_objects_that_are_gone_are_deleted_at_the_start() -> Result<()> {
+    let plane = plane().await?;
+    let results = plane.namespace("orphan-results").await?;
+    let cluster = plane
+        .kubectl(&[
+            "get",
+            "namespace",
+            "kube-system",
+            "-o",
+            "jsonpath={.metadata.uid}",
+        ])
+        .await?;
+    let home = plane.namespace("orphans").await?;
+    let of = |name: &str, namespace: &str, cluster: &str| json!({"name": name, "namespace": namespace, "clusterId": cluster});
+    let live = json!({
+        "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment", "metadata": {"name": "live", "namespace": home},
+        "spec": {"interval": "1h", "suspend": true, "source": {"git": {"url": "https://example.invalid/shop"}}},
+    });
+    plane.apply(live).await?;
+    for (id, deployment) in [
+        ("of-live", of("live", &home, &cluster)),
+        ("of-gone", of("gone", &home, &cluster)),
+        ("elsewhere", of("gone", &home, "another-cluster")),
+        ("other-controller", of("gone", "other", &cluster)),
+        ("command-line", Value::Null),
+    ] {
+        store(plane, &results, id, deployment).await?;
+    }
+    let flag = format!("--command-result-namespace={results}");
+    let fixture = Fixture::within(plane, &home, &[&flag]).await?;
+    let said = |entry: &Value| entry["msg"] == "deleted results of KluctlDeployments that are gone";
+    let line = fixture
+        .controller
+        .wait_log("the end of the deletion", TIMEOUT, said)
+        .await?;
+    assert_eq!(line["results"], json!(1));
+    let names = [
+        "get",
+        "secrets",
+        "-n",
+        &results,
+        "-o",
+        "jsonpath={.items[*].metadata.name}",
+    ];
+    let left = plane.kubectl(&names).await?;
+    let left: Vec<&str> = left
+        .split_whitespace()
+        .filter(|name| !name.ends_with("-1"))
+        .collect();
+    assert_eq!(left, ["command-line", "elsewhere", "of-live", "other-controller"]);
+    let part = plane
+        .kubectl(&["get", "secret", "of-gone-1", "-n", &results])
+        .await;
+    ensure!(
+        part.err()
+            .context("a part is left")?
+            .to_string()
+            .contains("not found")
+    );
+    Ok(())
+}
