@@ -4,6 +4,7 @@ pub(crate) mod completion;
 pub(crate) mod delete;
 pub(crate) mod deploy;
 pub(crate) mod diff;
+pub(crate) mod gitops;
 pub(crate) mod helm;
 pub(crate) mod helm_pull;
 pub(crate) mod helm_update;

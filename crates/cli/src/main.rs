@@ -19,8 +19,8 @@ use std::{ffi::OsString, io::Write as _, process::ExitCode};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use commands::{
-    completion, delete, deploy, diff, helm, helm_pull, helm_update, kustomize, list, oci, poke_images,
-    render, validate,
+    completion, delete, deploy, diff, gitops, helm, helm_pull, helm_update, kustomize, list, oci,
+    poke_images, render, validate,
 };
 use deferred::Deferred;
 use environment::FlagDefaults;
@@ -62,6 +62,9 @@ enum Command {
     HelmPull(Deferred<helm_pull::PullArgs>),
     /// Check the Helm charts of a project for new versions, and upgrade them
     HelmUpdate(Deferred<helm_update::UpdateArgs>),
+    /// Drive the kluctl-controller: deploy, diff, validate, suspend and more by requests to it
+    #[command(subcommand)]
+    Gitops(gitops::Command),
     /// Push projects to OCI registries
     #[command(subcommand)]
     Oci(oci::Command),
@@ -137,6 +140,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Helm(command) => helm::run(&command),
         Command::HelmPull(args) => helm_pull::run(&args),
         Command::HelmUpdate(args) => helm_update::run(&args),
+        Command::Gitops(command) => gitops::run(&command),
         Command::Oci(command) => oci::run(&command),
         Command::Version => output::print(concat!(env!("CARGO_PKG_VERSION"), "\n")),
         Command::Completion(args) => completion::complete(&args, Cli::command()),

@@ -344,7 +344,7 @@ fn request(options: &ProjectOptions<'_>, root: &Path, dir: &Path, budget: &Budge
 }
 
 /// Reads the fixed images of `--fixed-images-file`, then those of `--fixed-image`.
-fn fixed_images(images: &ImageFlags, budget: &Budget) -> Result<Vec<FixedImage>> {
+pub(crate) fn fixed_images(images: &ImageFlags, budget: &Budget) -> Result<Vec<FixedImage>> {
     let mut all = Vec::new();
     if let Some(file) = &images.fixed_images_file {
         let shown = file.display().to_string();
@@ -370,7 +370,7 @@ impl InclusionFlags {
 }
 
 /// Cancels the work at Ctrl-C or after the timeout; a second Ctrl-C ends the process.
-async fn end_early(cancel: CancellationToken, terminal: Terminal, timeout: Duration) {
+pub(crate) async fn end_early(cancel: CancellationToken, terminal: Terminal, timeout: Duration) {
     tokio::select! {
         () = tokio::time::sleep(timeout) => {
             terminal.failure(&format!("context deadline exceeded: the command took longer than --timeout {timeout:?}"));

@@ -107,22 +107,50 @@ impl Terminal {
             ));
             return false;
         }
+        let question = format!("{question} (y/N)");
+        self.prompt(&question, parse_answer).unwrap_or(false)
+    }
+
+    /// Asks until `parse` accepts the answer. `None` at the end of the input, or if stdin is not a terminal.
+    pub(crate) fn choose<T>(&self, question: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        if !std::io::stdin().is_terminal() {
+            self.warning(&format!(
+                "Failed prompting for '{question}': stdin is not a terminal; use --yes for all, or --name for one of them"
+            ));
+            return None;
+        }
+        self.prompt(question, parse)
+    }
+
+    fn prompt<T>(&self, question: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         self.bars.suspend(|| {
             loop {
                 let mut err = std::io::stderr();
-                let _ = write!(err, "{question} (y/N) ");
+                let _ = write!(err, "{question} ");
                 let _ = err.flush();
                 let mut answer = String::new();
                 match std::io::stdin().lock().read_line(&mut answer) {
-                    Ok(0) | Err(_) => return false,
+                    Ok(0) | Err(_) => return None,
                     Ok(_) => {}
                 }
-                if let Some(answer) = parse_answer(&answer) {
-                    return answer;
+                if let Some(answer) = parse(&answer) {
+                    return Some(answer);
                 }
             }
         })
     }
+}
+
+/// Replaces control characters, with which texts from elsewhere could change what the terminal shows.
+pub(crate) fn printable(text: &str) -> String {
+    let replaced = |c: char| {
+        if c.is_control() && c != '\n' && c != '\t' {
+            '\u{fffd}'
+        } else {
+            c
+        }
+    };
+    text.chars().map(replaced).collect()
 }
 
 impl engine::FetchStatus for Terminal {

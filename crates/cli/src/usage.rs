@@ -62,7 +62,7 @@ pub(crate) fn boolean_flag(flag: Arg) -> Arg {
 }
 
 /// Parses a boolean as Go's `strconv.ParseBool` does.
-fn parse_bool(text: &str) -> Result<bool, &'static str> {
+pub(crate) fn parse_bool(text: &str) -> Result<bool, &'static str> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),

@@ -86,7 +86,7 @@ impl<'a> Operation<'a> {
         let terminal = session.terminal.clone();
         let confirmation = (!yes).then(|| ConfirmationPrompt {
             terminal,
-            style: style(output),
+            style: style(output.short_output),
         });
         Self {
             session,
@@ -174,9 +174,9 @@ impl<'a> Operation<'a> {
     }
 
     fn finish(&self, result: &CommandResult, store: Option<&ResultFlags>) -> Result<()> {
-        for output in formats(self.output) {
+        for output in formats(&self.output.output_format) {
             let text = match output.format {
-                OutputFormat::Text => text::command_result(result, style(self.output)),
+                OutputFormat::Text => text::command_result(result, style(self.output.short_output)),
                 OutputFormat::Yaml => yaml::print::goyaml(&result.to_value(Contents::Compacted)),
                 OutputFormat::Json => json(&result.to_value(Contents::Compacted)),
             };
@@ -234,17 +234,17 @@ pub(crate) struct ProjectCommit {
 }
 
 /// Returns the requested outputs; text on stdout if there are none.
-pub(super) fn formats(flags: &OutputFlags) -> Vec<OutputTarget> {
-    if flags.output_format.is_empty() {
+pub(super) fn formats(requested: &[OutputTarget]) -> Vec<OutputTarget> {
+    if requested.is_empty() {
         let (format, file) = (OutputFormat::Text, None);
         return vec![OutputTarget { format, file }];
     }
-    flags.output_format.clone()
+    requested.to_vec()
 }
 
-pub(super) fn style(flags: &OutputFlags) -> Style {
+pub(super) fn style(short: bool) -> Style {
     Style {
-        short: flags.short_output,
+        short,
         width: output::width().unwrap_or(Style::default().width),
     }
 }

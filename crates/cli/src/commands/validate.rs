@@ -68,9 +68,9 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<()> {
     let result = session
         .runtime
         .block_on(engine::commands::validate(&project, patience, attempt))?;
-    for output in operation::formats(&args.output) {
+    for output in operation::formats(&args.output.output_format) {
         let text = match output.format {
-            OutputFormat::Text => text::validate_result(&result, operation::style(&args.output)),
+            OutputFormat::Text => text::validate_result(&result, operation::style(args.output.short_output)),
             OutputFormat::Yaml => yaml::print::goyaml(&result.to_value()),
             OutputFormat::Json => operation::json(&result.to_value()),
         };

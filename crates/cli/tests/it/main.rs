@@ -12,6 +12,8 @@ mod commands;
 mod examples;
 #[cfg(test)]
 mod fetch;
+#[cfg(test)]
+mod gitops;
 mod helm;
 #[cfg(test)]
 mod help;

@@ -1,0 +1,252 @@
+//! `weir gitops`: commands that drive the kluctl-controller through KluctlDeployments of `gitops.kluctl.io`.
+//!
+//! A request is an annotation with a unique value. The controller removes it, does the work, and reports in the status; its result is
+//! in the store of results.
+
+mod flags;
+mod list;
+mod logs;
+mod patch;
+mod request;
+mod results;
+mod select;
+mod suspend;
+
+use std::future::Future;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+use cluster::{Cluster, access::LocalKubeconfig};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use crate::{deferred::Deferred, session::end_early, terminal::Terminal, usage::boolean_flag};
+use flags::{
+    ClusterFlags, DeployOverrideFlags, LogFlags, OverrideFlags, ResultOutputFlags, SelectFlags, YesFlag,
+};
+use patch::Overrides;
+use request::RequestKind;
+use select::Unnamed;
+
+/// Field manager of the patches, which is that of kluctl.
+const MANAGER: &str = "kluctl";
+
+/// Subcommands of `weir gitops`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// List KluctlDeployments with their state
+    List(Deferred<list::ListArgs>),
+    /// Suspend KluctlDeployments: they are not reconciled until they are resumed
+    Suspend(Deferred<suspend::SuspendArgs>),
+    /// Resume suspended KluctlDeployments
+    Resume(Deferred<suspend::SuspendArgs>),
+    /// Request a reconciliation, and wait for it
+    Reconcile(Deferred<ReconcileArgs>),
+    /// Show the changes that a deployment by the controller would make
+    Diff(Deferred<DiffArgs>),
+    /// Request a deployment, and print its result
+    Deploy(Deferred<DeployArgs>),
+    /// Request that orphans are deleted, and print the result
+    Prune(Deferred<PruneArgs>),
+    /// Request a validation, and print its result
+    Validate(Deferred<ValidateArgs>),
+    /// Print the logs of the controller about KluctlDeployments
+    Logs(Deferred<logs::LogsArgs>),
+}
+
+/// Request a reconciliation, and wait for it
+///
+/// The controller reconciles the KluctlDeployment even if it is suspended, and deploys what has changed. Without --name and
+/// --label-selector, the KluctlDeployments with the Git repository and directory of the local project are selected.
+#[derive(Args)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
+pub(crate) struct ReconcileArgs {
+    #[command(flatten)]
+    select: SelectFlags,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+    #[command(flatten)]
+    confirm: YesFlag,
+    #[command(flatten)]
+    logs: LogFlags,
+    #[command(flatten)]
+    overrides: OverrideFlags,
+    #[command(flatten)]
+    deploy: DeployOverrideFlags,
+}
+
+/// Show the changes that a deployment by the controller would make
+///
+/// Nothing is changed, and the stored result is deleted after it is printed. Without --name and --label-selector, the
+/// KluctlDeployments with the Git repository and directory of the local project are selected.
+#[derive(Args)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
+pub(crate) struct DiffArgs {
+    #[command(flatten)]
+    select: SelectFlags,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+    #[command(flatten)]
+    logs: LogFlags,
+    #[command(flatten)]
+    overrides: OverrideFlags,
+    #[command(flatten)]
+    output: ResultOutputFlags,
+}
+
+/// Request a deployment, and print its result
+///
+/// The controller deploys the current commit of the source, even if the KluctlDeployment is suspended or waits for approval. Without
+/// --name and --label-selector, the KluctlDeployments with the Git repository and directory of the local project are selected.
+#[derive(Args)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
+pub(crate) struct DeployArgs {
+    #[command(flatten)]
+    select: SelectFlags,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+    #[command(flatten)]
+    confirm: YesFlag,
+    #[command(flatten)]
+    logs: LogFlags,
+    #[command(flatten)]
+    overrides: OverrideFlags,
+    #[command(flatten)]
+    deploy: DeployOverrideFlags,
+    #[command(flatten)]
+    output: ResultOutputFlags,
+}
+
+/// Request that orphans are deleted, and print the result
+///
+/// The controller deletes the objects that are no longer part of the project, even if spec.prune is false. Without --name and
+/// --label-selector, the KluctlDeployments with the Git repository and directory of the local project are selected.
+#[derive(Args)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
+pub(crate) struct PruneArgs {
+    #[command(flatten)]
+    select: SelectFlags,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+    #[command(flatten)]
+    confirm: YesFlag,
+    #[command(flatten)]
+    logs: LogFlags,
+    #[command(flatten)]
+    overrides: OverrideFlags,
+    #[command(flatten)]
+    output: ResultOutputFlags,
+}
+
+/// Request a validation, and print its result
+///
+/// Without --name and --label-selector, the KluctlDeployments with the Git repository and directory of the local project are selected.
+#[derive(Args)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
+pub(crate) struct ValidateArgs {
+    #[command(flatten)]
+    select: SelectFlags,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+    #[command(flatten)]
+    confirm: YesFlag,
+    #[command(flatten)]
+    logs: LogFlags,
+    #[command(flatten)]
+    overrides: OverrideFlags,
+    #[command(flatten)]
+    output: ResultOutputFlags,
+    /// Treat warnings as errors
+    #[arg(long)]
+    warnings_as_errors: bool,
+}
+
+/// Runs `weir gitops`.
+pub(crate) fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::List(args) => list::run(args),
+        Command::Suspend(args) => suspend::run(args, true),
+        Command::Resume(args) => suspend::run(args, false),
+        Command::Logs(args) => logs::run(args),
+        Command::Reconcile(args) => {
+            let overrides = Overrides::read(&args.overrides, &args.deploy)?;
+            let ops = GitOps::open(&args.cluster)?;
+            let verb = RequestKind::Reconcile.verb();
+            let found = ops.select(&args.select, Unnamed::Confirm, verb, args.confirm.yes)?;
+            let request = request::Request::new(RequestKind::Reconcile, overrides, &args.logs);
+            request::run(&ops, &request, &found, |_, _| Ok(()))
+        }
+        Command::Diff(args) => {
+            let overrides = Overrides::read(&args.overrides, &DeployOverrideFlags::default())?;
+            let ops = GitOps::open(&args.cluster)?;
+            let found = ops.select(&args.select, Unnamed::Take, "diff", true)?;
+            let request = request::Request::new(RequestKind::Diff, overrides, &args.logs);
+            let mut printer = results::Printer::new(&ops, &args.output);
+            request::run(&ops, &request, &found, |of, handled| printer.diff(of, handled))
+        }
+        Command::Deploy(args) => {
+            let overrides = Overrides::read(&args.overrides, &args.deploy)?;
+            let ops = GitOps::open(&args.cluster)?;
+            let found = ops.select(&args.select, Unnamed::Confirm, "deploy", args.confirm.yes)?;
+            let request = request::Request::new(RequestKind::Deploy, overrides, &args.logs);
+            let mut printer = results::Printer::new(&ops, &args.output);
+            request::run(&ops, &request, &found, |of, handled| printer.command(of, handled))
+        }
+        Command::Prune(args) => {
+            let overrides = Overrides::read(&args.overrides, &DeployOverrideFlags::default())?;
+            let ops = GitOps::open(&args.cluster)?;
+            let found = ops.select(&args.select, Unnamed::Confirm, "prune", args.confirm.yes)?;
+            let request = request::Request::new(RequestKind::Prune, overrides, &args.logs);
+            let mut printer = results::Printer::new(&ops, &args.output);
+            request::run(&ops, &request, &found, |of, handled| printer.command(of, handled))
+        }
+        Command::Validate(args) => {
+            let overrides = Overrides::read(&args.overrides, &DeployOverrideFlags::default())?;
+            let ops = GitOps::open(&args.cluster)?;
+            let found = ops.select(&args.select, Unnamed::Confirm, "validate", args.confirm.yes)?;
+            let request = request::Request::new(RequestKind::Validate, overrides, &args.logs);
+            let mut printer = results::Printer::new(&ops, &args.output);
+            let strict = args.warnings_as_errors;
+            request::run(&ops, &request, &found, |of, handled| {
+                printer.validation(of, handled, strict)
+            })
+        }
+    }
+}
+
+/// Connection to the cluster with the KluctlDeployments.
+struct GitOps {
+    terminal: Terminal,
+    runtime: Runtime,
+    cluster: Cluster,
+    /// Namespace of the kubeconfig context.
+    namespace: String,
+}
+
+impl GitOps {
+    fn open(flags: &ClusterFlags) -> Result<Self> {
+        let terminal = flags.terminal.terminal();
+        let runtime = Runtime::new().context("start the async runtime")?;
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let kubeconfig = LocalKubeconfig::read(flags.kubeconfig.as_deref())?
+            .context("no kubeconfig found: use --kubeconfig, $KUBECONFIG or ~/.kube/config")?;
+        let context = flags.context.as_deref();
+        let client = runtime.block_on(async {
+            let config = kubeconfig.config(context).await?;
+            cluster::access::client(config)
+        })?;
+        let cancel = CancellationToken::new();
+        runtime.spawn(end_early(cancel.clone(), terminal.clone(), flags.timeout));
+        let namespace = kubeconfig.namespace(context).filter(|name| !name.is_empty());
+        Ok(Self {
+            terminal,
+            runtime,
+            cluster: Cluster::new(client).until(cancel),
+            namespace: namespace.unwrap_or_else(|| "default".to_owned()),
+        })
+    }
+
+    fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+}

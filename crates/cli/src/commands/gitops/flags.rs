@@ -1,0 +1,203 @@
+//! Flags that several `weir gitops` commands share.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+
+use crate::{
+    flags::{
+        ImageFlags, InclusionFlags, TerminalFlags, duration,
+        output::OutputTarget,
+        path::{existing_dir, existing_file},
+    },
+    usage::parse_bool,
+};
+
+/// Cluster of the KluctlDeployments.
+#[derive(Args)]
+#[command(next_help_heading = "Cluster")]
+pub(super) struct ClusterFlags {
+    /// Kubeconfig file; defaults to $KUBECONFIG, then ~/.kube/config
+    #[arg(long, value_name = "FILE", value_parser = existing_file)]
+    pub(super) kubeconfig: Option<PathBuf>,
+    /// Kubeconfig context; defaults to the current one
+    #[arg(long, value_name = "NAME")]
+    pub(super) context: Option<String>,
+    /// Timeout for the whole command. The controller is not bound by it
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub(super) timeout: Duration,
+    #[command(flatten)]
+    pub(super) terminal: TerminalFlags,
+}
+
+/// Selection of KluctlDeployments.
+#[derive(Args)]
+#[command(next_help_heading = "Selection")]
+pub(super) struct SelectFlags {
+    /// Name of the KluctlDeployment. Without it, those of the local project are selected
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// Namespace; with --name, it defaults to that of the kubeconfig context, otherwise to all namespaces
+    #[arg(short, long, value_name = "NAME")]
+    pub(super) namespace: Option<String>,
+    /// Select KluctlDeployments by their labels, such as team=shop,stage!=test
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub(super) label_selector: Option<String>,
+    /// Directory of the local project whose KluctlDeployments are selected; defaults to the current directory
+    #[arg(long, value_name = "DIR", value_parser = existing_dir)]
+    pub(super) project_dir: Option<PathBuf>,
+}
+
+impl SelectFlags {
+    /// Refuses flags that contradict each other.
+    pub(super) fn check(&self) -> Result<()> {
+        ensure!(
+            self.name.is_none() || self.label_selector.is_none(),
+            "either name or label selector must be set, not both"
+        );
+        Ok(())
+    }
+}
+
+/// Confirmation.
+#[derive(Args)]
+#[command(next_help_heading = "Confirmation")]
+pub(super) struct YesFlag {
+    /// Skip the confirmation prompt, and take all KluctlDeployments that are selected
+    #[arg(short, long)]
+    pub(super) yes: bool,
+}
+
+/// Logs of the controller.
+#[derive(Args)]
+#[command(next_help_heading = "Logs")]
+pub(super) struct LogFlags {
+    /// Namespace of the controller; by default kluctl-system, then flux-system
+    #[arg(long, value_name = "NAME")]
+    pub(super) controller_namespace: Option<String>,
+    /// Show log lines that are at most this old
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    pub(super) log_since: Duration,
+    /// Group the lines of a reconciliation that arrive within this time
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
+    pub(super) log_grouping_time: Duration,
+    /// Show the time of each line
+    #[arg(long)]
+    pub(super) log_time: bool,
+}
+
+/// One-time overrides of the spec. Only flags that are set have an effect; the KluctlDeployment itself isn't changed.
+#[derive(Args)]
+#[command(next_help_heading = "Overrides")]
+pub(super) struct OverrideFlags {
+    /// Override spec.dryRun
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
+    pub(super) dry_run: Option<bool>,
+    /// Override spec.forceApply
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
+    pub(super) force_apply: Option<bool>,
+    /// Override spec.replaceOnError
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
+    pub(super) replace_on_error: Option<bool>,
+    /// Override spec.forceReplaceOnError
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
+    pub(super) force_replace_on_error: Option<bool>,
+    /// Override spec.abortOnError
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
+    pub(super) abort_on_error: Option<bool>,
+    /// Override spec.target
+    #[arg(short, long, value_name = "NAME")]
+    pub(super) target: Option<String>,
+    /// Override spec.targetNameOverride
+    #[arg(short = 'T', long, value_name = "NAME")]
+    pub(super) target_name_override: Option<String>,
+    /// Override spec.context
+    #[arg(long, value_name = "NAME")]
+    pub(super) target_context: Option<String>,
+    /// Set a project argument, in addition to spec.args; NAME=@FILE loads its value from a YAML file. Can be repeated
+    #[arg(short, long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    pub(super) arg: Vec<String>,
+    /// Load project arguments from a YAML file; they take precedence over --arg. Can be repeated
+    #[arg(long, value_name = "FILE", value_parser = existing_file)]
+    pub(super) args_from_file: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) images: ImageFlags,
+    #[command(flatten)]
+    pub(super) inclusion: InclusionFlags,
+    #[command(flatten)]
+    sources: SourceOverrideFlags,
+}
+
+/// Local files in place of sources, which are refused.
+#[derive(Args)]
+struct SourceOverrideFlags {
+    #[arg(long, hide = true, value_name = "HOST/PATH=DIR")]
+    local_git_override: Vec<String>,
+    #[arg(long, hide = true, value_name = "HOST/PATH=DIR")]
+    local_git_group_override: Vec<String>,
+    #[arg(long, hide = true, value_name = "HOST/PATH=DIR")]
+    local_oci_override: Vec<String>,
+    #[arg(long, hide = true, value_name = "HOST/PATH=DIR")]
+    local_oci_group_override: Vec<String>,
+    #[arg(long, hide = true, value_name = "PORT", default_value_t = 0)]
+    local_source_override_port: u16,
+}
+
+impl OverrideFlags {
+    /// Refuses local files in place of sources.
+    pub(super) fn check(&self) -> Result<()> {
+        let sources = &self.sources;
+        for (flag, is_set) in [
+            ("--local-git-override", !sources.local_git_override.is_empty()),
+            (
+                "--local-git-group-override",
+                !sources.local_git_group_override.is_empty(),
+            ),
+            ("--local-oci-override", !sources.local_oci_override.is_empty()),
+            (
+                "--local-oci-group-override",
+                !sources.local_oci_group_override.is_empty(),
+            ),
+            (
+                "--local-source-override-port",
+                sources.local_source_override_port != 0,
+            ),
+        ] {
+            if is_set {
+                bail!(
+                    "{flag} is not supported yet: the controller can't read files of this machine. Push the changes, or use \
+                     `weir deploy` or `weir diff` with the same flag, which run without the controller"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Overrides of requests that deploy.
+#[derive(Default, Args)]
+#[command(next_help_heading = "Overrides")]
+pub(super) struct DeployOverrideFlags {
+    /// Override spec.noWait
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
+    pub(super) no_wait: Option<bool>,
+    /// Override spec.prune
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
+    pub(super) prune: Option<bool>,
+}
+
+/// Output of stored results.
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct ResultOutputFlags {
+    /// Namespace in which the controller stores results
+    #[arg(long, value_name = "NAME", default_value = "kluctl-results")]
+    pub(super) command_result_namespace: String,
+    /// Output format: text, yaml or json, with =FILE to write to a file. Can be repeated
+    #[arg(short, long, value_name = "FORMAT[=FILE]")]
+    pub(super) output_format: Vec<OutputTarget>,
+    /// Print object names only, without the diff of each object
+    #[arg(long)]
+    pub(super) short_output: bool,
+}

@@ -1,0 +1,160 @@
+//! Printing of the results that the controller stored.
+
+use anyhow::{Context as _, Result, bail};
+use cluster::Patch;
+use engine::{Keep, ResultStore, StoredResult, text};
+use objects::ObjectRef;
+use yaml::{Map, Value};
+
+use super::{
+    GitOps, MANAGER,
+    flags::ResultOutputFlags,
+    request::Handled,
+    select::{live, shown},
+};
+use crate::{
+    commands::operation,
+    flags::output::{OutputFormat, OutputTarget},
+};
+
+/// Prints stored results.
+pub(super) struct Printer<'a> {
+    ops: &'a GitOps,
+    store: ResultStore,
+    flags: &'a ResultOutputFlags,
+    /// Number of printed results: files are written by the first one, and the others are appended.
+    printed: usize,
+}
+
+impl<'a> Printer<'a> {
+    pub(super) fn new(ops: &'a GitOps, flags: &'a ResultOutputFlags) -> Self {
+        Self {
+            ops,
+            store: ResultStore::new(
+                ops.cluster.clone(),
+                &flags.command_result_namespace,
+                Keep::default(),
+            ),
+            flags,
+            printed: 0,
+        }
+    }
+
+    /// Prints the result of a deployment or a prune.
+    pub(super) fn command(&mut self, of: &ObjectRef, handled: &Handled) -> Result<()> {
+        if let Some((_, result)) = self.result(of, handled)? {
+            self.print(&result, text::stored_command_result)?;
+        }
+        Ok(())
+    }
+
+    /// Prints the result of a diff, and deletes it: nobody else needs it.
+    pub(super) fn diff(&mut self, of: &ObjectRef, handled: &Handled) -> Result<()> {
+        let Some((stored, result)) = self.result(of, handled)? else {
+            return Ok(());
+        };
+        self.print(&result, text::stored_command_result)?;
+        let status = Map::from([("status", Map::from([("lastDiffResult", Value::Null)]))]);
+        let clean_up = async {
+            self.store.delete(&stored).await?;
+            let patch = Patch::MergeStatus(Value::Map(status));
+            self.ops.cluster.patch(of, &patch, MANAGER).await?;
+            anyhow::Ok(())
+        };
+        if let Err(error) = self.ops.block_on(clean_up) {
+            let warning = format!("The stored diff of {} could not be deleted: {error:#}", shown(of));
+            self.ops.terminal.warning(&warning);
+        }
+        Ok(())
+    }
+
+    /// Prints the result of a validation.
+    ///
+    /// # Errors
+    ///
+    /// `Validation failed` if it has errors, or warnings that count as errors.
+    pub(super) fn validation(&mut self, of: &ObjectRef, handled: &Handled, strict: bool) -> Result<()> {
+        let result = match self.result(of, handled)? {
+            Some((_, result)) => result,
+            None if handled.result_id.is_none() => return Ok(()),
+            // The status has the last one, too.
+            None => {
+                let object = self.ops.block_on(live(&self.ops.cluster, of))?;
+                let result = object.pointer(&["status", "lastValidateResult"]);
+                let result = result.filter(|result| {
+                    result.get("id").and_then(Value::as_str) == handled.result_id.as_deref()
+                });
+                result.cloned().context("the result of the validation is gone")?
+            }
+        };
+        self.print(&result, text::stored_validate_result)?;
+        let has = |name: &str| {
+            result
+                .get(name)
+                .and_then(Value::as_seq)
+                .is_some_and(|list| !list.is_empty())
+        };
+        if has("errors") || strict && has("warnings") {
+            bail!("Validation failed");
+        }
+        if handled.error.is_none() {
+            self.ops.terminal.success("Validation succeeded");
+        }
+        Ok(())
+    }
+
+    /// Reads the result of a request; `None` if there is none, with a warning if there should be one.
+    fn result(&self, of: &ObjectRef, handled: &Handled) -> Result<Option<(StoredResult, Value)>> {
+        let Some(id) = &handled.result_id else {
+            return Ok(None);
+        };
+        let read = async {
+            let Some(stored) = self.store.find(id).await? else {
+                return anyhow::Ok(None);
+            };
+            let result = self.store.read_compacted(&stored).await?;
+            Ok(Some((stored, result)))
+        };
+        let read = self.ops.block_on(read);
+        let namespace = &self.flags.command_result_namespace;
+        let found = read.with_context(|| format!("read the result {id} in namespace {namespace}"))?;
+        if found.is_none() {
+            self.ops.terminal.warning(&format!(
+                "The result {id} of {} is not in namespace {namespace}: use --command-result-namespace, if the controller stores \
+                 results elsewhere",
+                shown(of)
+            ));
+        }
+        Ok(found)
+    }
+
+    fn print(&mut self, result: &Value, as_text: fn(&Value, text::Style) -> String) -> Result<()> {
+        let is_first = self.printed == 0;
+        self.printed += 1;
+        for output in operation::formats(&self.flags.output_format) {
+            let text = match output.format {
+                OutputFormat::Text => as_text(result, operation::style(self.flags.short_output)),
+                OutputFormat::Yaml if is_first => yaml::print::goyaml(result),
+                OutputFormat::Yaml => format!("---\n{}", yaml::print::goyaml(result)),
+                OutputFormat::Json => operation::json(result),
+            };
+            match is_first {
+                true => operation::print(&output, &text)?,
+                false => append(&output, &text)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Prints to stdout, or appends to a file.
+fn append(output: &OutputTarget, text: &str) -> Result<()> {
+    let Some(file) = &output.file else {
+        return operation::print(output, text);
+    };
+    let append = || {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(file)?;
+        std::io::Write::write_all(&mut file, text.as_bytes())
+    };
+    append().with_context(|| format!("write {}", file.display()))
+}

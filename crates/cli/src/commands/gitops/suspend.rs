@@ -1,0 +1,75 @@
+//! `weir gitops suspend` and `weir gitops resume`.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use cluster::Patch;
+use objects::ObjectRef;
+use yaml::{Map, Value};
+
+use super::{
+    GitOps, MANAGER,
+    flags::{ClusterFlags, SelectFlags, YesFlag},
+    select::{Unnamed, generations, live, shown},
+};
+use crate::usage::boolean_flag;
+
+/// Pause between two looks at the status.
+const POLL: Duration = Duration::from_millis(500);
+
+/// Set spec.suspend, and wait until the controller has seen it
+///
+/// Requests by `weir gitops` are handled for suspended KluctlDeployments, too. Without --name, --label-selector and --all, the
+/// KluctlDeployments with the Git repository and directory of the local project are selected.
+#[derive(Args)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
+pub(crate) struct SuspendArgs {
+    #[command(flatten)]
+    select: SelectFlags,
+    /// Select all KluctlDeployments, in the namespace of --namespace or in all namespaces
+    #[arg(long, help_heading = "Selection", conflicts_with_all = ["name", "label_selector"])]
+    all: bool,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+    #[command(flatten)]
+    confirm: YesFlag,
+}
+
+/// Runs `weir gitops suspend`, or `weir gitops resume` if `suspend` is false.
+pub(crate) fn run(args: &SuspendArgs, suspend: bool) -> Result<()> {
+    let ops = GitOps::open(&args.cluster)?;
+    let verb = if suspend { "suspend" } else { "resume" };
+    let unnamed = if args.all {
+        Unnamed::ConfirmAll
+    } else {
+        Unnamed::Confirm
+    };
+    let found = ops.select(&args.select, unnamed, verb, args.confirm.yes)?;
+    for of in &found {
+        let step = ops
+            .terminal
+            .start(format!("{}: Waiting for the controller to {verb} it", shown(of)));
+        ops.block_on(set(&ops, of, suspend))
+            .with_context(|| format!("{verb} KluctlDeployment {}", shown(of)))?;
+        step.done();
+    }
+    Ok(())
+}
+
+/// Sets the field, and waits until the controller has seen it.
+async fn set(ops: &GitOps, of: &ObjectRef, suspend: bool) -> Result<()> {
+    let value = if suspend { Value::from(true) } else { Value::Null };
+    let patch = Map::from([("spec", Map::from([("suspend", value)]))]);
+    let mut object = ops
+        .cluster
+        .patch(of, &Patch::Merge(Value::Map(patch)), MANAGER)
+        .await?;
+    let (wanted, _) = generations(&object);
+    while generations(&object).1 < wanted {
+        let paused = ops.cluster.pause(POLL).await;
+        paused.context("spec.suspend is set, but the controller has not confirmed it")?;
+        object = live(&ops.cluster, of).await?;
+    }
+    Ok(())
+}

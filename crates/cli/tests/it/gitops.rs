@@ -1,0 +1,144 @@
+//! `weir gitops` against a real API server. Most tests play the controller, by what it reads and writes there.
+
+mod double;
+mod requests;
+mod selecting;
+
+use std::{path::Path, process::Output, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+use testkit::{ControlPlane, Options};
+use tokio::sync::OnceCell;
+
+use crate::{
+    commands::{stderr, weir},
+    program::files,
+};
+
+/// Timeout of every wait, for a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
+
+/// The control plane of these tests, with all definitions.
+async fn plane() -> Result<&'static ControlPlane> {
+    let start = || async {
+        let plane = ControlPlane::start(Options::default()).await?;
+        plane
+            .install_crds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds"))
+            .await?;
+        anyhow::Ok(plane)
+    };
+    PLANE.get_or_try_init(start).await
+}
+
+/// A namespace with KluctlDeployments, and a local project.
+struct Fixture {
+    plane: &'static ControlPlane,
+    namespace: String,
+    /// Namespace of the stored results.
+    results: String,
+    dir: TempDir,
+}
+
+impl Fixture {
+    /// Creates a namespace, and the checkout of a project with a ConfigMap in its directory `deploy`.
+    async fn new(prefix: &str) -> Result<Self> {
+        let plane = plane().await?;
+        let namespace = plane.namespace(prefix).await?;
+        let map = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: '{{{{ args.name }}}}', namespace: {namespace}}}\ndata: {{a: '{{{{ args.a }}}}'}}\n"
+        );
+        let config = format!(
+            "discriminator: {namespace}\nargs: [{{name: a, default: '1'}}, {{name: name, default: m}}]\n"
+        );
+        let dir = files(&[
+            ("deploy/.kluctl.yaml", config.as_str()),
+            ("deploy/deployment.yaml", "deployments: [{path: app}]"),
+            ("deploy/app/m.yaml", &map),
+        ]);
+        let fixture = Self {
+            plane,
+            results: format!("{namespace}-results"),
+            dir,
+            namespace,
+        };
+        fixture.git(&["init", "-q"])?;
+        fixture.git(&["remote", "add", "origin", &fixture.url()])?;
+        Ok(fixture)
+    }
+
+    /// Returns the URL of the repository of the project, which no other test has.
+    fn url(&self) -> String {
+        format!("https://example.invalid/team/{}.git", self.namespace)
+    }
+
+    fn git(&self, args: &[&str]) -> Result<()> {
+        let mut command = std::process::Command::new("git");
+        let status = command.args(args).current_dir(self.dir.path()).status()?;
+        ensure!(status.success(), "git {args:?}");
+        Ok(())
+    }
+
+    /// Creates a KluctlDeployment of the project.
+    async fn deployment(&self, name: &str, spec: Json) -> Result<()> {
+        let mut object = json!({
+            "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment",
+            "metadata": {"name": name, "namespace": self.namespace, "labels": {"of": name}},
+            "spec": {"interval": "1h", "source": {"git": {"url": self.url(), "path": "deploy"}}},
+        });
+        if let (Some(all), Some(more)) = (object["spec"].as_object_mut(), spec.as_object()) {
+            all.extend(more.clone());
+        }
+        self.plane.apply(object).await?;
+        Ok(())
+    }
+
+    /// Returns a KluctlDeployment.
+    async fn live(&self, name: &str) -> Result<Json> {
+        let kind = "kluctldeployments.gitops.kluctl.io";
+        let text = self
+            .plane
+            .kubectl(&["get", kind, name, "-n", &self.namespace, "-o", "json"])
+            .await?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    /// Runs `weir gitops` in the project.
+    async fn gitops(&self, words: &str) -> Result<Output> {
+        self.run(&format!("gitops {words}")).await
+    }
+
+    /// Runs weir in the project.
+    async fn run(&self, words: &str) -> Result<Output> {
+        let mut command = weir(&self.dir.path().join("deploy"), words);
+        command.env("KUBECONFIG", self.plane.kubeconfig());
+        // It ends with the test that waits for it.
+        let mut command = tokio::process::Command::from(command);
+        command.kill_on_drop(true).output().await.context("run weir")
+    }
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Asserts that a command succeeded, and returns what it printed.
+fn succeeded(output: &Output) -> Result<String> {
+    ensure!(output.status.success(), "{}{}", stdout(output), stderr(output));
+    Ok(stdout(output))
+}
+
+/// Asserts that a command failed, and returns its messages.
+fn failed(output: &Output) -> Result<String> {
+    ensure!(
+        output.status.code() == Some(1),
+        "{:?} {}{}",
+        output.status,
+        stdout(output),
+        stderr(output)
+    );
+    Ok(stderr(output))
+}

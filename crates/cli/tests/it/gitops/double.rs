@@ -1,0 +1,122 @@
+//! The controller's side of requests, played by a test: what it reads and writes at the API server. Deployments are those of
+//! `weir deploy`, which stores real results.
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value as Json, json};
+use testkit::wait_for;
+
+use super::{Fixture, TIMEOUT};
+
+/// The end of a request.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    /// ID of the stored result.
+    pub(super) result_id: Option<String>,
+    /// Error of the command.
+    pub(super) error: Option<String>,
+    /// Other fields of the status.
+    pub(super) status: Json,
+}
+
+impl Fixture {
+    /// Waits for a request, removes its annotation, and writes that the work begins. Returns the request.
+    pub(super) async fn begins(&self, name: &str, kind: &str) -> Result<Json> {
+        let annotation = format!("kluctl.io/request-{kind}");
+        let identity = json!({
+            "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment",
+            "metadata": {"name": name, "namespace": self.namespace},
+        });
+        let (api, _) = self.plane.api_for(identity).await?;
+        let requested = wait_for(&api, name, "a request", TIMEOUT, |object| {
+            object
+                .metadata
+                .annotations
+                .as_ref()
+                .is_some_and(|all| all.contains_key(&annotation))
+        });
+        let annotations = requested.await?.metadata.annotations.unwrap_or_default();
+        let request: Json = serde_json::from_str(annotations.get(&annotation).context("no request")?)?;
+        self.patch(name, "", json!({"metadata": {"annotations": {annotation: null}}}))
+            .await?;
+        let status = json!({
+            "conditions": [{
+                "type": "Reconciling", "status": "True", "reason": "Progressing", "message": format!("Performing {kind}"),
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }],
+            format!("{kind}RequestResult"): {
+                "request": request, "startTime": "2026-01-01T00:00:00Z", "reconcileId": format!("{name}-{kind}"),
+            },
+        });
+        self.patch(name, "status", json!({"status": status})).await?;
+        Ok(request)
+    }
+
+    /// Writes the end of a request.
+    pub(super) async fn ends(&self, name: &str, kind: &str, answer: Answer) -> Result<()> {
+        let mut result = json!({"endTime": "2026-01-01T00:00:01Z"});
+        if let Some(id) = answer.result_id {
+            result["resultId"] = json!(id);
+        }
+        if let Some(error) = answer.error {
+            result["commandError"] = json!(error);
+        }
+        let mut status = json!({format!("{kind}RequestResult"): result});
+        if let (Some(all), Some(more)) = (status.as_object_mut(), answer.status.as_object()) {
+            all.extend(more.clone());
+        }
+        self.patch(name, "status", json!({"status": status})).await
+    }
+
+    /// Answers one request.
+    pub(super) async fn answers(&self, name: &str, kind: &str, answer: Answer) -> Result<Json> {
+        let request = self.begins(name, kind).await?;
+        self.ends(name, kind, answer).await?;
+        Ok(request)
+    }
+
+    /// Answers a request with a deployment of the project by `weir`, with further flags. Returns the request and the text of the
+    /// deployment.
+    pub(super) async fn deploys(&self, name: &str, kind: &str, flags: &str) -> Result<(Json, String)> {
+        let request = self.begins(name, kind).await?;
+        let words = format!(
+            "deploy --yes -o text -o json=result.json -o yaml=result.yaml --command-result-namespace {} {flags}",
+            self.results
+        );
+        let deployed = self.run(&words).await?;
+        let result: Json = serde_json::from_str(&self.read("result.json")?)?;
+        let answer = Answer {
+            result_id: result["id"].as_str().map(str::to_owned),
+            error: (!deployed.status.success()).then(|| "deploy failed with 1 errors.".to_owned()),
+            status: json!({"lastDiffResult": {"id": result["id"]}}),
+        };
+        self.ends(name, kind, answer).await?;
+        Ok((request, super::stdout(&deployed)))
+    }
+
+    /// Reads a file of the project's directory.
+    pub(super) fn read(&self, file: &str) -> Result<String> {
+        let file = self.dir.path().join("deploy").join(file);
+        std::fs::read_to_string(&file).with_context(|| file.display().to_string())
+    }
+
+    /// Patches a KluctlDeployment.
+    pub(super) async fn patch(&self, name: &str, subresource: &str, patch: Json) -> Result<()> {
+        let (patch, subresource) = (patch.to_string(), format!("--subresource={subresource}"));
+        let kind = "kluctldeployments.gitops.kluctl.io";
+        let mut args = vec![
+            "patch",
+            kind,
+            name,
+            "-n",
+            &self.namespace,
+            "--type=merge",
+            "-p",
+            &patch,
+        ];
+        if subresource != "--subresource=" {
+            args.push(&subresource);
+        }
+        self.plane.kubectl(&args).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! Requests, and the printing of their results. The tests play the controller.
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value as Json, json};
+
+use super::{Fixture, double::Answer, failed, stderr, stdout, succeeded};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deploy_overrides_the_spec_once_and_prints_the_result_like_weir_deploy() -> Result<()> {
+    let fixture = Fixture::new("gitops-deploy").await?;
+    fixture.deployment("shop", json!({"includeTags": ["x"]})).await?;
+    let before = fixture.live("shop").await?;
+    let words = format!(
+        "deploy --name shop -n {} --command-result-namespace {} --dry-run=false -a a=7 -I y -o text -o yaml=printed.yaml -o json=printed.json",
+        fixture.namespace, fixture.results
+    );
+    let (printed, played) = tokio::try_join!(
+        fixture.gitops(&words),
+        fixture.deploys("shop", "deploy", "-a a=7")
+    )?;
+    let (request, text) = played;
+    let (messages, printed) = (stderr(&printed), succeeded(&printed)?);
+    assert_eq!(printed, text);
+    ensure!(
+        printed.contains("New objects:") && messages.contains("Performing deploy"),
+        "{printed}{messages}"
+    );
+    for form in ["yaml", "json"] {
+        let own: Json = read(&fixture, form, "result")?;
+        assert_eq!(read(&fixture, form, "printed")?, own, "{form}");
+    }
+    assert_eq!(
+        request["overridesPatch"],
+        json!({"spec": {"dryRun": false, "args": {"a": 7}, "includeTags": ["x", "y"]}})
+    );
+    let value = request["requestValue"].as_str().context("no value")?;
+    ensure!(value.ends_with('Z') && value.contains('T'), "{value}");
+    let after = fixture.live("shop").await?;
+    assert_eq!(after["spec"], before["spec"]);
+    Ok(())
+}
+
+/// Reads an output of a test.
+fn read(fixture: &Fixture, form: &str, name: &str) -> Result<Json> {
+    let text = fixture.read(&format!("{name}.{form}"))?;
+    match form {
+        "json" => Ok(serde_json::from_str(&text)?),
+        // Equal texts are equal YAML.
+        _ => Ok(Json::from(text)),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_commands_print_their_result_and_end_with_1() -> Result<()> {
+    let fixture = Fixture::new("gitops-failure").await?;
+    fixture.deployment("shop", json!({})).await?;
+    let words = format!(
+        "prune -l of=shop -n {} --command-result-namespace {}",
+        fixture.namespace, fixture.results
+    );
+    let (printed, _) = tokio::try_join!(
+        fixture.gitops(&words),
+        fixture.deploys("shop", "prune", "-a name=Not_Valid")
+    )?;
+    let message = failed(&printed)?;
+    ensure!(
+        message.contains("Error: deploy failed with 1 errors."),
+        "{message}"
+    );
+
+    // Without a result, too, and without keeping others from their turn.
+    fixture.deployment("other", json!({})).await?;
+    let error = Answer {
+        error: Some("prepare failed: \u{1b}[31mno such repository".to_owned()),
+        ..Answer::default()
+    };
+    let words = format!("reconcile -n {} --yes", fixture.namespace);
+    let (printed, ..) = tokio::try_join!(
+        fixture.gitops(&words),
+        fixture.answers("other", "reconcile", error),
+        fixture.answers("shop", "reconcile", Answer::default())
+    )?;
+    let message = failed(&printed)?;
+    let shown = format!(
+        "{}/other: prepare failed: \u{fffd}[31mno such repository",
+        fixture.namespace
+    );
+    ensure!(message.contains(&shown), "{message}");
+    ensure!(
+        message.contains(&format!("Reconciled {}/shop", fixture.namespace)),
+        "{message}"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_diff_is_deleted_after_it_is_printed() -> Result<()> {
+    let fixture = Fixture::new("gitops-diff").await?;
+    fixture.deployment("shop", json!({})).await?;
+    let words = format!(
+        "diff -n {} --command-result-namespace {}",
+        fixture.namespace, fixture.results
+    );
+    let (printed, played) = tokio::try_join!(
+        fixture.gitops(&words),
+        fixture.deploys("shop", "diff", "--dry-run --force-write-command-result")
+    )?;
+    let (_, text) = played;
+    assert_eq!(succeeded(&printed)?, text);
+    let live = fixture.live("shop").await?;
+    assert_eq!(live["status"].get("lastDiffResult"), None, "{live}");
+    let stored = fixture
+        .plane
+        .kubectl(&["get", "secrets", "-n", &fixture.results, "-o", "name"])
+        .await?;
+    assert_eq!(stored, "");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn validation_fails_with_errors_and_if_asked_with_warnings() -> Result<()> {
+    let fixture = Fixture::new("gitops-validate").await?;
+    fixture.deployment("shop", json!({})).await?;
+    let message = json!([{"ref": {"version": "v1", "kind": "ConfigMap", "name": "m", "namespace": "n"}, "message": "object not found"}]);
+    let words = format!("validate --name shop -n {} --yes", fixture.namespace);
+    for (list, flag, expected) in [
+        ("", "", None),
+        ("warnings", "", None),
+        ("warnings", "--warnings-as-errors", Some("Warnings")),
+        ("errors", "", Some("Errors")),
+    ] {
+        let mut result = json!({"id": "one", "ready": true});
+        if !list.is_empty() {
+            result[list] = message.clone();
+        }
+        // The result in the status serves where there is none in the store.
+        let answer = Answer {
+            result_id: Some("one".to_owned()),
+            status: json!({"lastValidateResult": result}),
+            ..Answer::default()
+        };
+        let words = format!("{words} {flag}");
+        fixture
+            .patch("shop", "status", json!({"status": {"lastValidateResult": null}}))
+            .await?;
+        let (printed, _) = tokio::try_join!(
+            fixture.gitops(&words),
+            fixture.answers("shop", "validate", answer)
+        )?;
+        match expected {
+            None => {
+                succeeded(&printed)?;
+                ensure!(
+                    stderr(&printed).contains("Validation succeeded"),
+                    "{}",
+                    stderr(&printed)
+                );
+            }
+            Some(title) => {
+                let text = stdout(&printed);
+                ensure!(failed(&printed)?.contains("Error: Validation failed"), "{text}");
+                assert_eq!(
+                    text,
+                    format!("\nValidation {title}:\n  n/ConfigMap/m: object not found\n")
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn request_that_the_controller_did_not_begin_is_withdrawn_at_the_end_of_the_timeout() -> Result<()> {
+    let fixture = Fixture::new("gitops-timeout").await?;
+    fixture.deployment("shop", json!({})).await?;
+    let words = format!("deploy --name shop -n {} --timeout 1s", fixture.namespace);
+    let message = failed(&fixture.gitops(&words).await?)?;
+    ensure!(message.contains("was withdrawn"), "{message}");
+    let live = fixture.live("shop").await?;
+    assert_eq!(live["metadata"].get("annotations"), None, "{live}");
+
+    // What has begun goes on.
+    let words = format!("deploy --name shop -n {} --timeout 5s", fixture.namespace);
+    let (printed, _) = tokio::try_join!(fixture.gitops(&words), fixture.begins("shop", "deploy"))?;
+    let message = failed(&printed)?;
+    ensure!(
+        message.contains("works on the request") && !message.contains("withdrawn"),
+        "{message}"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_sources_are_refused_by_name() -> Result<()> {
+    let fixture = Fixture::new("gitops-local").await?;
+    for flag in ["--local-git-override=a/b=.", "--local-oci-group-override=a/b=."] {
+        let message = failed(&fixture.gitops(&format!("diff --name shop {flag}")).await?)?;
+        let name = flag.split('=').next().unwrap_or_default();
+        ensure!(
+            message.contains(&format!("{name} is not supported yet")),
+            "{message}"
+        );
+    }
+    Ok(())
+}
