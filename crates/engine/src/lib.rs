@@ -20,16 +20,18 @@ pub use deploy::{
 pub use error::Error;
 pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use render::{
-    ChartCache, CredentialEntry, EnvironmentVariables, ExternalAccess, FetchStatus, ProjectError,
-    RenderOptions, RenderSlots, SecretCredentials, ServerAddress, ServerKind, SourceCredentials,
-    SourceOverride, choose_target, decryption_keys, deployed_images, fetch_project, is_path_match,
-    list_targets, moment, render, render_offline,
+    ChartCache, CredentialEntry, EnvironmentVariables, ExternalAccess, FetchStatus, LoginError, ProjectError,
+    RenderOptions, RenderSlots, SecretCredentials, ServerAddress, ServerKind, ServiceAccountRole,
+    SourceCredentials, SourceOverride, UrlCredentials, choose_target, decryption_keys, deployed_images,
+    fetch_project, is_path_match, list_targets, moment, render, render_offline,
 };
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Inventory, Keep, KluctlDeployment,
     ObjectError, Origin, ProjectKey, ResultObject, ResultStore, StoredResult, status_objects, text,
     with_inventory,
 };
+
+pub use secrets::{Error as DecryptionError, Keys as DecryptionKeys};
 
 /// Items, and requests, that are worked on at the same time.
 const PARALLEL: usize = 8;

@@ -12,7 +12,9 @@ mod credentials;
 mod decryption;
 mod external;
 pub(crate) mod images;
+mod logins;
 mod project;
+mod service_account;
 mod slots;
 mod sources;
 mod vars;
@@ -49,7 +51,9 @@ pub use external::{
     EnvironmentVariables, ExternalAccess, FetchStatus, ServerKind, SourceCredentials, SourceOverride,
 };
 pub use images::deployed_images;
+pub use logins::{LoginError, UrlCredentials};
 pub use project::{ProjectError, fetch_project};
+pub use service_account::ServiceAccountRole;
 use slots::RenderSlot;
 pub use slots::RenderSlots;
 

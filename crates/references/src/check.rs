@@ -73,15 +73,26 @@ fn target<C: Consumer>(object: &C::Object) -> Result<(), Fault> {
     ];
     for (path, name) in names {
         // A colon in the name of a ServiceAccount would change which user is impersonated.
-        if let Some(name) = name.filter(|name| !name.is_empty() && !is_object_name(name)) {
-            return Err(invalid(
-                path,
-                format_args!("{name:?}"),
-                "is not a valid object name",
-            ));
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            check_name(path, name)?;
         }
     }
     Ok(())
+}
+
+/// Checks the name of an object. Another one could lead to an object of another namespace, as a part of a path.
+///
+/// # Errors
+/// A stalling fault that names the field at `path` and its value.
+pub fn check_name(path: &str, name: &str) -> Result<(), Fault> {
+    if is_object_name(name) {
+        return Ok(());
+    }
+    Err(invalid(
+        path,
+        format_args!("{name:?}"),
+        "is not a valid object name",
+    ))
 }
 
 fn is_object_name(name: &str) -> bool {

@@ -25,7 +25,7 @@ mod source_kind;
 mod sources;
 mod triggers;
 
-pub use check::check;
+pub use check::{check, check_name};
 pub use clusters::{ClusterIdentity, Clusters, KubeconfigError, TargetCluster};
 pub use consumer::Consumer;
 pub use flags::ReferenceFlags;

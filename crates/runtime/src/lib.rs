@@ -26,6 +26,7 @@ mod queue;
 mod reconciler;
 mod report;
 pub mod scratch;
+pub mod secret;
 mod slots;
 mod status;
 mod watching;

@@ -7,21 +7,23 @@ mod environment;
 mod error;
 mod gcp;
 mod pgp;
+mod role;
 mod service;
 #[cfg(test)]
 mod tests;
 mod vault;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use ::url::Url;
 use api::Secret;
 use cloud::{Ambient, http::Client};
 use net::AddressPolicy;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 use zeroize::Zeroizing;
 
 pub(crate) use self::error::OpenError;
+pub use self::role::{AwsRole, RoleError};
 use self::{age::Identities, aws::Aws, azure::Azure, gcp::Gcp, pgp::SecretKeys, vault::Vault};
 use crate::{
     Error,
@@ -39,8 +41,12 @@ pub struct Keys {
     vault: Option<Vault>,
     /// The environment whose cloud credentials are used for services without given ones.
     ambient: Option<Arc<Ambient>>,
-    /// The credentials for AWS that were found in the environment.
-    ambient_aws: OnceCell<Aws>,
+    /// The credentials for AWS that were found in the environment, by the profile that a key names.
+    ambient_aws: Mutex<BTreeMap<String, Aws>>,
+    /// The role whose credentials are used for AWS without given ones.
+    role: Option<Arc<dyn AwsRole>>,
+    /// The credentials of the role; `None` if there is no role.
+    role_aws: OnceCell<Option<Aws>>,
     /// The policy of addresses that key services may have; that of the command line by default.
     addresses: Option<AddressPolicy>,
     http: OnceCell<Client>,
@@ -100,6 +106,11 @@ impl Keys {
             endpoint: None,
             sts: None,
         });
+    }
+
+    /// Uses this role for AWS, unless credentials are given. It is asked when the first file needs it.
+    pub fn set_aws_role(&mut self, role: Arc<dyn AwsRole>) {
+        self.role = Some(role);
     }
 
     /// Uses these credentials for Google Cloud.
@@ -173,7 +184,7 @@ impl Keys {
             MasterKind::Pgp { .. } => self.pgp.open(&master.enc),
             kind @ MasterKind::Aws { .. } => {
                 let http = self.http().await?;
-                self.aws(http).await?.open(http, kind, enc).await
+                self.aws(http, kind).await?.open(http, kind, enc).await
             }
             MasterKind::Gcp { resource } => {
                 let http = self.http().await?;
@@ -197,16 +208,31 @@ impl Keys {
         }
     }
 
-    /// Returns the given credentials for AWS, or those of the environment, which are looked up once.
-    async fn aws(&self, http: &Client) -> Result<&Aws, OpenError> {
-        match (&self.aws, &self.ambient) {
-            (Some(given), _) => Ok(given),
-            (None, Some(ambient)) => {
-                let find = async || Aws::find(ambient, http).await;
-                self.ambient_aws.get_or_try_init(find).await
-            }
-            (None, None) => missing("AWS"),
+    /// Returns the given credentials for AWS, those of the role, or those of the environment. Each is looked up once.
+    async fn aws(&self, http: &Client, kind: &MasterKind) -> Result<Aws, OpenError> {
+        if let Some(given) = &self.aws {
+            return Ok(given.clone());
         }
+        let MasterKind::Aws { arn, profile, .. } = kind else {
+            return missing("AWS");
+        };
+        if let Some(role) = &self.role {
+            let ambient = self.ambient.as_deref();
+            let find = async || Aws::of_role(role.as_ref(), ambient, http, arn).await;
+            if let Some(found) = self.role_aws.get_or_try_init(find).await? {
+                return Ok(found.clone());
+            }
+        }
+        let Some(ambient) = &self.ambient else {
+            return missing("AWS");
+        };
+        let mut known = self.ambient_aws.lock().await;
+        if let Some(found) = known.get(profile) {
+            return Ok(found.clone());
+        }
+        let found = Aws::find(ambient, http, profile).await?;
+        known.insert(profile.clone(), found.clone());
+        Ok(found)
     }
 
     fn gcp(&self) -> Result<Gcp, OpenError> {

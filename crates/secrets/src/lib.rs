@@ -27,9 +27,9 @@ mod tests;
 mod walk;
 
 pub use cipher::DataKey;
-pub use cloud::Ambient;
+pub use cloud::{Ambient, TrustedToken};
 pub use error::Error;
 pub use file::{Decrypted, File, Mac, decrypt, is_encrypted};
 pub use format::Format;
-pub use keys::Keys;
+pub use keys::{AwsRole, Keys, RoleError};
 pub use session::{Cache, Opened, Original, Session};

@@ -10,7 +10,6 @@ mod kinds;
 mod permits;
 mod plan;
 mod reconciler;
-mod secret;
 mod source_kind;
 mod status;
 mod stored;
@@ -23,7 +22,7 @@ use artifact::{Storage, server};
 use axum::{Router, extract::Request};
 use clap::Parser;
 use futures::future::try_join_all;
-use runtime::{CommonFlags, Context, EventsFlags, Spec, http};
+use runtime::{CommonFlags, Context, EventsFlags, Spec, http, secret};
 
 use builder::Builder;
 pub use flags::Flags;

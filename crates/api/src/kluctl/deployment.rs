@@ -74,7 +74,7 @@ pub struct KluctlDeploymentSpec {
     /// Secrets with credentials of image registries. Accepted without effect: images are never looked up in registries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registry_secrets: Vec<LocalObjectReference>,
-    /// Secrets with credentials of Helm repositories. Not supported.
+    /// Secrets with credentials of Helm repositories and of registries with charts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helm_credentials: Vec<HelmCredentials>,
     /// Name of the ServiceAccount to impersonate, from the namespace of the KluctlDeployment; on remote clusters, too.
@@ -88,7 +88,7 @@ pub struct KluctlDeploymentSpec {
     /// for it, or `context`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rename_contexts: Vec<RenameContext>,
-    /// Decryption of files of the project. Not supported.
+    /// Decryption of files of the project. Default: encrypted files are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decryption: Option<Decryption>,
     /// Name of the target in `.kluctl.yaml`, 1 to 63 characters. Default: no target.
@@ -197,7 +197,7 @@ pub struct GitRef {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmCredentials {
-    /// Secret with the credentials of the repository.
+    /// Secret with the credentials of the repository, in the namespace of the KluctlDeployment.
     pub secret_ref: LocalObjectReference,
 }
 
@@ -220,10 +220,10 @@ pub struct Decryption {
     /// Tool that encrypted the files: `sops`.
     #[schemars(extend("enum" = ["sops"]))]
     pub provider: String,
-    /// Secret with the private keys.
+    /// Secret with the keys, in the namespace of the KluctlDeployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
-    /// ServiceAccount whose cloud identity may use the keys.
+    /// ServiceAccount whose AWS role may use KMS keys. Default: `serviceAccountName`, then the flag `--default-service-account`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account: Option<String>,
 }

@@ -54,13 +54,8 @@ impl Ambient {
         if let Some(wanted) = profile.filter(|profile| profiles.has(profile)) {
             return self.chain(client, &profiles.chain(wanted)?).await;
         }
-        if let Some(TrustedToken { role_arn, token }) = token {
-            let identity = WebIdentity {
-                role_arn: role_arn.clone(),
-                session: SESSION.to_owned(),
-                token: token.clone(),
-            };
-            return self.exchange(client, &identity, None).await;
+        if let Some(token) = token {
+            return self.aws_role(client, token, REGION).await;
         }
         if let Some(chain) = profiles.chain("default").ok().filter(|_| profiles.has("default")) {
             return self.chain(client, &chain).await;
@@ -72,6 +67,32 @@ impl Ambient {
             service: "AWS",
             hint: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to a profile of ~/.aws/config",
         })
+    }
+
+    /// Returns the credentials of a profile, which may be keys, roles or a single sign-on.
+    ///
+    /// # Errors
+    /// Fails when the profile is missing or invalid, or the request for credentials fails.
+    pub async fn aws_profile(&self, client: &Client, profile: &str) -> Result<Credentials, Error> {
+        self.chain(client, &self.profiles()?.chain(profile)?).await
+    }
+
+    /// Exchanges a token for its role. `region` is that of the token service, unless the environment names one.
+    ///
+    /// # Errors
+    /// Fails when the region is invalid, or the request fails.
+    pub async fn aws_role(
+        &self,
+        client: &Client,
+        token: &TrustedToken,
+        region: &str,
+    ) -> Result<Credentials, Error> {
+        let identity = WebIdentity {
+            role_arn: token.role_arn.clone(),
+            session: SESSION.to_owned(),
+            token: token.token.clone(),
+        };
+        self.exchange(client, &identity, Some(region)).await
     }
 
     /// The region for AWS.

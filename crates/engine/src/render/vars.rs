@@ -6,21 +6,20 @@ use cluster::{Cluster, ResourceKind};
 use kluctl::{HttpAnswer, HttpRequest, ObjectQuery, ObjectSelection, SecretQuery, VarsError, VarsSources};
 use net::AddressPolicy;
 use objects::{ObjectRef, meta};
-use stores::{Ambient, Client, Request, Settings, TrustedToken};
+use secrets::RoleError;
+use stores::{Ambient, Client, Request, Settings};
 use tree::Budget;
 use url::Url;
 use yaml::Value;
 
-use super::{blocking::BlockingContext, external::ExternalAccess};
+use super::{
+    blocking::BlockingContext,
+    external::ExternalAccess,
+    service_account::{MISSING_ROLE, trusted_token},
+};
 
 /// Maximum age of discovery data.
 const KINDS_AGE: Duration = Duration::from_secs(10);
-/// Annotation of a ServiceAccount with the ARN of its AWS role.
-const ROLE: &str = "eks.amazonaws.com/role-arn";
-/// Audience of tokens for AWS.
-const AUDIENCE: &str = "sts.amazonaws.com";
-/// Lifetime of such a token: the minimum that the API server accepts.
-const TOKEN_AGE: Duration = Duration::from_secs(600);
 /// Maximum number of objects that are searched for labels.
 const MAX_LISTED: usize = 5_000;
 
@@ -167,6 +166,7 @@ async fn secret(
     cluster: Option<&Cluster>,
     query: &SecretQuery,
 ) -> Result<String, VarsError> {
+    let words = |error: RoleError| VarsError::Failed(error.to_string());
     let found = match query {
         SecretQuery::Vault { address, path } => {
             let token = ambient.vault(address).map_err(denied)?;
@@ -179,7 +179,7 @@ async fn secret(
             service_account,
         } => {
             let token = match service_account {
-                Some((namespace, name)) => Some(trusted(cluster, namespace, name).await?),
+                Some((namespace, name)) => Some(trusted(cluster, namespace, name).await.map_err(words)?),
                 None => None,
             };
             let credentials = ambient
@@ -206,34 +206,15 @@ async fn secret(
 }
 
 /// Returns the AWS role of a ServiceAccount and a token to assume it with.
-async fn trusted(cluster: Option<&Cluster>, namespace: &str, name: &str) -> Result<TrustedToken, VarsError> {
-    let about = |words: &str| VarsError::Failed(format!("service account {namespace}/{name}: {words}"));
-    let Some(cluster) = cluster else {
-        return Err(about("no cluster is configured that could issue a token"));
-    };
-    let reference = ObjectRef {
-        group: String::new(),
-        version: "v1".to_owned(),
-        kind: "ServiceAccount".to_owned(),
-        namespace: Some(namespace.to_owned()),
-        name: name.to_owned(),
-    };
-    let found = cluster.get(&reference).await;
-    let found = found.map_err(|error| about(&error.to_string()))?;
-    let account = found.ok_or_else(|| about("not found"))?;
-    let role = account
-        .pointer(&["metadata", "annotations", ROLE])
-        .and_then(Value::as_str);
-    let role = role.filter(|role| !role.is_empty());
-    let role = role.ok_or_else(|| about(&format!("its AWS role is missing: set the annotation {ROLE}")))?;
-    let token = cluster
-        .service_account_token(&reference, AUDIENCE, TOKEN_AGE)
-        .await
-        .map_err(|error| about(&error.to_string()))?;
-    Ok(TrustedToken {
-        role_arn: role.to_owned(),
-        token,
-    })
+async fn trusted(
+    cluster: Option<&Cluster>,
+    namespace: &str,
+    name: &str,
+) -> Result<stores::TrustedToken, RoleError> {
+    let about = |words: &str| RoleError(format!("service account {namespace}/{name}: {words}"));
+    let cluster = cluster.ok_or_else(|| about("no cluster is configured that could issue a token"))?;
+    let found = trusted_token(cluster, namespace, name).await?;
+    found.ok_or_else(|| about(MISSING_ROLE))
 }
 
 /// Returns the objects that match a query.

@@ -24,6 +24,7 @@ mod prepare;
 mod removal;
 mod results;
 mod search;
+mod secrets;
 mod spec;
 mod status;
 

@@ -15,6 +15,7 @@ mod orphans;
 mod poison;
 mod removing;
 mod requests;
+mod secrets;
 mod sharing;
 mod source;
 mod starting;

@@ -12,7 +12,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::{
-    OpenError,
+    AwsRole, OpenError,
     service::{failed, text},
 };
 use crate::{Error, metadata::MasterKind};
@@ -53,13 +53,41 @@ pub(super) fn parse(entry: &str) -> Result<Credentials, Error> {
 }
 
 impl Aws {
-    /// Finds credentials and addresses of the services in the environment.
-    pub(super) async fn find(ambient: &Ambient, http: &Client) -> Result<Self, OpenError> {
+    /// Finds credentials and addresses of the services in the environment: those of `profile`, which a key of SOPS may name, or
+    /// if it is empty, those that the environment prefers.
+    pub(super) async fn find(ambient: &Ambient, http: &Client, profile: &str) -> Result<Self, OpenError> {
+        let found = if profile.is_empty() {
+            ambient.aws(http, None, None).await
+        } else {
+            ambient.aws_profile(http, profile).await
+        };
         Ok(Self {
             endpoint: ambient.aws_kms().map_err(OpenError::Endpoint)?,
             sts: ambient.aws_sts().map_err(OpenError::Endpoint)?,
-            credentials: ambient.aws(http, None, None).await.map_err(failed)?,
+            credentials: found.map_err(failed)?,
         })
+    }
+
+    /// Exchanges the token of a role for its credentials, at the token service in the region of a key; `None` if there is no role.
+    pub(super) async fn of_role(
+        role: &dyn AwsRole,
+        ambient: Option<&Ambient>,
+        http: &Client,
+        arn: &str,
+    ) -> Result<Option<Self>, OpenError> {
+        let Some(token) = role.find().await.map_err(OpenError::Role)? else {
+            return Ok(None);
+        };
+        let region =
+            region_of_arn(arn, "kms").ok_or(OpenError::InvalidMaster("its ARN is none of a KMS key"))?;
+        let nobody = Ambient::default();
+        let ambient = ambient.unwrap_or(&nobody);
+        let credentials = ambient.aws_role(http, &token, region).await;
+        Ok(Some(Self {
+            credentials: credentials.map_err(failed)?,
+            endpoint: ambient.aws_kms().map_err(OpenError::Endpoint)?,
+            sts: ambient.aws_sts().map_err(OpenError::Endpoint)?,
+        }))
     }
 
     pub(super) async fn open(

@@ -1,6 +1,6 @@
 //! Errors of opening a data key with a master key.
 
-use super::service;
+use super::{RoleError, service};
 
 /// Reason why a master key doesn't decrypt a data key. Messages follow the name of the master key.
 #[derive(Debug, thiserror::Error)]
@@ -8,6 +8,9 @@ pub(crate) enum OpenError {
     /// The credentials of a service are missing.
     #[error("no credentials for {0} are given")]
     NoCredentials(&'static str),
+    /// The role of AWS could not be looked up.
+    #[error("{0}")]
+    Role(RoleError),
     /// A matching private key is missing.
     #[error("{0}")]
     NoKey(&'static str),

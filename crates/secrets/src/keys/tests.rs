@@ -2,7 +2,13 @@
 
 mod services;
 
-use std::fs;
+use std::{
+    fs,
+    pin::Pin,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use cloud::TrustedToken;
 
 use super::*;
 use crate::{
@@ -86,7 +92,17 @@ fn unusable_keys_are_reported_if_no_key_opens_the_file() {
 /// Returns the credentials for AWS that keys find in an environment.
 async fn aws(variables: &[(&str, &str)]) -> Result<Aws, OpenError> {
     let keys = from(variables);
-    keys.aws(keys.http().await?).await.cloned()
+    keys.aws(keys.http().await?, &kms("")).await
+}
+
+/// Returns a key of AWS with the profile that its file names.
+fn kms(profile: &str) -> MasterKind {
+    MasterKind::Aws {
+        arn: "arn:aws:kms:eu-central-1:1:key/k".to_owned(),
+        role: String::new(),
+        profile: profile.to_owned(),
+        context: Default::default(),
+    }
 }
 
 #[tokio::test]
@@ -118,10 +134,64 @@ async fn aws_credentials_of_the_environment_are_found_by_their_chain() {
     let set = [("AWS_ACCESS_KEY_ID", "e"), ("AWS_SECRET_ACCESS_KEY", "x")];
     assert_eq!(id(&set).await.unwrap(), "e");
 
+    // The profile that a key names wins over the environment, as in sops.
+    let keys = from(&[&[home][..], &set].concat());
+    let http = keys.http().await.unwrap();
+    for (profile, expected) in [("other", "b"), ("third", "c"), ("", "e"), ("other", "b")] {
+        let found = keys.aws(http, &kms(profile)).await.unwrap();
+        assert_eq!(found.credentials.access_key_id, expected, "{profile}");
+    }
+    assert!(keys.aws(http, &kms("none")).await.is_err());
+
     // A role is assumed at the token service.
     let sts = services::sts().await;
     let role = [("AWS_PROFILE", "role"), ("AWS_ENDPOINT_URL_STS", sts.as_str())];
     assert_eq!(id(&role).await.unwrap(), "ASIA");
+}
+
+/// A role that counts how often it is asked for.
+#[derive(Debug)]
+struct CountedRole(Option<&'static str>, AtomicUsize);
+
+impl AwsRole for CountedRole {
+    fn find(&self) -> Pin<Box<dyn Future<Output = Result<Option<TrustedToken>, RoleError>> + Send + '_>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        let token = self.0.map(|role| TrustedToken {
+            role_arn: role.to_owned(),
+            token: Secret::new("jwt".to_owned()),
+        });
+        Box::pin(async move { Ok(token) })
+    }
+}
+
+#[tokio::test]
+async fn role_of_a_service_account_is_assumed_once_unless_credentials_are_given() {
+    let sts = services::web_identity().await;
+    let role = Arc::new(CountedRole(Some("r"), AtomicUsize::new(0)));
+    let mut keys = from(&[("AWS_ENDPOINT_URL_STS", sts.as_str())]);
+    keys.set_aws_role(role.clone());
+    let http = keys.http().await.unwrap();
+    for _ in 0..2 {
+        let found = keys.aws(http, &kms("")).await.unwrap();
+        assert_eq!(found.credentials.access_key_id, "ASIA");
+    }
+    assert_eq!(role.1.load(Ordering::Relaxed), 1);
+
+    let nobody = Arc::new(CountedRole(None, AtomicUsize::new(0)));
+    let mut keys = Keys::new();
+    keys.set_aws_role(nobody);
+    let error = keys.aws(http, &kms("")).await.unwrap_err().to_string();
+    assert_eq!(error, "no credentials for AWS are given");
+
+    let mut keys = from(&[("AWS_ENDPOINT_URL_STS", sts.as_str())]);
+    keys.set_aws_role(role.clone());
+    let given = b"aws_access_key_id: a\naws_secret_access_key: s\n";
+    assert!(keys.add_entry("sops.aws-kms", given).unwrap());
+    assert_eq!(
+        keys.aws(http, &kms("")).await.unwrap().credentials.access_key_id,
+        "a"
+    );
+    assert_eq!(role.1.load(Ordering::Relaxed), 1);
 }
 
 #[test]

@@ -88,6 +88,7 @@ impl Controller {
         let target = self.references.cluster(pass.object).await?;
         let cluster = working(&target.cluster, pass);
         let request = request(pass.object)?;
+        let (keys, external) = self.secrets(pass.object).await?;
         let files = self
             .references
             .files(pass.object, artifact, timeout / 3, &pass.cancel);
@@ -105,8 +106,8 @@ impl Controller {
             name: format!("KluctlDeployment/{}", key(pass.object)),
             slots: self.render_slots.clone(),
             chart_cache: self.chart_cache.clone(),
-            external: self.external.clone(),
-            keys: None,
+            external,
+            keys,
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),
         };

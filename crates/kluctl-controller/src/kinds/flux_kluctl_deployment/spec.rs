@@ -28,25 +28,25 @@ pub(crate) fn check(object: &KluctlDeployment) -> Result<(), Fault> {
     unsupported(spec)?;
     durations(spec)?;
     fixed_images(spec)?;
+    secrets(spec)?;
     references::check::<FluxKluctlDeployment>(object)?;
     path(spec).map(drop)
 }
 
 /// Refuses fields that are not supported.
 fn unsupported(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
-    let count = |name, n: usize| (name, (n > 0).then(|| format!("a list of {n}")));
     let fields = [
         (
             "spec.source",
             spec.source.as_ref().map(|_| "an object".to_owned()),
         ),
         (
-            "spec.decryption",
+            "spec.decryption.provider",
             spec.decryption
                 .as_ref()
-                .map(|d| format!("provider {}", d.provider)),
+                .map(|decryption| decryption.provider.clone())
+                .filter(|provider| provider != "sops"),
         ),
-        count("spec.helmCredentials", spec.helm_credentials.len()),
         (
             "spec.deployMode",
             spec.deploy_mode
@@ -82,6 +82,27 @@ fn durations(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Refuses names of Secrets and ServiceAccounts that are no names of objects.
+fn secrets(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
+    for (i, credentials) in spec.helm_credentials.iter().enumerate() {
+        let path = format!("spec.helmCredentials[{i}].secretRef.name");
+        references::check_name(&path, &credentials.secret_ref.name)?;
+    }
+    let Some(decryption) = &spec.decryption else {
+        return Ok(());
+    };
+    if let Some(secret) = &decryption.secret_ref {
+        references::check_name("spec.decryption.secretRef.name", &secret.name)?;
+    }
+    let account = decryption
+        .service_account
+        .as_deref()
+        .filter(|name| !name.is_empty());
+    account.map_or(Ok(()), |name| {
+        references::check_name("spec.decryption.serviceAccount", name)
+    })
 }
 
 /// Refuses fixed images without a name or a replacement.

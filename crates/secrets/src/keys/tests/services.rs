@@ -52,6 +52,16 @@ pub(super) async fn sts() -> Url {
     url(serve(role).await)
 }
 
+/// Starts a token service of AWS that exchanges a web identity for the role `r`.
+pub(super) async fn web_identity() -> Url {
+    let role = |_: &Uri, _: &HeaderMap, body: &[u8]| {
+        let is_role = body.starts_with(b"Action=AssumeRoleWithWebIdentity&RoleArn=r&")
+            && body.windows(20).any(|part| part == b"WebIdentityToken=jwt");
+        is_role.then(|| ROLE.into_response())
+    };
+    url(serve(role).await)
+}
+
 fn url(address: SocketAddr) -> Url {
     format!("http://{address}/").parse().unwrap()
 }

@@ -1,4 +1,4 @@
-//! The Secret of a source, read live, and the keys that several kinds share.
+//! Secrets that objects name, read live, and the keys that several kinds share.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +24,19 @@ pub struct BasicAuth {
 /// Reads a Secret.
 ///
 /// # Errors
-/// Fails when the Secret is missing or can't be read.
-pub(crate) async fn read(client: &Client, namespace: &str, name: &str) -> Result<SecretData, Fault> {
+/// Fails with the reason `AuthenticationFailed` when the Secret is missing or can't be read.
+pub async fn read(client: &Client, namespace: &str, name: &str) -> Result<SecretData, Fault> {
     let shown = format!("{namespace}/{name}");
+    // A slash would lead to another object, maybe of another namespace.
+    if !is_object_name(name) {
+        return Err(Fault::retry(
+            Reason::AuthenticationFailed,
+            format!("failed to get secret '{shown}': it is not a valid name"),
+        ));
+    }
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
     let secret = api.get(name).await.map_err(|error| {
-        let why = runtime::client::describe(&error);
+        let why = crate::client::describe(&error);
         Fault::retry(
             Reason::AuthenticationFailed,
             format!("failed to get secret '{shown}': {why}"),
@@ -41,10 +48,15 @@ pub(crate) async fn read(client: &Client, namespace: &str, name: &str) -> Result
     })
 }
 
+fn is_object_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+    name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain)
+}
+
 impl SecretData {
-    /// Returns a Secret with this data, for tests.
-    #[cfg(test)]
-    pub(crate) fn of(name: &str, pairs: &[(&str, &[u8])]) -> Self {
+    /// Returns a Secret with this data. `name` is its namespace and name.
+    #[must_use]
+    pub fn of(name: &str, pairs: &[(&str, &[u8])]) -> Self {
         let data = pairs
             .iter()
             .map(|(key, value)| ((*key).to_owned(), ByteString(value.to_vec())));
@@ -66,6 +78,19 @@ impl SecretData {
             let message = format!("secret '{name}': {key}: {what} is not supported yet: use {instead}");
             Err(Fault::retry(Reason::UnsupportedField, message))
         })
+    }
+
+    /// Returns namespace and name, as in `apps/shop`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns all keys with their values.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.data
+            .iter()
+            .map(|(key, ByteString(bytes))| (key.as_str(), bytes.as_slice()))
     }
 
     /// Returns the bytes of the first of `keys` that the Secret has.
@@ -112,5 +137,25 @@ impl SecretData {
         let name = &self.name;
         let message = format!("failed to configure authentication options: secret '{name}': {why}");
         Fault::retry(Reason::AuthenticationFailed, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_lead_nowhere_else() {
+        for (name, expected) in [
+            ("shop", true),
+            ("shop-2.credentials", true),
+            ("", false),
+            ("..", false),
+            ("../../other/secrets/shop", false),
+            ("shop?x=y", false),
+            ("a%2fb", false),
+        ] {
+            assert_eq!(is_object_name(name), expected, "{name}");
+        }
     }
 }
