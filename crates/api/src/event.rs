@@ -86,6 +86,15 @@ pub struct Event {
     pub reporting_instance: String,
 }
 
+impl Event {
+    /// Returns the API group of the object; empty for the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        let version = self.involved_object.api_version.as_deref().unwrap_or_default();
+        version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
 fn null_is_empty<'de, D: serde::Deserializer<'de>>(d: D) -> Result<BTreeMap<String, String>, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }

@@ -11,9 +11,7 @@ const SUMMARY: &str = "summary";
 
 /// The prefix of the metadata that the controller of the object set: its API group and a slash.
 fn prefix(event: &Event) -> String {
-    let version = event.involved_object.api_version.as_deref().unwrap_or_default();
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    format!("{group}/")
+    format!("{}/", event.group())
 }
 
 /// Removes metadata that is neither the controller's nor the user's, and what only a controller's peers need.

@@ -38,9 +38,14 @@ pub struct Flags {
     #[arg(long, default_value = AUDIENCE, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub event_token_audience: String,
 
-    /// ServiceAccounts whose tokens are accepted; by default source-controller and kluctl-controller in the namespace of this
-    /// controller.
-    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE/NAME")]
+    /// ServiceAccounts whose tokens are accepted, each with the name of its controller (by default that of the ServiceAccount) and
+    /// the API groups of the objects that it may report (by default all). Without the flag: source-controller and kluctl-controller
+    /// in the namespace of this controller, with their own groups.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAMESPACE/NAME[:CONTROLLER][=GROUP+GROUP]"
+    )]
     pub event_senders: Vec<Sender>,
 
     /// Accepted for compatibility; there are no receivers yet.

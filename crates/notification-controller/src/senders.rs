@@ -3,14 +3,16 @@
 //! Verdicts are remembered under a hash of the token. Posts with the same token share a review, reviews at once are bounded, and
 //! unknown tokens are reviewed at a bounded rate, so that a flood of them neither loads the API server nor stops known senders.
 
+mod allowed;
 mod cache;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use api::Event;
 use futures::{FutureExt as _, future::Shared};
 use http::{HeaderMap, header};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
@@ -20,6 +22,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 
 use crate::Flags;
+use allowed::Allowed;
+pub(crate) use allowed::Sender;
 use cache::{Cache, Key, Known};
 
 /// Longest token that is reviewed, in bytes.
@@ -30,8 +34,6 @@ const REVIEWS: usize = 8;
 const REVIEWS_OF_UNKNOWN: usize = 4;
 /// The timeout of a review: senders wait 5 seconds for an answer.
 const REVIEW_TIME: Duration = Duration::from_secs(4);
-/// The controllers of the own namespace that may send by default.
-const CONTROLLERS: [&str; 2] = ["source-controller", "kluctl-controller"];
 
 /// The outcome of the review of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,15 +57,18 @@ pub(crate) enum Refused {
     NotASender,
     /// Its token could not be reviewed now.
     NoReview,
+    /// Its sender may not report objects of this API group, or in the name of this controller.
+    NotItsOwn,
 }
 
 impl Refused {
     /// All reasons, for the metric.
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::NoToken,
         Self::InvalidToken,
         Self::NotASender,
         Self::NoReview,
+        Self::NotItsOwn,
     ];
 
     /// Returns the label of the metric.
@@ -73,6 +78,7 @@ impl Refused {
             Self::InvalidToken => "invalid-token",
             Self::NotASender => "not-a-sender",
             Self::NoReview => "no-review",
+            Self::NotItsOwn => "not-its-own",
         }
     }
 }
@@ -90,8 +96,7 @@ struct State {
 pub(crate) struct Senders {
     client: Client,
     audience: Arc<str>,
-    /// User names, as in `system:serviceaccount:flux-system:source-controller`.
-    allowed: Arc<BTreeSet<String>>,
+    allowed: Arc<Allowed>,
     state: Arc<Mutex<State>>,
 }
 
@@ -101,7 +106,10 @@ impl Senders {
         flags.require_event_tokens.then(|| Self {
             client: ctx.client().clone(),
             audience: flags.event_token_audience.as_str().into(),
-            allowed: Arc::new(user_names(&flags.event_senders, &flags.common.runtime_namespace)),
+            allowed: Arc::new(Allowed::new(
+                &flags.event_senders,
+                &flags.common.runtime_namespace,
+            )),
             state: Arc::new(Mutex::new(State {
                 cache: Cache::new(Instant::now()),
                 running: HashMap::new(),
@@ -122,6 +130,21 @@ impl Senders {
             Verdict::Stranger => Err(Refused::NotASender),
             Verdict::Invalid => Err(Refused::InvalidToken),
         }
+    }
+
+    /// Checks that a sender may report an event.
+    pub(crate) fn check(&self, sender: &str, event: &Event) -> Result<(), Refused> {
+        if self.allowed.admits(sender, event) {
+            return Ok(());
+        }
+        let object = &event.involved_object;
+        tracing::warn!(
+            sender,
+            controller = shown(&event.reporting_controller),
+            api_version = shown(object.api_version.as_deref().unwrap_or_default()),
+            "refusing an event that --event-senders does not let its sender report"
+        );
+        Err(Refused::NotItsOwn)
     }
 
     /// Returns the verdict on a token, or the review that will have it.
@@ -184,6 +207,11 @@ impl Senders {
     }
 }
 
+/// Returns the beginning of a string from outside, for the log.
+fn shown(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(300)).unwrap_or_default()
+}
+
 /// Returns the token of a request.
 fn bearer(headers: &HeaderMap) -> Result<&str, Refused> {
     let value = headers.get(header::AUTHORIZATION).ok_or(Refused::NoToken)?;
@@ -200,7 +228,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Refused> {
 }
 
 /// Decides on an answered review. An API server that knows no audiences returns none, and its token is refused.
-fn verdict(review: &TokenReview, audience: &str, allowed: &BTreeSet<String>) -> Verdict {
+fn verdict(review: &TokenReview, audience: &str, allowed: &Allowed) -> Verdict {
     let Some(status) = &review.status else {
         return Verdict::Invalid;
     };
@@ -212,60 +240,14 @@ fn verdict(review: &TokenReview, audience: &str, allowed: &BTreeSet<String>) -> 
     match user {
         Some(name) if allowed.contains(name) => Verdict::Sender(name.into()),
         _ => {
-            let name = user.unwrap_or_default();
-            let shown = name.get(..name.floor_char_boundary(300)).unwrap_or_default();
             tracing::info!(
-                user = shown,
+                user = shown(user.unwrap_or_default()),
                 "refusing events of a user that is not in --event-senders"
             );
             Verdict::Stranger
         }
     }
 }
-
-/// Returns the user names of ServiceAccounts; without any, those of our controllers in `own`.
-fn user_names(senders: &[Sender], own: &str) -> BTreeSet<String> {
-    let name = |namespace: &str, account: &str| format!("system:serviceaccount:{namespace}:{account}");
-    if senders.is_empty() {
-        return CONTROLLERS.iter().map(|account| name(own, account)).collect();
-    }
-    let names = senders.iter();
-    names
-        .map(|sender| name(&sender.namespace, &sender.account))
-        .collect()
-}
-
-/// A ServiceAccount that may send events.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sender {
-    namespace: String,
-    account: String,
-}
-
-impl std::str::FromStr for Sender {
-    type Err = SenderError;
-
-    fn from_str(text: &str) -> Result<Self, SenderError> {
-        let fits = |part: &str| {
-            !part.is_empty()
-                && part
-                    .bytes()
-                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte))
-        };
-        match text.split_once('/') {
-            Some((namespace, account)) if fits(namespace) && fits(account) => Ok(Self {
-                namespace: namespace.to_owned(),
-                account: account.to_owned(),
-            }),
-            _ => Err(SenderError),
-        }
-    }
-}
-
-/// A sender was given that is not a ServiceAccount with its namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a sender is a ServiceAccount, given as namespace/name")]
-pub struct SenderError;
 
 #[cfg(test)]
 mod tests {
@@ -275,7 +257,7 @@ mod tests {
 
     fn verdict_of(status: &Value) -> Verdict {
         let review = serde_json::from_value(json!({"spec": {}, "status": status})).unwrap();
-        verdict(&review, "weir-events", &user_names(&[], "flux-system"))
+        verdict(&review, "weir-events", &Allowed::new(&[], "flux-system"))
     }
 
     #[test]
@@ -323,17 +305,5 @@ mod tests {
             of(&format!("Bearer {}", "a".repeat(MAX_TOKEN + 1))),
             Err(Refused::InvalidToken)
         );
-    }
-
-    #[test]
-    fn given_senders_replace_the_controllers_of_the_namespace() {
-        let given = ["team/automation".parse().unwrap()];
-        assert_eq!(
-            user_names(&given, "flux-system").into_iter().collect::<Vec<_>>(),
-            ["system:serviceaccount:team:automation"]
-        );
-        for wrong in ["", "a", "/a", "a/", "a/b/c", "a:b/c", "A/b"] {
-            assert!(wrong.parse::<Sender>().is_err(), "{wrong}");
-        }
     }
 }

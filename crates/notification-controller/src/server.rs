@@ -156,6 +156,12 @@ impl Running {
             return Err(StatusCode::BAD_REQUEST.into_response());
         };
         drop(bytes);
+        if let (Some(senders), Some(sender)) = (&server.senders, &sender) {
+            senders.check(sender, &event).map_err(|why| {
+                server.metrics.refused(why);
+                unidentified(why)
+            })?;
+        }
         // A place comes first: an event that is suppressed later must have had one.
         let Ok(place) = self.queue.try_reserve() else {
             server.metrics.event_dropped("queue");
@@ -186,7 +192,7 @@ fn busy(why: &'static str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], why).into_response()
 }
 
-/// Answers a post before its body is read: nothing of it counts.
+/// Answers a post that is refused because of its sender: nothing of it counts.
 fn unidentified(why: Refused) -> Response {
     let (status, text) = match why {
         Refused::NoToken => (StatusCode::UNAUTHORIZED, "events need the token of a sender\n"),
@@ -197,6 +203,10 @@ fn unidentified(why: Refused) -> Response {
         Refused::NotASender => (
             StatusCode::FORBIDDEN,
             "this identity may not send events: see --event-senders\n",
+        ),
+        Refused::NotItsOwn => (
+            StatusCode::FORBIDDEN,
+            "this identity may not report this object in the name of this controller: see --event-senders\n",
         ),
         Refused::NoReview => return busy("tokens cannot be reviewed now"),
     };

@@ -73,17 +73,20 @@ async fn only_senders_raise_and_suppress_alerts() {
     let (status, body) = post(&setup.controller, &setup, &ours, &event).await;
     assert_eq!(status, StatusCode::ACCEPTED, "{body}");
     setup.wait_message("hook", "forged").await;
-    // Nor is it one of another sender's.
+    // Another sender may not report it.
     let other = token(&setup, "kluctl-controller", AUDIENCE).await;
+    let (status, body) = post(&setup.controller, &setup, &other, &event).await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{body}");
     assert_eq!(
-        post(&setup.controller, &setup, &other, &event).await.0,
-        StatusCode::ACCEPTED
-    );
-    assert_eq!(
-        post(&setup.controller, &setup, &other, &event).await.0,
+        post(&setup.controller, &setup, &ours, &event).await.0,
         StatusCode::TOO_MANY_REQUESTS
     );
-    for (reason, count) in [("no-token", 1.0), ("invalid-token", 3.0), ("not-a-sender", 1.0)] {
+    for (reason, count) in [
+        ("no-token", 1.0),
+        ("invalid-token", 3.0),
+        ("not-a-sender", 1.0),
+        ("not-its-own", 1.0),
+    ] {
         let series = format!("{REFUSED}{{reason=\"{reason}\"}}");
         assert_eq!(setup.controller.metric(&series).await.unwrap(), count, "{reason}");
     }
@@ -91,6 +94,56 @@ async fn only_senders_raise_and_suppress_alerts() {
     assert!(!log.contains(&ours) && !log.contains(&stranger));
     let name = format!("system:serviceaccount:{}:tenant", setup.namespace);
     assert!(log.contains(&name), "the operator learns who was refused: {log}");
+}
+
+#[tokio::test]
+async fn senders_report_their_own_objects_in_their_own_name() {
+    let setup = setup("reports").await;
+    setup.generic("hook", &json!({})).await;
+    let (source, kluctl) = (
+        token(&setup, "source-controller", AUDIENCE).await,
+        token(&setup, "kluctl-controller", AUDIENCE).await,
+    );
+    let event = |message: &str, version: &str, kind: &str, controller: &str| {
+        let mut event = setup.event(message);
+        event["involvedObject"]["apiVersion"] = version.into();
+        event["involvedObject"]["kind"] = kind.into();
+        event["reportingController"] = controller.into();
+        event
+    };
+    let repository = |message: &str, controller: &str| {
+        event(
+            message,
+            "source.toolkit.fluxcd.io/v1",
+            "GitRepository",
+            controller,
+        )
+    };
+    let deployment = |message: &str, controller: &str| {
+        event(message, "flux.kluctl.io/v1alpha1", "KluctlDeployment", controller)
+    };
+    for (token, event) in [
+        (&source, deployment("forged", "source-controller")),
+        (&source, deployment("forged", "kluctl-controller")),
+        (&source, repository("forged", "kluctl-controller")),
+        (&kluctl, repository("forged", "kluctl-controller")),
+        (&kluctl, repository("forged", "source-controller")),
+        (&kluctl, event("forged", "v1", "Secret", "kluctl-controller")),
+    ] {
+        let (status, body) = post(&setup.controller, &setup, token, &event).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{event}");
+        assert!(body.contains("may not report this object"), "{body}");
+    }
+    for (token, event) in [
+        (&source, repository("real", "source-controller")),
+        (&kluctl, deployment("real", "kluctl-controller")),
+    ] {
+        let (status, body) = post(&setup.controller, &setup, token, &event).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{body}");
+    }
+    setup.wait_message("hook", "real").await;
+    let forged = |body: &Value| body["message"] == "forged";
+    assert!(!setup.bodies("hook").iter().any(forged));
 }
 
 #[tokio::test]
@@ -147,7 +200,10 @@ async fn a_standby_reviews_tokens_too() {
             .namespace(&setup.namespace)
             .flag("--enable-leader-election")
             .flag("--require-event-tokens")
-            .flag(&format!("--event-senders={}/automation,team/x", setup.namespace))
+            .flag(&format!(
+                "--event-senders={}/automation:source-controller=source.toolkit.fluxcd.io,team/x",
+                setup.namespace
+            ))
             .start()
             .await
             .unwrap()

@@ -180,7 +180,9 @@ fn help(status: StatusCode, with_token: bool) -> &'static str {
         (StatusCode::UNAUTHORIZED, true) => {
             ": compare the audience of the token with its --event-token-audience"
         }
-        (StatusCode::FORBIDDEN, _) => ": its --event-senders do not name this controller's ServiceAccount",
+        (StatusCode::FORBIDDEN, _) => {
+            ": its --event-senders do not let this controller's ServiceAccount report this object"
+        }
         _ => "",
     }
 }
