@@ -1,6 +1,7 @@
 //! `weir gitops` against a real API server. Most tests play the controller, by what it reads and writes there.
 
 mod double;
+mod logs;
 mod requests;
 mod selecting;
 

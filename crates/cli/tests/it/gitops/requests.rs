@@ -203,3 +203,79 @@ async fn local_sources_are_refused_by_name() -> Result<()> {
     }
     Ok(())
 }
+
+/// Returns 1,000 ConfigMaps whose values can't be compressed much.
+fn thousand_objects(namespace: &str) -> String {
+    let mut state = 7_u64;
+    let mut letters = move || {
+        let letter = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            char::from(b"abcdefghijklmnopqrstuvwxyz012345"[usize::try_from(state >> 59).unwrap_or_default()])
+        };
+        std::iter::repeat_with(letter).take(2000).collect::<String>()
+    };
+    let map = |number| {
+        let value = letters();
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{number}, namespace: {namespace}}}\ndata: {{v: {value}}}\n---\n"
+        )
+    };
+    (0..1000).map(map).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn result_of_1000_objects_is_stored_listed_and_shown_in_secrets_below_the_limit() -> Result<()> {
+    let fixture = Fixture::new("gitops-large").await?;
+    fixture.deployment("shop", json!({})).await?;
+    let file = fixture.dir.path().join("deploy/app/m.yaml");
+    std::fs::write(file, thousand_objects(&fixture.namespace))?;
+    let words = format!(
+        "deploy --name shop -n {} --command-result-namespace {} -o text -o json=printed.json",
+        fixture.namespace, fixture.results
+    );
+    let (printed, (_, text)) =
+        tokio::try_join!(fixture.gitops(&words), fixture.deploys("shop", "deploy", ""))?;
+    let printed = succeeded(&printed)?;
+    assert_eq!(printed, text);
+    assert_eq!(
+        printed
+            .lines()
+            .filter(|line| line.contains("/ConfigMap/m"))
+            .count(),
+        1000
+    );
+    let shown: Json = read(&fixture, "json", "printed")?;
+    assert_eq!(shown, read(&fixture, "json", "result")?);
+    assert_eq!(shown["compactedObjects"].as_array().map(Vec::len), Some(1000));
+
+    let secrets = fixture
+        .plane
+        .kubectl(&["get", "secrets", "-n", &fixture.results, "-o", "json"])
+        .await?;
+    let secrets: Json = serde_json::from_str(&secrets)?;
+    let secrets = secrets["items"].as_array().context("no list")?;
+    ensure!(secrets.len() > 1, "it fits into one Secret");
+    let mut summaries = Vec::new();
+    for secret in secrets {
+        let data = secret["data"].as_object().context("no data")?;
+        // Four letters of base64 are three bytes.
+        let size: usize = data
+            .values()
+            .filter_map(Json::as_str)
+            .map(|text| text.len() / 4 * 3)
+            .sum();
+        ensure!(size < 1 << 20, "{} has {size} bytes", secret["metadata"]["name"]);
+        summaries.extend(secret["metadata"]["annotations"]["kluctl.io/command-result-summary"].as_str());
+    }
+    let [summary] = summaries.as_slice() else {
+        anyhow::bail!("{} Secrets have a summary", summaries.len());
+    };
+    let summary: Json = serde_json::from_str(summary)?;
+    assert_eq!(
+        (&summary["newObjects"], &summary["id"]),
+        (&json!(1000), &shown["id"])
+    );
+    Ok(())
+}
