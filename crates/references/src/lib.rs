@@ -21,6 +21,7 @@ mod links;
 pub mod objects;
 mod resolver;
 mod rules;
+mod seen;
 mod source_kind;
 mod sources;
 mod triggers;

@@ -9,12 +9,12 @@ use kube::{
     Resource, ResourceExt,
     core::{ApiResource, ObjectMeta},
 };
-use runtime::{Context, client::describe};
+use runtime::{Context, ObjectKey, client::describe};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Clusters, Consumer, ReferenceFlags, ReferenceRules, SourceArtifact, TargetCluster, dependencies,
-    hosts::ArtifactHosts, objects, sources,
+    hosts::ArtifactHosts, objects, seen::SeenSources, sources,
 };
 
 /// Maximum delay before a failed download is tried again, where waiting may help.
@@ -33,6 +33,7 @@ pub struct References<C> {
     artifacts: ArtifactCache,
     hosts: ArtifactHosts,
     clusters: Arc<Clusters>,
+    seen: SeenSources,
     kind: std::marker::PhantomData<fn() -> C>,
 }
 
@@ -59,6 +60,7 @@ impl<C: Consumer> References<C> {
             artifacts: ArtifactCache::new(dir, host, limits, addresses)?,
             hosts: flags.hosts(&ctx.flags().runtime_namespace),
             clusters: Arc::new(Clusters::new(ctx, kubeconfigs)),
+            seen: SeenSources::default(),
             kind: std::marker::PhantomData,
         })
     }
@@ -76,9 +78,14 @@ impl<C: Consumer> References<C> {
     /// Reads the artifact that the source of an object offers now.
     ///
     /// # Errors
-    /// If the source is missing, in a blocked namespace, unreadable, or has no artifact yet.
+    /// If the source is missing, in a blocked namespace, unreadable, has no artifact yet, or is older than it was before.
     pub async fn artifact(&self, object: &C::Object) -> Result<SourceArtifact, Fault> {
-        sources::artifact::<C>(self.ctx.client(), self.rules, object).await
+        sources::artifact::<C>(self.ctx.client(), self.rules, &self.seen, object).await
+    }
+
+    /// Drops what is remembered of an object that is gone.
+    pub fn forget(&self, key: &ObjectKey) {
+        self.seen.forget(key);
     }
 
     /// Checks that all dependencies are ready, and have seen the revision that the object is about to deploy.

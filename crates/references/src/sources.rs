@@ -10,7 +10,12 @@ use kube::{
 };
 use runtime::client::describe;
 
-use crate::{Consumer, ReferenceRules, SourceId, SourceKind, hosts::ArtifactHosts, objects};
+use crate::{
+    Consumer, ReferenceRules, SourceId, SourceKind, hosts::ArtifactHosts, objects, seen::SeenSources,
+};
+
+/// Maximum delay before a source is read again that was older than before.
+const OUTDATED_RETRY: Duration = Duration::from_secs(2);
 
 /// The artifact that a source offers.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,10 +87,11 @@ fn is_file_name(name: &str) -> bool {
 /// Reads the artifact that the source of an object offers now.
 ///
 /// # Errors
-/// If the source is missing, in a blocked namespace, unreadable, or has no artifact yet.
+/// If the source is missing, in a blocked namespace, unreadable, has no artifact yet, or is older than in `seen`.
 pub(crate) async fn artifact<C: Consumer>(
     client: &Client,
     rules: ReferenceRules,
+    seen: &SeenSources,
     object: &C::Object,
 ) -> Result<SourceArtifact, Fault> {
     let retry = C::retry_interval(object);
@@ -104,6 +110,18 @@ pub(crate) async fn artifact<C: Consumer>(
     let failed = |what: String| Fault::retry(Reason::ArtifactFailed, format!("{source}: {what}"));
     match get(client, &source, version).await {
         Ok(Some(found)) => {
+            if let Err(outdated) = seen.check(
+                &C::key(object),
+                &source,
+                found.metadata.resource_version.as_deref(),
+            ) {
+                let message = format!("{source}: {outdated}");
+                return Err(Fault::wait(
+                    retry.min(OUTDATED_RETRY),
+                    Reason::ArtifactFailed,
+                    message,
+                ));
+            }
             let view = SourceView::of(&found).map_err(|error| failed(format!("cannot be read: {error}")))?;
             match view.artifact {
                 Some(artifact) => Ok(SourceArtifact { source, artifact }),

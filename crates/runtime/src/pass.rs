@@ -37,8 +37,19 @@ use crate::{
 pub(crate) struct ObjectMemory {
     uid: Option<String>,
     written: Option<Written>,
+    /// The newest resourceVersion in which the object was read or written.
+    newest: Option<u64>,
     /// Generation and request for which Reconciling=True was written.
     announced: Option<(Option<i64>, Option<String>)>,
+}
+
+impl ObjectMemory {
+    /// Returns the newest known resourceVersion if `live` is older. Versions of a kind can be compared, those of an object of the
+    /// same name that was deleted too.
+    fn is_newer_than(&self, live: &DynamicObject) -> Option<u64> {
+        self.newest
+            .filter(|newest| status::version(live).is_some_and(|version| version < *newest))
+    }
 }
 
 /// A kind: its reconciler, and what all its passes share.
@@ -70,6 +81,15 @@ impl<R: Reconciler> ReconciledKind<R> {
                 return report::RETRY;
             }
         };
+        if let Some(newest) = memory.is_newer_than(&live) {
+            tracing::error!(
+                read = live.resource_version(),
+                newest,
+                "the API server returned an older state of the object than before: nothing is done until it returns a \
+                 current one; if its data was restored from a backup, restart this controller"
+            );
+            return report::OUTDATED;
+        }
         generation.store(live.metadata.generation.unwrap_or(0), Ordering::Release);
         if memory.uid != live.metadata.uid {
             *memory = ObjectMemory {
@@ -77,6 +97,7 @@ impl<R: Reconciler> ReconciledKind<R> {
                 ..ObjectMemory::default()
             };
         }
+        memory.newest = status::version(&live);
         let written = memory.written.take();
         let status = StatusWriter::new(api.clone(), self.ctx.name(), &self.metrics, key, live, written);
         let mut run = PassRun {
@@ -93,7 +114,9 @@ impl<R: Reconciler> ReconciledKind<R> {
             Ok(report) => report,
             Err(location) => run.panicked(&location).await,
         };
+        let last = status::version(run.status.live());
         memory.written = run.status.into_written();
+        memory.newest = memory.newest.max(last);
         report
     }
 }

@@ -53,6 +53,11 @@ pub(crate) const AGAIN: Report = Report {
     next: Next::Again,
     ending: Some(Ending::Requeue),
 };
+/// The object was read in an older state than before.
+pub(crate) const OUTDATED: Report = Report {
+    next: Next::After(Duration::from_secs(2)),
+    ending: Some(Ending::Error),
+};
 /// The pass was cancelled.
 pub(crate) const CANCELLED: Report = Report {
     next: Next::Again,

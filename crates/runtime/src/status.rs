@@ -64,7 +64,8 @@ fn is_unchanged(live: &DynamicObject, status: &Value, last: Option<&Written>) ->
         && live.data.get("status").unwrap_or(&Value::Null) == &last.stored
 }
 
-fn version(object: &DynamicObject) -> Option<u64> {
+/// Returns the resourceVersion of an object; `None` if it is no number.
+pub(crate) fn version(object: &DynamicObject) -> Option<u64> {
     object
         .metadata
         .resource_version

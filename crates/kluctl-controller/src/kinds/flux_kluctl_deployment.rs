@@ -243,6 +243,7 @@ impl Controller {
 
     fn forget_object(&self, key: &ObjectKey) {
         self.memory.forget(key);
+        self.references.forget(key);
         self.metrics.forget(key);
     }
 }

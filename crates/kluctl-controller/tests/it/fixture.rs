@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use testkit::{
-    ControlPlane, Controller, Manifest, Options, audit, eventually, manifest, wait_for, wait_gone,
+    ControlPlane, Controller, FaultProxy, Manifest, Options, audit, eventually, manifest, wait_for, wait_gone,
 };
 use tokio::sync::OnceCell;
 
@@ -121,7 +121,19 @@ impl Fixture {
     /// Starts a controller with these flags on another control plane.
     pub(crate) async fn on(plane: &'static ControlPlane, prefix: &str, flags: &[&str]) -> Result<Self> {
         let namespace = plane.namespace(prefix).await?;
-        Self::started(plane, namespace.clone(), namespace, flags).await
+        Self::started(plane, None, namespace.clone(), namespace, flags).await
+    }
+
+    /// Starts a controller with these flags that reaches the API server by way of a proxy.
+    pub(crate) async fn by_proxy(
+        plane: &'static ControlPlane,
+        prefix: &str,
+        flags: &[&str],
+    ) -> Result<(Self, FaultProxy)> {
+        let proxy = FaultProxy::start(plane)?;
+        let namespace = plane.namespace(prefix).await?;
+        let fixture = Self::started(plane, Some(&proxy), namespace.clone(), namespace, flags).await?;
+        Ok((fixture, proxy))
     }
 
     /// Starts a controller with these flags for a namespace that exists.
@@ -137,16 +149,21 @@ impl Fixture {
     pub(crate) async fn apart(prefix: &str, flags: &[&str]) -> Result<Self> {
         let plane = plane().await?;
         let home = plane.namespace("home").await?;
-        Self::started(plane, home, plane.namespace(prefix).await?, flags).await
+        Self::started(plane, None, home, plane.namespace(prefix).await?, flags).await
     }
 
     async fn started(
         plane: &'static ControlPlane,
+        proxy: Option<&FaultProxy>,
         home: String,
         namespace: String,
         flags: &[&str],
     ) -> Result<Self> {
         let kubeconfig = plane.service_account_kubeconfig(&home, "controller").await?;
+        let kubeconfig = match proxy {
+            Some(proxy) => proxy.kubeconfig(&kubeconfig)?,
+            None => kubeconfig,
+        };
         grant(plane, &home, "controller", &home).await?;
         let mut launch = Controller::named("kluctl-controller")
             .run_by(&kubeconfig)

@@ -9,6 +9,7 @@
 
 mod deploying;
 mod failing;
+mod faults;
 mod fixture;
 mod options;
 mod orphans;

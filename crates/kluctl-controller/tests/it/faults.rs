@@ -1,0 +1,100 @@
+//! Bad days of the API server: it lags behind, forgets, and answers late.
+
+use anyhow::{Result, ensure};
+use kube::api::DeleteParams;
+use serde_json::json;
+use testkit::{Fate, eventually, proxy::ApiRequest, wait_gone};
+
+use crate::fixture::{Fixture, TIMEOUT, plane};
+
+impl Fixture {
+    /// Returns the writes of the controller to ConfigMaps since a mark.
+    fn changes_since(&self, mark: u64) -> Result<Vec<testkit::audit::Entry>> {
+        let mut entries = self.requests_since(mark)?;
+        entries.retain(|entry| {
+            entry.is_write() && entry.resource == "configmaps" && !entry.uri.contains("dryRun=All")
+        });
+        Ok(entries)
+    }
+}
+
+#[tokio::test]
+async fn reads_of_an_older_revision_deploy_and_prune_nothing() -> Result<()> {
+    let (fixture, proxy) = Fixture::by_proxy(plane().await?, "stale", &[]).await?;
+    let source = fixture
+        .running("shop", &[("a", "1"), ("b", "1")], json!({ "interval": "1s" }))
+        .await?;
+    let older = fixture.plane.revision().await?;
+    let revision = source.offer(&fixture.maps(&[("a", "2"), ("c", "1")])).await?;
+    fixture.deployed("shop", &revision).await?;
+    ensure!(!fixture.has("b").await?);
+
+    let sources = |request: &ApiRequest| request.path.contains("/gitrepositories");
+    let all = |_: &ApiRequest| true;
+    let cases: [(&str, fn(&ApiRequest) -> bool); 2] = [("sources", sources), ("everything", all)];
+    for (what, selects) in cases {
+        fixture.more_passes(2.0).await?;
+        let mark = fixture.plane.audit_mark();
+        proxy.freeze(older, selects);
+        fixture.more_passes(3.0).await?;
+        assert_eq!(fixture.changes_since(mark)?, [], "{what} was old");
+        proxy.thaw();
+        let next = fixture.maps(&[("a", what), ("c", "1")]);
+        let revision = source.offer(&next).await?;
+        fixture.deployed("shop", &revision).await?;
+        fixture.holds("a", what).await?;
+        ensure!(fixture.has("c").await? && !fixture.has("b").await?, "{what}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn deletion_during_an_apply_ends_it_and_leaves_nothing() -> Result<()> {
+    const OBJECTS: usize = 40;
+    let (fixture, proxy) = Fixture::by_proxy(plane().await?, "cancelled", &[]).await?;
+    // Each write takes a while, so that the deletion comes in their middle.
+    proxy.rule(|request| {
+        let is_write = request.method == "PATCH" && request.path.contains("/configmaps/");
+        match is_write && !request.is_dry_run() {
+            true => Fate::Delay(std::time::Duration::from_millis(300)),
+            false => Fate::Pass,
+        }
+    });
+    let names: Vec<String> = (0..OBJECTS).map(|i| format!("map-{i:02}")).collect();
+    let maps: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
+    fixture.source("shop", &fixture.maps(&maps)).await?;
+    fixture
+        .deploy("shop", json!({ "prune": true, "delete": true }))
+        .await?;
+    let mine = async || -> Result<usize> {
+        let listed = fixture.config_maps().list(&Default::default()).await?;
+        let named = |name: &Option<String>| name.as_deref().is_some_and(|name| name.starts_with("map-"));
+        Ok(listed.iter().filter(|map| named(&map.metadata.name)).count())
+    };
+    eventually("the first objects", TIMEOUT, || async {
+        let count = mine().await?;
+        ensure!(count > 0, "there is none");
+        Ok(())
+    })
+    .await?;
+    fixture
+        .deployments()
+        .delete("shop", &DeleteParams::default())
+        .await?;
+    wait_gone(&fixture.deployments(), "shop", TIMEOUT).await?;
+    assert_eq!(mine().await?, 0);
+
+    // Nothing comes back later: a deployment that ends after this one had time to.
+    let mark = fixture.plane.audit_mark();
+    fixture
+        .running("other", &[("other", "1")], json!({ "prune": false }))
+        .await?;
+    let names: Vec<String> = fixture
+        .changes_since(mark)?
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
+    assert_eq!(names, ["other"]);
+    assert_eq!(mine().await?, 0);
+    Ok(())
+}
