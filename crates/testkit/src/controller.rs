@@ -46,6 +46,7 @@ pub struct Controller {
     name: String,
     program: PathBuf,
     args: Vec<String>,
+    bounded: bool,
     env: Vec<(String, String)>,
     addresses: Addresses,
     group: Group,
@@ -244,12 +245,40 @@ impl Controller {
     }
 
     fn spawn(&mut self) -> Result<()> {
-        let mut command = Command::new(&self.program);
+        let mut command = match self.bounded {
+            true => Command::new("sh"),
+            false => Command::new(&self.program),
+        };
+        if self.bounded {
+            // A write beyond the limit fails, as on a full disk, instead of ending the process.
+            command
+                .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+                .arg(&self.program);
+        }
         command
             .args(&self.args)
             .envs(self.env.iter().map(|(key, value)| (key, value)))
             .current_dir(self.group.dir());
         self.process = self.group.spawn(&self.name, &mut command)?;
+        Ok(())
+    }
+
+    /// Lets writes of files fail beyond this size in bytes, as on a full disk; none lets them succeed again. It has to be started with
+    /// [`Launch::bounded_files`]. Its log is such a file, too.
+    ///
+    /// # Errors
+    /// Returns an error if the process doesn't run.
+    #[cfg(target_os = "linux")]
+    pub fn limit_files(&self, most: Option<u64>) -> Result<()> {
+        use rustix::process::{Pid, Resource, Rlimit, prlimit};
+        ensure!(self.bounded, "{} ends at a large file", self.name);
+        let limit = Rlimit {
+            current: most,
+            maximum: None,
+        };
+        let pid = Pid::from_raw(i32::try_from(self.process.pid)?);
+        prlimit(pid, Resource::Fsize, limit)
+            .with_context(|| format!("can't bound files of {}", self.name))?;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use api::kluctl::KluctlDeployment;
 use serde_json::json;
 use testkit::wait_for;
 
-use crate::fixture::{Fixture, TIMEOUT, has_condition, message_of, project};
+use crate::fixture::{Fixture, TIMEOUT, has_condition, message_of, project, ready_of};
 
 #[tokio::test]
 async fn missing_source_is_named() -> Result<()> {
@@ -148,19 +148,95 @@ async fn refused_object_does_not_stop_the_others() -> Result<()> {
 async fn render_without_objects_prunes_nothing() -> Result<()> {
     let fixture = Fixture::new("empty", &[]).await?;
     let source = fixture.running("shop", &[("a", "1")], json!({})).await?;
-    let mut files = fixture.maps(&[("a", "1")]);
-    for (path, text) in &mut files {
-        if path == "deployment.yaml" {
-            "deployments: []\n".clone_into(text);
+    let replaced = |path: &str, text: &str| {
+        let mut files = fixture.maps(&[("a", "1")]);
+        for (found, content) in &mut files {
+            if found == path {
+                text.clone_into(content);
+            }
         }
+        files
+    };
+    let mut without_item = fixture.maps(&[("a", "1")]);
+    without_item.retain(|(path, _)| !path.starts_with("app/"));
+    let cases = [
+        (
+            "no items",
+            replaced("deployment.yaml", "deployments: []\n"),
+            "EmptyRender",
+        ),
+        ("no text", replaced("deployment.yaml", ""), "EmptyRender"),
+        (
+            "every condition is false",
+            replaced("deployment.yaml", "deployments:\n- path: app\n  when: 1 == 2\n"),
+            "EmptyRender",
+        ),
+        (
+            "no resources",
+            replaced("app/kustomization.yaml", "resources: []\n"),
+            "EmptyRender",
+        ),
+        (
+            "no documents",
+            replaced("app/a.yaml", "# nothing\n"),
+            "EmptyRender",
+        ),
+        ("no such path", without_item, "PrepareFailed"),
+        (
+            "a failed include",
+            replaced("deployment.yaml", "deployments:\n- include: nowhere\n"),
+            "PrepareFailed",
+        ),
+    ];
+    for (what, files, reason) in cases {
+        let revision = source.offer(&files).await?;
+        let object = wait_for(&fixture.deployments(), "shop", what, TIMEOUT, |object| {
+            let status = object.status.as_ref();
+            let tried = status.and_then(|status| status.last_attempted_revision.as_deref());
+            tried == Some(&revision) && ready_of(object).is_some_and(|(status, ..)| status == "False")
+        })
+        .await?;
+        let (_, found, message) = ready_of(&object).unwrap_or_default();
+        assert_eq!(found, reason, "{what}: {message}");
+        assert_eq!(
+            has_condition(&object, "Stalled"),
+            reason == "EmptyRender",
+            "{what}"
+        );
+        ensure!(fixture.has("a").await?, "{what}: it was pruned");
     }
-    source.offer(&files).await?;
-    let object = fixture.ready("shop", "False", "EmptyRender").await?;
-    ensure!(has_condition(&object, "Stalled"));
-    ensure!(fixture.has("a").await?);
     let revision = source.offer(&fixture.maps(&[("b", "1")])).await?;
     fixture.deployed("shop", &revision).await?;
     ensure!(!fixture.has("a").await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn lost_artifact_prunes_nothing() -> Result<()> {
+    let fixture = Fixture::new("lost-artifact", &[]).await?;
+    let spec = json!({ "interval": "1s" });
+    let source = fixture.running("shop", &[("a", "1"), ("b", "1")], spec).await?;
+    let mark = fixture.plane.audit_mark();
+    // The storage is empty after a restart: first its files are missing, then no source has an artifact.
+    source.offer_lost().await?;
+    let object = fixture.ready("shop", "False", "PrepareFailed").await?;
+    ensure!(
+        message_of(&object).contains("artifact not found"),
+        "{}",
+        message_of(&object)
+    );
+    source.clear().await?;
+    fixture.ready("shop", "False", "ArtifactFailed").await?;
+    fixture.more_passes(2.0).await?;
+    let wrote = fixture.requests_since(mark)?;
+    let wrote = wrote
+        .into_iter()
+        .filter(|entry| entry.is_write() && entry.resource == "configmaps");
+    assert_eq!(wrote.collect::<Vec<_>>(), []);
+    let revision = source.offer(&fixture.maps(&[("a", "2")])).await?;
+    fixture.deployed("shop", &revision).await?;
+    fixture.holds("a", "2").await?;
+    ensure!(!fixture.has("b").await?);
     Ok(())
 }
 

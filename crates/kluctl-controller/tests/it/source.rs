@@ -71,6 +71,17 @@ impl OfferedSource {
         Ok(revision)
     }
 
+    /// Offers a newest revision whose file is not there, as after a loss of the storage, and returns that.
+    pub(crate) async fn offer_lost(&self) -> Result<String> {
+        let (_, digest) = tarball(&[])?;
+        let url = self.serve(Vec::new());
+        let lost = url.replace(".tar.gz", "-lost.tar.gz");
+        let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
+        self.set(json!({ "url": lost, "revision": revision, "digest": digest }))
+            .await?;
+        Ok(revision)
+    }
+
     async fn set(&self, artifact: Value) -> Result<()> {
         let mut artifact = artifact;
         artifact["path"] = json!("gitrepository/artifact.tar.gz");

@@ -372,7 +372,7 @@ async fn hanging_servers_of_one_namespace_do_not_stop_another() {
 }
 
 /// Text that compresses to no less than half.
-fn noise(length: usize) -> String {
+pub(crate) fn noise(length: usize) -> String {
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     let mut next = || {
         state ^= state << 13;

@@ -10,6 +10,7 @@
 
 mod artifacts;
 mod failures;
+mod faults;
 mod lifecycle;
 
 use std::{path::Path, sync::Arc, time::Duration};

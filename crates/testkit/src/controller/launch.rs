@@ -22,6 +22,7 @@ pub struct Launch {
     detached: Option<PathBuf>,
     flags: Vec<String>,
     exact: bool,
+    bounded: bool,
     env: Vec<(String, String)>,
 }
 
@@ -36,6 +37,7 @@ impl Launch {
             detached: None,
             flags: Vec::new(),
             exact: false,
+            bounded: false,
             env: Vec::new(),
         }
     }
@@ -83,6 +85,12 @@ impl Launch {
     pub fn exactly(mut self, args: &[&str]) -> Self {
         self.flags = args.iter().map(|arg| (*arg).to_owned()).collect();
         self.exact = true;
+        self
+    }
+
+    /// Lets [`Controller::limit_files`] bound the size of the files that it writes.
+    pub fn bounded_files(mut self) -> Self {
+        self.bounded = true;
         self
     }
 
@@ -143,6 +151,7 @@ impl Launch {
             name: self.name,
             program,
             args,
+            bounded: self.bounded,
             env,
             addresses,
             group,
