@@ -142,7 +142,7 @@ impl Fixture {
         namespace: &str,
         flags: &[&str],
     ) -> Result<Self> {
-        Self::started(plane, namespace.to_owned(), namespace.to_owned(), flags).await
+        Self::started(plane, None, namespace.to_owned(), namespace.to_owned(), flags).await
     }
 
     /// Starts a controller with these flags whose own account is in another namespace.
