@@ -17,6 +17,7 @@ use std::future::Future;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use cluster::{Cluster, access::LocalKubeconfig};
+use objects::ObjectRef;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +26,7 @@ use flags::{
     ClusterFlags, DeployOverrideFlags, LogFlags, OverrideFlags, ResultOutputFlags, SelectFlags, YesFlag,
 };
 use patch::Overrides;
-use request::RequestKind;
+use request::{Handled, Request, RequestKind};
 use select::Unnamed;
 
 /// Field manager of the patches, which is that of kluctl.
@@ -54,6 +55,19 @@ pub(crate) enum Command {
     Logs(Deferred<logs::LogsArgs>),
 }
 
+/// Flags of all requests.
+#[derive(Args)]
+struct RequestFlags {
+    #[command(flatten)]
+    select: SelectFlags,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+    #[command(flatten)]
+    logs: LogFlags,
+    #[command(flatten)]
+    overrides: OverrideFlags,
+}
+
 /// Request a reconciliation, and wait for it
 ///
 /// The controller reconciles the KluctlDeployment even if it is suspended, and deploys what has changed. Without --name and
@@ -62,15 +76,9 @@ pub(crate) enum Command {
 #[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct ReconcileArgs {
     #[command(flatten)]
-    select: SelectFlags,
-    #[command(flatten)]
-    cluster: ClusterFlags,
+    request: RequestFlags,
     #[command(flatten)]
     confirm: YesFlag,
-    #[command(flatten)]
-    logs: LogFlags,
-    #[command(flatten)]
-    overrides: OverrideFlags,
     #[command(flatten)]
     deploy: DeployOverrideFlags,
 }
@@ -83,13 +91,7 @@ pub(crate) struct ReconcileArgs {
 #[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
-    select: SelectFlags,
-    #[command(flatten)]
-    cluster: ClusterFlags,
-    #[command(flatten)]
-    logs: LogFlags,
-    #[command(flatten)]
-    overrides: OverrideFlags,
+    request: RequestFlags,
     #[command(flatten)]
     output: ResultOutputFlags,
 }
@@ -102,15 +104,9 @@ pub(crate) struct DiffArgs {
 #[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct DeployArgs {
     #[command(flatten)]
-    select: SelectFlags,
-    #[command(flatten)]
-    cluster: ClusterFlags,
+    request: RequestFlags,
     #[command(flatten)]
     confirm: YesFlag,
-    #[command(flatten)]
-    logs: LogFlags,
-    #[command(flatten)]
-    overrides: OverrideFlags,
     #[command(flatten)]
     deploy: DeployOverrideFlags,
     #[command(flatten)]
@@ -125,15 +121,9 @@ pub(crate) struct DeployArgs {
 #[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct PruneArgs {
     #[command(flatten)]
-    select: SelectFlags,
-    #[command(flatten)]
-    cluster: ClusterFlags,
+    request: RequestFlags,
     #[command(flatten)]
     confirm: YesFlag,
-    #[command(flatten)]
-    logs: LogFlags,
-    #[command(flatten)]
-    overrides: OverrideFlags,
     #[command(flatten)]
     output: ResultOutputFlags,
 }
@@ -145,15 +135,9 @@ pub(crate) struct PruneArgs {
 #[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
-    select: SelectFlags,
-    #[command(flatten)]
-    cluster: ClusterFlags,
+    request: RequestFlags,
     #[command(flatten)]
     confirm: YesFlag,
-    #[command(flatten)]
-    logs: LogFlags,
-    #[command(flatten)]
-    overrides: OverrideFlags,
     #[command(flatten)]
     output: ResultOutputFlags,
     /// Treat warnings as errors
@@ -169,48 +153,66 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Resume(args) => suspend::run(args, false),
         Command::Logs(args) => logs::run(args),
         Command::Reconcile(args) => {
-            let overrides = Overrides::read(&args.overrides, &args.deploy)?;
-            let ops = GitOps::open(&args.cluster)?;
-            let verb = RequestKind::Reconcile.verb();
-            let found = ops.select(&args.select, Unnamed::Confirm, verb, args.confirm.yes)?;
-            let request = request::Request::new(RequestKind::Reconcile, overrides, &args.logs);
-            request::run(&ops, &request, &found, |_, _| Ok(()))
+            let asked = args
+                .request
+                .ask(RequestKind::Reconcile, &args.deploy, args.confirm.yes)?;
+            asked.run(|_, _| Ok(()))
         }
         Command::Diff(args) => {
-            let overrides = Overrides::read(&args.overrides, &DeployOverrideFlags::default())?;
-            let ops = GitOps::open(&args.cluster)?;
-            let found = ops.select(&args.select, Unnamed::Take, "diff", true)?;
-            let request = request::Request::new(RequestKind::Diff, overrides, &args.logs);
-            let mut printer = results::Printer::new(&ops, &args.output);
-            request::run(&ops, &request, &found, |of, handled| printer.diff(of, handled))
+            let asked = args
+                .request
+                .ask(RequestKind::Diff, &DeployOverrideFlags::default(), true)?;
+            let mut printer = results::Printer::new(&asked.ops, &args.output);
+            asked.run(|of, handled| printer.diff(of, handled))
         }
         Command::Deploy(args) => {
-            let overrides = Overrides::read(&args.overrides, &args.deploy)?;
-            let ops = GitOps::open(&args.cluster)?;
-            let found = ops.select(&args.select, Unnamed::Confirm, "deploy", args.confirm.yes)?;
-            let request = request::Request::new(RequestKind::Deploy, overrides, &args.logs);
-            let mut printer = results::Printer::new(&ops, &args.output);
-            request::run(&ops, &request, &found, |of, handled| printer.command(of, handled))
+            let asked = args
+                .request
+                .ask(RequestKind::Deploy, &args.deploy, args.confirm.yes)?;
+            let mut printer = results::Printer::new(&asked.ops, &args.output);
+            asked.run(|of, handled| printer.command(of, handled))
         }
         Command::Prune(args) => {
-            let overrides = Overrides::read(&args.overrides, &DeployOverrideFlags::default())?;
-            let ops = GitOps::open(&args.cluster)?;
-            let found = ops.select(&args.select, Unnamed::Confirm, "prune", args.confirm.yes)?;
-            let request = request::Request::new(RequestKind::Prune, overrides, &args.logs);
-            let mut printer = results::Printer::new(&ops, &args.output);
-            request::run(&ops, &request, &found, |of, handled| printer.command(of, handled))
+            let overrides = DeployOverrideFlags::default();
+            let asked = args
+                .request
+                .ask(RequestKind::Prune, &overrides, args.confirm.yes)?;
+            let mut printer = results::Printer::new(&asked.ops, &args.output);
+            asked.run(|of, handled| printer.command(of, handled))
         }
         Command::Validate(args) => {
-            let overrides = Overrides::read(&args.overrides, &DeployOverrideFlags::default())?;
-            let ops = GitOps::open(&args.cluster)?;
-            let found = ops.select(&args.select, Unnamed::Confirm, "validate", args.confirm.yes)?;
-            let request = request::Request::new(RequestKind::Validate, overrides, &args.logs);
-            let mut printer = results::Printer::new(&ops, &args.output);
-            let strict = args.warnings_as_errors;
-            request::run(&ops, &request, &found, |of, handled| {
-                printer.validation(of, handled, strict)
-            })
+            let overrides = DeployOverrideFlags::default();
+            let asked = args
+                .request
+                .ask(RequestKind::Validate, &overrides, args.confirm.yes)?;
+            let mut printer = results::Printer::new(&asked.ops, &args.output);
+            asked.run(|of, handled| printer.validation(of, handled, args.warnings_as_errors))
         }
+    }
+}
+
+/// A request, and the objects that it is for.
+struct Asked<'a> {
+    ops: GitOps,
+    request: Request<'a>,
+    found: Vec<ObjectRef>,
+}
+
+impl RequestFlags {
+    /// Selects the objects of a request, after confirmation unless `yes` is true.
+    fn ask(&self, kind: RequestKind, deploy: &DeployOverrideFlags, yes: bool) -> Result<Asked<'_>> {
+        let overrides = Overrides::read(&self.overrides, deploy)?;
+        let ops = GitOps::open(&self.cluster)?;
+        let found = ops.select(&self.select, Unnamed::Confirm, kind.verb(), yes)?;
+        let request = Request::new(kind, overrides, &self.logs);
+        Ok(Asked { ops, request, found })
+    }
+}
+
+impl Asked<'_> {
+    /// Makes the request, and calls `show` with each answer.
+    fn run(&self, show: impl FnMut(&ObjectRef, &Handled) -> Result<()>) -> Result<()> {
+        request::run(&self.ops, &self.request, &self.found, show)
     }
 }
 

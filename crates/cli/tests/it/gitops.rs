@@ -42,13 +42,22 @@ struct Fixture {
     /// Namespace of the stored results.
     results: String,
     dir: TempDir,
+    /// URL of the repository.
+    url: String,
 }
 
 impl Fixture {
     /// Creates a namespace, and the checkout of a project with a ConfigMap in its directory `deploy`.
     async fn new(prefix: &str) -> Result<Self> {
+        let namespace = plane().await?.namespace(prefix).await?;
+        // No other test has it.
+        let url = format!("https://example.invalid/team/{namespace}.git");
+        Self::of_repository(namespace, url).await
+    }
+
+    /// Creates the checkout of a project in a repository.
+    async fn of_repository(namespace: String, url: String) -> Result<Self> {
         let plane = plane().await?;
-        let namespace = plane.namespace(prefix).await?;
         let map = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: '{{{{ args.name }}}}', namespace: {namespace}}}\ndata: {{a: '{{{{ args.a }}}}'}}\n"
         );
@@ -65,15 +74,11 @@ impl Fixture {
             results: format!("{namespace}-results"),
             dir,
             namespace,
+            url,
         };
         fixture.git(&["init", "-q"])?;
-        fixture.git(&["remote", "add", "origin", &fixture.url()])?;
+        fixture.git(&["remote", "add", "origin", &fixture.url])?;
         Ok(fixture)
-    }
-
-    /// Returns the URL of the repository of the project, which no other test has.
-    fn url(&self) -> String {
-        format!("https://example.invalid/team/{}.git", self.namespace)
     }
 
     fn git(&self, args: &[&str]) -> Result<()> {
@@ -88,7 +93,7 @@ impl Fixture {
         let mut object = json!({
             "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment",
             "metadata": {"name": name, "namespace": self.namespace, "labels": {"of": name}},
-            "spec": {"interval": "1h", "source": {"git": {"url": self.url(), "path": "deploy"}}},
+            "spec": {"interval": "1h", "source": {"git": {"url": self.url, "path": "deploy"}}},
         });
         if let (Some(all), Some(more)) = (object["spec"].as_object_mut(), spec.as_object()) {
             all.extend(more.clone());

@@ -101,7 +101,7 @@ impl StoredResult {
         })
     }
 
-    fn broken(&self, reason: ReadError) -> Error {
+    fn broken(&self, reason: &ReadError) -> Error {
         Error::StoredResult {
             id: self.id.clone(),
             reason: reason.to_string(),
@@ -323,7 +323,7 @@ impl ResultStore {
         };
         if let Some(Value::Seq(objects)) = root.remove("compactedObjects") {
             let objects: Result<Vec<Value>, _> = objects.iter().map(contents::expanded).collect();
-            let objects = objects.map_err(|error| stored.broken(error.into()))?;
+            let objects = objects.map_err(|error| stored.broken(&error.into()))?;
             root.insert("objects", objects);
         }
         Ok(result)
@@ -334,7 +334,7 @@ impl ResultStore {
     /// # Errors
     /// Fails when the result is missing or corrupt, or the API server refuses the request.
     pub async fn read_compacted(&self, stored: &StoredResult) -> Result<Value, Error> {
-        let broken = |reason: ReadError| stored.broken(reason);
+        let broken = |reason: ReadError| stored.broken(&reason);
         let first = self
             .cluster
             .get(&stored.secret)

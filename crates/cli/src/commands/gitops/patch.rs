@@ -105,7 +105,7 @@ mod tests {
         deploy: DeployOverrideFlags,
     }
 
-    fn patch(line: &str, spec: serde_json::Value) -> Result<serde_json::Value> {
+    fn patch(line: &str, spec: &serde_json::Value) -> Result<serde_json::Value> {
         let cli = Cli::try_parse_from(std::iter::once("weir").chain(line.split_whitespace()))?;
         let object = Value::from_json(json!({ "spec": spec }));
         let patch = Overrides::read(&cli.overrides, &cli.deploy)?.patch(&object);
@@ -116,10 +116,10 @@ mod tests {
 
     #[test]
     fn patch_has_only_what_is_set() {
-        assert_eq!(patch("", json!({"includeTags": ["a"]})).unwrap(), json!(null));
+        assert_eq!(patch("", &json!({"includeTags": ["a"]})).unwrap(), json!(null));
         let line = "--dry-run=false --no-wait --prune=0 --force-apply -t t -T n --target-context c -a a.b=1 -a l=[x]";
         assert_eq!(
-            patch(line, json!({"dryRun": true})).unwrap(),
+            patch(line, &json!({"dryRun": true})).unwrap(),
             json!({"spec": {
                 "dryRun": false, "noWait": true, "prune": false, "forceApply": true, "target": "t", "targetNameOverride": "n",
                 "context": "c", "args": {"a": {"b": 1}, "l": ["x"]},
@@ -131,7 +131,7 @@ mod tests {
     fn lists_are_appended_to_those_of_the_spec() {
         let spec = json!({"includeTags": ["a"], "images": [{"image": "i", "resultImage": "i:1"}]});
         assert_eq!(
-            patch("-I b -E c --exclude-deployment-dir d -F j=j:2", spec).unwrap(),
+            patch("-I b -E c --exclude-deployment-dir d -F j=j:2", &spec).unwrap(),
             json!({"spec": {
                 "includeTags": ["a", "b"], "excludeTags": ["c"], "excludeDeploymentDirs": ["d"],
                 "images": [{"image": "i", "resultImage": "i:1"}, {"image": "j", "resultImage": "j:2"}],
@@ -146,7 +146,7 @@ mod tests {
             "--local-oci-group-override=a=b",
             "--local-source-override-port=1",
         ] {
-            let error = patch(flag, json!({})).unwrap_err().to_string();
+            let error = patch(flag, &json!({})).unwrap_err().to_string();
             let name = flag.split('=').next().unwrap();
             assert!(
                 error.starts_with(name) && error.contains("weir deploy"),
@@ -154,7 +154,7 @@ mod tests {
             );
         }
         assert_eq!(
-            patch("--local-source-override-port=0", json!({})).unwrap(),
+            patch("--local-source-override-port=0", &json!({})).unwrap(),
             json!(null)
         );
     }

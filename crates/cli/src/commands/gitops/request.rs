@@ -288,7 +288,7 @@ impl Waiting<'_> {
                     terminal.plain(&line.printed(with_time));
                 }
             }
-            std::future::pending().await
+            std::future::pending::<()>().await;
         };
         tokio::select! {
             ended = pause => ended,

@@ -19,8 +19,8 @@ pub(super) struct Answer {
 }
 
 impl Fixture {
-    /// Waits for a request, removes its annotation, and writes that the work begins. Returns the request.
-    pub(super) async fn begins(&self, name: &str, kind: &str) -> Result<Json> {
+    /// Waits for a request, and returns it.
+    pub(super) async fn requested(&self, name: &str, kind: &str) -> Result<Json> {
         let annotation = format!("kluctl.io/request-{kind}");
         let identity = json!({
             "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment",
@@ -28,14 +28,19 @@ impl Fixture {
         });
         let (api, _) = self.plane.api_for(identity).await?;
         let requested = wait_for(&api, name, "a request", TIMEOUT, |object| {
-            object
-                .metadata
-                .annotations
-                .as_ref()
-                .is_some_and(|all| all.contains_key(&annotation))
+            let annotations = object.metadata.annotations.as_ref();
+            annotations.is_some_and(|all| all.contains_key(&annotation))
         });
         let annotations = requested.await?.metadata.annotations.unwrap_or_default();
-        let request: Json = serde_json::from_str(annotations.get(&annotation).context("no request")?)?;
+        Ok(serde_json::from_str(
+            annotations.get(&annotation).context("no request")?,
+        )?)
+    }
+
+    /// Waits for a request, removes its annotation, and writes that the work begins. Returns the request.
+    pub(super) async fn begins(&self, name: &str, kind: &str) -> Result<Json> {
+        let annotation = format!("kluctl.io/request-{kind}");
+        let request = self.requested(name, kind).await?;
         self.patch(name, "", json!({"metadata": {"annotations": {annotation: null}}}))
             .await?;
         let status = json!({
@@ -45,6 +50,7 @@ impl Fixture {
             }],
             format!("{kind}RequestResult"): {
                 "request": request, "startTime": "2026-01-01T00:00:00Z", "reconcileId": format!("{name}-{kind}"),
+                "endTime": null, "resultId": null, "commandError": null,
             },
         });
         self.patch(name, "status", json!({"status": status})).await?;

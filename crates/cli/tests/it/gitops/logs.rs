@@ -10,7 +10,7 @@ use testkit::{
 use super::{Fixture, double::Answer, failed, stderr, succeeded};
 
 /// Makes a node whose kubelet is the web server, and a Pod of the controller on it.
-async fn pod(fixture: &Fixture, server: &WebServer, namespace: &str) -> Result<()> {
+pub(super) async fn pod(fixture: &Fixture, server: &WebServer, namespace: &str) -> Result<()> {
     let node = format!("node-{namespace}");
     let port: u16 = server
         .url("")

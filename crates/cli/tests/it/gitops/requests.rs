@@ -1,7 +1,11 @@
 //! Requests, and the printing of their results. The tests play the controller.
 
+use std::process::Stdio;
+
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value as Json, json};
+
+use crate::commands::weir;
 
 use super::{Fixture, double::Answer, failed, stderr, stdout, succeeded};
 
@@ -187,6 +191,32 @@ async fn request_that_the_controller_did_not_begin_is_withdrawn_at_the_end_of_th
         message.contains("works on the request") && !message.contains("withdrawn"),
         "{message}"
     );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn request_that_the_controller_did_not_begin_is_withdrawn_at_ctrl_c() -> Result<()> {
+    let fixture = Fixture::new("gitops-interrupt").await?;
+    fixture.deployment("shop", json!({})).await?;
+    let words = format!("gitops deploy --name shop -n {}", fixture.namespace);
+    let mut command = weir(fixture.dir.path(), &words);
+    command.env("KUBECONFIG", fixture.plane.kubeconfig());
+    let mut command = tokio::process::Command::from(command);
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let weir = command.spawn()?;
+    fixture.requested("shop", "deploy").await?;
+    let id = weir.id().context("it has ended")?.to_string();
+    let interrupted = tokio::process::Command::new("kill")
+        .args(["-INT", &id])
+        .status()
+        .await?;
+    ensure!(interrupted.success());
+    let message = failed(&weir.wait_with_output().await?)?;
+    ensure!(message.contains("was withdrawn"), "{message}");
+    assert_eq!(fixture.live("shop").await?["metadata"].get("annotations"), None);
     Ok(())
 }
 

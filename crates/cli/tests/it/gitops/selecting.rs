@@ -10,7 +10,7 @@ use crate::{commands::weir, program::files};
 #[tokio::test(flavor = "multi_thread")]
 async fn local_project_selects_its_deployments_after_confirmation() -> Result<()> {
     let fixture = Fixture::new("gitops-local").await?;
-    let other = json!({"source": {"git": {"url": fixture.url(), "path": "elsewhere"}}});
+    let other = json!({"source": {"git": {"url": fixture.url, "path": "elsewhere"}}});
     fixture.deployment("other", other).await?;
     let nothing = failed(&fixture.gitops("suspend").await?)?;
     ensure!(
@@ -26,10 +26,7 @@ async fn local_project_selects_its_deployments_after_confirmation() -> Result<()
     );
     ensure!(asked.contains(&question) && asked.contains("aborted"), "{asked}");
     fixture
-        .deployment(
-            "two",
-            json!({"source": {"url": fixture.url(), "path": "./deploy"}}),
-        )
+        .deployment("two", json!({"source": {"url": fixture.url, "path": "./deploy"}}))
         .await?;
     let asked = failed(&fixture.gitops("suspend").await?)?;
     let names = format!("[1] {0}/one\n  [2] {0}/two\n", fixture.namespace);
