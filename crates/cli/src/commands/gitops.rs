@@ -12,7 +12,7 @@ mod results;
 mod select;
 mod suspend;
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
@@ -23,7 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{deferred::Deferred, session::end_early, terminal::Terminal, usage::boolean_flag};
 use flags::{
-    ClusterFlags, DeployOverrideFlags, LogFlags, OverrideFlags, ResultOutputFlags, SelectFlags, YesFlag,
+    ClusterFlags, DeployOverrideFlags, LogFlags, OverrideFlags, ResultOutputFlags, SelectFlags, TimeoutFlag,
+    YesFlag,
 };
 use patch::Overrides;
 use request::{Handled, Request, RequestKind};
@@ -62,6 +63,8 @@ struct RequestFlags {
     select: SelectFlags,
     #[command(flatten)]
     cluster: ClusterFlags,
+    #[command(flatten)]
+    waiting: TimeoutFlag,
     #[command(flatten)]
     logs: LogFlags,
     #[command(flatten)]
@@ -202,7 +205,7 @@ impl RequestFlags {
     /// Selects the objects of a request, after confirmation unless `yes` is true.
     fn ask(&self, kind: RequestKind, deploy: &DeployOverrideFlags, yes: bool) -> Result<Asked<'_>> {
         let overrides = Overrides::read(&self.overrides, deploy)?;
-        let ops = GitOps::open(&self.cluster)?;
+        let ops = GitOps::open(&self.cluster, self.waiting.timeout)?;
         let found = ops.select(&self.select, Unnamed::Confirm, kind.verb(), yes)?;
         let request = Request::new(kind, overrides, &self.logs);
         Ok(Asked { ops, request, found })
@@ -226,7 +229,8 @@ struct GitOps {
 }
 
 impl GitOps {
-    fn open(flags: &ClusterFlags) -> Result<Self> {
+    /// Connects to the cluster. Work is cancelled after the timeout, and at Ctrl-C.
+    fn open(flags: &ClusterFlags, timeout: Duration) -> Result<Self> {
         let terminal = flags.terminal.terminal();
         let runtime = Runtime::new().context("start the async runtime")?;
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -238,7 +242,7 @@ impl GitOps {
             cluster::access::client(config)
         })?;
         let cancel = CancellationToken::new();
-        runtime.spawn(end_early(cancel.clone(), terminal.clone(), flags.timeout));
+        runtime.spawn(end_early(cancel.clone(), terminal.clone(), timeout));
         let namespace = kubeconfig.namespace(context).filter(|name| !name.is_empty());
         Ok(Self {
             terminal,

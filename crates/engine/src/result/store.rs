@@ -266,7 +266,9 @@ impl ResultStore {
     /// Fails when the API server refuses the request or can't be reached.
     pub async fn find(&self, id: &str) -> Result<Option<StoredResult>, Error> {
         for label in [COMMAND_ID, VALIDATE_ID] {
-            if let Some(found) = self.labelled(label, id).await?.into_iter().next() {
+            let mut found = self.labelled(label, id).await?.into_iter();
+            // The ID may have been written by somebody who knows the syntax of selectors.
+            if let Some(found) = found.find(|result| result.id == id) {
                 return Ok(Some(found));
             }
         }

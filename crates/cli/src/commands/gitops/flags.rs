@@ -24,11 +24,17 @@ pub(super) struct ClusterFlags {
     /// Kubeconfig context; defaults to the current one
     #[arg(long, value_name = "NAME")]
     pub(super) context: Option<String>,
+    #[command(flatten)]
+    pub(super) terminal: TerminalFlags,
+}
+
+/// Timeout of a command that waits.
+#[derive(Args)]
+#[command(next_help_heading = "Waiting")]
+pub(super) struct TimeoutFlag {
     /// Timeout for the whole command. The controller is not bound by it
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub(super) timeout: Duration,
-    #[command(flatten)]
-    pub(super) terminal: TerminalFlags,
 }
 
 /// Selection of KluctlDeployments.

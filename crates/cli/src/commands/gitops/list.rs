@@ -5,7 +5,11 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use yaml::{Map, Value};
 
-use super::{GitOps, flags::ClusterFlags, select::names};
+use super::{
+    GitOps,
+    flags::{ClusterFlags, TimeoutFlag},
+    select::names,
+};
 use crate::{commands::operation, output, terminal::printable, usage::boolean_flag};
 
 /// List KluctlDeployments with their state
@@ -34,6 +38,8 @@ pub(crate) struct ListArgs {
     output: Option<ListOutput>,
     #[command(flatten)]
     cluster: ClusterFlags,
+    #[command(flatten)]
+    waiting: TimeoutFlag,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -44,7 +50,7 @@ enum ListOutput {
 
 /// Runs `weir gitops list`.
 pub(crate) fn run(args: &ListArgs) -> Result<()> {
-    let ops = GitOps::open(&args.cluster)?;
+    let ops = GitOps::open(&args.cluster, args.waiting.timeout)?;
     let selector = args.label_selector.as_deref().unwrap_or_default();
     let mut found = ops.list(args.namespace.as_deref(), selector)?;
     if let Some(name) = &args.name {

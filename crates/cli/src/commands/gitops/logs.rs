@@ -48,7 +48,7 @@ pub(crate) struct LogsArgs {
     /// Print the lines of one reconciliation only
     #[arg(long, value_name = "ID", help_heading = "Selection")]
     reconcile_id: Option<String>,
-    /// Print lines as they are written, until Ctrl-C or --timeout
+    /// Print lines as they are written, until Ctrl-C
     #[arg(short, long, help_heading = "Logs")]
     follow: bool,
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub(crate) struct LogsArgs {
 
 /// Runs `weir gitops logs`.
 pub(crate) fn run(args: &LogsArgs) -> Result<()> {
-    let ops = GitOps::open(&args.cluster)?;
+    let ops = GitOps::open(&args.cluster, Duration::MAX)?;
     let objects = match args.all {
         true => Vec::new(),
         false => ops.select(&args.select, Unnamed::Take, "show the logs of", true)?,

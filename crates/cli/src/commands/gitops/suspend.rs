@@ -10,7 +10,7 @@ use yaml::{Map, Value};
 
 use super::{
     GitOps, MANAGER,
-    flags::{ClusterFlags, SelectFlags, YesFlag},
+    flags::{ClusterFlags, SelectFlags, TimeoutFlag, YesFlag},
     select::{Unnamed, generations, live, shown},
 };
 use crate::usage::boolean_flag;
@@ -33,12 +33,14 @@ pub(crate) struct SuspendArgs {
     #[command(flatten)]
     cluster: ClusterFlags,
     #[command(flatten)]
+    waiting: TimeoutFlag,
+    #[command(flatten)]
     confirm: YesFlag,
 }
 
 /// Runs `weir gitops suspend`, or `weir gitops resume` if `suspend` is false.
 pub(crate) fn run(args: &SuspendArgs, suspend: bool) -> Result<()> {
-    let ops = GitOps::open(&args.cluster)?;
+    let ops = GitOps::open(&args.cluster, args.waiting.timeout)?;
     let verb = if suspend { "suspend" } else { "resume" };
     let unnamed = if args.all {
         Unnamed::ConfirmAll
