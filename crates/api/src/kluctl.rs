@@ -5,8 +5,8 @@ pub mod gitops;
 mod images;
 
 pub use deployment::{
-    Decryption, GitRef, GitSource, HelmCredentials, KluctlDeployment, KluctlDeploymentSpec,
-    KluctlDeploymentStatus, ReconcileResult, RenameContext,
+    Decryption, GitRef, GitSource, HelmCredentials, InvolvedRef, InvolvedRepo, KluctlDeployment,
+    KluctlDeploymentSpec, KluctlDeploymentStatus, ReconcileResult, RenameContext,
 };
 pub use images::{FixedImage, FixedImageObject};
 

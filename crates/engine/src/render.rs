@@ -13,6 +13,7 @@ mod decryption;
 mod external;
 pub(crate) mod images;
 mod logins;
+mod pinned;
 mod project;
 mod service_account;
 mod slots;
@@ -51,7 +52,8 @@ pub use external::{
     EnvironmentVariables, ExternalAccess, FetchStatus, ServerKind, SourceCredentials, SourceOverride,
 };
 pub use images::deployed_images;
-pub use logins::{LoginError, UrlCredentials};
+pub use logins::{LoginError, ReadSecret, SecretEntries, UrlCredentials};
+pub use pinned::{PinnedSource, PinnedSources};
 pub use project::{ProjectError, fetch_project};
 pub use service_account::ServiceAccountRole;
 use slots::RenderSlot;

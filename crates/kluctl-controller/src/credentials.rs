@@ -3,12 +3,18 @@
 //! They are read with the rights of the controller, as kubeconfigs are, and never from another namespace: nobody gets more than who may
 //! create objects in the namespace of the Secret.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use api::{Fault, Reason};
-use engine::{DecryptionKeys, UrlCredentials};
-use kube::Client;
-use runtime::secret::{self, SecretData};
+use engine::{DecryptionKeys, ReadSecret, SecretEntries, UrlCredentials};
+use futures::{FutureExt as _, future::BoxFuture};
+use kluctl::CallbackError;
+use kube::{Client, Config};
+use runtime::{
+    Context,
+    client::describe,
+    secret::{self, SecretData},
+};
 
 /// Reader of the Secrets of one object.
 pub(crate) struct Secrets<'a> {
@@ -51,7 +57,7 @@ impl Secrets<'_> {
     pub(crate) async fn helm_credentials<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
-    ) -> Result<Arc<UrlCredentials>, Fault> {
+    ) -> Result<UrlCredentials, Fault> {
         let mut credentials = UrlCredentials::default();
         for name in names {
             let secret = self.read(name).await?;
@@ -59,6 +65,53 @@ impl Secrets<'_> {
                 .add_helm(|key| secret.bytes(&[key]))
                 .map_err(|error| self.invalid(&secret, &error))?;
         }
-        Ok(Arc::new(credentials))
+        Ok(credentials)
+    }
+}
+
+/// The Secret of a GitRepository, whose credentials are reused for repositories that a project includes. It is read when such a repository
+/// needs it.
+pub(crate) struct GitSecret {
+    pub(crate) ctx: Context,
+    /// Namespace of the GitRepository.
+    pub(crate) namespace: String,
+    /// Name of the Secret.
+    pub(crate) name: String,
+    /// The user to read it as; the controller if absent.
+    pub(crate) user: Option<String>,
+}
+
+impl fmt::Debug for GitSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GitSecret({}/{})", self.namespace, self.name)
+    }
+}
+
+impl GitSecret {
+    fn client(&self) -> Result<Client, runtime::Error> {
+        let Some(user) = &self.user else {
+            return Ok(self.ctx.client().clone());
+        };
+        let mut config: Config = self.ctx.config().clone();
+        config.auth_info.impersonate = Some(user.clone());
+        self.ctx.client_for(&config)
+    }
+
+    async fn entries(&self) -> Result<Option<SecretEntries>, CallbackError> {
+        let failed = |why: String| {
+            let (namespace, name) = (&self.namespace, &self.name);
+            CallbackError::new(format!("failed to get secret '{namespace}/{name}': {why}"))
+        };
+        let client = self.client().map_err(|error| failed(error.to_string()))?;
+        let found = secret::find(&client, &self.namespace, &self.name).await;
+        let found = found.map_err(|error| failed(describe(&error)))?;
+        let entry = |(key, value): (&str, &[u8])| (key.to_owned(), api::Secret::new(value.to_vec()));
+        Ok(found.map(|found| found.entries().map(entry).collect()))
+    }
+}
+
+impl ReadSecret for GitSecret {
+    fn read(&self) -> BoxFuture<'_, Result<Option<SecretEntries>, CallbackError>> {
+        self.entries().boxed()
     }
 }

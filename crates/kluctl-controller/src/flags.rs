@@ -68,6 +68,11 @@ pub struct Flags {
     /// Prefix of environment variables that projects may read; can be repeated. Without it they may read none.
     #[arg(long, value_name = "PREFIX")]
     pub allow_env: Vec<String>,
+
+    /// Hosts whose Git repositories get the credentials of the GitRepository when a project includes them, each with or without a port.
+    /// Repositories with its scheme, host and port always get them.
+    #[arg(long, value_delimiter = ',', value_name = "HOST")]
+    pub git_credentials_hosts: Vec<String>,
 }
 
 impl Flags {
@@ -137,6 +142,7 @@ mod tests {
         "limit-alias-bytes",
         "limit-steps",
         "allow-env",
+        "git-credentials-hosts",
         "kubeconfig",
         "context",
         "namespace",

@@ -24,6 +24,34 @@ pub struct SourceArtifact {
     pub source: SourceId,
     /// The `status.artifact` of the source.
     pub artifact: Artifact,
+    /// The repository of a GitRepository, if it has a Secret.
+    pub git: Option<GitOrigin>,
+}
+
+/// Where the credentials of a GitRepository are. Consumers reuse them for repositories that the project includes; nothing else of a
+/// source's spec is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitOrigin {
+    /// URL of the repository.
+    pub url: String,
+    /// Name of the Secret, in the namespace of the GitRepository.
+    pub secret: String,
+}
+
+impl GitOrigin {
+    fn of(kind: SourceKind, object: &DynamicObject) -> Option<Self> {
+        let text = |pointer: &str| {
+            let text = object.data.pointer(pointer)?.as_str()?;
+            (!text.is_empty()).then(|| text.to_owned())
+        };
+        if kind != SourceKind::GitRepository {
+            return None;
+        }
+        Some(Self {
+            url: text("/spec/url")?,
+            secret: text("/spec/secretRef/name")?,
+        })
+    }
 }
 
 impl SourceArtifact {
@@ -124,7 +152,11 @@ pub(crate) async fn artifact<C: Consumer>(
             }
             let view = SourceView::of(&found).map_err(|error| failed(format!("cannot be read: {error}")))?;
             match view.artifact {
-                Some(artifact) => Ok(SourceArtifact { source, artifact }),
+                Some(artifact) => Ok(SourceArtifact {
+                    git: GitOrigin::of(source.kind, &found),
+                    source,
+                    artifact,
+                }),
                 None => Err(Fault::wait(
                     retry,
                     Reason::ArtifactFailed,

@@ -78,6 +78,7 @@ fn found(url: &str) -> SourceArtifact {
             revision: "main@sha1:new".to_owned(),
             ..Artifact::default()
         },
+        git: None,
     }
 }
 

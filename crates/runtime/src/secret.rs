@@ -27,27 +27,50 @@ pub struct BasicAuth {
 /// Fails with the reason `AuthenticationFailed` when the Secret is missing or can't be read.
 pub async fn read(client: &Client, namespace: &str, name: &str) -> Result<SecretData, Fault> {
     let shown = format!("{namespace}/{name}");
-    // A slash would lead to another object, maybe of another namespace.
-    if !is_object_name(name) {
-        return Err(Fault::retry(
-            Reason::AuthenticationFailed,
-            format!("failed to get secret '{shown}': it is not a valid name"),
-        ));
-    }
-    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let secret = api.get(name).await.map_err(|error| {
-        let why = crate::client::describe(&error);
+    let failed = |why: String| {
         Fault::retry(
             Reason::AuthenticationFailed,
             format!("failed to get secret '{shown}': {why}"),
         )
-    })?;
+    };
+    if !is_object_name(name) {
+        return Err(failed("it is not a valid name".to_owned()));
+    }
+    let found = get(client, namespace, name).await;
+    found.map_err(|error| failed(crate::client::describe(&error)))
+}
+
+/// Reads a Secret that may be missing or forbidden; returns `None` then.
+///
+/// # Errors
+/// Fails when the API server doesn't answer.
+pub async fn find(client: &Client, namespace: &str, name: &str) -> Result<Option<SecretData>, kube::Error> {
+    if !is_object_name(name) {
+        return Ok(None);
+    }
+    match get(client, namespace, name).await {
+        Ok(found) => Ok(Some(found)),
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
+            tracing::info!(
+                secret = format!("{namespace}/{name}"),
+                reason = status.reason,
+                "there are no credentials"
+            );
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn get(client: &Client, namespace: &str, name: &str) -> Result<SecretData, kube::Error> {
+    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
     Ok(SecretData {
-        name: shown,
-        data: secret.data.unwrap_or_default(),
+        name: format!("{namespace}/{name}"),
+        data: api.get(name).await?.data.unwrap_or_default(),
     })
 }
 
+/// Returns false if a name could lead to another object, maybe of another namespace, as a part of a path.
 fn is_object_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain)

@@ -267,9 +267,32 @@ pub struct KluctlDeploymentStatus {
     /// The resolved target as YAML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_target: Option<String>,
+    /// Git repositories that the project includes, with the commits of the last reconciliation; at most 50.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub involved_repos: Vec<InvolvedRepo>,
     /// True if a KluctlDeployment of `gitops.kluctl.io` may take over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_for_migration: Option<bool>,
+}
+
+/// A Git repository that the project includes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InvolvedRepo {
+    /// URL of the repository, without credentials.
+    pub url: String,
+    /// References that the project follows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<InvolvedRef>,
+}
+
+/// A reference of an included Git repository.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InvolvedRef {
+    /// Reference as the project names it: `HEAD`, a branch, a tag or a commit.
+    pub pattern: String,
+    /// Commits by the name of their reference.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refs: BTreeMap<String, String>,
 }
 
 /// Result of a command: deploy, prune or validate.

@@ -6,6 +6,8 @@ use kluctl::CallbackError;
 use net::{AddressPolicy, ClusterServices, Need};
 use stores::Ambient;
 
+use super::pinned::PinnedSources;
+
 /// Environment variables, servers, stores and repositories that a render may use.
 ///
 /// The default is meant for controllers, which don't trust the authors of projects: no environment variables, no ambient cloud
@@ -26,6 +28,8 @@ pub struct ExternalAccess {
     pub credentials: Option<Arc<dyn SourceCredentials>>,
     /// Receiver of status messages, such as the charts that are pulled.
     pub status: Option<Arc<dyn FetchStatus>>,
+    /// Collects the commits of fetched Git repositories.
+    pub pinned: PinnedSources,
 }
 
 /// Environment variables that projects may read.
@@ -178,6 +182,7 @@ impl Default for ExternalAccess {
             overrides: Vec::new(),
             credentials: None,
             status: None,
+            pinned: PinnedSources::default(),
         }
     }
 }

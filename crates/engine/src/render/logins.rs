@@ -1,12 +1,19 @@
 //! Credentials of repositories that Secrets hold together with their URL, as those of flux-kluctl-controller and source-controller.
 
-use std::net::IpAddr;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+};
 
 use api::Secret;
+use futures::future::BoxFuture;
 use git::Auth;
 use kluctl::CallbackError;
 use net::Need;
 use oci::{Access, Credentials, Identity};
+use tokio::runtime::Handle;
 use url::Url;
 
 use super::external::{ServerKind, SourceCredentials};
@@ -31,7 +38,16 @@ pub enum LoginError {
 #[derive(Debug, Default)]
 pub struct UrlCredentials {
     helm: Vec<HelmLogin>,
-    git: Vec<GitLogin>,
+    git: Option<GitLogin>,
+}
+
+/// The entries of a Secret by their keys.
+pub type SecretEntries = BTreeMap<String, Secret<Vec<u8>>>;
+
+/// Reads the Secret of a Git repository. It is called once, when a repository needs it, on a blocking thread.
+pub trait ReadSecret: fmt::Debug + Send + Sync {
+    /// Returns the entries; `None` if there is no Secret, or it may not be read.
+    fn read(&self) -> BoxFuture<'_, Result<Option<SecretEntries>, CallbackError>>;
 }
 
 /// Credentials of a Helm repository, or of a registry with charts.
@@ -49,9 +65,13 @@ struct GitLogin {
     url: Url,
     /// Other hosts that get them, each with or without a port.
     hosts: Vec<String>,
-    auth: Option<Auth>,
-    ca: Option<Vec<u8>>,
+    secret: Arc<dyn ReadSecret>,
+    runtime: Handle,
+    found: OnceLock<Result<GitAccess, CallbackError>>,
 }
+
+/// Username and password, and a CA bundle (PEM).
+type GitAccess = (Option<Auth>, Option<Vec<u8>>);
 
 /// The entries of a Secret.
 struct Entries<F>(F);
@@ -134,35 +154,21 @@ impl UrlCredentials {
         Ok(())
     }
 
-    /// Adds a Secret with credentials of the Git repository at `url`. They are used for all repositories with the same scheme, host and
-    /// port, and for those on one of `hosts`. Its keys are those of source-controller: `username`, `password`, and `ca.crt` or `caFile`.
+    /// Sets the Secret with the credentials of the Git repository at `url`. They are used for all repositories with the same scheme, host
+    /// and port, and for those on one of `hosts`. Its keys are those of source-controller: `username`, `password`, and `ca.crt` or `caFile`.
+    /// Without a valid URL, they are used for none.
     ///
-    /// # Errors
-    /// Fails when the URL has no host, or a value is invalid.
-    pub fn add_git<'a>(
-        &mut self,
-        url: &str,
-        hosts: &[String],
-        entry: impl Fn(&str) -> Option<&'a [u8]>,
-    ) -> Result<(), LoginError> {
-        let entries = Entries(entry);
+    /// # Panics
+    /// Panics outside of a Tokio runtime.
+    pub fn set_git(&mut self, url: &str, hosts: &[String], secret: Arc<dyn ReadSecret>) {
         let url = Url::parse(url).ok().filter(Url::has_host);
-        let url = url.ok_or(LoginError::Invalid {
-            key: "url",
-            why: "it is not the URL of a repository",
-        })?;
-        let password = entries.text("password")?;
-        let auth = entries.text("username")?.map(|username| Auth {
-            username,
-            password: Secret::new(password.unwrap_or_default()),
-        });
-        self.git.push(GitLogin {
+        self.git = url.map(|url| GitLogin {
             url,
             hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
-            auth,
-            ca: entries.bytes("ca.crt").or_else(|| entries.bytes("caFile")),
+            secret,
+            runtime: Handle::current(),
+            found: OnceLock::new(),
         });
-        Ok(())
     }
 
     /// Returns the access of the first login with this ID, otherwise of the first whose URL is that of the repository or of one above it.
@@ -182,6 +188,18 @@ impl UrlCredentials {
 }
 
 impl GitLogin {
+    /// Returns the credentials, which are read at the first call.
+    fn access(&self) -> Result<GitAccess, CallbackError> {
+        let read = || {
+            let Some(entries) = self.runtime.block_on(self.secret.read())? else {
+                return Ok((None, None));
+            };
+            let get = |key: &str| entries.get(key).map(|value| value.expose().as_slice());
+            git_access(&Entries(get)).map_err(CallbackError::from_display)
+        };
+        self.found.get_or_init(read).clone()
+    }
+
     fn is_for(&self, url: &Url) -> bool {
         if is_same_server(&self.url, url) {
             return true;
@@ -196,6 +214,15 @@ impl GitLogin {
                 .iter()
                 .any(|each| *each == host || Some(each) == with_port.as_ref())
     }
+}
+
+fn git_access<'a>(entries: &Entries<impl Fn(&str) -> Option<&'a [u8]>>) -> Result<GitAccess, LoginError> {
+    let password = entries.text("password")?;
+    let auth = entries.text("username")?.map(|username| Auth {
+        username,
+        password: Secret::new(password.unwrap_or_default()),
+    });
+    Ok((auth, entries.bytes("ca.crt").or_else(|| entries.bytes("caFile"))))
 }
 
 fn is_same_server(a: &Url, b: &Url) -> bool {
@@ -224,16 +251,14 @@ impl SourceCredentials for UrlCredentials {
         let Ok(url) = Url::parse(url) else {
             return Ok((None, None));
         };
-        let Some(login) = self.git.iter().find(|login| login.is_for(&url)) else {
+        let Some(login) = self.git.as_ref().filter(|login| login.is_for(&url)) else {
             return Ok((None, None));
         };
+        let (auth, ca) = login.access()?;
         // A URL that names a user means another account.
         let is_meant = |auth: &Auth| url.username().is_empty() || url.username() == auth.username;
-        let auth = login
-            .auth
-            .clone()
-            .filter(|auth| is_meant(auth) && url.password().is_none());
-        Ok((auth, login.ca.clone()))
+        let auth = auth.filter(|auth| is_meant(auth) && url.password().is_none());
+        Ok((auth, ca))
     }
 
     fn registry(&self, url: &str) -> Result<Access, CallbackError> {
@@ -247,7 +272,9 @@ impl SourceCredentials for UrlCredentials {
     fn remedy(&self, server: ServerKind, need: Need) -> Option<String> {
         let is_git = server == ServerKind::Git;
         let text = match need {
-            Need::Credentials if is_git => "the Secret of the source has none for this server",
+            Need::Credentials if is_git => {
+                "only servers of the GitRepository, and hosts of --git-credentials-hosts, get the credentials of its Secret"
+            }
             Need::OtherCredentials if is_git => "check the Secret of the source",
             Need::Credentials => "name a Secret with its url, username and password in spec.helmCredentials",
             Need::OtherCredentials => "check the Secrets of spec.helmCredentials",
@@ -266,6 +293,13 @@ impl SourceCredentials for UrlCredentials {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        future::ready,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use futures::FutureExt as _;
+
     use super::*;
 
     fn entry<'a>(pairs: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<&'a [u8]> {
@@ -371,30 +405,54 @@ mod tests {
         }
     }
 
-    #[test]
-    fn git_credentials_are_for_their_server_and_named_hosts() {
+    #[derive(Debug)]
+    struct Known(&'static [(&'static str, &'static str)], AtomicUsize);
+
+    impl ReadSecret for Known {
+        fn read(&self) -> BoxFuture<'_, Result<Option<SecretEntries>, CallbackError>> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            let pairs = self.0.iter();
+            let entry =
+                |(key, value): &(&str, &str)| ((*key).to_owned(), Secret::new(value.as_bytes().to_vec()));
+            ready(Ok(Some(pairs.map(entry).collect()))).boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn git_credentials_are_for_their_server_and_named_hosts() {
         let mut all = UrlCredentials::default();
         let hosts = ["other.io".to_owned(), "Third.io:8443".to_owned()];
-        let pairs = [("username", "me"), ("password", "pw"), ("ca.crt", "ca")];
-        all.add_git("https://h.io/a", &hosts, entry(&pairs)).unwrap();
-        for (url, expected) in [
-            ("https://h.io/b/c.git", true),
-            ("https://H.IO:443/b", true),
-            ("https://me@h.io/b", true),
-            ("https://you@h.io/b", false),
-            ("https://me:x@h.io/b", false),
-            ("http://h.io/b", false),
-            ("https://h.io:8443/b", false),
-            ("https://other.io:9000/b", true),
-            ("http://other.io/b", false),
-            ("https://third.io:8443/b", true),
-            ("https://third.io/b", false),
-            ("https://evil.io/?@h.io/", false),
-            ("https://h.io.evil/b", false),
-        ] {
-            let (auth, _) = all.git(url).unwrap();
-            assert_eq!(auth.is_some(), expected, "{url}");
-        }
-        assert_eq!(all.git("https://h.io/b").unwrap().1.as_deref(), Some(&b"ca"[..]));
+        let pairs = &[("username", "me"), ("password", "pw"), ("ca.crt", "ca")];
+        let secret = Arc::new(Known(pairs, AtomicUsize::new(0)));
+        all.set_git("https://h.io/a", &hosts, secret.clone());
+        let work = move || {
+            for (url, expected) in [
+                ("http://h.io/b", false),
+                ("https://h.io:8443/b", false),
+                ("http://other.io/b", false),
+                ("https://third.io/b", false),
+                ("https://evil.io/?@h.io/", false),
+                ("https://h.io.evil/b", false),
+                ("https://h.io/b/c.git", true),
+                ("https://H.IO:443/b", true),
+                ("https://me@h.io/b", true),
+                ("https://you@h.io/b", false),
+                ("https://me:x@h.io/b", false),
+                ("https://other.io:9000/b", true),
+                ("https://third.io:8443/b", true),
+            ] {
+                let (auth, ca) = all.git(url).unwrap();
+                assert_eq!(auth.is_some(), expected, "{url}");
+                let reads = secret.1.load(Ordering::Relaxed);
+                assert_eq!(
+                    reads,
+                    usize::from(ca.is_some() || reads > 0),
+                    "{url}: read when it is needed"
+                );
+            }
+            assert_eq!(all.git("https://h.io/b").unwrap().1.as_deref(), Some(&b"ca"[..]));
+            assert_eq!(secret.1.load(Ordering::Relaxed), 1);
+        };
+        tokio::task::spawn_blocking(work).await.unwrap();
     }
 }

@@ -228,6 +228,7 @@ impl Sources for SourceFetcher {
                 self.artifact(url, tag.as_deref(), digest.as_deref())?
             }
         };
+        self.external.pinned.record(address, fetched.commit.as_deref());
         known.insert(address.clone(), fetched.clone());
         Ok(fetched)
     }

@@ -76,6 +76,7 @@ pub struct Controller {
     render_slots: RenderSlots,
     chart_cache: ChartCache,
     dry_run: bool,
+    git_credentials_hosts: Vec<String>,
 }
 
 impl Controller {
@@ -96,6 +97,7 @@ impl Controller {
             render_slots: RenderSlots::default(),
             chart_cache: ChartCache::default(),
             dry_run: flags.dry_run,
+            git_credentials_hosts: flags.git_credentials_hosts.clone(),
         })
     }
 
@@ -174,6 +176,7 @@ impl Controller {
         let report = Report {
             revision: artifact.revision().to_owned(),
             hash: prepared.hash.clone(),
+            involved: results::involved(&prepared.involved),
             discriminator: prepared.discriminator().map(str::to_owned),
             raw_target: prepared.raw_target(&done.previous, begun.as_ref()),
             previous: done.previous,

@@ -11,6 +11,7 @@ mod deploying;
 mod failing;
 mod faults;
 mod fixture;
+mod including;
 mod options;
 mod orphans;
 mod poison;

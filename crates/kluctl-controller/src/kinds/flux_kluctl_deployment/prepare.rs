@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
 use cluster::{Cluster, access::Contexts};
-use engine::{Inventory, RenderOptions};
+use engine::{Inventory, PinnedSource, RenderOptions};
 use kluctl::{Rendered, Request, Target};
 use objects::ObjectRef;
 use references::{ClusterIdentity, SourceArtifact};
@@ -26,6 +26,8 @@ pub(crate) struct Prepared {
     pub(crate) rendered: Rendered,
     /// The hash of the rendered objects.
     pub(crate) hash: String,
+    /// The commits of the repositories that the project includes.
+    pub(crate) involved: Vec<PinnedSource>,
 }
 
 impl Prepared {
@@ -88,7 +90,7 @@ impl Controller {
         let target = self.references.cluster(pass.object).await?;
         let cluster = working(&target.cluster, pass);
         let request = request(pass.object)?;
-        let (keys, external) = self.secrets(pass.object).await?;
+        let (keys, external) = self.secrets(pass.object, artifact).await?;
         let files = self
             .references
             .files(pass.object, artifact, timeout / 3, &pass.cancel);
@@ -106,7 +108,7 @@ impl Controller {
             name: format!("KluctlDeployment/{}", key(pass.object)),
             slots: self.render_slots.clone(),
             chart_cache: self.chart_cache.clone(),
-            external,
+            external: external.clone(),
             keys,
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),
@@ -123,6 +125,7 @@ impl Controller {
             identity: target.identity,
             rendered,
             hash,
+            involved: external.pinned.list(),
         })
     }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use api::{
     Reason, Time, annotation, condition_type, conditions,
-    kluctl::{KluctlDeployment, KluctlDeploymentStatus, ReconcileResult},
+    kluctl::{InvolvedRef, InvolvedRepo, KluctlDeployment, KluctlDeploymentStatus, ReconcileResult},
 };
-use engine::Inventory;
+use engine::{Inventory, PinnedSource};
 use kube::ResourceExt;
 use objects::ObjectRef;
 
@@ -38,6 +38,8 @@ pub(crate) struct Report {
     pub revision: String,
     /// The hash of the rendered objects.
     pub hash: String,
+    /// The repositories that the project includes.
+    pub involved: Vec<InvolvedRepo>,
     /// Discriminator of the deployed objects.
     pub discriminator: Option<String>,
     /// The resolved target as YAML.
@@ -62,6 +64,34 @@ pub(crate) struct Report {
     pub since_validated: Duration,
     /// Duration of the pass.
     pub took: Duration,
+}
+
+/// Maximum number of repositories in a status.
+const MAX_REPOS: usize = 50;
+
+/// Returns the repositories that a project includes, as the status shows them. Pure.
+pub(crate) fn involved(pinned: &[PinnedSource]) -> Vec<InvolvedRepo> {
+    let mut repos: Vec<InvolvedRepo> = Vec::new();
+    for PinnedSource {
+        url,
+        reference,
+        commit,
+    } in pinned
+    {
+        let pattern = InvolvedRef {
+            pattern: reference.clone(),
+            refs: [(reference.clone(), commit.clone())].into(),
+        };
+        match repos.last_mut().filter(|repo| repo.url == *url) {
+            Some(repo) => repo.patterns.push(pattern),
+            None => repos.push(InvolvedRepo {
+                url: url.clone(),
+                patterns: vec![pattern],
+            }),
+        }
+    }
+    repos.truncate(MAX_REPOS);
+    repos
 }
 
 /// Returns the objects that may have been deployed, as the last result in the status lists them, those that it has no room

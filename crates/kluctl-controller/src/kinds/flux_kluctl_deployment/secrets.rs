@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
-use engine::{DecryptionKeys, ExternalAccess, ServiceAccountRole};
+use engine::{DecryptionKeys, ExternalAccess, PinnedSources, ServiceAccountRole};
+use references::{GitOrigin, SourceArtifact};
 use runtime::ObjectKey;
 
 use super::{Controller, consumer::key, spec};
-use crate::credentials::Secrets;
+use crate::credentials::{GitSecret, Secrets};
 
 impl Controller {
-    /// Reads the keys and the credentials that an object names, from Secrets of its namespace.
+    /// Reads the keys and the credentials that an object names, from Secrets of its namespace. Those of its GitRepository are read when an
+    /// included repository needs them.
     pub(super) async fn secrets(
         &self,
         object: &KluctlDeployment,
+        artifact: &SourceArtifact,
     ) -> Result<(Option<Arc<DecryptionKeys>>, ExternalAccess), Fault> {
         let (spec, key) = (&object.spec, key(object));
         let secrets = Secrets {
@@ -23,11 +26,33 @@ impl Controller {
         };
         let names = spec.helm_credentials.iter();
         let names = names.map(|credentials| credentials.secret_ref.name.as_str());
+        let mut credentials = secrets.helm_credentials(names).await?;
+        if let Some(git) = &artifact.git {
+            let secret = self.git_secret(object, artifact, git);
+            credentials.set_git(&git.url, &self.git_credentials_hosts, Arc::new(secret));
+        }
         let external = ExternalAccess {
-            credentials: Some(secrets.helm_credentials(names).await?),
+            credentials: Some(Arc::new(credentials)),
+            pinned: PinnedSources::default(),
             ..self.external.clone()
         };
         Ok((self.decryption_keys(object, &key, &secrets).await?, external))
+    }
+
+    /// Returns the Secret of the GitRepository. That of another namespace is read with the identity that deploys: with the rights of the
+    /// controller, everyone who may refer to the GitRepository could read what its credentials can.
+    fn git_secret(&self, object: &KluctlDeployment, artifact: &SourceArtifact, git: &GitOrigin) -> GitSecret {
+        let (own, source) = (key(object).namespace, &artifact.source.key);
+        let default = self.ctx.flags().default_service_account.as_str();
+        let account = object.spec.service_account_name.as_deref();
+        let account = account.filter(|name| !name.is_empty()).unwrap_or(default);
+        let acts_as_other = own != source.namespace && !account.is_empty();
+        GitSecret {
+            ctx: self.ctx.clone(),
+            namespace: source.namespace.clone(),
+            name: git.secret.clone(),
+            user: acts_as_other.then(|| cluster::access::service_account(&own, account)),
+        }
     }
 
     /// Returns the keys of SOPS; `None` without `spec.decryption`.

@@ -204,6 +204,7 @@ fn attempted(object: &KluctlDeployment, report: &Report, now: &Time) -> KluctlDe
     status.last_attempted_revision = Some(report.revision.clone());
     status.discriminator.clone_from(&report.discriminator);
     status.raw_target = Some(report.raw_target.clone());
+    status.involved_repos.clone_from(&report.involved);
     results::note(&mut status, object, report, now);
     status
 }
