@@ -43,11 +43,14 @@ use std::{
 };
 
 use go::{bytes, regexp::Regexp};
-use tree::{Budget, Exceeded};
+use tree::Budget;
 
 use crate::{
     Dict, Value,
-    template::{Executor, FunctionError, Functions, Signature, Type},
+    template::{
+        Executor, FunctionError, Functions, Signature, Type,
+        weight::{self, STRING},
+    },
 };
 
 pub use moment::Moment;
@@ -93,9 +96,6 @@ type Expressions = RefCell<foldhash::HashMap<String, Rc<Regexp>>>;
 /// The memory of an item of a list, in bytes.
 const ITEM: usize = size_of::<Value>();
 
-/// The memory of a new string besides its characters, in bytes: its counters and the overhead of the allocator.
-const STRING: usize = 32;
-
 /// The memory of a new entry of a map beside the characters of its key and beside a string that is its value, in bytes. Nodes
 /// of a map that is filled in order are half full.
 const ENTRY: usize = 2 * (size_of::<Rc<str>>() + ITEM) + STRING;
@@ -103,34 +103,39 @@ const ENTRY: usize = 2 * (size_of::<Rc<str>>() + ITEM) + STRING;
 /// The memory of a node of a document while it is read, in bytes.
 const NODE: usize = 256;
 
-/// The memory that the lists and maps of one call may take, as a multiple of the limit for one string.
-const STRUCTURES: u64 = 4;
-
 /// The memory of one call.
 struct Meter<'a> {
     budget: &'a Budget,
-    /// The memory that was taken so far, in bytes.
-    taken: Cell<u64>,
+    /// The memory that the call may take, in bytes.
+    all: u64,
+    /// The memory that is left, in bytes.
+    room: Cell<u64>,
 }
 
 impl<'a> Meter<'a> {
-    fn new(budget: &'a Budget) -> Self {
+    /// Makes a meter of a call that may take `room` bytes.
+    fn new(budget: &'a Budget, room: u64) -> Self {
         Self {
             budget,
-            taken: Cell::new(0),
+            all: room,
+            room: Cell::new(room),
         }
+    }
+
+    /// Returns the memory that the call has counted, in bytes.
+    fn taken(&self) -> u64 {
+        self.all.saturating_sub(self.room.get())
     }
 
     /// Counts memory that the call is about to take. Everything but single strings is counted before it is made.
     fn memory(&self, bytes: usize) -> Result<(), FunctionError> {
-        let taken = self.taken.get().saturating_add(bytes as u64);
-        self.taken.set(taken);
-        let limit = self.budget.limits().bytes.saturating_mul(STRUCTURES);
-        if taken > limit {
-            let what = "bytes of memory of one result";
-            return Err(Exceeded::Limit { what, limit }.into());
+        match self.room.get().checked_sub(bytes as u64) {
+            Some(room) => {
+                self.room.set(room);
+                Ok(())
+            }
+            None => Err(weight::too_much(self.budget)),
         }
-        Ok(())
     }
 
     /// Counts items of a list, or entries of a map, before they are made.
@@ -146,13 +151,21 @@ struct Context<'a> {
     budget: &'a Budget,
     environment: &'a dyn Environment,
     changed: &'a Changed,
+    /// True if the call changed a map.
+    changes: Cell<bool>,
     expressions: &'a Expressions,
     meter: Meter<'a>,
 }
 
 impl Context<'_> {
-    /// Records a map that was changed.
-    fn changes(&self, map: &Dict) {
+    /// Records a map that was changed, whose new values may stay for longer than the action.
+    fn changes(&self) {
+        self.changes.set(true);
+    }
+
+    /// Records a map that was changed, and that may contain itself now.
+    fn nests(&self, map: &Dict) {
+        self.changes();
         self.changed.borrow_mut().push(Rc::downgrade(map));
     }
 
@@ -187,6 +200,9 @@ impl Context<'_> {
         let (bytes, limit) = (bytes as u64, self.budget.limits().bytes);
         if bytes > limit {
             return Err(format!("a text of {bytes} bytes is over the limit of {limit} bytes").into());
+        }
+        if bytes > self.meter.room.get() {
+            return Err(weight::too_much(self.budget));
         }
         Ok(self.budget.step(bytes / 8 + 1)?)
     }
@@ -349,10 +365,15 @@ impl Functions for Standard<'_> {
                 budget: executor.budget(),
                 environment: self.environment,
                 changed: &self.changed,
+                changes: Cell::new(false),
                 expressions: &self.expressions,
-                meter: Meter::new(executor.budget()),
+                meter: Meter::new(executor.budget(), executor.room()),
             };
-            return (entry.run)(&context, &arguments);
+            let answer = (entry.run)(&context, &arguments);
+            if context.changes.get() {
+                executor.changes_map(context.meter.taken());
+            }
+            return answer;
         }
         if function == LOOKUP {
             let [api_version, kind, namespace, name] = [0, 1, 2, 3].map(|place| text(&arguments, place));
@@ -370,7 +391,7 @@ impl Functions for Standard<'_> {
 
 /// Returns the error of Go for a string that is not JSON, `None` if it is.
 pub(crate) fn json_problem(text: &str, budget: &Budget) -> Option<String> {
-    json::read(&Meter::new(budget), text)
+    json::read(&Meter::new(budget, weight::limit(budget)), text)
         .err()
         .map(FunctionError::into_message)
 }

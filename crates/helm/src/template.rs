@@ -19,7 +19,7 @@ mod token;
 mod types;
 
 pub use executor::Executor;
-pub(crate) use executor::without_no_value;
+pub(crate) use executor::{weight, without_no_value};
 pub use format::{FormatError, print, printf};
 pub use parse::Room;
 pub use set::Set;

@@ -111,10 +111,14 @@ fn set(context: &Context<'_>, arguments: &[Value]) -> Answer {
         any(arguments, 2),
         Value::Dict(_) | Value::List(_) | Value::Object(_)
     ) {
-        context.changes(&map);
+        context.nests(&map);
     }
-    map.borrow_mut()
-        .insert(text(arguments, 1).into(), any(arguments, 2).clone());
+    context.changes();
+    let key = text(arguments, 1);
+    let old = map.borrow_mut().insert(key.into(), any(arguments, 2).clone());
+    if old.is_none() {
+        context.memory(super::ENTRY + key.len())?;
+    }
     Ok(any(arguments, 0).clone())
 }
 

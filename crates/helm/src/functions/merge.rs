@@ -47,7 +47,7 @@ fn into(
     if depth > DEPTH {
         return Err(format!("maps nest deeper than {DEPTH} levels").into());
     }
-    context.changes(target);
+    context.nests(target);
     context.items(source.borrow().len())?;
     let entries: Vec<_> = source
         .borrow()

@@ -3,7 +3,7 @@
 mod call;
 mod evaluate;
 mod walk;
-mod weight;
+pub(crate) mod weight;
 
 use std::rc::Rc;
 
@@ -54,6 +54,8 @@ pub struct Executor<'a> {
     depth: usize,
     /// The number of levels of lists and maps that were made.
     levels: u64,
+    /// The memory of values.
+    live: weight::Live,
     includes: HashMap<Rc<str>, u32>,
     /// The depth of strings that run as templates in each other.
     texts: u32,
@@ -71,6 +73,7 @@ impl<'a> Executor<'a> {
             strict,
             depth: 0,
             levels: 0,
+            live: weight::Live::default(),
             includes: HashMap::default(),
             texts: 0,
         }
@@ -126,8 +129,8 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Checks that the nodes of a source fit into memory: they are much larger than the source.
-    fn parsing_fits(&self, text: &str) -> Result<(), FunctionError> {
+    /// Counts the memory of the nodes of a source, which are much larger than the source, as that of a value.
+    fn parsing_fits(&mut self, text: &str) -> Result<(), FunctionError> {
         let is_operand = |byte: &u8| matches!(byte, b' ' | b'.' | b'|' | b'$' | b'(');
         let actions = text.split("{{").skip(1);
         let weights = actions.map(|action| {
@@ -135,13 +138,7 @@ impl<'a> Executor<'a> {
             let operands = inside.bytes().filter(is_operand).count();
             ACTION.saturating_add(operands.saturating_mul(OPERAND))
         });
-        let bytes = weights.fold(0, usize::saturating_add) as u64;
-        let limit = self.budget.limits().bytes.saturating_mul(4);
-        if bytes > limit {
-            let what = "bytes of memory of one parsed text";
-            return Err(Exceeded::Limit { what, limit }.into());
-        }
-        Ok(())
+        self.take(weights.fold(0, usize::saturating_add) as u64)
     }
 
     /// Executes a string as a template, as Helm's function `tpl` does. It can include the templates of the set; templates

@@ -7,8 +7,6 @@ use tree::{Budget, Limits};
 
 use super::render;
 
-/// The name of this test, for a process that runs one case.
-const TEST: &str = "functions::tests::memory::functions_refuse_large_results_before_they_take_memory";
 /// The variable with the template of a case.
 const CASE: &str = "WEIR_TEST_MEMORY_CASE";
 /// The limit of one string in bytes; the arguments are nearly as large.
@@ -115,48 +113,123 @@ const CASES: &[&str] = &[
     "uniq $l",
 ];
 
-#[test]
-fn functions_refuse_large_results_before_they_take_memory() {
+/// Templates that keep what they make, in ways that look like passing it on.
+const KEPT: &[&str] = &[
+    r#"{{ $l := list }}{{ range until 50 }}{{ $l = append $l (repeat 4000000 "x") }}{{ end }}"#,
+    r#"{{ $d := dict }}{{ range until 50 }}{{ $_ := set $d (toString .) (repeat 4000000 "x") }}{{ end }}"#,
+    r#"{{ $d := dict }}{{ range until 50 }}{{ set $d (toString .) (repeat 4000000 "x") | len | print | trunc 0 }}{{ end }}"#,
+    r#"{{ $d := dict }}{{ range until 50 }}{{ $_ := merge $d (dict (toString .) (repeat 4000000 "x")) }}{{ end }}"#,
+    r#"{{ $l := list }}{{ range until 50 }}{{ with repeat 4000000 "x" }}{{ $l = append $l . }}{{ end }}{{ end }}"#,
+    r#"{{ $l := list }}{{ range until 50 }}{{ range list (repeat 4000000 "x") }}{{ $l = append $l . }}{{ end }}{{ end }}"#,
+    r#"{{ $l := list }}{{ range until 50 }}{{ $x := "" }}{{ range $x = list (repeat 4000000 "x") }}{{ end }}{{ $l = append $l $x }}{{ end }}"#,
+    r#"{{ define "keep" }}{{ $_ := set .d (toString .i) .s }}{{ end }}{{ $d := dict }}
+       {{ range until 50 }}{{ include "keep" (dict "d" $d "i" . "s" (repeat 4000000 "x")) }}{{ end }}"#,
+    r#"{{ define "keep" }}{{ $s := repeat 4000000 "x" }}{{ $_ := set .d (toString .i) $s }}{{ end }}{{ $d := dict }}
+       {{ range until 50 }}{{ template "keep" (dict "d" $d "i" .) }}{{ end }}"#,
+    r#"{{ define "deep" }}{{ $x := 1 }}{{ if lt . 50 }}{{ $y := repeat 4000000 "x" }}{{ include "deep" (add . 1) }}{{ end }}{{ end }}
+       {{ include "deep" 0 }}"#,
+    r#"{{ define "deep" }}{{ $x := 1 }}{{ if lt .i 50 }}{{ include "deep" (dict "i" (add .i 1) "s" (repeat 4000000 "x") "up" .) }}
+       {{ end }}{{ end }}{{ include "deep" (dict "i" 0) }}"#,
+    r#"{{ define "deep" }}{{ if lt .i 50 }}{{ with repeat 4000000 "x" }}{{ include "deep" (dict "i" (add $.i 1)) }}{{ end }}{{ end }}
+       {{ end }}{{ include "deep" (dict "i" 0) }}"#,
+    r#"{{ define "tpl" }}{{ if lt .i 50 }}{{ tpl (repeat 8000 "{{/**/}}{{print 1}}{{ $_ := 1 }}" | printf "%s{{ include \"tpl\" (dict \"i\" (add .i 1)) }}") . }}{{ end }}{{ end }}
+       {{ include "tpl" (dict "i" 0) }}"#,
+    r#"{{ $d := dict }}{{ range until 3000000 }}{{ $_ := set $d (toString .) "" }}{{ end }}"#,
+    r#"{{ $d := dict }}{{ range until 3000000 }}{{ $_ := set $d "x" (dict "x" $d) }}{{ end }}"#,
+    r#"{{ $d := dict }}{{ range until 3000000 }}{{ $d = list $d }}{{ end }}"#,
+    r#"{{ $l := list }}{{ range until 50 }}{{ $l = append $l (repeat 60000 "1," | printf "[%s1]" | fromYamlArray) }}{{ end }}"#,
+];
+
+/// Templates with the default limits.
+const LARGE: &[&str] = &[
+    r#"{{ $x := splitList "" (repeat 60000000 "a") }}"#,
+    r#"{{ $x := split "" (repeat 60000000 "a") }}"#,
+    r#"{{ $x := split "a" (repeat 20000000 "a") }}"#,
+    r#"{{ $l := list }}{{ range until 100 }}{{ $l = append $l (repeat 60000000 "x") }}{{ end }}"#,
+    r#"{{ range until 100 }}{{ repeat 60000000 "x" }}{{ end }}"#,
+    r#"{{ define "a" }}{{ repeat 60000000 "x" }}{{ end }}{{ range until 100 }}{{ $x := include "a" . }}{{ end }}"#,
+];
+/// The maximum peak of a process with the default limits, in bytes.
+const LARGE_PEAK: u64 = 256 << 20;
+
+/// Renders a template in a process of its own, which runs this test with the template in a variable. Returns its peak of memory in
+/// bytes and the error, in the process itself nothing.
+fn rendered_apart(test: &str, limits: Option<Limits>, template: &str) -> Option<(u64, String)> {
     if let Ok(case) = env::var(CASE) {
-        let template = format!(
-            "{{{{ $s := repeat 4000000 \"a\" }}}}{{{{ $l := list }}}}{{{{ range until 50 }}}}{{{{ $l = append $l $s }}}}\
-             {{{{ end }}}}{{{{ $x := {case} }}}}"
-        );
-        let limits = Limits {
-            bytes: LIMIT,
-            steps: 33_000_000,
-            ..Limits::default()
-        };
-        let made = render(&template, &Budget::new(limits));
+        let made = render(&case, &Budget::new(limits.unwrap_or_default()));
         let usage = Usage::of(std::process::id()).unwrap();
-        let outcome = made.err().unwrap_or_default();
+        let outcome = made.err().unwrap_or_default().replace('\n', " ");
         println!(
             "peak {} {}",
             usage.peak,
-            outcome.replace('\n', " ").chars().take(1000).collect::<String>()
+            outcome.chars().take(1000).collect::<String>()
         );
-        return;
+        return None;
     }
+    let output = Command::new(env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture"])
+        .env(CASE, template)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text
+        .lines()
+        .find_map(|line| Some(line.split_once("peak ")?.1.to_owned()));
+    let (peak, error) = line
+        .as_deref()
+        .and_then(|line| line.split_once(' '))
+        .unwrap_or(("0", "died"));
+    Some((peak.parse().unwrap(), error.to_owned()))
+}
+
+/// Checks that each template stays below a peak of memory, and ends with the error of a limit if it `fails`.
+fn check(test: &str, limits: Option<&Limits>, templates: &[String], most: u64, fails: bool) {
     let mut failures = Vec::new();
-    for case in CASES {
-        let output = Command::new(env::current_exe().unwrap())
-            .args([TEST, "--exact", "--nocapture"])
-            .env(CASE, case)
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let line = text
-            .lines()
-            .find_map(|line| Some(line.split_once("peak ")?.1.to_owned()));
-        let (peak, error) = line
-            .as_deref()
-            .and_then(|line| line.split_once(' '))
-            .unwrap_or(("0", "died"));
-        let peak: u64 = peak.parse().unwrap();
-        let is_limit = error.is_empty() || ["limit of", "too long"].iter().any(|part| error.contains(part));
-        if peak == 0 || peak > PEAK || !is_limit {
-            failures.push(format!("{case}: {} MiB, {error}", peak >> 20));
+    for template in templates {
+        let Some((peak, error)) = rendered_apart(test, limits.cloned(), template) else {
+            return;
+        };
+        let is_limit = ["limit of", "too long"].iter().any(|part| error.contains(part));
+        if peak == 0 || peak > most || !(is_limit || error.is_empty() && !fails) {
+            failures.push(format!("{template}: {} MiB, {error}", peak >> 20));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn small() -> Limits {
+    Limits {
+        bytes: LIMIT,
+        steps: 33_000_000,
+        ..Limits::default()
+    }
+}
+
+fn texts(templates: &[&str]) -> Vec<String> {
+    templates.iter().map(|&template| template.to_owned()).collect()
+}
+
+#[test]
+fn functions_refuse_large_results_before_they_take_memory() {
+    let test = "functions::tests::memory::functions_refuse_large_results_before_they_take_memory";
+    let template = |case: &&str| {
+        format!(
+            "{{{{ $s := repeat 4000000 \"a\" }}}}{{{{ $l := list }}}}{{{{ range until 50 }}}}{{{{ $l = append $l $s }}}}\
+             {{{{ end }}}}{{{{ $x := {case} }}}}"
+        )
+    };
+    let templates: Vec<String> = CASES.iter().map(template).collect();
+    check(test, Some(&small()), &templates, PEAK, false);
+}
+
+#[test]
+fn values_that_templates_keep_are_bounded_in_memory() {
+    let test = "functions::tests::memory::values_that_templates_keep_are_bounded_in_memory";
+    check(test, Some(&small()), &texts(KEPT), PEAK, true);
+}
+
+#[test]
+fn large_values_and_outputs_are_refused_within_the_memory_of_a_pod() {
+    let test = "functions::tests::memory::large_values_and_outputs_are_refused_within_the_memory_of_a_pod";
+    check(test, None, &texts(LARGE), LARGE_PEAK, true);
 }

@@ -28,6 +28,9 @@ impl<'s> State<'s, '_> {
             last = Some(self.command(dot, command, last)?.opened());
         }
         let slot = last.unwrap_or_default();
+        if !pipe.variables.is_empty() {
+            self.executor.live.hold();
+        }
         for variable in self.source.all(pipe.variables) {
             let variable = self.source.text(*variable);
             if pipe.assigns {
@@ -231,12 +234,16 @@ impl<'s> State<'s, '_> {
         name: &str,
     ) -> Result<Option<Slot>, Error> {
         if let Some(value) = object.field(name) {
+            let weighed = self.executor.weigh(&value);
+            self.check(weighed)?;
             return Ok(Some(Slot::element(value, false)));
         }
-        match object.call(name, &[]) {
-            None => Ok(None),
-            Some(Ok(value)) => Ok(Some(Slot::bare(value))),
-            Some(Err(error)) => {
+        let Some(result) = object.call(name, &[]) else {
+            return Ok(None);
+        };
+        match result.and_then(|value| self.executor.weigh(&value).map(|()| value)) {
+            Ok(value) => Ok(Some(Slot::bare(value))),
+            Err(error) => {
                 self.at = Some(At::Operand(operand));
                 self.error(format_args!("error calling {name}: {error}"))
             }

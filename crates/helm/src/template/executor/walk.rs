@@ -56,7 +56,10 @@ impl<'s, 'e> State<'s, 'e> {
     pub(super) fn run(mut self, data: Value) -> Result<(), Error> {
         let dot = Slot::bare(data);
         self.variables.push(("$", dot.clone()));
-        self.body(&dot, self.template.body).map(|_| ())
+        let before = self.executor.live;
+        let done = self.body(&dot, self.template.body).map(|_| ());
+        self.executor.live.end_template(before);
+        done
     }
 
     /// An operand, to be written as Go writes it.
@@ -103,7 +106,9 @@ impl<'s, 'e> State<'s, 'e> {
             self.at = Some(At::Node(node));
             let counted = self.executor.step();
             self.check(counted)?;
+            let before = self.executor.live.passing();
             let flow = self.node(dot, node)?;
+            self.executor.live.end_action(before);
             if flow != Flow::Next {
                 self.executor.depth = depth;
                 return Ok(flow);
