@@ -1,11 +1,15 @@
 //! Bad days of the API server: it lags behind, forgets, and answers late.
 
-use anyhow::{Result, ensure};
-use kube::api::DeleteParams;
+use anyhow::{Context as _, Result, ensure};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::{
+    ResourceExt as _,
+    api::{DeleteParams, PostParams},
+};
 use serde_json::json;
 use testkit::{Fate, eventually, proxy::ApiRequest, wait_gone};
 
-use crate::fixture::{Fixture, TIMEOUT, plane};
+use crate::fixture::{Fixture, TIMEOUT, forgetful_plane, plane};
 
 impl Fixture {
     /// Returns the writes of the controller to ConfigMaps since a mark.
@@ -45,6 +49,73 @@ async fn reads_of_an_older_revision_deploy_and_prune_nothing() -> Result<()> {
         fixture.holds("a", what).await?;
         ensure!(fixture.has("c").await? && !fixture.has("b").await?, "{what}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn list_of_5000_objects_that_is_gone_halfway_deletes_nothing() -> Result<()> {
+    const OBJECTS: usize = 5_000;
+    let (fixture, proxy) = Fixture::by_proxy(forgetful_plane().await?, "gone", &[]).await?;
+    let source = fixture
+        .running("shop", &[("a", "1"), ("b", "1")], json!({}))
+        .await?;
+    // They have the discriminator, so that a prune lists them, and must stay.
+    let labels = json!({ "kluctl.io/discriminator": format!("{}-test", fixture.namespace) });
+    let kept = (0..OBJECTS).map(|i| {
+        let object = json!({
+            "metadata": {
+                "name": format!("kept-{i:04}"), "labels": labels, "annotations": { "kluctl.io/skip-delete": "true" },
+            },
+        });
+        let maps = fixture.config_maps();
+        async move {
+            let object = serde_json::from_value(object)?;
+            maps.create(&PostParams::default(), &object).await?;
+            anyhow::Ok(())
+        }
+    });
+    stream::iter(kept)
+        .buffer_unordered(64)
+        .try_collect::<()>()
+        .await?;
+    let revision = source.offer(&fixture.maps(&[("a", "2"), ("b", "1")])).await?;
+    fixture.deployed("shop", &revision).await?;
+    let steady = fixture.controller.usage()?.peak;
+
+    let pages = |request: &ApiRequest| request.path.ends_with("/configmaps") && request.is_next_page();
+    let fates = [Fate::Pass, Fate::Pass, Fate::Pass, Fate::Compacted];
+    let before = proxy.answers().len();
+    proxy.fates(pages, fates);
+    // The object that goes now is pruned after a complete list only.
+    let revision = source.offer(&fixture.maps(&[("a", "3")])).await?;
+    fixture.deployed("shop", &revision).await?;
+    ensure!(!fixture.has("b").await?);
+    let answers = proxy.answers().split_off(before);
+    let position = |found: &dyn Fn(&ApiRequest, u16) -> bool| {
+        answers.iter().position(|(request, code)| found(request, *code))
+    };
+    let gone = position(&|request, code| pages(request) && code == 410).context("no list was gone")?;
+    let deleted = position(&|request, _| request.method == "DELETE").context("nothing was pruned")?;
+    let complete = answers
+        .iter()
+        .take(deleted)
+        .skip(gone + 1)
+        .filter(|(request, code)| pages(request) && *code == 200)
+        .count();
+    ensure!(
+        gone < deleted && complete >= OBJECTS / 500,
+        "an object was deleted after {complete} pages"
+    );
+    let deletions = answers.iter().filter(|(request, _)| request.method == "DELETE");
+    let names: Vec<&str> = deletions
+        .filter_map(|(request, _)| request.path.rsplit('/').next())
+        .collect();
+    assert_eq!(names, ["b"]);
+    let peak = fixture.controller.usage()?.peak;
+    ensure!(peak < 2 * steady, "{} MiB after {} MiB", peak >> 20, steady >> 20);
+    let left = fixture.config_maps().list_metadata(&Default::default()).await?;
+    let kept = left.iter().filter(|map| map.name_any().starts_with("kept-"));
+    assert_eq!(kept.count(), OBJECTS);
     Ok(())
 }
 

@@ -102,6 +102,18 @@ pub(crate) async fn own_plane() -> Result<&'static ControlPlane> {
     Ok(Box::leak(Box::new(plane)))
 }
 
+/// A control plane whose lists come from etcd page by page, so that a compaction ends them.
+pub(crate) async fn forgetful_plane() -> Result<&'static ControlPlane> {
+    let options = Options {
+        api_server_flags: vec!["--feature-gates=ListFromCacheSnapshot=false".to_owned()],
+        ..Options::default()
+    };
+    let plane = ControlPlane::start(options).await?;
+    let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
+    plane.install_crds(&definitions).await?;
+    Ok(Box::leak(Box::new(plane)))
+}
+
 /// A namespace with a controller that watches nothing else.
 pub(crate) struct Fixture {
     pub(crate) plane: &'static ControlPlane,

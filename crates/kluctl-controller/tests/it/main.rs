@@ -12,6 +12,7 @@ mod failing;
 mod faults;
 mod fixture;
 mod including;
+mod limits;
 mod options;
 mod orphans;
 mod poison;

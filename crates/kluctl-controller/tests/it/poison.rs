@@ -1,5 +1,7 @@
 //! One object that the schema accepts and the type does not, beside objects that must not notice.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, ensure};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::json;
@@ -65,5 +67,32 @@ async fn undecodable_object_breaks_no_trigger_prune_or_removal_of_another() -> R
     ensure!(!fixture.has("a").await?);
     fixture.remove("shop").await?;
     ensure!(!fixture.has("c").await?, "its objects were not deleted");
+    Ok(())
+}
+
+#[tokio::test]
+async fn undecodable_object_delays_none_of_49_others() -> Result<()> {
+    const INTERVAL: Duration = Duration::from_secs(10);
+    let fixture = Fixture::on(crate::fixture::loose_plane().await?, "fifty", &[]).await?;
+    let source = fixture.source("shop", &fixture.maps(&[("a", "1")])).await?;
+    poison(&fixture).await?;
+    let names: Vec<String> = (0..49).map(|i| format!("shop-{i:02}")).collect();
+    for name in &names {
+        let deployment = fixture
+            .deployment(name, "shop")
+            .spec(for_kind())
+            .spec(json!({ "interval": "10s", "dryRun": true, "prune": false }));
+        fixture.plane.apply(deployment).await?;
+    }
+    for name in &names {
+        fixture.ready(name, "True", "ReconciliationSucceeded").await?;
+    }
+    let revision = source.offer(&fixture.maps(&[("a", "2")])).await?;
+    let offered = Instant::now();
+    for name in &names {
+        fixture.deployed(name, &revision).await?;
+    }
+    let took = offered.elapsed();
+    ensure!(took < 2 * INTERVAL, "it took {took:?}");
     Ok(())
 }

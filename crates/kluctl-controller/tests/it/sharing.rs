@@ -55,6 +55,119 @@ async fn references_to_other_namespaces_are_blocked() -> Result<()> {
     Ok(())
 }
 
+/// A kubeconfig whose user or cluster has this field.
+fn kubeconfig_with(server: &str, cluster: &str, user: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- name: c\n  context: {{cluster: c, user: u}}\n\
+         clusters:\n- name: c\n  cluster: {{server: '{server}'{cluster}}}\nusers:\n- name: u\n  user: {{{user}}}\n"
+    )
+}
+
+#[tokio::test]
+async fn refused_identities_and_references_cause_no_request_of_the_controller_itself() -> Result<()> {
+    let flags = ["--no-cross-namespace-refs", "--default-service-account=powerless"];
+    let fixture = Fixture::apart("refused", &flags).await?;
+    let plane = fixture.plane;
+    let other = plane.namespace("victim").await?;
+    plane
+        .service_account_kubeconfig(&fixture.namespace, "powerless")
+        .await?;
+    let victim = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "victim", "namespace": other },
+        "stringData": { "value": "canary" },
+    });
+    plane.apply(victim).await?;
+    let mark = plane.audit_mark();
+
+    let exec = "exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [/tmp/canary]}";
+    let kubeconfigs = [
+        ("exec", "", exec),
+        ("auth-provider", "", "auth-provider: {name: gcp}"),
+        (
+            "tokenFile",
+            "",
+            "tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token",
+        ),
+        (
+            "client-certificate",
+            "",
+            "client-certificate: /tmp/a, client-key: /tmp/b",
+        ),
+        (
+            "certificate-authority",
+            ", certificate-authority: /tmp/a",
+            "token: a",
+        ),
+        ("as", "", "token: a, as: 'system:admin'"),
+    ];
+    let remote = |name: &str| json!({ "kubeConfig": { "secretRef": { "name": name } } });
+    let mut cases = vec![
+        (
+            "source",
+            json!({ "sourceRef": { "namespace": other } }),
+            "cross-namespace",
+        ),
+        (
+            "dependency",
+            json!({ "dependsOn": [{ "name": "shop", "namespace": other }] }),
+            "cross-namespace",
+        ),
+        (
+            "missing-account",
+            json!({ "serviceAccountName": "missing" }),
+            ":missing",
+        ),
+        ("denied-account", json!({}), ":powerless"),
+    ];
+    for (field, cluster, user) in kubeconfigs {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": { "name": field.to_lowercase(), "namespace": fixture.namespace },
+            "stringData": { "value": kubeconfig_with(plane.server(), cluster, user) },
+        });
+        plane.apply(secret).await?;
+        cases.push((field, remote(&field.to_lowercase()), field));
+    }
+    for (name, spec, _) in &cases {
+        let name = name.to_lowercase();
+        fixture.source(&name, &fixture.maps(&[("a", "1")])).await?;
+        fixture.deploy(&name, spec.clone()).await?;
+    }
+    for (name, _, told) in &cases {
+        let object = fixture
+            .ready(&name.to_lowercase(), "False", "AccessDenied")
+            .await?;
+        ensure!(
+            message_of(&object).contains(told),
+            "{name}: {}",
+            message_of(&object)
+        );
+    }
+
+    // What the controller asks as itself is about its own kinds, and about the Secrets that were named.
+    let own = |entry: &testkit::audit::Entry| {
+        let group = entry.group.as_str();
+        let of_own_kind = group.ends_with("kluctl.io") || group == "source.toolkit.fluxcd.io";
+        let named = entry.resource == "secrets" && entry.verb == "get";
+        of_own_kind
+            || named
+            || entry.resource.is_empty()
+            || matches!(entry.resource.as_str(), "events" | "leases")
+    };
+    for entry in fixture.requests_since(mark)? {
+        if entry.impersonated.is_none() {
+            ensure!(own(&entry), "under the controller's own identity: {entry:?}");
+        }
+        ensure!(entry.namespace != other, "about another namespace: {entry:?}");
+        ensure!(
+            !(entry.is_write() && entry.resource == "configmaps" && entry.code < 300),
+            "{entry:?}"
+        );
+    }
+    ensure!(!fixture.has("a").await?);
+    Ok(())
+}
+
 #[tokio::test]
 async fn kubeconfig_selects_the_cluster_and_runs_no_program() -> Result<()> {
     let fixture = Fixture::new("remote", &[]).await?;

@@ -137,7 +137,7 @@ fn tarball(files: &[(String, String)]) -> Result<(Vec<u8>, String)> {
         buffer.extend_from_slice(item.content.as_deref().unwrap_or_default().as_bytes());
         Ok(())
     };
-    let packed = pack::pack(&items, read, Algorithm::Sha256, 1 << 20, &mut out)?;
+    let packed = pack::pack(&items, read, Algorithm::Sha256, 16 << 20, &mut out)?;
     Ok((out, packed.digest.to_string()))
 }
 

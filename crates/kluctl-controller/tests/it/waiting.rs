@@ -5,7 +5,7 @@ use serde_json::json;
 use testkit::{eventually, wait_for};
 
 use crate::{
-    fixture::{Fixture, TIMEOUT, config_map, for_kind, message_of, project},
+    fixture::{Fixture, TIMEOUT, config_map, for_kind, has_condition, message_of, project},
     source::OfferedSource,
 };
 
@@ -104,6 +104,30 @@ async fn new_revision_ends_a_wait_at_once_and_is_named() -> Result<()> {
     );
     fixture.deployed("slow", &revision).await?;
     fixture.holds("a", "1").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn last_of_several_revisions_in_quick_succession_is_deployed() -> Result<()> {
+    let fixture = Fixture::new("succession", &[]).await?;
+    let source = fixture.slow("slow").await?;
+    fixture.applied("slow").await?;
+    // Each of them would be waited for, for as long as an hour.
+    for value in ["1", "2", "3"] {
+        let map = config_map("a", value);
+        let files = project(&fixture.namespace, &[("slow", NEVER_READY), ("a", &map)]);
+        source.offer(&files).await?;
+    }
+    let revision = source.offer(&fixture.maps(&[("a", "4")])).await?;
+    fixture.deployed("slow", &revision).await?;
+    fixture.holds("a", "4").await?;
+    let object = fixture.ready("slow", "True", "ReconciliationSucceeded").await?;
+    ensure!(!has_condition(&object, "Reconciling"), "{object:?}");
+    // The same with a revision that comes before the one before was looked at.
+    source.offer(&fixture.maps(&[("a", "5")])).await?;
+    let revision = source.offer(&fixture.maps(&[("a", "6")])).await?;
+    fixture.deployed("slow", &revision).await?;
+    fixture.holds("a", "6").await?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Failures show on the one object that they concern, with what to do about them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::condition_type as types;
 use serde_json::{Value, json};
@@ -325,6 +325,49 @@ async fn undecodable_object_fails_alone_and_is_deleted_with_its_artifacts() {
     assert!(!setup.dir("odd").exists());
     setup.request("good", "after").await;
     setup.wait_ready("good").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn undecodable_object_delays_none_of_49_others() {
+    const INTERVAL: Duration = Duration::from_secs(10);
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
+    let repo = git.repo("fifty").unwrap();
+    repo.commit("first", &[("a", "1")]).unwrap();
+    loosen_schema(&setup).await;
+    let names: Vec<String> = (0..49).map(|i| format!("good-{i:02}")).collect();
+    let url = repo.url();
+    let good = names
+        .iter()
+        .map(|name| setup.apply(name, &url, json!({"interval": "10s"})));
+    futures::future::join_all(good).await;
+    let odd = json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+        "metadata": {"name": "odd", "namespace": setup.namespace},
+        "spec": {"url": repo.url(), "interval": "99999999999999h"},
+    });
+    testkit::eventually("the schema to accept the interval", super::PATIENCE, || async {
+        setup.plane.apply(odd.clone()).await
+    })
+    .await
+    .unwrap();
+    undecodable(&setup, "odd", "InvalidSpec", "spec.interval").await;
+    for name in &names {
+        setup.wait_ready(name).await;
+    }
+    let second = repo.commit("second", &[("a", "2")]).unwrap();
+    let pushed = Instant::now();
+    for name in &names {
+        setup
+            .wait(name, "the new revision", |object| {
+                revision(object).ends_with(&second)
+            })
+            .await;
+    }
+    let took = pushed.elapsed();
+    assert!(took < 2 * INTERVAL, "it took {took:?}");
+    setup
+        .kubectl(&["delete", "gitrepository", "odd", "--timeout=60s"])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

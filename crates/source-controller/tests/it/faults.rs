@@ -2,13 +2,22 @@
 
 use std::{
     fs,
+    path::Path,
     time::{Duration, Instant},
 };
 
+use ::api::source::GitRepository;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, api::DeleteParams};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
 use serde_json::json;
-use testkit::{ControlPlane, Fault, FaultProxy, GitServer, git::Step, wait_gone};
+use testkit::{
+    ControlPlane, Fate, Fault, FaultProxy, GitServer, Options, git::Step, proxy::ApiRequest, wait_for,
+    wait_gone,
+};
 
 use super::{PATIENCE, TestNamespace, artifact_of, condition, failures::noise, plane, ready, revision};
 
@@ -178,4 +187,81 @@ async fn a_full_disk_is_reported_and_the_old_artifact_stays() {
         .await;
     assert_eq!(setup.fetch(&after).await.read("g"), text);
     assert!(condition(&after, api::condition_type::STORAGE_OPERATION_FAILED).is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn list_of_5000_objects_that_is_gone_halfway_is_read_again() {
+    const OBJECTS: usize = 5_000;
+    let options = Options {
+        // A list from a cache would go on.
+        api_server_flags: vec!["--feature-gates=ListFromCacheSnapshot=false".to_owned()],
+        ..Options::default()
+    };
+    let plane: &'static ControlPlane = Box::leak(Box::new(ControlPlane::start(options).await.unwrap()));
+    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
+    plane.install_crds(&crds).await.unwrap();
+    let namespace = plane.namespace("many").await.unwrap();
+    let api: Api<GitRepository> = Api::namespaced(plane.client().await.unwrap(), &namespace);
+    let git = GitServer::start().unwrap();
+    let repo = git.repo("many").unwrap();
+    repo.commit("first", &[("a", "1")]).unwrap();
+    let objects = (0..OBJECTS).map(|number| {
+        let object = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+            "metadata": {"name": format!("repo-{number:04}"), "finalizers": ["finalizers.fluxcd.io"]},
+            "spec": {"url": repo.url(), "interval": "1h", "suspend": true, "ref": {"branch": "main"}},
+        });
+        let api = api.clone();
+        async move {
+            let object = serde_json::from_value(object)?;
+            api.create(&PostParams::default(), &object).await?;
+            anyhow::Ok(())
+        }
+    });
+    stream::iter(objects)
+        .buffer_unordered(64)
+        .try_collect::<()>()
+        .await
+        .unwrap();
+
+    let proxy = FaultProxy::start(plane).unwrap();
+    let kubeconfig = proxy.kubeconfig(plane.kubeconfig()).unwrap();
+    let pages = |request: &ApiRequest| request.path.contains("/gitrepositories") && request.is_next_page();
+    proxy.fates(pages, [Fate::Pass, Fate::Pass, Fate::Pass, Fate::Compacted]);
+    // It is ready when it knows all objects.
+    let controller = testkit::Controller::named("source-controller")
+        .program(env!("CARGO_BIN_EXE_source-controller"))
+        .run_by(&kubeconfig)
+        .namespace(&namespace)
+        .start()
+        .await
+        .unwrap();
+    let codes: Vec<u16> = proxy
+        .answers()
+        .into_iter()
+        .filter(|(request, _)| pages(request))
+        .map(|(_, code)| code)
+        .collect();
+    assert_eq!(codes.iter().filter(|code| **code == 410).count(), 1, "{codes:?}");
+    assert!(
+        codes.len() > 12 && codes[4..].iter().all(|code| *code == 200),
+        "{codes:?}"
+    );
+    // Objects of the pages before, at and after it.
+    for name in ["repo-0000", "repo-1999", "repo-2000", "repo-4999"] {
+        let resume = json!({"spec": {"suspend": false}});
+        api.patch(name, &PatchParams::default(), &Patch::Merge(resume))
+            .await
+            .unwrap();
+        let what = "it to be fetched";
+        wait_for(&api, name, what, PATIENCE, |object| ready(object, "True"))
+            .await
+            .unwrap();
+    }
+    let usage = controller.usage().unwrap();
+    let (peak, steady) = (usage.peak >> 20, usage.resident >> 20);
+    assert!(peak < 2 * steady, "{peak} MiB at most, {steady} MiB in the end");
+    let deleted = proxy.requests();
+    let deleted = deleted.iter().filter(|request| request.method == "DELETE");
+    assert_eq!(deleted.count(), 0);
 }
