@@ -316,10 +316,12 @@ struct Reader {
 impl Reader {
     /// Sends lines until the log ends, or for ever if it is followed: a connection that breaks is made again.
     async fn run(mut self, mut opened: LogLines, sender: mpsc::Sender<Line>) {
+        let mut sent = None;
         loop {
             while let Ok(Some(line)) = opened.next().await {
                 let time = line.time.parse::<Timestamp>().ok();
-                if time.is_some() && time <= self.last {
+                // Lines that the connection before had.
+                if time.is_some() && time <= sent {
                     continue;
                 }
                 self.last = time.or(self.last);
@@ -333,7 +335,8 @@ impl Reader {
             if !self.options.follow {
                 return;
             }
-            self.options.since_time = self.last.map(|time| time.to_string());
+            sent = self.last;
+            self.options.since_time = sent.map(|time| time.to_string());
             opened = loop {
                 if self.cluster.pause(AGAIN).await.is_err() {
                     return;

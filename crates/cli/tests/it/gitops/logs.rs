@@ -88,6 +88,7 @@ async fn logs_are_those_of_the_selected_objects_grouped_by_reconciliation() -> R
     let log = [
         own(1, "a", "one"),
         own(2, "b", "two"),
+        own(2, "b", "at the same time"),
         "2026-01-01T00:00:03Z panic: no JSON\n".to_owned(),
         line(
             "2026-01-01T00:00:04Z",
@@ -116,7 +117,7 @@ async fn logs_are_those_of_the_selected_objects_grouped_by_reconciliation() -> R
         title("a"),
         "one\nthree\u{fffd}[2J\n".to_owned(),
         title("b"),
-        "two\n".to_owned(),
+        "two\nat the same time\n".to_owned(),
         title("shop-deploy"),
         "four\n".to_owned(),
     ];
@@ -126,7 +127,10 @@ async fn logs_are_those_of_the_selected_objects_grouped_by_reconciliation() -> R
             .gitops(&format!("{words} --reconcile-id b --log-time"))
             .await?,
     )?;
-    assert_eq!(one, title("b") + "2026-01-01T00:00:02.000000001Z two\n");
+    assert_eq!(
+        one,
+        title("b") + "2026-01-01T00:00:02.000000001Z two\n2026-01-01T00:00:02.000000001Z at the same time\n"
+    );
     let all = format!("logs --all --controller-namespace {namespace}");
     ensure!(succeeded(&fixture.gitops(&all).await?)?.contains("of another namespace"));
 
