@@ -19,7 +19,7 @@ pub trait Consumer: Send + Sync + 'static {
     /// The typed resource.
     type Object: Resource<DynamicType = (), Scope = NamespaceResourceScope>;
 
-    /// The kinds of sources that its objects may refer to.
+    /// The kinds of sources that its objects may refer to, the most common one first.
     const SOURCE_KINDS: &'static [SourceKind];
 
     /// The fields of `spec` that [`Consumer::links`] reads. Watches keep no others.

@@ -28,7 +28,7 @@ pub struct SourceArtifact {
     pub git: Option<GitOrigin>,
 }
 
-/// Where the credentials of a GitRepository are. Consumers reuse them for repositories that the project includes; nothing else of a
+/// Location of the credentials of a GitRepository. Consumers reuse them for repositories that the project includes; nothing else of a
 /// source's spec is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitOrigin {

@@ -47,8 +47,9 @@ pub fn triggers<C: Consumer>(ctx: &Context) -> BoxStream<'static, Trigger> {
     let (client, namespace) = (ctx.client(), ctx.flags().watch_namespace());
     // A source may live in a namespace that is not watched for consumers.
     let within = ctx.flags().watch_sources_namespace();
-    let sources = C::SOURCE_KINDS.iter().map(|&kind| {
-        let events = watches::sources::<SourceFields>(client.clone(), kind, within.map(str::to_owned));
+    let sources = C::SOURCE_KINDS.iter().enumerate().map(|(i, &kind)| {
+        let (client, within) = (client.clone(), within.map(str::to_owned));
+        let events = watches::sources::<SourceFields>(client, kind, i == 0, within);
         events
             .map(move |event| Observation::Source(kind, Change::of(event, Offer::of)))
             .boxed()

@@ -29,7 +29,7 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct KluctlDeploymentSpec {
-    /// The source of the project: a GitRepository. Required, as `source` is not supported.
+    /// The source of the project: a GitRepository, Bucket or OCIRepository. Required, as `source` is not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_ref: Option<SourceReference>,
     /// Path of the project directory in the source. It may not lead out of the source. Default: the root of the source.

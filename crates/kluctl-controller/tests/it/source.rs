@@ -58,7 +58,12 @@ impl OfferedSource {
     /// Serves a file at the path where the storage of this source would.
     fn serve(&self, bytes: Vec<u8>) -> String {
         let namespace = self.api.namespace().unwrap_or_default();
-        serve(&format!("gitrepository/{namespace}/{}", self.name), bytes)
+        let kind = match self.api.resource_url().rsplit('/').next() {
+            Some("buckets") => "bucket",
+            Some("ocirepositories") => "ocirepository",
+            _ => "gitrepository",
+        };
+        serve(&format!("{kind}/{namespace}/{}", self.name), bytes)
     }
 
     /// Offers files whose digest is another one than the status says.

@@ -17,7 +17,8 @@ use kube::{
 use super::watched::{Watched, WatchedFields};
 use crate::{SourceKind, objects, sources::served};
 
-/// Delays between two looks at which version of a kind is served: the first, and the longest.
+/// Delays between two looks at which version of a kind is served: the first for the main kind of a consumer, and the longest, which is
+/// the only one for other kinds: clusters without them are common.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 const LAST_LOOK: Duration = Duration::from_secs(30);
 
@@ -25,15 +26,17 @@ const LAST_LOOK: Duration = Duration::from_secs(30);
 pub(super) fn sources<F: WatchedFields>(
     client: Client,
     kind: SourceKind,
+    is_main: bool,
     namespace: Option<String>,
 ) -> BoxStream<'static, Event<Watched<F>>> {
     let asking = client.clone();
+    let first_look = if is_main { FIRST_LOOK } else { LAST_LOOK };
     let begin = (kind.resource(kind.preferred_version()), Duration::ZERO);
     let versions = stream::unfold(begin, move |(last, delay)| {
         let client = asking.clone();
         async move {
             if delay.is_zero() {
-                return Some((last.clone(), (last, FIRST_LOOK)));
+                return Some((last.clone(), (last, first_look)));
             }
             tokio::time::sleep(delay).await;
             let found = served(&client, kind).await.ok().flatten();
@@ -46,7 +49,7 @@ pub(super) fn sources<F: WatchedFields>(
                     version = next.version,
                     "watching sources in another version"
                 );
-                FIRST_LOOK
+                first_look
             };
             Some((next.clone(), (next, delay)))
         }

@@ -15,7 +15,11 @@ pub(crate) struct FluxKluctlDeployment;
 impl Consumer for FluxKluctlDeployment {
     type Object = KluctlDeployment;
 
-    const SOURCE_KINDS: &'static [SourceKind] = &[SourceKind::GitRepository];
+    const SOURCE_KINDS: &'static [SourceKind] = &[
+        SourceKind::GitRepository,
+        SourceKind::Bucket,
+        SourceKind::OCIRepository,
+    ];
 
     fn source_ref(object: &KluctlDeployment) -> Option<SourceReference> {
         object.spec.source_ref.clone()

@@ -201,7 +201,7 @@ fn check_names_the_invalid_field() {
         assert!(fault.message.starts_with(want), "{name}: {fault}");
     }
     for (path, source) in [
-        ("spec.sourceRef.kind", json!({ "kind": "Bucket", "name": "a" })),
+        ("spec.sourceRef.kind", json!({ "kind": "HelmChart", "name": "a" })),
         (
             "spec.sourceRef.apiVersion",
             json!({ "apiVersion": "x.io/v1", "kind": "GitRepository", "name": "a" }),
