@@ -85,6 +85,8 @@ reasons! {
     PrepareFailed,
     /// The project rendered no objects: nothing is deployed or pruned.
     EmptyRender,
+    /// An object of the same name in the legacy group has not given way yet.
+    WaitingForLegacyMigration,
     /// Deploying or pruning failed.
     DeployFailed,
     /// Deleting orphans failed (prune).

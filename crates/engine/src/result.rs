@@ -139,7 +139,9 @@ pub struct ResultObject {
 }
 
 impl ResultObject {
-    pub(crate) fn new(reference: ObjectRef) -> Self {
+    /// Creates an entry of an object that nothing happened to.
+    #[must_use]
+    pub fn new(reference: ObjectRef) -> Self {
         Self {
             reference,
             new: false,

@@ -13,7 +13,7 @@ use clap::Parser;
 use runtime::{CommonFlags, Connection, Context, EventsFlags, RunOptions, flags::LogLevel, run_kind};
 
 use flags::Flags;
-use kinds::flux_kluctl_deployment;
+use kinds::{flux_kluctl_deployment, gitops_kluctl_deployment};
 use orphans::OrphanedResults;
 
 /// The command line of the controller.
@@ -81,9 +81,14 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         triggers: vec![flux_kluctl_deployment::triggers(&ctx)],
         ..RunOptions::default()
     };
-    let (_gone, orphaned) = OrphanedResults::new(&ctx, &flags.results);
+    let (gone, orphaned) = OrphanedResults::new(&ctx, &flags.results);
     let cleaning = tokio::spawn(orphaned.run(ctx.clone()));
-    run_kind(&ctx, reconciler, options).await?;
+    let gitops = gitops_kluctl_deployment::Controller::new(&ctx, &flags, reconciler.shared(), gone);
+    let both = tokio::try_join!(
+        run_kind(&ctx, reconciler, options),
+        run_kind(&ctx, gitops, RunOptions::default()),
+    );
+    both?;
     // It ends at a shutdown, as the kinds do.
     let _ = cleaning.await;
     Ok(())

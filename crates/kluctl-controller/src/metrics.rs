@@ -40,7 +40,7 @@ pub struct Metrics {
     deploy_start: GaugeVec,
     source: IntGaugeVec,
     /// The source and path in the series of each object.
-    sources: Arc<Mutex<HashMap<ObjectKey, [String; 2]>>>,
+    sources: Arc<Mutex<HashMap<ObjectKey, [String; 3]>>>,
 }
 
 /// A command of a reconciliation.
@@ -101,6 +101,8 @@ pub struct SpecValues {
     pub source: String,
     /// `spec.path` of the object.
     pub path: String,
+    /// Reference of the source, as in `refs/heads/main`; empty if it is part of the source.
+    pub reference: String,
 }
 
 impl Metrics {
@@ -162,7 +164,14 @@ impl Metrics {
         self.prune.with_label_values(&labels).set(wanted.prune.into());
         self.delete.with_label_values(&labels).set(wanted.delete.into());
         self.images.with_label_values(&labels).set(0);
-        self.show_source(key, Some([wanted.source.clone(), wanted.path.clone()]));
+        self.show_source(
+            key,
+            Some([
+                wanted.source.clone(),
+                wanted.path.clone(),
+                wanted.reference.clone(),
+            ]),
+        );
     }
 
     /// Records the start of a deployment.
@@ -239,14 +248,14 @@ impl Metrics {
     }
 
     /// Sets the source and path of an object, and removes the series of the previous ones.
-    fn show_source(&self, key: &ObjectKey, now: Option<[String; 2]>) {
-        let labels = |[source, path]: &[String; 2]| {
+    fn show_source(&self, key: &ObjectKey, now: Option<[String; 3]>) {
+        let labels = |[source, path, reference]: &[String; 3]| {
             [
                 key.namespace.clone(),
                 key.name.clone(),
                 source.clone(),
                 path.clone(),
-                String::new(),
+                reference.clone(),
             ]
         };
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);

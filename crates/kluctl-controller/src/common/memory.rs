@@ -38,6 +38,7 @@ struct Entry {
     compared: Option<Instant>,
     validated: Option<Instant>,
     removing: Option<Instant>,
+    orphans: Option<Instant>,
     seen: AppliedVersions,
     /// Time of the next search of every kind, if the last deployment of this process is known to the end.
     sweep: Option<Instant>,
@@ -69,6 +70,16 @@ impl Memory {
     /// Records a validation.
     pub(crate) fn validated(&self, key: &ObjectKey) {
         self.lock().entry(key.clone()).or_default().validated = Some(Instant::now());
+    }
+
+    /// Returns the time since the last search for orphans.
+    pub(crate) fn orphans_age(&self, key: &ObjectKey) -> Option<Duration> {
+        self.lock().get(key)?.orphans.map(|then| then.elapsed())
+    }
+
+    /// Records a search for orphans.
+    pub(crate) fn searched_orphans(&self, key: &ObjectKey) {
+        self.lock().entry(key.clone()).or_default().orphans = Some(Instant::now());
     }
 
     /// Takes the hashes of the last comparison; they come back with the next one.

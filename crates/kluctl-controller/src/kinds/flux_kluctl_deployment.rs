@@ -50,6 +50,7 @@ use crate::{
         sharers::{Claimant, Sharing},
     },
     flags::Flags,
+    kinds::gitops_kluctl_deployment::SharedParts,
     metrics::{Metrics, SpecValues},
 };
 use consumer::{FluxKluctlDeployment, key};
@@ -99,6 +100,17 @@ impl Controller {
             dry_run: flags.dry_run,
             git_credentials_hosts: flags.git_credentials_hosts.clone(),
         })
+    }
+
+    /// Returns what other kinds of the process use, too.
+    #[must_use]
+    pub fn shared(&self) -> SharedParts {
+        SharedParts {
+            metrics: self.metrics.clone(),
+            clusters: self.references.shared_clusters(),
+            render_slots: self.render_slots.clone(),
+            chart_cache: self.chart_cache.clone(),
+        }
     }
 
     fn client(&self) -> &Client {
@@ -236,6 +248,7 @@ impl Controller {
                 .map(|source| source.to_string())
                 .unwrap_or_default(),
             path: spec.path.clone().unwrap_or_default(),
+            reference: String::new(),
         };
         self.metrics.wanted(&key, &wanted);
         self.metrics.ready(

@@ -1,0 +1,266 @@
+//! KluctlDeployment of `gitops.kluctl.io`: a target of a kluctl project, which the controller fetches by itself.
+//!
+//! A pass handles one request, or makes a full reconciliation:
+//!
+//! - `spec` refuses fields that are invalid or not supported, and has the values of the others (pure);
+//! - `requests` reads requests by annotation and applies their overrides (pure);
+//! - `credentials` reads Secrets, `prepare` fetches the project, connects to the cluster, and renders;
+//! - `plan` decides (pure), `work` goes through the pass, `act` runs its commands;
+//! - `guard` is asked before objects are deleted;
+//! - `status` has conditions and messages (pure);
+//! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
+
+mod act;
+mod credentials;
+mod guard;
+mod plan;
+mod prepare;
+mod removal;
+mod requests;
+mod spec;
+mod status;
+mod work;
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    Fault, condition_type, conditions, finalizer,
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
+};
+use cluster::Cluster;
+use engine::{ChartCache, ExternalAccess, RenderSlots, ResultStore};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client, ResourceExt as _, api::DynamicObject};
+use references::{ClusterIdentity, Clusters};
+use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, now};
+use tokio::sync::OnceCell;
+
+use crate::{
+    common::memory::Memory,
+    flags::{Flags, ResultFlags},
+    metrics::{Metrics, SpecValues},
+    orphans::GoneObjects,
+};
+
+/// The parts of the process that all its kinds share.
+#[derive(Debug, Clone)]
+pub struct SharedParts {
+    /// The metrics of deployments.
+    pub metrics: Metrics,
+    /// Connections to all clusters.
+    pub clusters: Arc<Clusters>,
+    /// Slots of all renders.
+    pub render_slots: RenderSlots,
+    /// Charts of all renders.
+    pub chart_cache: ChartCache,
+}
+
+/// Reconciles the KluctlDeployments of `gitops.kluctl.io`.
+#[derive(Debug)]
+pub struct Controller {
+    ctx: Context,
+    memory: Memory,
+    metrics: Metrics,
+    clusters: Arc<Clusters>,
+    rendering: tree::Limits,
+    external: ExternalAccess,
+    render_slots: RenderSlots,
+    chart_cache: ChartCache,
+    results: ResultFlags,
+    dry_run: bool,
+    cluster_id: OnceCell<String>,
+    gone: GoneObjects,
+}
+
+/// Returns namespace and name of an object.
+fn key(object: &KluctlDeployment) -> ObjectKey {
+    ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
+}
+
+impl Controller {
+    /// Starts without any memory of earlier passes. Objects that are gone are reported to `gone`.
+    #[must_use]
+    pub fn new(ctx: &Context, flags: &Flags, shared: SharedParts, gone: GoneObjects) -> Self {
+        Self {
+            ctx: ctx.clone(),
+            memory: Memory::default(),
+            metrics: shared.metrics,
+            clusters: shared.clusters,
+            rendering: flags.rendering(),
+            external: flags.external(ctx),
+            render_slots: shared.render_slots,
+            chart_cache: shared.chart_cache,
+            results: flags.results.clone(),
+            dry_run: flags.dry_run,
+            cluster_id: OnceCell::new(),
+            gone,
+        }
+    }
+
+    fn client(&self) -> &Client {
+        self.ctx.client()
+    }
+
+    /// Returns true if all changes of an object are dry runs.
+    fn is_dry_run(&self, object: &KluctlDeployment) -> bool {
+        self.dry_run || object.spec.dry_run
+    }
+
+    /// Returns the store of results, which is written with the rights of the controller.
+    fn result_store(&self) -> ResultStore {
+        let cluster = Cluster::new(self.client().clone());
+        ResultStore::new(
+            cluster,
+            &self.results.command_result_namespace,
+            self.results.keep(),
+        )
+    }
+
+    /// Returns the identity of the cluster of the controller; empty without rights to read it.
+    async fn own_cluster_id(&self) -> String {
+        let namespaces: Api<Namespace> = Api::all(self.client().clone());
+        let read = async || {
+            let found = namespaces.get_metadata("kube-system").await;
+            found.map(|found| found.metadata.uid.unwrap_or_default())
+        };
+        self.cluster_id
+            .get_or_try_init(read)
+            .await
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// Returns the identity of the cluster that is deployed to; empty without rights to read it.
+    async fn cluster_id(&self, is_remote: bool, cluster: &Cluster, _: &ClusterIdentity) -> String {
+        let own = if is_remote {
+            String::new()
+        } else {
+            self.own_cluster_id().await
+        };
+        if !own.is_empty() {
+            return own;
+        }
+        cluster.id().await.unwrap_or_else(|error| {
+            tracing::info!(%error, "cannot read the identity of the cluster");
+            String::new()
+        })
+    }
+
+    /// Shows the source of an object in the metrics.
+    fn show_source(&self, object: &KluctlDeployment, source: &spec::Source) {
+        let (url, reference) = source.labels();
+        self.metrics.wanted(
+            &key(object),
+            &self.spec_values(object, url, source.path.clone(), reference),
+        );
+    }
+
+    fn spec_values(
+        &self,
+        object: &KluctlDeployment,
+        source: String,
+        path: String,
+        reference: String,
+    ) -> SpecValues {
+        let spec = &object.spec;
+        SpecValues {
+            interval: Some(spec::deploy_interval(spec).unwrap_or_else(|| spec::interval(spec))),
+            dry_run: self.is_dry_run(object),
+            prune: spec.prune,
+            delete: spec.delete,
+            source,
+            path,
+            reference,
+        }
+    }
+
+    fn observe_outcome(&self, object: &KluctlDeployment, outcome: &Outcome<KluctlDeploymentStatus>) {
+        let ready = conditions::is_true(&outcome.status.conditions, condition_type::READY);
+        self.metrics.ready(&key(object), ready);
+    }
+
+    fn forget_object(&self, key: &ObjectKey) {
+        self.memory.forget(key);
+        self.metrics.forget(key);
+    }
+}
+
+impl Reconciler for Controller {
+    type Object = KluctlDeployment;
+    type Status = KluctlDeploymentStatus;
+
+    const FINALIZER: &'static str = finalizer::GITOPS_KLUCTL;
+    const CONTROLLER: &'static str = "kluctldeployment-gitops";
+    // What is being applied is applied up to the next barrier.
+    const FINISHES: bool = true;
+
+    fn suspended(object: &KluctlDeployment) -> bool {
+        object.spec.suspend && !requests::is_pending(object)
+    }
+
+    fn timeout(&self, object: &KluctlDeployment) -> Duration {
+        spec::timeout(&object.spec)
+    }
+
+    fn validate(&self, _: &KluctlDeployment) -> Result<(), Fault> {
+        // Requests of an object with an invalid spec are answered, too.
+        Ok(())
+    }
+
+    fn progressing(&self, object: &KluctlDeployment) -> Option<KluctlDeploymentStatus> {
+        Some(status::starting(object, &now()))
+    }
+
+    fn faulted(&self, object: &KluctlDeployment, fault: &Fault) -> Outcome<KluctlDeploymentStatus> {
+        let mut status = object.status.clone().unwrap_or_default();
+        requests::end_interrupted(&mut status, &fault.message, &now());
+        status::set_ready(&mut status, object, fault.reason, &fault.message, &now());
+        let outcome = Outcome {
+            status,
+            requeue: Requeue::from(fault.class),
+            events: Vec::new(),
+            fault: Some(fault.clone()),
+        };
+        self.observe_outcome(object, &outcome);
+        outcome
+    }
+
+    fn suspended_status(&self, object: &KluctlDeployment) -> Option<KluctlDeploymentStatus> {
+        let mut status = object.status.clone().unwrap_or_default();
+        status.observed_generation = object.metadata.generation;
+        requests::end_interrupted(
+            &mut status,
+            "the reconciliation of the request was interrupted",
+            &now(),
+        );
+        if status.last_prepare_error.is_none() {
+            status::set_final(&mut status, object, &now());
+        }
+        Some(status)
+    }
+
+    async fn reconcile(&self, pass: &Pass<'_, KluctlDeployment>) -> Outcome<KluctlDeploymentStatus> {
+        let outcome = work::Work::new(self, pass).run().await;
+        self.observe_outcome(pass.object, &outcome);
+        outcome
+    }
+
+    async fn finalize(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
+        self.remove(pass).await?;
+        self.forget_object(&key(pass.object));
+        Ok(())
+    }
+
+    async fn finalize_undecodable(
+        &self,
+        _: &Pass<'_, DynamicObject>,
+        why: &Fault,
+    ) -> Result<Vec<EventDraft>, Fault> {
+        Ok(vec![removal::undecodable(why)])
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.forget_object(key);
+        self.gone.tell(key);
+    }
+}

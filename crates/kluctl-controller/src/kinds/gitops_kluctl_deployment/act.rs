@@ -1,0 +1,369 @@
+//! The commands of a pass: deploy, diff, prune, validate, and the detection of drift.
+
+use std::time::{Duration, Instant};
+
+use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
+use engine::{
+    CommandResult, CompareOptions, DeployOptions, Error, ObjectError, ResultObject, ResultStore,
+    ValidateResult,
+    commands::{self, Project},
+};
+use jiff::Timestamp;
+use runtime::{ObjectKey, Severity};
+use serde_json::Value;
+
+use super::{
+    Controller,
+    guard::Guard,
+    key,
+    prepare::Prepared,
+    spec, status,
+    work::{Told, Work},
+};
+use crate::metrics::{Command, CommandCounts};
+
+/// Timeout for storing a result.
+const STORE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time after which a drift detection searches for orphans again, although nothing was deployed.
+const ORPHANS_AGE: Duration = Duration::from_secs(600);
+
+/// A command that ran.
+pub(super) struct Done {
+    /// Identity of the result.
+    pub(super) id: String,
+    pub(super) stored: bool,
+    /// The error of the command, as requests have it.
+    pub(super) error: Option<String>,
+}
+
+/// A pass that runs commands on a rendered project.
+pub(super) struct Acting<'w, 'a, 'p, 'r> {
+    work: &'w mut Work<'a, 'p>,
+    object: &'r KluctlDeployment,
+    prepared: &'r Prepared,
+    key: ObjectKey,
+}
+
+impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
+    pub(super) fn new(
+        work: &'w mut Work<'a, 'p>,
+        object: &'r KluctlDeployment,
+        prepared: &'r Prepared,
+    ) -> Self {
+        Self {
+            key: key(object),
+            work,
+            object,
+            prepared,
+        }
+    }
+
+    fn controller(&self) -> &'a Controller {
+        self.work.controller
+    }
+
+    fn options(&self) -> DeployOptions {
+        let spec = &self.object.spec;
+        DeployOptions {
+            dry_run: self.controller().is_dry_run(self.object),
+            force_apply: spec.force_apply,
+            replace_on_error: spec.replace_on_error,
+            force_replace_on_error: spec.force_replace_on_error,
+            no_wait: spec.no_wait,
+            abort_on_error: spec.abort_on_error,
+            inclusion: spec::inclusion(spec),
+            contents: true,
+            ..DeployOptions::default()
+        }
+    }
+
+    fn guard(&self) -> Guard<'r>
+    where
+        'a: 'r,
+    {
+        let discriminator = self
+            .prepared
+            .rendered
+            .target
+            .discriminator
+            .as_deref()
+            .unwrap_or_default();
+        Guard::new(
+            self.controller(),
+            self.work_object(),
+            &self.prepared.cluster,
+            &self.prepared.identity,
+            discriminator,
+        )
+    }
+
+    /// The object as it is in the cluster, which must not change before something is deleted.
+    fn work_object(&self) -> &'r KluctlDeployment
+    where
+        'a: 'r,
+    {
+        self.object
+    }
+
+    fn project<'g>(&'g self, guard: &'g Guard<'g>) -> Project<'g> {
+        let mut project = Project::new(&self.prepared.cluster, &self.prepared.rendered);
+        project.origin = self.prepared.origin.clone();
+        project.guard = Some(guard);
+        project
+    }
+
+    /// Deploys, and prunes if the spec says so. The result of a request is stored in any case.
+    pub(super) async fn deploy(self, is_request: bool) -> Result<Done, Error> {
+        let (options, started) = (self.options(), Instant::now());
+        let metrics = &self.controller().metrics;
+        metrics.deploy_starts(&self.key, Timestamp::now().as_duration().as_secs_f64());
+        let mut result = {
+            let guard = self.guard();
+            let project = self.project(&guard);
+            let mut result = if spec::pokes_images(&self.object.spec) {
+                commands::poke_images(&project, &options).await?
+            } else {
+                commands::deploy(&project, &options, self.object.spec.prune).await?
+            };
+            guard.explain(&mut result);
+            result
+        };
+        metrics.done(&self.key, Command::Deploy, started.elapsed(), counted(&result));
+        let versions = std::mem::take(&mut result.versions);
+        match options.dry_run {
+            true => drop(self.controller().memory.take_seen(&self.key)),
+            false => self.controller().memory.compared(&self.key, versions),
+        }
+        let stored = self.store(&result, is_request).await;
+        let summary = status::bounded(result.summary().to_json());
+        self.work.status.last_deploy_result = Some(summary);
+        Ok(self.told(&result, stored))
+    }
+
+    /// Deletes orphans. Its result is that of the last deployment, too, as tools expect it.
+    pub(super) async fn prune(self) -> Result<Done, Error> {
+        let (options, started) = (self.options(), Instant::now());
+        let mut result = {
+            let guard = self.guard();
+            let project = self.project(&guard);
+            let options = DeployOptions {
+                no_wait: true,
+                ..options
+            };
+            let mut result = commands::prune(&project, &options).await?;
+            guard.explain(&mut result);
+            result
+        };
+        result
+            .errors
+            .extend(result.completeness.message().map(ObjectError::general));
+        self.controller()
+            .metrics
+            .done(&self.key, Command::Prune, started.elapsed(), counted(&result));
+        let stored = self.store(&result, true).await;
+        self.work.status.last_deploy_result = Some(status::bounded(result.summary().to_json()));
+        Ok(self.told(&result, stored))
+    }
+
+    /// Shows what a deployment would change.
+    pub(super) async fn diff(self) -> Result<Done, Error> {
+        let result = {
+            let guard = self.guard();
+            commands::diff(&self.project(&guard), &self.options()).await?
+        };
+        let stored = self.store(&result, true).await;
+        self.work.status.last_diff_result = Some(status::bounded(result.summary().to_json()));
+        Ok(self.told(&result, stored))
+    }
+
+    fn told(self, result: &CommandResult, stored: bool) -> Done {
+        for warning in &result.warnings {
+            tracing::info!(%warning, "{}", result.command.as_str());
+        }
+        for error in &result.errors {
+            tracing::info!(%error, "{}", result.command.as_str());
+        }
+        let failed = !result.errors.is_empty();
+        let severity = if failed { Severity::Error } else { Severity::Info };
+        let text = match result.failure() {
+            Some(failure) => format!("{} failed. {failure}", result.command.as_str()),
+            None => result.message(),
+        };
+        self.work.told.push(Told {
+            severity,
+            message: text,
+        });
+        let count = result.errors.len();
+        Done {
+            id: result.origin.id.clone(),
+            stored,
+            error: failed.then(|| format!("{} failed with {count} errors.", result.command.as_str())),
+        }
+    }
+
+    /// Checks that all objects exist and are ready.
+    pub(super) async fn validate(self, is_request: bool) -> Result<Done, Error> {
+        let started = Instant::now();
+        let result = {
+            let guard = self.guard();
+            commands::validate(&self.project(&guard), None, |_| {}).await?
+        };
+        let counted = CommandCounts {
+            errors: result.errors.len(),
+            warnings: result.warnings.len(),
+            ..CommandCounts::default()
+        };
+        let controller = self.controller();
+        controller
+            .metrics
+            .done(&self.key, Command::Validate, started.elapsed(), counted);
+        controller.memory.validated(&self.key);
+        let value = status::bounded(result.to_value().to_json());
+        let is_same = status::is_same(self.work.status.last_validate_result.as_ref(), &value);
+        let stored = match is_request || !is_same {
+            true => self.store_validation(&result).await,
+            false => false,
+        };
+        // Results that say the same keep their time, so that nothing is written.
+        if !is_same || is_request {
+            self.work.status.last_validate_result = Some(value);
+        }
+        let count = result.errors.len();
+        Ok(Done {
+            id: result.origin.id.clone(),
+            stored,
+            error: (count > 0).then(|| format!("validate failed with {count} errors.")),
+        })
+    }
+
+    /// Compares the cluster with the rendered objects, without changing it.
+    pub(super) async fn detect_drift(self, is_new: bool) -> Result<(), Error> {
+        let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
+        if rendered.objects().next().is_none() {
+            return Ok(());
+        }
+        let controller = self.controller();
+        let age = controller.memory.orphans_age(&self.key);
+        let searches = is_new || had_orphans(&self.work.status) || age.is_none_or(|age| age > ORPHANS_AGE);
+        let before = controller.memory.take_seen(&self.key);
+        let inclusion = spec::inclusion(&self.object.spec);
+        let comparison = engine::compare(
+            cluster,
+            rendered,
+            CompareOptions {
+                versions: Some(&before),
+                orphans: searches
+                    && rendered
+                        .target
+                        .discriminator
+                        .as_deref()
+                        .is_some_and(|text| !text.is_empty()),
+                force_apply: self.object.spec.force_apply,
+                inclusion: Some(&inclusion),
+                ..CompareOptions::default()
+            },
+        )
+        .await?;
+        if searches {
+            controller.memory.searched_orphans(&self.key);
+        }
+        let differing = comparison.to_apply();
+        controller.memory.compared(&self.key, comparison.versions);
+        let options = DeployOptions {
+            only: Some(differing),
+            orphans: false,
+            contents: false,
+            ..self.options()
+        };
+        let mut result = {
+            let guard = self.guard();
+            commands::diff(&self.project(&guard), &options).await?
+        };
+        result
+            .objects
+            .extend(comparison.orphans.into_iter().map(|reference| {
+                let mut orphan = ResultObject::new(reference);
+                orphan.orphan = true;
+                orphan
+            }));
+        let mut drift = status::bounded(result.drift().to_json());
+        if let Some(map) = drift.as_object_mut() {
+            map.insert("startTime".to_owned(), Value::from(result.start.to_string()));
+            map.insert("endTime".to_owned(), Value::from(result.end.to_string()));
+        }
+        let last = &mut self.work.status;
+        if !status::is_same(last.last_drift_detection_result.as_ref(), &drift) {
+            last.last_drift_detection_result = Some(drift);
+        }
+        last.last_drift_detection_result_message = Some(result.drift_message());
+        Ok(())
+    }
+
+    /// Stores the result of a command, unless it says nothing and nobody asked for it. Returns true if it is stored.
+    async fn store(&self, result: &CommandResult, is_request: bool) -> bool {
+        let flags = &self.controller().results;
+        let counts = result.counts();
+        let is_empty = result.is_unchanged() && counts.orphans + counts.errors + counts.warnings == 0;
+        let wanted = match is_request {
+            true => flags.write_command_result,
+            false => !is_empty && flags.stores(result.dry_run),
+        };
+        if !wanted {
+            return false;
+        }
+        let store = self.store_of_results();
+        let written = tokio::time::timeout(STORE_TIMEOUT, store.write_command(result)).await;
+        is_stored(written)
+    }
+
+    async fn store_validation(&self, result: &ValidateResult) -> bool {
+        if !self.controller().results.write_command_result {
+            return false;
+        }
+        let store = self.store_of_results();
+        let written = tokio::time::timeout(STORE_TIMEOUT, store.write_validation(result)).await;
+        is_stored(written)
+    }
+
+    fn store_of_results(&self) -> ResultStore {
+        self.controller().result_store()
+    }
+}
+
+fn is_stored<E: std::fmt::Display>(written: Result<Result<(), E>, tokio::time::error::Elapsed>) -> bool {
+    match written {
+        Ok(Ok(())) => true,
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "cannot store the result of the command");
+            false
+        }
+        Err(_) => {
+            tracing::warn!("cannot store the result of the command: the API server did not answer in time");
+            false
+        }
+    }
+}
+
+fn had_orphans(status: &KluctlDeploymentStatus) -> bool {
+    let drift = status.last_drift_detection_result.as_ref();
+    let objects = drift
+        .and_then(|drift| drift.get("objects"))
+        .and_then(Value::as_array);
+    objects.is_some_and(|objects| {
+        objects
+            .iter()
+            .any(|object| object.get("orphan").and_then(Value::as_bool) == Some(true))
+    })
+}
+
+/// Returns the counts of a result for the metrics.
+pub(super) fn counted(result: &CommandResult) -> CommandCounts {
+    let counts = result.counts();
+    CommandCounts {
+        changed: counts.new + counts.changed,
+        deleted: counts.deleted,
+        orphans: counts.orphans,
+        errors: counts.errors,
+        warnings: counts.warnings,
+    }
+}

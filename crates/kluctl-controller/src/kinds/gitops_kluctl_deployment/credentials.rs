@@ -1,0 +1,147 @@
+//! Reads the Secrets of an object: credentials of its sources, and keys for its files. Live, each once a pass.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use api::{
+    Secret,
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec},
+};
+use engine::{CredentialEntry, ExternalAccess, SecretCredentials, decryption_keys};
+use k8s_openapi::api::core::v1::Secret as SecretObject;
+use kube::{Api, Client, ResourceExt as _};
+use references::objects;
+use runtime::client::describe;
+
+use super::prepare::PrepareError;
+
+/// Maximum number of entries of all lists of credentials.
+const MOST: usize = 200;
+
+type Values = BTreeMap<String, Secret<Vec<u8>>>;
+
+/// The Secrets that a pass has read.
+struct Secrets {
+    api: Api<SecretObject>,
+    read: HashMap<String, Values>,
+}
+
+impl Secrets {
+    fn new(client: &Client, object: &KluctlDeployment) -> Self {
+        Self {
+            api: Api::namespaced(client.clone(), &object.namespace().unwrap_or_default()),
+            read: HashMap::new(),
+        }
+    }
+
+    async fn get(&mut self, name: &str) -> Result<Values, PrepareError> {
+        if let Some(values) = self.read.get(name) {
+            return Ok(values.clone());
+        }
+        let failed = |why: String| PrepareError::Secret {
+            name: name.to_owned(),
+            why,
+        };
+        let found = objects::found(self.api.get(name).await).map_err(|error| failed(describe(&error)))?;
+        let secret = found.ok_or_else(|| failed(format!("secrets \"{name}\" not found")))?;
+        let data = secret.data.unwrap_or_default().into_iter();
+        let values: Values = data.map(|(key, value)| (key, Secret::new(value.0))).collect();
+        self.read.insert(name.to_owned(), values.clone());
+        Ok(values)
+    }
+
+    async fn entries<'a>(
+        &mut self,
+        list: impl Iterator<Item = (&'a str, Option<&'a str>, &'a str)>,
+    ) -> Result<Vec<CredentialEntry>, PrepareError> {
+        let mut entries = Vec::new();
+        for (host, path, secret) in list {
+            entries.push(CredentialEntry {
+                host: host.to_owned(),
+                path: path.map(str::to_owned),
+                values: self.get(secret).await?,
+            });
+        }
+        Ok(entries)
+    }
+}
+
+/// Returns the access of a project to other servers, with the credentials of the object.
+///
+/// # Errors
+/// If a Secret is missing or cannot be read.
+pub(super) async fn external(
+    client: &Client,
+    object: &KluctlDeployment,
+    external: &ExternalAccess,
+) -> Result<ExternalAccess, PrepareError> {
+    let Some(lists) = &object.spec.credentials else {
+        return Ok(external.clone());
+    };
+    if lists.git.len() + lists.oci.len() + lists.helm.len() > MOST {
+        return Err(PrepareError::ManyCredentials(MOST));
+    }
+    let mut secrets = Secrets::new(client, object);
+    let git = lists.git.iter().map(|one| {
+        (
+            one.host.as_str(),
+            one.path.as_deref(),
+            one.secret_ref.name.as_str(),
+        )
+    });
+    let oci = lists.oci.iter().map(|one| {
+        (
+            one.registry.as_str(),
+            one.repository.as_deref(),
+            one.secret_ref.name.as_str(),
+        )
+    });
+    let helm = lists.helm.iter().map(|one| {
+        (
+            one.host.as_str(),
+            one.path.as_deref(),
+            one.secret_ref.name.as_str(),
+        )
+    });
+    let credentials = SecretCredentials {
+        git: secrets.entries(git).await?,
+        oci: secrets.entries(oci).await?,
+        helm: secrets.entries(helm).await?,
+    };
+    Ok(ExternalAccess {
+        credentials: Some(Arc::new(credentials)),
+        ..external.clone()
+    })
+}
+
+/// Sets the keys for encrypted files of the project.
+///
+/// # Errors
+/// If the Secret is missing, or an entry of it cannot be used.
+pub(super) async fn decryption(
+    client: &Client,
+    object: &KluctlDeployment,
+    options: &mut engine::RenderOptions,
+) -> Result<(), PrepareError> {
+    let Some(name) = secret_of_keys(&object.spec) else {
+        return Ok(());
+    };
+    let values = Secrets::new(client, object).get(name).await?;
+    let values = values
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.expose().as_slice()));
+    let keys = decryption_keys(values, options.external.addresses.clone());
+    let keys = keys.map_err(|error| PrepareError::Secret {
+        name: name.to_owned(),
+        why: error.to_string(),
+    })?;
+    options.keys = Some(keys);
+    Ok(())
+}
+
+fn secret_of_keys(spec: &KluctlDeploymentSpec) -> Option<&str> {
+    let secret = spec.decryption.as_ref()?.secret_ref.as_ref()?;
+    Some(secret.name.as_str()).filter(|name| !name.is_empty())
+}

@@ -1,0 +1,217 @@
+//! Decides if a full reconciliation deploys and validates, and when the next one is. Total and pure.
+
+use std::time::Duration;
+
+use api::{
+    Time,
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
+};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::spec;
+use crate::common::memory::Ages;
+
+/// Minimum delay before the next pass.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// Maximum delay before objects that are not ready are checked again.
+const LONGEST_RECHECK: Duration = Duration::from_secs(60);
+
+/// The work of a full reconciliation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// True if the objects are deployed.
+    pub(crate) deploy: bool,
+    /// True if the readiness of the objects is validated.
+    pub(crate) validate: bool,
+    /// True if a deployment is due, and not approved.
+    pub(crate) unapproved: bool,
+}
+
+/// Decides what is done with the rendered objects, whose hash is `hash`.
+pub(crate) fn work(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: Ages, now: &Time) -> Work {
+    let (spec, status) = (&object.spec, object.status.clone().unwrap_or_default());
+    let approved = spec.manual_objects_hash.as_deref().unwrap_or_default();
+    let is_new = status.last_deploy_result.is_none() || status.last_objects_hash.as_deref() != Some(hash);
+    let is_approval =
+        spec.manual && status.last_manual_objects_hash.as_deref().unwrap_or_default() != approved;
+    let is_changed = status.observed_generation != object.metadata.generation;
+    let is_overdue = spec::deploy_interval(spec).is_some_and(|period| {
+        ended(status.last_deploy_result.as_ref(), Some("commandInfo"))
+            .is_none_or(|end| since(end, now) >= period)
+    });
+    let wanted = is_new || is_approval || is_changed || is_overdue;
+    let unapproved = wanted && spec.manual && approved != hash;
+    let deploy = wanted && !unapproved;
+    // A dry run deploys nothing that could be validated, if nothing was deployed before.
+    let is_due =
+        since_validated(&status, ages, now).is_none_or(|since| since >= spec::validate_interval(spec));
+    let validate = spec.validate
+        && (deploy || is_due || is_unready(&status))
+        && !(dry_run && deploy && status.last_deploy_result.is_none());
+    Work {
+        deploy,
+        validate,
+        unapproved,
+    }
+}
+
+/// Returns true if the last validation had errors: it is repeated in each pass.
+fn is_unready(status: &KluctlDeploymentStatus) -> bool {
+    let errors = status
+        .last_validate_result
+        .as_ref()
+        .and_then(|result| result.get("errors"));
+    errors
+        .and_then(Value::as_array)
+        .is_some_and(|errors| !errors.is_empty())
+}
+
+/// Returns the time until the next pass after one that ended with this status.
+pub(crate) fn next(
+    object: &KluctlDeployment,
+    status: &KluctlDeploymentStatus,
+    ages: Ages,
+    now: &Time,
+) -> Duration {
+    let spec = &object.spec;
+    let left = |period: Duration, since: Option<Duration>| since.map(|since| period.saturating_sub(since));
+    let deployed = ended(status.last_deploy_result.as_ref(), Some("commandInfo"));
+    let deployed = deployed.map(|end| since(end, now));
+    let deploy = spec::deploy_interval(spec).and_then(|period| left(period, deployed));
+    let validated = since_validated(status, ages, now).filter(|_| spec.validate);
+    let validate = left(spec::validate_interval(spec), validated);
+    let recheck = (spec.validate && is_unready(status))
+        .then(|| (deployed.unwrap_or(Duration::MAX) / 4).clamp(SHORTEST, LONGEST_RECHECK));
+    [deploy, validate, recheck]
+        .into_iter()
+        .flatten()
+        .fold(spec::interval(spec), Duration::min)
+        .max(SHORTEST)
+}
+
+/// Returns the time since the last validation. Results that say the same as before are not written, so this process knows better than
+/// the status.
+fn since_validated(status: &KluctlDeploymentStatus, ages: Ages, now: &Time) -> Option<Duration> {
+    let noted = ended(status.last_validate_result.as_ref(), None).map(|end| since(end, now))?;
+    Some(
+        ages.since_validated
+            .map_or(noted, |remembered| remembered.min(noted)),
+    )
+}
+
+/// Returns the end of a command, from the result in a status.
+fn ended(result: Option<&Value>, part: Option<&str>) -> Option<Timestamp> {
+    let result = result?;
+    let part = match part {
+        Some(name) => result.get(name)?,
+        None => result,
+    };
+    part.get("endTime")?.as_str()?.parse().ok()
+}
+
+fn since(then: Timestamp, now: &Time) -> Duration {
+    Duration::try_from(now.0.duration_since(then)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: &str = "2026-01-01T01:00:00Z";
+
+    fn object(change: &Value) -> KluctlDeployment {
+        let mut object = json!({
+            "metadata": { "name": "shop", "generation": 2 },
+            "spec": { "interval": "5m", "source": {} },
+            "status": {
+                "observedGeneration": 2, "lastObjectsHash": "h",
+                "lastDeployResult": { "commandInfo": { "endTime": "2026-01-01T00:59:00Z" } },
+                "lastValidateResult": { "endTime": "2026-01-01T00:59:00Z" },
+            },
+        });
+        json_patch(&mut object, change);
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn json_patch(to: &mut Value, change: &Value) {
+        super::super::requests::merge(to, change, 0);
+    }
+
+    fn now() -> Time {
+        Time(NOW.parse().unwrap())
+    }
+
+    #[test]
+    fn deployment_is_due_for_changes_approvals_and_periods() {
+        let work = |change: Value| {
+            let work = work(&object(&change), "h", false, Ages::default(), &now());
+            (work.deploy, work.validate)
+        };
+        assert_eq!(work(json!({})), (false, false));
+        assert_eq!(
+            work(json!({ "status": { "lastObjectsHash": "x" } })),
+            (true, true)
+        );
+        assert_eq!(
+            work(json!({ "status": { "lastDeployResult": null } })),
+            (true, true)
+        );
+        assert_eq!(
+            work(json!({ "status": { "observedGeneration": 1 } })),
+            (true, true)
+        );
+        assert_eq!(work(json!({ "spec": { "deployInterval": "59s" } })), (true, true));
+        assert_eq!(
+            work(json!({ "spec": { "deployInterval": "61s" } })),
+            (false, false)
+        );
+        assert_eq!(
+            work(json!({ "spec": { "validateInterval": "59s" } })),
+            (false, true)
+        );
+        assert_eq!(
+            work(json!({ "spec": { "validateInterval": "59s", "validate": false } })),
+            (false, false)
+        );
+        let manual = json!({ "spec": { "manual": true }, "status": { "lastObjectsHash": "x" } });
+        assert_eq!(work(manual), (false, false), "not approved");
+        let manual = json!({ "spec": { "manual": true, "manualObjectsHash": "h" } });
+        assert_eq!(work(manual), (true, true), "approved");
+        let manual = json!({
+            "spec": { "manual": true, "manualObjectsHash": "h" }, "status": { "lastManualObjectsHash": "h" },
+        });
+        assert_eq!(work(manual), (false, false), "deployed before");
+        let unready = json!({ "status": { "lastValidateResult": { "errors": [{}] } } });
+        assert_eq!(work(unready), (false, true));
+    }
+
+    #[test]
+    fn next_pass_is_at_the_first_of_all_periods() {
+        let next_after = |change: Value, ages| {
+            let object = object(&change);
+            next(&object, object.status.as_ref().unwrap(), ages, &now()).as_secs()
+        };
+        let next = |change| next_after(change, Ages::default());
+        assert_eq!(next(json!({})), 240);
+        let old = json!({ "status": { "lastValidateResult": { "endTime": "2025-01-01T00:00:00Z" } } });
+        let validated = Ages {
+            since_validated: Some(Duration::from_secs(2)),
+            ..Ages::default()
+        };
+        assert_eq!(
+            (next(old.clone()), next_after(old, validated)),
+            (1, 298),
+            "the status keeps the time of equal results"
+        );
+        assert_eq!(next(json!({ "spec": { "validate": false } })), 300);
+        assert_eq!(next(json!({ "spec": { "deployInterval": "90s" } })), 30);
+        assert_eq!(next(json!({ "spec": { "deployInterval": "30s" } })), 1);
+        assert_eq!(
+            next(json!({ "status": { "lastValidateResult": { "errors": [{}] } } })),
+            15
+        );
+    }
+}

@@ -1,0 +1,235 @@
+//! Prepares a deployment: fetches the project, connects to the cluster, renders.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    Class, Fault, Reason,
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, TargetKey},
+};
+use cluster::Cluster;
+use engine::{GitInfo, Initiator, Origin, ProjectError, ProjectKey, RenderOptions};
+use kluctl::{GitReference, Rendered, SourceAddress};
+use references::ClusterIdentity;
+use runtime::Pass;
+use yaml::Value;
+
+use super::{
+    Controller, credentials, key,
+    spec::{self, InvalidSpec, Source},
+};
+use crate::common::working;
+
+/// An error before anything could be deployed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PrepareError {
+    /// The spec is invalid.
+    #[error(transparent)]
+    Spec(#[from] InvalidSpec),
+    /// A request is invalid.
+    #[error("{0}")]
+    Request(String),
+    /// A Secret is missing or unusable.
+    #[error("failed to get secret '{name}': {why}")]
+    Secret { name: String, why: String },
+    /// There are too many credentials.
+    #[error("spec.credentials: there are more than {0} entries")]
+    ManyCredentials(usize),
+    /// The project cannot be fetched.
+    #[error(transparent)]
+    Fetch(#[from] ProjectError),
+    /// The project took too long to be fetched.
+    #[error("failed to clone git source: it did not finish within {0:?}")]
+    FetchTimeout(Duration),
+    /// The project has no such directory.
+    #[error("kluctlDeployment path not found: {0}")]
+    NoDirectory(String),
+    /// The cluster cannot be connected to.
+    #[error(transparent)]
+    Cluster(#[from] references::KubeconfigError),
+    /// The project cannot be loaded or rendered.
+    #[error("{0}")]
+    Render(String, Option<usize>),
+    /// Something else failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl PrepareError {
+    /// Returns the number of errors, if it is about the parts of a deployment.
+    pub(crate) fn count(&self) -> Option<usize> {
+        match self {
+            Self::Render(_, count) => *count,
+            _ => None,
+        }
+    }
+
+    /// Returns the fault, which is retried after the retry interval.
+    pub(crate) fn fault(&self, retry: Duration) -> Fault {
+        match self {
+            Self::Fault(fault) if fault.class == Class::Bug => fault.clone(),
+            other => Fault::wait(retry, Reason::PrepareFailed, other.to_string()),
+        }
+    }
+}
+
+/// A rendered project, and the cluster to deploy it to.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) cluster: Cluster,
+    pub(crate) identity: Arc<ClusterIdentity>,
+    pub(crate) rendered: Rendered,
+    /// The hash of the rendered objects.
+    pub(crate) hash: String,
+    pub(crate) origin: Origin,
+}
+
+impl Prepared {
+    /// Returns target, cluster and discriminator, as a status has them.
+    pub(crate) fn target_key(&self) -> TargetKey {
+        let target = &self.rendered.target;
+        TargetKey {
+            target_name: Some(target.name.clone()).filter(|name| !name.is_empty()),
+            cluster_id: self.origin.cluster_id.clone(),
+            discriminator: target.discriminator.clone().filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+impl Controller {
+    /// Fetches the project, connects to the cluster, and renders. What is found on the way is noted in the status.
+    pub(super) async fn prepare(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        object: &KluctlDeployment,
+        status: &mut KluctlDeploymentStatus,
+    ) -> Result<Prepared, PrepareError> {
+        let source = spec::source(&object.spec)?;
+        status.project_key = Some(source.key.clone());
+        self.show_source(object, &source);
+        let external = credentials::external(self.client(), object, &self.external).await?;
+        let timeout = spec::timeout(&object.spec);
+        let fetching =
+            engine::fetch_project(source.address.clone(), &external, &self.rendering, &pass.cancel);
+        let fetching = tokio::time::timeout(timeout / 3, fetching);
+        let fetched = pass.slot.waiting(fetching).await;
+        let fetched = fetched.map_err(|_| PrepareError::FetchTimeout(timeout / 3))??;
+        status.observed_commit.clone_from(&fetched.commit);
+        if !fetched.tree.is_dir(&source.dir) {
+            return Err(PrepareError::NoDirectory(source.path.clone()));
+        }
+        let spec = &object.spec;
+        let account = spec.service_account_name.as_deref();
+        let target = self
+            .clusters
+            .of(pass.namespace, spec.kube_config.as_ref(), account)
+            .await?;
+        let cluster = working(&target.cluster, pass);
+        let mut options = RenderOptions {
+            name: format!("KluctlDeployment.{}/{}", api::group::GITOPS_KLUCTL, key(object)),
+            slots: self.render_slots.clone(),
+            chart_cache: self.chart_cache.clone(),
+            external,
+            keys: None,
+            limits: self.rendering.clone(),
+            timeout: Some(timeout / 2),
+        };
+        credentials::decryption(self.client(), object, &mut options).await?;
+        let request = spec::request(object, &source)?;
+        let rendered = engine::render(&cluster, fetched.tree, request, &options)
+            .await
+            .map_err(|error| render_error(&error))?;
+        let hash = kluctl::objects_hash(rendered.objects());
+        let cluster_id = self
+            .cluster_id(spec.kube_config.is_some(), &cluster, &target.identity)
+            .await;
+        let mut origin = self
+            .origin(pass, object, &source, fetched.commit.as_deref())
+            .await;
+        origin.cluster_id = cluster_id;
+        Ok(Prepared {
+            cluster,
+            identity: target.identity,
+            rendered,
+            hash,
+            origin,
+        })
+    }
+
+    async fn origin(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        object: &KluctlDeployment,
+        source: &Source,
+        commit: Option<&str>,
+    ) -> Origin {
+        let spec = &object.spec;
+        let images = spec
+            .images
+            .iter()
+            .filter_map(|image| serde_json::to_value(image).ok());
+        Origin {
+            reconcile_id: pass.id.to_owned(),
+            initiator: Initiator::KluctlDeployment,
+            project: ProjectKey {
+                repo_key: source.key.repo_key.clone().unwrap_or_default(),
+                sub_dir: source.key.sub_dir.clone().unwrap_or_default(),
+            },
+            git: git_info(source, commit),
+            deployment: Some(engine::KluctlDeployment {
+                name: pass.name.to_owned(),
+                namespace: pass.namespace.to_owned(),
+                cluster_id: self.own_cluster_id().await,
+            }),
+            target_name_override: spec.target_name_override.clone().unwrap_or_default(),
+            context_override: spec.context.clone().unwrap_or_default(),
+            args: spec::args(spec),
+            images: images.map(Value::from_json).collect(),
+            ..Origin::default()
+        }
+    }
+}
+
+fn git_info(source: &Source, commit: Option<&str>) -> Option<GitInfo> {
+    let commit = commit?.to_owned();
+    let (branch, tag) = match &source.address {
+        SourceAddress::Git { reference, .. } => match reference {
+            GitReference::Branch(name) => (format!("refs/heads/{name}"), String::new()),
+            GitReference::Tag(name) => (String::new(), format!("refs/tags/{name}")),
+            _ => (String::new(), String::new()),
+        },
+        SourceAddress::Oci { .. } => (String::new(), String::new()),
+    };
+    Some(GitInfo {
+        url: api::redact(source.address.url()),
+        branch,
+        tag,
+        sub_dir: source.key.sub_dir.clone().unwrap_or_default(),
+        commit,
+        dirty: false,
+    })
+}
+
+/// Returns the error of a failed render, with the number of failed parts of the deployment. Projects and targets that cannot be loaded
+/// have no parts.
+fn render_error(error: &engine::Error) -> PrepareError {
+    use kluctl::Error as E;
+    let count = match error {
+        engine::Error::Render(E::Many(errors)) => Some(errors.len()),
+        engine::Error::Render(
+            E::Yaml { .. }
+            | E::Template { .. }
+            | E::Kustomize { .. }
+            | E::Chart { .. }
+            | E::Helm(_)
+            | E::Pull { .. }
+            | E::Decrypt { .. }
+            | E::NoDecryption(_)
+            | E::Object(_),
+        ) => Some(1),
+        _ => None,
+    };
+    match error {
+        engine::Error::Panicked => PrepareError::Fault(error.fault(Reason::PrepareFailed)),
+        _ => PrepareError::Render(error.to_string(), count),
+    }
+}

@@ -1,0 +1,292 @@
+//! Requests by annotation. Pure, but for the removal of the annotation.
+
+use api::{
+    Fault, Reason, annotation,
+    kluctl::gitops::{
+        InvalidRequest, KluctlDeployment, KluctlDeploymentStatus, ManualRequest, ManualRequestResult,
+    },
+};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{Patch, PatchParams},
+};
+use runtime::client::describe;
+use serde_json::{Value, json};
+
+/// Maximum nesting depth of a patch.
+const DEPTH: usize = 64;
+/// Attempts to remove an annotation of an object that others change meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// The kind of a request, in the order in which requests are handled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestKind {
+    Diff,
+    Deploy,
+    Prune,
+    Validate,
+    Reconcile,
+}
+
+impl RequestKind {
+    const ALL: [Self; 5] = [
+        Self::Diff,
+        Self::Deploy,
+        Self::Prune,
+        Self::Validate,
+        Self::Reconcile,
+    ];
+
+    /// Returns the name of the annotation.
+    pub(crate) const fn annotation(self) -> &'static str {
+        match self {
+            Self::Diff => annotation::REQUEST_DIFF,
+            Self::Deploy => annotation::REQUEST_DEPLOY,
+            Self::Prune => annotation::REQUEST_PRUNE,
+            Self::Validate => annotation::REQUEST_VALIDATE,
+            Self::Reconcile => annotation::REQUEST_RECONCILE,
+        }
+    }
+
+    /// Returns the word in messages.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Diff => "diff",
+            Self::Deploy => "deploy",
+            Self::Prune => "prune",
+            Self::Validate => "validate",
+            Self::Reconcile => "reconcile",
+        }
+    }
+
+    /// Returns the field of the status with the last result.
+    pub(crate) fn result(self, status: &mut KluctlDeploymentStatus) -> &mut Option<ManualRequestResult> {
+        match self {
+            Self::Diff => &mut status.diff_request_result,
+            Self::Deploy => &mut status.deploy_request_result,
+            Self::Prune => &mut status.prune_request_result,
+            Self::Validate => &mut status.validate_request_result,
+            Self::Reconcile => &mut status.reconcile_request_result,
+        }
+    }
+}
+
+/// A request of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PendingRequest {
+    pub(crate) kind: RequestKind,
+    /// Value of the annotation.
+    pub(crate) text: String,
+    pub(crate) request: Result<ManualRequest, InvalidRequest>,
+    /// True if the status already has the result of this request.
+    pub(crate) is_done: bool,
+}
+
+/// Returns the first request of an object.
+pub(crate) fn pending(object: &KluctlDeployment) -> Option<PendingRequest> {
+    let mut status = object.status.clone().unwrap_or_default();
+    RequestKind::ALL.into_iter().find_map(|kind| {
+        let text = object.annotations().get(kind.annotation())?.clone();
+        let request = ManualRequest::parse(&text);
+        let last = kind
+            .result(&mut status)
+            .as_ref()
+            .filter(|last| last.end_time.is_some());
+        let is_done = last
+            .zip(request.as_ref().ok())
+            .is_some_and(|(last, request)| last.request.request_value == request.request_value);
+        Some(PendingRequest {
+            kind,
+            text,
+            request,
+            is_done,
+        })
+    })
+}
+
+/// Returns true if a request of an object is waiting.
+pub(crate) fn is_pending(object: &KluctlDeployment) -> bool {
+    RequestKind::ALL
+        .iter()
+        .any(|kind| object.annotations().contains_key(kind.annotation()))
+}
+
+/// Ends requests whose pass broke off: those who wait for their results need not wait for ever.
+pub(crate) fn end_interrupted(status: &mut KluctlDeploymentStatus, why: &str, now: &api::Time) {
+    for kind in RequestKind::ALL {
+        if let Some(result) = kind.result(status)
+            && result.end_time.is_none()
+        {
+            result.end_time = Some(now.clone());
+            result.command_error = Some(why.to_owned());
+        }
+    }
+}
+
+/// An error about the overrides of a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidOverrides {
+    /// The patch changes something else than the spec.
+    #[error("override patch tried to modify non-spec fields")]
+    NotSpec,
+    /// The patch makes an object that does not decode.
+    #[error("the overrides of the request are invalid: {0}")]
+    Undecodable(String),
+}
+
+/// Returns the object as the request wants it.
+///
+/// # Errors
+/// If the patch changes something else than the spec, or makes an invalid object.
+pub(crate) fn overridden(
+    object: &KluctlDeployment,
+    request: &ManualRequest,
+) -> Result<KluctlDeployment, InvalidOverrides> {
+    let Some(patch) = &request.overrides_patch else {
+        return Ok(object.clone());
+    };
+    let failed = |error: serde_json::Error| InvalidOverrides::Undecodable(error.to_string());
+    let before = serde_json::to_value(object).map_err(failed)?;
+    let mut after = before.clone();
+    merge(&mut after, &Value::Object(patch.clone()), 0);
+    let others = |value: &Value| {
+        let mut value = value.clone();
+        value.as_object_mut().and_then(|map| map.remove("spec"));
+        value
+    };
+    if others(&before) != others(&after) {
+        return Err(InvalidOverrides::NotSpec);
+    }
+    serde_json::from_value(after).map_err(failed)
+}
+
+/// Applies a merge patch (RFC 7396).
+pub(crate) fn merge(target: &mut Value, patch: &Value, depth: usize) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    let Some(map) = target.as_object_mut().filter(|_| depth < DEPTH) else {
+        return;
+    };
+    for (key, value) in patch {
+        if value.is_null() {
+            map.remove(key);
+        } else {
+            merge(map.entry(key.clone()).or_insert(Value::Null), value, depth + 1);
+        }
+    }
+}
+
+/// Removes the annotation of a request, unless it has another value by now.
+///
+/// # Errors
+/// If the object cannot be read or changed.
+pub(crate) async fn remove(
+    client: &Client,
+    manager: &str,
+    object: &KluctlDeployment,
+    request: &PendingRequest,
+) -> Result<(), Fault> {
+    let namespace = object.namespace().unwrap_or_default();
+    let api: Api<KluctlDeployment> = Api::namespaced(client.clone(), &namespace);
+    let (name, annotation) = (object.name_any(), request.kind.annotation());
+    let failed = |error: kube::Error| {
+        let message = format!("cannot remove the annotation {annotation}: {}", describe(&error));
+        Fault::retry(Reason::Failed, message)
+    };
+    let params = PatchParams {
+        field_manager: Some(manager.to_owned()),
+        ..PatchParams::default()
+    };
+    for _ in 0..ATTEMPTS {
+        let Some(live) = references::objects::found(api.get_metadata(&name).await).map_err(failed)? else {
+            return Ok(());
+        };
+        let value = live
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(annotation));
+        if value != Some(&request.text) {
+            return Ok(());
+        }
+        let patch = json!({
+            "metadata": { "annotations": { annotation: null }, "resourceVersion": live.metadata.resource_version },
+        });
+        match api.patch_metadata(&name, &params, &Patch::Merge(patch)).await {
+            Ok(_) => return Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Err(Fault::retry(
+        Reason::Failed,
+        format!("the annotation {annotation} changes too often to be removed"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(annotations: &Value, status: &Value) -> KluctlDeployment {
+        serde_json::from_value(json!({
+            "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment",
+            "metadata": { "name": "shop", "annotations": annotations },
+            "spec": { "interval": "5m", "source": {}, "args": { "a": 1, "b": 2 } }, "status": status,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn requests_are_handled_in_order_and_once() {
+        let both = json!({ annotation::REQUEST_RECONCILE: "1", annotation::REQUEST_PRUNE: "{\"requestValue\":\"2\"}" });
+        let request = pending(&object(&both, &json!({}))).unwrap();
+        assert_eq!((request.kind, request.is_done), (RequestKind::Prune, false));
+        let result = |end: Option<&str>| {
+            json!({ "pruneRequestResult": {
+                "request": { "requestValue": "2" }, "startTime": "2026-01-01T00:00:00Z", "endTime": end, "reconcileId": "",
+            }})
+        };
+        assert!(
+            pending(&object(&both, &result(Some("2026-01-01T00:00:01Z"))))
+                .unwrap()
+                .is_done
+        );
+        assert!(
+            !pending(&object(&both, &result(None))).unwrap().is_done,
+            "it was interrupted"
+        );
+        assert!(pending(&object(&json!({ "a": "b" }), &json!({}))).is_none());
+        assert!(!is_pending(&object(&json!({ "a": "b" }), &json!({}))));
+    }
+
+    #[test]
+    fn overrides_change_the_spec_alone() {
+        let object = object(&json!({}), &json!({}));
+        let with = |patch: Value| {
+            let request = ManualRequest {
+                request_value: "1".to_owned(),
+                overrides_patch: patch.as_object().cloned(),
+            };
+            overridden(&object, &request)
+        };
+        let changed = with(json!({ "spec": { "args": { "a": null, "c": 3 }, "dryRun": true } })).unwrap();
+        assert!(changed.spec.dry_run);
+        assert_eq!(json!(changed.spec.args), json!({ "b": 2, "c": 3 }));
+        for patch in [
+            json!({ "metadata": { "name": "other" } }),
+            json!({ "status": { "observedGeneration": 3 } }),
+        ] {
+            assert_eq!(with(patch), Err(InvalidOverrides::NotSpec));
+        }
+        assert!(matches!(
+            with(json!({ "spec": { "interval": 3 } })),
+            Err(InvalidOverrides::Undecodable(_))
+        ));
+    }
+}

@@ -1,0 +1,430 @@
+//! Validation of the spec, and its values with their defaults. Pure.
+
+use std::time::Duration;
+
+use api::{
+    GoDuration,
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec, ProjectKey},
+};
+use cluster::access::Contexts;
+use engine::ServerAddress;
+use kluctl::{FixedImage, GitReference, Inclusion, Request, SourceAddress};
+use tree::TreePath;
+use yaml::{Map, Value};
+
+/// Minimum of all intervals.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// Minimum timeout of a pass.
+const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Scheme of sources that a client of the controller serves.
+const OVERRIDE_SCHEME: &str = "grpc+source-override://";
+/// Mode that deploys all objects, the default.
+const FULL_DEPLOY: &str = "full-deploy";
+/// Mode that only replaces the images of deployed objects.
+const POKE_IMAGES: &str = "poke-images";
+
+/// An error about a value of the spec.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidSpec {
+    /// A field that the original does not support any more.
+    #[error("{field} is not supported anymore, use 'spec.credentials.git' instead")]
+    Removed { field: &'static str },
+    /// A field that the original does not support any more.
+    #[error("spec.helmCredentials can not be used anymore, please switch to spec.credentials.helm")]
+    HelmCredentials,
+    /// A field that is not supported.
+    #[error("UnsupportedField: {field} is not supported yet: remove the field")]
+    Unsupported { field: &'static str },
+    /// There is no source.
+    #[error("missing source spec")]
+    NoSource,
+    /// The URL of a Git repository has no host.
+    #[error("spec.source: the URL '{0}' is invalid: write for example https://example.com/project.git")]
+    InvalidUrl(String),
+    /// The URL of an artifact has another scheme.
+    #[error("unsupported scheme {0}, must be oci://")]
+    Scheme(String),
+    /// The URL of an override has another scheme.
+    #[error("unsupported source override url scheme: {0}")]
+    OverrideScheme(String),
+    /// The reference names nothing.
+    #[error("either branch, tag or commit must be set")]
+    EmptyReference,
+    /// The reference names several things.
+    #[error("only one of the ref fields can be set")]
+    AmbiguousReference,
+    /// The path leads out of the source.
+    #[error("spec.source: the path is invalid: {0}")]
+    InvalidPath(String),
+    /// The decryption needs an unknown tool.
+    #[error("not supported decryption provider {0}")]
+    DecryptionProvider(String),
+    /// A fixed image is invalid.
+    #[error("spec.images: {0}")]
+    Images(String),
+    /// The mode is unknown.
+    #[error("deployMode '{0}' not supported")]
+    DeployMode(String),
+}
+
+/// The source of a project.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Source {
+    pub(crate) address: SourceAddress,
+    /// Directory of the project in the source.
+    pub(crate) dir: TreePath,
+    /// The directory as it was written.
+    pub(crate) path: String,
+    pub(crate) key: ProjectKey,
+}
+
+impl Source {
+    /// Returns URL, path and reference, as the metric of the source has them.
+    pub(crate) fn labels(&self) -> (String, String) {
+        let reference = match &self.address {
+            SourceAddress::Git { reference, .. } => match reference {
+                GitReference::Branch(name) => format!("refs/heads/{name}"),
+                GitReference::Tag(name) => format!("refs/tags/{name}"),
+                _ => String::new(),
+            },
+            SourceAddress::Oci { tag, digest, .. } => {
+                tag.clone().or_else(|| digest.clone()).unwrap_or_default()
+            }
+        };
+        (api::redact(self.address.url()), reference)
+    }
+}
+
+/// Returns the source of the project.
+///
+/// # Errors
+/// If it is missing or invalid, or a field is set that is not supported.
+pub(crate) fn source(spec: &KluctlDeploymentSpec) -> Result<Source, InvalidSpec> {
+    refuse(spec)?;
+    let source = &spec.source;
+    let (git, oci) = (source.git.as_ref(), source.oci.as_ref());
+    match (git, oci, source.url.as_ref()) {
+        (Some(git), ..) => of_git(git.url.expose(), git.reference.as_ref(), git.path.as_deref()),
+        (None, Some(oci), _) => of_oci(oci),
+        (None, None, Some(url)) if !url.expose().is_empty() => {
+            of_git(url.expose(), source.reference.as_ref(), source.path.as_deref())
+        }
+        _ => Err(InvalidSpec::NoSource),
+    }
+}
+
+fn refuse(spec: &KluctlDeploymentSpec) -> Result<(), InvalidSpec> {
+    if spec.source.secret_ref.is_some() {
+        return Err(InvalidSpec::Removed {
+            field: "spec.source.secretRef",
+        });
+    }
+    if spec.source.credentials.is_some() {
+        return Err(InvalidSpec::Removed {
+            field: "spec.source.credentials",
+        });
+    }
+    let lists_credentials = |value: &serde_json::Value| value.as_array().is_none_or(|list| !list.is_empty());
+    if spec.helm_credentials.as_ref().is_some_and(lists_credentials) {
+        return Err(InvalidSpec::HelmCredentials);
+    }
+    if let Some(one) = spec
+        .source_overrides
+        .iter()
+        .find(|one| !one.url.expose().starts_with(OVERRIDE_SCHEME))
+    {
+        let scheme = one.url.expose().split("://").next().unwrap_or_default();
+        return Err(InvalidSpec::OverrideScheme(scheme.chars().take(32).collect()));
+    }
+    if !spec.source_overrides.is_empty() {
+        return Err(InvalidSpec::Unsupported {
+            field: "spec.sourceOverrides",
+        });
+    }
+    if let Some(decryption) = &spec.decryption {
+        if decryption.provider != "sops" {
+            return Err(InvalidSpec::DecryptionProvider(decryption.provider.clone()));
+        }
+        if decryption
+            .service_account
+            .as_ref()
+            .is_some_and(|name| !name.is_empty())
+        {
+            return Err(InvalidSpec::Unsupported {
+                field: "spec.decryption.serviceAccount",
+            });
+        }
+    }
+    match deploy_mode(spec) {
+        FULL_DEPLOY | POKE_IMAGES => Ok(()),
+        other => Err(InvalidSpec::DeployMode(other.to_owned())),
+    }
+}
+
+fn of_git(
+    url: &str,
+    reference: Option<&api::kluctl::gitops::GitReference>,
+    path: Option<&str>,
+) -> Result<Source, InvalidSpec> {
+    let repo_key = kluctl::repo_key(url).ok_or_else(|| InvalidSpec::InvalidUrl(api::redact(url)))?;
+    let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let reference = match reference {
+        None => GitReference::Head,
+        Some(one) => match (filled(&one.branch), filled(&one.tag), filled(&one.commit)) {
+            (Some(branch), None, None) => GitReference::Branch(branch),
+            (None, Some(tag), None) => GitReference::Tag(tag),
+            (None, None, Some(commit)) => GitReference::Commit(commit),
+            (None, None, None) => return Err(InvalidSpec::EmptyReference),
+            _ => return Err(InvalidSpec::AmbiguousReference),
+        },
+    };
+    let address = SourceAddress::Git {
+        url: url.to_owned(),
+        reference,
+    };
+    in_dir(address, repo_key, path)
+}
+
+fn of_oci(oci: &api::kluctl::gitops::OciProject) -> Result<Source, InvalidSpec> {
+    let url = oci.url.expose();
+    if !url.starts_with("oci://") {
+        let scheme = url
+            .split("://")
+            .next()
+            .filter(|_| url.contains("://"))
+            .unwrap_or_default();
+        return Err(InvalidSpec::Scheme(scheme.chars().take(32).collect()));
+    }
+    let server = ServerAddress::parse(url).ok_or_else(|| InvalidSpec::InvalidUrl(api::redact(url)))?;
+    let reference = oci.reference.clone().unwrap_or_default();
+    let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let digest = filled(reference.digest);
+    let tag = filled(reference.tag).or_else(|| digest.is_none().then(|| "latest".to_owned()));
+    let address = SourceAddress::Oci {
+        url: url.to_owned(),
+        tag,
+        digest,
+    };
+    in_dir(
+        address,
+        format!("oci://{}/{}", server.host, server.path),
+        oci.path.as_deref(),
+    )
+}
+
+fn in_dir(address: SourceAddress, repo_key: String, path: Option<&str>) -> Result<Source, InvalidSpec> {
+    let path = path.unwrap_or_default();
+    let dir = TreePath::parse(path.trim_start_matches('/'))
+        .map_err(|error| InvalidSpec::InvalidPath(error.to_string()))?;
+    let sub_dir = Some(dir.as_str().to_owned()).filter(|dir| !dir.is_empty() && dir != ".");
+    Ok(Source {
+        address,
+        dir,
+        path: path.to_owned(),
+        key: ProjectKey {
+            repo_key: Some(repo_key),
+            sub_dir,
+        },
+    })
+}
+
+/// Returns the request to render the project.
+///
+/// # Errors
+/// If a fixed image is invalid.
+pub(crate) fn request(object: &KluctlDeployment, source: &Source) -> Result<Request, InvalidSpec> {
+    let spec = &object.spec;
+    let contexts = Contexts::default();
+    let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    Ok(Request {
+        project_dir: source.dir.clone(),
+        target: filled(&spec.target),
+        target_name_override: filled(&spec.target_name_override),
+        context_override: filled(&spec.context),
+        contexts: kluctl::Contexts {
+            current: contexts.current,
+            names: contexts.names,
+        },
+        args: args(spec),
+        images: images(spec)?,
+        inclusion: inclusion(spec),
+        ..Request::default()
+    })
+}
+
+/// Returns the arguments of the project.
+pub(crate) fn args(spec: &KluctlDeploymentSpec) -> Map {
+    let args = serde_json::Value::Object(spec.args.clone().unwrap_or_default());
+    match Value::from_json(args) {
+        Value::Map(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn images(spec: &KluctlDeploymentSpec) -> Result<Vec<FixedImage>, InvalidSpec> {
+    if spec.images.is_empty() {
+        return Ok(Vec::new());
+    }
+    let failed = |error: &dyn std::fmt::Display| InvalidSpec::Images(error.to_string());
+    let list = serde_json::json!({ "images": spec.images });
+    let text = serde_json::to_vec(&list).map_err(|error| failed(&error))?;
+    let name = TreePath::root().child("spec.images");
+    FixedImage::read_list(&name, &text, &tree::Budget::default()).map_err(|error| failed(&error))
+}
+
+/// Returns the part of the project that is deployed.
+pub(crate) fn inclusion(spec: &KluctlDeploymentSpec) -> Inclusion {
+    Inclusion {
+        include_tags: spec.include_tags.clone(),
+        exclude_tags: spec.exclude_tags.clone(),
+        include_dirs: spec.include_deployment_dirs.clone(),
+        exclude_dirs: spec.exclude_deployment_dirs.clone(),
+    }
+}
+
+/// Returns the mode of the deployment.
+pub(crate) fn deploy_mode(spec: &KluctlDeploymentSpec) -> &str {
+    spec.deploy_mode
+        .as_deref()
+        .filter(|mode| !mode.is_empty())
+        .unwrap_or(FULL_DEPLOY)
+}
+
+/// Returns true if only the images of deployed objects are replaced.
+pub(crate) fn pokes_images(spec: &KluctlDeploymentSpec) -> bool {
+    deploy_mode(spec) == POKE_IMAGES
+}
+
+fn at_least(duration: GoDuration) -> Duration {
+    duration.as_duration().max(SHORTEST)
+}
+
+/// Returns the time between two passes.
+pub(crate) fn interval(spec: &KluctlDeploymentSpec) -> Duration {
+    at_least(spec.interval)
+}
+
+/// Returns the delay before the next attempt after a project could not be prepared.
+pub(crate) fn retry_interval(spec: &KluctlDeploymentSpec) -> Duration {
+    at_least(spec.retry_interval.unwrap_or(spec.interval))
+}
+
+/// Returns the period of deployments without a change; `None` if there are none.
+pub(crate) fn deploy_interval(spec: &KluctlDeploymentSpec) -> Option<Duration> {
+    spec.deploy_interval.map(at_least)
+}
+
+/// Returns the period of validations.
+pub(crate) fn validate_interval(spec: &KluctlDeploymentSpec) -> Duration {
+    at_least(spec.validate_interval.unwrap_or(spec.interval))
+}
+
+/// Returns the timeout of a pass.
+pub(crate) fn timeout(spec: &KluctlDeploymentSpec) -> Duration {
+    let timeout = spec.timeout.or(spec.deploy_interval).unwrap_or(spec.interval);
+    timeout.as_duration().max(SHORTEST_TIMEOUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(change: &serde_json::Value) -> KluctlDeploymentSpec {
+        let mut spec =
+            json!({ "interval": "5m", "source": { "git": { "url": "https://h.io/Org/Shop.git" } } });
+        for (key, value) in change.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        serde_json::from_value(spec).unwrap()
+    }
+
+    #[test]
+    fn source_has_address_and_key() {
+        let source = source(&spec(&json!({}))).unwrap();
+        assert_eq!(source.key.repo_key.as_deref(), Some("git://h.io/org/shop"));
+        assert_eq!(source.key.sub_dir, None);
+        let git = json!({ "url": "git@h.io:org/shop.git", "ref": { "tag": "v1" }, "path": "./a/b/" });
+        let source = super::source(&spec(&json!({ "source": { "git": git } }))).unwrap();
+        assert_eq!(source.key.sub_dir.as_deref(), Some("a/b"));
+        assert_eq!(source.labels().1, "refs/tags/v1");
+        let oci = json!({ "url": "oci://h.io:5000/org/shop" });
+        let source = super::source(&spec(&json!({ "source": { "oci": oci } }))).unwrap();
+        assert_eq!(source.key.repo_key.as_deref(), Some("oci://h.io:5000/org/shop"));
+        assert_eq!(source.labels().1, "latest");
+    }
+
+    #[test]
+    fn invalid_specs_are_refused_in_the_words_of_the_original() {
+        let git = |git: serde_json::Value| json!({ "source": { "git": git } });
+        for (change, expected) in [
+            (json!({ "source": {} }), "missing source spec"),
+            (
+                git(json!({ "url": "/srv/shop" })),
+                "the URL '/srv/shop' is invalid",
+            ),
+            (
+                git(json!({ "url": "https://h.io/a", "ref": {} })),
+                "either branch, tag or commit must be set",
+            ),
+            (
+                git(json!({ "url": "https://h.io/a", "ref": { "tag": "a", "branch": "b" } })),
+                "only one of the ref fields can be set",
+            ),
+            (
+                git(json!({ "url": "https://h.io/a", "path": "../x" })),
+                "the path is invalid",
+            ),
+            (
+                json!({ "source": { "oci": { "url": "https://h.io/a" } } }),
+                "unsupported scheme https, must be oci://",
+            ),
+            (
+                json!({ "source": { "url": "https://h.io/a", "secretRef": { "name": "x" } } }),
+                "spec.source.secretRef is not supported anymore, use 'spec.credentials.git' instead",
+            ),
+            (
+                json!({ "helmCredentials": [{}] }),
+                "spec.helmCredentials can not be used anymore",
+            ),
+            (
+                json!({ "sourceOverrides": [{ "repoKey": "git://h.io/a", "url": "https://x" }] }),
+                "unsupported source override url scheme: https",
+            ),
+            (
+                json!({ "sourceOverrides": [{ "repoKey": "git://h.io/a", "url": "grpc+source-override://x" }] }),
+                "UnsupportedField: spec.sourceOverrides",
+            ),
+            (
+                json!({ "decryption": { "provider": "pgp" } }),
+                "not supported decryption provider pgp",
+            ),
+            (
+                json!({ "deployMode": "other" }),
+                "deployMode 'other' not supported",
+            ),
+        ] {
+            let error = source(&spec(&change)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{change}: {error}");
+        }
+    }
+
+    #[test]
+    fn images_of_the_spec_are_fixed_images() {
+        let object = KluctlDeployment::new(
+            "shop",
+            spec(&json!({
+                "images": [{ "imageRegex": "a.*", "resultImage": "b", "container": "c" }],
+                "args": { "replicas": 3 },
+            })),
+        );
+        let request = request(&object, &source(&object.spec).unwrap()).unwrap();
+        assert_eq!(
+            (request.images.len(), request.images[0].result_image.as_str()),
+            (1, "b")
+        );
+        assert_eq!(request.args.get("replicas").and_then(Value::as_i64), Some(3));
+        assert_eq!(timeout(&object.spec), Duration::from_secs(300));
+    }
+}

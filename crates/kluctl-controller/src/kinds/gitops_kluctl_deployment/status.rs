@@ -1,0 +1,322 @@
+//! Conditions and messages of a status. Pure; the time is a parameter.
+
+use std::fmt::Write as _;
+
+use api::{
+    Condition, ConditionStatus, Reason, Time, condition_type, conditions,
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
+};
+use serde_json::Value;
+
+use super::prepare::PrepareError;
+use crate::common::message;
+
+/// Message of Ready while there is no other.
+const IN_PROGRESS: &str = "Reconciliation in progress";
+/// Maximum size of a result in a status in bytes of JSON.
+const RESULT_BYTES: usize = 200 << 10;
+/// Fields that differ between two equal results.
+const IDENTITY: [&str; 4] = ["id", "reconcileId", "startTime", "endTime"];
+
+/// Sets Ready and Reconciling of an object that is worked on.
+pub(crate) fn set_progress(
+    status: &mut KluctlDeploymentStatus,
+    object: &KluctlDeployment,
+    what: &str,
+    now: &Time,
+) {
+    let generation = object.metadata.generation;
+    let condition = |type_, status: ConditionStatus, message: &str| {
+        Condition::new(
+            type_,
+            status,
+            Reason::Progressing,
+            message,
+            generation,
+            now.clone(),
+        )
+    };
+    let ready = condition(condition_type::READY, ConditionStatus::Unknown, IN_PROGRESS);
+    conditions::set(&mut status.conditions, ready);
+    let reconciling = condition(condition_type::RECONCILING, ConditionStatus::True, what);
+    conditions::set(&mut status.conditions, reconciling);
+    conditions::sort(&mut status.conditions);
+}
+
+/// Returns the status at the start of the work on a new generation: Ready stays what it was.
+pub(crate) fn starting(object: &KluctlDeployment, now: &Time) -> KluctlDeploymentStatus {
+    let past = object.status.clone().unwrap_or_default();
+    let ready = conditions::get(&past.conditions, condition_type::READY).cloned();
+    let mut status = past;
+    set_progress(&mut status, object, "Initializing", now);
+    if let Some(ready) = ready {
+        conditions::set(&mut status.conditions, ready);
+    }
+    status
+}
+
+/// Sets Ready to the result of the last deployment and validation, and removes Reconciling.
+pub(crate) fn set_final(
+    status: &mut KluctlDeploymentStatus,
+    object: &KluctlDeployment,
+    now: &Time,
+) -> Reason {
+    let (reason, text) = verdict(status, object.spec.validate);
+    set_ready(status, object, reason, &text, now);
+    reason
+}
+
+/// Sets Ready, and removes Reconciling and Stalled.
+pub(crate) fn set_ready(
+    status: &mut KluctlDeploymentStatus,
+    object: &KluctlDeployment,
+    reason: Reason,
+    text: &str,
+    now: &Time,
+) {
+    conditions::remove(&mut status.conditions, condition_type::RECONCILING);
+    conditions::remove(&mut status.conditions, condition_type::STALLED);
+    let ready = Condition::new(
+        condition_type::READY,
+        reason == Reason::ReconciliationSucceeded,
+        reason,
+        message::limit(text.to_owned(), message::MESSAGE_BYTES),
+        object.metadata.generation,
+        now.clone(),
+    );
+    conditions::set(&mut status.conditions, ready);
+    let past = object.status.as_ref().map_or(&[][..], |past| &past.conditions);
+    conditions::carry_times(past, &mut status.conditions);
+    conditions::sort(&mut status.conditions);
+}
+
+/// Sets the error of the preparation, and Ready.
+pub(crate) fn set_prepare_error(
+    status: &mut KluctlDeploymentStatus,
+    object: &KluctlDeployment,
+    error: &PrepareError,
+    now: &Time,
+) {
+    status.last_prepare_error = Some(error.to_string());
+    let count = error
+        .count()
+        .map(|count| format!(" with {count} errors"))
+        .unwrap_or_default();
+    let text = format!("prepare failed{count}. Check status.lastPrepareError for details");
+    set_ready(status, object, Reason::PrepareFailed, &text, now);
+}
+
+fn verdict(status: &KluctlDeploymentStatus, validates: bool) -> (Reason, String) {
+    let Some(deploy) = &status.last_deploy_result else {
+        return (Reason::DeployFailed, "deployment status unknown".to_owned());
+    };
+    let deployed = composite("deploy", deploy);
+    if count(deploy, "errors") > 0 {
+        return (Reason::DeployFailed, deployed);
+    }
+    if !validates {
+        return (Reason::ReconciliationSucceeded, deployed);
+    }
+    let Some(validate) = &status.last_validate_result else {
+        return (
+            Reason::ValidateFailed,
+            format!("{deployed} Validation status unknown."),
+        );
+    };
+    let text = format!("{deployed} {}", composite("validate", validate));
+    match count(validate, "errors") {
+        0 => (Reason::ReconciliationSucceeded, text),
+        _ => (Reason::ValidateFailed, text),
+    }
+}
+
+/// Returns the number of entries of a list, or a number.
+fn count(result: &Value, field: &str) -> u64 {
+    match result.get(field) {
+        Some(Value::Array(list)) => u64::try_from(list.len()).unwrap_or(u64::MAX),
+        Some(number) => number.as_u64().unwrap_or_default(),
+        None => 0,
+    }
+}
+
+/// Describes a result: `deploy succeeded with 1 warnings. 2 new objects.`
+fn composite(command: &str, result: &Value) -> String {
+    let (errors, warnings) = (count(result, "errors"), count(result, "warnings"));
+    let mut text = match (errors, warnings) {
+        (0, 0) => format!("{command} succeeded."),
+        (0, _) => format!("{command} succeeded with {warnings} warnings."),
+        (_, 0) => format!("{command} failed with {errors} errors."),
+        _ => format!("{command} failed with {errors} errors and {warnings} warnings."),
+    };
+    for (field, what) in [
+        ("newObjects", "new objects"),
+        ("changedObjects", "changed objects"),
+        ("appliedHookObjects", "hooks run"),
+        ("deletedObjects", "deleted objects"),
+        ("orphanObjects", "orphan objects"),
+    ] {
+        let count = count(result, field);
+        if count > 0 {
+            let _ = write!(text, " {count} {what}.");
+        }
+    }
+    text
+}
+
+/// Returns true if two results say the same, at different times.
+pub(crate) fn is_same(before: Option<&Value>, now: &Value) -> bool {
+    let told = |value: &Value| {
+        let mut value = value.clone();
+        if let Some(map) = value.as_object_mut() {
+            map.retain(|key, _| !IDENTITY.contains(&key.as_str()));
+        }
+        drop_nulls(&mut value);
+        value
+    };
+    before.is_some_and(|before| told(before) == told(now))
+}
+
+/// Removes what the API server does not store.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+/// Returns a result that fits into a status: values of changes are left out first, then objects and messages.
+pub(crate) fn bounded(mut result: Value) -> Value {
+    if size(&result) <= RESULT_BYTES {
+        return result;
+    }
+    for object in result
+        .get_mut("objects")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        for change in object
+            .get_mut("changes")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            if let Some(map) = change.as_object_mut() {
+                map.retain(|key, _| matches!(key.as_str(), "type" | "jsonPath"));
+            }
+        }
+    }
+    let mut most = 1000;
+    while size(&result) > RESULT_BYTES && most > 0 {
+        for field in ["objects", "errors", "warnings", "results"] {
+            if let Some(list) = result.get_mut(field).and_then(Value::as_array_mut) {
+                list.truncate(most);
+            }
+        }
+        most /= 2;
+    }
+    if size(&result) > RESULT_BYTES
+        && let Some(map) = result.as_object_mut()
+    {
+        // What is left are arguments and names.
+        for field in ["target", "commandInfo", "overridesPatch"] {
+            let info = map.get_mut(field).and_then(Value::as_object_mut);
+            if let Some(info) = info {
+                info.remove("args");
+                info.remove("images");
+            }
+        }
+    }
+    result
+}
+
+fn size(value: &Value) -> usize {
+    serde_json::to_vec(value).map_or(0, |json| json.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn ready(status: &Value, spec: &Value) -> (String, String) {
+        let mut object: KluctlDeployment = serde_json::from_value(json!({
+            "metadata": { "name": "shop", "generation": 3 }, "spec": spec, "status": status,
+        }))
+        .unwrap();
+        let mut status = object.status.take().unwrap_or_default();
+        set_final(&mut status, &object, &runtime::now());
+        let ready = conditions::get(&status.conditions, "Ready").unwrap();
+        assert_eq!(status.conditions.len(), 1);
+        (ready.reason.clone(), ready.message.clone())
+    }
+
+    #[test]
+    fn ready_describes_the_last_deployment_and_validation() {
+        let spec = json!({ "interval": "5m", "source": {} });
+        let off = json!({ "interval": "5m", "source": {}, "validate": false });
+        let all = json!({
+            "newObjects": 2, "changedObjects": 1, "appliedHookObjects": 0, "deletedObjects": 3, "orphanObjects": 4,
+            "warnings": [{}],
+        });
+        let table = [
+            (json!({}), &spec, "DeployFailed", "deployment status unknown"),
+            (
+                json!({ "lastDeployResult": all }),
+                &off,
+                "ReconciliationSucceeded",
+                "deploy succeeded with 1 warnings. 2 new objects. 1 changed objects. 3 deleted objects. 4 orphan objects.",
+            ),
+            (
+                json!({ "lastDeployResult": {} }),
+                &spec,
+                "ValidateFailed",
+                "deploy succeeded. Validation status unknown.",
+            ),
+            (
+                json!({ "lastDeployResult": { "errors": [{}], "warnings": [{}, {}] }, "lastValidateResult": {} }),
+                &spec,
+                "DeployFailed",
+                "deploy failed with 1 errors and 2 warnings.",
+            ),
+            (
+                json!({ "lastDeployResult": {}, "lastValidateResult": { "errors": [{}] } }),
+                &spec,
+                "ValidateFailed",
+                "deploy succeeded. validate failed with 1 errors.",
+            ),
+            (
+                json!({ "lastDeployResult": {}, "lastValidateResult": { "ready": false, "warnings": [{}] } }),
+                &spec,
+                "ReconciliationSucceeded",
+                "deploy succeeded. validate succeeded with 1 warnings.",
+            ),
+        ];
+        for (status, spec, reason, message) in table {
+            assert_eq!(ready(&status, spec), (reason.to_owned(), message.to_owned()));
+        }
+    }
+
+    #[test]
+    fn results_are_equal_apart_from_their_times_and_are_bounded() {
+        let first = json!({ "id": "1", "endTime": "a", "errors": [1] });
+        assert!(is_same(
+            Some(&first),
+            &json!({ "id": "2", "startTime": "b", "errors": [1] })
+        ));
+        assert!(
+            is_same(Some(&first), &json!({ "errors": [1], "target": null })),
+            "nulls are not stored"
+        );
+        assert!(!is_same(Some(&first), &json!({ "errors": [2] })) && !is_same(None, &first));
+        let change = json!({ "type": "update", "jsonPath": "a", "oldValue": "x".repeat(1000) });
+        let objects: Vec<Value> = (0..3000).map(|_| json!({ "changes": [change] })).collect();
+        let cut = bounded(json!({ "objects": objects }));
+        assert!(size(&cut) <= RESULT_BYTES && cut["objects"].as_array().unwrap().len() > 100);
+    }
+}

@@ -1,0 +1,195 @@
+//! Requests by annotation of KluctlDeployments of gitops.kluctl.io.
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::gitops::{Gitops, ready_of};
+
+#[tokio::test]
+async fn requests_of_a_suspended_object_are_handled() -> Result<()> {
+    let shop = Gitops::new("gr-manual").await?;
+    shop.push(&[("a", "1"), ("b", "1")])?;
+    shop.create("shop", json!({ "suspend": true })).await?;
+    let (status, result) = shop.request("shop", "diff", Value::Null).await?;
+    ensure!(
+        json!(status.last_diff_result)["newObjects"] == 2 && result.command_error.is_none(),
+        "{result:?}"
+    );
+    ensure!(result.result_id.is_some() && !result.reconcile_id.is_empty());
+    ensure!(shop.value("a").await?.is_none(), "a diff changes nothing");
+    let (status, result) = shop.request("shop", "deploy", Value::Null).await?;
+    ensure!(
+        json!(status.last_deploy_result)["newObjects"] == 2 && result.command_error.is_none(),
+        "{result:?}"
+    );
+    ensure!(shop.value("a").await?.as_deref() == Some("1"));
+    let (status, result) = shop.request("shop", "deploy", Value::Null).await?;
+    ensure!(
+        json!(status.last_deploy_result)["newObjects"] == 0 && result.result_id.is_some(),
+        "{result:?}"
+    );
+    let (status, _) = shop.request("shop", "prune", Value::Null).await?;
+    ensure!(json!(status.last_deploy_result)["deletedObjects"] == 0);
+    shop.push(&[("a", "1")])?;
+    let (status, result) = shop.request("shop", "prune", Value::Null).await?;
+    ensure!(
+        json!(status.last_deploy_result)["deletedObjects"] == 1 && result.command_error.is_none(),
+        "{result:?}"
+    );
+    ensure!(shop.value("b").await?.is_none());
+    let (status, result) = shop.request("shop", "validate", Value::Null).await?;
+    ensure!(
+        json!(status.last_validate_result)["ready"] == true && result.command_error.is_none(),
+        "{result:?}"
+    );
+    shop.fixture
+        .config_maps()
+        .delete("a", &DeleteParams::default())
+        .await?;
+    let (status, result) = shop.request("shop", "validate", Value::Null).await?;
+    let errors = json!(status.last_validate_result)["errors"].to_string();
+    ensure!(errors.contains("object not found"), "{errors}");
+    ensure!(
+        result.command_error.as_deref() == Some("validate failed with 1 errors."),
+        "{result:?}"
+    );
+
+    let store: Api<Secret> = Api::namespaced(shop.fixture.client.clone(), "gr-manual-results");
+    let stored = store
+        .list(&ListParams::default().labels("kluctl.io/result=true"))
+        .await?;
+    ensure!(stored.items.iter().any(|secret| {
+        secret
+            .metadata
+            .name
+            .as_deref()
+            .is_some_and(|name| name.starts_with("vr-"))
+    }));
+    let id = result.result_id.unwrap_or_default();
+    let label = format!("kluctl.io/validate-result-id={id}");
+    ensure!(
+        store
+            .list(&ListParams::default().labels(&label))
+            .await?
+            .items
+            .len()
+            == 1,
+        "{id}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn overrides_are_used_once() -> Result<()> {
+    let shop = Gitops::new("gr-overrides").await?;
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  value: '{{ args.k }}'\n";
+    let config = format!(
+        "discriminator: {}-{{{{ target.name }}}}\nargs:\n- name: k\n  default: d\ntargets:\n- name: test\n- name: other\n",
+        shop.fixture.namespace
+    );
+    let files = shop.fixture.maps(&[("a", "1"), ("b", "1")]);
+    shop.push_files(&files, &[("app/a.yaml", map), (".kluctl.yaml", &config)])?;
+    shop.create("shop", json!({ "suspend": true, "args": { "k": "spec" } }))
+        .await?;
+    shop.request("shop", "deploy", json!({ "dryRun": true })).await?;
+    ensure!(shop.value("a").await?.is_none());
+    shop.request("shop", "deploy", Value::Null).await?;
+    ensure!(shop.value("a").await?.as_deref() == Some("spec"));
+    let (status, result) = shop
+        .request("shop", "deploy", json!({ "args": { "k": "once" } }))
+        .await?;
+    ensure!(shop.value("a").await?.as_deref() == Some("once"), "{result:?}");
+    ensure!(
+        result.request.overrides_patch.is_some()
+            && json!(status.last_deploy_result)["overridesPatch"].is_object()
+    );
+    shop.request("shop", "deploy", Value::Null).await?;
+    ensure!(
+        shop.value("a").await?.as_deref() == Some("spec"),
+        "the override is not kept"
+    );
+    let object = shop.api().get("shop").await?;
+    ensure!(json!(object.spec.args) == json!({ "k": "spec" }));
+    let (_, result) = shop
+        .request("shop", "deploy", json!({ "target": "other" }))
+        .await?;
+    ensure!(result.command_error.is_none(), "{result:?}");
+    let labels = shop
+        .fixture
+        .config_maps()
+        .get("a")
+        .await?
+        .metadata
+        .labels
+        .unwrap_or_default();
+    ensure!(
+        labels.get("kluctl.io/discriminator") == Some(&format!("{}-other", shop.fixture.namespace)),
+        "{labels:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn malformed_requests_are_refused() -> Result<()> {
+    let shop = Gitops::new("gr-malformed").await?;
+    shop.push(&[("a", "1")])?;
+    shop.create("shop", json!({ "suspend": true })).await?;
+    let annotate = async |text: Value| {
+        let patch =
+            Patch::Merge(json!({ "metadata": { "annotations": { "kluctl.io/request-deploy": text } } }));
+        shop.api().patch("shop", &PatchParams::default(), &patch).await
+    };
+    shop.ready("shop", "DeployFailed").await?;
+    annotate(json!("{\"overridesPatch\":{}}")).await?;
+    let status = shop.ready("shop", "PrepareFailed").await?;
+    let error = status.last_prepare_error.unwrap_or_default();
+    ensure!(
+        error == "missing requestValue in manual request annotation",
+        "{error}"
+    );
+    annotate(json!(
+        json!({ "requestValue": "1", "overridesPatch": { "metadata": { "labels": { "a": "b" } } } })
+            .to_string()
+    ))
+    .await?;
+    let api = shop.api();
+    let refused = testkit::wait_for(&api, "shop", "the refusal", crate::fixture::TIMEOUT, |object| {
+        let result = object
+            .status
+            .as_ref()
+            .and_then(|status| status.deploy_request_result.as_ref());
+        result.is_some_and(|result| {
+            result.command_error.as_deref() == Some("override patch tried to modify non-spec fields")
+        })
+    });
+    refused.await?;
+    // A plain string is the value of a request, as releases before 2.22 wrote it.
+    annotate(json!("2024-01-01T00:00:00Z")).await?;
+    // Nothing was validated yet.
+    let status = shop.ready("shop", "ValidateFailed").await?;
+    ensure!(
+        status
+            .deploy_request_result
+            .is_some_and(|result| result.request.request_value.starts_with("2024"))
+    );
+    ensure!(shop.value("a").await?.is_some());
+    let (status, result) = shop
+        .request(
+            "shop",
+            "deploy",
+            json!({ "sourceOverrides": [{ "repoKey": "git://h/a", "url": "grpc+source-override://h:1" }] }),
+        )
+        .await?;
+    let error = result.command_error.unwrap_or_default();
+    ensure!(
+        error.contains("UnsupportedField: spec.sourceOverrides"),
+        "{error}"
+    );
+    ensure!(ready_of(&status).0 == "PrepareFailed");
+    Ok(())
+}
