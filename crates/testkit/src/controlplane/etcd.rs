@@ -29,8 +29,9 @@ impl Etcd {
     /// Returns the newest revision.
     pub(super) async fn revision(&self) -> Result<u64> {
         let status = self.ask("maintenance/status", json!({})).await?;
-        let revision = status["header"]["revision"].as_str();
+        let revision = status.pointer("/header/revision");
         revision
+            .and_then(Value::as_str)
             .and_then(|revision| revision.parse().ok())
             .with_context(|| format!("no revision in {status}"))
     }

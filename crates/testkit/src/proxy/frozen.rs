@@ -129,8 +129,8 @@ fn accepted_list(headers: &HeaderMap) -> String {
 
 /// Returns the only object of a list as the answer to a request for it.
 fn object_of(list: &Value, name: &str, path: &str) -> (StatusCode, Value) {
-    let kind = list["kind"].as_str().unwrap_or_default();
-    let Some(mut object) = list["items"].get(0).cloned() else {
+    let text = |field: &str| list.get(field).and_then(Value::as_str).unwrap_or_default();
+    let Some(mut object) = list.pointer("/items/0").cloned() else {
         let resource = path.rsplit('/').next().unwrap_or_default();
         let missing = json!({
             "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound",
@@ -138,8 +138,11 @@ fn object_of(list: &Value, name: &str, path: &str) -> (StatusCode, Value) {
         });
         return (StatusCode::NOT_FOUND, missing);
     };
-    object["apiVersion"] = list["apiVersion"].clone();
-    object["kind"] = kind.trim_end_matches("List").into();
+    // A list says it once for all its items.
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), text("apiVersion").into());
+        fields.insert("kind".to_owned(), text("kind").trim_end_matches("List").into());
+    }
     (StatusCode::OK, object)
 }
 
