@@ -42,3 +42,12 @@ pub(crate) fn signed(
     token.push_str(&BASE64_URL_SAFE_NO_PAD.encode(&signature));
     Ok(token)
 }
+
+/// Returns a token of these claims that is signed with the RSA key of this PEM text; `what` names the key in errors.
+///
+/// # Errors
+/// If the text holds no private RSA key.
+pub fn rs256(what: &'static str, claims: &serde_json::Value, pem: &str) -> Result<String, Error> {
+    let header = serde_json::json!({"alg": "RS256", "typ": "JWT"});
+    signed(what, &header, claims, &key(what, pem)?)
+}

@@ -25,7 +25,7 @@ mod error;
 mod fuzz;
 pub mod gcp;
 pub mod http;
-mod jwt;
+pub mod jwt;
 mod token;
 
 pub use ambient::{Ambient, TrustedToken};

@@ -23,7 +23,7 @@ use crate::{
     alerts::{self, Verdict, expressions::Matcher, labels::LabelReader},
     event::{self, Combined},
     metrics::{Fate, Metrics},
-    providers::{self, ProviderType},
+    providers::{self, AlertName, ProviderType},
     server::Accepted,
     store::Store,
 };
@@ -95,11 +95,13 @@ impl Dispatcher {
     /// Fails when its Secrets, certificates or address are invalid, or its type needs a key that is missing.
     pub(crate) async fn examine(&self, provider: &Provider) -> Result<(), Error> {
         let loaded = config::load(&self.client, provider).await?;
-        (providers::find(&provider.spec.type_)?.check)(&loaded.config)?;
+        let addresses = providers::check(&providers::find(&provider.spec.type_)?, &loaded.config)?;
         clients::check(&loaded.tls)?;
-        let address = loaded.config.address.expose();
-        let checked = self.clients.addresses().check_url(address);
-        checked.map_err(Error::RefusedAddress)
+        for address in addresses {
+            let checked = self.clients.addresses().check_url(address.expose());
+            checked.map_err(Error::RefusedAddress)?;
+        }
+        Ok(())
     }
 
     async fn dispatch(self: &Arc<Self>, accepted: Arc<Accepted>) {
@@ -180,7 +182,11 @@ impl Dispatcher {
             return None;
         }
         let kind = providers::find(&provider.spec.type_).ok()?;
-        if event::is_status_update(&accepted.event) && !kind.wants_updates {
+        if !event::is_taken(&accepted.event, kind.takes) {
+            tracing::debug!(
+                provider = name,
+                "the type of the provider does not take the event"
+            );
             return None;
         }
         Some(Delivery {
@@ -236,10 +242,15 @@ impl Dispatcher {
             .map_or(TIMEOUT, |timeout| timeout.as_duration());
         let timeout = timeout.clamp(Duration::from_millis(100), LONGEST);
         let work = async {
-            let loaded = config::load(&self.client, &delivery.provider).await?;
-            let request = (delivery.kind.payload)(&combined.event, &loaded.config)?;
+            let mut loaded = config::load(&self.client, &delivery.provider).await?;
+            loaded.config.alert = AlertName {
+                namespace: delivery.alert.namespace().unwrap_or_default(),
+                name: delivery.alert.name_any(),
+                uid: delivery.alert.uid().unwrap_or_default(),
+            };
+            let steps = (delivery.kind.steps)(&combined.event, &loaded.config)?;
             let client = self.clients.get(&loaded.tls)?;
-            send::send(&client, &request, tokio::time::Instant::now() + timeout).await
+            send::follow(&client, steps, tokio::time::Instant::now() + timeout).await
         };
         // The last attempt says more than "no answer", so that it gets a moment to end.
         let limit = timeout + Duration::from_millis(200);

@@ -42,6 +42,15 @@ pub enum Error {
     /// The token cannot be sent.
     #[error("the key token in the Secret of spec.secretRef has characters that no header may have")]
     BadToken,
+    /// Something that the type of the provider needs is missing or invalid.
+    #[error("{0}")]
+    Config(&'static str),
+    /// The type of the provider needs something that the event does not have.
+    #[error("the event cannot be sent: {0}")]
+    Event(&'static str),
+    /// The answer of the provider is not what its interface says.
+    #[error("answered with something else than its interface says")]
+    Answer,
     /// The event cannot be encoded.
     #[error("the event cannot be encoded")]
     Encoding,

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use api::{Event, annotation, notification::AlertSpec};
 use sha2::{Digest, Sha256};
 
+use crate::providers::Takes;
+
 /// Keys of the controller that only its peers need.
 const DROPPED: [&str; 2] = ["checksum", "digest"];
 const SUMMARY: &str = "summary";
@@ -54,6 +56,22 @@ pub(crate) fn is_status_update(event: &Event) -> bool {
         .metadata
         .get(&format!("{}commit_status", prefix(event)))
         .is_some_and(|value| value == "update")
+}
+
+/// Returns true if a type of provider that takes such events takes this one.
+pub(crate) fn is_taken(event: &Event, takes: Takes) -> bool {
+    let has = |name: &str| {
+        event
+            .metadata
+            .contains_key(&format!("{}{name}", annotation::EVENT_PREFIX))
+    };
+    let updates = is_status_update(event);
+    match takes {
+        Takes::All => true,
+        Takes::News => !updates,
+        Takes::Commits => updates || event.severity == api::Severity::Error || has("commit"),
+        Takes::ChangeRequests => !updates && has("change_request"),
+    }
 }
 
 /// An event as a provider sees it, and where its metadata contradicts itself.
@@ -210,6 +228,27 @@ mod tests {
             combined.conflicts["revision"],
             "Alert spec.eventMetadata, controller metadata"
         );
+    }
+
+    #[test]
+    fn each_family_of_providers_takes_its_events() {
+        let plain = event(&json!({"flux.kluctl.io/revision": "1"}));
+        let update = event(&json!({"flux.kluctl.io/commit_status": "update"}));
+        let commit = event(&json!({"event.toolkit.fluxcd.io/commit": "1"}));
+        let change = event(&json!({"event.toolkit.fluxcd.io/change_request": "1"}));
+        let failure = Event {
+            severity: api::Severity::Error,
+            ..plain.clone()
+        };
+        let all = [&plain, &update, &commit, &change, &failure];
+        for (takes, expected) in [
+            (Takes::All, [true, true, true, true, true]),
+            (Takes::News, [true, false, true, true, true]),
+            (Takes::Commits, [false, true, true, false, true]),
+            (Takes::ChangeRequests, [false, false, false, true, false]),
+        ] {
+            assert_eq!(all.map(|event| is_taken(event, takes)), expected, "{takes:?}");
+        }
     }
 
     #[test]

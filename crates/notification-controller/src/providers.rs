@@ -1,35 +1,98 @@
-//! The types of providers, one module each. A provider is one pure function from an event to a request.
+//! The types of providers, one module each. A provider is a pure function from an event to the requests of its delivery.
+//!
+//! A new type is a module with a `TYPE`, and its line in [`ALL`].
 
+mod alertmanager;
+mod azuredevops;
+mod azureeventhub;
+mod bitbucket;
+mod bitbucketserver;
+mod comments;
+mod datadog;
+mod discord;
 mod generic;
 mod generic_hmac;
+mod git;
+mod gitea;
+mod github;
+mod githubdispatch;
+mod gitlab;
+mod googlechat;
+mod grafana;
+mod incidentio;
+mod lark;
+mod matrix;
+mod msteams;
+mod opsgenie;
+mod otel;
+mod pagerduty;
+mod rocket;
+mod sentry;
 mod slack;
+mod telegram;
+mod webex;
+mod wire;
+mod zoom;
+mod zulip;
+
+use std::{collections::BTreeMap, fmt};
 
 use api::{Event, Fault, Secret, notification::ProviderSpec};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use url::Url;
 
 use crate::Error;
 
-/// Everything that a payload may use of a provider and its Secret.
-#[derive(Debug, Clone)]
+/// Everything that a payload may use of a provider, its Secret and the alert.
+#[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// The URL to post to. For many systems, knowing it is the permission.
-    pub address: Secret<Url>,
+    /// The address, which most types take for a URL. For many systems, knowing it is the permission.
+    pub address: Option<Secret<String>>,
     /// Channel, where the system has such.
     pub channel: String,
-    /// Name under which messages appear.
+    /// Name of the user, and under which messages appear.
     pub username: Option<String>,
+    /// Password of the user.
+    pub password: Option<Secret<String>>,
     /// Bearer token, or the key to sign with.
     pub token: Option<Secret<String>>,
     /// Headers that the user adds.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Further keys of the Secret: those of [`KEYS`] that it has.
+    pub keys: BTreeMap<&'static str, Secret<String>>,
+    /// UID of the Provider.
+    pub uid: String,
+    /// The Alert that selected the event.
+    pub alert: AlertName,
 }
 
-/// The HTTP request that a delivery posts.
+/// Keys of the Secret that single types read.
+pub const KEYS: [&str; 5] = [
+    "githubAppID",
+    "githubAppInstallationID",
+    "githubAppInstallationOwner",
+    "githubAppPrivateKey",
+    "githubAppBaseURL",
+];
+
+/// Identity of an Alert.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AlertName {
+    /// Namespace of the Alert.
+    pub namespace: String,
+    /// Name of the Alert.
+    pub name: String,
+    /// UID of the Alert.
+    pub uid: String,
+}
+
+/// An HTTP request of a delivery.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The URL to post to.
+    /// The method, mostly POST.
+    pub method: Method,
+    /// The URL to send to.
     pub address: Secret<Url>,
     /// The headers of the request.
     pub headers: HeaderMap,
@@ -46,6 +109,52 @@ pub enum Check {
     Status,
     /// A 2xx status is a success if the body says so: `{"ok": true}`.
     Ok,
+    /// A 2xx status is a success, and 404 is one without a body.
+    Found,
+}
+
+/// The steps that follow from the body of an answer.
+pub type Next = Box<dyn FnOnce(&[u8]) -> Result<Vec<Step>, Error> + Send>;
+
+/// One step of a delivery.
+pub enum Step {
+    /// Sends a request; its answer counts only as success or failure.
+    Send(Request),
+    /// Sends a request, and goes on with the steps that follow from its answer.
+    Ask(Request, Next),
+}
+
+impl Step {
+    /// Returns the request of the step.
+    #[must_use]
+    pub fn request(&self) -> &Request {
+        match self {
+            Self::Send(request) | Self::Ask(request, _) => request,
+        }
+    }
+}
+
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Send(_) => "Send",
+            Self::Ask(..) => "Ask",
+        };
+        f.debug_tuple(name).field(self.request()).finish()
+    }
+}
+
+/// The events that a type of provider takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// All, also those that only repeat a status without a change.
+    All,
+    /// All but those that only repeat a status.
+    News,
+    /// Those of commits: errors, repeated statuses, and what names a commit.
+    Commits,
+    /// Those that name a change request.
+    ChangeRequests,
 }
 
 /// A type of provider.
@@ -53,35 +162,82 @@ pub enum Check {
 pub struct ProviderType {
     /// Its name in `spec.type`.
     pub name: &'static str,
-    /// Makes the request. Pure.
-    pub payload: fn(&Event, &Config) -> Result<Request, Error>,
-    /// Checks that the configuration has all that the payload needs, before there is an event. Pure.
-    pub check: fn(&Config) -> Result<(), Error>,
-    /// True if it receives events that only repeat a status without a change.
-    pub wants_updates: bool,
+    /// Makes the steps of a delivery; none if the type leaves out the event. Pure.
+    pub steps: fn(&Event, &Config) -> Result<Vec<Step>, Error>,
+    /// The events that it takes.
+    pub takes: Takes,
 }
 
 /// Every type that is implemented.
 pub const ALL: &[ProviderType] = &[
-    ProviderType {
-        name: "generic",
-        payload: generic::payload,
-        check: |_| Ok(()),
-        wants_updates: true,
-    },
-    ProviderType {
-        name: "generic-hmac",
-        payload: generic_hmac::payload,
-        check: |config| generic_hmac::key(config).map(|_| ()),
-        wants_updates: true,
-    },
-    ProviderType {
-        name: "slack",
-        payload: slack::payload,
-        check: |config| slack::bearer(config).map(|_| ()),
-        wants_updates: false,
-    },
+    alertmanager::TYPE,
+    azuredevops::TYPE,
+    azureeventhub::TYPE,
+    bitbucket::TYPE,
+    bitbucketserver::TYPE,
+    datadog::TYPE,
+    discord::TYPE,
+    generic::TYPE,
+    generic_hmac::TYPE,
+    gitea::TYPE,
+    comments::GITEA,
+    github::TYPE,
+    githubdispatch::TYPE,
+    comments::GITHUB,
+    gitlab::TYPE,
+    comments::GITLAB,
+    googlechat::TYPE,
+    grafana::TYPE,
+    incidentio::TYPE,
+    lark::TYPE,
+    matrix::TYPE,
+    msteams::TYPE,
+    opsgenie::TYPE,
+    otel::TYPE,
+    pagerduty::TYPE,
+    rocket::TYPE,
+    sentry::TYPE,
+    slack::TYPE,
+    telegram::TYPE,
+    webex::TYPE,
+    zoom::TYPE,
+    zulip::TYPE,
 ];
+
+/// Checks that a configuration has all that its type needs, before there is an event, and returns the addresses that the first
+/// requests go to.
+///
+/// # Errors
+/// Fails when something is missing or invalid.
+pub fn check(kind: &ProviderType, config: &Config) -> Result<Vec<Secret<Url>>, Error> {
+    let steps = (kind.steps)(&sample(), config)?;
+    Ok(steps.iter().map(|step| step.request().address.clone()).collect())
+}
+
+/// An event that every type takes.
+fn sample() -> Event {
+    let text = |text: &str| Some(text.to_owned());
+    let metadata = [
+        ("revision", "main@sha1:0123456789012345678901234567890123456789"),
+        ("change_request", "1"),
+    ];
+    Event {
+        involved_object: k8s_openapi::api::core::v1::ObjectReference {
+            api_version: text("v1"),
+            kind: text("Sample"),
+            namespace: text("sample"),
+            name: text("sample"),
+            uid: text("sample"),
+            ..Default::default()
+        },
+        severity: api::Severity::Error,
+        reason: "Sample".to_owned(),
+        metadata: metadata
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
+        ..Event::default()
+    }
+}
 
 /// Finds a type by its name in `spec.type`.
 ///
@@ -130,28 +286,6 @@ fn names() -> String {
     ALL.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ")
 }
 
-/// The headers of a JSON body, with those of the user over them.
-fn json_headers(config: &Config) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    for (name, value) in &config.headers {
-        headers.insert(name.clone(), value.clone());
-    }
-    headers
-}
-
-/// The name of the object in messages.
-fn title(event: &Event) -> String {
-    let object = &event.involved_object;
-    let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    format!(
-        "{}/{}.{}",
-        text(&object.kind).to_lowercase(),
-        text(&object.name),
-        text(&object.namespace)
-    )
-}
-
 #[cfg(test)]
 pub(crate) mod fixture {
     use serde_json::json;
@@ -160,11 +294,41 @@ pub(crate) mod fixture {
 
     pub(crate) fn config() -> Config {
         Config {
-            address: Secret::new(Url::parse("https://example.com/hook/s3cret").unwrap()),
-            channel: String::new(),
-            username: None,
-            token: None,
-            headers: Vec::new(),
+            address: Some(Secret::new("https://example.com/hook/s3cret".into())),
+            uid: "0c9c2e41-d2f9-4f9b-9e9a-1b3f0d5b6f00".into(),
+            ..Config::default()
+        }
+    }
+
+    /// The only request of a type for an event.
+    pub(crate) fn only(kind: ProviderType, event: &Event, config: &Config) -> Request {
+        let steps = (kind.steps)(event, config).unwrap();
+        assert_eq!(steps.len(), 1);
+        steps[0].request().clone()
+    }
+
+    /// The only body of a type for an event, as JSON.
+    pub(crate) fn body(kind: ProviderType, event: &Event, config: &Config) -> serde_json::Value {
+        serde_json::from_slice(&only(kind, event, config).body).unwrap()
+    }
+
+    /// A configuration with this address, channel and token; empty ones are left out.
+    pub(crate) fn with(address: &str, channel: &str, token: &str) -> Config {
+        let secret = |text: &str| (!text.is_empty()).then(|| Secret::new(text.to_owned()));
+        Config {
+            address: secret(address),
+            channel: channel.into(),
+            token: secret(token),
+            ..config()
+        }
+    }
+
+    /// The event as a failure.
+    pub(crate) fn failure() -> Event {
+        Event {
+            severity: api::Severity::Error,
+            reason: "BuildFailed".into(),
+            ..event()
         }
     }
 
@@ -272,24 +436,34 @@ mod tests {
 
     #[test]
     fn provider_check_reports_missing_fields_before_the_first_event() {
-        let token = |token: &str| Some(Secret::new(token.to_owned()));
-        for (name, token, expected) in [
-            ("generic", None, Ok(())),
-            ("generic-hmac", None, Err(Error::NoToken)),
-            ("generic-hmac", token(""), Err(Error::NoToken)),
-            ("generic-hmac", token("k"), Ok(())),
-            ("slack", None, Ok(())),
-            ("slack", token("xoxb-1"), Ok(())),
-            ("slack", token("xoxb\n1"), Err(Error::BadToken)),
+        let no_token = || Error::Config("no token: set the key token in the Secret of spec.secretRef");
+        let no_channel = || Error::Config("no channel: set spec.channel");
+        for (name, channel, token, expected) in [
+            ("generic", "", "", Ok(1)),
+            ("generic-hmac", "", "", Err(Error::NoToken)),
+            ("generic-hmac", "", "k", Ok(1)),
+            ("slack", "", "", Ok(1)),
+            ("slack", "", "xoxb-1", Ok(1)),
+            ("slack", "", "xoxb\n1", Err(Error::BadToken)),
+            ("telegram", "c", "", Err(no_token())),
+            ("telegram", "", "t", Err(no_channel())),
+            ("pagerduty", "", "", Err(no_channel())),
+            ("pagerduty", "key", "", Ok(1)),
+            ("datadog", "", "", Err(no_token())),
+            ("matrix", "", "t", Err(no_channel())),
         ] {
-            let config = Config {
-                token,
-                ..fixture::config()
-            };
+            let config = fixture::with("https://example.com/hook/s3cret", channel, token);
             let kind = find(name).unwrap();
-            assert_eq!((kind.check)(&config), expected, "{name}");
-            let sent = (kind.payload)(&fixture::event(), &config).map(|_| ());
-            assert_eq!(sent, expected, "{name}: the check says what the payload says");
+            let checked = check(&kind, &config).map(|addresses| addresses.len());
+            assert_eq!(checked, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn each_type_reports_a_missing_address_or_token() {
+        for kind in ALL {
+            let nothing = Config::default();
+            assert!(check(kind, &nothing).is_err(), "{}", kind.name);
         }
     }
 
@@ -304,8 +478,8 @@ mod tests {
     fn nothing_of_a_request_can_be_printed_that_is_secret() {
         let mut config = fixture::config();
         config.token = Some(Secret::new("t0ken".into()));
-        let request = slack::payload(&fixture::event(), &config).unwrap();
-        let text = format!("{config:?} {request:?}");
+        let steps = (slack::TYPE.steps)(&fixture::event(), &config).unwrap();
+        let text = format!("{config:?} {steps:?}");
         assert!(!text.contains("s3cret") && !text.contains("t0ken"), "{text}");
     }
 }

@@ -362,8 +362,8 @@ impl Shop<'_> {
                 let provider = json!({
                     "apiVersion": "notification.toolkit.fluxcd.io/v1beta3",
                     "kind": "Provider",
-                    "metadata": {"name": "pager", "namespace": NAMESPACE},
-                    "spec": {"type": "pagerduty"},
+                    "metadata": {"name": "bus", "namespace": NAMESPACE},
+                    "spec": {"type": "nats"},
                 });
                 cluster.plane.apply(provider).await?;
                 let providers: Api<Provider> = Api::namespaced(cluster.client.clone(), NAMESPACE);
@@ -375,13 +375,13 @@ impl Shop<'_> {
                     conditions::get(conditions.unwrap_or_default(), "Ready")
                         .is_some_and(|ready| ready.is_false() && ready.reason == "UnsupportedField")
                 };
-                let provider = wait_for(&providers, "pager", "UnsupportedField", PATIENCE, refused).await?;
+                let provider = wait_for(&providers, "bus", "UnsupportedField", PATIENCE, refused).await?;
                 let conditions = provider
                     .status
                     .map(|status| status.conditions)
                     .unwrap_or_default();
                 let message = conditions::get(&conditions, "Ready").map(|ready| ready.message.clone());
-                providers.delete("pager", &DeleteParams::default()).await?;
+                providers.delete("bus", &DeleteParams::default()).await?;
                 Ok(message.unwrap_or_default())
             })
             .await

@@ -69,7 +69,7 @@ const TYPES: &[&str] = &[
     "message": "commitStatusExpr may only be set with a type that sets commit statuses",
 }]))]
 pub struct ProviderSpec {
-    /// Type of the service: `generic`, `generic-hmac` or `slack`. The others are not supported.
+    /// Type of the service. `nats` and `googlepubsub` are not supported.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = TYPES))]
     pub type_: String,
@@ -105,7 +105,7 @@ pub struct ProviderSpec {
     /// Secret with the URL and the credentials of a proxy. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_secret_ref: Option<LocalObjectReference>,
-    /// Secret with `address`, `token`, `headers`, and `username` with `password`.
+    /// Secret with `address`, `token`, `headers`, `username` with `password`, and the keys of a GitHub App.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
     /// Secret with `ca.crt` for verifying the server, and `tls.crt` and `tls.key` for client authentication.

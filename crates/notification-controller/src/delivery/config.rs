@@ -7,10 +7,12 @@ use http::{HeaderName, HeaderValue, header};
 use k8s_openapi::{ByteString, api::core::v1::Secret as KubernetesSecret};
 use kube::{Api, Client, ResourceExt};
 use tree::Budget;
-use url::Url;
 use yaml::Value;
 
-use crate::{Error, providers::Config};
+use crate::{
+    Error,
+    providers::{self, AlertName, Config},
+};
 
 /// Longest address, wherever it comes from.
 const MAX_ADDRESS: usize = 2048;
@@ -125,11 +127,21 @@ fn config(provider: &Provider, secret: Option<&Keys>) -> Result<Config, Error> {
     {
         return Err(secret.bad("proxy", "proxies are not supported yet: remove the key"));
     }
-    // A name without a password (or the reverse) is no login, so that it is no name for messages either.
+    let mut keys = BTreeMap::new();
+    for name in providers::KEYS {
+        if let Some(value) = key(name)? {
+            keys.insert(name, value);
+        }
+    }
+    // A name of the Secret without a password is no login, so that it is no name for messages either.
     let (username, password) = (key("username")?, key("password")?);
     let username = username.filter(|_| password.is_some()).map(Secret::into_inner);
     Ok(Config {
         address: address(key("address")?.as_ref().or(spec.address.as_ref()))?,
+        password,
+        keys,
+        uid: provider.uid().unwrap_or_default(),
+        alert: AlertName::default(),
         channel: spec.channel.clone().unwrap_or_default(),
         username: username
             .or_else(|| spec.username.clone())
@@ -139,19 +151,12 @@ fn config(provider: &Provider, secret: Option<&Keys>) -> Result<Config, Error> {
     })
 }
 
-fn address(text: Option<&Secret<String>>) -> Result<Secret<Url>, Error> {
-    let text = text
-        .map(|text| text.expose().trim())
-        .filter(|text| !text.is_empty())
-        .ok_or(Error::NoAddress)?;
-    if text.len() > MAX_ADDRESS {
-        return Err(Error::LongAddress(MAX_ADDRESS));
+fn address(text: Option<&Secret<String>>) -> Result<Option<Secret<String>>, Error> {
+    let text = text.map(|text| text.expose().trim());
+    match text.filter(|text| !text.is_empty()) {
+        Some(text) if text.len() > MAX_ADDRESS => Err(Error::LongAddress(MAX_ADDRESS)),
+        text => Ok(text.map(|text| Secret::new(text.to_owned()))),
     }
-    let url = Url::parse(text).map_err(|_| Error::BadAddress)?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-        return Err(Error::BadAddress);
-    }
-    Ok(Secret::new(url))
 }
 
 /// The headers of a Secret: a YAML map under the key `headers`.
@@ -255,7 +260,10 @@ mod tests {
             ],
         )
         .unwrap();
-        assert_eq!(config.address.expose().as_str(), "https://secret.example/x");
+        assert_eq!(
+            config.address.as_ref().unwrap().expose().as_str(),
+            "https://secret.example/x"
+        );
         assert_eq!(config.token.unwrap().expose(), "t0ken");
         assert_eq!(
             (config.channel.as_str(), config.username.as_deref()),
@@ -283,7 +291,8 @@ mod tests {
             ("file:///s3cret", Error::BadAddress),
             ("https://", Error::BadAddress),
         ] {
-            let given = made(json!({}), &[("address", address)]).unwrap_err();
+            let made = made(json!({}), &[("address", address)]);
+            let given = made.and_then(|config| config.url()).unwrap_err();
             assert_eq!(given, error);
             assert!(!given.to_string().contains("s3cret"));
         }

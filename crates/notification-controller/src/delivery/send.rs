@@ -1,16 +1,20 @@
 //! One delivery: several attempts within its timeout. The provider's answer is checked and discarded.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use http::{HeaderMap, StatusCode, header};
+use jiff::Timestamp;
 use net::{Client, read_body};
 use reqwest::{Method, Response};
 use serde::Deserialize;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep, timeout, timeout_at},
+};
 
 use crate::{
     Error,
-    providers::{Check, Request},
+    providers::{Check, Request, Step},
 };
 
 /// Attempts after the first.
@@ -19,26 +23,62 @@ const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The longest answer that is read, in bytes, when its body is checked.
 const ANSWER: u64 = 64 * 1024;
+/// The longest answer that is read, in bytes, when the next step follows from it: a hundred comments.
+const LONG_ANSWER: u64 = 4 * 1024 * 1024;
+/// Long answers that are read at the same time.
+const LONG_ANSWERS: usize = 8;
+/// Timeout of reading a long answer.
+const LONG_ANSWER_TIME: Duration = Duration::from_secs(10);
+/// The largest number of requests of a delivery.
+const STEPS: usize = 8;
+
+static READING: Semaphore = Semaphore::const_new(LONG_ANSWERS);
 
 /// The result of one attempt.
 #[derive(Debug, PartialEq, Eq)]
 enum Attempt {
     Taken,
+    /// Success, with the body of the answer.
+    Told(Vec<u8>),
     Final(Error),
     /// Worth another attempt, after the time that the provider asked for.
     Again(Error, Option<Duration>),
 }
 
-/// Sends a request until it is accepted, finally refused, or `deadline` has passed.
-pub(super) async fn send(client: &Client, request: &Request, deadline: Instant) -> Result<(), Error> {
+/// Sends the requests of a delivery, each until it is accepted, finally refused, or `deadline` has passed.
+pub(super) async fn follow(client: &Client, steps: Vec<Step>, deadline: Instant) -> Result<(), Error> {
+    let mut steps = VecDeque::from(steps);
+    for _ in 0..STEPS {
+        match steps.pop_front() {
+            None => return Ok(()),
+            Some(Step::Send(request)) => drop(send(client, &request, false, deadline).await?),
+            Some(Step::Ask(request, next)) => {
+                let answer = send(client, &request, true, deadline).await?;
+                let follow = next(&answer)?;
+                for step in follow.into_iter().rev() {
+                    steps.push_front(step);
+                }
+            }
+        }
+    }
+    if steps.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Answer)
+    }
+}
+
+/// Sends a request until it is accepted, finally refused, or `deadline` has passed; returns the body of the answer if `read`.
+async fn send(client: &Client, request: &Request, read: bool, deadline: Instant) -> Result<Vec<u8>, Error> {
     let started = Instant::now();
     let mut pause = FIRST_PAUSE;
     let mut retries = 0;
     loop {
         let late = || Error::TimedOut(deadline.saturating_duration_since(started).as_secs());
-        let (error, asked) = match timeout_at(deadline, attempt(client, request)).await {
+        let (error, asked) = match timeout_at(deadline, attempt(client, request, read)).await {
             Err(_) => return Err(late()),
-            Ok(Attempt::Taken) => return Ok(()),
+            Ok(Attempt::Taken) => return Ok(Vec::new()),
+            Ok(Attempt::Told(body)) => return Ok(body),
             Ok(Attempt::Final(error)) => return Err(error),
             Ok(Attempt::Again(error, asked)) => (error, asked),
         };
@@ -52,13 +92,19 @@ pub(super) async fn send(client: &Client, request: &Request, deadline: Instant) 
     }
 }
 
-async fn attempt(client: &Client, request: &Request) -> Attempt {
-    let mut post = reqwest::Request::new(Method::POST, request.address.expose().clone());
-    *post.headers_mut() = request.headers.clone();
-    *post.body_mut() = Some(request.body.clone().into());
-    match client.send(post).await {
-        Ok(answer) => match judge(answer.status(), answer.headers()) {
+async fn attempt(client: &Client, request: &Request, read: bool) -> Attempt {
+    let mut sent = reqwest::Request::new(request.method.clone(), request.address.expose().clone());
+    *sent.headers_mut() = request.headers.clone();
+    if request.method != Method::GET {
+        *sent.body_mut() = Some(request.body.clone().into());
+    }
+    match client.send(sent).await {
+        Ok(answer) if request.check == Check::Found && answer.status() == StatusCode::NOT_FOUND => {
+            Attempt::Taken
+        }
+        Ok(mut answer) => match judge(answer.status(), answer.headers()) {
             Attempt::Taken if request.check == Check::Ok => says_ok(answer).await,
+            Attempt::Taken if read => tell(&mut answer).await,
             attempt => attempt,
         },
         Err(net::Error::Refused(why)) => Attempt::Final(Error::RefusedAddress(why)),
@@ -69,28 +115,40 @@ async fn attempt(client: &Client, request: &Request) -> Attempt {
     }
 }
 
+/// Reads a long answer. Their memory is bounded for all deliveries together, and none may keep it for long.
+async fn tell(answer: &mut Response) -> Attempt {
+    let Ok(_reading) = READING.acquire().await else {
+        return Attempt::Final(Error::Answer);
+    };
+    match timeout(LONG_ANSWER_TIME, read_body(answer, LONG_ANSWER)).await {
+        Ok(Ok(body)) => Attempt::Told(body.to_vec()),
+        Ok(Err(_)) => Attempt::Final(Error::Answer),
+        Err(_) => Attempt::Again(Error::Unreachable("it took too long"), None),
+    }
+}
+
 fn judge(status: StatusCode, headers: &HeaderMap) -> Attempt {
     let error = Error::Status(status.as_u16());
     match status {
         _ if status.is_success() => Attempt::Taken,
         _ if status.is_redirection() => Attempt::Final(Error::Redirect(status.as_u16())),
-        StatusCode::TOO_MANY_REQUESTS => Attempt::Again(error, retry_after(headers)),
+        StatusCode::TOO_MANY_REQUESTS => Attempt::Again(error, retry_after(headers, Timestamp::now())),
         StatusCode::NOT_IMPLEMENTED => Attempt::Final(error),
-        StatusCode::SERVICE_UNAVAILABLE => Attempt::Again(error, retry_after(headers)),
+        StatusCode::SERVICE_UNAVAILABLE => Attempt::Again(error, retry_after(headers, Timestamp::now())),
         _ if status.is_server_error() => Attempt::Again(error, None),
         _ => Attempt::Final(error),
     }
 }
 
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers
-        .get(header::RETRY_AFTER)?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()?;
-    Some(Duration::from_secs(seconds))
+/// Returns the time to wait that an answer asks for, in seconds or as a date.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    let seconds = at.as_second().saturating_sub(now.as_second());
+    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
 }
 
 #[derive(Deserialize)]
@@ -138,8 +196,11 @@ mod tests {
         }
         headers.insert(
             header::RETRY_AFTER,
-            HeaderValue::from_static("Fri, 21 Nov 2026 10:00:00 GMT"),
+            HeaderValue::from_static("Sat, 21 Nov 2026 10:00:00 GMT"),
         );
-        assert_eq!(retry_after(&headers), None);
+        let now: Timestamp = "2026-11-21T09:59:30Z".parse().unwrap();
+        assert_eq!(retry_after(&headers, now), Some(Duration::from_secs(30)));
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("soon"));
+        assert_eq!(retry_after(&headers, now), None);
     }
 }

@@ -85,6 +85,7 @@ fn fault(error: &Error) -> Fault {
         Error::BadAddress | Error::LongAddress(_) | Error::NoAddress | Error::RefusedAddress(_) => {
             Fault::retry(Reason::URLInvalid, message)
         }
+        Error::Config(_) => Fault::retry(Reason::InvalidConfig, message),
         _ => Fault::retry(Reason::Failed, message),
     }
 }

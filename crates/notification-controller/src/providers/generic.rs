@@ -4,8 +4,15 @@ use api::Event;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{Check, Config, Request};
+use super::{Config, ProviderType, Request, Step, Takes, wire};
 use crate::Error;
+
+/// The type `generic`.
+pub(super) const TYPE: ProviderType = ProviderType {
+    name: "generic",
+    steps: |event, config| Ok(vec![Step::Send(payload(event, config)?)]),
+    takes: Takes::All,
+};
 
 const COMPONENT: HeaderName = HeaderName::from_static("gotk-component");
 
@@ -16,16 +23,14 @@ const COMPONENT: HeaderName = HeaderName::from_static("gotk-component");
 pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> {
     let body = encode(event)?;
     Ok(Request {
-        address: config.address.clone(),
         headers: headers(event, config),
-        body,
-        check: Check::Status,
+        ..wire::post(config.url()?, body)
     })
 }
 
 /// The headers: the name of the sender, which headers of the user may replace.
 pub(super) fn headers(event: &Event, config: &Config) -> HeaderMap {
-    let mut headers = super::json_headers(config);
+    let mut headers = wire::json_headers(config);
     if let Ok(component) = HeaderValue::from_str(&event.reporting_controller)
         && !headers.contains_key(COMPONENT)
     {

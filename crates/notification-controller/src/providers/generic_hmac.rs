@@ -5,8 +5,15 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderName, HeaderValue};
 use sha2::Sha256;
 
-use super::{Check, Config, Request, generic};
+use super::{Config, ProviderType, Request, Step, Takes, generic, wire};
 use crate::Error;
+
+/// The type `generic-hmac`.
+pub(super) const TYPE: ProviderType = ProviderType {
+    name: "generic-hmac",
+    steps: |event, config| Ok(vec![Step::Send(payload(event, config)?)]),
+    takes: Takes::All,
+};
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-signature");
 
@@ -27,10 +34,8 @@ pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> 
         HeaderValue::from_str(&signature).map_err(|_| Error::Encoding)?,
     );
     Ok(Request {
-        address: config.address.clone(),
         headers,
-        body,
-        check: Check::Status,
+        ..wire::post(config.url()?, body)
     })
 }
 

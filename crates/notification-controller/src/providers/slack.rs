@@ -1,58 +1,41 @@
 //! `slack`: a message with an attachment, for Slack and what takes Slack's webhooks.
 
 use api::{Event, Severity};
-use http::{HeaderValue, header};
 use serde_json::{Value, json};
 
-use super::{Check, Config, Request, title};
+use super::{
+    Check, Config, ProviderType, Request, Step, Takes,
+    wire::{self, title},
+};
 use crate::Error;
 
 /// The API method that answers 200 even when it refuses.
 const POST_MESSAGE: &str = "https://slack.com/api/chat.postMessage";
 
+/// The type `slack`.
+pub(super) const TYPE: ProviderType = ProviderType {
+    name: "slack",
+    steps: |event, config| Ok(vec![Step::Send(payload(event, config)?)]),
+    takes: Takes::News,
+};
+
 /// Makes the request.
 ///
 /// # Errors
 /// Fails when the event or the token cannot be encoded.
-pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> {
-    let mut headers = super::json_headers(&Config {
-        headers: Vec::new(),
-        ..config.clone()
-    });
-    if let Some(bearer) = bearer(config)? {
-        headers.insert(header::AUTHORIZATION, bearer);
-    }
-    let body = serde_json::to_vec(&message(event, config))
-        .map_err(|_| Error::Encoding)?
-        .into();
-    let check = if config.address.expose().as_str() == POST_MESSAGE {
-        Check::Ok
-    } else {
-        Check::Status
+fn payload(event: &Event, config: &Config) -> Result<Request, Error> {
+    let address = config.url()?;
+    let check = match address.expose().as_str() == POST_MESSAGE {
+        true => Check::Ok,
+        false => Check::Status,
     };
-    Ok(Request {
-        address: config.address.clone(),
-        headers,
-        body,
-        check,
-    })
+    let mut request = wire::json(address, &message(event, config))?;
+    wire::bearer(&mut request.headers, config)?;
+    Ok(Request { check, ..request })
 }
 
-/// The header of the token, if there is one.
-///
-/// # Errors
-/// Fails when the token has characters that are invalid in a header.
-pub(super) fn bearer(config: &Config) -> Result<Option<HeaderValue>, Error> {
-    let Some(token) = config.token.as_ref().filter(|token| !token.expose().is_empty()) else {
-        return Ok(None);
-    };
-    let mut bearer =
-        HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|_| Error::BadToken)?;
-    bearer.set_sensitive(true);
-    Ok(Some(bearer))
-}
-
-fn message(event: &Event, config: &Config) -> Value {
+/// The message, which other chats that copy Slack's webhooks take, too.
+pub(super) fn message(event: &Event, config: &Config) -> Value {
     let title = title(event);
     let first_line = event.message.lines().next().unwrap_or_default();
     let color = if event.severity == Severity::Error {
@@ -84,7 +67,6 @@ fn message(event: &Event, config: &Config) -> Value {
 #[cfg(test)]
 mod tests {
     use api::Secret;
-    use url::Url;
 
     use super::*;
     use crate::providers::fixture;
@@ -143,7 +125,7 @@ mod tests {
         assert!(!request.headers.contains_key("authorization"));
         assert_eq!(request.check, Check::Status);
         config.token = Some(Secret::new("xoxb-1".into()));
-        config.address = Secret::new(Url::parse(POST_MESSAGE).unwrap());
+        config.address = Some(Secret::new(POST_MESSAGE.into()));
         let request = payload(&fixture::event(), &config).unwrap();
         assert_eq!(request.headers["authorization"], "Bearer xoxb-1");
         assert_eq!(request.check, Check::Ok);

@@ -12,3 +12,4 @@ mod refusals;
 mod secrets;
 mod senders;
 mod setup;
+mod types;

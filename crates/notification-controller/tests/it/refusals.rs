@@ -10,13 +10,13 @@ async fn unsupported_providers_say_so_and_send_nothing() {
     setup
         .provider(
             "type",
-            &json!({"type": "discord", "address": setup.sink.url("type")}),
+            &json!({"type": "nats", "address": setup.sink.url("type")}),
         )
         .await;
     let proxied =
         json!({"type": "generic", "address": setup.sink.url("proxy"), "proxy": "http://proxy.example"});
     setup.provider("proxy", &proxied).await;
-    for (name, start) in [("type", "spec.type: discord "), ("proxy", "spec.proxy: ")] {
+    for (name, start) in [("type", "spec.type: nats "), ("proxy", "spec.proxy: ")] {
         setup.alert(name, name, &json!({})).await;
         let ready = setup.wait_ready("Provider", name, "False").await;
         assert_eq!(ready["reason"], "UnsupportedField");

@@ -1,0 +1,107 @@
+//! `azuredevops`: the status of a commit on Azure DevOps.
+
+use api::{Event, Secret};
+use serde_json::json;
+
+use super::{
+    Config, ProviderType, Step, Takes,
+    git::{self, Listed, Repository, States, Status},
+    wire,
+};
+use crate::Error;
+
+const STATES: States = States {
+    success: "succeeded",
+    failure: "error",
+    pending: None,
+};
+
+/// The type `azuredevops`.
+pub(super) const TYPE: ProviderType = ProviderType {
+    name: "azuredevops",
+    steps,
+    takes: Takes::Commits,
+};
+
+fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
+    let repository = Repository::of(config)?;
+    let [organization, project, git, name] = &repository.path[..] else {
+        return Err(FORM);
+    };
+    if git != "_git" {
+        return Err(FORM);
+    }
+    let token = config.required_token()?;
+    let Some(status) = Status::of(event, config, &STATES)? else {
+        return Ok(Vec::new());
+    };
+    let path = [
+        organization,
+        project,
+        "_apis",
+        "git",
+        "repositories",
+        name,
+        "commits",
+        &status.commit,
+        "statuses",
+    ];
+    let mut url = repository.at(path)?.into_inner();
+    url.set_query(Some("api-version=7.0"));
+    let mut find = url.clone();
+    find.query_pairs_mut().append_pair("latestOnly", "true");
+    let mut asked = git::find(Secret::new(find));
+    let genre = match event.metadata.get("summary") {
+        Some(summary) => format!("fluxcd:{summary}"),
+        None => "fluxcd".to_owned(),
+    };
+    let context = json!({"genre": genre, "name": status.id});
+    let body = json!({"state": status.state, "description": status.description, "context": context});
+    let mut post = wire::json(Secret::new(url), &body)?;
+    for request in [&mut asked, &mut post] {
+        wire::basic(&mut request.headers, "", token)?;
+    }
+    let listed = Listed {
+        list: "/value",
+        id: "/context/name",
+        state: "/state",
+        description: "/description",
+    };
+    let id = status.id.clone();
+    Ok(status.unless_same(asked, listed, id, post))
+}
+
+const FORM: Error =
+    Error::Config("the address is not of the form https://host/organization/project/_git/repository");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::{
+        fixture::with,
+        git::testing::{HASH, body, event, follow, shown},
+    };
+
+    #[test]
+    fn azuredevops_status_has_a_genre() {
+        let config = with("https://dev.azure.com/org/project/_git/shop", "", "t0ken");
+        let requests = follow(TYPE, &event(), &config, &["{\"value\": []}"]);
+        let base =
+            format!("https://dev.azure.com/org/project/_apis/git/repositories/shop/commits/{HASH}/statuses");
+        assert_eq!(shown(&requests[1]), format!("POST {base}?api-version=7.0"));
+        assert_eq!(requests[1].headers["authorization"], "Basic OnQwa2Vu");
+        let expected = json!({
+            "state": "succeeded", "description": "new artifact",
+            "context": {"genre": "fluxcd:shop of the team", "name": "gitrepository/shop/0c9c2e41"},
+        });
+        assert_eq!(body(&requests[1]), expected);
+        let same = json!({"value": [expected]}).to_string();
+        assert_eq!(follow(TYPE, &event(), &config, &[&same]).len(), 1);
+        for address in [
+            "https://dev.azure.com/org/project/shop",
+            "https://dev.azure.com/org/project/git/shop",
+        ] {
+            assert!(steps(&event(), &with(address, "", "t")).is_err());
+        }
+    }
+}
