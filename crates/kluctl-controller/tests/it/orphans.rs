@@ -2,9 +2,9 @@
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use testkit::ControlPlane;
+use testkit::{ControlPlane, eventually, stack};
 
-use crate::fixture::{Fixture, TIMEOUT, plane};
+use crate::fixture::{Fixture, TIMEOUT, own_plane, plane};
 
 /// Stores a result, with a second Secret for its further objects.
 async fn store(plane: &ControlPlane, results: &str, id: &str, deployment: Value) -> Result<()> {
@@ -89,4 +89,21 @@ async fn results_of_objects_that_are_gone_are_deleted_at_the_start() -> Result<(
             .contains("not found")
     );
     Ok(())
+}
+
+#[tokio::test]
+async fn rights_of_the_manifests_suffice_to_list_results() -> Result<()> {
+    let plane = own_plane().await?;
+    stack::install(plane).await?;
+    let mark = plane.audit_mark();
+    let _controller = stack::launch(plane, "kluctl-controller").await?.start().await?;
+    eventually("the list of results", TIMEOUT, || async {
+        let entries = plane.audit_since(mark)?;
+        let lists = entries
+            .iter()
+            .find(|entry| entry.resource == "secrets" && entry.namespace == "kluctl-results");
+        ensure!(!lists.context("there is none")?.is_denied(), "{lists:?}");
+        Ok(())
+    })
+    .await
 }
