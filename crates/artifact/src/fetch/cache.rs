@@ -15,6 +15,11 @@ use tree::Disk;
 use super::unpack::Counted;
 use crate::{Digest, Error};
 
+/// The bytes that a file or directory counts for, beside its content: its inode and its name.
+const ENTRY_BYTES: u64 = 512;
+/// The bytes that an artifact counts for, beside its files: its open directory.
+const ARTIFACT_BYTES: u64 = 64 << 10;
+
 /// An unpacked artifact. Its directory goes when the last user and the cache have let go of it.
 #[derive(Debug)]
 pub struct Unpacked {
@@ -109,6 +114,17 @@ impl Slot {
     fn bytes(&self) -> u64 {
         self.cell.get().map_or(0, |unpacked| unpacked.bytes())
     }
+
+    /// Returns the bytes that the artifact counts for the limit: one of nothing but empty files takes space, too.
+    fn cost(&self) -> u64 {
+        self.cell.get().map_or(0, |unpacked| {
+            let entries = unpacked.counted.entries.saturating_mul(ENTRY_BYTES);
+            unpacked
+                .bytes()
+                .saturating_add(entries)
+                .saturating_add(ARTIFACT_BYTES)
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -184,7 +200,7 @@ impl Cache {
     fn evict(&self) {
         let mut slots = self.lock();
         slots.retain(|_, slot| slot.in_use() || (slot.cell.initialized() && slot.used.elapsed() <= self.age));
-        let mut total: u64 = slots.values().map(Slot::bytes).sum();
+        let mut total: u64 = slots.values().map(Slot::cost).sum();
         let mut unused: Vec<(Instant, Digest)> = slots
             .iter()
             .filter(|(_, slot)| !slot.in_use())
@@ -196,7 +212,7 @@ impl Cache {
                 break;
             }
             if let Some(slot) = slots.remove(&digest) {
-                total = total.saturating_sub(slot.bytes());
+                total = total.saturating_sub(slot.cost());
             }
         }
     }

@@ -165,6 +165,25 @@ async fn unused_artifacts_are_removed_over_the_limit() {
 }
 
 #[tokio::test]
+async fn unused_artifacts_are_bounded_in_number_whatever_their_size() {
+    let tarball = |number: usize| tarball(&[(&format!("empty-{number}"), tar::EntryType::Regular, b"")]);
+    let all: Vec<Vec<u8>> = (0..8).map(tarball).collect();
+    let (url, _) = server(all.iter().map(|bytes| answer("200 OK", bytes)).collect()).await;
+    let setup = setup(Limits {
+        cache_bytes: 4 * (64 << 10),
+        ..Limits::default()
+    });
+    for bytes in &all {
+        setup.fetch(&artifact(&url, bytes)).await.unwrap();
+    }
+    let Usage { artifacts, bytes } = setup.fetcher.usage();
+    assert!(
+        (1..=4).contains(&artifacts) && bytes == 0,
+        "{artifacts} artifacts"
+    );
+}
+
+#[tokio::test]
 async fn wrong_digest_is_refused_without_naming_the_digest_of_the_bytes() {
     let bytes = simple();
     let mut altered = bytes.clone();
