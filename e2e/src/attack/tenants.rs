@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::{authorization::v1::SubjectAccessReview, core::v1::ConfigMap};
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
 };
 use serde_json::{Value, json};
@@ -202,17 +202,53 @@ impl Tenants {
         Ok(api.get(&name).await?)
     }
 
-    /// Waits until the Ready condition of an object of the attacker is False, and returns its reason and message.
+    /// Waits until the Ready condition of an object of the attacker is False with a reason and message that `is_wanted` accepts, and
+    /// returns them. Before that it may fail for other reasons: its source may not be ready yet.
+    ///
+    /// # Errors
+    /// Returns an error on timeout, with the last condition.
+    pub async fn failed(
+        &self,
+        kind: &str,
+        name: &str,
+        is_wanted: impl Fn(&str, &str) -> bool,
+    ) -> Result<(String, String)> {
+        let is_wanted = &is_wanted;
+        eventually(&format!("{kind} {name} to be refused"), PATIENCE, || async move {
+            let object = self.attacking(kind, name).await?;
+            let ready = testkit::ready(&object);
+            let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
+            let (reason, message) = (text("reason"), text("message"));
+            ensure!(
+                ready["status"] == "False" && is_wanted(&reason, &message),
+                "it is {ready}"
+            );
+            Ok((reason, message))
+        })
+        .await
+    }
+
+    /// Waits until a ServiceAccount of the attacker may not list ConfigMaps any more: the API server learns of removed roles by a watch.
     ///
     /// # Errors
     /// Returns an error on timeout.
-    pub async fn failed(&self, kind: &str, name: &str) -> Result<(String, String)> {
-        eventually(&format!("{kind} {name} to fail"), PATIENCE, || async {
-            let object = self.attacking(kind, name).await?;
-            let ready = testkit::ready(&object);
-            ensure!(ready["status"] == "False", "it is {ready}");
-            let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
-            Ok((text("reason"), text("message")))
+    pub async fn rights_are_gone(&self, account: &str) -> Result<()> {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {
+                "user": format!("system:serviceaccount:{ATTACKER}:{account}"),
+                "resourceAttributes": {"namespace": ATTACKER, "verb": "list", "resource": "configmaps"},
+            },
+        });
+        let review: SubjectAccessReview = serde_json::from_value(review)?;
+        let reviews: Api<SubjectAccessReview> = Api::all(self.cluster.client.clone());
+        eventually("the rights to go", PATIENCE, || async {
+            let reviewed = reviews.create(&PostParams::default(), &review).await?;
+            ensure!(
+                reviewed.status.is_some_and(|status| !status.allowed),
+                "they are there"
+            );
+            Ok(())
         })
         .await
     }
