@@ -5,7 +5,10 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Namespace, ServiceAccount},
 };
-use kube::{Api, api::DeleteParams};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::{Value, json};
 use testkit::{eventually, wait_for, wait_gone};
 
@@ -358,4 +361,62 @@ async fn kind_that_may_not_be_listed_is_remembered_by_later_revisions() -> Resul
     let accounts: Api<ServiceAccount> = Api::namespaced(fixture.client.clone(), &other);
     ensure!(accounts.get_opt("zz").await?.is_none(), "it was forgotten");
     Ok(())
+}
+
+impl Fixture {
+    /// Deletes an object and removes its finalizer, as users do who are tired of waiting, and waits until it is gone.
+    async fn vanish(&self, name: &str) -> Result<()> {
+        let deployments = self.deployments();
+        deployments.delete(name, &DeleteParams::default()).await?;
+        let patch = json!({ "metadata": { "finalizers": null } });
+        deployments
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        wait_gone(&deployments, name, TIMEOUT).await
+    }
+
+    /// Waits until the controller has no series of an object, and has done another pass since.
+    async fn has_no_series(&self, name: &str, other: &str) -> Result<()> {
+        eventually("the series to go", TIMEOUT, || async {
+            let series = self.controller.metrics().await?;
+            ensure!(!series.contains(name), "{series}");
+            Ok(())
+        })
+        .await?;
+        self.reconcile(other).await?;
+        let series = self.controller.metrics().await?;
+        ensure!(!series.contains(name), "{series}");
+        ensure!(series.contains(&format!("name=\"{other}\"")), "{series}");
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn deployment_that_vanishes_without_its_finalizer_leaves_no_series() -> Result<()> {
+    let fixture = Fixture::new("vanish", &[]).await?;
+    fixture
+        .running("staying", &[("a", "1")], json!({ "prune": false }))
+        .await?;
+    fixture
+        .running("vanishing", &[("b", "1")], json!({ "prune": false }))
+        .await?;
+    let series = fixture.controller.metrics().await?;
+    ensure!(series.contains("name=\"vanishing\""), "{series}");
+    // Nobody cleans up while the controller stands still.
+    fixture.controller.pause()?;
+    fixture.vanish("vanishing").await?;
+    fixture.controller.resume()?;
+    fixture.has_no_series("vanishing", "staying").await
+}
+
+#[tokio::test]
+async fn deployment_that_vanishes_during_its_pass_leaves_no_series() -> Result<()> {
+    let fixture = Fixture::new("vanish-pass", &[]).await?;
+    fixture
+        .running("staying", &[("a", "1")], json!({ "prune": false }))
+        .await?;
+    fixture.slow("vanishing").await?;
+    fixture.applied("vanishing").await?;
+    fixture.vanish("vanishing").await?;
+    fixture.has_no_series("vanishing", "staying").await
 }

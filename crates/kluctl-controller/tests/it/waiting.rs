@@ -17,7 +17,7 @@ pub(crate) const NEVER_READY: &str = "apiVersion: apps/v1\nkind: Deployment\nmet
 
 impl Fixture {
     /// A source with a deployment of the same name that waits for readiness, for as long as an hour.
-    async fn slow(&self, name: &str) -> Result<OfferedSource> {
+    pub(crate) async fn slow(&self, name: &str) -> Result<OfferedSource> {
         let manifest = NEVER_READY.replace("name: slow\n  anno", &format!("name: {name}\n  anno"));
         let mut files = project(&self.namespace, &[("slow", &manifest)]);
         for (path, text) in &mut files {
@@ -33,7 +33,7 @@ impl Fixture {
     }
 
     /// Waits until the object of a slow deployment is there, so that it is being waited for.
-    async fn applied(&self, name: &str) -> Result<()> {
+    pub(crate) async fn applied(&self, name: &str) -> Result<()> {
         let deployments: kube::Api<k8s_openapi::api::apps::v1::Deployment> =
             kube::Api::namespaced(self.client.clone(), &self.namespace);
         eventually("the object to be applied", TIMEOUT, || async {

@@ -166,3 +166,35 @@ async fn finalizers_of_earlier_releases_are_taken_off() {
         .await
         .unwrap();
 }
+
+#[tokio::test]
+async fn alert_and_provider_that_vanish_leave_no_series() {
+    let setup = TestNamespace::new("vanish").await;
+    for name in ["staying", "vanishing"] {
+        setup.generic(name, &json!({})).await;
+    }
+    let metrics = async || setup.controller.metrics().await.unwrap();
+    let series = metrics().await;
+    for kind in ["Alert", "Provider"] {
+        assert!(
+            series
+                .lines()
+                .any(|line| line.contains("vanishing") && line.contains(kind)),
+            "{series}"
+        );
+    }
+    // Nobody cleans up while the controller stands still.
+    setup.controller.pause().unwrap();
+    for kind in ["Alert", "Provider"] {
+        setup.vanish(kind, "vanishing").await;
+    }
+    setup.controller.resume().unwrap();
+    testkit::eventually("the series to go", PATIENCE, || async {
+        let series = metrics().await;
+        anyhow::ensure!(!series.contains("vanishing"), "{series}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert!(metrics().await.contains("name=\"staying\""));
+}

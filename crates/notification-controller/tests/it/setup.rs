@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Event, Secret};
 use kube::{
     Api, Client,
-    api::{DynamicObject, ListParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, WebhookSink, controller::Launch, ready};
@@ -87,6 +87,23 @@ impl TestNamespace {
             ready["status"] == status && ready["observedGeneration"] == json!(object.metadata.generation)
         });
         ready(&object.await.unwrap())
+    }
+
+    /// Deletes an object, and its finalizer with it.
+    pub(crate) async fn vanish(&self, kind: &str, name: &str) {
+        let metadata = json!({"name": name, "namespace": self.namespace});
+        let (api, _) = self
+            .plane
+            .api_for(json!({"apiVersion": API, "kind": kind, "metadata": metadata}))
+            .await
+            .unwrap();
+        // One without a finalizer is gone with the second request.
+        let patch = json!({"metadata": {"finalizers": null}});
+        api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap();
+        api.delete(name, &DeleteParams::default()).await.unwrap();
+        testkit::wait_gone(&api, name, PATIENCE).await.unwrap();
     }
 
     /// A provider of type `generic` at a path of the sink, and an alert for it; both known to the controller.
