@@ -12,7 +12,9 @@ use crate::{Consumer, SourceKind};
 /// A stalling fault that names the field and its value: the source is missing, or of a kind or version that is not
 /// accepted; the object depends on itself; a name is no name of an object.
 pub fn check<C: Consumer>(object: &C::Object) -> Result<(), Fault> {
-    source(C::source_ref(object).as_ref(), C::SOURCE_KINDS)?;
+    if !C::has_own_source(object) {
+        source(C::source_ref(object).as_ref(), C::SOURCE_KINDS)?;
+    }
     dependencies::<C>(object)?;
     target::<C>(object)
 }

@@ -32,6 +32,12 @@ pub trait Consumer: Send + Sync + 'static {
     /// Returns the reference to the source.
     fn source_ref(object: &Self::Object) -> Option<SourceReference>;
 
+    /// Returns true if an object names its files without a source object, so that it needs no reference to one. False by default.
+    fn has_own_source(object: &Self::Object) -> bool {
+        let _ = object;
+        false
+    }
+
     /// Returns the references to the objects of the same kind that must be ready first.
     fn depends_on(object: &Self::Object) -> Vec<NamespacedObjectReference>;
 

@@ -19,7 +19,7 @@ pub(crate) async fn check<C: Consumer>(
     client: &Client,
     rules: ReferenceRules,
     object: &C::Object,
-    artifact: &SourceArtifact,
+    artifact: Option<&SourceArtifact>,
 ) -> Result<(), Fault> {
     let wait = |message: String| Fault::wait(rules.requeue_dependency, Reason::DependencyNotReady, message);
     let resource = ApiResource::erase::<C::Object>(&());
@@ -45,7 +45,7 @@ fn unreadable(key: &ObjectKey, why: &dyn fmt::Display) -> String {
 pub(crate) fn waits_for<C: Consumer>(
     key: &ObjectKey,
     dependency: Option<&DynamicObject>,
-    artifact: &SourceArtifact,
+    artifact: Option<&SourceArtifact>,
 ) -> Option<String> {
     let Some(dependency) = dependency else {
         return Some(unreadable(key, &"it does not exist"));
@@ -59,8 +59,8 @@ pub(crate) fn waits_for<C: Consumer>(
     if !ready {
         return Some(format!("dependency '{key}' is not ready"));
     }
-    let same_source = source.as_ref() == Some(&artifact.source);
+    let artifact = artifact.filter(|artifact| source.as_ref() == Some(&artifact.source))?;
     let attempted = attempted_revision.unwrap_or_default();
-    (same_source && !revision::same(&attempted, artifact.revision()))
+    (!revision::same(&attempted, artifact.revision()))
         .then(|| format!("dependency '{key}' is not updated yet"))
 }

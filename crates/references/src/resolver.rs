@@ -95,7 +95,7 @@ impl<C: Consumer> References<C> {
     pub async fn check_dependencies(
         &self,
         object: &C::Object,
-        artifact: &SourceArtifact,
+        artifact: Option<&SourceArtifact>,
     ) -> Result<(), Fault> {
         dependencies::check::<C>(self.ctx.client(), self.rules, object, artifact).await
     }

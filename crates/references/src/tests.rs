@@ -204,8 +204,9 @@ fn links_of_an_object_that_does_not_decode_are_read() {
 #[test]
 fn dependency_is_awaited_until_it_is_ready_and_up_to_date() {
     let key = ObjectKey::new("apps", "db");
-    let check =
-        |dependency: Option<DynamicObject>| waits_for::<Deployments>(&key, dependency.as_ref(), &found(""));
+    let check = |dependency: Option<DynamicObject>| {
+        waits_for::<Deployments>(&key, dependency.as_ref(), Some(&found("")))
+    };
     let missing = check(None);
     assert_eq!(
         missing.as_deref(),

@@ -29,13 +29,13 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct KluctlDeploymentSpec {
-    /// The source of the project: a GitRepository, Bucket or OCIRepository. Required, as `source` is not supported.
+    /// The source of the project: a GitRepository, Bucket or OCIRepository. Required without `source`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_ref: Option<SourceReference>,
     /// Path of the project directory in the source. It may not lead out of the source. Default: the root of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Git repository to fetch without a source. Not supported: use `sourceRef`.
+    /// Git repository to fetch without a source object, at each interval. Not together with `sourceRef` and `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<GitSource>,
     /// KluctlDeployments that must be ready first. One that has the same source must have attempted the same revision.
@@ -171,7 +171,7 @@ pub struct GitSource {
     /// Path of the project directory. Default: the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Secret with the credentials of the repository.
+    /// Secret with the credentials of the repository, in the namespace of the KluctlDeployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
 }
@@ -185,10 +185,10 @@ pub struct GitRef {
     /// Name of a tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// Range of semantic versions of tags.
+    /// Range of semantic versions of tags. Refused, as in the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub semver: Option<String>,
-    /// Full hash of a commit.
+    /// Full hash of a commit. Refused, as in the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }

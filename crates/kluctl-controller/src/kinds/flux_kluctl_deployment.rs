@@ -25,6 +25,7 @@ mod removal;
 mod results;
 mod search;
 mod secrets;
+mod source;
 mod spec;
 mod status;
 
@@ -154,8 +155,10 @@ impl Controller {
             );
             return Ok(left_alone(object));
         }
-        let artifact = self.references.artifact(object).await?;
-        self.references.check_dependencies(object, &artifact).await?;
+        let artifact = pass.slot.waiting(self.source(object, &pass.cancel)).await?;
+        self.references
+            .check_dependencies(object, artifact.artifact())
+            .await?;
         let failure = |fault| Failure::of(artifact.revision(), fault);
         // Nothing is applied yet, so it need not be completed.
         let prepared = tokio::select! {
@@ -244,10 +247,13 @@ impl Controller {
             dry_run: self.is_dry_run(object),
             prune: spec.prune,
             delete: spec.delete.unwrap_or(spec.prune),
-            source: FluxKluctlDeployment::source(object)
-                .map(|source| source.to_string())
-                .unwrap_or_default(),
-            path: spec.path.clone().unwrap_or_default(),
+            source: match &spec.source {
+                Some(source) => source.url.to_string(),
+                None => FluxKluctlDeployment::source(object)
+                    .map(|source| source.to_string())
+                    .unwrap_or_default(),
+            },
+            path: spec::path_text(spec).to_owned(),
             reference: String::new(),
         };
         self.metrics.wanted(&key, &wanted);

@@ -187,3 +187,57 @@ async fn credentials_of_another_namespace_need_the_rights_of_the_tenant() -> Res
     fixture.holds("a", "1").await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn repository_of_the_spec_is_fetched_and_followed() -> Result<()> {
+    let fixture = Fixture::new("source", &[]).await?;
+    let server = GitServer::start()?;
+    let repo = server.repo("shop")?;
+    let commit = |value: &str| {
+        let files = fixture.maps(&[("a", value)]);
+        let files = files
+            .iter()
+            .map(|(path, text)| (format!("deploy/{path}"), text.as_str()));
+        let files: Vec<_> = files.collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        repo.commit(value, &files)
+    };
+    let first = commit("1")?;
+    repo.require_basic_auth(USER, PASSWORD);
+    let source = json!({
+        "url": repo.url(), "ref": { "branch": "main" }, "path": "deploy", "secretRef": { "name": "git" },
+    });
+    let spec = json!({ "sourceRef": null, "path": null, "source": source, "interval": "1s" });
+    fixture.deploy("shop", spec).await?;
+    let object = fixture.ready("shop", "False", "PrepareFailed").await?;
+    ensure!(
+        message_of(&object).contains("authentication"),
+        "{}",
+        message_of(&object)
+    );
+    fixture.git_secret(&fixture.namespace, PASSWORD).await?;
+    fixture
+        .deployed("shop", &format!("refs/heads/main/{first}"))
+        .await?;
+    fixture.holds("a", "1").await?;
+
+    let second = commit("2")?;
+    fixture
+        .deployed("shop", &format!("refs/heads/main/{second}"))
+        .await?;
+    fixture.holds("a", "2").await?;
+
+    fixture
+        .edit("shop", json!({ "source": { "path": "nowhere" } }))
+        .await?;
+    let object = fixture.ready("shop", "False", "PrepareFailed").await?;
+    assert_eq!(message_of(&object), "kluctlDeployment path not found: nowhere");
+    fixture.edit("shop", json!({ "path": "deploy" })).await?;
+    let object = fixture.ready("shop", "False", "InvalidSpec").await?;
+    assert_eq!(
+        message_of(&object),
+        "path and source can't be specified at the same time"
+    );
+    fixture.holds("a", "2").await?;
+    Ok(())
+}

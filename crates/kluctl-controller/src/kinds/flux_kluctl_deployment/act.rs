@@ -14,7 +14,6 @@ use engine::{
 };
 use jiff::Timestamp;
 use objects::{ObjectId, ObjectRef};
-use references::SourceArtifact;
 use runtime::{ObjectKey, Pass};
 use yaml::Value;
 
@@ -28,6 +27,7 @@ use super::{
     results::{self, CommandDone},
     search::{self, SearchFacts},
     sharers::Claim,
+    source::ProjectSource,
     spec,
 };
 use crate::{
@@ -63,7 +63,7 @@ struct Acting<'a> {
     controller: &'a Controller,
     object: &'a KluctlDeployment,
     key: &'a ObjectKey,
-    artifact: &'a SourceArtifact,
+    artifact: &'a ProjectSource,
     prepared: &'a Prepared,
     dry_run: bool,
 }
@@ -86,9 +86,13 @@ struct Deployed {
 
 impl Controller {
     /// Returns the fault of a pass that ended for something newer, and names that.
-    pub(super) async fn superseded(&self, object: &KluctlDeployment, artifact: &SourceArtifact) -> Fault {
-        let message = match self.references.artifact(object).await {
-            Ok(newer) if newer.revision() != artifact.revision() => {
+    pub(super) async fn superseded(&self, object: &KluctlDeployment, artifact: &ProjectSource) -> Fault {
+        let newer = match artifact {
+            ProjectSource::Artifact(_) => self.references.artifact(object).await.ok(),
+            ProjectSource::Git(_) => None,
+        };
+        let message = match newer {
+            Some(newer) if newer.revision() != artifact.revision() => {
                 format!("superseded by revision {}: starting over", newer.revision())
             }
             _ => "superseded by a change of the object or its source: starting over".to_owned(),
@@ -100,7 +104,7 @@ impl Controller {
     pub(super) async fn act(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
-        artifact: &SourceArtifact,
+        artifact: &ProjectSource,
         prepared: &Prepared,
         work: Work,
         previous: Vec<String>,
@@ -418,11 +422,18 @@ impl Acting<'_> {
     async fn still_current(&self) -> Result<(), Fault> {
         let references = &self.controller.references;
         let same = references.is_unchanged(self.object).await?
-            && references.artifact(self.object).await?.revision() == self.artifact.revision();
+            && self.revision_now().await? == self.artifact.revision();
         if same {
             return Ok(());
         }
         Err(self.superseded().await)
+    }
+
+    /// Reads the revision of the source again.
+    async fn revision_now(&self) -> Result<String, Fault> {
+        let cluster = &self.prepared.cluster;
+        let source = self.controller.source(self.object, cluster.cancellation());
+        Ok(cluster.waiting(source).await?.revision().to_owned())
     }
 
     /// Returns the fault of a deployment that ended for something newer.

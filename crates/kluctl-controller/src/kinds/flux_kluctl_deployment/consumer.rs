@@ -25,6 +25,10 @@ impl Consumer for FluxKluctlDeployment {
         object.spec.source_ref.clone()
     }
 
+    fn has_own_source(object: &KluctlDeployment) -> bool {
+        object.spec.source.is_some()
+    }
+
     fn depends_on(object: &KluctlDeployment) -> Vec<NamespacedObjectReference> {
         object.spec.depends_on.clone()
     }

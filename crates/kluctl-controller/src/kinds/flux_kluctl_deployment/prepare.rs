@@ -7,12 +7,12 @@ use cluster::{Cluster, access::Contexts};
 use engine::{Inventory, PinnedSource, RenderOptions};
 use kluctl::{Rendered, Request, Target};
 use objects::ObjectRef;
-use references::{ClusterIdentity, SourceArtifact};
+use references::ClusterIdentity;
 use runtime::Pass;
 use tree::Tree;
 use yaml::{Map, Value};
 
-use super::{Controller, begun, consumer::key, discriminators, spec};
+use super::{Controller, begun, consumer::key, discriminators, source::ProjectSource, spec};
 use crate::common::{in_time, working};
 
 /// Maximum size of the target in the status in bytes.
@@ -82,7 +82,7 @@ impl Controller {
     pub(super) async fn prepare(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
-        artifact: &SourceArtifact,
+        source: &ProjectSource,
     ) -> Result<Prepared, Fault> {
         let spec = &pass.object.spec;
         let retry = spec::retry_interval(spec);
@@ -90,14 +90,18 @@ impl Controller {
         let target = self.references.cluster(pass.object).await?;
         let cluster = working(&target.cluster, pass);
         let request = request(pass.object)?;
-        let (keys, external) = self.secrets(pass.object, artifact).await?;
-        let files = self
-            .references
-            .files(pass.object, artifact, timeout / 3, &pass.cancel);
-        let files = pass.slot.waiting(files).await?;
-        let files: Arc<dyn Tree> = files;
+        let (keys, external) = self.secrets(pass.object, source).await?;
+        let files: Arc<dyn Tree> = match source {
+            ProjectSource::Git(project) => Arc::clone(&project.files),
+            ProjectSource::Artifact(artifact) => {
+                let files = self
+                    .references
+                    .files(pass.object, artifact, timeout / 3, &pass.cancel);
+                pass.slot.waiting(files).await?
+            }
+        };
         if !files.is_dir(&request.project_dir) {
-            let path = spec.path.as_deref().unwrap_or_default();
+            let path = spec::path_text(spec);
             return Err(Fault::wait(
                 retry,
                 Reason::PrepareFailed,

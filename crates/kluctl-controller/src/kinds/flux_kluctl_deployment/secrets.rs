@@ -7,7 +7,7 @@ use engine::{DecryptionKeys, ExternalAccess, PinnedSources, ServiceAccountRole};
 use references::{GitOrigin, SourceArtifact};
 use runtime::ObjectKey;
 
-use super::{Controller, consumer::key, spec};
+use super::{Controller, consumer::key, source::ProjectSource, spec};
 use crate::credentials::{GitSecret, Secrets};
 
 impl Controller {
@@ -16,7 +16,7 @@ impl Controller {
     pub(super) async fn secrets(
         &self,
         object: &KluctlDeployment,
-        artifact: &SourceArtifact,
+        source: &ProjectSource,
     ) -> Result<(Option<Arc<DecryptionKeys>>, ExternalAccess), Fault> {
         let (spec, key) = (&object.spec, key(object));
         let secrets = Secrets {
@@ -27,9 +27,18 @@ impl Controller {
         let names = spec.helm_credentials.iter();
         let names = names.map(|credentials| credentials.secret_ref.name.as_str());
         let mut credentials = secrets.helm_credentials(names).await?;
-        if let Some(git) = &artifact.git {
+        let hosts = &self.git_credentials_hosts;
+        if let Some((artifact, git)) = source
+            .artifact()
+            .and_then(|artifact| Some((artifact, artifact.git.as_ref()?)))
+        {
             let secret = self.git_secret(object, artifact, git);
-            credentials.set_git(&git.url, &self.git_credentials_hosts, Arc::new(secret));
+            credentials.set_git(&git.url, hosts, Arc::new(secret));
+        }
+        if let Some(source) = &spec.source
+            && let Some(secret) = self.own_git_secret(object, source)
+        {
+            credentials.set_git(source.url.expose(), hosts, Arc::new(secret));
         }
         let external = ExternalAccess {
             credentials: Some(Arc::new(credentials)),

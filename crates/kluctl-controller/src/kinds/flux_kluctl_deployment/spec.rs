@@ -28,6 +28,7 @@ pub(crate) fn check(object: &KluctlDeployment) -> Result<(), Fault> {
     unsupported(spec)?;
     durations(spec)?;
     fixed_images(spec)?;
+    source(spec)?;
     secrets(spec)?;
     references::check::<FluxKluctlDeployment>(object)?;
     path(spec).map(drop)
@@ -35,10 +36,15 @@ pub(crate) fn check(object: &KluctlDeployment) -> Result<(), Fault> {
 
 /// Refuses fields that are not supported.
 fn unsupported(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
+    let wanted = spec.source.as_ref().and_then(|source| source.reference.as_ref());
     let fields = [
         (
-            "spec.source",
-            spec.source.as_ref().map(|_| "an object".to_owned()),
+            "spec.source.ref.semver",
+            wanted.and_then(|wanted| wanted.semver.clone()),
+        ),
+        (
+            "spec.source.ref.commit",
+            wanted.and_then(|wanted| wanted.commit.clone()),
         ),
         (
             "spec.decryption.provider",
@@ -82,6 +88,31 @@ fn durations(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Refuses a `source` beside fields that it replaces, and one that names no repository.
+fn source(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
+    let Some(source) = &spec.source else {
+        return Ok(());
+    };
+    let stall = |message: &str| Err(Fault::stall(Reason::InvalidSpec, message));
+    if spec.source_ref.is_some() {
+        return stall("sourceRef and source can't be specified at the same time");
+    }
+    if spec.path.is_some() {
+        return stall("path and source can't be specified at the same time");
+    }
+    if let Err(error) = source.url.parse() {
+        return Err(invalid("spec.source.url", &source.url, error));
+    }
+    let wanted = source.reference.clone().unwrap_or_default();
+    if wanted.branch.is_some() && wanted.tag.is_some() {
+        return stall("spec.source.ref: branch and tag can't be specified at the same time");
+    }
+    let secret = source.secret_ref.as_ref();
+    secret.map_or(Ok(()), |secret| {
+        references::check_name("spec.source.secretRef.name", &secret.name)
+    })
 }
 
 /// Refuses names of Secrets and ServiceAccounts that are no names of objects.
@@ -193,9 +224,23 @@ fn invalid(path: &str, value: impl fmt::Display, why: impl fmt::Display) -> Faul
 /// # Errors
 /// If it leads out of the source.
 pub(crate) fn path(spec: &KluctlDeploymentSpec) -> Result<TreePath, Fault> {
-    let text = spec.path.as_deref().unwrap_or_default();
-    TreePath::parse(text.trim_start_matches('/'))
-        .map_err(|error| Fault::stall(Reason::InvalidSpec, format!("spec.path: {error}")))
+    let field = if spec.source.is_some() {
+        "spec.source.path"
+    } else {
+        "spec.path"
+    };
+    TreePath::parse(path_text(spec).trim_start_matches('/'))
+        .map_err(|error| Fault::stall(Reason::InvalidSpec, format!("{field}: {error}")))
+}
+
+/// Returns the directory of the project as it is written.
+#[must_use]
+pub(crate) fn path_text(spec: &KluctlDeploymentSpec) -> &str {
+    let path = match &spec.source {
+        Some(source) => source.path.as_deref(),
+        None => spec.path.as_deref(),
+    };
+    path.unwrap_or_default()
 }
 
 /// Returns the time between two passes without a change.

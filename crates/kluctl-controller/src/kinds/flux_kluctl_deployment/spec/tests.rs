@@ -16,7 +16,7 @@ fn object(change: impl FnOnce(&mut Value)) -> KluctlDeployment {
 }
 
 /// The supported fields, with everything inside of lists and objects.
-const SUPPORTED: [&str; 36] = [
+const SUPPORTED: [&str; 37] = [
     "abortOnError",
     "args",
     "context",
@@ -45,6 +45,7 @@ const SUPPORTED: [&str; 36] = [
     "replaceOnError",
     "retryInterval",
     "serviceAccountName",
+    "source",
     "sourceRef",
     "suspend",
     "target",
@@ -162,6 +163,36 @@ fn check_names_the_invalid_field() {
             "spec.dependsOn[0]: apps/shop",
         ),
         (
+            "two sources",
+            Box::new(|s| s["source"] = json!({ "url": "https://h/r" })),
+            "sourceRef and source can't be specified at the same time",
+        ),
+        (
+            "two paths",
+            Box::new(|s| {
+                s["sourceRef"] = Value::Null;
+                s["path"] = json!("a");
+                s["source"] = json!({ "url": "https://h/r" });
+            }),
+            "path and source can't be specified at the same time",
+        ),
+        (
+            "source",
+            Box::new(|s| {
+                s["sourceRef"] = Value::Null;
+                s["source"] = json!({ "url": "r" });
+            }),
+            "spec.source.url: ",
+        ),
+        (
+            "references",
+            Box::new(|s| {
+                s["sourceRef"] = Value::Null;
+                s["source"] = json!({ "url": "https://h/r", "ref": { "branch": "a", "tag": "b" } });
+            }),
+            "spec.source.ref: branch and tag",
+        ),
+        (
             "helm",
             Box::new(|s| s["helmCredentials"] = json!([{ "secretRef": { "name": "" } }])),
             "spec.helmCredentials[0].secretRef.name: \"\"",
@@ -199,6 +230,17 @@ fn check_names_the_invalid_field() {
         let fault = check(&object(change)).expect_err(name);
         assert_eq!(fault.reason, Reason::InvalidSpec, "{name}: {fault}");
         assert!(fault.message.starts_with(want), "{name}: {fault}");
+    }
+    for field in ["semver", "commit"] {
+        let object = object(|spec| {
+            *spec = json!({ "interval": "5m", "source": { "url": "https://h/r", "ref": { field: "1" } } });
+        });
+        let fault = check(&object).expect_err(field);
+        assert_eq!(fault.reason, Reason::UnsupportedField);
+        assert!(
+            fault.message.starts_with(&format!("spec.source.ref.{field}")),
+            "{fault}"
+        );
     }
     for (path, source) in [
         ("spec.sourceRef.kind", json!({ "kind": "HelmChart", "name": "a" })),

@@ -1,0 +1,123 @@
+//! The source of a pass: the artifact of a source object, or a commit of the repository of `spec.source`.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    Fault, Reason,
+    kluctl::{GitSource, KluctlDeployment},
+};
+use engine::{ExternalAccess, PinnedSources, UrlCredentials};
+use kluctl::{GitReference, SourceAddress};
+use references::SourceArtifact;
+use tokio_util::sync::CancellationToken;
+use tree::Tree;
+
+use super::{Controller, consumer::key, spec};
+use crate::credentials::GitSecret;
+
+/// The source of a pass.
+pub(super) enum ProjectSource {
+    /// The artifact of a source object.
+    Artifact(SourceArtifact),
+    /// A commit of the repository of `spec.source`.
+    Git(GitProject),
+}
+
+/// A fetched commit.
+pub(super) struct GitProject {
+    /// Reference and commit, as in `refs/heads/main/5394cb7f`.
+    revision: String,
+    pub(super) files: Arc<dyn Tree>,
+}
+
+impl ProjectSource {
+    /// Returns the revision of the project.
+    pub(super) fn revision(&self) -> &str {
+        match self {
+            Self::Artifact(artifact) => artifact.revision(),
+            Self::Git(project) => &project.revision,
+        }
+    }
+
+    /// Returns the artifact of the source object; `None` if there is none.
+    pub(super) fn artifact(&self) -> Option<&SourceArtifact> {
+        match self {
+            Self::Artifact(artifact) => Some(artifact),
+            Self::Git(_) => None,
+        }
+    }
+}
+
+/// Returns the reference to fetch, and its full name for the revision. Pure.
+fn reference(source: &GitSource) -> (GitReference, String) {
+    let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let wanted = source.reference.as_ref();
+    if let Some(branch) = wanted.and_then(|wanted| filled(&wanted.branch)) {
+        let name = format!("refs/heads/{branch}");
+        return (GitReference::Branch(branch), name);
+    }
+    if let Some(tag) = wanted.and_then(|wanted| filled(&wanted.tag)) {
+        let name = format!("refs/tags/{tag}");
+        return (GitReference::Tag(tag), name);
+    }
+    (GitReference::Head, "HEAD".to_owned())
+}
+
+impl Controller {
+    /// Reads the artifact of the source, or fetches the repository of `spec.source`.
+    pub(super) async fn source(
+        &self,
+        object: &KluctlDeployment,
+        cancel: &CancellationToken,
+    ) -> Result<ProjectSource, Fault> {
+        match &object.spec.source {
+            None => Ok(ProjectSource::Artifact(self.references.artifact(object).await?)),
+            Some(source) => Ok(ProjectSource::Git(self.fetch(object, source, cancel).await?)),
+        }
+    }
+
+    /// Returns the Secret with the credentials of `spec.source`, which are those of repositories that the project includes, too.
+    pub(super) fn own_git_secret(&self, object: &KluctlDeployment, source: &GitSource) -> Option<GitSecret> {
+        let secret = source.secret_ref.as_ref()?;
+        Some(GitSecret {
+            ctx: self.ctx.clone(),
+            namespace: key(object).namespace,
+            name: secret.name.clone(),
+            user: None,
+        })
+    }
+
+    async fn fetch(
+        &self,
+        object: &KluctlDeployment,
+        source: &GitSource,
+        cancel: &CancellationToken,
+    ) -> Result<GitProject, Fault> {
+        let retry = spec::retry_interval(&object.spec);
+        let failed = |message: String| Fault::wait(retry, Reason::PrepareFailed, message);
+        let url = source.url.expose();
+        let mut credentials = UrlCredentials::default();
+        if let Some(secret) = self.own_git_secret(object, source) {
+            credentials.set_git(url, &[], Arc::new(secret));
+        }
+        let external = ExternalAccess {
+            credentials: Some(Arc::new(credentials)),
+            pinned: PinnedSources::default(),
+            ..self.external.clone()
+        };
+        let (reference, name) = reference(source);
+        let address = SourceAddress::Git {
+            url: url.to_owned(),
+            reference,
+        };
+        let limit: Duration = spec::timeout(&object.spec) / 3;
+        let fetching = engine::fetch_project(address, &external, &self.rendering, cancel);
+        let fetched = tokio::time::timeout(limit, fetching).await;
+        let fetched = fetched.map_err(|_| failed(format!("{}: the fetch takes too long", source.url)))?;
+        let fetched = fetched.map_err(|error| failed(error.to_string()))?;
+        Ok(GitProject {
+            revision: format!("{name}/{}", fetched.commit.unwrap_or_default()),
+            files: fetched.tree,
+        })
+    }
+}
