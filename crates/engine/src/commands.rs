@@ -8,6 +8,7 @@ use std::time::Duration;
 use cluster::Cluster;
 use futures::FutureExt as _;
 use kluctl::Rendered;
+use objects::ObjectRef;
 
 use crate::{
     Command, CommandResult, Confirm, DeployOptions, Error, ObjectError, Origin, Patience, PokedImage,
@@ -37,6 +38,8 @@ pub struct Project<'a> {
     pub claim: Option<&'a Claim>,
     /// Claims of other deployments.
     pub others: &'a [Claim],
+    /// All objects that may have been deployed before, if they are known ([`apply::OrphanSearch::previous`]).
+    pub previous: Option<&'a [ObjectRef]>,
 }
 
 impl<'a> Project<'a> {
@@ -51,6 +54,7 @@ impl<'a> Project<'a> {
             guard: None,
             claim: None,
             others: &[],
+            previous: None,
         }
     }
 
@@ -88,12 +92,13 @@ impl<'a> Project<'a> {
     fn removal(&self, options: &DeployOptions) -> RemoveOptions<'a> {
         RemoveOptions {
             dry_run: options.dry_run,
-            wait: (!options.no_wait).then_some(GONE),
+            // Controllers, which have a guard, don't hold a pass until everything is gone.
+            wait: (!options.no_wait && self.guard.is_none()).then_some(GONE),
             inclusion: options.inclusion.clone(),
             confirm: self.confirm.or(self.guard),
             claim: self.claim,
             others: self.others,
-            previous: None,
+            previous: self.previous,
             kinds: None,
         }
     }

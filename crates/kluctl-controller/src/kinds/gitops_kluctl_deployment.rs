@@ -7,12 +7,14 @@
 //! - `credentials` reads Secrets, `prepare` fetches the project, connects to the cluster, and renders;
 //! - `plan` decides (pure), `work` goes through the pass, `act` runs its commands;
 //! - `guard` is asked before objects are deleted;
+//! - `inventory` has the kinds and namespaces of what was deployed (pure);
 //! - `status` has conditions and messages (pure);
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
 mod act;
 mod credentials;
 mod guard;
+mod inventory;
 mod plan;
 mod prepare;
 mod removal;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testkit::{eventually, wait_for, wait_gone};
 
 use crate::{
-    fixture::TIMEOUT,
+    fixture::{TIMEOUT, grant_in},
     gitops::{Gitops, ready_of},
 };
 
@@ -401,5 +401,36 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     let last = shop.api().get("shop").await?;
     let same = last.metadata.resource_version == first.metadata.resource_version;
     ensure!(same, "{} {}", json!(first.status), json!(last.status));
+    Ok(())
+}
+
+#[tokio::test]
+async fn account_with_rights_in_its_namespace_prunes_and_deletes() -> Result<()> {
+    let shop = Gitops::new("gd-tenant").await?;
+    let namespace = shop.fixture.namespace.clone();
+    shop.fixture
+        .plane
+        .service_account_kubeconfig(&namespace, "tenant")
+        .await?;
+    grant_in(shop.fixture.plane, &namespace, (&namespace, "tenant")).await?;
+    shop.push(&[("a", "1"), ("b", "1")])?;
+    let spec = json!({ "serviceAccountName": "tenant", "prune": true, "delete": true });
+    shop.create("shop", spec).await?;
+    shop.ready("shop", "ReconciliationSucceeded").await?;
+    shop.push(&[("a", "1")])?;
+    let status = shop.reconcile("shop").await?;
+    ensure!(
+        ready_of(&status).1.contains("1 deleted objects") && shop.value("b").await?.is_none(),
+        "{status:?}"
+    );
+    let inventory = json!(status.last_deploy_result)["inventory"].clone();
+    ensure!(
+        inventory == json!([{ "kind": "ConfigMap", "namespace": namespace }]),
+        "{inventory}"
+    );
+    let api = shop.api();
+    api.delete("shop", &DeleteParams::default()).await?;
+    wait_gone(&api, "shop", TIMEOUT).await?;
+    ensure!(shop.value("a").await?.is_none());
     Ok(())
 }

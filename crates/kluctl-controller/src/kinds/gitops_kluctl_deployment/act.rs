@@ -4,18 +4,19 @@ use std::time::{Duration, Instant};
 
 use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
 use engine::{
-    CommandResult, CompareOptions, DeployOptions, Error, ObjectError, ResultObject, ResultStore,
+    CommandResult, CompareOptions, DeployOptions, Error, Inventory, ObjectError, ResultObject, ResultStore,
     ValidateResult,
     commands::{self, Project},
 };
 use jiff::Timestamp;
+use objects::ObjectRef;
 use runtime::{ObjectKey, Severity};
 use serde_json::Value;
 
 use super::{
     Controller,
     guard::Guard,
-    key,
+    inventory, key,
     prepare::Prepared,
     spec, status,
     work::{Told, Work},
@@ -73,6 +74,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             abort_on_error: spec.abort_on_error,
             inclusion: spec::inclusion(spec),
             contents: true,
+            previous: self.past().objects(),
             ..DeployOptions::default()
         }
     }
@@ -105,21 +107,22 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         self.object
     }
 
-    fn project<'g>(&'g self, guard: &'g Guard<'g>) -> Project<'g> {
+    fn project<'g>(&'g self, guard: &'g Guard<'g>, previous: Option<&'g [ObjectRef]>) -> Project<'g> {
         let mut project = Project::new(&self.prepared.cluster, &self.prepared.rendered);
         project.origin = self.prepared.origin.clone();
         project.guard = Some(guard);
+        project.previous = previous;
         project
     }
 
     /// Deploys, and prunes if the spec says so. The result of a request is stored in any case.
-    pub(super) async fn deploy(self, is_request: bool) -> Result<Done, Error> {
+    pub(super) async fn deploy(mut self, is_request: bool) -> Result<Done, Error> {
         let (options, started) = (self.options(), Instant::now());
         let metrics = &self.controller().metrics;
         metrics.deploy_starts(&self.key, Timestamp::now().as_duration().as_secs_f64());
         let mut result = {
-            let guard = self.guard();
-            let project = self.project(&guard);
+            let (guard, previous) = (self.guard(), self.past().objects());
+            let project = self.project(&guard, previous.as_deref());
             let mut result = if spec::pokes_images(&self.object.spec) {
                 commands::poke_images(&project, &options).await?
             } else {
@@ -135,17 +138,18 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             false => self.controller().memory.compared(&self.key, versions),
         }
         let stored = self.store(&result, is_request).await;
-        let summary = status::bounded(result.summary().to_json());
-        self.work.status.last_deploy_result = Some(summary);
+        let replaces =
+            self.object.spec.prune && !spec::pokes_images(&self.object.spec) && self.sees_all(&result);
+        self.note(&result, options.dry_run, replaces);
         Ok(self.told(&result, stored))
     }
 
     /// Deletes orphans. Its result is that of the last deployment, too, as tools expect it.
-    pub(super) async fn prune(self) -> Result<Done, Error> {
+    pub(super) async fn prune(mut self) -> Result<Done, Error> {
         let (options, started) = (self.options(), Instant::now());
         let mut result = {
-            let guard = self.guard();
-            let project = self.project(&guard);
+            let (guard, previous) = (self.guard(), self.past().objects());
+            let project = self.project(&guard, previous.as_deref());
             let options = DeployOptions {
                 no_wait: true,
                 ..options
@@ -161,15 +165,41 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             .metrics
             .done(&self.key, Command::Prune, started.elapsed(), counted(&result));
         let stored = self.store(&result, true).await;
-        self.work.status.last_deploy_result = Some(status::bounded(result.summary().to_json()));
+        let replaces = self.sees_all(&result);
+        self.note(&result, result.dry_run, replaces);
         Ok(self.told(&result, stored))
+    }
+
+    /// Returns what may have been deployed before.
+    fn past(&self) -> Inventory {
+        inventory::of(self.work.pass.object.status.as_ref())
+    }
+
+    /// Returns true if a prune deleted all orphans.
+    fn sees_all(&self, result: &CommandResult) -> bool {
+        result.errors.is_empty()
+            && result.completeness.is_complete()
+            && spec::inclusion(&self.object.spec).is_empty()
+    }
+
+    /// Notes the result of a deployment, or a prune, with what may be deployed now.
+    fn note(&mut self, result: &CommandResult, dry_run: bool, replaces: bool) {
+        let rendered = self.prepared.rendered.objects();
+        let rendered: Vec<ObjectRef> = rendered.filter_map(|object| ObjectRef::of(object).ok()).collect();
+        let mut summary = status::bounded(result.summary().to_json());
+        let deployed = if dry_run { &[][..] } else { &rendered };
+        inventory::note(
+            &mut summary,
+            &inventory::after(self.past(), deployed, replaces && !dry_run),
+        );
+        self.work.status.last_deploy_result = Some(summary);
     }
 
     /// Shows what a deployment would change.
     pub(super) async fn diff(self) -> Result<Done, Error> {
         let result = {
-            let guard = self.guard();
-            commands::diff(&self.project(&guard), &self.options()).await?
+            let (guard, previous) = (self.guard(), self.past().objects());
+            commands::diff(&self.project(&guard, previous.as_deref()), &self.options()).await?
         };
         let stored = self.store(&result, true).await;
         self.work.status.last_diff_result = Some(status::bounded(result.summary().to_json()));
@@ -205,8 +235,8 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
     pub(super) async fn validate(self, is_request: bool) -> Result<Done, Error> {
         let started = Instant::now();
         let result = {
-            let guard = self.guard();
-            commands::validate(&self.project(&guard), None, |_| {}).await?
+            let (guard, previous) = (self.guard(), self.past().objects());
+            commands::validate(&self.project(&guard, previous.as_deref()), None, |_| {}).await?
         };
         let counted = CommandCounts {
             errors: result.errors.len(),
@@ -247,6 +277,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         let searches = is_new || had_orphans(&self.work.status) || age.is_none_or(|age| age > ORPHANS_AGE);
         let before = controller.memory.take_seen(&self.key);
         let inclusion = spec::inclusion(&self.object.spec);
+        let known = inventory::of(Some(&self.work.status)).objects();
         let comparison = engine::compare(
             cluster,
             rendered,
@@ -260,6 +291,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
                         .is_some_and(|text| !text.is_empty()),
                 force_apply: self.object.spec.force_apply,
                 inclusion: Some(&inclusion),
+                previous: known.as_deref(),
                 ..CompareOptions::default()
             },
         )
@@ -276,8 +308,8 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             ..self.options()
         };
         let mut result = {
-            let guard = self.guard();
-            commands::diff(&self.project(&guard), &options).await?
+            let (guard, previous) = (self.guard(), self.past().objects());
+            commands::diff(&self.project(&guard, previous.as_deref()), &options).await?
         };
         result
             .objects

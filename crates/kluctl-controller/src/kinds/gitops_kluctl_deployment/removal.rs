@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use api::{Fault, Reason, kluctl::gitops::KluctlDeployment};
 use runtime::{EventDraft, Pass, Severity};
 
-use super::{Controller, act::counted, guard::Guard, key, spec};
+use super::{Controller, act::counted, guard::Guard, inventory, key, spec};
 use crate::{
     common::{message, working},
     metrics::Command,
@@ -69,7 +69,9 @@ impl Controller {
         let target = target.map_err(|error| error.to_string())?;
         let cluster = working(&target.cluster, pass);
         let guard = Guard::new(self, object, &cluster, &target.identity, discriminator);
+        let previous = inventory::of(object.status.as_ref()).objects();
         let options = engine::RemoveOptions {
+            previous: previous.as_deref(),
             dry_run: self.is_dry_run(object),
             inclusion: spec::inclusion(&object.spec),
             confirm: Some(&guard),
