@@ -1,5 +1,6 @@
 //! `weir gitops` against a real API server. Most tests play the controller, by what it reads and writes there.
 
+mod controller;
 mod double;
 mod logs;
 mod requests;

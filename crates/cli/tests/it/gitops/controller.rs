@@ -1,0 +1,217 @@
+//! Each command through the real kluctl-controller, with a real Git server.
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+use testkit::{Controller, GitServer, Page, Repo, WebServer, eventually, tls::Authority};
+
+use super::{Fixture, TIMEOUT, failed, logs, plane, stderr, stdout, succeeded};
+
+/// A project in a repository, and a controller that watches its namespace.
+struct Real {
+    fixture: Fixture,
+    controller: Controller,
+    repo: Repo,
+    _server: GitServer,
+}
+
+impl Real {
+    async fn new(prefix: &str) -> Result<Self> {
+        let plane = plane().await?;
+        let namespace = plane.namespace(prefix).await?;
+        let server = GitServer::start()?;
+        let repo = server.repo("shop")?;
+        let fixture = Fixture::of_repository(namespace, repo.url()).await?;
+        let launch = Controller::named("kluctl-controller").run_by(plane.kubeconfig());
+        let controller = launch
+            .namespace(&fixture.namespace)
+            .flag(&format!("--namespace={}", fixture.namespace))
+            .flag(&format!("--command-result-namespace={}", fixture.results));
+        let real = Self {
+            controller: controller.start().await?,
+            fixture,
+            repo,
+            _server: server,
+        };
+        real.commit("m")?;
+        Ok(real)
+    }
+
+    /// Commits the project with a ConfigMap of this name.
+    fn commit(&self, name: &str) -> Result<()> {
+        let config = self
+            .fixture
+            .read(".kluctl.yaml")?
+            .replace("default: m", &format!("default: {name}"));
+        let files = [
+            ("deploy/.kluctl.yaml", config),
+            ("deploy/deployment.yaml", self.fixture.read("deployment.yaml")?),
+            ("deploy/app/m.yaml", self.fixture.read("app/m.yaml")?),
+        ];
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        self.repo.commit(name, &files)?;
+        Ok(())
+    }
+
+    /// Runs a command for the KluctlDeployments of the local project.
+    async fn run(&self, words: &str) -> Result<std::process::Output> {
+        let command = words.split(' ').next().unwrap_or_default();
+        let results = match command {
+            "reconcile" | "suspend" | "resume" | "logs" => String::new(),
+            _ => format!("--command-result-namespace {}", self.fixture.results),
+        };
+        let yes = if matches!(command, "diff" | "logs") {
+            ""
+        } else {
+            "--yes"
+        };
+        self.fixture.gitops(&format!("{words} {yes} {results}")).await
+    }
+
+    /// Returns the value of a ConfigMap; `None` if there is none.
+    async fn value(&self, name: &str) -> Result<Option<String>> {
+        let found = [
+            "get",
+            "configmap",
+            "--ignore-not-found",
+            name,
+            "-n",
+            &self.fixture.namespace,
+            "-o",
+            "jsonpath={.data.a}",
+        ];
+        let value = self.fixture.plane.kubectl(&found).await?;
+        Ok((!value.is_empty()).then_some(value))
+    }
+
+    /// Returns the number of stored results.
+    async fn results(&self) -> Result<usize> {
+        let names = ["get", "secrets", "-n", &self.fixture.results, "-o", "name"];
+        Ok(self.fixture.plane.kubectl(&names).await?.lines().count())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_handled_while_the_deployment_is_suspended() -> Result<()> {
+    let real = Real::new("gitops-real").await?;
+    let namespace = &real.fixture.namespace;
+    real.fixture.deployment("shop", json!({"suspend": true})).await?;
+
+    let diff = succeeded(&real.run("diff").await?)?;
+    assert_eq!(diff, format!("\nNew objects:\n  {namespace}/ConfigMap/m\n"));
+    assert_eq!((real.value("m").await?, real.results().await?), (None, 0));
+
+    let deployed = succeeded(&real.run("deploy").await?)?;
+    assert_eq!(deployed, diff);
+    assert_eq!(real.value("m").await?.as_deref(), Some("1"));
+    ensure!(real.results().await? > 0);
+    assert_eq!(succeeded(&real.run("deploy").await?)?, "");
+    let validated = real.run("validate").await?;
+    succeeded(&validated)?;
+    ensure!(
+        stderr(&validated).contains("Validation succeeded"),
+        "{}",
+        stderr(&validated)
+    );
+
+    // Overrides hold for one request.
+    let overridden = succeeded(&real.run("deploy -a a=7 -o json").await?)?;
+    let overridden: serde_json::Value = serde_json::from_str(&overridden)?;
+    assert_eq!(overridden["overridesPatch"], json!({"spec": {"args": {"a": 7}}}));
+    assert_eq!(real.value("m").await?.as_deref(), Some("7"));
+    let tried = succeeded(&real.run("deploy --dry-run").await?)?;
+    ensure!(tried.contains("Changed objects:"), "{tried}");
+    assert_eq!(real.value("m").await?.as_deref(), Some("7"));
+    assert_eq!(real.fixture.live("shop").await?["spec"].get("args"), None);
+
+    real.fixture
+        .plane
+        .kubectl(&["delete", "configmap", "m", "-n", namespace])
+        .await?;
+    let missing = real.run("validate").await?;
+    ensure!(
+        stdout(&missing).contains(&format!("{namespace}/ConfigMap/m: object not found")),
+        "{}",
+        stdout(&missing)
+    );
+    ensure!(failed(&missing)?.contains("Validation failed"));
+    succeeded(&real.run("deploy").await?)?;
+
+    real.commit("other")?;
+    let orphan = succeeded(&real.run("deploy").await?)?;
+    ensure!(
+        orphan.contains(&format!("Orphan objects:\n  {namespace}/ConfigMap/m")),
+        "{orphan}"
+    );
+    let pruned = succeeded(&real.run("prune").await?)?;
+    ensure!(
+        pruned.contains(&format!("Deleted objects:\n  {namespace}/ConfigMap/m")),
+        "{pruned}"
+    );
+    assert_eq!(
+        (real.value("m").await?, real.value("other").await?.is_some()),
+        (None, true)
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn suspension_reconciliation_and_logs_work_with_the_controller() -> Result<()> {
+    let real = Real::new("gitops-suspend").await?;
+    let namespace = &real.fixture.namespace;
+    real.fixture.deployment("shop", json!({"suspend": true})).await?;
+    succeeded(&real.run("reconcile").await?)?;
+    assert_eq!(real.value("m").await?.as_deref(), Some("1"));
+    succeeded(&real.run("resume").await?)?;
+    assert_eq!(real.fixture.live("shop").await?["spec"]["suspend"], json!(false));
+    succeeded(&real.run("suspend").await?)?;
+    assert_eq!(real.fixture.live("shop").await?["spec"]["suspend"], json!(true));
+
+    // A project that can't be rendered is an error of the command.
+    real.repo.commit(
+        "broken",
+        &[("deploy/deployment.yaml", "deployments: [{path: nowhere}]\n")],
+    )?;
+    let message = failed(&real.run("reconcile").await?)?;
+    ensure!(message.contains("nowhere"), "{message}");
+
+    // The log of the controller, as its Pod would have it.
+    let about = |entry: &serde_json::Value| entry["name"] == "shop" && entry["reconcileID"].is_string();
+    real.controller
+        .wait_log("a line about the object", TIMEOUT, about)
+        .await?;
+    let log = real.controller.log();
+    let log: String = log
+        .lines()
+        .map(|line| format!("2026-01-01T00:00:00Z {line}\n"))
+        .collect();
+    let server = WebServer::start_tls(Authority::new(&["127.0.0.1"])?)?;
+    server.page(
+        &format!("/containerLogs/{namespace}/controller/manager"),
+        Page::Content(log.into()),
+    );
+    logs::pod(&real.fixture, &server, namespace).await?;
+    let printed = succeeded(
+        &real
+            .run(&format!("logs --controller-namespace {namespace}"))
+            .await?,
+    )?;
+    ensure!(
+        printed.starts_with(&format!("--- {namespace}/shop, reconciliation ")),
+        "{printed}"
+    );
+
+    // The results go with the object.
+    ensure!(real.results().await? > 0);
+    let kind = "kluctldeployments.gitops.kluctl.io";
+    real.fixture
+        .plane
+        .kubectl(&["delete", kind, "shop", "-n", namespace])
+        .await?;
+    eventually("the results to be deleted", TIMEOUT, || async {
+        let left = real.results().await?;
+        (left == 0)
+            .then_some(())
+            .with_context(|| format!("{left} are left"))
+    })
+    .await
+}
