@@ -92,6 +92,16 @@ impl GitServer {
         Self::start_with(Some(Authority::new(&["127.0.0.1", "localhost"])?))
     }
 
+    /// Starts a server that speaks HTTPS with clients that have a certificate of another authority alone.
+    ///
+    /// # Errors
+    /// Returns an error if there is no `git`, or no port.
+    pub fn start_tls_for(clients: &Authority) -> Result<Self> {
+        Self::start_with(Some(
+            Authority::new(&["127.0.0.1", "localhost"])?.asking_for(clients),
+        ))
+    }
+
     fn start_with(authority: Option<Authority>) -> Result<Self> {
         let programs = Command::new("git")
             .arg("--exec-path")
@@ -125,6 +135,11 @@ impl GitServer {
     /// Returns an error if `git init` fails, as for a name that is taken.
     pub fn repo(&self, name: &str) -> Result<Repo> {
         Repo::create(&self.inner, name)
+    }
+
+    /// Returns the folder of the bare repositories.
+    pub(crate) fn root(&self) -> &Path {
+        self.inner.root.path()
     }
 
     /// Returns scheme, host and port.

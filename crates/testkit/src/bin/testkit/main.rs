@@ -7,7 +7,7 @@ use std::{io::Write as _, path::PathBuf, process::ExitCode};
 use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
 use testkit::{
-    ControlPlane, Options, Prometheus, controlplane::binaries::Binaries, oracle, process::sweep,
+    ControlPlane, Options, Prometheus, SshServer, controlplane::binaries::Binaries, oracle, process::sweep,
     progress::say,
 };
 
@@ -68,6 +68,7 @@ fn run(cli: &Cli) -> Result<()> {
             let binaries = Binaries::resolve()?;
             if *tests {
                 Prometheus::resolve()?;
+                SshServer::prepare()?;
                 oracle::kustomize()?;
                 oracle::helm()?;
                 oracle::helm_templates()?;
