@@ -1,17 +1,20 @@
-//! The HTTP clients: one per set of CA certificates, shared by all sessions of the process.
+//! The HTTP clients: one per set of certificates and proxy, shared by all sessions of the process.
 
 use std::{
     sync::{Arc, LazyLock, Mutex, PoisonError},
     time::Duration,
 };
 
-use net::{AddressPolicy, Client, ClientOptions, Timeouts, Tls};
+use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts, Tls};
 use tokio::runtime::Handle;
 use tree::Memory;
 
-use crate::{Call, Error, Remote, Session};
+use crate::{
+    Call, Error, Remote, Session, SshAlgorithms, clock::Clock, intake::Intake, remote::ClientTls,
+    session::Way, ssh::connect::Server,
+};
 
-/// Maximum number of clients with own CA certificates that are kept.
+/// Maximum number of clients with own certificates or proxies that are kept.
 const MAX_KEPT: usize = 32;
 
 /// Timeout for connecting; the deadline of the session ends it earlier.
@@ -25,15 +28,16 @@ const MEMORY: u64 = 192 << 20;
 
 static PROCESS: LazyLock<Memory> = LazyLock::new(|| Memory::new(MEMORY));
 
-/// A client by the CA certificates that it trusts beside the system's; the last one is the last used.
-type TrustingClient = (Option<Vec<u8>>, Client);
+/// A client by its certificates and proxy; the last one is the last used.
+type OwnClient = (Option<ClientTls>, Client);
 
 /// The way to all Git servers. Connections are kept for a short while and reused; credentials are not.
 #[derive(Debug, Clone)]
 pub struct Network {
     runtime: Handle,
     addresses: AddressPolicy,
-    clients: Arc<Mutex<Vec<TrustingClient>>>,
+    algorithms: SshAlgorithms,
+    clients: Arc<Mutex<Vec<OwnClient>>>,
 }
 
 impl Network {
@@ -44,26 +48,45 @@ impl Network {
         Self {
             runtime,
             addresses,
+            algorithms: SshAlgorithms::default(),
             clients: Arc::default(),
         }
+    }
+
+    /// Offers these algorithms to SSH servers.
+    #[must_use]
+    pub fn with_ssh_algorithms(mut self, algorithms: SshAlgorithms) -> Self {
+        self.algorithms = algorithms;
+        self
     }
 
     /// Begins to talk to `remote`; the time of `call` runs from here.
     ///
     /// # Errors
-    /// Fails when its CA certificates cannot be used.
+    /// Fails when its certificates cannot be used.
     pub fn open(&self, remote: &Remote, call: &Call) -> Result<Session, Error> {
         let tenant = match call.tenant.as_str() {
             "" => remote.url().host_str().unwrap_or_default(),
             tenant => tenant,
         };
         let memory = PROCESS.tenant(tenant);
-        Session::new(self.client(remote)?, self.runtime.clone(), memory, remote, call)
+        let way = match remote.ssh() {
+            Some((address, login)) => Way::Ssh(Box::new(Server {
+                address: address.clone(),
+                login: login.clone(),
+                algorithms: self.algorithms.clone(),
+                policy: self.addresses.clone(),
+            })),
+            None => Way::Http(self.client(remote)?),
+        };
+        let clock = Clock::start(self.runtime.clone(), call, remote.shown());
+        let intake = Intake::new(remote.shown(), clock.clone(), memory, call.limits.slowest);
+        Session::new(way, clock, intake, remote, call)
     }
 
     fn client(&self, remote: &Remote) -> Result<Client, Error> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = clients.iter().position(|(ca, _)| ca.as_deref() == remote.ca()) {
+        if let Some(at) = clients.iter().position(|(tls, _)| tls.as_ref() == remote.tls()) {
             let used = clients.remove(at);
             let client = used.1.clone();
             clients.push(used);
@@ -73,14 +96,19 @@ impl Network {
         if clients.len() >= MAX_KEPT {
             clients.remove(0);
         }
-        clients.push((remote.ca().map(<[u8]>::to_vec), client.clone()));
+        clients.push((remote.tls().cloned(), client.clone()));
         Ok(client)
     }
 }
 
 fn build(remote: &Remote, addresses: &AddressPolicy) -> Result<Client, Error> {
+    let own = remote.tls().cloned().unwrap_or_default();
     let options = ClientOptions {
-        tls: Tls::with_ca(remote.ca()),
+        tls: Tls {
+            identity: own.identity,
+            ..Tls::with_ca(own.ca.as_deref())
+        },
+        proxies: own.proxy.map_or(Proxies::Environment, Proxies::Only),
         timeouts: Timeouts {
             connect: CONNECT_TIMEOUT,
             read: Some(READ_TIMEOUT),
@@ -95,6 +123,7 @@ fn build(remote: &Remote, addresses: &AddressPolicy) -> Result<Client, Error> {
             url: remote.shown(),
             why,
         },
+        net::Error::InvalidIdentity => Error::InvalidIdentity { url: remote.shown() },
         error => Error::Tls {
             url: remote.shown(),
             why: error.to_string(),

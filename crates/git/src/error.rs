@@ -24,6 +24,24 @@ pub enum Error {
         /// Reason why they are invalid.
         why: String,
     },
+    /// The given client certificate cannot be used.
+    #[error(
+        "tls: failed to find any PEM data in key input: the client certificate for '{url}' needs a certificate and its private key, both as PEM"
+    )]
+    InvalidIdentity {
+        /// The repository.
+        url: String,
+    },
+    /// The host key of an SSH server is not trusted.
+    #[error("ssh: handshake failed with '{url}': {why}")]
+    HostKey {
+        /// The repository.
+        url: String,
+        /// Cause, for users. It names the host, and the algorithm and fingerprint of its key.
+        why: String,
+        /// The demand, if it can be met.
+        need: Option<Need>,
+    },
     /// The reference cannot be used.
     #[error("{0}")]
     InvalidReference(String),
@@ -169,8 +187,9 @@ impl Error {
     #[must_use]
     pub fn need(&self) -> Option<Need> {
         match self {
-            Self::AuthenticationFailed { need, .. } => *need,
+            Self::AuthenticationFailed { need, .. } | Self::HostKey { need, .. } => *need,
             Self::InvalidCa { .. } => Some(Need::ValidCaBundle),
+            Self::InvalidIdentity { .. } => Some(Need::ValidClientCertificate),
             Self::Tls { why, .. } => Need::of_tls(why),
             Self::Timeout { .. } => Some(Need::LongerTimeout),
             Self::Status { status: 429, .. } => Some(Need::FewerRequests),

@@ -1,4 +1,4 @@
-//! Git over http and https, without a work tree and without any other program.
+//! Git over http, https and ssh, without a work tree and without any other program.
 //!
 //! A [`Network`] opens a [`Session`] with a [`Remote`]; the session lists the refs that a [`Reference`] needs, and
 //! fetches one commit, shallow, into a directory that the caller owns. The [`Snapshot`] then reads files straight
@@ -6,7 +6,7 @@
 //!
 //! Everything blocks under one deadline and one cancellation flag, so callers run it on a thread for blocking work.
 //! This crate never checks files out, never reads Git configuration, never starts a process, and refuses every
-//! address that is not http or https. Only [`Checkout`] and [`History`] look at a directory that somebody else checked out,
+//! address that is not http, https or ssh. Only [`Checkout`] and [`History`] look at a directory that somebody else checked out,
 //! and only [`Worktree`] adds commits to it.
 
 mod checkout;
@@ -19,6 +19,7 @@ mod error;
 mod fuzz;
 mod history;
 mod http;
+mod intake;
 mod limits;
 #[cfg(test)]
 mod original;
@@ -28,6 +29,7 @@ mod refs;
 mod remote;
 mod session;
 mod snapshot;
+mod ssh;
 mod wire;
 mod worktree;
 
@@ -43,4 +45,10 @@ pub use refs::{Advertised, Reference, Resolved, Selector, select};
 pub use remote::{Auth, Remote};
 pub use session::Session;
 pub use snapshot::{Node, NodeKind, Snapshot};
+pub use ssh::{
+    algorithms::{SshAlgorithms, UnsupportedAlgorithms},
+    key::{InvalidKey, SshKey},
+    known_hosts::{InvalidKnownHosts, KnownHosts},
+    login::SshLogin,
+};
 pub use worktree::{Author, Worktree};

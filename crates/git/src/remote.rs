@@ -1,10 +1,16 @@
 //! The address of a repository and what is needed to enter it.
 
 use api::Secret;
-use net::AddressPolicy;
+use net::{AddressPolicy, Proxy};
 use url::Url;
 
-use crate::Error;
+use crate::{
+    Error,
+    ssh::{
+        address::{self, SshAddress, percent_decode},
+        login::SshLogin,
+    },
+};
 
 /// A name and a password for HTTP basic authentication.
 #[derive(Debug, Clone)]
@@ -20,7 +26,19 @@ pub struct Auth {
 pub struct Remote {
     url: Url,
     auth: Option<Auth>,
-    ca: Option<Vec<u8>>,
+    token: Option<Secret<String>>,
+    tls: Option<ClientTls>,
+    ssh: Option<(SshAddress, SshLogin)>,
+}
+
+/// Certificates and proxy of connections by https and http.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ClientTls {
+    /// CA certificates (PEM) that are trusted beside the system's.
+    pub(crate) ca: Option<Vec<u8>>,
+    /// The client certificate and its key (PEM).
+    pub(crate) identity: Option<Secret<Vec<u8>>>,
+    pub(crate) proxy: Option<Proxy>,
 }
 
 impl Remote {
@@ -28,8 +46,11 @@ impl Remote {
     /// [`Remote::with_auth`] gives others; they are in no message and no request line.
     ///
     /// # Errors
-    /// Fails when it is anything but an http or https URL of a host that may be talked to.
+    /// Fails when it is anything but an http, https or ssh URL, or `[user@]host:path`, of a host that may be talked to.
     pub fn new(text: &str) -> Result<Self, Error> {
+        if address::is_ssh(text) {
+            return Self::over_ssh(text);
+        }
         let mut url = Url::parse(text).map_err(|error| Error::InvalidUrl {
             url: api::redact(text),
             why: error.to_string(),
@@ -41,7 +62,7 @@ impl Remote {
             })
         };
         if !matches!(url.scheme(), "http" | "https") {
-            return refuse(&url, "only http and https are supported");
+            return refuse(&url, "only http, https and ssh are supported");
         }
         if url.username().starts_with('-') || url.host_str().is_none_or(|host| host.starts_with('-')) {
             return refuse(&url, "neither the user nor the host may begin with '-'");
@@ -57,7 +78,102 @@ impl Remote {
         // Neither can fail: the URL has a host.
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        Ok(Self { url, auth, ca: None })
+        Ok(Self {
+            url,
+            auth,
+            token: None,
+            tls: None,
+            ssh: None,
+        })
+    }
+
+    fn over_ssh(text: &str) -> Result<Self, Error> {
+        let invalid = |url: String, why: String| Error::InvalidUrl { url, why };
+        // It may hold a password that is no URL's.
+        let hidden = || match text.rsplit_once('@') {
+            Some((_, rest)) => format!("ssh://{rest}"),
+            None => api::redact(text),
+        };
+        let address = address::parse(text).map_err(|why| invalid(hidden(), why.to_string()))?;
+        let shown = address.shown();
+        if let Err(why) = AddressPolicy::command_line().check_host(&address.host, address.port) {
+            return Err(invalid(shown, why.to_string()));
+        }
+        let url = Url::parse(&shown).map_err(|why| invalid(shown, why.to_string()))?;
+        Ok(Self {
+            url,
+            auth: None,
+            token: None,
+            tls: None,
+            ssh: Some((address, SshLogin::default())),
+        })
+    }
+
+    /// Returns true if the repository is fetched over SSH.
+    #[must_use]
+    pub fn is_ssh(&self) -> bool {
+        self.ssh.is_some()
+    }
+
+    /// Returns the user that an SSH address names.
+    #[must_use]
+    pub fn ssh_user(&self) -> Option<&str> {
+        self.ssh.as_ref()?.0.user.as_deref()
+    }
+
+    /// Sets the keys and the known hosts for a repository over SSH; without effect for others.
+    #[must_use]
+    pub fn with_ssh(mut self, login: SshLogin) -> Self {
+        if let Some((_, own)) = &mut self.ssh {
+            *own = login;
+        }
+        self
+    }
+
+    /// Connects to another host and port of SSH than the address names, as aliases in `~/.ssh/config` mean it.
+    ///
+    /// # Errors
+    /// Fails if the host is not one that may be talked to.
+    pub fn with_ssh_host(mut self, host: Option<&str>, port: Option<u16>) -> Result<Self, Error> {
+        if let Some((own, _)) = &mut self.ssh {
+            let refused = |why: String| Error::InvalidUrl {
+                url: shown(&self.url),
+                why,
+            };
+            if let Some(host) = host {
+                own.host = address::parse_host(host).map_err(|why| refused(why.to_string()))?;
+            }
+            own.port = own.port.or(port);
+            let allowed = AddressPolicy::command_line().check_host(&own.host, own.port);
+            allowed.map_err(|why| refused(why.to_string()))?;
+        }
+        Ok(self)
+    }
+
+    /// Sets a token for the server, sent as `Authorization: Bearer` in place of other credentials.
+    #[must_use]
+    pub fn with_token(mut self, token: Secret<String>) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// Sets the client certificate (PEM, with those above it) and its private key (PEM).
+    #[must_use]
+    pub fn with_identity(mut self, certificate: &[u8], key: &Secret<Vec<u8>>) -> Self {
+        let pem = [certificate, b"\n", key.expose()].concat();
+        self.tls_mut().identity = Some(Secret::new(pem));
+        self
+    }
+
+    /// Uses a proxy in place of the environment's.
+    #[must_use]
+    pub fn with_proxy(mut self, proxy: Proxy) -> Self {
+        self.tls_mut().proxy = Some(proxy);
+        self
+    }
+
+    fn tls_mut(&mut self) -> &mut ClientTls {
+        self.tls.get_or_insert_default()
     }
 
     /// Sets the credentials for the server.
@@ -70,7 +186,7 @@ impl Remote {
     /// Trusts these CA certificates (PEM) beside the system's.
     #[must_use]
     pub fn with_ca(mut self, pem: Vec<u8>) -> Self {
-        self.ca = Some(pem);
+        self.tls_mut().ca = Some(pem);
         self
     }
 
@@ -86,8 +202,16 @@ impl Remote {
         self.auth.as_ref()
     }
 
-    pub(crate) fn ca(&self) -> Option<&[u8]> {
-        self.ca.as_deref()
+    pub(crate) fn token(&self) -> Option<&Secret<String>> {
+        self.token.as_ref()
+    }
+
+    pub(crate) fn tls(&self) -> Option<&ClientTls> {
+        self.tls.as_ref()
+    }
+
+    pub(crate) fn ssh(&self) -> Option<&(SshAddress, SshLogin)> {
+        self.ssh.as_ref()
     }
 
     /// The address as it stands in messages.
@@ -120,28 +244,6 @@ fn userinfo(url: &Url) -> Option<Auth> {
     })
 }
 
-fn percent_decode(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        let hex = (first == b'%')
-            .then(|| tail.get(..2))
-            .flatten()
-            .and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                rest = tail.get(2..).unwrap_or_default();
-            }
-            None => {
-                out.push(first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
 /// A URL without credentials, query and fragment.
 pub(crate) fn shown(url: &Url) -> String {
     // In such a URL it is unclear what is a password.
@@ -161,18 +263,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_http_and_https_urls_of_ordinary_hosts_are_taken() {
+    fn only_http_https_and_ssh_urls_of_ordinary_hosts_are_taken() {
         for good in [
             "http://h/r",
             "https://h:8443/a/b.git",
             "https://u:p@h/r",
             "http://127.0.0.1:1/r",
+            "ssh://git@h/r",
+            "git@h:r",
         ] {
             assert!(Remote::new(good).is_ok(), "{good}");
         }
         for bad in [
-            "ssh://git@h/r",
-            "git@h:r",
+            "ssh://git@169.254.169.254/r",
+            "git@[fe80::1]:r",
             "file:///etc",
             "/srv/r",
             "ext::sh -c id",

@@ -17,20 +17,27 @@ use gix::{
         self, Handshake, LsRefsCommand,
         fetch::{self, Arguments, Response, Shallow, Tags, negotiate},
         ls_refs::RefPrefixes,
-        transport::{Protocol, Service, client::blocking_io::http::Transport},
+        transport::{
+            Protocol, Service,
+            client::{
+                blocking_io::{Transport, http},
+                git::{ConnectMode, blocking_io::Connection},
+            },
+        },
     },
 };
 use net::Client;
-use tokio::runtime::Handle;
-use tree::{MemoryError, Tenant};
+use tree::MemoryError;
 
 use crate::{
     Advertised, Call, Error, Limits, Reference, Remote, Resolved, Snapshot,
     clock::Clock,
     error::chain,
     http::Smart,
+    intake::Intake,
     pack,
     refs::{describe, select},
+    ssh::{connect::Server, link},
     wire::Wire,
 };
 
@@ -42,28 +49,34 @@ pub struct Session {
     remote: Remote,
     limits: Limits,
     clock: Clock,
-    wire: Arc<Wire>,
-    transport: Transport<Smart>,
+    intake: Arc<Intake>,
+    way: Way,
+    transport: Box<dyn Transport + Send>,
     handshake: Option<Handshake>,
+}
+
+/// The way to a server.
+pub(crate) enum Way {
+    Http(Client),
+    Ssh(Box<Server>),
 }
 
 impl Session {
     pub(crate) fn new(
-        client: Client,
-        runtime: Handle,
-        memory: Tenant,
+        way: Way,
+        clock: Clock,
+        intake: Intake,
         remote: &Remote,
         call: &Call,
     ) -> Result<Self, Error> {
-        let clock = Clock::start(runtime, call, remote.shown());
-        let slowest = call.limits.slowest;
-        let wire = Arc::new(Wire::new(client, memory, remote.clone(), clock.clone(), slowest));
-        let transport = transport(remote, &wire)?;
+        let intake = Arc::new(intake);
+        let transport = way.transport(remote, &clock, &intake)?;
         Ok(Self {
             remote: remote.clone(),
             limits: call.limits.clone(),
             clock,
-            wire,
+            intake,
+            way,
             transport,
             handshake: None,
         })
@@ -114,7 +127,7 @@ impl Session {
         let packs = dir.join("objects").join("pack");
         fs::create_dir_all(&packs).map_err(|error| Error::Disk(error.to_string()))?;
         let mut handshake = self.with_room(Self::handshake)?;
-        self.wire.allow_pack(self.limits.pack_bytes);
+        self.intake.allow_pack(self.limits.pack_bytes);
         let watch = self.clock.watch();
         let options = fetch::Options {
             shallow_file: dir.join("shallow"),
@@ -127,15 +140,15 @@ impl Session {
             alloc_limit_bytes: usize::try_from(self.limits.object_bytes).ok(),
             ..PackOptions::default()
         };
-        let (wire, clock, limits, shown) = (&self.wire, &self.clock, &self.limits, self.remote.shown());
+        let (intake, clock, limits, shown) = (&self.intake, &self.clock, &self.limits, self.remote.shown());
         let mut held = None;
         let received = protocol::fetch(
             &mut Want(want),
             |received, progress, stop: &AtomicBool| {
-                let failed = |error| GixError::from_error(wire.fail(error));
+                let failed = |error| GixError::from_error(intake.fail(error));
                 let spooled = pack::spool(received, dir).map_err(failed)?;
                 let needed = pack::memory(&spooled, limits, clock, &shown).map_err(failed)?;
-                held = Some(wire.take_memory(needed).map_err(failed)?);
+                held = Some(intake.take_memory(needed).map_err(failed)?);
                 let mut pack = pack::open(&spooled).map_err(failed)?;
                 let no_bases = None::<gix::odb::Handle>;
                 let kind = gix::hash::Kind::Sha1;
@@ -162,7 +175,7 @@ impl Session {
             options,
         );
         received.map_err(|error| self.explain(&error, Some(wanted)))?;
-        let held = held.unwrap_or_else(|| self.wire.no_memory());
+        let held = held.unwrap_or_else(|| self.intake.no_memory());
         Snapshot::open(dir, want, &self.limits, held)
     }
 
@@ -177,9 +190,9 @@ impl Session {
                 why: MemoryError::Held,
                 ..
             }) => {
-                self.wire.reserve_refs(self.limits.refs_bytes)?;
+                self.intake.reserve_refs(self.limits.refs_bytes)?;
                 // The old one has the rest of a broken answer.
-                self.transport = transport(&self.remote, &self.wire)?;
+                self.transport = self.way.transport(&self.remote, &self.clock, &self.intake)?;
                 read(self)
             }
             done => done,
@@ -191,7 +204,7 @@ impl Session {
         let refs = match handshake.refs.take() {
             Some(refs) => refs,
             None => {
-                self.wire.allow_refs(self.limits.refs_bytes);
+                self.intake.allow_refs(self.limits.refs_bytes);
                 let mut wanted = RefPrefixes::new();
                 wanted.extend(prefixes.iter().map(|prefix| BString::from(prefix.as_str())));
                 LsRefsCommand::new(Some(wanted), &handshake.capabilities, agent())
@@ -213,7 +226,7 @@ impl Session {
             return Ok(done);
         }
         self.clock.check()?;
-        self.wire.allow_refs(self.limits.refs_bytes);
+        self.intake.allow_refs(self.limits.refs_bytes);
         let nobody = |_: gix::credentials::helper::Action| Ok(None);
         let done = protocol::handshake(
             &mut self.transport,
@@ -253,7 +266,7 @@ impl Session {
 
     /// The failure behind an error of gix.
     fn explain(&self, error: &GixError, wanted: Option<&Resolved>) -> Error {
-        if let Some(failure) = self.wire.take_failure() {
+        if let Some(failure) = self.intake.take_failure() {
             return failure;
         }
         if let Err(over) = self.clock.check() {
@@ -288,17 +301,37 @@ impl std::fmt::Debug for Session {
     }
 }
 
-fn transport(remote: &Remote, wire: &Arc<Wire>) -> Result<Transport<Smart>, Error> {
-    let url = gix::url::parse(remote.url().as_str()).map_err(|error| Error::InvalidUrl {
-        url: remote.shown(),
-        why: chain(&error),
-    })?;
-    Ok(Transport::new_http(
-        Smart(Arc::clone(wire)),
-        url,
-        Protocol::V2,
-        false,
-    ))
+impl Way {
+    /// Returns a new transport. It connects when it is used.
+    fn transport(
+        &self,
+        remote: &Remote,
+        clock: &Clock,
+        intake: &Arc<Intake>,
+    ) -> Result<Box<dyn Transport + Send>, Error> {
+        let client = match self {
+            Self::Http(client) => client,
+            Self::Ssh(server) => {
+                let (answer, request) =
+                    link::open(server.as_ref().clone(), clock.clone(), Arc::clone(intake));
+                let (path, host) = (server.address.path.as_str(), None::<(String, Option<u16>)>);
+                let mode = ConnectMode::Process;
+                let connection = Connection::new(answer, request, Protocol::V2, path, host, mode, false);
+                return Ok(Box::new(connection.custom_url(Some(remote.shown().into()))));
+            }
+        };
+        let url = gix::url::parse(remote.url().as_str()).map_err(|error| Error::InvalidUrl {
+            url: remote.shown(),
+            why: chain(&error),
+        })?;
+        let wire = Wire::new(client.clone(), Arc::clone(intake), remote.clone(), clock.clone());
+        Ok(Box::new(http::Transport::new_http(
+            Smart(Arc::new(wire)),
+            url,
+            Protocol::V2,
+            false,
+        )))
+    }
 }
 
 fn agent() -> (&'static str, Option<String>) {

@@ -2,34 +2,21 @@
 
 use std::{
     io,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Instant,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
-use net::{Client, Need, basic_auth};
+use net::{Client, Need, basic_auth, bearer_auth};
 use reqwest::{
     Method, Response, StatusCode,
-    header::{AUTHORIZATION, HeaderMap, LOCATION},
+    header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION},
 };
 use url::Url;
 
-use tree::{MemoryError, Share, Tenant};
-
-use crate::{Error, Pace, Remote, clock::Clock, remote::shown};
+use crate::{Error, Remote, clock::Clock, intake::Intake, remote::shown};
 
 /// Redirects followed in a row.
 const MAX_REDIRECTS: usize = 5;
-
-/// Bytes of memory that a byte of a list of refs becomes: the shortest line has 47 bytes.
-const REFS_GROWTH: u64 = 8;
-/// Bytes of memory that are taken for the handshake before a list of refs, which has one or two lines.
-const HANDSHAKE: u64 = 1 << 20;
-/// Bytes of memory that are taken for the paths of a pack together with its own: some ten thousand paths.
-const PATHS: u64 = 8 << 20;
 
 /// A request as gix writes it.
 pub(crate) struct Request {
@@ -53,106 +40,25 @@ pub(crate) struct Wire {
     client: Client,
     remote: Remote,
     clock: Clock,
-    /// The slowest transfer.
-    slowest: Pace,
-    /// Start of the current stretch of an answer, and the bytes that came since.
-    stretch: Mutex<Option<(Instant, u64)>>,
-    /// Bytes that answers may still bring.
-    allowance: AtomicU64,
-    memory: Tenant,
-    /// The memory of the lists of refs of this session, until a pack is allowed.
-    refs: Mutex<Option<Share>>,
-    /// Initial value of `allowance`, and its name.
-    limit: Mutex<(u64, &'static str)>,
+    intake: Arc<Intake>,
     /// Target of a redirect.
     base: Mutex<Option<String>>,
-    /// The first failure; gix only passes its message on.
-    failure: Mutex<Option<Error>>,
 }
 
 impl Wire {
-    pub(crate) fn new(client: Client, memory: Tenant, remote: Remote, clock: Clock, slowest: Pace) -> Self {
+    pub(crate) fn new(client: Client, intake: Arc<Intake>, remote: Remote, clock: Clock) -> Self {
         Self {
-            slowest,
-            stretch: Mutex::default(),
-            memory,
-            refs: Mutex::default(),
             client,
             remote,
             clock,
-            allowance: AtomicU64::new(0),
-            limit: Mutex::default(),
+            intake,
             base: Mutex::default(),
-            failure: Mutex::default(),
         }
     }
 
-    /// Lets the next answers bring `bytes` of refs in all, which are counted in memory.
-    pub(crate) fn allow_refs(&self, bytes: u64) {
-        lock(&self.refs).get_or_insert_with(|| self.memory.share());
-        self.set_allowance(bytes, "bytes of a list of refs");
-    }
-
-    /// Lets the next answers bring `bytes` of a pack in all, which go to the disk.
-    pub(crate) fn allow_pack(&self, bytes: u64) {
-        *lock(&self.refs) = None;
-        self.set_allowance(bytes, "bytes of a pack");
-    }
-
-    /// Takes the memory of the longest list of refs at once. Nothing is held while it is waited for, so that sessions with lists
-    /// never wait for each other.
-    pub(crate) fn reserve_refs(&self, bytes: u64) -> Result<(), Error> {
-        *lock(&self.refs) = None;
-        let needed = bytes.saturating_mul(REFS_GROWTH).saturating_add(HANDSHAKE);
-        let share = self.reserve(needed, "the list of refs")?;
-        *lock(&self.refs) = Some(share);
-        Ok(())
-    }
-
-    /// Takes bytes of memory for an indexed pack, and some for its paths, waiting for those that others hold.
-    pub(crate) fn take_memory(&self, bytes: u64) -> Result<Share, Error> {
-        let mut share = self.reserve(bytes.saturating_add(PATHS), "the pack")?;
-        let grown = share.try_grow(bytes);
-        grown.map_err(|why| self.no_room("the pack", why))?;
-        Ok(share)
-    }
-
-    /// Returns a share without any bytes yet.
-    pub(crate) fn no_memory(&self) -> Share {
-        self.memory.share()
-    }
-
-    /// Reserves bytes, or the most that a tenant may have.
-    fn reserve(&self, bytes: u64, what: &'static str) -> Result<Share, Error> {
-        let mut share = self.memory.share();
-        let reserved = share.reserve(bytes.min(self.memory.most()));
-        let reserved = self.clock.wait_for_own(reserved)?;
-        reserved.map_err(|why| self.no_room(what, why))?;
-        Ok(share)
-    }
-
-    fn no_room(&self, what: &'static str, why: MemoryError) -> Error {
-        Error::Memory {
-            url: self.remote.shown(),
-            what,
-            why,
-        }
-    }
-
-    fn set_allowance(&self, bytes: u64, what: &'static str) {
-        *lock(&self.limit) = (bytes, what);
-        self.allowance.store(bytes, Ordering::Relaxed);
-    }
-
-    /// The failure behind an error of gix, if it was ours.
-    pub(crate) fn take_failure(&self) -> Option<Error> {
-        lock(&self.failure).take()
-    }
-
+    /// Notes the failure of a request for the session.
     pub(crate) fn fail(&self, error: Error) -> io::Error {
-        let text = error.to_string();
-        lock(&self.failure).get_or_insert(error);
-        io::Error::other(text)
+        self.intake.fail(error)
     }
 
     /// The repository's own URL where a redirect led.
@@ -162,7 +68,7 @@ impl Wire {
 
     /// Sends a request, following redirects of GET requests.
     pub(crate) fn send(&self, request: &Request) -> Result<Response, Error> {
-        *lock(&self.stretch) = None;
+        self.intake.begin();
         let mut url = self.parse(&request.url)?;
         for _ in 0..=MAX_REDIRECTS {
             let response = self.send_once(request, &url)?;
@@ -183,8 +89,7 @@ impl Wire {
         let method = if request.post { Method::POST } else { Method::GET };
         let mut sent = reqwest::Request::new(method, url.clone());
         *sent.headers_mut() = request.headers.clone();
-        if let Some(auth) = self.remote.auth().filter(|_| self.remote.trusts(url)) {
-            let value = basic_auth(&auth.username, auth.password.expose());
+        if let Some(value) = self.authorization().filter(|_| self.remote.trusts(url)) {
             sent.headers_mut().insert(AUTHORIZATION, value);
         }
         if request.post {
@@ -193,6 +98,14 @@ impl Wire {
         self.clock
             .wait(self.client.send(sent))?
             .map_err(|error| self.classify(url, &error))
+    }
+
+    fn authorization(&self) -> Option<HeaderValue> {
+        if let Some(token) = self.remote.token() {
+            return bearer_auth(token.expose());
+        }
+        let auth = self.remote.auth()?;
+        Some(basic_auth(&auth.username, auth.password.expose()))
     }
 
     /// The target of a redirect that may be followed.
@@ -263,7 +176,7 @@ impl Wire {
 
     fn why_unauthorized(&self, target: &Url) -> (String, Option<Need>) {
         // Begins with the words of go-git, which scripts search for.
-        if self.remote.auth().is_none() {
+        if self.remote.auth().is_none() && self.remote.token().is_none() {
             let why = "authentication required: the server asks for credentials";
             return (why.to_owned(), Some(Need::Credentials));
         }
@@ -298,27 +211,6 @@ impl Wire {
         }
     }
 
-    /// Fails if an answer is so slow that it holds up others: less than the slowest pace in a stretch of that time.
-    fn check_pace(&self, len: u64) -> Result<(), Error> {
-        let now = Instant::now();
-        let mut stretch = lock(&self.stretch);
-        let (since, before) = stretch.unwrap_or((now, 0));
-        let bytes = before + len;
-        if now.saturating_duration_since(since) < self.slowest.time {
-            *stretch = Some((since, bytes));
-            return Ok(());
-        }
-        *stretch = Some((now, 0));
-        if bytes >= self.slowest.bytes {
-            return Ok(());
-        }
-        let time = self.slowest.time.as_secs_f32();
-        Err(Error::Network {
-            url: self.remote.shown(),
-            why: format!("the server is too slow: it sent {bytes} bytes in {time} s"),
-        })
-    }
-
     /// The next piece of a body; `None` at its end.
     pub(crate) fn next(&self, response: &mut Response) -> Result<Option<Bytes>, Error> {
         let Some(bytes) = self
@@ -328,25 +220,7 @@ impl Wire {
         else {
             return Ok(None);
         };
-        let len = bytes.len() as u64;
-        self.check_pace(len)?;
-        let spent = |left: u64| left.checked_sub(len);
-        if self
-            .allowance
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent)
-            .is_err()
-        {
-            let (limit, what) = *lock(&self.limit);
-            return Err(Error::Limit {
-                what,
-                limit,
-                of: format!(" by '{}'", self.remote.shown()),
-            });
-        }
-        if let Some(share) = &mut *lock(&self.refs) {
-            let grown = share.try_grow(len.saturating_mul(REFS_GROWTH));
-            grown.map_err(|why| self.no_room("the list of refs", why))?;
-        }
+        self.intake.take(bytes.len() as u64)?;
         Ok(Some(bytes))
     }
 }

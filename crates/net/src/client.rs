@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use api::Secret;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::{
@@ -38,13 +39,34 @@ impl Default for Timeouts {
     }
 }
 
-/// The proxies that a client uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The proxies that a client uses. The policy is applied to what is asked of them, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proxies {
-    /// Those of the variables `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. The policy is applied to what is asked of them, too.
+    /// Those of the variables `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. No policy applies to their own addresses.
     Environment,
     /// None.
     Direct,
+    /// One for all requests. The policy applies to its own address, too.
+    Only(Proxy),
+}
+
+/// An HTTP proxy that users name, and the credentials for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proxy {
+    /// URL of the proxy, `http` or `https`, without credentials.
+    pub url: Url,
+    /// Username and password for the proxy.
+    pub auth: Option<(String, Secret<String>)>,
+}
+
+impl Proxy {
+    fn for_all(&self) -> Result<reqwest::Proxy, Error> {
+        let proxy = reqwest::Proxy::all(self.url.clone())?;
+        Ok(match &self.auth {
+            Some((user, password)) => proxy.basic_auth(user, password.expose()),
+            None => proxy,
+        })
+    }
 }
 
 /// The settings of a [`Client`].
@@ -88,9 +110,16 @@ impl ClientOptions {
     pub fn build(self) -> Result<Client, Error> {
         // Another part of the process may have chosen already; then that choice stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let matcher = match self.proxies {
+        let matcher = match &self.proxies {
             Proxies::Environment => Some(Matcher::from_env()),
-            Proxies::Direct => None,
+            Proxies::Direct | Proxies::Only(_) => None,
+        };
+        let only = match &self.proxies {
+            Proxies::Only(proxy) => {
+                self.policy.check_url(&proxy.url)?;
+                Some(proxy.for_all()?)
+            }
+            _ => None,
         };
         let proxies = matcher.as_ref().map(hosts).unwrap_or_default();
         let resolver = Resolver::with_proxies(self.policy.clone(), proxies.clone());
@@ -107,9 +136,10 @@ impl ClientOptions {
                 Some(read) => builder.read_timeout(read),
                 None => builder,
             };
-            match self.proxies {
-                Proxies::Environment => builder,
-                Proxies::Direct => builder.no_proxy(),
+            match (&self.proxies, &only) {
+                (_, Some(proxy)) => builder.proxy(proxy.clone()),
+                (Proxies::Environment, None) => builder,
+                (_, None) => builder.no_proxy(),
             }
         })?;
         Ok(Client(Arc::new(Inner {
@@ -118,6 +148,10 @@ impl ClientOptions {
             redirects: self.redirects,
             total: self.timeouts.total,
             matcher,
+            only_proxy: match self.proxies {
+                Proxies::Only(proxy) => Some(proxy.url),
+                _ => None,
+            },
             proxies,
         })))
     }
@@ -143,6 +177,8 @@ struct Inner {
     redirects: Redirects,
     total: Option<Duration>,
     matcher: Option<Matcher>,
+    /// The proxy of all requests, if a user named it.
+    only_proxy: Option<Url>,
     proxies: Vec<String>,
 }
 
@@ -225,14 +261,18 @@ impl Client {
     async fn permit(&self, url: &Url) -> Result<(), Error> {
         let inner = &self.0;
         inner.policy.check_url(url)?;
+        if let Some(proxy) = &inner.only_proxy {
+            inner.policy.resolve(proxy).await?;
+        }
         let Some(Host::Domain(name)) = url.host() else {
             return Ok(());
         };
         let uri = url.as_str().parse::<http::Uri>().ok();
         let matcher = inner.matcher.as_ref();
-        let is_proxied = matcher
+        let intercepted = matcher
             .zip(uri)
             .is_some_and(|(matcher, uri)| matcher.intercept(&uri).is_some());
+        let is_proxied = intercepted || inner.only_proxy.is_some();
         let is_proxy = inner.proxies.iter().any(|proxy| proxy.eq_ignore_ascii_case(name));
         if !is_proxied && !is_proxy && !inner.policy.needs_port(url.port_or_known_default()) {
             return Ok(());
@@ -254,6 +294,14 @@ pub fn basic_auth(username: &str, password: &str) -> HeaderValue {
         HeaderValue::try_from(format!("Basic {pair}")).unwrap_or_else(|_| HeaderValue::from_static(""));
     value.set_sensitive(true);
     value
+}
+
+/// Returns the `Authorization` header for a bearer token, marked as sensitive; `None` if no header can hold the token.
+#[must_use]
+pub fn bearer_auth(token: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod address;
 mod body;
 mod cause;
 mod client;
+mod connect;
 mod error;
 mod exception;
 mod need;
@@ -28,7 +29,8 @@ mod tls;
 
 pub use body::read_body;
 pub use cause::{innermost, tls as tls_cause, tls_problem};
-pub use client::{Client, ClientOptions, Proxies, Timeouts, USER_AGENT, basic_auth};
+pub use client::{Client, ClientOptions, Proxies, Proxy, Timeouts, USER_AGENT, basic_auth, bearer_auth};
+pub use connect::{ConnectError, connect};
 pub use error::Error;
 pub use exception::{Exception, InvalidException};
 pub use need::Need;

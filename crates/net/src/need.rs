@@ -14,6 +14,16 @@ pub enum Need {
     ValidCaBundle,
     /// A client certificate.
     ClientCertificate,
+    /// A client certificate and its key in PEM format, as the given ones are not.
+    ValidClientCertificate,
+    /// An SSH key, as none was given.
+    SshKey,
+    /// Another SSH key, as the server accepts none of the given ones.
+    OtherSshKey,
+    /// The host key of an SSH server, as none is known.
+    HostKey,
+    /// Another host key of an SSH server, as it has none of the known ones.
+    OtherHostKey,
     /// A longer timeout.
     LongerTimeout,
     /// Fewer requests.

@@ -224,12 +224,19 @@ impl AddressPolicy {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refusal::Scheme);
         }
-        let port = url.port_or_known_default();
-        match url.host() {
-            Some(Host::Ipv4(ip)) => self.check_address(ip.into(), port),
-            Some(Host::Ipv6(ip)) => self.check_address(ip.into(), port),
-            Some(Host::Domain(name)) => self.check_name(name).map(|_| ()),
-            None => Err(Refusal::NoHost),
+        let host = url.host().ok_or(Refusal::NoHost)?;
+        self.check_host(&host, url.port_or_known_default())
+    }
+
+    /// Checks the host of a server, of any protocol, as far as that is possible without resolving it.
+    ///
+    /// # Errors
+    /// If the host is refused by its name or its IP address.
+    pub fn check_host(&self, host: &Host<impl AsRef<str>>, port: Option<u16>) -> Result<(), Refusal> {
+        match host {
+            Host::Ipv4(ip) => self.check_address((*ip).into(), port),
+            Host::Ipv6(ip) => self.check_address((*ip).into(), port),
+            Host::Domain(name) => self.check_name(name.as_ref()).map(|_| ()),
         }
     }
 
@@ -298,12 +305,25 @@ impl AddressPolicy {
     /// If the host cannot be resolved, or it or all of its addresses are refused.
     pub async fn resolve(&self, url: &Url) -> Result<Vec<SocketAddr>, Unresolved> {
         self.check_url(url)?;
-        let port = url.port_or_known_default().unwrap_or_default();
-        match url.host() {
-            Some(Host::Ipv4(ip)) => Ok(vec![SocketAddr::new(ip.into(), port)]),
-            Some(Host::Ipv6(ip)) => Ok(vec![SocketAddr::new(ip.into(), port)]),
-            Some(Host::Domain(name)) => self.lookup(name, Some(port)).await,
-            None => Err(Refusal::NoHost.into()),
+        let host = url.host().ok_or(Refusal::NoHost)?;
+        self.resolve_host(&host, url.port_or_known_default().unwrap_or_default())
+            .await
+    }
+
+    /// Resolves the host of a server, of any protocol, and returns its addresses that are allowed.
+    ///
+    /// # Errors
+    /// If the host cannot be resolved, or it or all of its addresses are refused.
+    pub async fn resolve_host(
+        &self,
+        host: &Host<impl AsRef<str>>,
+        port: u16,
+    ) -> Result<Vec<SocketAddr>, Unresolved> {
+        self.check_host(host, Some(port))?;
+        match host {
+            Host::Ipv4(ip) => Ok(vec![SocketAddr::new((*ip).into(), port)]),
+            Host::Ipv6(ip) => Ok(vec![SocketAddr::new((*ip).into(), port)]),
+            Host::Domain(name) => self.lookup(name.as_ref(), Some(port)).await,
         }
     }
 

@@ -53,7 +53,16 @@ fn with_server_flags(server: ServerKind, need: Need) -> Option<&'static str> {
         (Need::ValidCaBundle, Git) => "check --git-ca-file",
         (Need::ValidCaBundle, Helm) => "check --helm-ca-file",
         (Need::ValidCaBundle, Registry) => "check --registry-ca-file",
-        (Need::ClientCertificate, Git) => "client certificates are not supported for Git",
+        (Need::ClientCertificate | Need::ValidClientCertificate, Git) => {
+            "client certificates are not supported for Git"
+        }
+        (Need::ValidClientCertificate, Helm) => "check --helm-cert-file and --helm-key-file",
+        (Need::ValidClientCertificate, Registry) => "check --registry-cert-file and --registry-key-file",
+        (Need::SshKey, _) => "use --git-ssh-key-file, or add a key to the SSH agent with ssh-add",
+        (Need::OtherSshKey, _) => {
+            "check --git-ssh-key-file or the keys of the SSH agent, and that the server knows the public key"
+        }
+        (Need::HostKey | Need::OtherHostKey, _) => return host_key(need),
         (Need::ClientCertificate, Helm) => "use --helm-cert-file and --helm-key-file",
         (Need::ClientCertificate, Registry) => "use --registry-cert-file and --registry-key-file",
         (Need::LongerTimeout | Need::FewerRequests, _) => return general(need),
@@ -71,6 +80,8 @@ fn with_chart_flags(server: ServerKind, need: Need) -> Option<&'static str> {
         (Need::CaBundle, _) => "use --ca-file with the CA bundle of the server",
         (Need::ValidCaBundle, _) => "check --ca-file",
         (Need::ClientCertificate, _) => "use --cert-file and --key-file",
+        (Need::ValidClientCertificate, _) => "check --cert-file and --key-file",
+        (Need::SshKey | Need::OtherSshKey | Need::HostKey | Need::OtherHostKey, _) => return host_key(need),
         (Need::LongerTimeout | Need::FewerRequests, _) => return general(need),
     })
 }
@@ -91,11 +102,25 @@ fn without_flags(server: ServerKind, need: Need) -> Option<&'static str> {
         (Need::LongerTimeout, ServerKind::Git) => {
             "a longer one can be set in the URL, for example ?timeout=60s"
         }
-        (Need::Credentials | Need::OtherCredentials, ServerKind::Registry) | (Need::ClientCertificate, _) => {
+        (Need::Credentials | Need::OtherCredentials, ServerKind::Registry)
+        | (Need::ClientCertificate | Need::ValidClientCertificate, _) => {
             return None;
         }
+        (Need::SshKey, _) => "add a key to the SSH agent with ssh-add",
+        (Need::OtherSshKey, _) => "check the keys of the SSH agent, and that the server knows the public key",
+        (Need::HostKey | Need::OtherHostKey, _) => return host_key(need),
         (Need::LongerTimeout | Need::FewerRequests, _) => return general(need),
     })
+}
+
+fn host_key(need: Need) -> Option<&'static str> {
+    match need {
+        Need::HostKey => Some("add the key to ~/.ssh/known_hosts if it is the server's own"),
+        Need::OtherHostKey => Some(
+            "only if the key is the server's own, remove the old one with ssh-keygen -R and add the new one",
+        ),
+        _ => None,
+    }
 }
 
 fn general(need: Need) -> Option<&'static str> {
@@ -110,12 +135,17 @@ fn general(need: Need) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    const NEEDS: [Need; 7] = [
+    const NEEDS: [Need; 12] = [
         Need::Credentials,
         Need::OtherCredentials,
         Need::CaBundle,
         Need::ValidCaBundle,
         Need::ClientCertificate,
+        Need::ValidClientCertificate,
+        Need::SshKey,
+        Need::OtherSshKey,
+        Need::HostKey,
+        Need::OtherHostKey,
         Need::LongerTimeout,
         Need::FewerRequests,
     ];

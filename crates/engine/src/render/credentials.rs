@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use api::Secret;
+use git::{InvalidKey, InvalidKnownHosts, KnownHosts, SshKey, SshLogin};
 use kluctl::CallbackError;
 use net::AddressPolicy;
 use oci::{Access, Credentials, Identity};
@@ -153,6 +154,27 @@ impl SourceCredentials for SecretCredentials {
         Ok(found.next().unwrap_or_default())
     }
 
+    fn ssh(&self, remote: git::Remote) -> Result<git::Remote, CallbackError> {
+        let Some(server) = ServerAddress::parse(remote.url().as_str()) else {
+            return Ok(remote);
+        };
+        let user = remote.ssh_user().unwrap_or("git").to_owned();
+        let found = self.git.iter().find(|entry| {
+            let username = entry.text("username");
+            let is_user = username.is_none_or(|username| username == "*" || username == user);
+            // A key is proven to a server, but never given to it.
+            let is_host = entry.matches(&server)
+                || (matches!(entry.host.as_str(), "" | "*") && entry.matches_path(&server.path));
+            is_host && is_user && entry.bytes("identity").is_some()
+        });
+        match found {
+            Some(entry) => ssh_login(|key| entry.bytes(key))
+                .map(|login| remote.with_ssh(login))
+                .map_err(|error| CallbackError::new(format!("credentials for {}: {error}", server.host))),
+            None => Ok(remote),
+        }
+    }
+
     fn registry(&self, url: &str) -> Result<Access, CallbackError> {
         access_of(&self.oci, url)
     }
@@ -160,6 +182,26 @@ impl SourceCredentials for SecretCredentials {
     fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, CallbackError> {
         access_of(&self.helm, url)
     }
+}
+
+/// Returns the key and the known hosts in the values of a Secret: `identity`, which `password` opens, and `known_hosts`.
+pub(super) fn ssh_login<'a>(entry: impl Fn(&str) -> Option<&'a [u8]>) -> Result<SshLogin, SshError> {
+    let password = entry("password").and_then(|password| str::from_utf8(password).ok());
+    let key = entry("identity").map(|identity| SshKey::parse(identity, password, "identity of the Secret"));
+    Ok(SshLogin {
+        keys: key.transpose()?.into_iter().collect(),
+        known_hosts: KnownHosts::parse(entry("known_hosts").unwrap_or_default())?,
+        ..SshLogin::default()
+    })
+}
+
+/// The reason why the values of a Secret are of no use for SSH.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SshError {
+    #[error("identity: {0}")]
+    Key(#[from] InvalidKey),
+    #[error("known_hosts: {0}")]
+    KnownHosts(#[from] InvalidKnownHosts),
 }
 
 fn access_of(entries: &[CredentialEntry], url: &str) -> Result<Access, CallbackError> {
@@ -195,6 +237,35 @@ mod tests {
             host: host.to_owned(),
             path: path.map(str::to_owned),
             values: values.iter().map(value).collect(),
+        }
+    }
+
+    #[test]
+    fn ssh_keys_match_by_host_path_and_user() {
+        let key = |user| [("username", user), ("identity", "canary"), ("known_hosts", "")];
+        let credentials = SecretCredentials {
+            git: vec![
+                entry("h.io", Some("org/*"), &key("git")),
+                entry("any.io", None, &[("username", "*"), ("password", "p")]),
+                entry("*", Some("open/*"), &key("*")),
+            ],
+            ..SecretCredentials::default()
+        };
+        // A key that is used is read, and this one cannot be.
+        for (url, used) in [
+            ("ssh://git@h.io/org/shop", true),
+            ("ssh://h.io/org/shop", true),
+            ("git@h.io:org/shop", true),
+            ("ssh://other@h.io/org/shop", false),
+            ("ssh://git@h.io/org/deeper/shop", false),
+            ("ssh://git@h.io:2222/org/shop", false),
+            ("ssh://git@any.io/shop", false),
+            ("ssh://me@other.io/open/shop", true),
+        ] {
+            let found = credentials.ssh(git::Remote::new(url).unwrap());
+            assert_eq!(found.is_err(), used, "{url}");
+            let error = found.map(drop).map_err(|error| error.to_string());
+            assert!(!format!("{error:?}").contains("canary"), "{error:?}");
         }
     }
 

@@ -133,6 +133,14 @@ pub trait SourceCredentials: Send + Sync {
     /// Fails when a file with credentials can't be read. The message holds no secret.
     fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), CallbackError>;
 
+    /// Adds keys and known hosts to a Git repository over SSH; none, the default, if there are none for it.
+    ///
+    /// # Errors
+    /// Fails when a key or a file can't be read. The message holds no secret.
+    fn ssh(&self, remote: git::Remote) -> Result<git::Remote, CallbackError> {
+        Ok(remote)
+    }
+
     /// Returns the credentials and TLS settings of an OCI registry.
     ///
     /// # Errors

@@ -9,14 +9,17 @@ use std::{
 
 use api::Secret;
 use futures::future::BoxFuture;
-use git::Auth;
+use git::{Auth, SshLogin};
 use kluctl::CallbackError;
 use net::Need;
 use oci::{Access, Credentials, Identity};
 use tokio::runtime::Handle;
 use url::Url;
 
-use super::external::{ServerKind, SourceCredentials};
+use super::{
+    credentials::{SshError, ssh_login},
+    external::{ServerKind, SourceCredentials},
+};
 
 /// Error about the contents of a Secret. Messages follow the name of the Secret, and hold none of its values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,8 +73,15 @@ struct GitLogin {
     found: OnceLock<Result<GitAccess, CallbackError>>,
 }
 
-/// Username and password, and a CA bundle (PEM).
-type GitAccess = (Option<Auth>, Option<Vec<u8>>);
+/// Credentials of a Git repository.
+#[derive(Debug, Clone, Default)]
+struct GitAccess {
+    auth: Option<Auth>,
+    /// CA bundle (PEM).
+    ca: Option<Vec<u8>>,
+    /// Key and known hosts, if there is a key.
+    ssh: Option<Result<SshLogin, SshError>>,
+}
 
 /// The entries of a Secret.
 struct Entries<F>(F);
@@ -192,12 +202,19 @@ impl GitLogin {
     fn access(&self) -> Result<GitAccess, CallbackError> {
         let read = || {
             let Some(entries) = self.runtime.block_on(self.secret.read())? else {
-                return Ok((None, None));
+                return Ok(GitAccess::default());
             };
             let get = |key: &str| entries.get(key).map(|value| value.expose().as_slice());
             git_access(&Entries(get)).map_err(CallbackError::from_display)
         };
         self.found.get_or_init(read).clone()
+    }
+
+    /// Returns true if a repository over SSH is on the server of the source, or on one of the hosts.
+    fn is_for_ssh(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
+        let with_port = format!("{host}:{}", url.port().unwrap_or(22));
+        is_same_server(&self.url, url) || self.hosts.iter().any(|each| *each == host || *each == with_port)
     }
 
     fn is_for(&self, url: &Url) -> bool {
@@ -222,7 +239,12 @@ fn git_access<'a>(entries: &Entries<impl Fn(&str) -> Option<&'a [u8]>>) -> Resul
         username,
         password: Secret::new(password.unwrap_or_default()),
     });
-    Ok((auth, entries.bytes("ca.crt").or_else(|| entries.bytes("caFile"))))
+    let get = |key: &str| (entries.0)(key).filter(|bytes| !bytes.is_empty());
+    Ok(GitAccess {
+        auth,
+        ca: entries.bytes("ca.crt").or_else(|| entries.bytes("caFile")),
+        ssh: get("identity").map(|_| ssh_login(get)),
+    })
 }
 
 fn is_same_server(a: &Url, b: &Url) -> bool {
@@ -254,11 +276,23 @@ impl SourceCredentials for UrlCredentials {
         let Some(login) = self.git.as_ref().filter(|login| login.is_for(&url)) else {
             return Ok((None, None));
         };
-        let (auth, ca) = login.access()?;
+        let GitAccess { auth, ca, .. } = login.access()?;
         // A URL that names a user means another account.
         let is_meant = |auth: &Auth| url.username().is_empty() || url.username() == auth.username;
         let auth = auth.filter(|auth| is_meant(auth) && url.password().is_none());
         Ok((auth, ca))
+    }
+
+    fn ssh(&self, remote: git::Remote) -> Result<git::Remote, CallbackError> {
+        let url = remote.url();
+        let Some(login) = self.git.as_ref().filter(|login| login.is_for_ssh(url)) else {
+            return Ok(remote);
+        };
+        match login.access()?.ssh {
+            Some(Ok(login)) => Ok(remote.with_ssh(login)),
+            Some(Err(error)) => Err(CallbackError::new(format!("Secret of the source: {error}"))),
+            None => Ok(remote),
+        }
     }
 
     fn registry(&self, url: &str) -> Result<Access, CallbackError> {
@@ -285,7 +319,15 @@ impl SourceCredentials for UrlCredentials {
             Need::ClientCertificate if !is_git => {
                 "add the certificate as certFile and keyFile to a Secret of spec.helmCredentials"
             }
-            Need::ClientCertificate | Need::LongerTimeout | Need::FewerRequests => return None,
+            Need::SshKey | Need::HostKey => {
+                "servers of the GitRepository, and hosts of --git-credentials-hosts, get identity and known_hosts of its Secret"
+            }
+            Need::OtherSshKey => "check identity in the Secret of the source",
+            Need::OtherHostKey => "check known_hosts in the Secret of the source",
+            Need::ClientCertificate
+            | Need::ValidClientCertificate
+            | Need::LongerTimeout
+            | Need::FewerRequests => return None,
         };
         Some(text.to_owned())
     }

@@ -93,13 +93,11 @@ impl SourceFetcher {
     }
 
     fn remote(&self, url: &str) -> Result<Remote, CallbackError> {
-        if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(CallbackError::new(
-                "Git repositories are fetched over http and https; ssh is not supported yet",
-            ));
-        }
         let mut remote = Remote::new(url).map_err(CallbackError::from_display)?;
         if let Some(credentials) = &self.external.credentials {
+            if remote.is_ssh() {
+                return credentials.ssh(remote);
+            }
             let (auth, ca) = credentials.git(url)?;
             remote = match auth {
                 Some(auth) => remote.with_auth(auth),

@@ -4,6 +4,7 @@
 
 mod faults;
 mod fetching;
+mod ssh;
 
 use std::{
     sync::LazyLock,

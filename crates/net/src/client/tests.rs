@@ -161,3 +161,37 @@ async fn failures_do_not_show_the_url() {
         .unwrap_err();
     assert!(matches!(unknown, Error::Unresolved), "{unknown:?}");
 }
+
+#[tokio::test]
+async fn policy_applies_to_a_named_proxy_and_to_what_is_asked_of_it() {
+    let proxy = testkit::HttpProxy::start("me", "canary").unwrap();
+    let server = WebServer::start().unwrap();
+    server.page("/", Page::Content("x".into()));
+    let through = |policy: AddressPolicy| ClientOptions {
+        proxies: Proxies::Only(Proxy {
+            url: proxy.url().parse().unwrap(),
+            auth: Some(("me".to_owned(), Secret::new("canary".to_owned()))),
+        }),
+        ..ClientOptions::new(policy)
+    };
+    let own: Url = proxy.url().parse().unwrap();
+    let strict = AddressPolicy::controller(ClusterServices::default());
+    assert!(matches!(
+        through(strict.clone()).build(),
+        Err(Error::Refused(Refusal::Loopback))
+    ));
+    // Only the address of the proxy is allowed, and the server has another name for it.
+    let only = strict.allowing([own.host_str().unwrap().parse().unwrap()]);
+    let url = server.url("/").replace("127.0.0.1", "localhost");
+    let refused = through(only.clone())
+        .build()
+        .unwrap()
+        .send(get("http://[::1]/"))
+        .await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::Loopback))));
+    assert_eq!(proxy.asked(), [] as [&str; 0]);
+    let client = through(policy()).build().unwrap();
+    let response = client.send(get(&url)).await.unwrap();
+    assert!(response.status().is_success());
+    assert_eq!(proxy.asked().len(), 1);
+}

@@ -1,0 +1,16 @@
+//! Git over SSH: `git-upload-pack` on a channel of a connection that lives as long as its session.
+//!
+//! - [`address`] parses URLs and scp-like addresses (pure);
+//! - [`known_hosts`], [`key`], [`algorithms`] and [`login`] are what is trusted, offered and proven (pure);
+//! - [`connect`] makes the connection and authenticates;
+//! - [`link`] is the blocking reader and writer that gix wants.
+
+pub(crate) mod address;
+pub(crate) mod algorithms;
+pub(crate) mod connect;
+#[cfg(test)]
+mod fuzz;
+pub(crate) mod key;
+pub(crate) mod known_hosts;
+pub(crate) mod link;
+pub(crate) mod login;

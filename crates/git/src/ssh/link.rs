@@ -1,0 +1,173 @@
+//! The output and input of `git-upload-pack`, as the blocking reader and writer that gix wants.
+
+use std::{
+    io::{self, Read, Write},
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use russh::ChannelMsg;
+
+use super::connect::{Connected, Server, cut};
+use crate::{Error, clock::Clock, intake::Intake, wire::lock};
+
+/// Bytes of a request: wants and haves of one shallow fetch are a few hundred.
+const MAX_REQUEST_BYTES: usize = 4 << 20;
+
+/// Bytes of the server's messages that are kept.
+const MAX_MESSAGE_BYTES: usize = 4 << 10;
+
+/// A connection that is made when it is first read from.
+struct Link {
+    server: Server,
+    clock: Clock,
+    intake: Arc<Intake>,
+    connected: Option<Connected>,
+    /// The request as far as it is written.
+    request: Vec<u8>,
+    /// Standard error of the server's program.
+    messages: Vec<u8>,
+    exit: Option<u32>,
+    /// True if the server sent something on standard output.
+    answered: bool,
+}
+
+impl Link {
+    /// Sends what is written of the request.
+    fn send(&mut self) -> Result<&mut Connected, Error> {
+        let connected = match self.connected.take() {
+            Some(connected) => connected,
+            None => self.server.connect(&self.clock)?,
+        };
+        let connected = self.connected.insert(connected);
+        if !self.request.is_empty() {
+            self.intake.begin();
+            let sent = connected.channel.data_bytes(std::mem::take(&mut self.request));
+            // A server that ended says why in what it sent.
+            let _ = self.clock.wait(sent)?;
+        }
+        Ok(connected)
+    }
+
+    /// Returns the next piece of the answer; `None` at its end.
+    fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            let clock = self.clock.clone();
+            let message = clock.wait(self.send()?.channel.wait())?;
+            match message {
+                Some(ChannelMsg::Data { data }) => {
+                    self.intake.take(data.len() as u64)?;
+                    self.answered = true;
+                    return Ok(Some(data));
+                }
+                Some(ChannelMsg::ExtendedData { data, .. }) => {
+                    self.intake.take(data.len() as u64)?;
+                    let room = MAX_MESSAGE_BYTES.saturating_sub(self.messages.len());
+                    self.messages.extend(data.iter().take(room));
+                }
+                Some(ChannelMsg::ExitStatus { exit_status }) => self.exit = Some(exit_status),
+                Some(ChannelMsg::ExitSignal { .. }) => self.exit = Some(1),
+                Some(ChannelMsg::Failure) => {
+                    return Err(self.protocol("ssh: the server refuses to run git-upload-pack".to_owned()));
+                }
+                Some(ChannelMsg::Close) | None => {
+                    let failed = !self.answered || self.exit.is_some_and(|status| status != 0);
+                    return if failed { Err(self.ended()) } else { Ok(None) };
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn protocol(&self, why: String) -> Error {
+        Error::Protocol {
+            url: self.server.address.shown(),
+            why,
+        }
+    }
+
+    /// Explains why the server's program ended, by what it said.
+    fn ended(&self) -> Error {
+        let url = self.server.address.shown();
+        let said = cut(&String::from_utf8_lossy(&self.messages));
+        let lower = said.to_ascii_lowercase();
+        let missing = [
+            "not found",
+            "does not exist",
+            "does not appear to be a git repository",
+            "could not be found",
+            "not a git repository",
+        ];
+        if missing.iter().any(|words| lower.contains(words)) && !lower.contains("command not found") {
+            return Error::NotFound { url };
+        }
+        let status = self
+            .exit
+            .map(|status| format!(" with status {status}"))
+            .unwrap_or_default();
+        if said.is_empty() {
+            let why = format!("ssh: the server ended the session{status}");
+            return Error::Network { url, why };
+        }
+        self.protocol(format!("ssh: the server ended the session{status}: {said}"))
+    }
+}
+
+/// Reads the answers of the link.
+pub(crate) struct Answer {
+    link: Arc<Mutex<Link>>,
+    buffered: Bytes,
+}
+
+/// Writes to the link.
+pub(crate) struct Request(Arc<Mutex<Link>>);
+
+/// Returns both ends of a link. The connection is made when something is read.
+pub(crate) fn open(server: Server, clock: Clock, intake: Arc<Intake>) -> (Answer, Request) {
+    let link = Arc::new(Mutex::new(Link {
+        server,
+        clock,
+        intake,
+        connected: None,
+        request: Vec::new(),
+        messages: Vec::new(),
+        exit: None,
+        answered: false,
+    }));
+    let answer = Answer {
+        link: Arc::clone(&link),
+        buffered: Bytes::new(),
+    };
+    (answer, Request(link))
+}
+
+impl Read for Answer {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.buffered.is_empty() {
+            let mut link = lock(&self.link);
+            let next = link.next();
+            self.buffered = next.map_err(|error| link.intake.fail(error))?.unwrap_or_default();
+        }
+        let piece = self.buffered.split_to(out.len().min(self.buffered.len()));
+        if let Some(to) = out.get_mut(..piece.len()) {
+            to.copy_from_slice(&piece);
+        }
+        Ok(piece.len())
+    }
+}
+
+impl Write for Request {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut link = lock(&self.0);
+        if link.request.len() + bytes.len() > MAX_REQUEST_BYTES {
+            return Err(io::Error::other("the request is too long"));
+        }
+        link.request.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    /// Does nothing: the request is sent before the answer is read.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
