@@ -156,7 +156,24 @@ impl SecretData {
         self.bytes(&["ca.crt", "caFile"])
     }
 
-    fn invalid(&self, why: &str) -> Fault {
+    /// Returns the client certificate and its private key, both as PEM; `None` if there is neither.
+    ///
+    /// # Errors
+    /// Fails when one of the two is missing.
+    pub fn identity(&self) -> Result<Option<(&[u8], Masked<Vec<u8>>)>, Fault> {
+        match (
+            self.bytes(&["tls.crt", "certFile"]),
+            self.bytes(&["tls.key", "keyFile"]),
+        ) {
+            (Some(certificate), Some(key)) => Ok(Some((certificate, Masked::new(key.to_vec())))),
+            (None, None) => Ok(None),
+            _ => Err(self.invalid("a client certificate needs both 'tls.crt' and 'tls.key'")),
+        }
+    }
+
+    /// Returns the fault of a Secret that cannot be used for authentication.
+    #[must_use]
+    pub fn invalid(&self, why: &str) -> Fault {
         let name = &self.name;
         let message = format!("failed to configure authentication options: secret '{name}': {why}");
         Fault::retry(Reason::AuthenticationFailed, message)

@@ -8,6 +8,7 @@ use artifact::{
     storage::{Quotas, Retention},
 };
 use clap::{Args, ValueEnum};
+use git::{SshAlgorithms, UnsupportedAlgorithms};
 use runtime::{
     CommonFlags, duration,
     flags::{Idle, idle},
@@ -70,6 +71,14 @@ pub struct Flags {
     #[arg(long, value_enum, default_value_t = RevisionFormat::Rfc5)]
     pub revision_format: RevisionFormat,
 
+    /// Key exchanges that are offered to SSH servers, most preferred first; default all that are thought safe.
+    #[arg(long, value_delimiter = ',')]
+    pub ssh_kex_algos: Vec<String>,
+
+    /// Algorithms of the host keys of SSH servers, most preferred first; default Ed25519, ECDSA, and RSA with SHA-2.
+    #[arg(long, value_delimiter = ',')]
+    pub ssh_hostkey_algos: Vec<String>,
+
     /// Flags that are accepted for compatibility.
     #[command(flatten)]
     pub accepted: Accepted,
@@ -101,14 +110,6 @@ pub struct Accepted {
     /// Accepted for compatibility: there are no Helm repositories yet.
     #[arg(long)]
     pub helm_cache_purge_interval: Option<String>,
-
-    /// Accepted for compatibility: there is no SSH yet.
-    #[arg(long, value_delimiter = ',')]
-    pub ssh_kex_algos: Vec<String>,
-
-    /// Accepted for compatibility: there is no SSH yet.
-    #[arg(long, value_delimiter = ',')]
-    pub ssh_hostkey_algos: Vec<String>,
 
     /// Accepted for compatibility: no tokens are exchanged yet.
     #[arg(long)]
@@ -181,11 +182,18 @@ impl Flags {
         }
     }
 
+    /// Returns the algorithms that are offered to SSH servers, and the names that are not supported.
+    ///
+    /// # Errors
+    /// If none of the names in a list is supported.
+    pub fn ssh_algorithms(&self) -> Result<(SshAlgorithms, Vec<String>), UnsupportedAlgorithms> {
+        SshAlgorithms::new(&self.ssh_kex_algos, &self.ssh_hostkey_algos)
+    }
+
     /// The given flags that have no effect.
     #[must_use]
     pub fn idle(&self, common: &CommonFlags) -> Vec<Idle> {
         const HELM: &str = "there are no Helm repositories and charts yet";
-        const SSH: &str = "there is no SSH yet";
         const TOKEN: &str = "no tokens are exchanged yet";
         let own = &self.accepted;
         let selects = !own.watch_configs_label_selector.is_empty();
@@ -206,8 +214,6 @@ impl Flags {
                 own.helm_cache_purge_interval.is_some(),
                 HELM,
             ),
-            ("--ssh-kex-algos", !own.ssh_kex_algos.is_empty(), SSH),
-            ("--ssh-hostkey-algos", !own.ssh_hostkey_algos.is_empty(), SSH),
             (
                 "--token-cache-max-size",
                 own.token_cache_max_size.is_some(),
@@ -293,6 +299,8 @@ mod tests {
         "storage-quota-per-object",
         "storage-quota-per-namespace",
         "revision-format",
+        "ssh-kex-algos",
+        "ssh-hostkey-algos",
     ];
     /// Flags without one, each with a value that is not its default.
     const IDLE: &[(&str, &str)] = &[
@@ -305,8 +313,6 @@ mod tests {
         ("helm-cache-max-size", "1"),
         ("helm-cache-ttl", "1m"),
         ("helm-cache-purge-interval", "1m"),
-        ("ssh-kex-algos", "x"),
-        ("ssh-hostkey-algos", "x"),
         ("token-cache-max-size", "1"),
         ("token-cache-max-duration", "1h"),
         ("watch-configs-label-selector", "a=b"),
@@ -387,6 +393,21 @@ mod tests {
         ] {
             assert!(parse(&[bad]).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn unsupported_ssh_algorithms_are_left_out_unless_none_remains() {
+        let named = |args: &[&str]| {
+            parse(args)
+                .unwrap()
+                .own
+                .ssh_algorithms()
+                .map(|(_, unknown)| unknown)
+        };
+        assert_eq!(named(&[]).unwrap(), [] as [&str; 0]);
+        assert_eq!(named(&["--ssh-kex-algos=x,curve25519-sha256"]).unwrap(), ["x"]);
+        let error = named(&["--ssh-hostkey-algos=x,y"]).unwrap_err().to_string();
+        assert!(error.contains("x, y; supported: ssh-ed25519"), "{error}");
     }
 
     #[test]

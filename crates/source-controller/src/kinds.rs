@@ -11,7 +11,7 @@ use runtime::{Context, RunOptions, run_kind};
 
 use crate::{
     reconciler::{Shared, SourceReconciler},
-    source_kind::SourceKind,
+    source_kind::{KindSettings, SourceKind},
     sweep,
 };
 
@@ -47,6 +47,9 @@ async fn run<K: SourceKind>(ctx: Context, shared: Arc<Shared>) -> Result<(), run
         concurrency: CONCURRENCY,
         ..RunOptions::default()
     };
-    let kind = K::new(ctx.addresses().clone());
+    let kind = K::new(KindSettings {
+        addresses: ctx.addresses().clone(),
+        ssh: shared.ssh.clone(),
+    });
     run_kind(&ctx, SourceReconciler::new(kind, shared), options).await
 }

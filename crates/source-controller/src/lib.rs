@@ -72,7 +72,14 @@ pub fn spec(events: &EventsFlags) -> Spec {
 /// # Errors
 /// Fails when the storage cannot be opened or served.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
+    let (ssh, unknown) = flags.ssh_algorithms()?;
     runtime::flags::report_idle(&flags.idle(ctx.flags()));
+    if !unknown.is_empty() {
+        tracing::warn!(
+            algorithms = unknown.join(","),
+            "algorithms of SSH that are not supported are left out"
+        );
+    }
     if ctx.leader().await.is_err() {
         return Ok(());
     }
@@ -90,6 +97,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         builder: Builder::new(Arc::clone(&storage), scratch, flags.artifact_digest_algo),
         storage,
         style: flags.revision_format.into(),
+        ssh,
     });
     let kinds = kinds::ALL.iter();
     try_join_all(kinds.map(|kind| (kind.run)(ctx.clone(), Arc::clone(&shared)))).await?;

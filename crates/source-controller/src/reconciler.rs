@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Artifact, Fault, Reason, finalizer, revision::Style};
 use artifact::{Key, Storage, storage::ALIAS};
+use git::SshAlgorithms;
 use kube::{Api, Client, api::DynamicObject};
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, WorkSlot};
 use tokio_util::sync::CancellationToken;
@@ -13,7 +14,7 @@ use crate::{
     builder::{BuildRequest, BuildScope, Builder, PACK_TIMEOUT},
     plan::{self, Plan, StoredArtifact},
     secret,
-    source_kind::SourceKind,
+    source_kind::{SourceKind, SourceSecrets},
     status::{FailedPass, Report},
     stored,
 };
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) builder: Builder,
     /// Form of revisions.
     pub(crate) style: Style,
+    /// Algorithms that are offered to SSH servers.
+    pub(crate) ssh: SshAlgorithms,
 }
 
 /// Reconciles the objects of one kind of source.
@@ -160,17 +163,36 @@ impl<K: SourceKind> SourceReconciler<K> {
     }
 
     async fn resolve(&self, pass: &Input<'_, K>) -> Result<(K::Request, K::Resolved), Fault> {
-        let secret = match K::spec(pass.object).secret {
-            None => None,
-            Some(name) => Some(secret::read(&self.shared.client, pass.namespace, name).await?),
-        };
-        let request = K::request(pass.object, secret.as_ref())?;
+        let secrets = self.secrets(pass).await?;
+        let object = pass.object.clone();
+        let request = tokio::task::spawn_blocking(move || K::request(&object, &secrets)).await;
+        let request = request.unwrap_or_else(|error| {
+            let message = format!("failed to configure authentication options: {error}");
+            Err(Fault::retry(Reason::AuthenticationFailed, message))
+        })?;
         let scope = pass.scope();
         let (kind, asked) = (Arc::clone(&self.kind), request.clone());
         let resolved = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
             kind.resolve(&asked, work)
         });
         Ok((request, scope.slot.waiting(resolved).await?))
+    }
+
+    async fn secrets(&self, pass: &Input<'_, K>) -> Result<SourceSecrets, Fault> {
+        let spec = K::spec(pass.object);
+        let (client, namespace) = (&self.shared.client, pass.namespace);
+        let proxy = match spec.proxy_secret {
+            None => None,
+            Some(name) => Some(secret::read(client, namespace, name).await.map_err(|fault| {
+                let message = format!("failed to configure proxy options: {}", fault.message);
+                Fault { message, ..fault }
+            })?),
+        };
+        let credentials = match spec.secret {
+            None => None,
+            Some(name) => Some(secret::read(client, namespace, name).await?),
+        };
+        Ok(SourceSecrets { credentials, proxy })
     }
 
     /// Does blocking work with the storage.

@@ -6,6 +6,7 @@ use artifact::storage::ArtifactWriter;
 
 use api::{Artifact, Condition, Fault, Reason, revision::Style};
 use artifact::{Algorithm, pack::Packed};
+use git::SshAlgorithms;
 use kube::core::{NamespaceResourceScope, object::HasStatus};
 use net::AddressPolicy;
 use serde::{Serialize, de::DeserializeOwned};
@@ -42,8 +43,8 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     /// Reason of Ready=True in the words of 2021 ([`Style::Legacy`]).
     const LEGACY_READY: Reason;
 
-    /// Creates the kind, whose servers may have `addresses` alone. Called within an async runtime, which connections live on.
-    fn new(addresses: AddressPolicy) -> Self;
+    /// Creates the kind. Called within an async runtime, which connections live on.
+    fn new(settings: KindSettings) -> Self;
 
     /// Returns the fields of the spec that all kinds have.
     fn spec(object: &Self::Object) -> SourceSpec<'_>;
@@ -65,11 +66,11 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     /// A stalling fault that names field and value.
     fn validate(object: &Self::Object) -> Result<(), Fault>;
 
-    /// Returns the request of an object; `secret` is the Secret that [`SourceSpec::secret`] names. Pure.
+    /// Returns the request of an object. Pure; may take a second where a key has a password.
     ///
     /// # Errors
     /// A fault that names the field or the key of the Secret.
-    fn request(object: &Self::Object, secret: Option<&SecretData>) -> Result<Self::Request, Fault>;
+    fn request(object: &Self::Object, secrets: &SourceSecrets) -> Result<Self::Request, Fault>;
 
     /// Returns host and port of the server that is asked. Servers of a namespace share its permits to fetch. Pure.
     fn server(request: &Self::Request) -> String;
@@ -126,6 +127,24 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     }
 }
 
+/// Settings of the controller that kinds need.
+#[derive(Debug, Clone)]
+pub struct KindSettings {
+    /// The addresses that servers may have.
+    pub addresses: AddressPolicy,
+    /// The algorithms that are offered to SSH servers.
+    pub ssh: SshAlgorithms,
+}
+
+/// The Secrets that the spec of an object names.
+#[derive(Default)]
+pub struct SourceSecrets {
+    /// The Secret of [`SourceSpec::secret`].
+    pub credentials: Option<SecretData>,
+    /// The Secret of [`SourceSpec::proxy_secret`].
+    pub proxy: Option<SecretData>,
+}
+
 /// The fields of the spec that all kinds have.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceSpec<'a> {
@@ -139,6 +158,8 @@ pub struct SourceSpec<'a> {
     pub ignore: Option<&'a str>,
     /// Name of the Secret with credentials and certificates.
     pub secret: Option<&'a str>,
+    /// Name of the Secret with the address of a proxy.
+    pub proxy_secret: Option<&'a str>,
 }
 
 /// The fields of the status that all kinds have.

@@ -37,7 +37,7 @@ use crate::{
     "message": "serviceAccountName may only be set with provider 'azure' or 'aws'",
 }]))]
 pub struct GitRepositorySpec {
-    /// URL of the repository: `http`, `https` or `ssh`. `ssh` is not supported.
+    /// URL of the repository: `http`, `https` or `ssh`.
     #[schemars(extend("pattern" = "^(http|https|ssh)://.*$"))]
     pub url: UrlText,
     /// Secret with `username` and `password`, and with `ca.crt` for verifying the server. Default: anonymous access.
@@ -63,7 +63,7 @@ pub struct GitRepositorySpec {
     /// Verification of signatures. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<GitRepositoryVerification>,
-    /// Secret with the URL (`address`) and the credentials of a proxy. Not supported.
+    /// Secret with the URL (`address`) and the credentials of a proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_secret_ref: Option<LocalObjectReference>,
     /// Files to leave out of the artifact, in the format of `.gitignore`. Default: files of version control, CI and archives,

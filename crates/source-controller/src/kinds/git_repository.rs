@@ -1,11 +1,12 @@
 //! GitRepository: a reference in a Git repository.
 //!
 //! - [`spec`] refuses invalid and unsupported fields (pure);
-//! - [`credentials`] interprets the Secret (pure);
+//! - [`credentials`] and [`proxy`] interpret the Secrets (pure);
 //! - [`fetch`] packs a commit.
 
 mod credentials;
 mod fetch;
+mod proxy;
 mod spec;
 
 use std::{path::Path, sync::Arc};
@@ -19,13 +20,11 @@ use api::{
 };
 use artifact::pack::Packed;
 use git::{Call, Network, Reference, Remote, Resolved, Snapshot};
-use net::AddressPolicy;
 
 use crate::{
     blocking::Work,
     builder::BuildError,
-    secret::SecretData,
-    source_kind::{PackOptions, SourceKind, SourceSpec, SourceStatus},
+    source_kind::{KindSettings, PackOptions, SourceKind, SourceSecrets, SourceSpec, SourceStatus},
 };
 
 /// Maximum characters of a commit's subject in an event.
@@ -53,9 +52,10 @@ impl SourceKind for GitRepositories {
     const DIRECTORY: &'static str = "gitrepository";
     const LEGACY_READY: Reason = Reason::GitOperationSucceed;
 
-    fn new(addresses: AddressPolicy) -> Self {
+    fn new(settings: KindSettings) -> Self {
+        let network = Network::new(tokio::runtime::Handle::current(), settings.addresses);
         Self {
-            network: Network::new(tokio::runtime::Handle::current(), addresses),
+            network: network.with_ssh_algorithms(settings.ssh),
         }
     }
 
@@ -67,6 +67,10 @@ impl SourceKind for GitRepositories {
             suspend: spec.suspend,
             ignore: spec.ignore.as_deref(),
             secret: spec.secret_ref.as_ref().map(|reference| reference.name.as_str()),
+            proxy_secret: spec
+                .proxy_secret_ref
+                .as_ref()
+                .map(|reference| reference.name.as_str()),
         }
     }
 
@@ -94,14 +98,15 @@ impl SourceKind for GitRepositories {
         spec::validate(&object.spec)
     }
 
-    fn request(object: &GitRepository, secret: Option<&SecretData>) -> Result<GitRequest, Fault> {
+    fn request(object: &GitRepository, secrets: &SourceSecrets) -> Result<GitRequest, Fault> {
         let remote = spec::remote(&object.spec)?;
+        let remote = match &secrets.proxy {
+            Some(secret) => remote.with_proxy(proxy::read(secret)?),
+            None => remote,
+        };
         Ok(GitRequest {
             reference: spec::reference(object)?,
-            remote: match secret {
-                Some(secret) => credentials::add(remote, secret)?,
-                None => remote,
-            },
+            remote: credentials::add(remote, secrets.credentials.as_ref())?,
         })
     }
 

@@ -21,8 +21,7 @@ use super::*;
 use crate::{
     blocking::Work,
     builder::BuildError,
-    secret::SecretData,
-    source_kind::{PackOptions, SourceSpec, SourceStatus},
+    source_kind::{KindSettings, PackOptions, SourceSecrets, SourceSpec, SourceStatus},
 };
 
 #[derive(Default)]
@@ -40,7 +39,7 @@ impl SourceKind for UrlKind {
     const DIRECTORY: &'static str = "url";
     const LEGACY_READY: Reason = Reason::Succeeded;
 
-    fn new(_: net::AddressPolicy) -> Self {
+    fn new(_: KindSettings) -> Self {
         Self {
             fetches: AtomicUsize::new(0),
         }
@@ -53,6 +52,7 @@ impl SourceKind for UrlKind {
             suspend: object.spec.suspend,
             ignore: object.spec.ignore.as_deref(),
             secret: None,
+            proxy_secret: None,
         }
     }
 
@@ -75,7 +75,7 @@ impl SourceKind for UrlKind {
         Ok(())
     }
 
-    fn request(object: &GitRepository, _: Option<&SecretData>) -> Result<String, Fault> {
+    fn request(object: &GitRepository, _: &SourceSecrets) -> Result<String, Fault> {
         Ok(object.spec.url.expose().to_owned())
     }
 
@@ -149,6 +149,7 @@ impl Fixture {
             builder: Builder::new(Arc::clone(&storage), dir.path().to_owned(), Algorithm::Sha256),
             storage,
             style: Style::Rfc5,
+            ssh: git::SshAlgorithms::default(),
         };
         let spec = GitRepositorySpec {
             interval: api::GoDuration::from_secs(60),

@@ -87,8 +87,8 @@ async fn each_failure_is_explained_and_the_others_go_on() {
             "token",
             private.url(),
             secret("token"),
-            "UnsupportedField",
-            "bearerToken",
+            "AuthenticationFailed",
+            "a bearer token needs an https URL",
         ),
         (
             "not-there",
@@ -143,8 +143,8 @@ async fn each_failure_is_explained_and_the_others_go_on() {
             "ssh",
             "ssh://git@host/repo".to_owned(),
             json!({}),
-            "UnsupportedField",
-            "use the repository's https URL",
+            "AuthenticationFailed",
+            "invalid 'ssh' auth option: 'identity' is required",
         ),
         (
             "verify",
@@ -173,7 +173,7 @@ async fn each_failure_is_explained_and_the_others_go_on() {
     }
     for (name, _, _, reason, text) in &failing {
         let object = setup.wait_failed(name, reason, text).await;
-        let stalled = matches!(*reason, "UnsupportedField" | "URLInvalid") && *name != "token";
+        let stalled = matches!(*reason, "UnsupportedField" | "URLInvalid");
         assert_eq!(condition(&object, types::STALLED).is_some(), stalled, "{name}");
         assert_eq!(
             condition(&object, types::RECONCILING).is_some(),

@@ -12,6 +12,7 @@ mod artifacts;
 mod failures;
 mod faults;
 mod lifecycle;
+mod transports;
 
 use std::{path::Path, sync::Arc, time::Duration};
 

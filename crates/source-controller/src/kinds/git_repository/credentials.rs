@@ -1,32 +1,91 @@
 //! Credentials and certificates from the Secret of a GitRepository. Pure.
 
-use api::Fault;
-use git::{Auth, Remote};
+use api::{Fault, Reason, Secret};
+use git::{Auth, InvalidKey, KnownHosts, Remote, SshKey, SshLogin};
 
 use crate::secret::{BasicAuth, SecretData};
 
 /// Keys of the Secret that are not supported yet.
 const UNSUPPORTED: &[(&str, &str)] = &[
-    ("bearerToken", "a bearer token"),
-    ("identity", "an SSH key"),
-    ("tls.crt", "a client certificate"),
-    ("tls.key", "a client certificate"),
-    ("certFile", "a client certificate"),
-    ("keyFile", "a client certificate"),
     ("githubAppID", "a GitHub App"),
     ("githubAppClientID", "a GitHub App"),
 ];
 
-/// Returns the repository with the credentials and certificates of the Secret.
-pub(super) fn add(mut remote: Remote, secret: &SecretData) -> Result<Remote, Fault> {
+/// Returns the repository with the credentials and certificates of the Secret, if there is one.
+pub(super) fn add(remote: Remote, secret: Option<&SecretData>) -> Result<Remote, Fault> {
+    if remote.is_ssh() {
+        return over_ssh(remote, secret);
+    }
+    match secret {
+        Some(secret) => over_http(remote, secret),
+        None => Ok(remote),
+    }
+}
+
+fn over_http(mut remote: Remote, secret: &SecretData) -> Result<Remote, Fault> {
     secret.refuse(UNSUPPORTED, "username and password")?;
-    if let Some(BasicAuth { username, password }) = secret.basic_auth()? {
+    let token = secret.string("bearerToken")?;
+    let basic = secret.basic_auth()?;
+    if token.is_some() && basic.is_some() {
+        return Err(secret.invalid("basic auth and bearer token cannot be set at the same time"));
+    }
+    if let Some(BasicAuth { username, password }) = basic {
         remote = remote.with_auth(Auth { username, password });
+    }
+    if let Some(token) = token {
+        if remote.url().scheme() != "https" {
+            return Err(secret.invalid("a bearer token needs an https URL"));
+        }
+        remote = remote.with_token(Secret::new(token.trim().to_owned()));
+    }
+    if let Some((certificate, key)) = secret.identity()? {
+        remote = remote.with_identity(certificate, &key);
     }
     Ok(match secret.ca() {
         Some(pem) => remote.with_ca(pem.to_vec()),
         None => remote,
     })
+}
+
+fn over_ssh(remote: Remote, secret: Option<&SecretData>) -> Result<Remote, Fault> {
+    let required = |key: &str| {
+        let message = format!(
+            "failed to configure authentication options: invalid 'ssh' auth option: '{key}' is required: name a secret with it in \
+             spec.secretRef"
+        );
+        Fault::retry(Reason::AuthenticationFailed, message)
+    };
+    let present = |key: &str| {
+        let bytes = secret.and_then(|secret| secret.bytes(&[key]));
+        bytes
+            .filter(|bytes| !bytes.is_empty())
+            .ok_or_else(|| required(key))
+    };
+    let identity = present("identity")?;
+    let known_hosts = present("known_hosts")?;
+    let Some(secret) = secret else {
+        return Err(required("identity"));
+    };
+    let password = secret.string("password")?.map(Secret::new);
+    let password = password.as_ref().map(|password| password.expose().as_str());
+    let name = format!("identity of secret '{}'", secret.name());
+    let key = SshKey::parse(identity, password, &name).map_err(|error| match error {
+        InvalidKey::Encrypted => {
+            let message = format!(
+                "SSH identity key is encrypted but no 'password' field was provided in the secret '{}'",
+                secret.name()
+            );
+            Fault::retry(Reason::AuthenticationFailed, message)
+        }
+        error => secret.invalid(&format!("identity: {error}")),
+    })?;
+    let known_hosts =
+        KnownHosts::parse(known_hosts).map_err(|error| secret.invalid(&format!("known_hosts: {error}")))?;
+    Ok(remote.with_ssh(SshLogin {
+        keys: vec![key],
+        known_hosts,
+        ..SshLogin::default()
+    }))
 }
 
 #[cfg(test)]
@@ -42,7 +101,7 @@ mod tests {
             .collect();
         add(
             Remote::new("https://u:p@h/r").unwrap(),
-            &SecretData::of("ns/s", &pairs),
+            Some(&SecretData::of("ns/s", &pairs)),
         )
     }
 
@@ -87,7 +146,98 @@ mod tests {
             "failed to configure authentication options: secret 'ns/s': a password needs a username"
         );
         let secret = SecretData::of("ns/s", &[("username", &[0xff])]);
-        let fault = add(Remote::new("https://h/r").unwrap(), &secret).unwrap_err();
+        let fault = add(Remote::new("https://h/r").unwrap(), Some(&secret)).unwrap_err();
         assert!(fault.message.ends_with("username is not UTF-8"), "{fault}");
+    }
+
+    #[test]
+    fn tokens_and_client_certificates_are_checked() {
+        apply_to(&[("bearerToken", "t")]).unwrap();
+        apply_to(&[("tls.crt", "x"), ("tls.key", "y")]).unwrap();
+        apply_to(&[
+            ("certFile", "x"),
+            ("keyFile", "y"),
+            ("identity", "of no use here"),
+        ])
+        .unwrap();
+        for (pairs, expected) in [
+            (
+                &[
+                    ("bearerToken", "canary"),
+                    ("username", "me"),
+                    ("password", "canary"),
+                ][..],
+                "basic auth and bearer token cannot be set at the same time",
+            ),
+            (&[("tls.crt", "canary")], "needs both 'tls.crt' and 'tls.key'"),
+            (&[("keyFile", "canary")], "needs both 'tls.crt' and 'tls.key'"),
+        ] {
+            let fault = apply_to(pairs).unwrap_err();
+            assert_eq!(fault.reason, Reason::AuthenticationFailed);
+            assert!(
+                fault.message.contains(expected) && !fault.message.contains("canary"),
+                "{fault}"
+            );
+        }
+        let secret = SecretData::of("ns/s", &[("bearerToken", b"canary")]);
+        let fault = add(Remote::new("http://h/r").unwrap(), Some(&secret)).unwrap_err();
+        assert!(
+            fault.message.ends_with("a bearer token needs an https URL"),
+            "{fault}"
+        );
+    }
+
+    #[test]
+    fn ssh_needs_a_key_and_known_hosts() {
+        let ssh = |pairs: &[(&str, &str)]| {
+            let pairs: Vec<_> = pairs
+                .iter()
+                .map(|(key, value)| (*key, value.as_bytes()))
+                .collect();
+            let secret = (!pairs.is_empty()).then(|| SecretData::of("ns/s", &pairs));
+            add(Remote::new("ssh://git@h/r").unwrap(), secret.as_ref())
+        };
+        let key = testkit::SshKeyPair::generate("-t ed25519", "").unwrap().private;
+        let encrypted = testkit::SshKeyPair::generate("-t ed25519 -a 1", "canary")
+            .unwrap()
+            .private;
+        let known = ("known_hosts", "h ssh-ed25519 AAAA");
+        ssh(&[("identity", &key), ("identity.pub", "x"), known]).unwrap();
+        ssh(&[("identity", &encrypted), ("password", "canary"), known]).unwrap();
+        for (pairs, expected) in [
+            (
+                vec![],
+                "options: invalid 'ssh' auth option: 'identity' is required",
+            ),
+            (
+                vec![("username", "me"), known],
+                "options: invalid 'ssh' auth option: 'identity' is required",
+            ),
+            (
+                vec![("identity", &*key)],
+                "options: invalid 'ssh' auth option: 'known_hosts' is required",
+            ),
+            (
+                vec![("identity", &encrypted), known],
+                "SSH identity key is encrypted but no 'password' field was provided in the secret 'ns/s'",
+            ),
+            (
+                vec![("identity", &encrypted), ("password", "not the canary"), known],
+                "secret 'ns/s': identity: the SSH key cannot be decrypted: wrong password",
+            ),
+            (
+                vec![("identity", "canary"), known],
+                "secret 'ns/s': identity: the SSH key cannot be read",
+            ),
+            (
+                vec![("identity", &key), ("known_hosts", "@revoked h canary")],
+                "secret 'ns/s': known_hosts: line 1: the revoked key cannot be read",
+            ),
+        ] {
+            let fault = ssh(&pairs).unwrap_err();
+            assert_eq!(fault.reason, Reason::AuthenticationFailed);
+            assert!(fault.message.contains(expected), "{fault}");
+            assert!(!fault.message.contains("canary"), "{fault}");
+        }
     }
 }

@@ -42,7 +42,12 @@ fn remedy(need: Need) -> &'static str {
         Need::OtherCredentials => "check username and password in the secret",
         Need::CaBundle => "add the server's CA to the secret as ca.crt",
         Need::ValidCaBundle => "check ca.crt in the secret",
-        Need::ClientCertificate => "client certificates are not supported for Git",
+        Need::ClientCertificate => "add tls.crt and tls.key to the secret",
+        Need::ValidClientCertificate => "check tls.crt and tls.key in the secret",
+        Need::SshKey => "add the private key to the secret as identity",
+        Need::OtherSshKey => "check identity in the secret, and that the server knows its public key",
+        Need::HostKey => "add the host key to known_hosts in the secret, if it is the server's own",
+        Need::OtherHostKey => "only replace known_hosts in the secret if the key is the server's own",
         Need::LongerTimeout => "raise spec.timeout or check the server",
         Need::FewerRequests => "raise spec.interval",
     }

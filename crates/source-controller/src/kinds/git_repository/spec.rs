@@ -25,17 +25,7 @@ pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
 
 /// The first field that is set but not obeyed.
 fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
-    let url = spec.url.expose();
-    if url
-        .get(..6)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("ssh://"))
-    {
-        let message = format!(
-            "spec.url: '{}': ssh is not supported yet: use the repository's https URL",
-            spec.url
-        );
-        return Some(Fault::stall(Reason::UnsupportedField, message));
-    }
+    let is_ssh = Remote::new(spec.url.expose()).is_ok_and(|remote| remote.is_ssh());
     let named = |reference: &Option<api::LocalObjectReference>| {
         reference
             .as_ref()
@@ -57,7 +47,12 @@ fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
             "spec.verify",
             spec.verify.as_ref().map(|_| "signature verification".to_owned()),
         ),
-        ("spec.proxySecretRef", named(&spec.proxy_secret_ref)),
+        (
+            "spec.proxySecretRef",
+            named(&spec.proxy_secret_ref)
+                .filter(|_| is_ssh)
+                .map(|name| format!("{name} with an ssh URL")),
+        ),
         (
             "spec.recurseSubmodules",
             spec.recurse_submodules.then(|| "true".to_owned()),
@@ -81,12 +76,15 @@ fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
 
 /// The repository, with the credentials in its URL if there are any.
 pub(super) fn remote(spec: &GitRepositorySpec) -> Result<Remote, Fault> {
-    Remote::new(spec.url.expose()).map_err(|error| {
-        Fault::stall(
-            Reason::URLInvalid,
-            format!("failed to parse url '{}': {error}", spec.url),
-        )
-    })
+    let invalid = |why: &str| {
+        let message = format!("failed to parse url '{}': {why}", spec.url);
+        Fault::stall(Reason::URLInvalid, message)
+    };
+    // The schema says so, too, but objects may be older than it.
+    if !spec.url.expose().contains("://") {
+        return Err(invalid("write it as http://, https:// or ssh://"));
+    }
+    Remote::new(spec.url.expose()).map_err(|error| invalid(&error.to_string()))
 }
 
 /// Returns the reference to follow.

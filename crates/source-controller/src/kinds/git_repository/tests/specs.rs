@@ -25,7 +25,7 @@ fn set_ref(spec: &mut GitRepositorySpec, set: impl FnOnce(&mut GitRepositoryRef,
 
 /// Every property of the schema, with a value, and whether it is obeyed.
 const FIELDS: &[(&str, Change, bool)] = &[
-    ("url", |spec| spec.url = "https://git/other".into(), true),
+    ("url", |spec| spec.url = "ssh://git@git/other".into(), true),
     ("secretRef.name", |spec| spec.secret_ref = named(), true),
     ("provider", |spec| spec.provider = Some("azure".to_owned()), false),
     (
@@ -91,7 +91,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
     (
         "proxySecretRef.name",
         |spec| spec.proxy_secret_ref = named(),
-        false,
+        true,
     ),
     ("ignore", |spec| spec.ignore = Some("*.md".to_owned()), true),
     ("suspend", |spec| spec.suspend = true, true),
@@ -172,9 +172,22 @@ fn walk(schema: &serde_json::Value, path: &str, leaves: &mut BTreeSet<String>) {
 fn urls_and_references_that_cannot_work_stall() {
     let cases: &[(Change, Reason, &str)] = &[
         (
-            |spec| spec.url = "ssh://git@git/r".into(),
+            |spec| spec.url = "git@git:r".into(),
+            Reason::URLInvalid,
+            "write it as http://, https:// or ssh://",
+        ),
+        (
+            |spec| spec.url = "ssh://git@169.254.169.254/r".into(),
+            Reason::URLInvalid,
+            "link-local",
+        ),
+        (
+            |spec| {
+                spec.url = "ssh://git@git/r".into();
+                spec.proxy_secret_ref = named();
+            },
             Reason::UnsupportedField,
-            "spec.url: 'ssh://git/r': ssh",
+            "spec.proxySecretRef: 's' with an ssh URL",
         ),
         (
             |spec| spec.url = "https://".into(),
