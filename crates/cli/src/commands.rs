@@ -22,13 +22,7 @@ use crate::usage::UnsupportedFlags;
 pub(crate) use operation::ProjectCommit;
 
 /// Flags of kluctl that weir doesn't support.
-pub(crate) const UNSUPPORTED_FLAGS: UnsupportedFlags = &[
-    (
-        &["--git-ssh-key-file", "--git-ssh-known-hosts-file"],
-        "Git over SSH is not supported yet; use an https URL with --git-username and --git-password",
-    ),
-    (
-        &["--cpu-profile", "--gops-agent", "--gops-agent-addr"],
-        "it is specific to the Go runtime",
-    ),
-];
+pub(crate) const UNSUPPORTED_FLAGS: UnsupportedFlags = &[(
+    &["--cpu-profile", "--gops-agent", "--gops-agent-addr"],
+    "it is specific to the Go runtime",
+)];

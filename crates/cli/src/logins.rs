@@ -4,6 +4,8 @@ mod docker;
 mod git;
 mod loopback;
 mod remedy;
+mod ssh;
+mod ssh_config;
 
 use std::{
     collections::BTreeMap,
@@ -57,6 +59,13 @@ pub(crate) struct LoginFlags {
     /// CA bundle for verifying the Git server. Can be repeated
     #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Git repositories")]
     git_ca_file: Vec<String>,
+
+    /// Private key for a Git repository over SSH. Can be repeated
+    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Git repositories")]
+    git_ssh_key_file: Vec<String>,
+    /// File with the host keys of a Git server over SSH. Can be repeated
+    #[arg(long, value_name = "HOST/PATH=FILE", help_heading = "Git repositories")]
+    git_ssh_known_hosts_file: Vec<String>,
 
     #[command(flatten)]
     registry: RegistryLoginFlags,
@@ -118,6 +127,10 @@ struct Login {
     insecure: bool,
     pass: bool,
     plain: bool,
+    /// Private key for SSH.
+    ssh_key: Option<PathBuf>,
+    /// Host keys of SSH servers.
+    known_hosts: Option<PathBuf>,
 }
 
 /// All known logins. The first match is used.
@@ -285,6 +298,8 @@ impl Login {
             "CA_FILE" | "CA_BUNDLE" => self.ca = Some(value.into()),
             "CERT_FILE" => self.certificate = Some(value.into()),
             "KEY_FILE" => self.key = Some(value.into()),
+            "SSH_KEY" | "SSH_KEY_FILE" => self.ssh_key = Some(value.into()),
+            "SSH_KNOWN_HOSTS_FILE" => self.known_hosts = Some(value.into()),
             "INSECURE_SKIP_TLS_VERIFY" => self.insecure = yes()?,
             "PASS_CREDENTIALS_ALL" => self.pass = yes()?,
             "PLAIN_HTTP" => self.plain = yes()?,
@@ -354,6 +369,8 @@ fn of_flags(args: &LoginFlags) -> Result<Vec<(ServerKind, Login)>> {
         (Git, "USERNAME", &args.git_username),
         (Git, "PASSWORD", &args.git_password),
         (Git, "CA_FILE", &args.git_ca_file),
+        (Git, "SSH_KEY_FILE", &args.git_ssh_key_file),
+        (Git, "SSH_KNOWN_HOSTS_FILE", &args.git_ssh_known_hosts_file),
     ];
     let skip_verify = args.helm_insecure_skip_tls_verify.as_slice();
     let switches = [(Helm, "INSECURE_SKIP_TLS_VERIFY", skip_verify)];

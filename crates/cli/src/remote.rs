@@ -1,4 +1,4 @@
-//! Fetches remote Git repositories and files over http and https.
+//! Fetches remote Git repositories over http, https and ssh, and files over http and https.
 //!
 //! Nothing is checked out and no program is run. Each repository is fetched once per process.
 
@@ -188,9 +188,8 @@ fn check_scheme(url: &str) -> Result<(), FetchError> {
         Some(("file", _)) => Err(FetchError::UnsupportedUrl(
             "file:// is not supported: use the path of the directory",
         )),
-        _ => Err(FetchError::UnsupportedUrl(
-            "ssh is not supported: use the https URL of the repository",
-        )),
+        // The rest is known to crate git: ssh URLs, and addresses as scp has them.
+        _ => Ok(()),
     }
 }
 
@@ -294,15 +293,11 @@ mod tests {
     }
 
     #[test]
-    fn only_http_and_https_urls_are_supported() {
-        assert!(check_scheme("https://h/r").is_ok() && check_scheme("http://h/r").is_ok());
-        for (url, why) in [
-            ("ssh://git@h/r", "ssh"),
-            ("git@h:r", "ssh"),
-            ("file:///r", "file://"),
-        ] {
-            let error = check_scheme(url).unwrap_err().to_string();
-            assert!(error.starts_with(why), "{url}: {error}");
+    fn urls_of_local_repositories_are_refused() {
+        for url in ["https://h/r", "http://h/r", "ssh://git@h/r", "git@h:r"] {
+            assert!(check_scheme(url).is_ok(), "{url}");
         }
+        let error = check_scheme("file:///r").unwrap_err().to_string();
+        assert!(error.starts_with("file://"), "{error}");
     }
 }

@@ -18,6 +18,9 @@ impl Logins {
     /// Returns the remote for a URL, with its credentials and CA bundle.
     pub(crate) fn remote(&self, url: &str) -> Result<Remote> {
         let mut remote = Remote::new(url)?;
+        if remote.is_ssh() {
+            return self.over_ssh(remote);
+        }
         let (auth, ca) = self.of_git(url)?;
         if let Some(ca) = ca {
             remote = remote.with_ca(ca);
@@ -51,6 +54,11 @@ impl Logins {
 impl SourceCredentials for Logins {
     fn git(&self, url: &str) -> Result<(Option<Auth>, Option<Vec<u8>>), CallbackError> {
         self.of_git(url)
+            .map_err(|error| CallbackError::new(format!("{error:#}")))
+    }
+
+    fn ssh(&self, remote: Remote) -> Result<Remote, CallbackError> {
+        self.over_ssh(remote)
             .map_err(|error| CallbackError::new(format!("{error:#}")))
     }
 

@@ -135,8 +135,8 @@ fn build_errors_name_argument_and_cause() {
             "'https://example.com/a' is not a valid repository URL: failed to parse repo path segment",
         ),
         (
-            &["ssh://git@example.com/a/b"],
-            "fetching ssh://git@example.com/a/b: ssh is not supported",
+            &["ssh://git@169.254.169.254/a/b"],
+            "link-local addresses are not allowed",
         ),
         (&["file:///a"], "fetching file:///a: file:// is not supported"),
         (&["a", "b"], "unexpected argument 'b'"),

@@ -187,8 +187,8 @@ fn fetch_errors_name_url_and_cause() {
             "link-local addresses are not allowed".to_owned(),
         ),
         (
-            "git@example.com:a/b".to_owned(),
-            "ssh is not supported".to_owned(),
+            "git@169.254.169.254:a/b".to_owned(),
+            "link-local addresses are not allowed".to_owned(),
         ),
     ] {
         let stderr = refused(&build_resource(&entry));

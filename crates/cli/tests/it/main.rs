@@ -33,5 +33,6 @@ mod renders;
 mod results;
 #[cfg(test)]
 mod rights;
+mod ssh;
 #[cfg(test)]
 mod waiting;
