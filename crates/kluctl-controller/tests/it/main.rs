@@ -16,6 +16,7 @@ mod gitops_deploying;
 mod gitops_requests;
 mod including;
 mod limits;
+mod migrating;
 mod options;
 mod orphans;
 mod poison;

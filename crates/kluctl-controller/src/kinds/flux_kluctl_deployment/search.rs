@@ -77,7 +77,7 @@ mod tests {
 
     fn searched(change: impl for<'a> FnOnce(&mut SearchFacts<'a>)) -> Option<Vec<String>> {
         let kept = object("ConfigMap", "kept");
-        let previous = [kept.clone(), object("Secret", "gone")];
+        let previous = [kept, object("Secret", "gone")];
         searched_after(&previous, change)
     }
 

@@ -18,7 +18,7 @@ use crate::credentials::GitSecret;
 /// The source of a pass.
 pub(super) enum ProjectSource {
     /// The artifact of a source object.
-    Artifact(SourceArtifact),
+    Artifact(Box<SourceArtifact>),
     /// A commit of the repository of `spec.source`.
     Git(GitProject),
 }
@@ -71,7 +71,10 @@ impl Controller {
         cancel: &CancellationToken,
     ) -> Result<ProjectSource, Fault> {
         match &object.spec.source {
-            None => Ok(ProjectSource::Artifact(self.references.artifact(object).await?)),
+            None => {
+                let artifact = self.references.artifact(object).await?;
+                Ok(ProjectSource::Artifact(Box::new(artifact)))
+            }
             Some(source) => Ok(ProjectSource::Git(self.fetch(object, source, cancel).await?)),
         }
     }

@@ -201,7 +201,7 @@ fn check_names_the_invalid_field() {
             "sops",
             Box::new(|s| {
                 s["decryption"] =
-                    json!({ "provider": "sops", "secretRef": { "name": "../../other/secrets/x" } })
+                    json!({ "provider": "sops", "secretRef": { "name": "../../other/secrets/x" } });
             }),
             "spec.decryption.secretRef.name: ",
         ),
