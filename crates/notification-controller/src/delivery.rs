@@ -130,6 +130,7 @@ impl Dispatcher {
         } else {
             tracing::info!(kind, namespace, name, alerts = matched, "dispatching event");
         }
+        accepted.ticket.release();
     }
 
     async fn is_for(&self, alert: &Alert, accepted: &Accepted) -> bool {
@@ -202,11 +203,14 @@ impl Dispatcher {
         let lane = ObjectKey::new(provider.namespace().unwrap_or_default(), provider.name_any());
         let name = delivery.kind.name;
         let this = Arc::clone(self);
-        if self
-            .lanes
-            .enter(&lane, async move { this.deliver(&delivery).await })
-            == Admission::Full
-        {
+        let accepted = Arc::clone(&delivery.accepted);
+        accepted.ticket.hold();
+        let work = async move {
+            this.deliver(&delivery).await;
+            delivery.accepted.ticket.release();
+        };
+        if self.lanes.enter(&lane, work) == Admission::Full {
+            accepted.ticket.release();
             self.metrics.notification(name, Fate::Dropped);
             tracing::error!(provider = %lane, "a notification was dropped: too many wait for this provider");
         }

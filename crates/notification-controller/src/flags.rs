@@ -1,6 +1,6 @@
 //! The flags of the notification-controller.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Parser;
 use runtime::{
@@ -47,6 +47,10 @@ pub struct Flags {
         value_name = "NAMESPACE/NAME[:CONTROLLER][=GROUP+GROUP]"
     )]
     pub event_senders: Vec<Sender>,
+
+    /// Directory for events that were accepted and are not delivered yet; they survive a restart. By default, they don't.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub journal_path: Option<PathBuf>,
 
     /// Accepted for compatibility; there are no receivers yet.
     #[arg(long = "receiverAddr", default_value = ":9292")]
@@ -210,6 +214,7 @@ mod tests {
         "rate-limit-interval",
         "allow-internal-addresses",
         "require-event-tokens",
+        "journal-path",
     ];
     /// Flags without one, each with a value that is not its default.
     const IDLE: &[(&str, &str)] = &[

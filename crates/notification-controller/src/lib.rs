@@ -1,9 +1,9 @@
 //! Turns the events that controllers post into webhooks and chat messages.
 //!
 //! ```text
-//! POST event -> senders (who posts) -> server (limits, duplicates) -> queue -> alerts (match) -> lane of the provider -> payload -> delivery
+//! POST event -> senders (who posts) -> server (limits, duplicates) -> journal -> queue -> alerts (match) -> lane of the provider -> payload -> delivery
 //! ```
-//! The server never waits for a delivery. What finds no place in a queue is counted. Matching and payloads are pure; the
+//! An event is in the journal before it is accepted, and until its deliveries have ended. The server never waits for a delivery. What finds no place in a queue is counted. Matching and payloads are pure; the
 //! address, the credentials and the answer of a provider never reach a log, an event or a status.
 
 pub mod alerts;
@@ -13,6 +13,7 @@ mod event;
 mod flags;
 #[cfg(test)]
 mod fuzz;
+mod journal;
 mod kinds;
 mod metrics;
 pub mod providers;
@@ -22,6 +23,8 @@ mod store;
 
 use std::{sync::Arc, time::Duration};
 
+use anyhow::Context as _;
+use futures::StreamExt as _;
 use runtime::{Context, RunOptions, run_kind};
 
 pub use error::Error;
@@ -29,6 +32,7 @@ pub use flags::Flags;
 
 use crate::{
     delivery::Dispatcher,
+    journal::Journal,
     kinds::{Alerts, Providers},
     metrics::Metrics,
     server::Server,
@@ -50,10 +54,13 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let metrics = Metrics::register(ctx.metrics().registry())?;
     let store = Store::default();
     let dispatcher = Arc::new(Dispatcher::new(&ctx, &flags, store.clone(), metrics.clone()));
-    let server = Server::new(&ctx, &flags, metrics);
+    let (journal, left) =
+        Journal::open(flags.journal_path.as_deref()).context("--journal-path cannot be used")?;
+    let server = Server::new(&ctx, &flags, metrics, Arc::clone(&journal));
     let listener = runtime::http::listen(&flags.events_addr).await?;
+    let left = server.left(left, store.clone());
     let (server, accepted) = server.start(listener, ctx.shutdown().clone());
-    let work = tokio::spawn(Arc::clone(&dispatcher).run(accepted));
+    let work = tokio::spawn(Arc::clone(&dispatcher).run(left.chain(accepted)));
     let options = || RunOptions {
         concurrency: 4,
         ..RunOptions::default()
@@ -74,6 +81,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     {
         tracing::info!("some notifications were not sent before the end");
     }
+    journal.flush().await;
     watched.abort();
     Ok(())
 }

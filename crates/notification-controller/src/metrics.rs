@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts};
+use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts};
 use runtime::metrics::Registry;
 
 use crate::senders::Refused;
@@ -21,6 +21,7 @@ pub(crate) struct Metrics {
     notifications: IntCounterVec,
     dropped: IntCounterVec,
     refused: IntCounterVec,
+    replayed: IntCounter,
 }
 
 /// The outcome of a notification, as its metric counts it.
@@ -86,7 +87,12 @@ impl Metrics {
                 ),
                 &["reason"],
             )?,
+            replayed: IntCounter::new(
+                "weir_notification_events_replayed_total",
+                "Number of events that an earlier process left in the journal.",
+            )?,
         };
+        registry.register(Box::new(metrics.replayed.clone()))?;
         registry.register(Box::new(metrics.duration.clone()))?;
         registry.register(Box::new(metrics.size.clone()))?;
         registry.register(Box::new(metrics.inflight.clone()))?;
@@ -102,7 +108,7 @@ impl Metrics {
                     .inc_by(0);
             }
         }
-        for reason in ["queue", "memory"] {
+        for reason in ["queue", "memory", "journal", "age"] {
             metrics.dropped.with_label_values(&[reason]).inc_by(0);
         }
         for refused in Refused::ALL {
@@ -136,6 +142,11 @@ impl Metrics {
 
     pub(crate) fn notification(&self, kind: &str, fate: Fate) {
         self.notifications.with_label_values(&[kind, fate.label()]).inc();
+    }
+
+    /// Counts an event that an earlier process left in the journal.
+    pub(crate) fn event_replayed(&self) {
+        self.replayed.inc();
     }
 
     /// Counts an event that was refused because of `reason`: the queue, or the memory for waiting events.

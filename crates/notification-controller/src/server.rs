@@ -15,7 +15,7 @@ use axum::{
     extract::{Request, State},
     response::{IntoResponse, Response},
 };
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use runtime::{
     Context,
@@ -31,9 +31,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Flags, event,
+    journal::{Entry, Journal, Left, Ticket},
     metrics::Metrics,
     senders::{Refused, Senders},
-    store,
+    store::{self, Store},
 };
 use dedupe::{Dedupe, Occurrence};
 
@@ -45,6 +46,8 @@ const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
 const QUEUE: usize = 1024;
 /// Events that the suppression of duplicates remembers.
 const REMEMBERED: usize = 20_000;
+/// Age at which an event that could not be delivered is given up after a restart, in seconds.
+const MAX_AGE: i64 = 3600;
 /// The timeout for receiving a body.
 const BODY_TIME: Duration = Duration::from_secs(20);
 const LIMITS: Limits = Limits {
@@ -59,6 +62,8 @@ const LIMITS: Limits = Limits {
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) event: Event,
+    /// Keeps the event in the journal.
+    pub(crate) ticket: Ticket,
     _share: OwnedSemaphorePermit,
 }
 
@@ -69,6 +74,7 @@ pub(crate) struct Server {
     senders: Option<Senders>,
     dedupe: Mutex<Dedupe>,
     bytes: Arc<Semaphore>,
+    journal: Arc<Journal>,
 }
 
 struct Running {
@@ -77,7 +83,7 @@ struct Running {
 }
 
 impl Server {
-    pub(crate) fn new(ctx: &Context, flags: &Flags, metrics: Metrics) -> Self {
+    pub(crate) fn new(ctx: &Context, flags: &Flags, metrics: Metrics, journal: Arc<Journal>) -> Self {
         for what in store::SYNC {
             ctx.readiness().expect(what);
         }
@@ -87,7 +93,53 @@ impl Server {
             senders: Senders::new(ctx, flags),
             dedupe: Mutex::new(Dedupe::new(flags.rate_limit_interval, REMEMBERED)),
             bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)),
+            journal,
         }
+    }
+
+    /// Returns the events that an earlier process left in the journal, as soon as all Alerts and Providers are known. They count for
+    /// the suppression of duplicates. Those that are too old are given up.
+    pub(crate) fn left(&self, left: Left, store: Store) -> impl Stream<Item = Accepted> + Send + 'static {
+        let now = jiff::Timestamp::now().as_second();
+        let mut events = Vec::new();
+        for (ticket, entry) in left {
+            let Some(entry) = entry.filter(|entry| now.saturating_sub(entry.at) < MAX_AGE) else {
+                self.metrics.event_dropped("age");
+                tracing::error!("an event of the journal was given up: it is too old, or cannot be read");
+                ticket.release();
+                continue;
+            };
+            let mut key = [0; 32];
+            if hex::decode_to_slice(&entry.key, &mut key).is_ok() {
+                lock(&self.dedupe).see(key, Instant::now());
+            }
+            self.metrics.event_replayed();
+            events.push((ticket, entry.event));
+        }
+        let bytes = Arc::clone(&self.bytes);
+        let wait = async move {
+            store.synced().await;
+            futures::stream::iter(events)
+        };
+        futures::stream::once(wait)
+            .flatten()
+            .then(move |(ticket, event)| {
+                let size = serde_json::to_vec(&event)
+                    .map_or(0, |json| json.len())
+                    .min(MAX_BODY);
+                let bytes = Arc::clone(&bytes);
+                async move {
+                    let share = bytes
+                        .acquire_many_owned(u32::try_from(size).unwrap_or_default())
+                        .await;
+                    share.ok().map(|share| Accepted {
+                        event,
+                        ticket,
+                        _share: share,
+                    })
+                }
+            })
+            .filter_map(futures::future::ready)
     }
 
     /// Serves until `shutdown`; the events end when the last request did.
@@ -126,7 +178,7 @@ fn body_size(body: &Body) -> usize {
 
 impl Running {
     /// Any path and any method: only the body counts.
-    async fn take(&self, request: Request) -> Result<Response, Response> {
+    async fn take(self: &Arc<Self>, request: Request) -> Result<Response, Response> {
         let server = &self.server;
         if store::SYNC
             .iter()
@@ -163,16 +215,13 @@ impl Running {
             })?;
         }
         // A place comes first: an event that is suppressed later must have had one.
-        let Ok(place) = self.queue.try_reserve() else {
+        let Ok(place) = self.queue.clone().try_reserve_owned() else {
             server.metrics.event_dropped("queue");
             return Err(busy("too many events are waiting"));
         };
         event::clean(&mut event);
-        let occurrence = server
-            .dedupe
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .see(event::sameness(&event, sender.as_deref()), Instant::now());
+        let key = event::sameness(&event, sender.as_deref());
+        let occurrence = lock(&server.dedupe).see(key, Instant::now());
         let mut response = match occurrence {
             Occurrence::First(_) => StatusCode::ACCEPTED.into_response(),
             Occurrence::Repeated(_) => (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests\n").into_response(),
@@ -183,9 +232,52 @@ impl Running {
             tracing::debug!(object = ?event.involved_object.name, "Discarding event, rate limiting duplicate events");
             return Err(response);
         }
-        place.send(Accepted { event, _share: share });
-        Ok(response)
+        // Not in the request, which its sender may end at any moment.
+        let this = Arc::clone(self);
+        let keeping = tokio::spawn(async move { this.keep(event, key, share, place).await });
+        match keeping.await {
+            Ok(true) => Ok(response),
+            _ => {
+                server.metrics.event_dropped("journal");
+                Err(busy("the event cannot be kept"))
+            }
+        }
     }
+
+    /// Writes an event to the journal and puts it in its place.
+    async fn keep(
+        &self,
+        event: Event,
+        key: [u8; 32],
+        share: OwnedSemaphorePermit,
+        place: mpsc::OwnedPermit<Accepted>,
+    ) -> bool {
+        let at = jiff::Timestamp::now().as_second();
+        let entry = Entry {
+            at,
+            key: hex::encode(key),
+            event,
+        };
+        match self.server.journal.add(&entry).await {
+            Ok(ticket) => {
+                place.send(Accepted {
+                    event: entry.event,
+                    ticket,
+                    _share: share,
+                });
+                true
+            }
+            Err(_) => {
+                // Its sender tries again, which is no repetition.
+                lock(&self.server.dedupe).forget(&key);
+                false
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn busy(why: &'static str) -> Response {

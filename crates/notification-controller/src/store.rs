@@ -18,6 +18,7 @@ use kube::{
 };
 use runtime::{Context, ObjectKey};
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 
 type Map<T> = Arc<RwLock<BTreeMap<ObjectKey, Arc<T>>>>;
 
@@ -26,9 +27,21 @@ type Map<T> = Arc<RwLock<BTreeMap<ObjectKey, Arc<T>>>>;
 pub(crate) struct Store {
     alerts: Map<Alert>,
     providers: Map<Provider>,
+    /// The number of caches that are filled.
+    filled: Arc<watch::Sender<usize>>,
 }
 
 impl Store {
+    /// Waits until all Alerts and Providers are known.
+    pub(crate) async fn synced(&self) {
+        // It cannot end: the sender is here.
+        let _ = self
+            .filled
+            .subscribe()
+            .wait_for(|filled| *filled >= SYNC.len())
+            .await;
+    }
+
     pub(crate) fn alerts(&self) -> Vec<Arc<Alert>> {
         self.alerts
             .read()
@@ -58,12 +71,18 @@ pub(crate) const SYNC: [&str; 2] = ["the cache of Alerts", "the cache of Provide
 pub(crate) async fn follow(ctx: Context, store: Store) {
     let [alerts, providers] = SYNC;
     tokio::join!(
-        keep(&ctx, alerts, &store.alerts, |alert: Alert| alert),
-        keep(&ctx, providers, &store.providers, |provider: Provider| provider),
+        keep(&ctx, alerts, &store.alerts, &store.filled, |alert: Alert| alert),
+        keep(
+            &ctx,
+            providers,
+            &store.providers,
+            &store.filled,
+            |provider: Provider| provider
+        ),
     );
 }
 
-async fn keep<K, T>(ctx: &Context, what: &str, map: &Map<T>, make: fn(K) -> T)
+async fn keep<K, T>(ctx: &Context, what: &str, map: &Map<T>, filled: &watch::Sender<usize>, make: fn(K) -> T)
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
@@ -78,7 +97,7 @@ where
     if !ctx.flags().watch_label_selector.is_empty() {
         config = config.labels(&ctx.flags().watch_label_selector);
     }
-    let mut fresh = BTreeMap::new();
+    let (mut fresh, mut known) = (BTreeMap::new(), false);
     loop {
         // The whole list is read again now and then, in case a watch missed something.
         let ends = Box::pin(tokio::time::sleep(RELIST));
@@ -91,6 +110,9 @@ where
                 Ok(event) => {
                     if take(event, map, &mut fresh, make) {
                         ctx.readiness().done(what);
+                        if !std::mem::replace(&mut known, true) {
+                            filled.send_modify(|filled| *filled += 1);
+                        }
                     }
                 }
                 Err(error) => {

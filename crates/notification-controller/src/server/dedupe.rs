@@ -53,6 +53,13 @@ impl Dedupe {
         Occurrence::First(self.window)
     }
 
+    /// Forgets an event that was not accepted after all: its window may go on, but lets it in.
+    pub(super) fn forget(&mut self, event: &[u8; 32]) {
+        if self.first.remove(event).is_some() {
+            self.order.retain(|(key, _)| key != event);
+        }
+    }
+
     fn left(&self, since: Instant, now: Instant) -> Duration {
         self.window.saturating_sub(now.saturating_duration_since(since))
     }

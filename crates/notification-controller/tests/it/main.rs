@@ -8,6 +8,7 @@
 
 mod delivery;
 mod endpoint;
+mod journal;
 mod refusals;
 mod secrets;
 mod senders;

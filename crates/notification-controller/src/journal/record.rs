@@ -1,0 +1,119 @@
+//! The bytes of a record: length, checksum, kind, ID, payload. Pure.
+
+use sha2::{Digest as _, Sha256};
+
+/// The longest record, in bytes.
+const LONGEST: usize = 16 * 1024 * 1024;
+const SUM: usize = 8;
+const HEAD: usize = 4 + SUM;
+const ADD: u8 = b'A';
+const DONE: u8 = b'D';
+
+/// A record of a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Record<'a> {
+    /// An event with its payload.
+    Add(u64, &'a [u8]),
+    /// The end of an event.
+    Done(u64),
+}
+
+/// Appends a record to a buffer.
+pub(super) fn encode(record: &Record<'_>, to: &mut Vec<u8>) {
+    let (kind, id, payload) = match record {
+        Record::Add(id, payload) => (ADD, id, *payload),
+        Record::Done(id) => (DONE, id, &[][..]),
+    };
+    let mut body = Vec::with_capacity(9 + payload.len());
+    body.push(kind);
+    body.extend_from_slice(&id.to_le_bytes());
+    body.extend_from_slice(payload);
+    to.extend_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
+    to.extend(Sha256::digest(&body).into_iter().take(SUM));
+    to.extend_from_slice(&body);
+}
+
+/// Returns the records up to the first one that is incomplete or damaged: a write that the end of the process interrupted.
+pub(super) fn decode(bytes: &[u8]) -> Vec<Record<'_>> {
+    let mut records = Vec::new();
+    let mut rest = bytes;
+    while let Some((record, after)) = first(rest) {
+        records.push(record);
+        rest = after;
+    }
+    records
+}
+
+fn first(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
+    let (head, rest) = bytes.split_at_checked(HEAD)?;
+    let (length, sum) = head.split_at_checked(4)?;
+    let length = usize::try_from(u32::from_le_bytes(length.try_into().ok()?)).ok()?;
+    if length > LONGEST {
+        return None;
+    }
+    let (body, after) = rest.split_at_checked(length)?;
+    if Sha256::digest(body).get(..SUM)? != sum {
+        return None;
+    }
+    let (kind, body) = body.split_first()?;
+    let (id, payload) = body.split_at_checked(8)?;
+    let id = u64::from_le_bytes(id.try_into().ok()?);
+    match *kind {
+        ADD => Some((Record::Add(id, payload), after)),
+        DONE => Some((Record::Done(id), after)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::fuzz;
+
+    use super::*;
+
+    fn bytes(records: &[Record<'_>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for record in records {
+            encode(record, &mut bytes);
+        }
+        bytes
+    }
+
+    #[test]
+    fn records_end_at_the_first_damage() {
+        let records = [
+            Record::Add(1, b"one"),
+            Record::Done(1),
+            Record::Add(u64::MAX, b""),
+        ];
+        let whole = bytes(&records);
+        assert_eq!(decode(&whole), records);
+        for cut in 0..whole.len() {
+            let read = decode(&whole[..cut]);
+            assert!(read.len() < 3 && read[..] == records[..read.len()], "{cut}");
+        }
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x10;
+            let read = decode(&damaged);
+            assert!(read.len() < 3 && read[..] == records[..read.len()], "{at}");
+        }
+    }
+
+    #[test]
+    fn fuzz_journal_records_decode_or_end() {
+        fuzz::run("journal", |random| {
+            let text = random.text(&["a", "\n", "é", "{}"], 0..9);
+            let mut whole = bytes(&[
+                Record::Add(1, text.as_bytes()),
+                Record::Done(1),
+                Record::Add(2, b"x"),
+            ]);
+            random.damage(&mut whole, 4);
+            for record in decode(&whole) {
+                let (Record::Add(id, _) | Record::Done(id)) = record;
+                assert!(id <= 2);
+            }
+        });
+    }
+}
