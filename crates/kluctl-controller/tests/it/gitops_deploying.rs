@@ -93,7 +93,6 @@ async fn errors_have_the_words_of_the_original_and_heal() -> Result<()> {
         } else {
             ensure!(ready_of(&status).0 == "PrepareFailed", "{path}: {status:?}");
             let message = format!("{ready} Check status.lastPrepareError for details");
-            let message = message.replace("errors. Check", "errors. Check");
             ensure!(
                 ready_of(&status).1 == message,
                 "{path}: {:?} {last}",
