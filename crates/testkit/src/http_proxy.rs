@@ -90,7 +90,7 @@ async fn serve(mut client: TcpStream, wanted: &str, log: &Mutex<Vec<String>>) ->
     }
     let text = String::from_utf8_lossy(&head).into_owned();
     // Base64 differs by case, but no test depends on it.
-    if !text.to_ascii_lowercase().contains(wanted) {
+    if !text.lines().any(|line| line.to_ascii_lowercase() == wanted) {
         let refusal =
             b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         client.write_all(refusal).await?;
