@@ -232,7 +232,7 @@ fn refused_keys_are_named() {
     );
     let nobody = SshLogin {
         known_hosts: known(&known_hosts),
-        skipped: vec!["/home/me/.ssh/id_rsa (encrypted)".to_owned()],
+        skipped: vec!["~/.ssh/id_rsa (encrypted)".to_owned()],
         ..SshLogin::default()
     };
     let error = failure(&remote(&server.url(&repo), nobody));
@@ -240,7 +240,7 @@ fn refused_keys_are_named() {
     assert!(
         error
             .to_string()
-            .contains("there is no key; not used: /home/me/.ssh/id_rsa"),
+            .contains("there is no key; not used: ~/.ssh/id_rsa"),
         "{error}"
     );
     let missing = format!("ssh://{}@{}/no/such/repo.git", server.user(), server.address());
