@@ -226,6 +226,15 @@ impl Dispatcher {
                 let object = object_name(&delivery.accepted);
                 let message =
                     format!("failed to send notification for {object}: Provider '{provider}': {error}");
+                self.recorder.record(
+                    delivery.provider.as_ref(),
+                    EventDraft {
+                        severity: Severity::Error,
+                        reason: Reason::NotificationDispatchFailed,
+                        message: message.clone(),
+                        metadata: BTreeMap::new(),
+                    },
+                );
                 self.warn(
                     &delivery.alert,
                     Reason::NotificationDispatchFailed,

@@ -184,8 +184,10 @@ async fn slow_webhook_does_not_delay_other_providers() {
         "{:?}",
         started.elapsed()
     );
-    let warning = setup.warning("slow", "NotificationDispatchFailed").await;
-    assert!(warning.message.unwrap().contains("no answer within"));
+    for kind in ["Alert", "Provider"] {
+        let warning = setup.warning_on(kind, "slow", "NotificationDispatchFailed").await;
+        assert!(warning.message.unwrap().contains("no answer within"));
+    }
 }
 
 #[tokio::test]

@@ -168,11 +168,17 @@ impl TestNamespace {
 
     /// Waits for a Kubernetes Event with this reason on an object.
     pub(crate) async fn warning(&self, object: &str, reason: &str) -> Event {
+        self.warning_on("", object, reason).await
+    }
+
+    /// Waits for a Kubernetes Event with this reason on an object of this kind; of any kind if that is empty.
+    pub(crate) async fn warning_on(&self, kind: &str, object: &str, reason: &str) -> Event {
         let api: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
         testkit::eventually(&format!("{reason} on {object}"), PATIENCE, || async {
             let all = api.list(&ListParams::default()).await?.items;
             let mut fits = all.into_iter().filter(|event| {
                 event.involved_object.name.as_deref() == Some(object)
+                    && (kind.is_empty() || event.involved_object.kind.as_deref() == Some(kind))
                     && event.reason.as_deref() == Some(reason)
             });
             fits.next().ok_or_else(|| anyhow::anyhow!("there is none"))
