@@ -39,6 +39,10 @@ enum Behaviour {
     Checkpoint,
     /// Writes a checkpoint, then goes on until it is cancelled.
     CheckpointHang,
+    /// Is announced, and does nothing.
+    AnnounceRest,
+    /// Is announced, and goes on for a second.
+    AnnounceSlow,
 }
 
 /// The kind of the tests.
@@ -160,8 +164,12 @@ impl Reconciler for Probes {
         Ok(())
     }
 
-    fn progressing(&self, _: &Probe) -> Option<ProbeStatus> {
-        None
+    fn progressing(&self, object: &Probe) -> Option<ProbeStatus> {
+        let announced = [Behaviour::AnnounceRest, Behaviour::AnnounceSlow];
+        announced.contains(&object.spec.behaviour).then(|| ProbeStatus {
+            checkpoint: Some("announced".to_owned()),
+            ..object.status.clone().unwrap_or_default()
+        })
     }
 
     fn faulted(&self, object: &Probe, fault: &Fault) -> Outcome<ProbeStatus> {
@@ -186,7 +194,7 @@ impl Reconciler for Probes {
     #[expect(clippy::panic, reason = "the tests want to see what becomes of a panic")]
     async fn reconcile(&self, pass: &Pass<'_, Probe>) -> Outcome<ProbeStatus> {
         let done = match pass.object.spec.behaviour {
-            Behaviour::Rest | Behaviour::PanicEarly => Ok(()),
+            Behaviour::Rest | Behaviour::PanicEarly | Behaviour::AnnounceRest => Ok(()),
             Behaviour::Write => self.write(pass).await,
             Behaviour::Fail => Err(Fault::retry(Reason::Failed, "failed, as asked")),
             Behaviour::Panic => panic!("as asked"),
@@ -194,7 +202,7 @@ impl Reconciler for Probes {
                 pass.cancel.cancelled().await;
                 Err(Fault::retry(Reason::Failed, "cancelled"))
             }
-            Behaviour::Slow => {
+            Behaviour::Slow | Behaviour::AnnounceSlow => {
                 tracing::info!("slow work begins");
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 Ok(())

@@ -164,9 +164,6 @@ impl<R: Reconciler> PassRun<'_, R> {
             let outcome = self.kind.reconciler.faulted(&object, &fault);
             return self.conclude(outcome).await;
         }
-        if let Some(report) = self.announce(&object).await {
-            return report;
-        }
         self.reconcile(object, stop).await
     }
 
@@ -175,9 +172,11 @@ impl<R: Reconciler> PassRun<'_, R> {
         let cancel = stop.abort.child_token();
         let timeout = self.timeout(&object);
         self.status.set_deadline(self.started, timeout);
+        let announced = self.announcement(&object);
         let end = {
             let pass = self.pass(&object, &cancel, stop);
-            run_work(reconciler.reconcile(&pass), timeout, &cancel, stop, R::FINISHES).await
+            let work = self.announcing(reconciler.reconcile(&pass), announced);
+            run_work(work, timeout, &cancel, stop, R::FINISHES).await
         };
         let fault = match end {
             WorkEnd::Done(outcome) => return self.conclude(outcome).await,
@@ -330,8 +329,8 @@ impl<R: Reconciler> PassRun<'_, R> {
         }
     }
 
-    /// Writes Reconciling=True once for each generation and each request.
-    async fn announce(&mut self, object: &R::Object) -> Option<Report> {
+    /// Returns the status with Reconciling=True, once for each generation and each request.
+    fn announcement(&mut self, object: &R::Object) -> Option<R::Status> {
         let live = self.status.live();
         let generation = live.metadata.generation;
         let requested = live
@@ -349,8 +348,27 @@ impl<R: Reconciler> PassRun<'_, R> {
             return None;
         }
         *self.announced = now;
-        let status = self.kind.reconciler.progressing(object)?;
-        self.write(&status).await.err()
+        self.kind.reconciler.progressing(object)
+    }
+
+    /// Runs the kind's own work. If it takes longer than a moment, the status says that it is running, unless it wrote one itself.
+    async fn announcing<T>(&self, work: impl Future<Output = T>, status: Option<R::Status>) -> T {
+        let mut work = std::pin::pin!(work);
+        let Some(status) = status else {
+            return work.await;
+        };
+        if let Ok(done) = tokio::time::timeout(ANNOUNCE_AFTER, work.as_mut()).await {
+            return done;
+        }
+        let announced = async {
+            match serde_json::to_value(&status) {
+                // A failed write is in the log, and the pass writes its status at its end.
+                Ok(status) => drop(self.status.announce(&status).await),
+                Err(error) => tracing::error!(%error, "a status cannot be encoded"),
+            }
+        };
+        let (done, ()) = futures::join!(work, announced);
+        done
     }
 
     /// Writes status and events, and returns when the next pass is due.
@@ -486,6 +504,9 @@ impl<R: Reconciler> PassRun<'_, R> {
         }
     }
 }
+
+/// Time after which a running pass shows in the status of its object.
+const ANNOUNCE_AFTER: Duration = Duration::from_millis(300);
 
 /// Delay before the next pass of an object that had to make room for others.
 const EVICTED_RETRY: Duration = Duration::from_secs(30);

@@ -161,8 +161,8 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// A stalling fault that names field and value.
     fn validate(&self, object: &Self::Object) -> Result<(), Fault>;
 
-    /// Returns the status with Reconciling=True, which is written once at the start of a pass when generation or
-    /// `reconcile.fluxcd.io/requestedAt` changed; `None` for kinds without that condition. Pure.
+    /// Returns the status with Reconciling=True, which is written once, when generation or `reconcile.fluxcd.io/requestedAt` changed and the
+    /// pass takes longer than 0.3 seconds; `None` for kinds without that condition. Pure.
     fn progressing(&self, object: &Self::Object) -> Option<Self::Status>;
 
     /// Returns the outcome after a fault that the pass itself found (validation, timeout, panic). Pure.

@@ -115,6 +115,15 @@ impl<'a> StatusWriter<'a> {
         Ok(())
     }
 
+    /// Writes a status that says that the pass is running, unless the pass wrote one itself.
+    pub(crate) async fn announce(&self, status: &Value) -> Result<(), StatusError> {
+        let mut state = self.state.lock().await;
+        match state.checkpoint {
+            Some(_) => Ok(()),
+            None => self.write_locked(&mut state, status).await,
+        }
+    }
+
     /// Writes a status.
     pub(crate) async fn write(&self, status: &Value) -> Result<(), StatusError> {
         let mut state = self.state.lock().await;

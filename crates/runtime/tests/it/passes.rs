@@ -252,6 +252,30 @@ async fn checkpoint_is_replaced_by_the_final_status_and_starts_no_pass() {
 }
 
 #[tokio::test]
+async fn only_a_pass_that_takes_longer_is_announced() {
+    let setup = TestNamespace::new("announce").await;
+    let _controller = setup.controller("weir").await.start().await.unwrap();
+    for (behaviour, expected) in [("announceRest", 1), ("announceSlow", 2)] {
+        let mark = setup.plane.audit_mark();
+        let name = behaviour.to_lowercase();
+        setup
+            .probe(&name, &json!({"interval": "10m", "behaviour": behaviour}))
+            .await;
+        let object = setup.wait_ready(&name, "True", "Succeeded").await;
+        assert_eq!(
+            object.data["status"].get("checkpoint"),
+            None,
+            "the final status has it"
+        );
+        let writes = setup.writes("weir", mark);
+        let statuses = writes
+            .iter()
+            .filter(|entry| entry.name == name && entry.subresource == "status");
+        assert_eq!(statuses.count(), expected, "{behaviour}: {writes:?}");
+    }
+}
+
+#[tokio::test]
 async fn checkpoint_is_kept_when_the_pass_times_out_or_the_process_ends() {
     let setup = TestNamespace::new("kept").await;
     let controller = setup.controller("weir").await.start().await.unwrap();
