@@ -78,7 +78,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     runtime::flags::report_idle(&flags.idle());
     let reconciler = flux_kluctl_deployment::Controller::new(&ctx, &flags)?;
     let options = RunOptions {
-        triggers: vec![flux_kluctl_deployment::triggers(&ctx)],
+        triggers: vec![flux_kluctl_deployment::triggers(&ctx, &reconciler)],
         ..RunOptions::default()
     };
     let (gone, orphaned) = OrphanedResults::new(&ctx, &flags.results);

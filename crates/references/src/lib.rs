@@ -34,7 +34,7 @@ pub use links::Links;
 pub use resolver::{Error, References};
 pub use rules::ReferenceRules;
 pub use source_kind::{SourceId, SourceKind};
-pub use sources::{GitOrigin, SourceArtifact};
+pub use sources::{GitOrigin, SeenArtifacts, SourceArtifact};
 pub use triggers::triggers;
 
 #[cfg(test)]

@@ -14,7 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Clusters, Consumer, ReferenceFlags, ReferenceRules, SourceArtifact, TargetCluster, dependencies,
-    hosts::ArtifactHosts, objects, seen::SeenSources, sources,
+    hosts::ArtifactHosts,
+    objects,
+    seen::SeenSources,
+    sources::{self, Reading, SeenArtifacts},
 };
 
 /// Maximum delay before a failed download is tried again, where waiting may help.
@@ -34,6 +37,7 @@ pub struct References<C> {
     hosts: ArtifactHosts,
     clusters: Arc<Clusters>,
     seen: SeenSources,
+    offered: SeenArtifacts,
     kind: std::marker::PhantomData<fn() -> C>,
 }
 
@@ -61,6 +65,7 @@ impl<C: Consumer> References<C> {
             hosts: flags.hosts(&ctx.flags().runtime_namespace),
             clusters: Arc::new(Clusters::new(ctx, kubeconfigs)),
             seen: SeenSources::default(),
+            offered: SeenArtifacts::default(),
             kind: std::marker::PhantomData,
         })
     }
@@ -80,7 +85,39 @@ impl<C: Consumer> References<C> {
     /// # Errors
     /// If the source is missing, in a blocked namespace, unreadable, has no artifact yet, or is older than it was before.
     pub async fn artifact(&self, object: &C::Object) -> Result<SourceArtifact, Fault> {
-        sources::artifact::<C>(self.ctx.client(), self.rules, &self.seen, object).await
+        self.read(object, None).await
+    }
+
+    /// Returns what sources offer, for [`crate::triggers`] to note it.
+    #[must_use]
+    pub const fn offered(&self) -> &SeenArtifacts {
+        &self.offered
+    }
+
+    /// Returns the artifact that the source of an object offers. News that a watch saw need no request: another revision than the
+    /// `attempted` one. Otherwise the source is read, in case a watch missed something.
+    ///
+    /// # Errors
+    /// As [`References::artifact`].
+    pub async fn newest_artifact(
+        &self,
+        object: &C::Object,
+        attempted: Option<&str>,
+    ) -> Result<SourceArtifact, Fault> {
+        self.read(object, Some(attempted)).await
+    }
+
+    async fn read(
+        &self,
+        object: &C::Object,
+        attempted: Option<Option<&str>>,
+    ) -> Result<SourceArtifact, Fault> {
+        let reading = Reading {
+            seen: &self.seen,
+            offered: &self.offered,
+            attempted,
+        };
+        sources::artifact::<C>(self.ctx.client(), self.rules, reading, object).await
     }
 
     /// Drops what is remembered of an object that is gone.

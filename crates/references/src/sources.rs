@@ -1,6 +1,10 @@
 //! The source of an object, and the artifact that it offers.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use api::{Artifact, Fault, Reason, SafeUrl, SourceView};
 use kube::{
@@ -8,7 +12,7 @@ use kube::{
     core::{ApiResource, DynamicObject},
     discovery,
 };
-use runtime::client::describe;
+use runtime::{ObjectKey, client::describe};
 
 use crate::{
     Consumer, ReferenceRules, SourceId, SourceKind, hosts::ArtifactHosts, objects, seen::SeenSources,
@@ -112,14 +116,98 @@ fn is_file_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && name.chars().all(plain)
 }
 
-/// Reads the artifact that the source of an object offers now.
+/// What a source offered in a version.
+#[derive(Debug, Clone)]
+struct Offered {
+    version: u64,
+    artifact: Artifact,
+    git: Option<GitOrigin>,
+}
+
+/// The newest artifacts that watches and reads saw, by their sources. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct SeenArtifacts(Arc<Mutex<HashMap<SourceId, Offered>>>);
+
+impl SeenArtifacts {
+    /// Notes what a source offered in a version; what an older version offered is ignored.
+    pub(crate) fn note(&self, source: SourceId, object: &DynamicObject) {
+        let version = object.metadata.resource_version.as_deref();
+        let Some(version) = version.and_then(|version| version.parse::<u64>().ok()) else {
+            return;
+        };
+        let mut seen = self.lock();
+        if seen.get(&source).is_some_and(|newest| newest.version > version) {
+            return;
+        }
+        let artifact = SourceView::of(object).ok().and_then(|view| view.artifact);
+        match artifact {
+            Some(artifact) => {
+                let git = GitOrigin::of(source.kind, object);
+                seen.insert(
+                    source,
+                    Offered {
+                        version,
+                        artifact,
+                        git,
+                    },
+                )
+            }
+            None => seen.remove(&source),
+        };
+    }
+
+    /// Forgets a source that is gone.
+    pub(crate) fn forget(&self, source: &SourceId) {
+        self.lock().remove(source);
+    }
+
+    /// Returns what a source offers if it is news: another revision than the one that was attempted last.
+    fn news(&self, source: &SourceId, attempted: Option<&str>) -> Option<Offered> {
+        let seen = self.lock();
+        let offered = seen.get(source)?;
+        let revision = &offered.artifact.revision;
+        let is_news = !attempted.is_some_and(|attempted| api::revision::same(attempted, revision));
+        is_news.then(|| offered.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SourceId, Offered>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The states of sources that are known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    /// The versions that older ones may not replace.
+    pub(crate) seen: &'a SeenSources,
+    /// What watches saw.
+    pub(crate) offered: &'a SeenArtifacts,
+    /// The last attempted revision: another one that a watch saw is not read again; `None` to read the source in any case.
+    pub(crate) attempted: Option<Option<&'a str>>,
+}
+
+impl Reading<'_> {
+    /// Returns the news of the source of an object, if a watch saw any.
+    fn news(&self, object: &ObjectKey, source: &SourceId) -> Option<SourceArtifact> {
+        let offered = self.offered.news(source, self.attempted?)?;
+        let version = offered.version.to_string();
+        self.seen.check(object, source, Some(&version)).ok()?;
+        Some(SourceArtifact {
+            source: source.clone(),
+            artifact: offered.artifact,
+            git: offered.git,
+        })
+    }
+}
+
+/// Returns the artifact that the source of an object offers now.
 ///
 /// # Errors
-/// If the source is missing, in a blocked namespace, unreadable, has no artifact yet, or is older than in `seen`.
+/// If the source is missing, in a blocked namespace, unreadable, has no artifact yet, or is older than before.
 pub(crate) async fn artifact<C: Consumer>(
     client: &Client,
     rules: ReferenceRules,
-    seen: &SeenSources,
+    reading: Reading<'_>,
     object: &C::Object,
 ) -> Result<SourceArtifact, Fault> {
     let retry = C::retry_interval(object);
@@ -130,6 +218,9 @@ pub(crate) async fn artifact<C: Consumer>(
         ));
     };
     rules.allow(&C::key(object).namespace, source.kind.name(), &source.key, retry)?;
+    if let Some(news) = reading.news(&C::key(object), &source) {
+        return Ok(news);
+    }
     let version = reference
         .api_version
         .as_deref()
@@ -138,7 +229,7 @@ pub(crate) async fn artifact<C: Consumer>(
     let failed = |what: String| Fault::retry(Reason::ArtifactFailed, format!("{source}: {what}"));
     match get(client, &source, version).await {
         Ok(Some(found)) => {
-            if let Err(outdated) = seen.check(
+            if let Err(outdated) = reading.seen.check(
                 &C::key(object),
                 &source,
                 found.metadata.resource_version.as_deref(),
@@ -150,6 +241,7 @@ pub(crate) async fn artifact<C: Consumer>(
                     message,
                 ));
             }
+            reading.offered.note(source.clone(), &found);
             let view = SourceView::of(&found).map_err(|error| failed(format!("cannot be read: {error}")))?;
             match view.artifact {
                 Some(artifact) => Ok(SourceArtifact {
@@ -165,6 +257,7 @@ pub(crate) async fn artifact<C: Consumer>(
             }
         }
         Ok(None) => {
+            reading.offered.forget(&source);
             let message = format!("Source '{source}' not found");
             Err(Fault::wait(retry, Reason::ArtifactFailed, message))
         }
@@ -201,4 +294,51 @@ pub(crate) async fn served(client: &Client, kind: SourceKind) -> Result<Option<A
             .find(|resource| resource.kind == kind.name())
     };
     Ok(group.versions().find_map(in_version))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(version: &str, revision: Option<&str>) -> DynamicObject {
+        let artifact = revision.map(|revision| {
+            json!({ "url": "http://source-controller/a.tar.gz", "revision": revision, "digest": "sha256:1",
+                    "path": "a.tar.gz", "lastUpdateTime": "2026-01-01T00:00:00Z" })
+        });
+        serde_json::from_value(json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+            "metadata": { "name": "repo", "namespace": "apps", "resourceVersion": version },
+            "status": { "artifact": artifact },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn seen_artifact_is_used_only_if_it_is_news_and_the_newest() {
+        let seen = SeenArtifacts::default();
+        let source = SourceId {
+            kind: SourceKind::GitRepository,
+            key: ObjectKey::new("apps", "repo"),
+        };
+        let news = |attempted| {
+            seen.news(&source, attempted)
+                .map(|offered| offered.artifact.revision)
+        };
+        let (one, two) = ("main@sha1:1".to_owned(), "main@sha1:2".to_owned());
+        assert_eq!(news(None), None);
+        seen.note(source.clone(), &object("5", Some(&one)));
+        assert_eq!(news(None), Some(one.clone()));
+        assert_eq!(news(Some("main/1")), None, "it was attempted, so it is read live");
+        seen.note(source.clone(), &object("7", Some(&two)));
+        seen.note(source.clone(), &object("6", Some(&one)));
+        assert_eq!(news(Some(&one)), Some(two.clone()), "an older version is no news");
+        assert_eq!(news(Some(&two)), None);
+        seen.note(source.clone(), &object("8", None));
+        assert_eq!(news(Some(&one)), None, "it has no artifact any more");
+        seen.note(source.clone(), &object("9", Some(&one)));
+        seen.forget(&source);
+        assert_eq!(news(None), None);
+    }
 }

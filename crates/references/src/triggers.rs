@@ -7,7 +7,7 @@
 
 mod consumers;
 mod index;
-mod known;
+pub(crate) mod known;
 mod watched;
 mod watches;
 
@@ -17,10 +17,10 @@ use futures::{
     StreamExt,
     stream::{self, BoxStream},
 };
-use kube::core::ApiResource;
-use runtime::{Context, Trigger};
+use kube::{ResourceExt, core::ApiResource, runtime::watcher::Event};
+use runtime::{Context, ObjectKey, Trigger};
 
-use crate::{Consumer, objects};
+use crate::{Consumer, SeenArtifacts, SourceId, SourceKind, objects};
 use index::{Index, Observation, Offer};
 use known::Change;
 use watched::{Watched, WatchedFields};
@@ -29,7 +29,7 @@ use watched::{Watched, WatchedFields};
 struct SourceFields;
 
 impl WatchedFields for SourceFields {
-    const SPEC: &'static [&'static str] = &[];
+    const SPEC: &'static [&'static str] = &["url", "secretRef"];
     const STATUS: &'static [&'static str] = &["artifact"];
 }
 
@@ -41,17 +41,22 @@ impl<C: Consumer> WatchedFields for ConsumerFields<C> {
     const STATUS: &'static [&'static str] = C::LINK_STATUS;
 }
 
-/// Watches the sources and the objects of a kind, and wakes the objects whose references changed.
+/// Watches the sources and the objects of a kind, and wakes the objects whose references changed. What sources offer is noted in
+/// `seen`.
 #[must_use]
-pub fn triggers<C: Consumer>(ctx: &Context) -> BoxStream<'static, Trigger> {
+pub fn triggers<C: Consumer>(ctx: &Context, seen: &SeenArtifacts) -> BoxStream<'static, Trigger> {
     let (client, namespace) = (ctx.client(), ctx.flags().watch_namespace());
     // A source may live in a namespace that is not watched for consumers.
     let within = ctx.flags().watch_sources_namespace();
     let sources = C::SOURCE_KINDS.iter().enumerate().map(|(i, &kind)| {
         let (client, within) = (client.clone(), within.map(str::to_owned));
         let events = watches::sources::<SourceFields>(client, kind, i == 0, within);
+        let seen = seen.clone();
         events
-            .map(move |event| Observation::Source(kind, Change::of(event, Offer::of)))
+            .map(move |event| {
+                note(&seen, kind, &event);
+                Observation::Source(kind, Change::of(event, Offer::of))
+            })
             .boxed()
     });
     let resource = ApiResource::erase::<C::Object>(&());
@@ -65,4 +70,17 @@ pub fn triggers<C: Consumer>(ctx: &Context) -> BoxStream<'static, Trigger> {
         })
         .flat_map(stream::iter)
         .boxed()
+}
+
+/// Notes what a source offers.
+fn note(seen: &SeenArtifacts, kind: SourceKind, event: &Event<Watched<SourceFields>>) {
+    let source = |object: &Watched<SourceFields>| SourceId {
+        kind,
+        key: ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any()),
+    };
+    match event {
+        Event::InitApply(object) | Event::Apply(object) => seen.note(source(object), &object.object),
+        Event::Delete(object) => seen.forget(&source(object)),
+        Event::Init | Event::InitDone => {}
+    }
 }

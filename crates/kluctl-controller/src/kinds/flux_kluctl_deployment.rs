@@ -62,8 +62,8 @@ use status::Failure;
 
 /// Wakes objects when their sources and dependencies change.
 #[must_use]
-pub fn triggers(ctx: &Context) -> BoxStream<'static, Trigger> {
-    references::triggers::<FluxKluctlDeployment>(ctx)
+pub fn triggers(ctx: &Context, controller: &Controller) -> BoxStream<'static, Trigger> {
+    references::triggers::<FluxKluctlDeployment>(ctx, controller.references.offered())
 }
 
 /// Reconciles the KluctlDeployments of `flux.kluctl.io`.
@@ -155,7 +155,10 @@ impl Controller {
             );
             return Ok(left_alone(object));
         }
-        let artifact = pass.slot.waiting(self.source(object, &pass.cancel)).await?;
+        let artifact = pass
+            .slot
+            .waiting(self.newest_source(object, &pass.cancel))
+            .await?;
         self.references
             .check_dependencies(object, artifact.artifact())
             .await?;

@@ -84,8 +84,9 @@ impl Index {
         } else {
             Vec::new()
         };
-        // The watches run independently: the source may have been seen first.
-        if (moved || before.source != now.source) && self.is_behind(&now) {
+        // The watches run independently: the source may have been seen first. Who has attempted nothing yet has a pass of its own.
+        let is_moved = moved || before.source != now.source;
+        if now.attempted_revision.is_some() && is_moved && self.is_behind(&now) {
             triggers.push(Trigger::from(key));
         }
         triggers
@@ -233,6 +234,11 @@ mod tests {
             consumer("shop", move |links| links.attempted_revision = revision)
         };
         let shop = [("shop".to_owned(), false)];
+        assert_eq!(
+            index.apply(consumer("shop", |_| {})),
+            [],
+            "its first pass reads the source"
+        );
         assert_eq!(names(index.apply(attempted("main@sha1:0"))), shop);
         let again = index.apply(attempted("main@sha1:0"));
         assert_eq!(again, [], "it was woken already");

@@ -9,7 +9,7 @@ use super::watched::Watched;
 
 /// A change of an object as the index takes it in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Change<T> {
+pub(crate) enum Change<T> {
     /// A list begins.
     ListStarted,
     /// The object exists, with this state.
@@ -38,7 +38,7 @@ impl<T> Change<T> {
 
 /// The effect of a change.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Effect<T> {
+pub(crate) enum Effect<T> {
     /// An object is new or may have changed: its state before (the default if it is new) and now.
     Changed { key: ObjectKey, before: T, now: T },
     /// These objects are gone.
@@ -47,7 +47,7 @@ pub(super) enum Effect<T> {
 
 /// The known states of the objects of a kind.
 #[derive(Debug)]
-pub(super) struct Known<T> {
+pub(crate) struct Known<T> {
     objects: HashMap<ObjectKey, T>,
     /// The objects that a running list has shown so far.
     listed: Option<HashSet<ObjectKey>>,
@@ -64,12 +64,12 @@ impl<T> Default for Known<T> {
 
 impl<T: Clone + Default> Known<T> {
     /// Returns the state of an object.
-    pub(super) fn get(&self, key: &ObjectKey) -> Option<&T> {
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&T> {
         self.objects.get(key)
     }
 
     /// Applies a change.
-    pub(super) fn apply(&mut self, change: Change<T>) -> Effect<T> {
+    pub(crate) fn apply(&mut self, change: Change<T>) -> Effect<T> {
         match change {
             Change::ListStarted => {
                 self.listed = Some(HashSet::new());

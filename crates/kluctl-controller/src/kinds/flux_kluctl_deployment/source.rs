@@ -79,6 +79,21 @@ impl Controller {
         }
     }
 
+    /// Returns the artifact of the source, which is not read if a watch saw news of it, or fetches the repository of `spec.source`.
+    pub(super) async fn newest_source(
+        &self,
+        object: &KluctlDeployment,
+        cancel: &CancellationToken,
+    ) -> Result<ProjectSource, Fault> {
+        if object.spec.source.is_some() {
+            return self.source(object, cancel).await;
+        }
+        let attempted = object.status.as_ref();
+        let attempted = attempted.and_then(|status| status.last_attempted_revision.as_deref());
+        let artifact = self.references.newest_artifact(object, attempted).await?;
+        Ok(ProjectSource::Artifact(Box::new(artifact)))
+    }
+
     /// Returns the Secret with the credentials of `spec.source`, which are those of repositories that the project includes, too.
     pub(super) fn own_git_secret(&self, object: &KluctlDeployment, source: &GitSource) -> Option<GitSecret> {
         let secret = source.secret_ref.as_ref()?;
