@@ -238,7 +238,7 @@ pub struct CommandResult {
     /// The state of the applied objects, with which a later comparison saves most of its requests.
     pub versions: AppliedVersions,
     /// The applied objects of kinds without a status that were ready at once, as the answer of the API server says: a validation
-    /// right after the deployment need not read them again ([`crate::validate`]).
+    /// right after the deployment need not read them again ([`crate::validate_besides`]).
     pub ready: HashSet<ObjectId>,
     /// The completeness of the search for objects that are no longer rendered.
     pub completeness: Completeness,

@@ -150,6 +150,12 @@ impl Clusters {
         }
     }
 
+    /// Returns the cluster of the process, with its own identity.
+    #[must_use]
+    pub fn local(&self) -> Cluster {
+        self.local.cluster.clone()
+    }
+
     /// Connects to the cluster of an object, with the identity that it deploys with.
     pub(crate) async fn target<C: Consumer>(&self, object: &C::Object) -> Result<TargetCluster, Fault> {
         let namespace = C::key(object).namespace;

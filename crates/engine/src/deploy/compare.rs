@@ -7,7 +7,10 @@ use cluster::Cluster;
 use kluctl::{Inclusion, Rendered, hooks};
 use objects::{ObjectId, ObjectRef};
 
-use super::{live, owner::owner};
+use super::{
+    live,
+    owner::{VOCABULARY, owner},
+};
 use crate::{Error, ObjectError};
 
 /// The options of a comparison.
@@ -44,6 +47,9 @@ pub struct Comparison {
     pub warnings: Vec<ObjectError>,
     /// The versions of the objects that equal their manifests.
     pub versions: AppliedVersions,
+    /// The unchanged objects of kinds without a status that are ready: a validation right after the comparison need not read
+    /// them again ([`crate::validate_besides`]).
+    pub ready: HashSet<ObjectId>,
 }
 
 impl Comparison {
@@ -123,7 +129,12 @@ pub async fn compare(
             .warnings
             .extend(warnings.map(|text| ObjectError::of(reference, text)));
         match one.drift {
-            Ok(Drift::None(object)) => comparison.versions.remember(reference.id(), manifest, &object),
+            Ok(Drift::None(object)) => {
+                comparison.versions.remember(reference.id(), manifest, &object);
+                if apply::is_ready_at_once(&VOCABULARY, reference, &object) {
+                    comparison.ready.insert(reference.id());
+                }
+            }
             Ok(Drift::Deleted) => {}
             Ok(Drift::Missing) => {
                 comparison.missing.insert(reference.id());

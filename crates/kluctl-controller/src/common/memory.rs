@@ -23,6 +23,27 @@ pub(crate) struct Ages {
 /// Time after which a deployment searches every kind again; it varies by a tenth.
 const SWEEP: Duration = Duration::from_secs(24 * 3600);
 
+/// The knowledge of this process about the last deployment of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LastDeployment {
+    /// It ended, and this process knows all its objects.
+    Known(KnownDeployment),
+    /// This process did not make it, or a search of every kind is due.
+    Unknown,
+    /// It broke off or had errors.
+    BrokeOff,
+}
+
+impl LastDeployment {
+    /// Returns the deployment if it is known.
+    pub(crate) fn known(&self) -> Option<&KnownDeployment> {
+        match self {
+            Self::Known(known) => Some(known),
+            Self::Unknown | Self::BrokeOff => None,
+        }
+    }
+}
+
 /// The last deployment of an object, which this process made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KnownDeployment {
@@ -42,6 +63,8 @@ struct Entry {
     seen: AppliedVersions,
     /// Time of the next search of every kind, if the last deployment of this process is known to the end.
     sweep: Option<Instant>,
+    /// True from the beginning of a deployment until it ended without errors.
+    is_deploying: bool,
 }
 
 /// The state of all objects.
@@ -90,14 +113,24 @@ impl Memory {
             .unwrap_or_default()
     }
 
-    /// Returns the objects of the last deployment, if this process knows them all and a search of every kind is not due. A deployment
-    /// begins: should it break off, the next one searches every kind.
-    pub(crate) fn begin_deployment(&self, key: &ObjectKey) -> Option<KnownDeployment> {
+    /// Notes that a deployment begins, and returns what is known of the one before: should this one break off, the next one searches every
+    /// kind.
+    pub(crate) fn begin_deployment(&self, key: &ObjectKey) -> LastDeployment {
         let mut entries = self.lock();
-        let entry = entries.get_mut(key)?;
-        let sweep = entry.sweep.take().filter(|sweep| *sweep > Instant::now())?;
+        let entry = entries.entry(key.clone()).or_default();
+        if std::mem::replace(&mut entry.is_deploying, true) {
+            return LastDeployment::BrokeOff;
+        }
         let objects: HashSet<ObjectId> = entry.seen.ids().cloned().collect();
-        (!objects.is_empty()).then_some(KnownDeployment { sweep, objects })
+        match entry.sweep.take().filter(|sweep| *sweep > Instant::now()) {
+            Some(sweep) if !objects.is_empty() => LastDeployment::Known(KnownDeployment { sweep, objects }),
+            _ => LastDeployment::Unknown,
+        }
+    }
+
+    /// Returns true if the last deployment of this process broke off or had errors.
+    pub(crate) fn broke_off(&self, key: &ObjectKey) -> bool {
+        self.lock().get(key).is_some_and(|entry| entry.is_deploying)
     }
 
     /// Records that a deployment ended without errors, and saw all orphans. `known` is what its search was based on; absent if it
@@ -107,13 +140,16 @@ impl Memory {
             || Instant::now() + SWEEP.mul_f64(0.9 + fastrand::f64() / 5.0),
             |known| known.sweep,
         );
-        self.lock().entry(key.clone()).or_default().sweep = Some(sweep);
+        let mut entries = self.lock();
+        let entry = entries.entry(key.clone()).or_default();
+        entry.sweep = Some(sweep);
+        entry.is_deploying = false;
     }
 
     /// Makes the next deployment search every kind.
     pub(crate) fn request_sweep(&self, key: &ObjectKey) {
         if let Some(entry) = self.lock().get_mut(key) {
-            entry.sweep = None;
+            entry.is_deploying = true;
         }
     }
 

@@ -41,7 +41,7 @@ use api::{
 use engine::{ChartCache, ExternalAccess, RenderSlots};
 use futures::stream::BoxStream;
 use kube::{Client, api::DynamicObject};
-use references::{ClusterIdentity, Consumer, References};
+use references::{ClusterIdentity, Consumer, LabelIndex, ObjectNames, References};
 use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, now, scratch};
 
 use crate::{
@@ -73,6 +73,10 @@ pub struct Controller {
     memory: Memory,
     metrics: Metrics,
     references: References<FluxKluctlDeployment>,
+    /// The objects of `gitops.kluctl.io`, which may take over.
+    successors: ObjectNames,
+    /// The objects with a discriminator.
+    deployed: LabelIndex,
     rendering: tree::Limits,
     external: ExternalAccess,
     render_slots: RenderSlots,
@@ -89,11 +93,18 @@ impl Controller {
     pub fn new(ctx: &Context, flags: &Flags) -> anyhow::Result<Self> {
         let dir = scratch::directory(&std::env::temp_dir(), "kluctl-controller")?;
         let limits = flags.references.fetching(flags.rendering());
+        let references = References::new(ctx, &flags.references, &dir, limits)?;
         Ok(Self {
             ctx: ctx.clone(),
             memory: Memory::default(),
             metrics: Metrics::new(ctx.metrics().registry())?,
-            references: References::new(ctx, &flags.references, &dir, limits)?,
+            successors: ObjectNames::start(ctx, &sharers::successor()),
+            deployed: LabelIndex::start(
+                ctx,
+                references.clusters().local(),
+                kluctl::annotations::DISCRIMINATOR,
+            ),
+            references,
             rendering: flags.rendering(),
             external: flags.external(ctx),
             render_slots: RenderSlots::default(),
@@ -149,7 +160,11 @@ impl Controller {
         object: &mut Cow<'_, KluctlDeployment>,
     ) -> Result<Outcome<KluctlDeploymentStatus>, Failure> {
         let (started, key) = (Instant::now(), key(object));
-        if observe::handed_over(self.client(), &key).await? {
+        let handed_over = match self.successors.contains(&key) {
+            Some(handed_over) => handed_over,
+            None => observe::handed_over(self.client(), &key).await?,
+        };
+        if handed_over {
             tracing::info!(
                 "a KluctlDeployment of gitops.kluctl.io with this name took over: nothing is done"
             );

@@ -20,7 +20,7 @@ use yaml::Value;
 use super::{
     Controller,
     consumer::key,
-    memory::KnownDeployment,
+    memory::LastDeployment,
     owners::{ForeignOwners, Refusal},
     plan::{self, ApplyReason, Deploy, Prune, Validate, Work},
     prepare::Prepared,
@@ -39,7 +39,7 @@ use crate::{
 const RESULT_BYTES: usize = 48 << 10;
 /// Maximum number of errors, of warnings and of results in a stored validation.
 const VALIDATION_ENTRIES: usize = 50;
-/// Time for which the answers to applies count as the current state of the objects.
+/// Time for which the answers to reads and applies count as the current state of the objects.
 const JUST_NOW: Duration = Duration::from_secs(10);
 /// Delay before the next pass if the object or its source changed during a deployment.
 const START_OVER: Duration = Duration::from_secs(1);
@@ -80,7 +80,7 @@ struct Deployed {
     complete: bool,
     /// The kinds that it searched for orphans; all if absent.
     kinds: Option<SearchedKinds>,
-    /// Objects that were ready as soon as they were applied, a moment ago.
+    /// Objects that were read or applied a moment ago and are ready.
     ready: HashSet<ObjectId>,
 }
 
@@ -169,8 +169,8 @@ impl Acting<'_> {
     /// Applies all rendered objects.
     async fn deploy(&self, why: ApplyReason) -> Result<Deployed, Fault> {
         let (memory, started) = (&self.controller.memory, Instant::now());
-        let known = memory.begin_deployment(self.key);
-        let kinds = self.searched(why, known.as_ref());
+        let last = memory.begin_deployment(self.key);
+        let kinds = self.searched(Some(why), &last).await;
         let options = DeployOptions {
             kinds: kinds.clone(),
             ..self.options()
@@ -184,18 +184,14 @@ impl Acting<'_> {
         if !self.dry_run {
             memory.compared(self.key, result.versions);
             if result.errors.is_empty() && result.completeness.is_complete() {
-                memory.end_deployment(self.key, known.filter(|_| kinds.is_some()).as_ref());
+                memory.end_deployment(self.key, last.known().filter(|_| kinds.is_some()));
             }
         }
         Ok(Deployed {
             done,
             orphans,
             kinds,
-            ready: if started.elapsed() < JUST_NOW {
-                ready
-            } else {
-                HashSet::new()
-            },
+            ready: just_now(started, ready),
             complete: everything && result.completeness.is_complete(),
             objects: Some(
                 result
@@ -207,9 +203,24 @@ impl Acting<'_> {
         })
     }
 
+    /// Returns what is known of the last deployment, if nothing is deployed now.
+    fn last_deployment(&self) -> LastDeployment {
+        match self.controller.memory.broke_off(self.key) {
+            true => LastDeployment::BrokeOff,
+            false => LastDeployment::Unknown,
+        }
+    }
+
     /// Returns the kinds that may have orphans; `None` if every kind may.
-    fn searched(&self, why: ApplyReason, known: Option<&KnownDeployment>) -> Option<SearchedKinds> {
+    async fn searched(&self, why: Option<ApplyReason>, last: &LastDeployment) -> Option<SearchedKinds> {
         let (previous, rendered) = (self.previous(), self.prepared.references());
+        let indexed = match self.prepared.discriminator() {
+            // The index is that of the controller's own cluster.
+            Some(value) if self.object.spec.kube_config.is_none() => {
+                self.controller.deployed.objects(value).await
+            }
+            _ => None,
+        };
         let last_prune = self
             .object
             .status
@@ -221,7 +232,8 @@ impl Acting<'_> {
                 && spec::deploys_everything(&self.object.spec)
                 && last_prune.is_some()
                 && results::failure_of(last_prune).is_none(),
-            known: known.filter(|_| !self.dry_run),
+            last,
+            indexed: indexed.as_deref(),
             previous: previous.as_deref(),
             rendered: &rendered,
         })
@@ -253,7 +265,11 @@ impl Acting<'_> {
         }
         let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
         let inclusion = spec::inclusion(&self.object.spec);
-        let before = self.controller.memory.take_seen(self.key);
+        let (before, started) = (self.controller.memory.take_seen(self.key), Instant::now());
+        let kinds = match orphans {
+            true => self.searched(None, &self.last_deployment()).await,
+            false => None,
+        };
         let previous = self.previous();
         let options = CompareOptions {
             versions: Some(&before),
@@ -261,7 +277,7 @@ impl Acting<'_> {
             previous: previous.as_deref(),
             force_apply: self.object.spec.force_apply,
             inclusion: Some(&inclusion),
-            kinds: None,
+            kinds: kinds.as_ref(),
         };
         let comparison = engine::compare(cluster, rendered, options)
             .await
@@ -273,6 +289,7 @@ impl Acting<'_> {
         let mut deployed = Deployed {
             done: None,
             orphans: orphans.then(|| at_least(comparison.orphans.len(), &comparison.completeness)),
+            kinds,
             ..Deployed::default()
         };
         if !to_apply.is_empty() {
@@ -293,6 +310,7 @@ impl Acting<'_> {
             seen.extend(result.versions);
         }
         self.controller.memory.compared(self.key, seen);
+        deployed.ready = just_now(started, comparison.ready);
         Ok(deployed)
     }
 
@@ -472,6 +490,15 @@ impl Acting<'_> {
 /// Returns the number of orphans that a search found. An incomplete one counts as one orphan, so that pruning reports it.
 fn at_least(orphans: usize, completeness: &Completeness) -> usize {
     orphans.max(usize::from(!completeness.is_complete()))
+}
+
+/// Returns the ready objects, if that was read a moment ago.
+fn just_now(read: Instant, ready: HashSet<ObjectId>) -> HashSet<ObjectId> {
+    if read.elapsed() < JUST_NOW {
+        ready
+    } else {
+        HashSet::new()
+    }
 }
 
 fn counted(result: &CommandResult) -> CommandCounts {

@@ -1,25 +1,34 @@
-//! Decides which kinds a deployment searches for objects that are no longer rendered. Pure.
+//! Decides which kinds are searched for objects that are no longer rendered. Pure.
 //!
-//! A list of every kind is most of the work of a small deployment, and finds nothing that the last deployment did not leave: that one
-//! ended with a complete search and a prune. So a new revision lists only the kinds of what it leaves behind. Every kind is
-//! listed for a new or changed spec, on request, after errors and interruptions, after a restart, and once a day.
+//! A list of every kind is most of the work of a small deployment. Two things save it:
+//!
+//! - The index of labelled objects ([`references::LabelIndex`]) names the kinds with objects of the discriminator. It may lag behind by
+//!   moments, so the objects that the last deployment applied count, too.
+//! - Without an index, the last deployment tells: it ended with a complete search and a prune, so a new revision can leave only
+//!   what that one applied. Every kind is listed for a new or changed spec, after a restart, and once a day.
+//!
+//! Every kind is listed on request, and after a deployment or prune that had errors or broke off. What is found is always
+//! listed live, under the identity that deletes it.
 
 use std::collections::HashSet;
 
 use engine::SearchedKinds;
 use objects::{ObjectId, ObjectRef};
+use references::LabelledObject;
 
-use super::{memory::KnownDeployment, plan::ApplyReason};
+use super::{memory::LastDeployment, plan::ApplyReason};
 
 /// The facts that the search depends on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SearchFacts<'a> {
-    /// The reason of the deployment.
-    pub(super) why: ApplyReason,
-    /// True if orphans are pruned, and the last prune had no errors: then the last deployment left none.
+    /// The reason of the deployment; `None` if nothing is deployed.
+    pub(super) why: Option<ApplyReason>,
+    /// True if orphans of all items are pruned, and the last prune had no errors: then the last deployment left none.
     pub(super) pruned: bool,
-    /// The last deployment of this process.
-    pub(super) known: Option<&'a KnownDeployment>,
+    /// The last deployment.
+    pub(super) last: &'a LastDeployment,
+    /// The objects with the discriminator that the index knows; `None` without an index of the target cluster.
+    pub(super) indexed: Option<&'a [LabelledObject]>,
     /// The objects of the last result in the status, as far as they are known.
     pub(super) previous: Option<&'a [ObjectRef]>,
     /// The rendered objects.
@@ -28,20 +37,34 @@ pub(super) struct SearchFacts<'a> {
 
 /// Returns the kinds that may have orphans; `None` if every kind may.
 pub(super) fn kinds(facts: &SearchFacts<'_>) -> Option<SearchedKinds> {
-    let (known, previous) = (facts.known?, facts.previous?);
-    if facts.why != ApplyReason::ObjectsChanged || !facts.pruned {
+    if facts.why == Some(ApplyReason::Requested) || *facts.last == LastDeployment::BrokeOff {
+        return None;
+    }
+    let (known, previous) = (facts.last.known(), facts.previous?);
+    let is_revision = facts.why == Some(ApplyReason::ObjectsChanged) && facts.pruned && known.is_some();
+    if facts.indexed.is_none() && !is_revision {
         return None;
     }
     let rendered: HashSet<ObjectId> = facts.rendered.iter().map(ObjectRef::id).collect();
     let previous = previous.iter().map(ObjectRef::id);
-    let left = previous
-        .chain(known.objects.iter().cloned())
-        // A reference without a name stands for all objects of its kind.
-        .filter(|id| id.name.is_empty() || !rendered.contains(id));
+    let known = known.into_iter().flat_map(|known| known.objects.iter().cloned());
+    let indexed = facts.indexed.unwrap_or_default().iter().map(id);
+    // An object without a name stands for all of its kind.
+    let is_left = |id: &ObjectId| id.name.is_empty() || !rendered.contains(id);
+    let kind = |id: ObjectId| (id.group, id.kind);
     Some(SearchedKinds {
-        applied: left.map(|id| (id.group, id.kind)).collect(),
-        hinted: HashSet::new(),
+        applied: previous.chain(known).filter(is_left).map(kind).collect(),
+        hinted: indexed.filter(is_left).map(kind).collect(),
     })
+}
+
+fn id(object: &LabelledObject) -> ObjectId {
+    ObjectId {
+        group: object.group.clone(),
+        kind: object.kind.clone(),
+        namespace: Some(object.key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+        name: object.key.name.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -63,19 +86,22 @@ mod tests {
         }
     }
 
-    fn known(objects: &[ObjectRef]) -> KnownDeployment {
+    fn known(objects: &[ObjectRef]) -> LastDeployment {
         let (memory, key) = (Memory::default(), ObjectKey::new("apps", "shop"));
         let live = Value::from_json(json!({"metadata": {"resourceVersion": "1"}}));
         let mut versions = AppliedVersions::default();
         for object in objects {
             versions.remember(object.id(), &live, &live);
         }
+        assert_eq!(memory.begin_deployment(&key), LastDeployment::Unknown);
+        assert_eq!(memory.begin_deployment(&key), LastDeployment::BrokeOff);
         memory.compared(&key, versions);
         memory.end_deployment(&key, None);
-        memory.begin_deployment(&key).expect("it is known")
+        memory.begin_deployment(&key)
     }
 
-    fn searched(change: impl for<'a> FnOnce(&mut SearchFacts<'a>)) -> Option<Vec<String>> {
+    /// The kinds of a revision that renders ConfigMap `kept`; of the kinds that are hinted at, the first letter is small.
+    fn searched(change: impl for<'a> FnOnce(&mut SearchFacts<'a>)) -> Option<String> {
         let kept = object("ConfigMap", "kept");
         let previous = [kept, object("Secret", "gone")];
         searched_after(&previous, change)
@@ -84,46 +110,96 @@ mod tests {
     fn searched_after(
         previous: &[ObjectRef],
         change: impl for<'a> FnOnce(&mut SearchFacts<'a>),
-    ) -> Option<Vec<String>> {
+    ) -> Option<String> {
         let kept = object("ConfigMap", "kept");
-        let known = known(&[kept.clone(), object("Service", "renamed")]);
+        let last = known(&[kept.clone(), object("Service", "renamed")]);
         let rendered = [kept];
         let mut facts = SearchFacts {
-            why: ApplyReason::ObjectsChanged,
+            why: Some(ApplyReason::ObjectsChanged),
             pruned: true,
-            known: Some(&known),
+            last: &last,
+            indexed: None,
             previous: Some(previous),
             rendered: &rendered,
         };
         change(&mut facts);
-        let mut kinds: Vec<String> = kinds(&facts)?.applied.into_iter().map(|(_, kind)| kind).collect();
-        kinds.sort();
-        Some(kinds)
+        let kinds = kinds(&facts)?;
+        let hinted = kinds.hinted.into_iter().map(|(_, kind)| kind.to_lowercase());
+        let mut names: Vec<String> = kinds.applied.into_iter().map(|(_, kind)| kind).collect();
+        names.extend(hinted);
+        names.sort();
+        Some(names.join(" "))
+    }
+
+    fn labelled(kind: &str, name: &str) -> LabelledObject {
+        LabelledObject {
+            group: String::new(),
+            kind: kind.to_owned(),
+            key: ObjectKey::new("apps", name),
+        }
+    }
+
+    fn found(kinds: &str) -> Option<String> {
+        Some(kinds.to_owned())
     }
 
     #[test]
     fn new_revision_searches_the_kinds_of_what_it_leaves_behind() {
-        assert_eq!(
-            searched(|_| {}),
-            Some(vec!["Secret".to_owned(), "Service".to_owned()])
-        );
+        assert_eq!(searched(|_| {}), found("Secret Service"));
         let cut = [object("ConfigMap", "")];
-        let all = Some(vec!["ConfigMap".to_owned(), "Service".to_owned()]);
-        assert_eq!(searched_after(&cut, |_| {}), all);
+        assert_eq!(searched_after(&cut, |_| {}), found("ConfigMap Service"));
     }
 
     #[test]
     fn every_kind_is_searched_if_what_was_deployed_is_not_known_for_sure() {
         for why in [
-            ApplyReason::NeverDeployed,
-            ApplyReason::Requested,
-            ApplyReason::SpecChanged,
-            ApplyReason::LastFailed,
+            None,
+            Some(ApplyReason::NeverDeployed),
+            Some(ApplyReason::Requested),
+            Some(ApplyReason::SpecChanged),
+            Some(ApplyReason::LastFailed),
         ] {
             assert_eq!(searched(|facts| facts.why = why), None, "{why:?}");
         }
         assert_eq!(searched(|facts| facts.pruned = false), None);
-        assert_eq!(searched(|facts| facts.known = None), None);
+        assert_eq!(searched(|facts| facts.last = &LastDeployment::Unknown), None);
+        assert_eq!(searched(|facts| facts.last = &LastDeployment::BrokeOff), None);
         assert_eq!(searched(|facts| facts.previous = None), None);
+    }
+
+    #[test]
+    fn index_names_the_kinds_of_objects_that_are_not_rendered() {
+        let nothing: &'static [ObjectRef] = &[];
+        let objects: &'static [LabelledObject] = Vec::leak(vec![
+            labelled("ConfigMap", "kept"),
+            labelled("Role", "by-hand"),
+            labelled("Unwatchable", ""),
+        ]);
+        for why in [
+            None,
+            Some(ApplyReason::NeverDeployed),
+            Some(ApplyReason::SpecChanged),
+            Some(ApplyReason::ObjectsChanged),
+        ] {
+            let first = searched_after(nothing, |facts| {
+                (facts.why, facts.indexed, facts.pruned) = (why, Some(objects), false);
+                facts.last = &LastDeployment::Unknown;
+            });
+            assert_eq!(first, found("role unwatchable"), "{why:?}");
+        }
+        let with_index = |change: fn(&mut SearchFacts<'_>)| {
+            searched(|facts| {
+                facts.indexed = Some(objects);
+                change(facts);
+            })
+        };
+        assert_eq!(with_index(|_| {}), found("Secret Service role unwatchable"));
+        assert_eq!(with_index(|facts| facts.previous = None), None);
+        assert_eq!(with_index(|facts| facts.last = &LastDeployment::BrokeOff), None);
+        let requested = Some(ApplyReason::Requested);
+        assert_eq!(
+            searched(|facts| (facts.why, facts.indexed) = (requested, Some(objects))),
+            None
+        );
     }
 }
