@@ -194,7 +194,7 @@ mod tests {
             address.user.clone().unwrap_or_default(),
             address.host.to_string(),
             address.port.unwrap_or(22),
-            address.path.clone(),
+            address.path,
         )
     }
 
