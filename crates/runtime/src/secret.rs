@@ -21,6 +21,9 @@ pub struct BasicAuth {
     pub password: Masked<String>,
 }
 
+/// A client certificate and its private key, both as PEM.
+pub type ClientIdentity<'a> = (&'a [u8], Masked<Vec<u8>>);
+
 /// Reads a Secret.
 ///
 /// # Errors
@@ -160,7 +163,7 @@ impl SecretData {
     ///
     /// # Errors
     /// Fails when one of the two is missing.
-    pub fn identity(&self) -> Result<Option<(&[u8], Masked<Vec<u8>>)>, Fault> {
+    pub fn identity(&self) -> Result<Option<ClientIdentity<'_>>, Fault> {
         match (
             self.bytes(&["tls.crt", "certFile"]),
             self.bytes(&["tls.key", "keyFile"]),
