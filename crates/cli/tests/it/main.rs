@@ -33,6 +33,7 @@ mod renders;
 mod results;
 #[cfg(test)]
 mod rights;
+#[cfg(test)]
 mod ssh;
 #[cfg(test)]
 mod waiting;
