@@ -42,7 +42,7 @@ impl AppliedVersions {
         }
     }
 
-    /// Returns the objects.
+    /// Returns the identities of the objects.
     pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
         self.entries.keys()
     }

@@ -123,7 +123,7 @@ async fn pass_without_changes_needs_few_requests() -> Result<()> {
     );
     let (passes, requests) = (starts.len() - 1, entries.get(first..last).unwrap_or_default());
     println!("{passes} passes:\n{}", described(requests));
-    ensure!(passes >= 2, "{} passes", passes);
+    ensure!(passes >= 2, "{passes} passes");
     ensure!(
         !requests
             .iter()
