@@ -135,20 +135,18 @@ fn general(need: Need) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    const NEEDS: [Need; 12] = [
+    const NEEDS: [Need; 8] = [
         Need::Credentials,
         Need::OtherCredentials,
         Need::CaBundle,
         Need::ValidCaBundle,
         Need::ClientCertificate,
         Need::ValidClientCertificate,
-        Need::SshKey,
-        Need::OtherSshKey,
-        Need::HostKey,
-        Need::OtherHostKey,
         Need::LongerTimeout,
         Need::FewerRequests,
     ];
+    /// What only servers of Git demand.
+    const NEEDS_OF_SSH: [Need; 4] = [Need::SshKey, Need::OtherSshKey, Need::HostKey, Need::OtherHostKey];
 
     #[test]
     fn remedies_name_flags_of_their_server() {
@@ -157,8 +155,9 @@ mod tests {
             (ServerKind::Helm, "--helm-"),
             (ServerKind::Registry, "--registry-"),
         ] {
-            for need in NEEDS {
-                let remedy = AccessFlags::Servers.remedy(server, need).unwrap();
+            let of_ssh = NEEDS_OF_SSH.iter().filter(|_| server == ServerKind::Git);
+            for need in NEEDS.iter().chain(of_ssh) {
+                let remedy = AccessFlags::Servers.remedy(server, *need).unwrap();
                 let flags: Vec<&str> = remedy
                     .split([' ', ','])
                     .filter(|word| word.starts_with("--"))
@@ -171,8 +170,8 @@ mod tests {
     #[test]
     fn remedies_of_commands_without_flags_name_none() {
         for server in [ServerKind::Git, ServerKind::Helm, ServerKind::Registry] {
-            for need in NEEDS {
-                let remedy = AccessFlags::None.remedy(server, need).unwrap_or_default();
+            for need in NEEDS.iter().chain(&NEEDS_OF_SSH) {
+                let remedy = AccessFlags::None.remedy(server, *need).unwrap_or_default();
                 assert!(!remedy.contains("--"), "{remedy}");
             }
         }

@@ -1,9 +1,9 @@
 //! The controller's side of requests, played by a test: what it reads and writes at the API server. Deployments are those of
 //! `weir deploy`, which stores real results.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value as Json, json};
-use testkit::wait_for;
+use testkit::{eventually, wait_for};
 
 use super::{Fixture, TIMEOUT};
 
@@ -84,6 +84,7 @@ impl Fixture {
     /// deployment.
     pub(super) async fn deploys(&self, name: &str, kind: &str, flags: &str) -> Result<(Json, String)> {
         let request = self.begins(name, kind).await?;
+        self.is_read_twice(name).await?;
         let words = format!(
             "deploy --yes -o text -o json=result.json -o yaml=result.yaml --command-result-namespace {} {flags}",
             self.results
@@ -97,6 +98,22 @@ impl Fixture {
         };
         self.ends(name, kind, answer).await?;
         Ok((request, super::stdout(&deployed)))
+    }
+
+    /// Waits until the command has read the object twice, so that it knows its present state.
+    async fn is_read_twice(&self, name: &str) -> Result<()> {
+        let mark = self.plane.audit_mark();
+        eventually("two reads by the command", TIMEOUT, || async {
+            let entries = self.plane.audit_since(mark)?;
+            let reads = entries.iter().filter(|entry| {
+                entry.verb == "get"
+                    && entry.user_agent.starts_with("weir")
+                    && (entry.namespace.as_str(), entry.name.as_str()) == (&self.namespace, name)
+            });
+            ensure!(reads.count() >= 2, "too few");
+            Ok(())
+        })
+        .await
     }
 
     /// Reads a file of the project's directory.
