@@ -4,11 +4,18 @@ use std::collections::BTreeMap;
 
 use api::Event;
 
-/// The controllers of the own namespace that may send by default, each with the API groups of its objects.
-const CONTROLLERS: [(&str, &[&str]); 2] = [
-    ("source-controller", &["source.toolkit.fluxcd.io"]),
-    ("kluctl-controller", &["flux.kluctl.io", "gitops.kluctl.io"]),
+/// The ServiceAccounts of the own namespace that may send by default: the name in which each reports, and the API groups of its
+/// objects. The kluctl-controller reports in the names of both originals.
+const CONTROLLERS: [(&str, &str, &[&str]); 3] = [
+    (
+        "source-controller",
+        "source-controller",
+        &["source.toolkit.fluxcd.io"],
+    ),
+    ("kluctl-controller", "flux-kluctl-controller", KLUCTL_GROUPS),
+    ("kluctl-controller", "kluctl-controller", KLUCTL_GROUPS),
 ];
+const KLUCTL_GROUPS: &[&str] = &["flux.kluctl.io", "gitops.kluctl.io"];
 
 /// The allowed senders by user name, as in `system:serviceaccount:flux-system:source-controller`.
 #[derive(Debug, Default)]
@@ -39,12 +46,12 @@ impl Allowed {
             allowed.add(&sender.namespace, &sender.account, sender.scope.clone());
         }
         if senders.is_empty() {
-            for (controller, groups) in CONTROLLERS {
+            for (account, controller, groups) in CONTROLLERS {
                 let scope = Scope {
                     controller: controller.to_owned(),
                     groups: groups.iter().map(|&group| group.to_owned()).collect(),
                 };
-                allowed.add(own, controller, scope);
+                allowed.add(own, account, scope);
             }
         }
         allowed
@@ -143,6 +150,15 @@ mod tests {
             (source, "kluctl-controller", "source.toolkit.fluxcd.io/v1", false),
             (source, "source-controller", "v1", false),
             (source, "source-controller", "", false),
+            (kluctl, "flux-kluctl-controller", "flux.kluctl.io/v1alpha1", true),
+            (kluctl, "flux-kluctl-controller", "gitops.kluctl.io/v1beta1", true),
+            (
+                kluctl,
+                "flux-kluctl-controller",
+                "source.toolkit.fluxcd.io/v1",
+                false,
+            ),
+            (source, "flux-kluctl-controller", "flux.kluctl.io/v1alpha1", false),
             (kluctl, "kluctl-controller", "flux.kluctl.io/v1alpha1", true),
             (kluctl, "kluctl-controller", "gitops.kluctl.io/v1beta1", true),
             (kluctl, "kluctl-controller", "source.toolkit.fluxcd.io/v1", false),
