@@ -2,6 +2,7 @@
 
 pub mod project;
 pub mod shop;
+mod successor;
 
 use std::path::PathBuf;
 

@@ -12,7 +12,7 @@ use kube::{
 use serde_json::json;
 use testkit::{Repo, wait_for, wait_gone};
 
-use super::project;
+use super::{project, successor};
 use crate::{
     cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster, is_at, root},
     rbac::{self, roles},
@@ -56,6 +56,13 @@ pub async fn play(report: &mut Report, cluster: &TestCluster) -> Result<()> {
     shop.suspension(report).await?;
     shop.mistakes(report).await?;
     shop.endings(report).await?;
+    let takeover = successor::takes_over(cluster, &shop.repo);
+    report
+        .step(
+            "one of gitops.kluctl.io takes over what is left, and removes it",
+            takeover,
+        )
+        .await?;
     report
         .step(
             "the rights of the controllers are exactly what they used",
