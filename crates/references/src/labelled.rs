@@ -27,7 +27,7 @@ const FIRST_LISTS: Duration = Duration::from_secs(10);
 pub struct LabelledObject {
     /// API group, empty for the core group.
     pub group: String,
-    /// The kind.
+    /// Name of the kind, as in `ConfigMap`.
     pub kind: String,
     /// Namespace, empty for objects of the cluster, and name.
     pub key: ObjectKey,

@@ -116,7 +116,7 @@ fn is_file_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && name.chars().all(plain)
 }
 
-/// What a source offered in a version.
+/// The artifact that a source offered in a version.
 #[derive(Debug, Clone)]
 struct Offered {
     version: u64,
@@ -180,7 +180,7 @@ impl SeenArtifacts {
 pub(crate) struct Reading<'a> {
     /// The versions that older ones may not replace.
     pub(crate) seen: &'a SeenSources,
-    /// What watches saw.
+    /// The artifacts that watches saw.
     pub(crate) offered: &'a SeenArtifacts,
     /// The last attempted revision: another one that a watch saw is not read again; `None` to read the source in any case.
     pub(crate) attempted: Option<Option<&'a str>>,

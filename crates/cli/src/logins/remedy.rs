@@ -145,7 +145,7 @@ mod tests {
         Need::LongerTimeout,
         Need::FewerRequests,
     ];
-    /// What only servers of Git demand.
+    /// The needs that only servers of Git have.
     const NEEDS_OF_SSH: [Need; 4] = [Need::SshKey, Need::OtherSshKey, Need::HostKey, Need::OtherHostKey];
 
     #[test]
