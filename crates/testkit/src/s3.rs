@@ -1,0 +1,229 @@
+//! A real S3-compatible server: that of `rclone serve s3`.
+
+use std::{collections::BTreeMap, fs, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use reqwest::{Client, Method};
+use serde_json::json;
+
+use crate::{
+    gobuild::{Recipe, program},
+    http,
+    ports::free_address,
+    process::{Group, Identity},
+    tls::Authority,
+    wait::eventually,
+};
+
+static RECIPE: Recipe = Recipe {
+    module: "s3",
+    packages: &["weir/hack/s3"],
+    programs: &["s3"],
+    tags: "",
+    usually: "10 seconds",
+};
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The access key of a server that checks signatures.
+pub const ACCESS_KEY: &str = "weir-access-key";
+/// The secret key of [`ACCESS_KEY`].
+pub const SECRET_KEY: &str = "s3cret-of-the-bucket";
+
+/// Options of a server.
+#[derive(Debug, Default)]
+pub struct S3Options {
+    /// Accepts every request; by default, only those that are signed with [`SECRET_KEY`].
+    pub anonymous: bool,
+    /// Speaks HTTPS with the certificate of this authority.
+    pub authority: Option<Authority>,
+    /// Accepts only clients with a certificate of the authority.
+    pub client_certificates: bool,
+}
+
+/// A running server without buckets, which ends when it is dropped.
+#[derive(Debug)]
+pub struct S3Server {
+    address: SocketAddr,
+    control: SocketAddr,
+    authority: Option<Authority>,
+    client: Client,
+    group: Group,
+}
+
+impl S3Server {
+    /// Finds the server in the cache, or builds it.
+    ///
+    /// # Errors
+    /// Returns an error if it isn't there and can't be built.
+    pub fn resolve() -> Result<PathBuf> {
+        program("s3", &RECIPE, "github.com/rclone/gofakes3")
+    }
+
+    /// Starts a server that speaks HTTP and checks signatures.
+    ///
+    /// # Errors
+    /// Returns an error if it can't be built or doesn't start; the message holds its last lines.
+    pub async fn start() -> Result<Self> {
+        Self::start_with(S3Options::default()).await
+    }
+
+    /// Starts a server with options.
+    ///
+    /// # Errors
+    /// Returns an error if it can't be built or doesn't start; the message holds its last lines.
+    pub async fn start_with(options: S3Options) -> Result<Self> {
+        let program = tokio::task::spawn_blocking(Self::resolve).await??;
+        let group = Group::create("s3", Identity::current())?;
+        let (address, control) = (free_address()?, free_address()?);
+        let write = |name: &str, text: &str| -> Result<String> {
+            let path = group.dir().join(name);
+            fs::write(&path, text)?;
+            Ok(path.display().to_string())
+        };
+        let mut configuration = json!({
+            "Address": address.to_string(),
+            "Control": control.to_string(),
+            "Keys": if options.anonymous { json!({}) } else { json!({ACCESS_KEY: SECRET_KEY}) },
+        });
+        if let (Some(authority), Some(fields)) = (&options.authority, configuration.as_object_mut()) {
+            fields.insert(
+                "Certificate".to_owned(),
+                json!(write("server.pem", &authority.server_pem)?),
+            );
+            fields.insert(
+                "Key".to_owned(),
+                json!(write("server.key", &authority.server_key_pem)?),
+            );
+            if options.client_certificates {
+                fields.insert("ClientCA".to_owned(), json!(write("ca.pem", &authority.ca_pem)?));
+            }
+        }
+        let file = write("config.json", &configuration.to_string())?;
+        group.spawn("s3", Command::new(program).arg(&file).current_dir(group.dir()))?;
+        let this = Self {
+            address,
+            control,
+            authority: options.authority,
+            client: http::client(None)?,
+            group,
+        };
+        this.ready()
+            .await
+            .with_context(|| format!("the S3 server last said:\n{}", this.group.tail("s3")))?;
+        Ok(this)
+    }
+
+    async fn ready(&self) -> Result<()> {
+        let ended = eventually("the S3 server to answer", PATIENCE, || async {
+            if self.group.any_exited().is_some() {
+                return Ok(true);
+            }
+            self.client.get(self.url("-/requests")).send().await?;
+            tokio::net::TcpStream::connect(self.address).await?;
+            Ok(false)
+        });
+        if ended.await? {
+            bail!("the S3 server has ended");
+        }
+        Ok(())
+    }
+
+    /// Returns host and port of the server.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Returns the authority of its certificate; `None` without TLS.
+    #[must_use]
+    pub fn authority(&self) -> Option<&Authority> {
+        self.authority.as_ref()
+    }
+
+    /// Creates a bucket with these objects, or adds them to it.
+    ///
+    /// # Errors
+    /// Returns an error if the server refuses it.
+    pub async fn put(&self, bucket: &str, objects: &[(&str, &str)]) -> Result<()> {
+        if self.client.head(self.url(bucket)).send().await?.status() == 404 {
+            self.control(Method::PUT, bucket, String::new()).await?;
+        }
+        for (key, content) in objects {
+            let path = format!("{bucket}/{}", encoded(key));
+            self.control(Method::PUT, &path, (*content).to_owned()).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes an object.
+    ///
+    /// # Errors
+    /// Returns an error if the server refuses it.
+    pub async fn delete(&self, bucket: &str, key: &str) -> Result<()> {
+        self.control(
+            Method::DELETE,
+            &format!("{bucket}/{}", encoded(key)),
+            String::new(),
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Writes these objects, or deletes those without content, as soon as the next listing was answered.
+    ///
+    /// # Errors
+    /// Returns an error if the server refuses it.
+    pub async fn change_after_listing(
+        &self,
+        bucket: &str,
+        changes: &BTreeMap<&str, Option<&str>>,
+    ) -> Result<()> {
+        let changes = changes.iter();
+        let changes: Vec<_> = changes
+            .map(|(key, content)| json!({"Bucket": bucket, "Key": key, "Content": content}))
+            .collect();
+        self.control(Method::PUT, "-/after-list", json!(changes).to_string())
+            .await?;
+        Ok(())
+    }
+
+    /// Returns method, path and query of the requests since the last call.
+    ///
+    /// # Errors
+    /// Returns an error if the server doesn't answer.
+    pub async fn take_requests(&self) -> Result<Vec<String>> {
+        let text = self.control(Method::GET, "-/requests", String::new()).await?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}/{path}", self.control)
+    }
+
+    async fn control(&self, method: Method, path: &str, body: String) -> Result<String> {
+        let answer = self
+            .client
+            .request(method, self.url(path))
+            .header("content-length", body.len())
+            .body(body)
+            .send()
+            .await?;
+        let status = answer.status();
+        let text = answer.text().await?;
+        ensure!(status.is_success(), "{path}: {status}: {text}");
+        Ok(text)
+    }
+}
+
+/// Encodes a name for the path of a URL.
+fn encoded(key: &str) -> String {
+    let mut out = String::new();
+    for byte in key.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}

@@ -1,0 +1,215 @@
+//! The storage services and token services of clouds, as far as reading buckets needs them. They check what they are asked.
+
+mod azure;
+mod gcs;
+mod sts;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex},
+};
+
+use anyhow::Result;
+use axum::{
+    Router,
+    body::to_bytes,
+    extract::{Request, State},
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+
+use crate::{http::Server, process::lock};
+
+pub use azure::{ACCOUNT, ACCOUNT_KEY, CLIENT_ID, CLIENT_SECRET, SAS, TENANT};
+pub use sts::{LDAP_PASSWORD, LDAP_USER};
+
+/// Objects on a page of a listing, however many a client wants.
+const PAGE: usize = 2;
+
+/// An object of a bucket.
+#[derive(Debug, Clone)]
+struct Stored {
+    content: Vec<u8>,
+    generation: u64,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    buckets: Mutex<BTreeMap<String, BTreeMap<String, Stored>>>,
+    generation: Mutex<u64>,
+    requests: Mutex<Vec<String>>,
+}
+
+/// Google Cloud Storage, Azure Blob Storage and their token services, and the token service of an S3-compatible server, on one port.
+#[derive(Debug)]
+pub struct CloudStorage {
+    inner: Arc<Inner>,
+    server: Server,
+}
+
+/// A request whose body was read.
+struct Asked {
+    method: String,
+    /// Path, decoded.
+    path: String,
+    /// Path as it was sent.
+    raw_path: String,
+    query: HashMap<String, String>,
+    headers: axum::http::HeaderMap,
+    form: HashMap<String, String>,
+}
+
+impl Asked {
+    fn header(&self, name: impl header::AsHeaderName) -> &str {
+        let value = self.headers.get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or_default()
+    }
+
+    fn query(&self, name: &str) -> &str {
+        self.query.get(name).map_or("", String::as_str)
+    }
+
+    fn form(&self, name: &str) -> &str {
+        self.form.get(name).map_or("", String::as_str)
+    }
+}
+
+impl CloudStorage {
+    /// Starts the services without any bucket.
+    ///
+    /// # Errors
+    /// Returns an error if no port is free.
+    pub fn start() -> Result<Self> {
+        let inner = Arc::<Inner>::default();
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&inner));
+        let server = Server::start(router, None)?;
+        Ok(Self { inner, server })
+    }
+
+    /// Returns host and port of the services.
+    #[must_use]
+    pub fn host(&self) -> String {
+        let origin = self.server.origin();
+        origin.trim_start_matches("http://").to_owned()
+    }
+
+    /// Returns the URL of Azure's storage account.
+    #[must_use]
+    pub fn azure(&self) -> String {
+        format!("{}/{ACCOUNT}", self.server.origin())
+    }
+
+    /// Returns the URL of Azure's token service.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        format!("{}/entra", self.server.origin())
+    }
+
+    /// Returns the URL of the token service of an S3-compatible server.
+    #[must_use]
+    pub fn sts(&self) -> String {
+        format!("{}/sts", self.server.origin())
+    }
+
+    /// Returns the key of a service account of Google Cloud, as JSON.
+    #[must_use]
+    pub fn service_account(&self) -> String {
+        gcs::service_account(&self.server.origin())
+    }
+
+    /// Creates a bucket with these objects, or adds them to it.
+    pub fn put(&self, bucket: &str, objects: &[(&str, &str)]) {
+        let mut generation = lock(&self.inner.generation);
+        let mut buckets = lock(&self.inner.buckets);
+        let found = buckets.entry(bucket.to_owned()).or_default();
+        for (key, content) in objects {
+            *generation += 1;
+            let stored = Stored {
+                content: content.as_bytes().to_vec(),
+                generation: *generation,
+            };
+            found.insert((*key).to_owned(), stored);
+        }
+    }
+
+    /// Returns method and path of the requests so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<String> {
+        lock(&self.inner.requests).clone()
+    }
+}
+
+async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, 1 << 20).await.unwrap_or_default();
+    let raw_path = parts.uri.path().to_owned();
+    let asked = Asked {
+        method: parts.method.to_string(),
+        path: decoded(&raw_path),
+        query: pairs(parts.uri.query().unwrap_or_default()),
+        headers: parts.headers,
+        form: pairs(&String::from_utf8_lossy(&body)),
+        raw_path,
+    };
+    lock(&inner.requests).push(format!("{} {}", asked.method, asked.path));
+    match asked.path.as_str() {
+        "/sts" => sts::answer(&asked),
+        "/token" => gcs::token(&asked),
+        path if path.starts_with("/entra/") => azure::token(&asked),
+        path if path.starts_with("/storage/v1/b/") => gcs::answer(&inner, &asked),
+        path if path.starts_with(&format!("/{ACCOUNT}/")) => azure::answer(&inner, &asked),
+        _ => (StatusCode::NOT_FOUND, "no such service").into_response(),
+    }
+}
+
+/// Returns a page of the objects with a prefix, and the token of the next page.
+fn page(
+    objects: &BTreeMap<String, Stored>,
+    prefix: &str,
+    token: &str,
+) -> (Vec<(String, Stored)>, Option<String>) {
+    let mut found = objects
+        .iter()
+        .filter(|(key, _)| key.starts_with(prefix) && key.as_str() >= token)
+        .map(|(key, stored)| (key.clone(), stored.clone()));
+    let page: Vec<_> = found.by_ref().take(PAGE).collect();
+    (page, found.next().map(|(key, _)| key))
+}
+
+fn pairs(text: &str) -> HashMap<String, String> {
+    let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .map(|(name, value)| (decoded(name), decoded(&value.replace('+', " "))))
+        .collect()
+}
+
+/// Decodes `%XX`; what is invalid stays as it is.
+fn decoded(text: &str) -> String {
+    let mut out = Vec::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('%') {
+        out.extend(before.as_bytes());
+        let digits = behind
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match digits {
+            Some(byte) => {
+                out.push(byte);
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            None => {
+                out.push(b'%');
+                rest = behind;
+            }
+        }
+    }
+    out.extend(rest.as_bytes());
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Escapes text for XML.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('"', "&quot;")
+}
