@@ -52,6 +52,26 @@ impl Ambient {
         }
     }
 
+    /// Sets the endpoint for the STS of AWS, if there is one, instead of the environment's.
+    #[must_use]
+    pub fn with_aws_sts(mut self, endpoint: Option<&url::Url>) -> Self {
+        if let Some(endpoint) = endpoint {
+            let name = "AWS_ENDPOINT_URL_STS".to_owned();
+            self.variables.insert(name, endpoint.to_string());
+        }
+        self
+    }
+
+    /// Sets the client ID of an application or managed identity of Azure, if there is one, instead of the environment's.
+    #[must_use]
+    pub fn with_azure_client(mut self, client_id: Option<&str>) -> Self {
+        if let Some(client_id) = client_id {
+            let name = "AZURE_CLIENT_ID".to_owned();
+            self.variables.insert(name, client_id.to_owned());
+        }
+        self
+    }
+
     /// Returns a variable that is set and not empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {

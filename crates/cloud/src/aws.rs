@@ -8,7 +8,7 @@ mod sts;
 pub use profile::{Base, Chain, Profiles};
 pub use sign::sign;
 pub use sso::{Sso, SsoRequest};
-pub use sts::{Assume, WebIdentity};
+pub use sts::{Assume, LdapIdentity, WebIdentity};
 
 use api::Secret;
 use url::Url;
@@ -68,7 +68,9 @@ pub fn region_of_arn<'a>(arn: &'a str, service: &str) -> Option<&'a str> {
     Some(region).filter(|region| is_complete && is_region(region))
 }
 
-fn is_region(text: &str) -> bool {
+/// Returns true if the text can be the name of a region.
+#[must_use]
+pub fn is_region(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !text.is_empty() && text.chars().all(plain)
 }

@@ -16,6 +16,9 @@ pub const AUTHORITY: &str = "https://login.microsoftonline.com/";
 /// The scope of tokens for key vaults of the public cloud.
 pub const VAULT_SCOPE: &str = "https://vault.azure.net/.default";
 
+/// The scope of tokens for storage accounts.
+pub const STORAGE_SCOPE: &str = "https://storage.azure.com/.default";
+
 /// The domains of vaults in each cloud, and the scopes of tokens for them.
 const VAULTS: &[(&str, &str)] = &[
     (".vault.azure.net", VAULT_SCOPE),

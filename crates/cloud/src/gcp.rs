@@ -13,6 +13,9 @@ use crate::{Error, Token, TokenRequest, http::Client, jwt};
 /// The scope of tokens: everything that the account may do.
 pub const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
+/// The scope of tokens that may read objects of buckets, and nothing else.
+pub const STORAGE_SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
+
 /// The token service's name in errors.
 pub const SERVICE: &str = "Google's token service";
 
@@ -93,7 +96,15 @@ impl Credentials {
     /// # Errors
     /// Fails when the key is invalid, or the request fails or is refused.
     pub async fn token(&self, client: &Client) -> Result<Token, Error> {
-        let form = self.request(SCOPE, Timestamp::now())?;
+        self.token_for(client, SCOPE).await
+    }
+
+    /// Asks for an access token with a scope.
+    ///
+    /// # Errors
+    /// Fails when the key is invalid, or the request fails or is refused.
+    pub async fn token_for(&self, client: &Client, scope: &str) -> Result<Token, Error> {
+        let form = self.request(scope, Timestamp::now())?;
         client.token(SERVICE, &form).await
     }
 

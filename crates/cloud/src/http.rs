@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::SafeUrl;
-use net::{AddressPolicy, ClientOptions, Redirects, Timeouts, read_body};
+use net::{AddressPolicy, ClientOptions, Proxies, Redirects, Timeouts, Tls, read_body};
 use reqwest::{
     Method,
     header::{HeaderName, HeaderValue},
@@ -27,6 +27,10 @@ pub struct Settings {
     pub timeout: Duration,
     /// The redirects that are followed; up to ten by default.
     pub redirects: Redirects,
+    /// Trusted authorities and client certificate; those of the system and none by default.
+    pub tls: Tls,
+    /// The proxies; those of the environment by default.
+    pub proxies: Proxies,
 }
 
 impl Default for Settings {
@@ -36,6 +40,8 @@ impl Default for Settings {
             answer_bytes: 5 << 20,
             timeout: Duration::from_secs(60),
             redirects: Redirects::FOLLOW,
+            tls: Tls::default(),
+            proxies: Proxies::Environment,
         }
     }
 }
@@ -76,7 +82,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Makes a client that has connected to no server yet. Proxies are those of the environment.
+    /// Makes a client that has connected to no server yet.
     ///
     /// # Errors
     /// Fails when TLS cannot be set up.
@@ -88,6 +94,8 @@ impl Client {
                 total: Some(settings.timeout),
             },
             redirects: settings.redirects,
+            tls: settings.tls,
+            proxies: settings.proxies,
             ..ClientOptions::new(settings.addresses)
         };
         let http = options.build().map_err(|error| Error::Request {

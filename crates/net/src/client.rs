@@ -86,6 +86,8 @@ pub struct ClientOptions {
     pub user_agent: &'static str,
     /// The largest number of idle connections that are kept for a host; default 2.
     pub idle_per_host: usize,
+    /// Speaks HTTP/1.1 alone, so that concurrent downloads have a connection each; by default HTTP/2 with servers that offer it.
+    pub http1_only: bool,
 }
 
 impl ClientOptions {
@@ -100,6 +102,7 @@ impl ClientOptions {
             proxies: Proxies::Environment,
             user_agent: USER_AGENT,
             idle_per_host: 2,
+            http1_only: false,
         }
     }
 
@@ -132,6 +135,10 @@ impl ClientOptions {
                 .pool_idle_timeout(Duration::from_secs(15))
                 .pool_max_idle_per_host(self.idle_per_host)
                 .dns_resolver(resolver.clone());
+            let builder = match self.http1_only {
+                true => builder.http1_only(),
+                false => builder,
+            };
             let builder = match self.timeouts.read {
                 Some(read) => builder.read_timeout(read),
                 None => builder,

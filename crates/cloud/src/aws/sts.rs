@@ -35,6 +35,42 @@ pub struct Assume {
     pub external_id: Option<String>,
 }
 
+/// Exchanges a username and a password of LDAP for temporary credentials, as MinIO's token service does. The request is not signed.
+#[derive(Debug, Clone)]
+pub struct LdapIdentity {
+    /// The name of the user.
+    pub username: String,
+    /// The password of the user.
+    pub password: Secret<String>,
+}
+
+impl LdapIdentity {
+    /// The form to send to the token service at `at`.
+    #[must_use]
+    pub fn request(&self, at: Url) -> TokenRequest {
+        TokenRequest::new(
+            at,
+            &[
+                ("Action", "AssumeRoleWithLDAPIdentity"),
+                ("Version", VERSION),
+                ("LDAPUsername", &self.username),
+                ("LDAPPassword", self.password.expose()),
+            ],
+        )
+    }
+
+    /// Asks the token service at `at` for credentials.
+    ///
+    /// # Errors
+    /// Fails when the service refuses the user or gives no valid answer.
+    pub async fn send(&self, client: &Client, at: Url) -> Result<Credentials, Error> {
+        let answer = client
+            .form(&self.request(at), &[("accept", "application/xml")])
+            .await?;
+        Credentials::from_answer(&answer.body)
+    }
+}
+
 impl WebIdentity {
     /// The form to send; to `at`, or to the region's endpoint.
     ///
@@ -156,6 +192,20 @@ mod tests {
         assert!(!format!("{ask:?}").contains("a.b"));
         let china = ask.request("cn-north-1", None).unwrap();
         assert_eq!(china.url.as_str(), "https://sts.cn-north-1.amazonaws.com.cn/");
+    }
+
+    #[test]
+    fn users_of_ldap_send_their_password_in_the_form() {
+        let user = LdapIdentity {
+            username: "me".to_owned(),
+            password: Secret::new("p&w".to_owned()),
+        };
+        let request = user.request(Url::parse("https://minio.test/").unwrap());
+        assert_eq!(
+            request.body.expose(),
+            "Action=AssumeRoleWithLDAPIdentity&Version=2011-06-15&LDAPUsername=me&LDAPPassword=p%26w"
+        );
+        assert!(!format!("{user:?}").contains("p&w"));
     }
 
     #[test]

@@ -1,0 +1,87 @@
+//! Requests to storage services, with bounded responses.
+
+use api::Secret;
+use net::read_body;
+use reqwest::{
+    Method, Response,
+    header::{HeaderName, HeaderValue},
+};
+use url::Url;
+
+use crate::Error;
+
+/// The largest page of a listing, and of other documents, in bytes: 1000 names of 1024 bytes, each encoded, with their properties.
+const DOCUMENT_BYTES: u64 = 8 << 20;
+/// The largest description of an error that is read, in bytes.
+const ERROR_BYTES: u64 = 64 << 10;
+/// The longest text of a service that a message repeats, in characters.
+const MESSAGE_CHARS: usize = 300;
+
+/// Headers that a request has, some of which are secret.
+pub(crate) type Headers = Vec<(&'static str, Secret<String>)>;
+
+/// Host and port of a URL, for messages.
+pub(crate) fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// Sends a request without a body and returns the response, whichever status it has.
+pub(crate) async fn send(
+    client: &net::Client,
+    method: Method,
+    url: Url,
+    headers: &Headers,
+) -> Result<Response, Error> {
+    let host = host(&url);
+    let invalid = || Error::Response {
+        host: host.clone(),
+        why: "a header of the request would be invalid",
+    };
+    let mut request = reqwest::Request::new(method, url);
+    for (name, value) in headers {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+        let mut value = HeaderValue::from_str(value.expose()).map_err(|_| invalid())?;
+        value.set_sensitive(true);
+        request.headers_mut().insert(name, value);
+    }
+    let sent = client.send(request).await;
+    sent.map_err(|source| Error::Request { host, source })
+}
+
+/// Reads a document.
+pub(crate) async fn document(response: &mut Response) -> Result<Vec<u8>, Error> {
+    let host = host(response.url());
+    let read = read_body(response, DOCUMENT_BYTES).await;
+    read.map_err(|source| Error::Request { host, source })
+}
+
+/// Returns the refusal that a response describes. `words` finds code and message in its body.
+pub(crate) async fn refused(mut response: Response, words: impl FnOnce(&[u8]) -> (String, String)) -> Error {
+    let status = response.status().as_u16();
+    // A long description is none.
+    let body = read_body(&mut response, ERROR_BYTES).await.unwrap_or_default();
+    let (code, message) = words(&body);
+    Error::Refused {
+        status,
+        code: shortened(&code),
+        message: shortened(&message),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default().trim();
+    line.chars()
+        .filter(|c| !c.is_control())
+        .take(MESSAGE_CHARS)
+        .collect()
+}
+
+/// Returns a header of a response; empty if it is missing.
+pub(crate) fn header(response: &Response, name: &str) -> String {
+    let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().to_owned()
+}
