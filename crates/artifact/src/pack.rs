@@ -4,7 +4,7 @@ mod ignore;
 mod plan;
 mod ustar;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use flate2::{Compression, GzBuilder, write::GzEncoder};
 
@@ -46,41 +46,94 @@ pub fn pack<T, E: From<Error>>(
     limit: u64,
     out: impl Write,
 ) -> Result<Packed, E> {
-    let gzip = GzBuilder::new().mtime(0).operating_system(255);
-    let mut tarball: GzEncoder<Hashing<_>> =
-        gzip.write(Hashing::new(out, algorithm), Compression::new(LEVEL));
+    let mut tarball = Tarball::begin(out, algorithm, limit)?;
     let mut content = Vec::new();
-    let mut left = limit;
-    let failed = |path: &str| Error::io("write the tarball at", path.to_owned());
-    tarball
-        .write_all(&ustar::header(".", EntryKind::Dir, 0))
-        .map_err(failed("."))?;
     for item in items {
-        let path = item.path.as_str();
         content.clear();
+        if matches!(item.kind, PathKind::File { .. }) {
+            read(item, &mut content)?;
+        }
+        tarball.add(item, content.len() as u64, &mut content.as_slice())?;
+    }
+    Ok(tarball.finish()?)
+}
+
+/// Writes the same tarball as [`pack`] without holding a content in memory: `open` returns the bytes of a file and their number.
+///
+/// # Errors
+/// Fails when `open` fails, a content has another length, `out` cannot be written or the limit is reached.
+pub fn pack_streams<T, R: Read, E: From<Error>>(
+    items: &[Item<T>],
+    mut open: impl FnMut(&Item<T>) -> Result<(u64, R), E>,
+    algorithm: Algorithm,
+    limit: u64,
+    out: impl Write,
+) -> Result<Packed, E> {
+    let mut tarball = Tarball::begin(out, algorithm, limit)?;
+    for item in items {
+        match item.kind {
+            PathKind::File { .. } => {
+                let (size, mut content) = open(item)?;
+                tarball.add(item, size, &mut content)?;
+            }
+            PathKind::Dir | PathKind::Other => tarball.add(item, 0, &mut io::empty())?,
+        }
+    }
+    Ok(tarball.finish()?)
+}
+
+/// A tarball that is being written.
+struct Tarball<W: Write> {
+    out: GzEncoder<Hashing<W>>,
+    limit: u64,
+    left: u64,
+}
+
+impl<W: Write> Tarball<W> {
+    fn begin(out: W, algorithm: Algorithm, limit: u64) -> Result<Self, Error> {
+        let gzip = GzBuilder::new().mtime(0).operating_system(255);
+        let mut out = gzip.write(Hashing::new(out, algorithm), Compression::new(LEVEL));
+        out.write_all(&ustar::header(".", EntryKind::Dir, 0))
+            .map_err(failed("."))?;
+        Ok(Self {
+            out,
+            limit,
+            left: limit,
+        })
+    }
+
+    /// Adds a file of `size` bytes, or a directory.
+    fn add<T>(&mut self, item: &Item<T>, size: u64, content: &mut impl Read) -> Result<(), Error> {
+        let path = item.path.as_str();
         let kind = match item.kind {
             PathKind::Dir => EntryKind::Dir,
-            PathKind::File { executable } => {
-                read(item, &mut content)?;
-                EntryKind::File { executable }
-            }
-            PathKind::Other => continue,
+            PathKind::File { executable } => EntryKind::File { executable },
+            PathKind::Other => return Ok(()),
         };
-        let size = content.len() as u64;
-        left = left.checked_sub(size).ok_or_else(|| Error::TooLarge {
+        self.left = self.left.checked_sub(size).ok_or_else(|| Error::TooLarge {
             what: "bytes of unpacked files",
-            limit,
+            limit: self.limit,
             at: format!(" at '{path}'"),
         })?;
-        tarball
-            .write_all(&ustar::header(path, kind, size))
-            .map_err(failed(path))?;
-        tarball.write_all(&content).map_err(failed(path))?;
-        tarball.write_all(ustar::padding(size)).map_err(failed(path))?;
+        let header = ustar::header(path, kind, size);
+        self.out.write_all(&header).map_err(failed(path))?;
+        let copied = io::copy(&mut content.take(size), &mut self.out).map_err(failed(path))?;
+        if copied != size {
+            let short = io::Error::new(io::ErrorKind::UnexpectedEof, "its content is shorter than it was");
+            return Err(failed(path)(short));
+        }
+        self.out.write_all(ustar::padding(size)).map_err(failed(path))
     }
-    tarball.write_all(&ustar::END).map_err(failed("its end"))?;
-    let hashing = tarball.finish().map_err(failed("its end"))?;
-    Ok(hashing.finish().map_err(failed("its end"))?)
+
+    fn finish(mut self) -> Result<Packed, Error> {
+        self.out.write_all(&ustar::END).map_err(failed("its end"))?;
+        let hashing = self.out.finish().map_err(failed("its end"))?;
+        hashing.finish().map_err(failed("its end"))
+    }
+}
+
+fn failed(path: &str) -> impl FnOnce(io::Error) -> Error {
+    Error::io("write the tarball at", path.to_owned())
 }
 
 /// Passes bytes on, hashing and counting them.

@@ -122,3 +122,26 @@ fn a_full_disk_is_an_error() {
     let error = pack(&golden(), |_, _| Ok::<(), Error>(()), Algorithm::Sha256, 9, Full).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
 }
+
+#[test]
+fn streams_make_the_same_tarball() {
+    let (whole, expected) = run(golden());
+    let items = plan(golden(), &Rules::new(), &Budget::default()).unwrap();
+    let mut out = Vec::new();
+    let open = |item: &Item<Vec<u8>>| {
+        let content = item.content.clone();
+        Ok::<_, Error>((content.len() as u64, io::Cursor::new(content)))
+    };
+    let packed = pack_streams(&items, open, Algorithm::Sha256, 1 << 20, &mut out).unwrap();
+    assert_eq!((packed, out), (whole, expected));
+}
+
+#[test]
+fn a_stream_that_ends_early_is_an_error() {
+    let items = items(&[("a", FILE, "hello")]);
+    for (size, fails) in [(5, false), (6, true), (1 << 21, true)] {
+        let open = |item: &Item<Vec<u8>>| Ok::<_, Error>((size, io::Cursor::new(item.content.clone())));
+        let packed = pack_streams(&items, open, Algorithm::Sha256, 1 << 20, io::sink());
+        assert_eq!(packed.is_err(), fails, "{size}");
+    }
+}
