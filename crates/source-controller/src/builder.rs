@@ -88,8 +88,10 @@ pub(crate) struct BuildRequest<K: SourceKind> {
 }
 
 /// A stored artifact.
-pub(crate) struct Built {
+pub(crate) struct Built<K: SourceKind> {
     pub(crate) stored: Stored,
+    /// What was fetched.
+    pub(crate) resolved: K::Resolved,
     /// Description of the revision, for the event.
     pub(crate) description: Option<String>,
 }
@@ -113,7 +115,7 @@ impl Builder {
         kind: &Arc<K>,
         scope: &BuildScope<'_>,
         build: BuildRequest<K>,
-    ) -> Result<Built, Fault> {
+    ) -> Result<Built<K>, Fault> {
         let BuildRequest {
             key,
             request,
@@ -137,11 +139,12 @@ impl Builder {
                 Fault::retry(Reason::DirectoryCreationFailed, message)
             })?;
         let (kind, into) = (Arc::clone(kind), dir.path().to_owned());
-        let file = K::file_name(&resolved);
         let fetched = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
-            kind.fetch(&request, &resolved, work, &into)
+            let fetched = kind.fetch(&request, &resolved, work, &into)?;
+            let resolved = K::fetched(&fetched, resolved);
+            Ok::<_, Fault>((fetched, resolved))
         });
-        let fetched = scope.slot.waiting(fetched).await?;
+        let (fetched, resolved) = scope.slot.waiting(fetched).await?;
         drop(permit);
         let packs = Arc::clone(&self.packs).acquire_owned().await;
         let packing = packs.map_err(|_| panicked())?;
@@ -155,11 +158,16 @@ impl Builder {
                     .with_timeout(PACK_TIMEOUT)
                     .with_cancellation(Arc::clone(&work.cancelled)),
             };
+            let file = K::file_name(&resolved);
             let stored = storage.store(&key, &file, superseded.as_deref(), |out| {
                 K::pack(&fetched, &options, out)
             })?;
             let description = K::describe(&fetched);
-            Ok::<_, BuildError>(Built { stored, description })
+            Ok::<_, BuildError>(Built {
+                stored,
+                resolved,
+                description,
+            })
         })
         .await;
         built.map_err(Fault::from)

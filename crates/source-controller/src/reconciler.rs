@@ -116,13 +116,13 @@ impl<K: SourceKind> SourceReconciler<K> {
         let revision = K::revision(&resolved, self.shared.style);
         let wanted = plan::Wanted {
             revision: &revision,
-            ignore: K::spec(pass.object).ignore,
-            observed_ignore: past.observed_ignore.as_deref(),
+            ignore: K::spec(pass.object).ignore.filter(|_| !K::IGNORE_IN_REVISION),
+            observed_ignore: past.observed_ignore.as_deref().filter(|_| !K::IGNORE_IN_REVISION),
         };
         let plan = plan::plan(&stored, &wanted);
         tracing::debug!(revision, ?plan, "planned");
-        let (artifact, description) = match plan {
-            Plan::Keep => (stored.artifact().cloned().unwrap_or_default(), None),
+        let (artifact, resolved, description) = match plan {
+            Plan::Keep => (stored.artifact().cloned().unwrap_or_default(), resolved, None),
             Plan::Build(why) => {
                 tracing::info!(revision, why = why.message(), "building an artifact");
                 let build = BuildRequest {
@@ -138,16 +138,20 @@ impl<K: SourceKind> SourceReconciler<K> {
                     outdated: why.is_new_revision().then(|| revision.clone()),
                     ..FailedPass::keeping(stored.artifact().cloned(), fault)
                 })?;
-                (report.artifact(built.stored, &revision), built.description)
+                let revision = K::revision(&built.resolved, self.shared.style);
+                let artifact = report.artifact(built.stored, &revision);
+                (artifact, built.resolved, built.description)
             }
         };
+        let revision = K::revision(&resolved, self.shared.style);
+        let event = K::event_message(&resolved, &revision, description.as_deref());
         let artifact = Artifact {
             url: self.shared.storage.url(&artifact.path),
             revision,
             ..artifact
         };
         let url = self.shared.storage.url(&key.path(ALIAS));
-        Ok(report.ready(artifact, url, description.as_deref(), &stored))
+        Ok(report.ready(artifact, url, event, &stored))
     }
 
     async fn observe(&self, pass: &Input<'_, K>, key: &Key) -> Result<Observed<K>, FailedPass> {
@@ -179,20 +183,13 @@ impl<K: SourceKind> SourceReconciler<K> {
     }
 
     async fn secrets(&self, pass: &Input<'_, K>) -> Result<SourceSecrets, Fault> {
-        let spec = K::spec(pass.object);
         let (client, namespace) = (&self.shared.client, pass.namespace);
-        let proxy = match spec.proxy_secret {
-            None => None,
-            Some(name) => Some(secret::read(client, namespace, name).await.map_err(|fault| {
-                let message = format!("failed to configure proxy options: {}", fault.message);
-                Fault { message, ..fault }
-            })?),
-        };
-        let credentials = match spec.secret {
-            None => None,
-            Some(name) => Some(secret::read(client, namespace, name).await?),
-        };
-        Ok(SourceSecrets { credentials, proxy })
+        let mut secrets = Vec::new();
+        for (role, name) in K::secrets(pass.object) {
+            let read = secret::read(client, namespace, name).await;
+            secrets.push((role, read.map_err(|fault| K::secret_failure(role, fault))?));
+        }
+        Ok(secrets.into_iter().collect())
     }
 
     /// Does blocking work with the storage.

@@ -1,6 +1,6 @@
 //! The contract between a kind of source and the skeleton that all kinds share.
 
-use std::{fmt::Debug, path::Path, time::Duration};
+use std::{collections::HashMap, fmt::Debug, path::Path, time::Duration};
 
 use artifact::storage::ArtifactWriter;
 
@@ -42,12 +42,33 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     const DIRECTORY: &'static str;
     /// Reason of Ready=True in the words of 2021 ([`Style::Legacy`]).
     const LEGACY_READY: Reason;
+    /// True if the ignore rules act through the revision, so that changing them alone builds no artifact.
+    const IGNORE_IN_REVISION: bool = false;
 
     /// Creates the kind. Called within an async runtime, which connections live on.
     fn new(settings: KindSettings) -> Self;
 
     /// Returns the fields of the spec that all kinds have.
     fn spec(object: &Self::Object) -> SourceSpec<'_>;
+
+    /// Returns the Secrets that the spec names.
+    fn secrets(object: &Self::Object) -> Vec<(SecretRole, &str)> {
+        let spec = Self::spec(object);
+        let proxy = spec.proxy_secret.map(|name| (SecretRole::Proxy, name));
+        let credentials = spec.secret.map(|name| (SecretRole::Credentials, name));
+        proxy.into_iter().chain(credentials).collect()
+    }
+
+    /// Returns the fault of a Secret that can't be read, from that of reading it.
+    fn secret_failure(role: SecretRole, fault: Fault) -> Fault {
+        match role {
+            SecretRole::Proxy => {
+                let message = format!("failed to configure proxy options: {}", fault.message);
+                Fault { message, ..fault }
+            }
+            _ => fault,
+        }
+    }
 
     /// Returns the fields of the status that all kinds have.
     fn common_status(status: &Self::Status) -> SourceStatus;
@@ -99,6 +120,11 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         dir: &Path,
     ) -> Result<Self::Fetched, Fault>;
 
+    /// Returns what was fetched, for sources that may change between resolving and fetching.
+    fn fetched(_: &Self::Fetched, resolved: Self::Resolved) -> Self::Resolved {
+        resolved
+    }
+
     /// Packs a fetched revision into a tarball.
     ///
     /// # Errors
@@ -119,7 +145,7 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
 
     /// Returns the message of the event for a new artifact, or for the end of a failure. `description` is that of
     /// [`SourceKind::describe`], if something was fetched.
-    fn event_message(revision: &str, description: Option<&str>) -> String;
+    fn event_message(resolved: &Self::Resolved, revision: &str, description: Option<&str>) -> String;
 
     /// Returns the condition type that a failure is reported in, beside Ready.
     fn failure_condition(reason: Reason) -> Option<&'static str> {
@@ -136,13 +162,37 @@ pub struct KindSettings {
     pub ssh: SshAlgorithms,
 }
 
+/// The purpose of a Secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SecretRole {
+    /// Credentials for the source.
+    Credentials,
+    /// Address of a proxy, and credentials for it.
+    Proxy,
+    /// CA bundle and client certificate for the source.
+    Certificates,
+    /// Credentials for a token service.
+    TokenService,
+    /// CA bundle and client certificate for a token service.
+    TokenServiceCertificates,
+}
+
 /// The Secrets that the spec of an object names.
 #[derive(Default)]
-pub struct SourceSecrets {
-    /// The Secret of [`SourceSpec::secret`].
-    pub credentials: Option<SecretData>,
-    /// The Secret of [`SourceSpec::proxy_secret`].
-    pub proxy: Option<SecretData>,
+pub struct SourceSecrets(HashMap<SecretRole, SecretData>);
+
+impl SourceSecrets {
+    /// Returns the Secret for a purpose, if the spec names one.
+    #[must_use]
+    pub fn get(&self, role: SecretRole) -> Option<&SecretData> {
+        self.0.get(&role)
+    }
+}
+
+impl FromIterator<(SecretRole, SecretData)> for SourceSecrets {
+    fn from_iter<T: IntoIterator<Item = (SecretRole, SecretData)>>(secrets: T) -> Self {
+        Self(secrets.into_iter().collect())
+    }
 }
 
 /// The fields of the spec that all kinds have.

@@ -71,12 +71,12 @@ impl<K: SourceKind> Report<'_, K> {
         }
     }
 
-    /// Returns the outcome of a successful pass. `description` is that of a fetched revision.
+    /// Returns the outcome of a successful pass. `event` is the message of the event of a new artifact.
     pub(crate) fn ready(
         &self,
         artifact: Artifact,
         url: String,
-        description: Option<&str>,
+        event: String,
         stored: &StoredArtifact,
     ) -> Outcome<K::Status> {
         let (reason, message) = match self.style {
@@ -87,7 +87,7 @@ impl<K: SourceKind> Report<'_, K> {
             ),
         };
         let mut events: Vec<EventDraft> = self.corruption(stored).into_iter().collect();
-        events.extend(self.success(&artifact, description));
+        events.extend(self.success(&artifact, event));
         let mut new = vec![self.condition(types::READY, true, reason, &message)];
         if self.style == Style::Rfc5 {
             new.push(self.condition(types::ARTIFACT_IN_STORAGE, true, reason, &message));
@@ -250,7 +250,7 @@ impl<K: SourceKind> Report<'_, K> {
     }
 
     /// Returns the event of a new artifact, or of the end of a failure.
-    fn success(&self, artifact: &Artifact, description: Option<&str>) -> Option<EventDraft> {
+    fn success(&self, artifact: &Artifact, event: String) -> Option<EventDraft> {
         let past = K::past(self.object);
         let before = past
             .artifact
@@ -265,7 +265,7 @@ impl<K: SourceKind> Report<'_, K> {
         };
         let (reason, message) = match self.style {
             Style::Legacy => (Reason::Info, format!("Fetched revision: {}", artifact.revision)),
-            Style::Rfc5 => (reason, K::event_message(&artifact.revision, description)),
+            Style::Rfc5 => (reason, event),
         };
         Some(EventDraft {
             severity: Severity::Info,

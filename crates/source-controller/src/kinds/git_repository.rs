@@ -6,7 +6,7 @@
 
 mod credentials;
 mod fetch;
-mod proxy;
+pub(super) mod proxy;
 mod spec;
 
 use std::{path::Path, sync::Arc};
@@ -24,7 +24,9 @@ use git::{Call, Network, Reference, Remote, Resolved, Snapshot};
 use crate::{
     blocking::Work,
     builder::BuildError,
-    source_kind::{KindSettings, PackOptions, SourceKind, SourceSecrets, SourceSpec, SourceStatus},
+    source_kind::{
+        KindSettings, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
+    },
 };
 
 /// Maximum characters of a commit's subject in an event.
@@ -100,13 +102,13 @@ impl SourceKind for GitRepositories {
 
     fn request(object: &GitRepository, secrets: &SourceSecrets) -> Result<GitRequest, Fault> {
         let remote = spec::remote(&object.spec)?;
-        let remote = match &secrets.proxy {
+        let remote = match secrets.get(SecretRole::Proxy) {
             Some(secret) => remote.with_proxy(proxy::read(secret)?),
             None => remote,
         };
         Ok(GitRequest {
             reference: spec::reference(object)?,
-            remote: credentials::add(remote, secrets.credentials.as_ref())?,
+            remote: credentials::add(remote, secrets.get(SecretRole::Credentials))?,
         })
     }
 
@@ -157,10 +159,15 @@ impl SourceKind for GitRepositories {
         Some(snapshot.subject().to_owned())
     }
 
-    fn event_message(revision: &str, subject: Option<&str>) -> String {
-        let commit = subject.map_or_else(|| revision.to_owned(), shorten);
-        format!("stored artifact for commit '{commit}'")
+    fn event_message(_: &Resolved, revision: &str, subject: Option<&str>) -> String {
+        event_message(revision, subject)
     }
+}
+
+/// Returns the message of an event: the subject of the commit, or else the revision.
+fn event_message(revision: &str, subject: Option<&str>) -> String {
+    let commit = subject.map_or_else(|| revision.to_owned(), shorten);
+    format!("stored artifact for commit '{commit}'")
 }
 
 fn call(work: &Work) -> Call {

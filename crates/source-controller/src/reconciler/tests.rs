@@ -126,7 +126,7 @@ impl SourceKind for UrlKind {
         Some(format!("fetched {fetched}"))
     }
 
-    fn event_message(revision: &str, description: Option<&str>) -> String {
+    fn event_message(_: &String, revision: &str, description: Option<&str>) -> String {
         format!("{revision}: {description:?}")
     }
 }

@@ -9,7 +9,7 @@ use crate::secret::SecretData;
 const MAX_ADDRESS: usize = 2048;
 
 /// Returns the proxy that a Secret names with the keys `address`, `username` and `password`.
-pub(super) fn read(secret: &SecretData) -> Result<Proxy, Fault> {
+pub(in crate::kinds) fn read(secret: &SecretData) -> Result<Proxy, Fault> {
     let invalid = |reason: Reason, why: &str| {
         let name = secret.name();
         let message = format!("failed to configure proxy options: secret '{name}': {why}");

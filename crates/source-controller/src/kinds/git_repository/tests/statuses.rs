@@ -12,7 +12,7 @@ use runtime::{Outcome, Requeue, Severity};
 
 use super::object;
 use crate::{
-    kinds::git_repository::GitRepositories,
+    kinds::git_repository::{GitRepositories, event_message},
     plan::StoredArtifact,
     status::{FailedPass, Report},
 };
@@ -65,7 +65,8 @@ fn ready(
         url: "http://h/file".to_owned(),
         ..report.artifact(stored(), &revision)
     };
-    report.ready(artifact, "http://h/latest.tar.gz".to_owned(), subject, held)
+    let event = event_message(&revision, subject);
+    report.ready(artifact, "http://h/latest.tar.gz".to_owned(), event, held)
 }
 
 fn failed(object: &GitRepository, style: Style, failed: &FailedPass) -> Outcome<GitRepositoryStatus> {
@@ -193,8 +194,12 @@ fn ready_status_is_unchanged_without_a_new_artifact() {
         artifact: artifact.clone(),
         file: "f".to_owned(),
     };
-    let later =
-        report(&again, Style::Rfc5, 999).ready(artifact, outcome.status.url.clone().unwrap(), None, &held);
+    let later = report(&again, Style::Rfc5, 999).ready(
+        artifact,
+        outcome.status.url.clone().unwrap(),
+        String::new(),
+        &held,
+    );
     assert_eq!(later.status, outcome.status);
     assert_eq!(told(&later), []);
 }
