@@ -63,6 +63,16 @@ reasons! {
     GitOperationFailed,
     /// The Git repository is empty: it has no commit.
     EmptyGitRepository,
+    /// An OCI artifact could not be found or downloaded.
+    OCIArtifactPullFailed,
+    /// The layer of an OCI artifact is missing or could not be unpacked.
+    OCIArtifactLayerOperationFailed,
+    /// Something could not be read, such as the tags of an OCI repository.
+    ReadOperationFailed,
+    /// Signatures are missing or not by a trusted key.
+    VerificationError,
+    /// The provider of credentials is not set up.
+    InvalidProviderConfiguration,
     /// A directory of the storage could not be created.
     DirectoryCreationFailed,
     /// The artifact could not be packed or stored.

@@ -60,4 +60,6 @@ pub mod condition_type {
     pub const ARTIFACT_OUTDATED: &str = "ArtifactOutdated";
     /// The artifact that the status names is stored.
     pub const ARTIFACT_IN_STORAGE: &str = "ArtifactInStorage";
+    /// The signatures of the source are verified. Present only if that is configured.
+    pub const SOURCE_VERIFIED: &str = "SourceVerified";
 }

@@ -74,7 +74,8 @@ async fn get(client: &Client, namespace: &str, name: &str) -> Result<SecretData,
 }
 
 /// Returns false if a name could lead to another object, maybe of another namespace, as a part of a path.
-fn is_object_name(name: &str) -> bool {
+#[must_use]
+pub fn is_object_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain)
 }

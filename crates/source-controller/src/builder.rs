@@ -1,6 +1,6 @@
 //! Building an artifact: fetch, pack and store, the same for all kinds.
 
-use std::{path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use api::{Fault, Reason};
 use artifact::{Algorithm, Key, Storage, storage::Stored};
@@ -12,7 +12,7 @@ use tree::Budget;
 use crate::{
     blocking::{self, panicked},
     permits::FetchPermits,
-    source_kind::{PackOptions, SourceKind},
+    source_kind::{PackOptions, SourceKind, Verification},
 };
 
 /// Time for everything of a pass but the server, which `spec.timeout` bounds: packing, mostly.
@@ -94,6 +94,10 @@ pub(crate) struct Built<K: SourceKind> {
     pub(crate) resolved: K::Resolved,
     /// Description of the revision, for the event.
     pub(crate) description: Option<String>,
+    /// Metadata of the artifact.
+    pub(crate) metadata: BTreeMap<String, String>,
+    /// Verification of what was fetched, if there was one.
+    pub(crate) verification: Option<Verification>,
 }
 
 impl Builder {
@@ -162,11 +166,12 @@ impl Builder {
             let stored = storage.store(&key, &file, superseded.as_deref(), |out| {
                 K::pack(&fetched, &options, out)
             })?;
-            let description = K::describe(&fetched);
             Ok::<_, BuildError>(Built {
                 stored,
                 resolved,
-                description,
+                description: K::describe(&fetched),
+                metadata: K::metadata(&fetched),
+                verification: K::verification(&fetched),
             })
         })
         .await;

@@ -10,6 +10,7 @@ mod kinds;
 mod permits;
 mod plan;
 mod reconciler;
+mod secrets;
 mod source_kind;
 mod status;
 mod stored;

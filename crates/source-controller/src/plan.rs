@@ -55,6 +55,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) ignore: Option<&'a str>,
     /// Ignore rules of the stored artifact.
     pub(crate) observed_ignore: Option<&'a str>,
+    /// True if a field changed that only the kind has.
+    pub(crate) config_changed: bool,
 }
 
 /// The decision.
@@ -75,6 +77,8 @@ pub(crate) enum Cause {
     NewRevision,
     /// The ignore rules changed.
     NewIgnoreRules,
+    /// A field changed that only the kind has.
+    NewConfiguration,
     /// The stored file is missing.
     Missing,
     /// The stored file is corrupt.
@@ -88,6 +92,7 @@ impl Cause {
             Self::First => "there is none",
             Self::NewRevision => "new upstream revision",
             Self::NewIgnoreRules => "spec.ignore changed",
+            Self::NewConfiguration => "the spec changed",
             Self::Missing => "it disappeared from storage",
             Self::Corrupt => "it was corrupt",
         }
@@ -113,6 +118,7 @@ pub(crate) fn plan(stored: &StoredArtifact, wanted: &Wanted<'_>) -> Plan {
         {
             Plan::Build(Cause::NewIgnoreRules)
         }
+        StoredArtifact::Good { .. } if wanted.config_changed => Plan::Build(Cause::NewConfiguration),
         StoredArtifact::Good { .. } => Plan::Keep,
     }
 }

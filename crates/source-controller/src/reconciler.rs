@@ -13,9 +13,9 @@ use crate::{
     blocking,
     builder::{BuildRequest, BuildScope, Builder, PACK_TIMEOUT},
     plan::{self, Plan, StoredArtifact},
-    secret,
-    source_kind::{SourceKind, SourceSecrets},
-    status::{FailedPass, Report},
+    secrets,
+    source_kind::{SourceKind, Verification},
+    status::{FailedPass, Report, Success},
     stored,
 };
 
@@ -118,9 +118,19 @@ impl<K: SourceKind> SourceReconciler<K> {
             revision: &revision,
             ignore: K::spec(pass.object).ignore.filter(|_| !K::IGNORE_IN_REVISION),
             observed_ignore: past.observed_ignore.as_deref().filter(|_| !K::IGNORE_IN_REVISION),
+            config_changed: K::config_changed(pass.object),
         };
         let plan = plan::plan(&stored, &wanted);
         tracing::debug!(revision, ?plan, "planned");
+        let outdated = matches!(plan, Plan::Build(why) if why.is_new_revision()).then(|| revision.clone());
+        let failed = |fault| FailedPass {
+            outdated: outdated.clone(),
+            ..FailedPass::keeping(stored.artifact().cloned(), fault)
+        };
+        let mut verification = match report.is_verified() && plan == Plan::Keep {
+            true => None,
+            false => self.verify(pass, &request, &resolved).await.map_err(failed)?,
+        };
         let (artifact, resolved, description) = match plan {
             Plan::Keep => (stored.artifact().cloned().unwrap_or_default(), resolved, None),
             Plan::Build(why) => {
@@ -134,12 +144,13 @@ impl<K: SourceKind> SourceReconciler<K> {
                 };
                 let scope = pass.scope();
                 let built = self.shared.builder.build(&self.kind, &scope, build).await;
-                let built = built.map_err(|fault| FailedPass {
-                    outdated: why.is_new_revision().then(|| revision.clone()),
-                    ..FailedPass::keeping(stored.artifact().cloned(), fault)
-                })?;
+                let built = built.map_err(failed)?;
+                verification = verification.or(built.verification);
                 let revision = K::revision(&built.resolved, self.shared.style);
-                let artifact = report.artifact(built.stored, &revision);
+                let artifact = Artifact {
+                    metadata: built.metadata,
+                    ..report.artifact(built.stored, &revision)
+                };
                 (artifact, built.resolved, built.description)
             }
         };
@@ -151,7 +162,13 @@ impl<K: SourceKind> SourceReconciler<K> {
             ..artifact
         };
         let url = self.shared.storage.url(&key.path(ALIAS));
-        Ok(report.ready(artifact, url, event, &stored))
+        let success = Success {
+            artifact,
+            url,
+            event,
+            verification,
+        };
+        Ok(report.ready(success, &stored))
     }
 
     async fn observe(&self, pass: &Input<'_, K>, key: &Key) -> Result<Observed<K>, FailedPass> {
@@ -167,7 +184,7 @@ impl<K: SourceKind> SourceReconciler<K> {
     }
 
     async fn resolve(&self, pass: &Input<'_, K>) -> Result<(K::Request, K::Resolved), Fault> {
-        let secrets = self.secrets(pass).await?;
+        let secrets = secrets::read::<K>(&self.shared.client, pass.namespace, pass.object).await?;
         let object = pass.object.clone();
         let request = tokio::task::spawn_blocking(move || K::request(&object, &secrets)).await;
         let request = request.unwrap_or_else(|error| {
@@ -182,14 +199,22 @@ impl<K: SourceKind> SourceReconciler<K> {
         Ok((request, scope.slot.waiting(resolved).await?))
     }
 
-    async fn secrets(&self, pass: &Input<'_, K>) -> Result<SourceSecrets, Fault> {
-        let (client, namespace) = (&self.shared.client, pass.namespace);
-        let mut secrets = Vec::new();
-        for (role, name) in K::secrets(pass.object) {
-            let read = secret::read(client, namespace, name).await;
-            secrets.push((role, read.map_err(|fault| K::secret_failure(role, fault))?));
+    /// Verifies the revision, if the object asks for it.
+    async fn verify(
+        &self,
+        pass: &Input<'_, K>,
+        request: &K::Request,
+        resolved: &K::Resolved,
+    ) -> Result<Option<Verification>, Fault> {
+        if !K::verifies(pass.object) {
+            return Ok(None);
         }
-        Ok(secrets.into_iter().collect())
+        let scope = pass.scope();
+        let (kind, request, resolved) = (Arc::clone(&self.kind), request.clone(), resolved.clone());
+        let verified = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
+            kind.verify(&request, &resolved, work)
+        });
+        scope.slot.waiting(verified).await
     }
 
     /// Does blocking work with the storage.
@@ -235,8 +260,8 @@ impl<K: SourceKind> Reconciler for SourceReconciler<K> {
     }
 
     fn timeout(&self, object: &K::Object) -> Duration {
-        // Twice: once to resolve, and once to fetch.
-        let server = K::spec(object).timeout.saturating_mul(2);
+        // Once to resolve, once to verify, and once to fetch.
+        let server = K::spec(object).timeout.saturating_mul(3);
         server.saturating_add(PACK_TIMEOUT)
     }
 

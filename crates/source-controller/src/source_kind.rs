@@ -1,10 +1,15 @@
 //! The contract between a kind of source and the skeleton that all kinds share.
 
-use std::{collections::HashMap, fmt::Debug, path::Path, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Debug,
+    path::Path,
+    time::Duration,
+};
 
 use artifact::storage::ArtifactWriter;
 
-use api::{Artifact, Condition, Fault, Reason, revision::Style};
+use api::{Artifact, Condition, Fault, Reason, Secret, revision::Style};
 use artifact::{Algorithm, pack::Packed};
 use git::SshAlgorithms;
 use kube::core::{NamespaceResourceScope, object::HasStatus};
@@ -32,9 +37,9 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     /// The status of the resource.
     type Status: Serialize + DeserializeOwned + Clone + Debug + Default + PartialEq + Send + Sync + 'static;
     /// Source to fetch and its credentials, from the spec and its Secret.
-    type Request: Clone + Send + 'static;
+    type Request: Clone + Send + Sync + 'static;
     /// The revision that the request resolves to.
-    type Resolved: Clone + Send + 'static;
+    type Resolved: Clone + Send + Sync + 'static;
     /// A fetched revision, ready to be packed.
     type Fetched: Send + 'static;
 
@@ -68,6 +73,11 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
             }
             _ => fault,
         }
+    }
+
+    /// Returns the fault of a Secret or service account that can't be read, with words for this object.
+    fn secret_failure_of(_: &Self::Object, role: SecretRole, fault: Fault) -> Fault {
+        Self::secret_failure(role, fault)
     }
 
     /// Returns the fields of the status that all kinds have.
@@ -135,6 +145,34 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         out: &mut ArtifactWriter<'_>,
     ) -> Result<Packed, BuildError>;
 
+    /// Returns the metadata of the artifact, such as the annotations of a manifest.
+    fn metadata(_: &Self::Fetched) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    /// Returns true if fields that only this kind has differ from those of the stored artifact, so that it is built again. Pure.
+    fn config_changed(_: &Self::Object) -> bool {
+        false
+    }
+
+    /// Sets the fields of the status that only this kind has, after a successful pass. The object still has its past status;
+    /// `verified` is the verification of this pass, if there was one. After a failure they stay as they were. Pure.
+    fn observe(_: &mut Self::Status, _: &Self::Object, _verified: Option<&Verification>) {}
+
+    /// Verifies a revision before it is fetched. Called if [`SourceKind::verifies`] is true, and the revision or the object changed
+    /// since the last success. A kind that verifies what it fetched returns `None`, and implements [`SourceKind::verification`].
+    ///
+    /// # Errors
+    /// A fault with a reason that [`SourceKind::failure_condition`] maps to SourceVerified.
+    fn verify(&self, _: &Self::Request, _: &Self::Resolved, _: &Work) -> Result<Option<Verification>, Fault> {
+        Ok(None)
+    }
+
+    /// Returns the verification of a fetched revision, for a kind that verifies while it fetches.
+    fn verification(_: &Self::Fetched) -> Option<Verification> {
+        None
+    }
+
     /// Returns a short description of a fetched revision for the event of a new artifact, such as the subject of a commit.
     fn describe(fetched: &Self::Fetched) -> Option<String>;
 
@@ -143,9 +181,35 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         format!("stored artifact for revision '{revision}'")
     }
 
+    /// Returns the message of ArtifactOutdated.
+    fn outdated_message(_: &Self::Object, revision: &str) -> String {
+        format!("new upstream revision '{revision}'")
+    }
+
     /// Returns the message of the event for a new artifact, or for the end of a failure. `description` is that of
     /// [`SourceKind::describe`], if something was fetched.
     fn event_message(resolved: &Self::Resolved, revision: &str, description: Option<&str>) -> String;
+
+    /// Returns the end of the event's message, which the stored artifact is enough for.
+    fn event_suffix(_: &Artifact) -> String {
+        String::new()
+    }
+
+    /// Returns the name of the service account whose pull secrets or token are used.
+    fn service_account(_: &Self::Object) -> Option<&str> {
+        None
+    }
+
+    /// Returns the audience of the token of [`SourceKind::service_account`] that the kind exchanges for credentials; `None` for no
+    /// token. Pure.
+    fn token_audience(_: &Self::Object) -> Option<String> {
+        None
+    }
+
+    /// Returns true if signatures are to be verified. Pure.
+    fn verifies(_: &Self::Object) -> bool {
+        false
+    }
 
     /// Returns the condition type that a failure is reported in, beside Ready.
     fn failure_condition(reason: Reason) -> Option<&'static str> {
@@ -175,24 +239,55 @@ pub enum SecretRole {
     TokenService,
     /// CA bundle and client certificate for a token service.
     TokenServiceCertificates,
+    /// Public keys of trusted signers.
+    TrustedKeys,
+    /// The service account, its pull secrets and its token.
+    ServiceAccount,
 }
 
 /// The Secrets that the spec of an object names.
 #[derive(Default)]
-pub struct SourceSecrets(HashMap<SecretRole, SecretData>);
+pub struct SourceSecrets {
+    roles: HashMap<SecretRole, SecretData>,
+    /// The service account of [`SourceKind::service_account`].
+    pub service_account: Option<ServiceAccountData>,
+}
 
 impl SourceSecrets {
     /// Returns the Secret for a purpose, if the spec names one.
     #[must_use]
     pub fn get(&self, role: SecretRole) -> Option<&SecretData> {
-        self.0.get(&role)
+        self.roles.get(&role)
     }
 }
 
 impl FromIterator<(SecretRole, SecretData)> for SourceSecrets {
     fn from_iter<T: IntoIterator<Item = (SecretRole, SecretData)>>(secrets: T) -> Self {
-        Self(secrets.into_iter().collect())
+        Self {
+            roles: secrets.into_iter().collect(),
+            service_account: None,
+        }
     }
+}
+
+/// A service account whose identity a source uses.
+#[derive(Default)]
+pub struct ServiceAccountData {
+    /// Its annotations, which name identities of clouds.
+    pub annotations: BTreeMap<String, String>,
+    /// Its pull secrets, in their order. Those that are missing are left out.
+    pub pull_secrets: Vec<SecretData>,
+    /// A token for the audience of [`SourceKind::token_audience`].
+    pub token: Option<Secret<String>>,
+}
+
+/// A successful verification of signatures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verification {
+    /// Message of SourceVerified.
+    pub message: String,
+    /// Value that changes with the trusted keys, if the kind records one.
+    pub fingerprint: Option<String>,
 }
 
 /// The fields of the spec that all kinds have.

@@ -12,7 +12,7 @@ use runtime::{EventDraft, Outcome, Requeue, Severity, bounded_text};
 
 use crate::{
     plan::StoredArtifact,
-    source_kind::{SourceKind, SourceStatus},
+    source_kind::{SourceKind, SourceStatus, Verification},
 };
 
 /// Message of Reconciling.
@@ -45,6 +45,17 @@ impl From<Fault> for FailedPass {
     }
 }
 
+/// The results of a successful pass.
+pub(crate) struct Success {
+    pub(crate) artifact: Artifact,
+    /// URL of the latest artifact.
+    pub(crate) url: String,
+    /// Message of the event of a new artifact.
+    pub(crate) event: String,
+    /// Verification of the revision, if it was verified.
+    pub(crate) verification: Option<Verification>,
+}
+
 /// Makes the status of one pass.
 pub(crate) struct Report<'a, K: SourceKind> {
     pub(crate) object: &'a K::Object,
@@ -71,14 +82,37 @@ impl<K: SourceKind> Report<'_, K> {
         }
     }
 
-    /// Returns the outcome of a successful pass. `event` is the message of the event of a new artifact.
-    pub(crate) fn ready(
-        &self,
-        artifact: Artifact,
-        url: String,
-        event: String,
-        stored: &StoredArtifact,
-    ) -> Outcome<K::Status> {
+    /// Returns true if this generation of the object was verified.
+    pub(crate) fn is_verified(&self) -> bool {
+        let past = K::past(self.object);
+        let verified = conditions::get(&past.conditions, types::SOURCE_VERIFIED);
+        verified.is_some_and(|condition| {
+            condition.is_true() && condition.observed_generation == self.generation()
+        })
+    }
+
+    /// Returns the condition of the verification, of this pass or an earlier one; `None` if nothing is to be verified.
+    fn verified(&self, verification: Option<&Verification>) -> Option<Condition> {
+        if !K::verifies(self.object) {
+            return None;
+        }
+        let past = K::past(self.object).conditions;
+        let message = match (verification, conditions::get(&past, types::SOURCE_VERIFIED)) {
+            (Some(verification), _) => verification.message.clone(),
+            (None, Some(past)) if past.is_true() => past.message.clone(),
+            (None, _) => return None,
+        };
+        Some(self.condition(types::SOURCE_VERIFIED, true, Reason::Succeeded, &message))
+    }
+
+    /// Returns the outcome of a successful pass.
+    pub(crate) fn ready(&self, success: Success, stored: &StoredArtifact) -> Outcome<K::Status> {
+        let Success {
+            artifact,
+            url,
+            event,
+            verification,
+        } = success;
         let (reason, message) = match self.style {
             Style::Rfc5 => (Reason::Succeeded, K::ready_message(&artifact.revision)),
             Style::Legacy => (
@@ -87,11 +121,13 @@ impl<K: SourceKind> Report<'_, K> {
             ),
         };
         let mut events: Vec<EventDraft> = self.corruption(stored).into_iter().collect();
+        let event = format!("{event}{}", K::event_suffix(&artifact));
         events.extend(self.success(&artifact, event));
         let mut new = vec![self.condition(types::READY, true, reason, &message)];
         if self.style == Style::Rfc5 {
             new.push(self.condition(types::ARTIFACT_IN_STORAGE, true, reason, &message));
         }
+        new.extend(self.verified(verification.as_ref()));
         let spec = K::spec(self.object);
         let status = SourceStatus {
             observed_generation: self.generation(),
@@ -100,8 +136,10 @@ impl<K: SourceKind> Report<'_, K> {
             observed_ignore: spec.ignore.map(|rules| bounded_text(rules).into_owned()),
             ..self.status(new)
         };
+        let mut status = new_status::<K>(status);
+        K::observe(&mut status, self.object, verification.as_ref());
         Outcome {
-            status: new_status::<K>(status),
+            status,
             requeue: Requeue::Interval(spec.interval),
             events,
             fault: None,
@@ -130,9 +168,14 @@ impl<K: SourceKind> Report<'_, K> {
         }
         if self.style == Style::Rfc5 {
             let failure = K::failure_condition(*reason);
-            new.extend(failure.map(|name| self.condition(name, true, *reason, message)));
+            // SourceVerified is good when it is true, the others are bad.
+            let is_verification = failure == Some(types::SOURCE_VERIFIED);
+            new.extend(failure.map(|name| self.condition(name, !is_verification, *reason, message)));
+            if K::verifies(self.object) && !is_verification {
+                new.extend(conditions::get(&past.conditions, types::SOURCE_VERIFIED).cloned());
+            }
             if let Some(revision) = &failed.outdated {
-                let message = format!("new upstream revision '{revision}'");
+                let message = K::outdated_message(self.object, revision);
                 new.push(self.condition(types::ARTIFACT_OUTDATED, true, Reason::NewRevision, &message));
             }
             let stored = conditions::get(&past.conditions, types::ARTIFACT_IN_STORAGE);
@@ -151,8 +194,12 @@ impl<K: SourceKind> Report<'_, K> {
             ..self.status(new)
         };
         let events = self.failure(*reason, message).into_iter().collect();
+        let status = match failed.artifact {
+            Some(_) => self.changed(status),
+            None => new_status::<K>(status),
+        };
         Outcome {
-            status: new_status::<K>(status),
+            status,
             requeue: Requeue::from(*class),
             events,
             fault: Some(failed.fault.clone()),
@@ -342,7 +389,12 @@ pub(crate) const fn failure_condition(reason: Reason) -> Option<&'static str> {
         | Reason::AuthenticationFailed
         | Reason::GitOperationFailed
         | Reason::EmptyGitRepository
+        | Reason::OCIArtifactPullFailed
+        | Reason::OCIArtifactLayerOperationFailed
+        | Reason::ReadOperationFailed
+        | Reason::InvalidProviderConfiguration
         | Reason::Timeout => Some(types::FETCH_FAILED),
+        Reason::VerificationError => Some(types::SOURCE_VERIFIED),
         Reason::StorageOperationFailed
         | Reason::DirectoryCreationFailed
         | Reason::ArchiveOperationFailed

@@ -93,7 +93,17 @@ fn plan_builds_on_changes_of_revision_rules_or_storage() {
             revision,
             ignore,
             observed_ignore: observed,
+            config_changed: false,
         };
         assert_eq!(plan(&stored, &wanted), expected, "{stored:?} {wanted:?}");
+        let wanted = Wanted {
+            config_changed: true,
+            ..wanted
+        };
+        let changed = match expected {
+            Plan::Keep => Plan::Build(Cause::NewConfiguration),
+            build => build,
+        };
+        assert_eq!(plan(&stored, &wanted), changed, "{stored:?} {wanted:?}");
     }
 }

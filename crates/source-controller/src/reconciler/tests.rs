@@ -7,7 +7,7 @@ use std::{
 
 use api::{
     condition_type as types, conditions,
-    source::{GitRepository, GitRepositorySpec, GitRepositoryStatus},
+    source::{GitRepository, GitRepositorySpec, GitRepositoryStatus, GitRepositoryVerification},
 };
 use artifact::{
     Algorithm,
@@ -21,12 +21,13 @@ use super::*;
 use crate::{
     blocking::Work,
     builder::BuildError,
-    source_kind::{KindSettings, PackOptions, SourceSecrets, SourceSpec, SourceStatus},
+    source_kind::{KindSettings, PackOptions, SourceSecrets, SourceSpec, SourceStatus, Verification},
 };
 
 #[derive(Default)]
 struct UrlKind {
     fetches: AtomicUsize,
+    verifications: AtomicUsize,
 }
 
 impl SourceKind for UrlKind {
@@ -42,6 +43,7 @@ impl SourceKind for UrlKind {
     fn new(_: KindSettings) -> Self {
         Self {
             fetches: AtomicUsize::new(0),
+            verifications: AtomicUsize::new(0),
         }
     }
 
@@ -93,6 +95,21 @@ impl SourceKind for UrlKind {
 
     fn file_name(resolved: &String) -> String {
         format!("{resolved}.tar.gz")
+    }
+
+    fn verifies(object: &GitRepository) -> bool {
+        object.spec.verify.is_some()
+    }
+
+    fn verify(&self, request: &String, _: &String, _: &Work) -> Result<Option<Verification>, Fault> {
+        self.verifications.fetch_add(1, Ordering::Relaxed);
+        match request.as_str() {
+            "unsigned" => Err(Fault::retry(Reason::VerificationError, "no signature")),
+            _ => Ok(Some(Verification {
+                message: format!("verified {request}"),
+                fingerprint: None,
+            })),
+        }
     }
 
     fn fetch(&self, _: &String, resolved: &String, _: &Work, dir: &Path) -> Result<String, Fault> {
@@ -245,4 +262,43 @@ async fn removal_deletes_the_artifacts_of_the_object_alone() {
     fixture.reconciler.remove("ns", "repo").await.unwrap();
     fixture.reconciler.remove("ns", "repo").await.unwrap();
     assert!(!fixture.root.join("url/ns/repo").exists());
+}
+
+#[tokio::test]
+async fn revision_is_verified_once_for_each_generation() {
+    let mut fixture = Fixture::new();
+    let verify = Some(GitRepositoryVerification::default());
+    let verified = |outcome: &Outcome<GitRepositoryStatus>| {
+        let found = conditions::get(&outcome.status.conditions, types::SOURCE_VERIFIED);
+        found.map(|found| (found.is_true(), found.message.clone()))
+    };
+    let yes = |url: &str| Some((true, format!("verified {url}")));
+    let count = |fixture: &Fixture| fixture.reconciler.kind.verifications.load(Ordering::Relaxed);
+    let first = fixture.pass("one").await;
+    assert_eq!((verified(&first), count(&fixture)), (None, 0));
+    fixture.object.spec.verify = verify;
+    fixture.object.metadata.generation = Some(2);
+    for _ in 0..2 {
+        let same = fixture.pass("one").await;
+        assert_eq!((verified(&same), count(&fixture)), (yes("one"), 1));
+    }
+    fixture.object.metadata.generation = Some(3);
+    let changed = fixture.pass("one").await;
+    assert_eq!((verified(&changed), count(&fixture)), (yes("one"), 2));
+    let next = fixture.pass("two").await;
+    assert_eq!(
+        (verified(&next), count(&fixture), fixture.fetches()),
+        (yes("two"), 3, 2)
+    );
+    let unsigned = fixture.pass("unsigned").await;
+    assert_eq!(verified(&unsigned), Some((false, "no signature".to_owned())));
+    assert_eq!(unsigned.status.artifact, next.status.artifact);
+    assert_eq!(fixture.fetches(), 2, "it was fetched");
+    let ready = conditions::get(&unsigned.status.conditions, types::READY).unwrap();
+    assert!(
+        ready.is_false() && ready.reason == "VerificationError",
+        "{ready:?}"
+    );
+    fixture.object.spec.verify = None;
+    assert_eq!(verified(&fixture.pass("two").await), None);
 }

@@ -14,7 +14,7 @@ use super::object;
 use crate::{
     kinds::git_repository::{GitRepositories, event_message},
     plan::StoredArtifact,
-    status::{FailedPass, Report},
+    status::{FailedPass, Report, Success},
 };
 
 const NEGATIVE: &[&str] = &[
@@ -53,6 +53,15 @@ fn stored() -> Stored {
     }
 }
 
+fn success(artifact: Artifact, event: String) -> Success {
+    Success {
+        artifact,
+        url: "http://h/latest.tar.gz".to_owned(),
+        event,
+        verification: None,
+    }
+}
+
 fn ready(
     object: &GitRepository,
     style: Style,
@@ -65,8 +74,7 @@ fn ready(
         url: "http://h/file".to_owned(),
         ..report.artifact(stored(), &revision)
     };
-    let event = event_message(&revision, subject);
-    report.ready(artifact, "http://h/latest.tar.gz".to_owned(), event, held)
+    report.ready(success(artifact, event_message(&revision, subject)), held)
 }
 
 fn failed(object: &GitRepository, style: Style, failed: &FailedPass) -> Outcome<GitRepositoryStatus> {
@@ -194,12 +202,7 @@ fn ready_status_is_unchanged_without_a_new_artifact() {
         artifact: artifact.clone(),
         file: "f".to_owned(),
     };
-    let later = report(&again, Style::Rfc5, 999).ready(
-        artifact,
-        outcome.status.url.clone().unwrap(),
-        String::new(),
-        &held,
-    );
+    let later = report(&again, Style::Rfc5, 999).ready(success(artifact, String::new()), &held);
     assert_eq!(later.status, outcome.status);
     assert_eq!(told(&later), []);
 }

@@ -1,0 +1,111 @@
+//! Reading what the spec of a source names: Secrets, and a service account with its pull secrets and its token.
+
+use api::{Fault, Reason, Secret};
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    core::v1::ServiceAccount,
+};
+use kube::{Api, Client, api::PostParams};
+
+use crate::{
+    secret::{self, SecretData},
+    source_kind::{SecretRole, ServiceAccountData, SourceKind, SourceSecrets},
+};
+
+/// The most pull secrets of a service account that are read; the rest is left out.
+const PULL_SECRETS: usize = 20;
+/// Lifetime of a requested token, in seconds: it is exchanged at once.
+const TOKEN_SECONDS: i64 = 600;
+
+/// Reads everything that an object names, live.
+///
+/// # Errors
+/// Fails when a named Secret or the service account is missing, in the words of the kind.
+pub(crate) async fn read<K: SourceKind>(
+    client: &Client,
+    namespace: &str,
+    object: &K::Object,
+) -> Result<SourceSecrets, Fault> {
+    let mut read = Vec::new();
+    for (role, name) in K::secrets(object) {
+        let found = secret::read(client, namespace, name).await;
+        read.push((
+            role,
+            found.map_err(|fault| K::secret_failure_of(object, role, fault))?,
+        ));
+    }
+    let mut secrets: SourceSecrets = read.into_iter().collect();
+    if let Some(name) = K::service_account(object) {
+        let found = service_account(client, namespace, name, K::token_audience(object)).await;
+        let found = found.map_err(|fault| K::secret_failure_of(object, SecretRole::ServiceAccount, fault))?;
+        secrets.service_account = Some(found);
+    }
+    Ok(secrets)
+}
+
+async fn service_account(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    audience: Option<String>,
+) -> Result<ServiceAccountData, Fault> {
+    let failed = |what: &str, why: &str| {
+        let message = format!("failed to get {what} '{namespace}/{name}': {why}");
+        Fault::retry(Reason::AuthenticationFailed, message)
+    };
+    if !secret::is_object_name(name) {
+        return Err(failed("service account", "it is not a valid name"));
+    }
+    let api: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let account = api
+        .get(name)
+        .await
+        .map_err(|error| failed("service account", &runtime::client::describe(&error)))?;
+    let mut pull_secrets: Vec<SecretData> = Vec::new();
+    let named = account.image_pull_secrets.unwrap_or_default();
+    for reference in named.iter().take(PULL_SECRETS) {
+        let found = secret::find(client, namespace, &reference.name).await;
+        let found = found.map_err(|error| {
+            failed(
+                "the pull secrets of service account",
+                &runtime::client::describe(&error),
+            )
+        })?;
+        pull_secrets.extend(found);
+    }
+    let token = match audience {
+        None => None,
+        Some(audience) => {
+            let token = token(&api, name, audience).await;
+            let token = token
+                .map_err(|error| failed("a token of service account", &runtime::client::describe(&error)))?;
+            Some(token)
+        }
+    };
+    Ok(ServiceAccountData {
+        annotations: account.metadata.annotations.unwrap_or_default(),
+        pull_secrets,
+        token,
+    })
+}
+
+async fn token(
+    api: &Api<ServiceAccount>,
+    name: &str,
+    audience: String,
+) -> Result<Secret<String>, kube::Error> {
+    let request = TokenRequest {
+        spec: TokenRequestSpec {
+            audiences: vec![audience],
+            expiration_seconds: Some(TOKEN_SECONDS),
+            ..TokenRequestSpec::default()
+        },
+        ..TokenRequest::default()
+    };
+    let answer = api
+        .create_token_request(name, &PostParams::default(), &request)
+        .await?;
+    Ok(Secret::new(
+        answer.status.map(|status| status.token).unwrap_or_default(),
+    ))
+}
