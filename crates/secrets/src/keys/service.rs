@@ -25,6 +25,7 @@ pub(super) fn client(addresses: AddressPolicy) -> Result<Client, OpenError> {
         answer_bytes: MAX_ANSWER,
         timeout: TIMEOUT,
         redirects: Redirects::None,
+        ..Settings::default()
     };
     Client::new(settings).map_err(OpenError::Client)
 }
