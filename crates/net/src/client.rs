@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::Secret;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::{
@@ -13,7 +12,7 @@ use reqwest::{
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use crate::{AddressPolicy, Error, Redirects, Resolver, Tls, Unresolved, redirect};
+use crate::{AddressPolicy, Error, Proxy, Redirects, Resolver, Tls, Unresolved, redirect};
 
 /// The user agent of all clients that no protocol demands another of.
 pub const USER_AGENT: &str = concat!("weir/", env!("CARGO_PKG_VERSION"));
@@ -48,25 +47,6 @@ pub enum Proxies {
     Direct,
     /// One for all requests. The policy applies to its own address, too.
     Only(Proxy),
-}
-
-/// An HTTP proxy that users name, and the credentials for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proxy {
-    /// URL of the proxy, `http` or `https`, without credentials.
-    pub url: Url,
-    /// Username and password for the proxy.
-    pub auth: Option<(String, Secret<String>)>,
-}
-
-impl Proxy {
-    fn for_all(&self) -> Result<reqwest::Proxy, Error> {
-        let proxy = reqwest::Proxy::all(self.url.clone())?;
-        Ok(match &self.auth {
-            Some((user, password)) => proxy.basic_auth(user, password.expose()),
-            None => proxy,
-        })
-    }
 }
 
 /// The settings of a [`Client`].

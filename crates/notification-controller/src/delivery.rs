@@ -96,7 +96,7 @@ impl Dispatcher {
     pub(crate) async fn examine(&self, provider: &Provider) -> Result<(), Error> {
         let loaded = config::load(&self.client, provider).await?;
         let addresses = providers::check(&providers::find(&provider.spec.type_)?, &loaded.config)?;
-        clients::check(&loaded.tls)?;
+        clients::check(self.clients.addresses(), &loaded.route)?;
         for address in addresses {
             let checked = self.clients.addresses().check_url(address.expose());
             checked.map_err(Error::RefusedAddress)?;
@@ -262,7 +262,7 @@ impl Dispatcher {
                 uid: delivery.alert.uid().unwrap_or_default(),
             };
             let steps = (delivery.kind.steps)(&combined.event, &loaded.config)?;
-            let client = self.clients.get(&loaded.tls)?;
+            let client = self.clients.get(&loaded.route)?;
             send::follow(&client, steps, tokio::time::Instant::now() + timeout).await
         };
         // The last attempt says more than "no answer", so that it gets a moment to end.

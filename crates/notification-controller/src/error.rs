@@ -1,6 +1,6 @@
 //! Errors of deliveries. No variant can carry an address, credentials or an answer.
 
-use net::Refusal;
+use net::{InvalidProxy, Refusal};
 
 /// The reason why a notification was not delivered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +36,17 @@ pub enum Error {
         /// The reason why it is invalid.
         why: &'static str,
     },
+    /// The proxy is no proxy that can be used.
+    #[error("{from}: {why}")]
+    BadProxy {
+        /// The field or Secret that names the proxy.
+        from: String,
+        /// The reason why it is invalid.
+        why: InvalidProxy,
+    },
+    /// The address of the proxy points where notifications must not go.
+    #[error("the proxy is refused: {0} (--allow-addresses makes exceptions)")]
+    RefusedProxy(Refusal),
     /// The key for the signature is missing.
     #[error("no key to sign with: set the key token in the Secret of spec.secretRef")]
     NoToken,

@@ -98,11 +98,12 @@ pub struct ProviderSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = schema::SHORT_DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub timeout: Option<GoDuration>,
-    /// URL of a proxy, at most 2048 characters. Not supported.
+    /// URL of an HTTP proxy, which may have a username and a password, at most 2048 characters. Deprecated by Flux: use
+    /// `proxySecretRef`, which takes precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = "^(http|https)://.*$"), length(max = 2048))]
     pub proxy: Option<UrlText>,
-    /// Secret with the URL and the credentials of a proxy. Not supported.
+    /// Secret with `address`, the URL of an HTTP proxy, and `username` and `password` for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_secret_ref: Option<LocalObjectReference>,
     /// Secret with `address`, `token`, `headers`, `username` with `password`, and the keys of a GitHub App.

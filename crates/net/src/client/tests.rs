@@ -2,6 +2,8 @@ use bytes::Bytes;
 use reqwest::{Method, header::AUTHORIZATION};
 use testkit::{Page, WebServer};
 
+use api::Secret;
+
 use super::*;
 use crate::{ClusterServices, Refusal, read_body};
 

@@ -1,24 +1,24 @@
-//! HTTP clients for providers, by their certificates.
+//! HTTP clients for providers, by their certificates and proxies.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use net::{AddressPolicy, Client, ClientOptions, Roots, Timeouts};
+use net::{AddressPolicy, Client, ClientOptions, Proxies, Roots, Timeouts};
 
-use super::config::Tls;
+use super::config::Route;
 use crate::Error;
 
 /// The largest number of clients that are kept for their connections.
 const MAX_CLIENTS: usize = 32;
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// HTTP clients by certificates, all under one policy of addresses.
+/// HTTP clients by certificates and proxy, all under one policy of addresses.
 pub(super) struct Clients {
     addresses: AddressPolicy,
     /// The one used last comes last.
-    clients: Mutex<Vec<(Tls, Client)>>,
+    clients: Mutex<Vec<(Route, Client)>>,
 }
 
 impl Clients {
@@ -35,36 +35,38 @@ impl Clients {
     }
 
     /// Returns a client that follows no redirect.
-    pub(super) fn get(&self, tls: &Tls) -> Result<Client, Error> {
+    pub(super) fn get(&self, route: &Route) -> Result<Client, Error> {
         {
             let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(at) = clients.iter().position(|(known, _)| known == tls) {
+            if let Some(at) = clients.iter().position(|(known, _)| known == route) {
                 let found = clients.remove(at);
                 let client = found.1.clone();
                 clients.push(found);
                 return Ok(client);
             }
         }
-        let client = build(&self.addresses, tls)?;
+        let client = build(&self.addresses, route)?;
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if clients.len() >= MAX_CLIENTS {
             clients.remove(0);
         }
-        clients.push((tls.clone(), client.clone()));
+        clients.push((route.clone(), client.clone()));
         Ok(client)
     }
 }
 
-/// Checks that a client can be made with these certificates.
-pub(super) fn check(tls: &Tls) -> Result<(), Error> {
-    if *tls == Tls::default() {
+/// Checks that a client can be made with these certificates and this proxy.
+pub(super) fn check(addresses: &AddressPolicy, route: &Route) -> Result<(), Error> {
+    if *route == Route::default() {
         return Ok(());
     }
-    build(&AddressPolicy::unrestricted(), tls).map(|_| ())
+    build(addresses, route).map(|_| ())
 }
 
-fn build(addresses: &AddressPolicy, tls: &Tls) -> Result<Client, Error> {
+fn build(addresses: &AddressPolicy, route: &Route) -> Result<Client, Error> {
+    let tls = &route.tls;
     let options = ClientOptions {
+        proxies: route.proxy.clone().map_or(Proxies::Environment, Proxies::Only),
         tls: net::Tls {
             roots: tls.ca.clone().map_or(Roots::System, Roots::Only),
             identity: tls.client.clone(),
@@ -78,14 +80,13 @@ fn build(addresses: &AddressPolicy, tls: &Tls) -> Result<Client, Error> {
         idle_per_host: 1,
         ..ClientOptions::new(addresses.clone())
     };
-    options.build().map_err(|error| {
-        Error::Certificates(match error {
-            net::Error::InvalidCa(_) => "ca.crt holds no certificates in PEM",
-            net::Error::InvalidIdentity => {
-                "tls.crt and tls.key are no certificate and key in PEM, or do not belong together"
-            }
-            _ => "a certificate cannot be used",
-        })
+    options.build().map_err(|error| match error {
+        net::Error::Refused(why) => Error::RefusedProxy(why),
+        net::Error::InvalidCa(_) => Error::Certificates("ca.crt holds no certificates in PEM"),
+        net::Error::InvalidIdentity => Error::Certificates(
+            "tls.crt and tls.key are no certificate and key in PEM, or do not belong together",
+        ),
+        _ => Error::Certificates("a certificate cannot be used"),
     })
 }
 
@@ -93,7 +94,12 @@ fn build(addresses: &AddressPolicy, tls: &Tls) -> Result<Client, Error> {
 mod tests {
     use api::Secret;
 
-    use super::*;
+    use super::{super::config::Tls, *};
+
+    fn judged(tls: Tls) -> Result<(), Error> {
+        let route = Route { tls, proxy: None };
+        check(&AddressPolicy::unrestricted(), &route)
+    }
 
     #[test]
     fn certificates_are_judged_without_a_connection() {
@@ -108,7 +114,7 @@ mod tests {
             ca: None,
             client: Some(Secret::new(text.as_bytes().to_vec())),
         };
-        assert_eq!(check(&Tls::default()), Ok(()));
+        assert_eq!(judged(Tls::default()), Ok(()));
         for tls in [
             ca("s3cret"),
             ca(""),
@@ -122,8 +128,21 @@ mod tests {
                 pem("PRIVATE KEY", "AAAA")
             )),
         ] {
-            let error = check(&tls).unwrap_err();
+            let error = judged(tls).unwrap_err();
             assert!(matches!(error, Error::Certificates(_)), "{error}");
         }
+    }
+
+    #[test]
+    fn proxy_obeys_the_policy_of_addresses() {
+        let route = Route {
+            proxy: Some(net::Proxy::parse("http://169.254.169.254", None, None).unwrap()),
+            ..Route::default()
+        };
+        let error = check(
+            &AddressPolicy::controller(net::ClusterServices::default()),
+            &route,
+        );
+        assert!(matches!(error, Err(Error::RefusedProxy(_))), "{error:?}");
     }
 }

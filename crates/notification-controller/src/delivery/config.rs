@@ -6,6 +6,7 @@ use api::{Secret, notification::Provider};
 use http::{HeaderName, HeaderValue, header};
 use k8s_openapi::{ByteString, api::core::v1::Secret as KubernetesSecret};
 use kube::{Api, Client, ResourceExt};
+use net::Proxy;
 use tree::Budget;
 use yaml::Value;
 
@@ -33,10 +34,18 @@ pub(crate) struct Tls {
     pub(super) client: Option<Secret<Vec<u8>>>,
 }
 
-/// The configuration and certificates of a provider, as a delivery needs them.
+/// The way to a provider: certificates and proxy.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(super) tls: Tls,
+    /// The proxy that the user names; without one, that of the environment is used.
+    pub(super) proxy: Option<Proxy>,
+}
+
+/// The configuration of a provider and the way to it, as a delivery needs them.
 pub(crate) struct Loaded {
     pub(super) config: Config,
-    pub(super) tls: Tls,
+    pub(super) route: Route,
 }
 
 impl fmt::Debug for Loaded {
@@ -61,10 +70,48 @@ pub(crate) async fn load(client: &Client, provider: &Provider) -> Result<Loaded,
         Some(reference) => tls(&Keys::read(&api, &reference.name).await?)?,
         None => Tls::default(),
     };
+    let proxy = match &provider.spec.proxy_secret_ref {
+        Some(reference) => Some(named_proxy(&Keys::read(&api, &reference.name).await?)?),
+        None => proxy(provider, secret.as_ref())?,
+    };
     Ok(Loaded {
         config: config(provider, secret.as_ref())?,
-        tls: certificates,
+        route: Route {
+            tls: certificates,
+            proxy,
+        },
     })
+}
+
+/// The proxy of the Secret of `spec.proxySecretRef`. Pure.
+fn named_proxy(secret: &Keys) -> Result<Proxy, Error> {
+    let Some(address) = secret.text("address")? else {
+        return Err(secret.bad("address", "it is missing: it is the URL of the proxy"));
+    };
+    let username = secret.text("username")?.map(Secret::into_inner);
+    let password = secret.text("password")?;
+    Proxy::parse(address.expose(), username.as_deref(), password).map_err(|why| Error::BadProxy {
+        from: format!("Secret '{}'", secret.name),
+        why,
+    })
+}
+
+/// The proxy of the key `proxy` of the Secret or else of `spec.proxy`. Pure.
+fn proxy(provider: &Provider, secret: Option<&Keys>) -> Result<Option<Proxy>, Error> {
+    let bad = |from: String| move |why| Error::BadProxy { from, why };
+    if let Some(secret) = secret
+        && let Some(text) = secret.text("proxy")?
+    {
+        let from = format!("Secret '{}', key proxy", secret.name);
+        return Proxy::parse(text.expose(), None, None)
+            .map(Some)
+            .map_err(bad(from));
+    }
+    let Some(text) = &provider.spec.proxy else {
+        return Ok(None);
+    };
+    let proxy = Proxy::parse(text.expose(), None, None);
+    proxy.map(Some).map_err(bad("spec.proxy".to_owned()))
 }
 
 /// The keys of one Secret.
@@ -122,11 +169,6 @@ impl Keys {
 fn config(provider: &Provider, secret: Option<&Keys>) -> Result<Config, Error> {
     let spec = &provider.spec;
     let key = |key: &'static str| secret.map_or(Ok(None), |secret| secret.text(key));
-    if let Some(secret) = secret
-        && secret.data.contains_key("proxy")
-    {
-        return Err(secret.bad("proxy", "proxies are not supported yet: remove the key"));
-    }
     let mut keys = BTreeMap::new();
     for name in providers::KEYS {
         if let Some(value) = key(name)? {
@@ -328,16 +370,41 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_in_the_secret_is_refused() {
-        let error = made(
-            json!({"address": "https://a.example"}),
-            &[("proxy", "http://u:s3cret@proxy")],
-        )
-        .unwrap_err();
+    fn proxy_comes_from_the_secret_before_the_spec() {
+        let spec = || provider(json!({"address": "https://a.example", "proxy": "http://spec:s3cret@proxy"}));
+        let user = |proxy: Option<Proxy>| proxy.and_then(|proxy| proxy.auth).map(|auth| auth.0);
+        let secret = keys(&[("proxy", "http://secret:s3cret@proxy")]);
         assert_eq!(
-            error.to_string(),
-            "Secret 's', key proxy: proxies are not supported yet: remove the key"
+            user(proxy(&spec(), Some(&secret)).unwrap()).as_deref(),
+            Some("secret")
         );
+        assert_eq!(
+            user(proxy(&spec(), Some(&keys(&[]))).unwrap()).as_deref(),
+            Some("spec")
+        );
+        assert_eq!(proxy(&provider(json!({})), None), Ok(None));
+        let named = keys(&[
+            ("address", "http://proxy:3128"),
+            ("username", "u"),
+            ("password", "s3cret"),
+        ]);
+        assert_eq!(user(named_proxy(&named).ok()).as_deref(), Some("u"));
+        for (error, expected) in [
+            (
+                proxy(&spec(), Some(&keys(&[("proxy", "socks5://u:s3cret@proxy")]))).unwrap_err(),
+                "Secret 's', key proxy: the proxy is not supported: only http and https are",
+            ),
+            (
+                named_proxy(&keys(&[("address", "http://p"), ("password", "s3cret")])).unwrap_err(),
+                "Secret 's': a password needs a username",
+            ),
+            (
+                named_proxy(&keys(&[("username", "s3cret")])).unwrap_err(),
+                "Secret 's', key address: it is missing: it is the URL of the proxy",
+            ),
+        ] {
+            assert_eq!(error.to_string(), expected);
+        }
     }
 
     #[test]

@@ -81,10 +81,13 @@ fn fault(error: &Error) -> Fault {
         | Error::BadSecret { .. }
         | Error::NoToken
         | Error::BadToken
-        | Error::Certificates(_) => Fault::retry(Reason::AuthenticationFailed, message),
-        Error::BadAddress | Error::LongAddress(_) | Error::NoAddress | Error::RefusedAddress(_) => {
-            Fault::retry(Reason::URLInvalid, message)
-        }
+        | Error::Certificates(_)
+        | Error::BadProxy { .. } => Fault::retry(Reason::AuthenticationFailed, message),
+        Error::BadAddress
+        | Error::LongAddress(_)
+        | Error::NoAddress
+        | Error::RefusedAddress(_)
+        | Error::RefusedProxy(_) => Fault::retry(Reason::URLInvalid, message),
         Error::Config(_) => Fault::retry(Reason::InvalidConfig, message),
         _ => Fault::retry(Reason::Failed, message),
     }

@@ -9,6 +9,7 @@
 mod delivery;
 mod endpoint;
 mod journal;
+mod proxies;
 mod refusals;
 mod secrets;
 mod senders;

@@ -13,10 +13,12 @@ async fn unsupported_providers_say_so_and_send_nothing() {
             &json!({"type": "nats", "address": setup.sink.url("type")}),
         )
         .await;
-    let proxied =
-        json!({"type": "generic", "address": setup.sink.url("proxy"), "proxy": "http://proxy.example"});
-    setup.provider("proxy", &proxied).await;
-    for (name, start) in [("type", "spec.type: nats "), ("proxy", "spec.proxy: ")] {
+    let account = json!({"type": "generic", "address": setup.sink.url("account"), "serviceAccountName": "x"});
+    setup.provider("account", &account).await;
+    for (name, start) in [
+        ("type", "spec.type: nats "),
+        ("account", "spec.serviceAccountName: "),
+    ] {
         setup.alert(name, name, &json!({})).await;
         let ready = setup.wait_ready("Provider", name, "False").await;
         assert_eq!(ready["reason"], "UnsupportedField");
@@ -24,7 +26,7 @@ async fn unsupported_providers_say_so_and_send_nothing() {
         setup.warning(name, "UnsupportedField").await;
     }
     setup.accepted(&setup.event("nowhere")).await;
-    for name in ["type", "proxy"] {
+    for name in ["type", "account"] {
         setup.warning(name, "NotificationDispatchFailed").await;
     }
     assert!(setup.controller.terminate().await.unwrap().success());
