@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use cache::{Unpacked, Usage};
 
-use crate::{Digest, Error};
+use crate::{Digest, Error, Storage, storage::Verdict};
 use cache::Cache;
 
 /// Limits of a fetcher and its cache.
@@ -51,6 +51,27 @@ impl Default for Limits {
 /// Fails when it is malformed, larger than the limits, or the directory can't be written.
 pub fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<u64, Error> {
     unpack::unpack(tarball, root, limits).map(|counted| counted.bytes)
+}
+
+/// Unpacks the artifact at a path of the storage into the new directory `root`, if it has this digest; gives the bytes of its files.
+/// `None` if there is no such artifact.
+///
+/// # Errors
+/// Fails when [`unpack`] does, or the storage can't be read.
+pub fn unpack_stored(
+    storage: &Storage,
+    path: &str,
+    digest: &Digest,
+    root: &Path,
+    limits: &Limits,
+) -> Result<Option<u64>, Error> {
+    if storage.verify(path, digest)? != Verdict::Good {
+        return Ok(None);
+    }
+    let Some((file, _, _)) = storage.open_file(path)? else {
+        return Ok(None);
+    };
+    unpack::unpack_file(file, root, limits).map(|counted| Some(counted.bytes))
 }
 
 /// Downloads, verifies and unpacks artifacts into a directory of its own, and keeps them to share by digest.

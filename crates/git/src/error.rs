@@ -177,6 +177,9 @@ pub enum Error {
         /// Description of the problem.
         why: String,
     },
+    /// The submodules of the commit can't be fetched.
+    #[error("submodules: {0}")]
+    Submodules(String),
     /// The temporary directory cannot be used.
     #[error("temporary directory: {0}")]
     Disk(String),

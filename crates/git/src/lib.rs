@@ -28,8 +28,10 @@ mod range;
 mod refs;
 mod remote;
 mod session;
+mod signature;
 mod snapshot;
 mod ssh;
+mod submodule;
 mod wire;
 mod worktree;
 
@@ -44,6 +46,7 @@ pub use range::Range;
 pub use refs::{Advertised, Reference, Resolved, Selector, select};
 pub use remote::{Auth, Remote};
 pub use session::Session;
+pub use signature::{SignedObject, TrustedKeys, Unverified};
 pub use snapshot::{Node, NodeKind, Snapshot};
 pub use ssh::{
     algorithms::{SshAlgorithms, UnsupportedAlgorithms},
@@ -51,4 +54,5 @@ pub use ssh::{
     known_hosts::{InvalidKnownHosts, KnownHosts},
     login::SshLogin,
 };
+pub use submodule::Submodule;
 pub use worktree::{Author, Worktree};

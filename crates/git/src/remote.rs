@@ -172,6 +172,19 @@ impl Remote {
         self
     }
 
+    /// Takes over proxy and CA certificates of another repository, and the rest if it may be sent to this one's server.
+    pub(crate) fn inherit(&mut self, parent: &Self) {
+        let trusted = parent.trusts(&self.url);
+        self.tls = parent.tls.clone().map(|tls| ClientTls {
+            identity: tls.identity.filter(|_| trusted),
+            ..tls
+        });
+        if trusted {
+            self.auth = self.auth.take().or_else(|| parent.auth.clone());
+            self.token = parent.token.clone();
+        }
+    }
+
     fn tls_mut(&mut self) -> &mut ClientTls {
         self.tls.get_or_insert_default()
     }

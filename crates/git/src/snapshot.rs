@@ -13,7 +13,7 @@ use gix::{
 };
 use tree::{Share, TreePath};
 
-use crate::{Error, Limits, error::chain};
+use crate::{Error, Limits, SignedObject, error::chain};
 
 /// Bytes of decoded objects kept to decode others from.
 const CACHE_BYTES: usize = 8 << 20;
@@ -50,7 +50,7 @@ pub struct Node {
     pub path: TreePath,
     /// Kind of the path.
     pub kind: NodeKind,
-    id: ObjectId,
+    pub(crate) id: ObjectId,
 }
 
 /// A fetched commit. It lives as long as the directory that it was fetched into.
@@ -58,6 +58,8 @@ pub struct Snapshot {
     objects: Objects,
     limits: Limits,
     commit: ObjectId,
+    /// The annotated tag that the reference is, if it is one.
+    tag: Option<ObjectId>,
     tree: ObjectId,
     subject: String,
     /// The memory of the objects and paths.
@@ -78,6 +80,7 @@ impl Snapshot {
             objects,
             limits: limits.clone(),
             commit: id,
+            tag: None,
             tree: id,
             subject: String::new(),
             memory: Mutex::new(memory),
@@ -97,6 +100,7 @@ impl Snapshot {
                 Kind::Tag => {
                     let tag =
                         TagRef::from_bytes(&buffer, gix::hash::Kind::Sha1).map_err(|e| broken(id, &e))?;
+                    snapshot.tag.get_or_insert(id);
                     snapshot.commit = tag.target();
                 }
                 Kind::Tree | Kind::Blob => break,
@@ -112,6 +116,29 @@ impl Snapshot {
     #[must_use]
     pub fn commit(&self) -> String {
         self.commit.to_string()
+    }
+
+    /// Returns the commit as its author signed it.
+    ///
+    /// # Errors
+    /// Fails when it is missing or damaged.
+    pub fn signed_commit(&self) -> Result<SignedObject, Error> {
+        let mut object = Vec::new();
+        self.find(self.commit, &mut object)?;
+        Ok(SignedObject::of_commit(self.commit(), &object))
+    }
+
+    /// Returns the annotated tag that was fetched; `None` for other references.
+    ///
+    /// # Errors
+    /// Fails when it is missing or damaged.
+    pub fn signed_tag(&self) -> Result<Option<SignedObject>, Error> {
+        let Some(id) = self.tag else {
+            return Ok(None);
+        };
+        let mut object = Vec::new();
+        self.find(id, &mut object)?;
+        Ok(Some(SignedObject::of_tag(id.to_string(), &object)))
     }
 
     /// The first line of the commit's message.

@@ -32,6 +32,12 @@ pub(super) struct Counted {
 
 /// Unpacks into the new directory `root`.
 pub(super) fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<Counted, Error> {
+    let file = File::open(tarball).map_err(Error::io("open", "a downloaded tarball"))?;
+    unpack_file(file, root, limits)
+}
+
+/// Unpacks an open tarball into the new directory `root`.
+pub(super) fn unpack_file(file: File, root: &Path, limits: &Limits) -> Result<Counted, Error> {
     std::fs::create_dir(root).map_err(Error::io("create", "a directory to unpack into"))?;
     let mut target = Target {
         root: Dir::open_ambient_dir(root, ambient_authority())
@@ -39,7 +45,6 @@ pub(super) fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<Cou
         limits,
         counted: Counted::default(),
     };
-    let file = File::open(tarball).map_err(Error::io("open", "a downloaded tarball"))?;
     // Headers and padding are part of the stream: what expands without end is cut off there.
     let stream_limit = limits
         .unpacked_bytes

@@ -1,0 +1,239 @@
+//! Signatures of commits and tags, by OpenPGP and SSH keys. Pure.
+
+mod pgp_keys;
+mod ssh_keys;
+
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod tests;
+
+use gix::bstr::ByteSlice;
+
+use self::{pgp_keys::PgpKeys, ssh_keys::SshKeys};
+
+/// End of the names of Secret keys that hold public SSH keys. All others hold OpenPGP key rings.
+const SSH_SUFFIX: &str = ".sshpub";
+/// First lines of signatures.
+const PGP: &str = "-----BEGIN PGP SIGNATURE-----";
+const SSH: &str = "-----BEGIN SSH SIGNATURE-----";
+const X509: &str = "-----BEGIN SIGNED MESSAGE-----";
+/// Maximum bytes of all public keys.
+const KEY_BYTES: usize = 1 << 20;
+/// Maximum bytes of a signature.
+const SIGNATURE_BYTES: usize = 64 << 10;
+
+/// A failed verification, in the words of the original.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unverified {
+    /// There is no signature, or one of a type that can't be verified.
+    #[error("unsupported signature type: {0}")]
+    Unsupported(&'static str),
+    /// There is no key of the signature's kind.
+    #[error(
+        "{kind} signature detected but no {kind} public keys found in secret (keys with {suffix} suffix)"
+    )]
+    NoKeys {
+        /// `PGP` or `SSH`.
+        kind: &'static str,
+        /// End of the names of such keys.
+        suffix: &'static str,
+    },
+    /// No key can be parsed, or the signature can't.
+    #[error("{0}")]
+    Malformed(String),
+    /// No key made the signature.
+    #[error("unable to verify payload with any of the given {0}")]
+    NoMatch(&'static str),
+}
+
+/// The type of a signature, by its first line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SignatureType {
+    OpenPgp,
+    Ssh,
+    X509,
+    Empty,
+    Unknown,
+}
+
+impl SignatureType {
+    fn of(signature: &str) -> Self {
+        match signature.trim_start() {
+            "" => Self::Empty,
+            text if text.starts_with(PGP) => Self::OpenPgp,
+            text if text.starts_with(SSH) => Self::Ssh,
+            text if text.starts_with(X509) => Self::X509,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// A commit or an annotated tag, split into what was signed and the signature.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedObject {
+    /// Hash of the object.
+    pub id: String,
+    payload: Vec<u8>,
+    signature: String,
+}
+
+impl SignedObject {
+    /// Reads a commit: its signature is a header.
+    pub(crate) fn of_commit(id: String, object: &[u8]) -> Self {
+        let (mut payload, mut signature) = (Vec::with_capacity(object.len()), Vec::new());
+        let (mut in_headers, mut in_signature) = (true, false);
+        for line in object.lines_with_terminator() {
+            if in_headers {
+                in_headers = line != b"\n";
+                // Another header ends the signature; its own lines go on with a space.
+                in_signature = match line.strip_prefix(b"gpgsig ") {
+                    Some(first) => {
+                        signature.extend_from_slice(first);
+                        true
+                    }
+                    None => in_signature && line.starts_with(b" "),
+                };
+                if in_signature {
+                    signature.extend_from_slice(line.strip_prefix(b" ").unwrap_or_default());
+                    continue;
+                }
+            }
+            payload.extend_from_slice(line);
+        }
+        Self {
+            id,
+            payload,
+            signature: String::from_utf8_lossy(&signature).into_owned(),
+        }
+    }
+
+    /// Reads a tag: its signature is the end of its message.
+    pub(crate) fn of_tag(id: String, object: &[u8]) -> Self {
+        let (mut at, mut begin) = (0, None);
+        for line in object.lines_with_terminator() {
+            if [PGP, SSH, X509]
+                .iter()
+                .any(|first| line.starts_with(first.as_bytes()))
+            {
+                begin = Some(at);
+            }
+            at += line.len();
+        }
+        let (payload, signature) = object.split_at(begin.unwrap_or(object.len()));
+        Self {
+            id,
+            payload: payload.to_vec(),
+            signature: String::from_utf8_lossy(signature).into_owned(),
+        }
+    }
+
+    /// Returns true if there is a signature of any type.
+    #[must_use]
+    pub fn is_signed(&self) -> bool {
+        !self.signature.is_empty()
+    }
+
+    /// Returns the key that signed the object: the 16 hex digits of the primary OpenPGP key, or the SHA-256 fingerprint of the SSH
+    /// key.
+    ///
+    /// # Errors
+    /// Fails unless one of the keys made the signature.
+    pub fn verify(&self, keys: &TrustedKeys) -> Result<String, Unverified> {
+        if self.signature.len() > SIGNATURE_BYTES {
+            let why = format!("the signature has more than {SIGNATURE_BYTES} bytes");
+            return Err(Unverified::Malformed(why));
+        }
+        match SignatureType::of(&self.signature) {
+            SignatureType::OpenPgp => keys.pgp.verify(&self.signature, &self.payload),
+            SignatureType::Ssh => keys.ssh.verify(&self.signature, &self.payload),
+            SignatureType::X509 => Err(Unverified::Unsupported("x509")),
+            SignatureType::Empty => Err(Unverified::Unsupported("empty")),
+            SignatureType::Unknown => Err(Unverified::Unsupported("unknown")),
+        }
+    }
+}
+
+/// The public keys of those whose signatures count.
+#[derive(Debug, Clone, Default)]
+pub struct TrustedKeys {
+    pgp: PgpKeys,
+    ssh: SshKeys,
+    fingerprint: String,
+}
+
+impl TrustedKeys {
+    /// Reads the entries of a Secret. Names that end with `.sshpub` hold lines as in `authorized_keys`, all others armored OpenPGP key
+    /// rings. An entry that can't be parsed counts only if there is no other of its kind.
+    ///
+    /// # Errors
+    /// Fails if there are more than 1 MiB of keys.
+    pub fn parse<'a>(entries: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Self, Unverified> {
+        let (mut keys, mut bytes) = (Self::default(), 0);
+        let mut sorted: Vec<_> = entries.into_iter().collect();
+        sorted.sort_unstable();
+        let mut hash = ring::digest::Context::new(&ring::digest::SHA256);
+        for (name, content) in sorted {
+            bytes += content.len();
+            if bytes > KEY_BYTES {
+                return Err(Unverified::Malformed(format!(
+                    "the public keys have more than {KEY_BYTES} bytes"
+                )));
+            }
+            for part in [name.as_bytes(), content] {
+                hash.update(&(part.len() as u64).to_be_bytes());
+                hash.update(part);
+            }
+            match name.ends_with(SSH_SUFFIX) {
+                true => keys.ssh.add(content),
+                false => keys.pgp.add(content),
+            }
+        }
+        let digest = hash.finish();
+        let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        keys.fingerprint = format!("sha256:{hex}");
+        Ok(keys)
+    }
+
+    /// Returns a digest of all keys and their names.
+    #[must_use]
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+}
+
+/// Keys of one kind, and why the first entry that can't be parsed can't.
+#[derive(Debug, Clone)]
+struct Parsed<K> {
+    keys: Vec<K>,
+    failure: Option<String>,
+}
+
+impl<K> Default for Parsed<K> {
+    fn default() -> Self {
+        Self {
+            keys: Vec::new(),
+            failure: None,
+        }
+    }
+}
+
+impl<K> Parsed<K> {
+    fn add(&mut self, parsed: Result<Vec<K>, String>) {
+        match parsed {
+            Ok(keys) => self.keys.extend(keys),
+            Err(why) => {
+                self.failure.get_or_insert(why);
+            }
+        }
+    }
+
+    /// Returns the keys, or why there are none.
+    fn usable(&self, kind: &'static str, suffix: &'static str) -> Result<&[K], Unverified> {
+        match (&self.failure, self.keys.is_empty()) {
+            (Some(why), true) => Err(Unverified::Malformed(why.clone())),
+            (None, true) => Err(Unverified::NoKeys { kind, suffix }),
+            _ => Ok(&self.keys),
+        }
+    }
+}

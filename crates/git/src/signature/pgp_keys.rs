@@ -1,0 +1,140 @@
+//! Signatures by OpenPGP keys.
+//!
+//! A key counts if its owner certified it, it is neither revoked nor expired, and it may sign. A subkey also needs the signature by
+//! which it agrees to belong to its primary key.
+
+use pgp::{
+    composed::{Deserializable, DetachedSignature, SignedPublicKey, SignedPublicSubKey},
+    crypto::hash::HashAlgorithm,
+    packet::{Signature, SignatureType},
+    types::{KeyDetails, Tag, Timestamp},
+};
+
+use super::{Parsed, Unverified};
+
+const BEGIN: &str = "-----BEGIN PGP SIGNATURE-----";
+const END: &str = "-----END PGP SIGNATURE-----";
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct PgpKeys(Parsed<SignedPublicKey>);
+
+impl PgpKeys {
+    pub(super) fn add(&mut self, content: &[u8]) {
+        self.0.add(parse(content));
+    }
+
+    /// Returns the ID of the primary key of the one that made the signature.
+    pub(super) fn verify(&self, signature: &str, payload: &[u8]) -> Result<String, Unverified> {
+        let keys = self.0.usable("PGP", ".asc")?;
+        let none = || Unverified::NoMatch("key rings");
+        let signature = armored(signature).ok_or_else(none)?;
+        let (signature, _) = DetachedSignature::from_string(&signature).map_err(|_| none())?;
+        let now = Timestamp::now().as_secs();
+        if !is_current(&signature.signature, now) {
+            return Err(none());
+        }
+        let made = |key: &&SignedPublicKey| made(key, &signature, payload, now);
+        let signer = keys.iter().find(made).ok_or_else(none)?;
+        let id = signer.primary_key.legacy_key_id();
+        Ok(id.as_ref().iter().map(|byte| format!("{byte:02X}")).collect())
+    }
+}
+
+fn parse(content: &[u8]) -> Result<Vec<SignedPublicKey>, String> {
+    let failed = |why: &str| format!("unable to read armored key ring: {why}");
+    let (parsed, _) =
+        SignedPublicKey::from_armor_many(content).map_err(|error| failed(&error.to_string()))?;
+    let keys: Result<Vec<_>, _> = parsed.collect();
+    let keys = keys.map_err(|error| failed(&error.to_string()))?;
+    match keys.is_empty() {
+        true => Err(failed("there is no key in it")),
+        false => Ok(keys),
+    }
+}
+
+/// Returns the armor alone: what follows it is not part of it.
+fn armored(signature: &str) -> Option<String> {
+    let text = signature.trim_start().strip_prefix(BEGIN)?;
+    let (body, _) = text.split_once("-----END PGP ")?;
+    Some(format!("{BEGIN}{body}{END}\n"))
+}
+
+/// Returns true if the signature has a strong digest and is not expired.
+fn is_current(signature: &Signature, now: u32) -> bool {
+    let strong = [
+        HashAlgorithm::Sha256,
+        HashAlgorithm::Sha384,
+        HashAlgorithm::Sha512,
+    ]
+    .into_iter()
+    .chain([HashAlgorithm::Sha3_256, HashAlgorithm::Sha3_512]);
+    let is_strong = signature
+        .hash_alg()
+        .is_some_and(|used| { strong }.any(|known| known == used));
+    let created = signature.created().map(Timestamp::as_secs);
+    let lifetime = signature.signature_expiration_time().map(|time| time.as_secs());
+    is_strong && created.is_some_and(|created| !is_over(created, lifetime, now))
+}
+
+/// Returns true if a lifetime in seconds ended; none and zero don't end.
+fn is_over(begin: u32, lifetime: Option<u32>, now: u32) -> bool {
+    let lifetime = lifetime.filter(|lifetime| *lifetime > 0);
+    lifetime.is_some_and(|lifetime| begin.saturating_add(lifetime) <= now)
+}
+
+/// Returns true if the key or one of its subkeys made the signature, and may.
+fn made(key: &SignedPublicKey, signature: &DetachedSignature, payload: &[u8], now: u32) -> bool {
+    let Some(certified) = certification(key) else {
+        return false;
+    };
+    let created = key.primary_key.created_at().as_secs();
+    let lifetime = certified.key_expiration_time().map(|time| time.as_secs());
+    if !key.details.revocation_signatures.is_empty() || is_over(created, lifetime, now) {
+        return false;
+    }
+    let flags = certified.key_flags();
+    let may_sign = flags.sign() || flags == pgp::packet::KeyFlags::default();
+    if may_sign && signature.verify(&key.primary_key, payload).is_ok() {
+        return true;
+    }
+    let usable = |subkey: &&SignedPublicSubKey| is_usable(subkey, key, now);
+    let mut subkeys = key.public_subkeys.iter().filter(usable);
+    subkeys.any(|subkey| signature.verify(&subkey.key, payload).is_ok())
+}
+
+/// Returns the newest certification of a key by itself.
+fn certification(key: &SignedPublicKey) -> Option<&Signature> {
+    let primary = &key.primary_key;
+    let of_users = key.details.users.iter().flat_map(|user| {
+        let own = user.signatures.iter();
+        own.filter(|own| {
+            own.is_certification() && own.verify_certification(primary, Tag::UserId, &user.id).is_ok()
+        })
+    });
+    let direct = key.details.direct_signatures.iter();
+    let direct = direct.filter(|own| own.verify_key(primary).is_ok());
+    of_users
+        .chain(direct)
+        .max_by_key(|own| own.created().map_or(0, Timestamp::as_secs))
+}
+
+/// Returns true if a subkey belongs to its primary key, may sign, and is neither revoked nor expired.
+fn is_usable(subkey: &SignedPublicSubKey, key: &SignedPublicKey, now: u32) -> bool {
+    let primary = &key.primary_key;
+    let mut all = subkey.signatures.iter();
+    if all.any(|own| own.typ() == Some(SignatureType::SubkeyRevocation)) {
+        return false;
+    }
+    let valid = subkey
+        .signatures
+        .iter()
+        .filter(|own| own.verify_subkey_binding(primary, &subkey.key).is_ok());
+    let newest = valid.max_by_key(|own| own.created().map_or(0, Timestamp::as_secs));
+    let Some(binding) = newest.filter(|binding| binding.key_flags().sign()) else {
+        return false;
+    };
+    let agreed = binding.embedded_signature();
+    let agreed = agreed.is_some_and(|own| own.verify_primary_key_binding(&subkey.key, primary).is_ok());
+    let lifetime = binding.key_expiration_time().map(|time| time.as_secs());
+    agreed && !is_over(subkey.key.created_at().as_secs(), lifetime, now)
+}
