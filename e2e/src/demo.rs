@@ -1,5 +1,6 @@
 //! The demo: a Git push becomes running workloads, on a real control plane.
 
+pub mod eras;
 pub mod project;
 pub mod shop;
 mod successor;

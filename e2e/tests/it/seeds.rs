@@ -2,84 +2,22 @@
 
 use anyhow::Result;
 use e2e::{
-    cluster::{CONTROLLERS, PATIENCE, TestCluster, is_ready},
-    demo::shop::example,
+    cluster::{CONTROLLERS, TestCluster, root},
+    demo::{eras, shop::example},
+    report::Report,
 };
-use serde_json::{Value, json};
-use testkit::wait_for;
-
-fn repository(version: &str, url: &str) -> String {
-    format!(
-        "apiVersion: source.toolkit.fluxcd.io/{version}
-kind: GitRepository
-metadata:
-  name: microservices-demo
-  namespace: flux-system
-spec:
-  interval: 5m
-  url: {url}
-  ref:
-    branch: main
-"
-    )
-}
-
-fn deployment(target: &str, path: &str) -> String {
-    format!(
-        "apiVersion: flux.kluctl.io/v1alpha1
-kind: KluctlDeployment
-metadata:
-  name: microservices-demo-{target}
-  namespace: flux-system
-spec:
-  interval: 10m
-  path: \"{path}\"
-  sourceRef:
-    kind: GitRepository
-    name: microservices-demo
-  timeout: 2m
-  target: {target}
-  prune: true
-  renameContexts:
-  - oldContext: default
-    newContext: kind-kind
-"
-    )
-}
-
-/// Returns the rights of deployments that name no ServiceAccount, as deploy/README.md asks for with the default overlay.
-fn binding() -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "flux-system-default"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "flux-system"}],
-    })
-}
 
 async fn play(version: &str, flags: &[&str]) -> Result<(TestCluster, String)> {
     crate::init();
     let mut cluster = TestCluster::bare().await?;
-    cluster.plane.apply(binding()).await?;
+    eras::prepare(&cluster).await?;
     for &name in CONTROLLERS {
         cluster
             .start(name, if name == "source-controller" { flags } else { &[] })
             .await?;
     }
-    let repo = cluster.git.repo("shop")?;
-    let commit = repo.change("The shop").copy(&example())?.push()?;
-    cluster
-        .plane
-        .apply_yaml(&repository(version, &repo.url()))
-        .await?;
-    for target in ["test", "prod"] {
-        cluster.plane.apply_yaml(&deployment(target, "./")).await?;
-    }
-    for target in ["test", "prod"] {
-        let name = format!("microservices-demo-{target}");
-        wait_for(&cluster.deployments(), &name, "to be Ready", PATIENCE, is_ready).await?;
-    }
+    let (repo, commit) = eras::push(&cluster, &example())?;
+    eras::apply_flux(&cluster, version, &repo.url()).await?;
     Ok((cluster, commit))
 }
 
@@ -135,5 +73,29 @@ async fn v1beta2_reads_as_in_2022() -> Result<()> {
         .await?;
     assert!(shown.contains("deploy: ok, prune: ok, validate: ok"), "{shown}");
     assert!(shown.contains("Reconciliation finished in"), "{shown}");
+    cluster.stop().await
+}
+
+/// The project that the manifests were written for; it isn't part of this repository.
+#[tokio::test(flavor = "multi_thread")]
+async fn microservices_demo_is_deployed_by_three_generations_of_manifests() -> Result<()> {
+    crate::init();
+    let project = root()
+        .join("../shared/examples/kluctl-examples")
+        .join(eras::PROJECT);
+    if !project.is_dir() {
+        testkit::skipped::note(
+            "microservices demo",
+            "the example of three generations of manifests: it isn't there",
+        );
+        return Ok(());
+    }
+    let mut cluster = TestCluster::bare().await?;
+    for &name in CONTROLLERS {
+        cluster.start(name, &[]).await?;
+    }
+    let mut report = Report::silent();
+    let played = eras::play(&mut report, &cluster, &project).await;
+    assert!(played.is_ok() && report.all_passed(), "{}", report.table());
     cluster.stop().await
 }

@@ -103,8 +103,20 @@ impl Commit {
     ///
     /// # Errors
     /// Returns an error if one can't be read.
-    pub fn copy(mut self, folder: &Path) -> Result<Self> {
-        let mut pending = vec![(folder.to_owned(), String::new())];
+    pub fn copy(self, folder: &Path) -> Result<Self> {
+        self.copy_below(folder, String::new())
+    }
+
+    /// Writes all files below a folder of this machine into a directory of the repository, `.git` aside.
+    ///
+    /// # Errors
+    /// Returns an error if one can't be read.
+    pub fn copy_to(self, folder: &Path, directory: &str) -> Result<Self> {
+        self.copy_below(folder, format!("{directory}/"))
+    }
+
+    fn copy_below(mut self, folder: &Path, prefix: String) -> Result<Self> {
+        let mut pending = vec![(folder.to_owned(), prefix)];
         while let Some((dir, prefix)) = pending.pop() {
             let entries =
                 fs::read_dir(&dir).with_context(|| format!("can't read the folder {}", dir.display()))?;
