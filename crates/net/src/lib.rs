@@ -27,6 +27,7 @@ mod proxy;
 mod redirect;
 mod resolver;
 mod tls;
+mod tls_stream;
 
 pub use body::read_body;
 pub use cause::{innermost, tls as tls_cause, tls_problem};

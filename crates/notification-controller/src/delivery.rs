@@ -5,6 +5,7 @@
 mod clients;
 mod config;
 mod lanes;
+mod nats;
 mod send;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -98,8 +99,7 @@ impl Dispatcher {
         let addresses = providers::check(&providers::find(&provider.spec.type_)?, &loaded.config)?;
         clients::check(self.clients.addresses(), &loaded.route)?;
         for address in addresses {
-            let checked = self.clients.addresses().check_url(address.expose());
-            checked.map_err(Error::RefusedAddress)?;
+            self.clients.check(address.expose())?;
         }
         Ok(())
     }
@@ -262,8 +262,8 @@ impl Dispatcher {
                 uid: delivery.alert.uid().unwrap_or_default(),
             };
             let steps = (delivery.kind.steps)(&combined.event, &loaded.config)?;
-            let client = self.clients.get(&loaded.route)?;
-            send::follow(&client, steps, tokio::time::Instant::now() + timeout).await
+            let way = send::Way::new(&self.clients, loaded.route)?;
+            send::follow(&way, steps, tokio::time::Instant::now() + timeout).await
         };
         // The last attempt says more than "no answer", so that it gets a moment to end.
         let limit = timeout + Duration::from_millis(200);

@@ -62,6 +62,9 @@ pub enum Error {
     /// The answer of the provider is not what its interface says.
     #[error("answered with something else than its interface says")]
     Answer,
+    /// The server does not go on in its protocol.
+    #[error("{0}")]
+    Protocol(&'static str),
     /// The event cannot be encoded.
     #[error("the event cannot be encoded")]
     Encoding,

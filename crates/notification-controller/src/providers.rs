@@ -23,6 +23,7 @@ mod incidentio;
 mod lark;
 mod matrix;
 mod msteams;
+pub mod nats;
 mod opsgenie;
 mod otel;
 mod pagerduty;
@@ -65,10 +66,14 @@ pub struct Config {
     pub uid: String,
     /// The Alert that selected the event.
     pub alert: AlertName,
+    /// The user names a proxy to send through.
+    pub proxied: bool,
 }
 
 /// Keys of the Secret that single types read.
-pub const KEYS: [&str; 5] = [
+pub const KEYS: [&str; 7] = [
+    "creds",
+    "nkey",
     "githubAppID",
     "githubAppInstallationID",
     "githubAppInstallationOwner",
@@ -122,25 +127,37 @@ pub enum Step {
     Send(Request),
     /// Sends a request, and goes on with the steps that follow from its answer.
     Ask(Request, Next),
+    /// Publishes a message to a NATS server.
+    Publish(nats::Publish),
 }
 
 impl Step {
-    /// Returns the request of the step.
+    /// Returns the HTTP request of the step, if it has one.
     #[must_use]
-    pub fn request(&self) -> &Request {
+    pub fn request(&self) -> Option<&Request> {
         match self {
-            Self::Send(request) | Self::Ask(request, _) => request,
+            Self::Send(request) | Self::Ask(request, _) => Some(request),
+            Self::Publish(_) => None,
+        }
+    }
+
+    /// Returns the addresses that the step connects to.
+    #[must_use]
+    pub fn addresses(&self) -> &[Secret<Url>] {
+        match self {
+            Self::Send(request) | Self::Ask(request, _) => std::slice::from_ref(&request.address),
+            Self::Publish(publish) => &publish.servers,
         }
     }
 }
 
 impl fmt::Debug for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self {
-            Self::Send(_) => "Send",
-            Self::Ask(..) => "Ask",
-        };
-        f.debug_tuple(name).field(self.request()).finish()
+        match self {
+            Self::Send(request) => f.debug_tuple("Send").field(request).finish(),
+            Self::Ask(request, _) => f.debug_tuple("Ask").field(request).finish(),
+            Self::Publish(publish) => f.debug_tuple("Publish").field(publish).finish(),
+        }
     }
 }
 
@@ -192,6 +209,7 @@ pub const ALL: &[ProviderType] = &[
     lark::TYPE,
     matrix::TYPE,
     msteams::TYPE,
+    nats::TYPE,
     opsgenie::TYPE,
     otel::TYPE,
     pagerduty::TYPE,
@@ -211,7 +229,7 @@ pub const ALL: &[ProviderType] = &[
 /// Fails when something is missing or invalid.
 pub fn check(kind: &ProviderType, config: &Config) -> Result<Vec<Secret<Url>>, Error> {
     let steps = (kind.steps)(&sample(), config)?;
-    Ok(steps.iter().map(|step| step.request().address.clone()).collect())
+    Ok(steps.iter().flat_map(Step::addresses).cloned().collect())
 }
 
 /// An event that every type takes.
@@ -293,7 +311,7 @@ pub(crate) mod fixture {
     pub(crate) fn only(kind: ProviderType, event: &Event, config: &Config) -> Request {
         let steps = (kind.steps)(event, config).unwrap();
         assert_eq!(steps.len(), 1);
-        steps[0].request().clone()
+        steps[0].request().unwrap().clone()
     }
 
     /// The only body of a type for an event, as JSON.

@@ -5,10 +5,11 @@ use std::{
     time::Duration,
 };
 
-use net::{AddressPolicy, Client, ClientOptions, Proxies, Roots, Timeouts};
+use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts};
 
-use super::config::Route;
+use super::{config::Route, nats};
 use crate::Error;
+use url::Url;
 
 /// The largest number of clients that are kept for their connections.
 const MAX_CLIENTS: usize = 32;
@@ -32,6 +33,18 @@ impl Clients {
     /// Returns the policy of addresses.
     pub(super) fn addresses(&self) -> &AddressPolicy {
         &self.addresses
+    }
+
+    /// Checks an address under the policy, as far as this is possible without resolving it.
+    pub(super) fn check(&self, address: &Url) -> Result<(), Error> {
+        let checked = match address.scheme() {
+            "http" | "https" => self.addresses.check_url(address),
+            _ => {
+                let host = nats::host(address)?;
+                self.addresses.check_host(&host, Some(nats::port(address)))
+            }
+        };
+        checked.map_err(Error::RefusedAddress)
     }
 
     /// Returns a client that follows no redirect.
@@ -64,14 +77,9 @@ pub(super) fn check(addresses: &AddressPolicy, route: &Route) -> Result<(), Erro
 }
 
 fn build(addresses: &AddressPolicy, route: &Route) -> Result<Client, Error> {
-    let tls = &route.tls;
     let options = ClientOptions {
         proxies: route.proxy.clone().map_or(Proxies::Environment, Proxies::Only),
-        tls: net::Tls {
-            roots: tls.ca.clone().map_or(Roots::System, Roots::Only),
-            identity: tls.client.clone(),
-            insecure_skip_verify: false,
-        },
+        tls: route.tls.settings(),
         timeouts: Timeouts {
             connect: CONNECT,
             read: None,

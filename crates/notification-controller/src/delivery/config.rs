@@ -6,7 +6,7 @@ use api::{Secret, notification::Provider};
 use http::{HeaderName, HeaderValue, header};
 use k8s_openapi::{ByteString, api::core::v1::Secret as KubernetesSecret};
 use kube::{Api, Client, ResourceExt};
-use net::Proxy;
+use net::{Proxy, Roots};
 use tree::Budget;
 use yaml::Value;
 
@@ -48,6 +48,22 @@ pub(crate) struct Loaded {
     pub(super) route: Route,
 }
 
+impl Tls {
+    /// Returns true if nothing is set.
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the settings of a connection.
+    pub(super) fn settings(&self) -> net::Tls {
+        net::Tls {
+            roots: self.ca.clone().map_or(Roots::System, Roots::Only),
+            identity: self.client.clone(),
+            insecure_skip_verify: false,
+        }
+    }
+}
+
 impl fmt::Debug for Loaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Loaded")
@@ -75,7 +91,10 @@ pub(crate) async fn load(client: &Client, provider: &Provider) -> Result<Loaded,
         None => proxy(provider, secret.as_ref())?,
     };
     Ok(Loaded {
-        config: config(provider, secret.as_ref())?,
+        config: Config {
+            proxied: proxy.is_some(),
+            ..config(provider, secret.as_ref())?
+        },
         route: Route {
             tls: certificates,
             proxy,
@@ -184,6 +203,7 @@ fn config(provider: &Provider, secret: Option<&Keys>) -> Result<Config, Error> {
         keys,
         uid: provider.uid().unwrap_or_default(),
         alert: AlertName::default(),
+        proxied: false,
         channel: spec.channel.clone().unwrap_or_default(),
         username: username
             .or_else(|| spec.username.clone())

@@ -12,9 +12,10 @@ use tokio::{
     time::{Instant, sleep, timeout, timeout_at},
 };
 
+use super::{clients::Clients, config::Route, nats};
 use crate::{
     Error,
-    providers::{Check, Request, Step},
+    providers::{Check, Request, Step, nats::Publish},
 };
 
 /// Attempts after the first.
@@ -36,7 +37,7 @@ static READING: Semaphore = Semaphore::const_new(LONG_ANSWERS);
 
 /// The result of one attempt.
 #[derive(Debug, PartialEq, Eq)]
-enum Attempt {
+pub(super) enum Attempt {
     Taken,
     /// Success, with the body of the answer.
     Told(Vec<u8>),
@@ -45,15 +46,34 @@ enum Attempt {
     Again(Error, Option<Duration>),
 }
 
+/// The way to a provider.
+pub(super) struct Way<'a> {
+    clients: &'a Clients,
+    route: Route,
+    http: Client,
+}
+
+impl<'a> Way<'a> {
+    /// Finds or makes the client for a route.
+    ///
+    /// # Errors
+    /// Fails when its certificates or proxy cannot be used.
+    pub(super) fn new(clients: &'a Clients, route: Route) -> Result<Self, Error> {
+        let http = clients.get(&route)?;
+        Ok(Self { clients, route, http })
+    }
+}
+
 /// Sends the requests of a delivery, each until it is accepted, finally refused, or `deadline` has passed.
-pub(super) async fn follow(client: &Client, steps: Vec<Step>, deadline: Instant) -> Result<(), Error> {
+pub(super) async fn follow(way: &Way<'_>, steps: Vec<Step>, deadline: Instant) -> Result<(), Error> {
     let mut steps = VecDeque::from(steps);
     for _ in 0..STEPS {
         match steps.pop_front() {
             None => return Ok(()),
-            Some(Step::Send(request)) => drop(send(client, &request, false, deadline).await?),
+            Some(Step::Send(request)) => drop(persist(way, Task::Send(&request), deadline).await?),
+            Some(Step::Publish(publish)) => drop(persist(way, Task::Publish(&publish), deadline).await?),
             Some(Step::Ask(request, next)) => {
-                let answer = send(client, &request, true, deadline).await?;
+                let answer = persist(way, Task::Ask(&request), deadline).await?;
                 let follow = next(&answer)?;
                 for step in follow.into_iter().rev() {
                     steps.push_front(step);
@@ -68,14 +88,32 @@ pub(super) async fn follow(client: &Client, steps: Vec<Step>, deadline: Instant)
     }
 }
 
-/// Sends a request until it is accepted, finally refused, or `deadline` has passed; returns the body of the answer if `read`.
-async fn send(client: &Client, request: &Request, read: bool, deadline: Instant) -> Result<Vec<u8>, Error> {
+/// What is attempted.
+#[derive(Clone, Copy)]
+enum Task<'a> {
+    Send(&'a Request),
+    Ask(&'a Request),
+    Publish(&'a Publish),
+}
+
+impl Task<'_> {
+    async fn attempt(self, way: &Way<'_>) -> Attempt {
+        match self {
+            Self::Send(request) => attempt(&way.http, request, false).await,
+            Self::Ask(request) => attempt(&way.http, request, true).await,
+            Self::Publish(publish) => nats::attempt(way.clients, &way.route, publish).await,
+        }
+    }
+}
+
+/// Attempts something until it is accepted, finally refused, or `deadline` has passed; returns the body of the answer if it was read.
+async fn persist(way: &Way<'_>, task: Task<'_>, deadline: Instant) -> Result<Vec<u8>, Error> {
     let started = Instant::now();
     let mut pause = FIRST_PAUSE;
     let mut retries = 0;
     loop {
         let late = || Error::TimedOut(deadline.saturating_duration_since(started).as_secs());
-        let (error, asked) = match timeout_at(deadline, attempt(client, request, read)).await {
+        let (error, asked) = match timeout_at(deadline, task.attempt(way)).await {
             Err(_) => return Err(late()),
             Ok(Attempt::Taken) => return Ok(Vec::new()),
             Ok(Attempt::Told(body)) => return Ok(body),

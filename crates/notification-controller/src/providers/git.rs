@@ -227,7 +227,7 @@ pub(super) mod testing {
         let mut steps: std::collections::VecDeque<_> = (kind.steps)(event, config).unwrap().into();
         let mut requests = Vec::new();
         while let Some(step) = steps.pop_front() {
-            requests.push(step.request().clone());
+            requests.push(step.request().unwrap().clone());
             if let Step::Ask(_, next) = step {
                 steps.extend(next(answers.next().unwrap().as_bytes()).unwrap());
             }

@@ -77,7 +77,7 @@ mod tests {
             &with("https://events.pagerduty.com/anything?x=y", "key", ""),
         )
         .unwrap();
-        let sent = steps.iter().map(Step::request);
+        let sent = steps.iter().filter_map(Step::request);
         sent.map(|request| {
             (
                 request.address.expose().to_string(),

@@ -9,6 +9,7 @@
 mod delivery;
 mod endpoint;
 mod journal;
+mod nats;
 mod proxies;
 mod refusals;
 mod secrets;

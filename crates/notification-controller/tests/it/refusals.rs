@@ -10,13 +10,13 @@ async fn unsupported_providers_say_so_and_send_nothing() {
     setup
         .provider(
             "type",
-            &json!({"type": "nats", "address": setup.sink.url("type")}),
+            &json!({"type": "googlepubsub", "address": setup.sink.url("type")}),
         )
         .await;
     let account = json!({"type": "generic", "address": setup.sink.url("account"), "serviceAccountName": "x"});
     setup.provider("account", &account).await;
     for (name, start) in [
-        ("type", "spec.type: nats "),
+        ("type", "spec.type: googlepubsub "),
         ("account", "spec.serviceAccountName: "),
     ] {
         setup.alert(name, name, &json!({})).await;
@@ -92,6 +92,12 @@ async fn unusable_configuration_is_reported_on_the_provider() {
             json!({"certSecretRef": {"name": "certs"}}),
             "AuthenticationFailed",
             "the Secret of spec.certSecretRef: ca.crt holds no certificates in PEM",
+        ),
+        (
+            "bus",
+            json!({"type": "nats", "channel": "ops", "address": "nats://169.254.169.254:4222"}),
+            "URLInvalid",
+            "the address is refused: link-local addresses are not allowed (--allow-addresses makes exceptions)",
         ),
         (
             "internal",
