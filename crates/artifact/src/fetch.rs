@@ -24,6 +24,8 @@ pub struct Limits {
     pub unpacked_bytes: u64,
     /// Files and directories in it.
     pub entries: u64,
+    /// True to leave out links; by default a tarball with links is refused. Nothing is ever unpacked through a link.
+    pub skip_links: bool,
     /// Bytes of unpacked artifacts that are kept while they are not in use; default 256 MiB.
     pub cache_bytes: u64,
     /// Time that they are kept; default 15 minutes.
@@ -38,6 +40,7 @@ impl Default for Limits {
             download_bytes: 1 << 30,
             unpacked_bytes: 1 << 30,
             entries: 200_000,
+            skip_links: false,
             cache_bytes: 256 << 20,
             cache_age: Duration::from_secs(15 * 60),
             tree: tree::Limits::default(),

@@ -82,6 +82,24 @@ pub fn pack_streams<T, R: Read, E: From<Error>>(
     Ok(tarball.finish()?)
 }
 
+/// Writes `content` to `out` as it is. `limit` bounds its bytes.
+///
+/// # Errors
+/// Fails when `content` can't be read or is larger than the limit, or `out` cannot be written.
+pub fn copy(content: impl Read, algorithm: Algorithm, limit: u64, out: impl Write) -> Result<Packed, Error> {
+    let mut hashing = Hashing::new(out, algorithm);
+    let mut content = content.take(limit.saturating_add(1));
+    let copied = io::copy(&mut content, &mut hashing).map_err(failed("its content"))?;
+    if copied > limit {
+        return Err(Error::TooLarge {
+            what: "bytes",
+            limit,
+            at: String::new(),
+        });
+    }
+    hashing.finish().map_err(failed("its end"))
+}
+
 /// A tarball that is being written.
 struct Tarball<W: Write> {
     out: GzEncoder<Hashing<W>>,

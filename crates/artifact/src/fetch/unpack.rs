@@ -141,6 +141,7 @@ impl Target<'_> {
                 self.make_parents(path)?;
                 self.write(path, entry)
             }
+            EntryType::Symlink | EntryType::Link if self.limits.skip_links => Ok(()),
             other => Err(Error::Malformed(format!(
                 "'{path}' is {}, which is refused",
                 describe(other)
