@@ -2,7 +2,7 @@
 
 use api::{SafeUrl, Secret};
 use bytes::Bytes;
-use net::{AddressPolicy, ClientOptions, Need, Timeouts, Tls, read_body};
+use net::{AddressPolicy, ClientOptions, Need, Proxies, Timeouts, Tls, read_body};
 use reqwest::{
     Method, Request, Response, StatusCode, Url,
     header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION},
@@ -28,6 +28,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) accept: &'static str,
     /// True if the response may be compressed with gzip.
     pub(crate) packed: bool,
+    /// True to ask for the headers alone.
+    pub(crate) head: bool,
 }
 
 /// A request that writes.
@@ -65,8 +67,21 @@ impl Client {
     /// # Errors
     /// Fails when the certificates cannot be used.
     pub fn new(access: Access, limits: Limits, addresses: AddressPolicy) -> Result<Self, Error> {
+        Self::with_proxies(access, limits, addresses, Proxies::Environment)
+    }
+
+    /// Makes a client that uses these proxies.
+    ///
+    /// # Errors
+    /// Fails when the certificates or the proxy cannot be used.
+    pub fn with_proxies(
+        access: Access,
+        limits: Limits,
+        addresses: AddressPolicy,
+        proxies: Proxies,
+    ) -> Result<Self, Error> {
         Ok(Self {
-            http: build(&access, &limits, addresses)?,
+            http: build(&access, &limits, addresses, proxies)?,
             access,
             limits,
         })
@@ -130,7 +145,8 @@ impl Client {
         let mut followed = 0;
         loop {
             let trusted = hop::is_trusted(ask.home, ask.url, &url, self.access.pass_credentials);
-            let mut request = Request::new(Method::GET, url.clone());
+            let method = if ask.head { Method::HEAD } else { Method::GET };
+            let mut request = Request::new(method, url.clone());
             let headers = request.headers_mut();
             headers.insert(ACCEPT, HeaderValue::from_static(ask.accept));
             if ask.packed {
@@ -253,7 +269,12 @@ fn refusal(
     }
 }
 
-fn build(access: &Access, limits: &Limits, addresses: AddressPolicy) -> Result<net::Client, Error> {
+fn build(
+    access: &Access,
+    limits: &Limits,
+    addresses: AddressPolicy,
+    proxies: Proxies,
+) -> Result<net::Client, Error> {
     let identity = access.identity.as_ref().map(|identity| {
         let pem = [identity.certificate.as_slice(), b"\n", identity.key.expose()].concat();
         Secret::new(pem)
@@ -268,6 +289,7 @@ fn build(access: &Access, limits: &Limits, addresses: AddressPolicy) -> Result<n
             total: Some(limits.timeout),
             ..Timeouts::default()
         },
+        proxies,
         ..ClientOptions::new(addresses)
     };
     options.build().map_err(|error| Error::InvalidAccess {

@@ -59,10 +59,41 @@ impl Digest {
         }
     }
 
+    /// Returns a computation of a digest by the algorithm of this one.
+    pub(crate) fn hasher(&self) -> Hasher {
+        match self.algorithm {
+            Algorithm::Sha256 => Hasher::Sha256(Sha256::new()),
+            Algorithm::Sha512 => Hasher::Sha512(Sha512::new()),
+        }
+    }
+
     /// The part behind the colon.
     #[must_use]
     pub fn hex(&self) -> &str {
         &self.hex
+    }
+}
+
+/// A digest of bytes that come piece by piece.
+pub(crate) enum Hasher {
+    Sha256(Sha256),
+    Sha512(Sha512),
+}
+
+impl Hasher {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sha256(hasher) => hasher.update(bytes),
+            Self::Sha512(hasher) => hasher.update(bytes),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Digest {
+        let (algorithm, hex) = match self {
+            Self::Sha256(hasher) => (Algorithm::Sha256, hex::encode(hasher.finalize())),
+            Self::Sha512(hasher) => (Algorithm::Sha512, hex::encode(hasher.finalize())),
+        };
+        Digest { algorithm, hex }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Charts from OCI registries and Helm repositories.
+//! Artifacts of OCI registries, their signatures, and charts from registries and Helm repositories.
 //!
 //! [`Charts`] lists the charts at an address. A [`ChartSource`] is one of them: it lists its versions and pulls one as an [`Archive`],
 //! whose files are unpacked to a [`tree::Mem`] or a directory. [`Repository`] (an index.yaml) and [`Registry`] (OCI) can also be
@@ -11,7 +11,9 @@
 mod access;
 mod archive;
 mod client;
+pub mod cosign;
 mod digest;
+pub mod docker;
 mod error;
 #[cfg(test)]
 mod fuzz;

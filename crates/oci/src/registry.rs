@@ -2,6 +2,7 @@
 
 mod auth;
 mod manifest;
+mod pull;
 mod push;
 
 use std::sync::Mutex;
@@ -151,6 +152,15 @@ impl Registry {
 
     /// An address of the repository.
     fn url(&self, rest: &str) -> Result<Url, Error> {
+        self.address(&format!("{}/{rest}", self.reference.repository()))
+    }
+
+    /// The address that tells whether the server is a registry.
+    fn base(&self) -> Result<Url, Error> {
+        self.address("")
+    }
+
+    fn address(&self, path: &str) -> Result<Url, Error> {
         let scheme = if self.client.access().plain_http {
             "http"
         } else {
@@ -160,7 +170,7 @@ impl Registry {
             "docker.io" | "index.docker.io" => "registry-1.docker.io",
             host => host,
         };
-        let text = format!("{scheme}://{host}/v2/{}/{rest}", self.reference.repository());
+        let text = format!("{scheme}://{host}/v2/{path}");
         Url::parse(&text).map_err(|error| Error::InvalidUrl {
             url: self.reference.to_string(),
             why: error.to_string(),
@@ -169,7 +179,12 @@ impl Registry {
 
     /// Asks, and once more with what the registry wants for it.
     async fn get(&self, url: &Url, accept: &'static str) -> Result<Answer, Error> {
-        let answer = self.ask(url, accept).await?;
+        self.request(url, accept, false).await
+    }
+
+    /// Asks for the headers alone, or for all.
+    async fn request(&self, url: &Url, accept: &'static str, head: bool) -> Result<Answer, Error> {
+        let answer = self.ask(url, accept, head).await?;
         let Some(challenge) = challenge(&answer) else {
             return answer.ok(self.credentials.is_some());
         };
@@ -177,10 +192,10 @@ impl Registry {
         if let Ok(mut kept) = self.authorization.lock() {
             *kept = header;
         }
-        self.ask(url, accept).await?.ok(self.credentials.is_some())
+        self.ask(url, accept, head).await?.ok(self.credentials.is_some())
     }
 
-    async fn ask(&self, url: &Url, accept: &'static str) -> Result<Answer, Error> {
+    async fn ask(&self, url: &Url, accept: &'static str, head: bool) -> Result<Answer, Error> {
         let authorization = self.kept();
         let ask = Ask {
             url,
@@ -188,6 +203,7 @@ impl Registry {
             authorization: authorization.as_ref(),
             accept,
             packed: false,
+            head,
         };
         self.client.get(ask).await
     }
@@ -225,6 +241,7 @@ impl Registry {
                     authorization: own.as_ref(),
                     accept: "application/json",
                     packed: false,
+                    head: false,
                 };
                 self.token(self.client.get(ask).await?, own.is_some()).await
             }

@@ -173,6 +173,7 @@ impl Repository {
             authorization: authorization.as_ref(),
             accept,
             packed,
+            head: false,
         };
         self.client.get(ask).await?.ok(self.credentials.is_some())
     }

@@ -1,41 +1,15 @@
 //! Registry credentials of Docker's config.json.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow};
-use api::Secret;
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde::Deserialize;
-
+use anyhow::{Context as _, Result};
 use engine::ServerKind;
+use oci::Credentials;
 
 use super::Login;
 
 /// Maximum size of the file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
-
-#[derive(Deserialize)]
-struct File {
-    #[serde(default)]
-    auths: BTreeMap<String, Auth>,
-}
-
-#[derive(Deserialize)]
-struct Auth {
-    #[serde(default)]
-    auth: String,
-    #[serde(default)]
-    username: String,
-    #[serde(default)]
-    password: String,
-    #[serde(default)]
-    identitytoken: String,
-    #[serde(default)]
-    registrytoken: String,
-}
 
 /// Reads the logins of `config.json` in `$DOCKER_CONFIG` or `~/.docker`. Credential helpers are not run.
 pub(super) fn of_file() -> Result<Vec<(ServerKind, Login)>> {
@@ -62,15 +36,7 @@ pub(super) fn of_path(file: &Path) -> Result<Vec<(ServerKind, Login)>> {
 }
 
 fn of_text(text: &[u8]) -> Result<Vec<(ServerKind, Login)>> {
-    // The message must not contain the file's content.
-    let file: File = serde_json::from_slice(text).map_err(|error| {
-        anyhow!(
-            "invalid config.json: line {}, column {}",
-            error.line(),
-            error.column()
-        )
-    })?;
-    let known = file.auths.iter().filter_map(|(server, auth)| login(server, auth));
+    let known = oci::docker::logins(text)?.into_iter().map(login);
     let mut logins = Vec::new();
     for login in known {
         // Docker Hub has several host names.
@@ -92,44 +58,33 @@ fn of_text(text: &[u8]) -> Result<Vec<(ServerKind, Login)>> {
     Ok(logins)
 }
 
-/// Returns the login for a server; `None` if the file has no credentials for it.
-fn login(server: &str, auth: &Auth) -> Option<Login> {
-    let server = server.split_once("://").map_or(server, |(_, rest)| rest);
-    let (host, path) = server
-        .trim_end_matches('/')
-        .split_once('/')
-        .unwrap_or((server.trim_end_matches('/'), ""));
-    let decoded = STANDARD
-        .decode(auth.auth.trim())
-        .ok()
-        .and_then(|bytes| String::from_utf8(bytes).ok());
-    let decoded = decoded
-        .as_deref()
-        .and_then(|text| text.trim_end_matches('\0').split_once(':'));
-    let (username, password) = decoded.unwrap_or((&auth.username, &auth.password));
-    let secret = |text: &str| {
-        Some(text)
-            .filter(|text| !text.is_empty())
-            .map(|text| Secret::new(text.to_owned()))
-    };
-    let login = Login {
-        host: host.to_owned(),
-        // The API version is not part of a repository.
-        path: Some(path)
-            .filter(|path| !matches!(*path, "" | "v1" | "v2"))
-            .map(str::to_owned),
-        username: username.to_owned(),
-        password: secret(password),
-        token: secret(&auth.registrytoken),
-        identity_token: secret(&auth.identitytoken),
+/// Returns a login of the file as one of the command line.
+fn login(found: oci::docker::Login) -> Login {
+    let (mut password, mut token, mut identity_token) = (None, None, None);
+    let mut username = String::new();
+    match found.credentials {
+        Credentials::Basic {
+            username: name,
+            password: secret,
+        } => (username, password) = (name, Some(secret)),
+        Credentials::Bearer(secret) => token = Some(secret),
+        Credentials::Identity(secret) => identity_token = Some(secret),
+    }
+    Login {
+        host: found.host,
+        path: found.path,
+        username,
+        password,
+        token,
+        identity_token,
         ..Login::default()
-    };
-    let is_one = login.password.is_some() || login.token.is_some() || login.identity_token.is_some();
-    (is_one && !host.is_empty()).then_some(login)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use api::Secret;
+
     use super::*;
     use crate::logins::Logins;
 

@@ -1,5 +1,7 @@
 //! Manifests: what an artifact consists of.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::{Digest, Error};
@@ -22,6 +24,8 @@ pub struct Descriptor {
     pub digest: Digest,
     /// The size of the blob in bytes.
     pub size: u64,
+    /// The annotations of the descriptor.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// The manifest of an artifact in a registry.
@@ -43,24 +47,26 @@ struct Raw {
     config: Option<RawDescriptor>,
     layers: Option<Vec<RawDescriptor>>,
     manifests: Option<Vec<serde_json::Value>>,
-    annotations: Option<std::collections::BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawDescriptor {
+pub(super) struct RawDescriptor {
     #[serde(default)]
     media_type: String,
     digest: String,
     size: u64,
+    annotations: Option<BTreeMap<String, String>>,
 }
 
 impl RawDescriptor {
-    fn checked(self) -> Option<Descriptor> {
+    pub(super) fn checked(self) -> Option<Descriptor> {
         Some(Descriptor {
             media_type: self.media_type,
             digest: Digest::parse(&self.digest)?,
             size: self.size,
+            annotations: self.annotations.unwrap_or_default(),
         })
     }
 }
