@@ -1,5 +1,6 @@
 //! A real OCI registry, with the authentication methods of registries.
 
+mod signer;
 mod tokens;
 
 use std::{fs, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
@@ -18,6 +19,8 @@ use crate::{
     wait::eventually,
 };
 use tokens::Tokens;
+
+pub use signer::Signer;
 
 static RECIPE: Recipe = Recipe {
     module: "registry",
@@ -202,20 +205,38 @@ impl Registry {
         if let (Some(notes), Some(fields)) = (notes, manifest.as_object_mut()) {
             fields.insert("annotations".to_owned(), notes);
         }
+        self.push_manifest(repository, tag, &manifest).await
+    }
+
+    /// Pushes a manifest under a tag, or under its digest if `tag` is empty; returns its digest. Its blobs have to be there
+    /// ([`Self::push_blob`]).
+    ///
+    /// # Errors
+    /// Returns an error if the registry refuses it.
+    pub async fn push_manifest(&self, repository: &str, tag: &str, manifest: &Value) -> Result<String> {
+        let kind = manifest["mediaType"]
+            .as_str()
+            .context("a manifest needs a mediaType")?;
         let manifest = manifest.to_string();
-        let url = self.url(&format!("{repository}/manifests/{tag}"));
+        let digest = digest(manifest.as_bytes());
+        let reference = if tag.is_empty() { &digest } else { tag };
+        let url = self.url(&format!("{repository}/manifests/{reference}"));
         let request = self
             .client
             .put(url)
             .header(header::CONTENT_TYPE, kind)
-            .body(manifest.clone());
+            .body(manifest);
         let answer = self.allowed(request, repository)?.send().await?;
         let status = answer.status();
         ensure!(status.is_success(), "{status}: {}", answer.text().await?);
-        Ok(digest(manifest.as_bytes()))
+        Ok(digest)
     }
 
-    async fn push_blob(&self, repository: &str, kind: &str, bytes: &[u8]) -> Result<Value> {
+    /// Pushes a blob; returns its descriptor with this media type.
+    ///
+    /// # Errors
+    /// Returns an error if the registry refuses it.
+    pub async fn push_blob(&self, repository: &str, kind: &str, bytes: &[u8]) -> Result<Value> {
         let begin = self
             .client
             .post(self.url(&format!("{repository}/blobs/uploads/")));

@@ -1,0 +1,105 @@
+//! A signer of artifacts, as cosign with a key.
+
+use anyhow::{Context as _, Result};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use rcgen::{KeyPair, SigningKey as _};
+use serde_json::json;
+
+use super::Registry;
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const EMPTY: &str = "application/vnd.oci.empty.v1+json";
+const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+
+/// A signer with an ECDSA key.
+#[derive(Debug)]
+pub struct Signer(KeyPair);
+
+impl Signer {
+    /// Makes a signer with a new key.
+    ///
+    /// # Errors
+    /// Returns an error if no key can be made.
+    pub fn new() -> Result<Self> {
+        Ok(Self(KeyPair::generate()?))
+    }
+
+    /// Returns the public key in PEM format.
+    #[must_use]
+    pub fn public_pem(&self) -> String {
+        self.0.public_key_pem()
+    }
+
+    /// Signs the artifact with this digest: pushes the tag `sha256-<hex>.sig`.
+    ///
+    /// # Errors
+    /// Returns an error if the registry refuses it.
+    pub async fn sign(&self, registry: &Registry, repository: &str, digest: &str) -> Result<()> {
+        let payload = json!({
+            "critical": {
+                "identity": {"docker-reference": repository},
+                "image": {"docker-manifest-digest": digest},
+                "type": "cosign container image signature",
+            },
+            "optional": null,
+        })
+        .to_string();
+        let signature = STANDARD.encode(self.0.sign(payload.as_bytes())?);
+        let kind = "application/vnd.dev.cosign.simplesigning.v1+json";
+        let mut layer = registry.push_blob(repository, kind, payload.as_bytes()).await?;
+        let fields = layer.as_object_mut().context("a descriptor is a map")?;
+        let annotations = json!({"dev.cosignproject.cosign/signature": signature});
+        fields.insert("annotations".to_owned(), annotations);
+        let kind = "application/vnd.oci.image.config.v1+json";
+        let config = registry.push_blob(repository, kind, b"{}").await?;
+        let manifest =
+            json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer]});
+        let tag = format!("{}.sig", digest.replace(':', "-"));
+        registry.push_manifest(repository, &tag, &manifest).await?;
+        Ok(())
+    }
+
+    /// Signs the artifact with this digest in the form of newer releases: pushes a bundle that refers to it, and the
+    /// list of referrers under the tag that registries without support for them have.
+    ///
+    /// # Errors
+    /// Returns an error if the registry refuses it.
+    pub async fn attach(&self, registry: &Registry, repository: &str, digest: &str) -> Result<()> {
+        let hex = digest.strip_prefix("sha256:").context("a digest is a SHA-256")?;
+        let statement = json!({
+            "_type": "https://in-toto.io/Statement/v1",
+            "subject": [{"digest": {"sha256": hex}}],
+            "predicateType": "https://sigstore.dev/cosign/sign/v1",
+        })
+        .to_string();
+        let kind = "application/vnd.in-toto+json";
+        let signed = format!("DSSEv1 {} {kind} {} {statement}", kind.len(), statement.len());
+        let signature = STANDARD.encode(self.0.sign(signed.as_bytes())?);
+        let bundle = json!({
+            "mediaType": BUNDLE,
+            "verificationMaterial": {"publicKey": {"hint": "key"}},
+            "dsseEnvelope": {
+                "payload": STANDARD.encode(&statement),
+                "payloadType": kind,
+                "signatures": [{"sig": signature}],
+            },
+        })
+        .to_string();
+        let layer = registry.push_blob(repository, BUNDLE, bundle.as_bytes()).await?;
+        let config = registry.push_blob(repository, EMPTY, b"{}").await?;
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": MANIFEST, "artifactType": BUNDLE, "config": config, "layers": [layer],
+        });
+        let size = manifest.to_string().len();
+        let own = registry.push_manifest(repository, "", &manifest).await?;
+        let index = json!({
+            "schemaVersion": 2,
+            "mediaType": "application/vnd.oci.image.index.v1+json",
+            "manifests": [{"mediaType": MANIFEST, "artifactType": BUNDLE, "digest": own, "size": size}],
+        });
+        registry
+            .push_manifest(repository, &digest.replace(':', "-"), &index)
+            .await?;
+        Ok(())
+    }
+}
