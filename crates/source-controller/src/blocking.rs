@@ -1,6 +1,7 @@
 //! Blocking work on threads of its own, so that servers that hang never use up the threads that others share.
 
 use std::{
+    future::Future,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -10,8 +11,11 @@ use std::{
 };
 
 use api::{Class, Fault, Reason};
-use tokio::sync::oneshot;
+use tokio::{runtime::Handle, sync::oneshot};
 use tokio_util::sync::CancellationToken;
+
+/// Interval of looking if the work was cancelled.
+const CANCELLATION: Duration = Duration::from_millis(100);
 
 /// Limits of one piece of blocking work.
 #[derive(Debug, Clone)]
@@ -22,6 +26,39 @@ pub struct Work {
     pub timeout: Duration,
     /// Becomes true when the pass is cancelled, or dropped.
     pub cancelled: Arc<AtomicBool>,
+}
+
+/// Work that ended before its future did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unfinished {
+    /// The timeout of the work passed.
+    #[error("no end after {}", api::GoDuration::from(*.0))]
+    Timeout(Duration),
+    /// The work was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// Waits for a future on the thread of a piece of work, until its timeout or cancellation.
+///
+/// # Errors
+/// Fails when the work ends before the future.
+pub(crate) fn wait<T>(
+    runtime: &Handle,
+    work: &Work,
+    future: impl Future<Output = T>,
+) -> Result<T, Unfinished> {
+    let cancelled = async {
+        while !work.cancelled.load(Ordering::Relaxed) {
+            tokio::time::sleep(CANCELLATION).await;
+        }
+    };
+    runtime.block_on(async {
+        tokio::select! {
+            ended = tokio::time::timeout(work.timeout, future) => ended.map_err(|_| Unfinished::Timeout(work.timeout)),
+            () = cancelled => Err(Unfinished::Cancelled),
+        }
+    })
 }
 
 /// Runs blocking work on a new thread. The work is cancelled with `cancel`, and when the returned future is dropped.

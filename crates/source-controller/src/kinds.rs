@@ -1,6 +1,7 @@
 //! The kinds of sources. A kind is a module here, with what it does on its own ([`SourceKind`]), and a line in [`ALL`].
 
 mod git_repository;
+mod oci_repository;
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -16,7 +17,10 @@ use crate::{
 };
 
 /// All kinds of sources.
-pub(crate) const ALL: &[Registration] = &[Registration::of::<git_repository::GitRepositories>()];
+pub(crate) const ALL: &[Registration] = &[
+    Registration::of::<git_repository::GitRepositories>(),
+    Registration::of::<oci_repository::OciRepositories>(),
+];
 
 /// Concurrent passes of a kind. Most of a pass is waiting for a server, and one that hangs must not take the place of those
 /// that answer.

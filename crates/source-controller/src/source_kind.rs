@@ -284,7 +284,7 @@ pub struct ServiceAccountData {
 /// A successful verification of signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
-    /// Message of SourceVerified.
+    /// Message of the condition SourceVerified.
     pub message: String,
     /// Value that changes with the trusted keys, if the kind records one.
     pub fingerprint: Option<String>,

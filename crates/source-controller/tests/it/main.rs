@@ -12,6 +12,7 @@ mod artifacts;
 mod failures;
 mod faults;
 mod lifecycle;
+mod oci;
 mod transports;
 
 use std::{path::Path, sync::Arc, time::Duration};
@@ -148,22 +149,7 @@ impl TestNamespace {
 
     /// Fetches the artifact of the status as consumers do.
     async fn fetch(&self, object: &GitRepository) -> Files {
-        let dir = tempfile::tempdir().unwrap();
-        let fetcher = ArtifactCache::new(
-            dir.path(),
-            None,
-            Limits::default(),
-            net::AddressPolicy::command_line(),
-        )
-        .unwrap();
-        let artifact = artifact_of(object);
-        let fetched = fetcher
-            .fetch(&artifact, PATIENCE, &CancellationToken::new())
-            .await;
-        Files {
-            unpacked: fetched.unwrap(),
-            _dir: dir,
-        }
+        fetch_artifact(&artifact_of(object)).await
     }
 
     /// Runs kubectl in this namespace and returns its output.
@@ -236,6 +222,18 @@ fn revision(object: &GitRepository) -> String {
         .and_then(|status| status.artifact.clone())
         .unwrap_or_default()
         .revision
+}
+
+/// Fetches an artifact as consumers do.
+async fn fetch_artifact(artifact: &api::Artifact) -> Files {
+    let dir = tempfile::tempdir().unwrap();
+    let policy = net::AddressPolicy::command_line();
+    let fetcher = ArtifactCache::new(dir.path(), None, Limits::default(), policy).unwrap();
+    let fetched = fetcher.fetch(artifact, PATIENCE, &CancellationToken::new()).await;
+    Files {
+        unpacked: fetched.unwrap(),
+        _dir: dir,
+    }
 }
 
 /// A fetched artifact.

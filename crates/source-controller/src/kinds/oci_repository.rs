@@ -1,0 +1,429 @@
+//! OCIRepository: a layer of an artifact in an OCI registry.
+//!
+//! - [`spec`] refuses invalid and unsupported fields, and chooses tags (pure);
+//! - [`credentials`] interprets the Secrets (pure);
+//! - [`layer`] downloads, unpacks and packs a layer.
+
+mod credentials;
+mod layer;
+mod spec;
+
+use std::{collections::BTreeMap, future::Future, path::Path, sync::Arc};
+
+use api::{
+    Artifact, Fault, Reason,
+    revision::Style,
+    source::{OCIRepository, OCIRepositoryStatus},
+};
+use artifact::{pack::Packed, storage::ArtifactWriter};
+use net::{AddressPolicy, Need, Proxies};
+use oci::{Access, Client, Digest, Limits, Reference, Registry, Wanted, cosign::PublicKey};
+use tokio::runtime::Handle;
+
+use self::{
+    layer::{Layer, LayerRule},
+    spec::Selector,
+};
+use crate::{
+    blocking::{self, Unfinished, Work},
+    builder::BuildError,
+    source_kind::{
+        KindSettings, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
+        Verification,
+    },
+};
+
+/// Annotations of the origin of an artifact.
+const SOURCE: &str = "org.opencontainers.image.source";
+const REVISION: &str = "org.opencontainers.image.revision";
+
+/// The kind OCIRepository.
+pub(crate) struct OciRepositories {
+    runtime: Handle,
+    addresses: AddressPolicy,
+}
+
+/// A repository with credentials, and what to follow in it.
+#[derive(Debug, Clone)]
+pub(crate) struct OciRequest {
+    /// URL of the spec, for messages.
+    url: String,
+    reference: Reference,
+    selector: Selector,
+    rule: LayerRule,
+    access: Access,
+    proxies: Proxies,
+    insecure: bool,
+    keys: Arc<[PublicKey]>,
+    fingerprint: String,
+}
+
+/// An artifact in a repository.
+#[derive(Debug, Clone)]
+pub(crate) struct OciResolved {
+    /// URL of the spec, for messages.
+    url: String,
+    tag: Option<String>,
+    digest: Digest,
+    /// True if the registry speaks no TLS, and need not.
+    plain_http: bool,
+}
+
+impl OciResolved {
+    fn revision(&self) -> String {
+        match &self.tag {
+            Some(tag) => format!("{tag}@{}", self.digest),
+            None => self.digest.to_string(),
+        }
+    }
+}
+
+impl SourceKind for OciRepositories {
+    type Object = OCIRepository;
+    type Status = OCIRepositoryStatus;
+    type Request = OciRequest;
+    type Resolved = OciResolved;
+    type Fetched = Layer;
+
+    const DIRECTORY: &'static str = "ocirepository";
+    const LEGACY_READY: Reason = Reason::Succeeded;
+
+    fn new(settings: KindSettings) -> Self {
+        Self {
+            runtime: Handle::current(),
+            addresses: settings.addresses,
+        }
+    }
+
+    fn spec(object: &OCIRepository) -> SourceSpec<'_> {
+        let spec = &object.spec;
+        SourceSpec {
+            interval: spec.interval.as_duration(),
+            timeout: spec::timeout(spec),
+            suspend: spec.suspend,
+            ignore: spec.ignore.as_deref(),
+            secret: spec.secret_ref.as_ref().map(|reference| reference.name.as_str()),
+            proxy_secret: spec
+                .proxy_secret_ref
+                .as_ref()
+                .map(|reference| reference.name.as_str()),
+        }
+    }
+
+    fn secrets(object: &OCIRepository) -> Vec<(SecretRole, &str)> {
+        let spec = &object.spec;
+        let keys = spec.verify.as_ref().and_then(|verify| verify.secret_ref.as_ref());
+        let named = [
+            (SecretRole::Credentials, spec.secret_ref.as_ref()),
+            (SecretRole::Proxy, spec.proxy_secret_ref.as_ref()),
+            (SecretRole::Certificates, spec.cert_secret_ref.as_ref()),
+            (SecretRole::TrustedKeys, keys),
+        ];
+        named
+            .into_iter()
+            .filter_map(|(role, reference)| Some((role, reference?.name.as_str())))
+            .collect()
+    }
+
+    fn secret_failure_of(object: &OCIRepository, role: SecretRole, fault: Fault) -> Fault {
+        credentials::unreadable(&object.spec, role, fault)
+    }
+
+    fn service_account(object: &OCIRepository) -> Option<&str> {
+        object
+            .spec
+            .service_account_name
+            .as_deref()
+            .filter(|name| !name.is_empty())
+    }
+
+    fn verifies(object: &OCIRepository) -> bool {
+        object.spec.verify.is_some()
+    }
+
+    fn common_status(status: &OCIRepositoryStatus) -> SourceStatus {
+        SourceStatus {
+            observed_generation: status.observed_generation,
+            conditions: status.conditions.clone(),
+            artifact: status.artifact.clone(),
+            url: status.url.clone(),
+            observed_ignore: status.observed_ignore.clone(),
+            last_handled_reconcile_at: status.last_handled_reconcile_at.clone(),
+        }
+    }
+
+    fn set_common(status: &mut OCIRepositoryStatus, common: SourceStatus) {
+        status.observed_generation = common.observed_generation;
+        status.conditions = common.conditions;
+        status.artifact = common.artifact;
+        status.url = common.url;
+        status.observed_ignore = common.observed_ignore;
+        status.last_handled_reconcile_at = common.last_handled_reconcile_at;
+    }
+
+    fn config_changed(object: &OCIRepository) -> bool {
+        let observed = object.status.as_ref();
+        observed.is_none_or(|status| status.observed_layer_selector != object.spec.layer_selector)
+    }
+
+    fn observe(status: &mut OCIRepositoryStatus, object: &OCIRepository, verified: Option<&Verification>) {
+        status
+            .observed_layer_selector
+            .clone_from(&object.spec.layer_selector);
+        if object.spec.verify.is_some() {
+            let past = object.status.as_ref();
+            let past = past.and_then(|status| status.source_verification_fingerprint.clone());
+            status.source_verification_fingerprint = match verified {
+                Some(verified) => verified.fingerprint.clone(),
+                None => past,
+            };
+        }
+    }
+
+    fn validate(object: &OCIRepository) -> Result<(), Fault> {
+        spec::validate(&object.spec)
+    }
+
+    fn request(object: &OCIRepository, secrets: &SourceSecrets) -> Result<OciRequest, Fault> {
+        let spec = &object.spec;
+        let reference = spec::repository(spec)?;
+        let (keys, fingerprint) = credentials::trusted_keys(spec, secrets)?;
+        Ok(OciRequest {
+            url: spec.url.to_string(),
+            selector: spec::selector(spec)?,
+            rule: LayerRule::of(spec.layer_selector.as_ref()),
+            access: credentials::access(spec, &reference, secrets)?,
+            proxies: credentials::proxies(secrets)?,
+            insecure: spec.insecure,
+            keys: keys.into(),
+            fingerprint,
+            reference,
+        })
+    }
+
+    fn server(request: &OciRequest) -> String {
+        request.reference.host().to_owned()
+    }
+
+    fn resolve(&self, request: &OciRequest, work: &Work) -> Result<OciResolved, Fault> {
+        self.run(
+            work,
+            "failed to determine artifact digest",
+            self.look(request, work),
+        )
+    }
+
+    fn revision(resolved: &OciResolved, _: Style) -> String {
+        resolved.revision()
+    }
+
+    fn file_name(resolved: &OciResolved) -> String {
+        format!("{}.tar.gz", resolved.digest)
+    }
+
+    fn verify(
+        &self,
+        request: &OciRequest,
+        resolved: &OciResolved,
+        work: &Work,
+    ) -> Result<Option<Verification>, Fault> {
+        let registry = self.registry(request, resolved.plain_http, work)?;
+        let prefix = "failed to verify the signature using provider 'cosign'";
+        let signed = async {
+            let signed = oci::cosign::is_signed(&registry, &resolved.digest, &request.keys).await;
+            signed.map_err(|error| error.to_string())
+        };
+        let signed = blocking::wait(&self.runtime, work, signed);
+        let why = match signed {
+            Ok(Ok(true)) => {
+                return Ok(Some(Verification {
+                    message: format!("verified signature of revision {}", resolved.revision()),
+                    fingerprint: Some(request.fingerprint.clone()),
+                }));
+            }
+            Ok(Ok(false)) => format!(
+                "no matching signatures were found for '{}'",
+                spec::name(&request.reference, resolved.tag.as_deref(), &resolved.digest)
+            ),
+            Ok(Err(error)) => error,
+            Err(unfinished) => unfinished.to_string(),
+        };
+        Err(Fault::retry(
+            Reason::VerificationError,
+            format!("{prefix}: {why}"),
+        ))
+    }
+
+    fn fetch(
+        &self,
+        request: &OciRequest,
+        resolved: &OciResolved,
+        work: &Work,
+        dir: &Path,
+    ) -> Result<Layer, Fault> {
+        let registry = self.registry(request, resolved.plain_http, work)?;
+        let failed = format!("failed to pull artifact from '{}'", request.url);
+        let pulled = async {
+            let manifest = registry.manifest(&Wanted::Digest(resolved.digest.clone())).await;
+            let manifest = manifest.map_err(|error| fault(&failed, &error))?;
+            layer::download(&registry, &manifest, &request.rule, dir, &failed).await
+        };
+        self.run(work, &failed, pulled)
+    }
+
+    fn pack(
+        layer: &Layer,
+        options: &PackOptions,
+        out: &mut ArtifactWriter<'_>,
+    ) -> Result<Packed, BuildError> {
+        layer::pack(layer, options, out)
+    }
+
+    fn metadata(layer: &Layer) -> BTreeMap<String, String> {
+        layer.annotations.clone()
+    }
+
+    fn describe(_: &Layer) -> Option<String> {
+        None
+    }
+
+    fn ready_message(revision: &str) -> String {
+        format!("stored artifact for digest '{revision}'")
+    }
+
+    fn outdated_message(object: &OCIRepository, revision: &str) -> String {
+        let name = spec::repository(&object.spec).ok().zip(revision.rsplit_once('@'));
+        let name = name.map_or_else(
+            || object.spec.url.to_string(),
+            |(reference, (tag, _))| format!("{}/{}:{tag}", reference.host(), reference.repository()),
+        );
+        format!("new revision '{revision}' for '{name}'")
+    }
+
+    fn event_message(resolved: &OciResolved, revision: &str, _: Option<&str>) -> String {
+        format!(
+            "stored artifact with revision '{revision}' from '{}'",
+            resolved.url
+        )
+    }
+
+    fn event_suffix(artifact: &Artifact) -> String {
+        let noted = |name: &str| artifact.metadata.get(name).filter(|text| !text.is_empty());
+        match (noted(SOURCE), noted(REVISION)) {
+            (Some(source), Some(revision)) => {
+                let source = api::UrlText::from(source.as_str());
+                format!(", origin source '{source}', origin revision '{revision}'")
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+impl OciRepositories {
+    /// Makes a client of the repository.
+    fn registry(&self, request: &OciRequest, plain_http: bool, work: &Work) -> Result<Registry, Fault> {
+        let access = Access {
+            plain_http,
+            ..request.access.clone()
+        };
+        let limits = Limits {
+            timeout: work.timeout,
+            ..Limits::default()
+        };
+        let proxies = request.proxies.clone();
+        let client = Client::with_proxies(access, limits, self.addresses.clone(), proxies);
+        let client = client.map_err(|error| {
+            let message = format!("failed to generate transport for '{}': {error}", request.url);
+            Fault::retry(Reason::AuthenticationFailed, message)
+        })?;
+        Ok(Registry::new(&client, request.reference.clone()))
+    }
+
+    /// Returns the artifact that the request selects now.
+    async fn look(&self, request: &OciRequest, work: &Work) -> Result<OciResolved, Fault> {
+        let failed = "failed to determine artifact digest";
+        let mut registry = self.registry(request, false, work)?;
+        let mut plain_http = false;
+        if request.insecure
+            && !registry
+                .speaks_tls()
+                .await
+                .map_err(|error| fault(failed, &error))?
+        {
+            plain_http = true;
+            registry = self.registry(request, true, work)?;
+        }
+        let tag = match &request.selector {
+            Selector::Digest(digest) => {
+                let known = registry.digest(&Wanted::Digest(digest.clone())).await;
+                known.map_err(|error| fault(failed, &error))?;
+                return Ok(OciResolved {
+                    url: request.url.clone(),
+                    tag: None,
+                    digest: digest.clone(),
+                    plain_http,
+                });
+            }
+            Selector::Tag(tag) => tag.clone(),
+            Selector::Semver { .. } => {
+                let failed = format!("failed to determine the artifact tag for '{}'", request.url);
+                let tags = registry.tags().await.map_err(|error| Fault {
+                    reason: Reason::ReadOperationFailed,
+                    ..fault(&failed, &error)
+                })?;
+                let newest = spec::newest(&request.selector, tags);
+                newest.map_err(|why| Fault::retry(Reason::ReadOperationFailed, format!("{failed}: {why}")))?
+            }
+        };
+        let digest = registry.digest(&Wanted::Tag(tag.clone())).await;
+        Ok(OciResolved {
+            url: request.url.clone(),
+            digest: digest.map_err(|error| fault(failed, &error))?,
+            tag: Some(tag),
+            plain_http,
+        })
+    }
+
+    fn run<T>(
+        &self,
+        work: &Work,
+        failed: &str,
+        requests: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        blocking::wait(&self.runtime, work, requests).unwrap_or_else(|unfinished| {
+            let remedy = match unfinished {
+                Unfinished::Timeout(_) => format!(": {}", remedy(Need::LongerTimeout)),
+                Unfinished::Cancelled => String::new(),
+            };
+            let message = format!("{failed}: {unfinished}{remedy}");
+            Err(Fault::retry(Reason::OCIArtifactPullFailed, message))
+        })
+    }
+}
+
+/// Returns the fault of a failed request to the registry. `failed` says what it was for.
+fn fault(failed: &str, error: &oci::Error) -> Fault {
+    let remedy = error.need().map(remedy);
+    let remedy = remedy.map(|remedy| format!(": {remedy}")).unwrap_or_default();
+    Fault::retry(
+        Reason::OCIArtifactPullFailed,
+        format!("{failed}: {error}{remedy}"),
+    )
+}
+
+/// Returns how an OCIRepository gives a registry what it demands.
+fn remedy(need: Need) -> &'static str {
+    match need {
+        Need::Credentials => "name a secret of the type kubernetes.io/dockerconfigjson in spec.secretRef",
+        Need::OtherCredentials => "check the credentials in the secret of spec.secretRef",
+        Need::CaBundle => "add the registry's CA to the secret of spec.certSecretRef as ca.crt",
+        Need::ValidCaBundle => "check ca.crt in the secret of spec.certSecretRef",
+        Need::ClientCertificate => "add tls.crt and tls.key to the secret of spec.certSecretRef",
+        Need::ValidClientCertificate => "check tls.crt and tls.key in the secret of spec.certSecretRef",
+        Need::FewerRequests => "raise spec.interval",
+        _ => "raise spec.timeout or check the registry",
+    }
+}
+
+#[cfg(test)]
+mod tests;

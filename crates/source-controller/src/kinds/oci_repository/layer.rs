@@ -1,0 +1,232 @@
+//! The layer of an artifact: choice, download, unpacking and packing. Its content may be hostile.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use api::{Fault, Reason, source::OCILayerSelector};
+use artifact::{
+    fetch::{self, Limits},
+    pack::{self, IGNORE_FILE, Item, Packed, PathKind},
+    storage::ArtifactWriter,
+};
+use oci::{Descriptor, Manifest, Registry};
+use tree::{Budget, TreePath};
+
+use crate::{builder::BuildError, source_kind::PackOptions};
+
+/// Bytes of a layer, and of its files.
+const BYTES: u64 = 1 << 30;
+/// Bytes and lines of all ignore files of a layer.
+const IGNORE_BYTES: u64 = 1 << 20;
+const IGNORE_LINES: usize = 5000;
+/// Bytes and number of the annotations that are kept.
+const ANNOTATION_BYTES: usize = 32 << 10;
+const ANNOTATIONS: usize = 100;
+
+/// The layer to take, and what to do with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LayerRule {
+    media_type: Option<String>,
+    copy: bool,
+}
+
+impl LayerRule {
+    pub(super) fn of(selector: Option<&OCILayerSelector>) -> Self {
+        let media_type = selector.and_then(|selector| selector.media_type.clone());
+        let operation = selector.and_then(|selector| selector.operation.as_deref());
+        Self {
+            media_type: media_type.filter(|media_type| !media_type.is_empty()),
+            copy: operation == Some("copy"),
+        }
+    }
+
+    /// Returns the layer to take.
+    fn select<'a>(&self, manifest: &'a Manifest) -> Result<&'a Descriptor, Fault> {
+        if manifest.layers.is_empty() {
+            return Err(failed("no layers found in artifact"));
+        }
+        let fits = |layer: &&Descriptor| match &self.media_type {
+            Some(media_type) => layer.media_type == *media_type,
+            None => true,
+        };
+        manifest.layers.iter().find(fits).ok_or_else(|| {
+            let media_type = self.media_type.as_deref().unwrap_or_default();
+            failed(&format!(
+                "failed to find layer with media type '{media_type}' in artifact"
+            ))
+        })
+    }
+}
+
+/// A downloaded layer. Its files live as long as the directory that it was downloaded to.
+pub(crate) struct Layer {
+    /// Annotations of the manifest.
+    pub(super) annotations: BTreeMap<String, String>,
+    content: Content,
+}
+
+enum Content {
+    /// The layer as it is.
+    File(PathBuf),
+    /// Its files below this directory.
+    Files(PathBuf),
+}
+
+fn failed(message: &str) -> Fault {
+    Fault::retry(Reason::OCIArtifactLayerOperationFailed, message)
+}
+
+fn disk(error: &io::Error) -> Fault {
+    let message = format!("failed to use the temporary working directory: {error}");
+    Fault::retry(Reason::DirectoryCreationFailed, message)
+}
+
+/// Downloads the layer to a directory, and unpacks it there.
+pub(super) async fn download(
+    registry: &Registry,
+    manifest: &Manifest,
+    rule: &LayerRule,
+    dir: &Path,
+    prefix: &str,
+) -> Result<Layer, Fault> {
+    let layer = rule.select(manifest)?;
+    let blob = dir.join("layer");
+    let mut file = File::create_new(&blob).map_err(|error| disk(&error))?;
+    let downloaded = registry.download(layer, BYTES, &mut file).await;
+    downloaded.map_err(|error| match error {
+        oci::Error::Disk { source, .. } => disk(&source),
+        error => super::fault(prefix, &error),
+    })?;
+    let content = match rule.copy {
+        true => Content::File(blob),
+        false => {
+            let root = dir.join("files");
+            let limits = Limits {
+                download_bytes: BYTES,
+                unpacked_bytes: BYTES,
+                skip_links: true,
+                ..Limits::default()
+            };
+            let unpacked = fetch::unpack(&blob, &root, &limits);
+            unpacked.map_err(|error| {
+                failed(&format!(
+                    "failed to extract layer contents from artifact: {error}"
+                ))
+            })?;
+            std::fs::remove_file(&blob).map_err(|error| disk(&error))?;
+            Content::Files(root)
+        }
+    };
+    Ok(Layer {
+        annotations: bounded(&manifest.annotations),
+        content,
+    })
+}
+
+/// Returns the annotations that fit into a status, in the order of their keys.
+fn bounded(annotations: &[(String, String)]) -> BTreeMap<String, String> {
+    let mut left = ANNOTATION_BYTES;
+    let mut kept = BTreeMap::new();
+    for (key, value) in annotations.iter().take(ANNOTATIONS) {
+        let Some(rest) = left.checked_sub(key.len() + value.len()) else {
+            continue;
+        };
+        left = rest;
+        kept.insert(key.clone(), value.clone());
+    }
+    kept
+}
+
+/// Writes the artifact of a layer.
+pub(super) fn pack(
+    layer: &Layer,
+    options: &PackOptions,
+    out: &mut ArtifactWriter<'_>,
+) -> Result<Packed, BuildError> {
+    let budget = &options.budget;
+    let root = match &layer.content {
+        Content::File(file) => {
+            let file = File::open(file).map_err(|error| disk(&error))?;
+            return Ok(pack::copy(file, options.algorithm, BYTES, out)?);
+        }
+        Content::Files(root) => root,
+    };
+    let items = files(root, budget)?;
+    let ignore = options.ignore.as_deref();
+    let rules = pack::rules(ignore_files(root, &items, ignore)?, ignore);
+    let items = pack::plan(items, &rules, budget)?;
+    let open = |item: &Item<()>| {
+        budget.check()?;
+        let opened = File::open(root.join(item.path.as_str()));
+        let sized = opened.and_then(|file| Ok((file.metadata()?.len(), file)));
+        sized.map_err(|error| BuildError::Fault(disk(&error)))
+    };
+    pack::pack_streams(&items, open, options.algorithm, BYTES, out)
+}
+
+/// Returns all paths below a directory that we unpacked: directories and regular files.
+fn files(root: &Path, budget: &Budget) -> Result<Vec<Item<()>>, BuildError> {
+    let mut found = Vec::new();
+    let mut open = vec![TreePath::root()];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(root.join(dir.as_str())).map_err(|error| disk(&error))? {
+            budget.check()?;
+            let entry = entry.map_err(|error| disk(&error))?;
+            let metadata = entry.metadata().map_err(|error| disk(&error))?;
+            let name = entry.file_name();
+            let path = dir.child(&name.to_string_lossy());
+            let kind = if metadata.is_dir() {
+                open.push(path.clone());
+                PathKind::Dir
+            } else {
+                let executable = metadata.permissions().mode() & 0o111 != 0;
+                PathKind::File { executable }
+            };
+            found.push(Item {
+                path,
+                kind,
+                content: (),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the ignore files of a layer with their directories.
+fn ignore_files(
+    root: &Path,
+    items: &[Item<()>],
+    spec: Option<&str>,
+) -> Result<Vec<(TreePath, String)>, BuildError> {
+    let invalid = |why: &str| {
+        let message = format!("failed to load source ignore patterns from repository: {why}");
+        Fault::retry(Reason::SourceIgnoreError, message)
+    };
+    let mut files = Vec::new();
+    let (mut bytes, mut lines) = (0, spec.map_or(0, |spec| spec.lines().count()));
+    for item in items {
+        let is_file = matches!(item.kind, PathKind::File { .. }) && item.path.name() == IGNORE_FILE;
+        let Some(dir) = item.path.parent().filter(|_| is_file) else {
+            continue;
+        };
+        let path = root.join(item.path.as_str());
+        let size = path.metadata().map_err(|error| disk(&error))?.len();
+        bytes += size;
+        if bytes > IGNORE_BYTES {
+            return Err(invalid(&format!("there are more than {IGNORE_BYTES} bytes of them")).into());
+        }
+        let text = std::fs::read(path).map_err(|error| disk(&error))?;
+        let text = String::from_utf8(text).map_err(|_| invalid(&format!("'{}' is not UTF-8", item.path)))?;
+        lines += text.lines().count();
+        files.push((dir, text));
+    }
+    if lines > IGNORE_LINES {
+        return Err(invalid(&format!("there are more than {IGNORE_LINES} lines of them")).into());
+    }
+    Ok(files)
+}

@@ -1,0 +1,166 @@
+//! Validation of an OCIRepository, and the choice of a tag. Pure.
+
+use std::time::Duration;
+
+use api::{Fault, Reason, source::OCIRepositorySpec};
+use oci::{Digest, Reference};
+use versions::{Constraint, Version};
+
+/// Default timeout for the registry.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const PREFIX: &str = "oci://";
+
+/// The artifact to follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Selector {
+    Digest(Digest),
+    /// The newest tag in a range; `filter` is a regular expression that the tag has to match.
+    Semver {
+        range: String,
+        filter: Option<String>,
+    },
+    Tag(String),
+}
+
+/// Refuses what cannot work.
+pub(super) fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
+    if let Some(fault) = unsupported(spec) {
+        return Err(fault);
+    }
+    repository(spec)?;
+    selector(spec).map(drop)
+}
+
+/// The first field that is set but not obeyed.
+fn unsupported(spec: &OCIRepositorySpec) -> Option<Fault> {
+    let provider = spec
+        .provider
+        .as_deref()
+        .filter(|provider| !matches!(*provider, "" | "generic"));
+    let verify = spec.verify.as_ref();
+    let notation = verify.filter(|verify| verify.provider != "cosign");
+    let keyless = verify.filter(|verify| verify.secret_ref.is_none());
+    let root = verify.and_then(|verify| verify.trusted_root_secret_ref.as_ref());
+    let identities = verify.map_or(0, |verify| verify.match_oidc_identity.len());
+    let operation = spec
+        .layer_selector
+        .as_ref()
+        .and_then(|selector| selector.operation.as_deref())
+        .filter(|operation| !matches!(*operation, "" | "extract" | "copy"));
+    let fields = [
+        ("spec.provider", provider.map(|provider| format!("'{provider}'"))),
+        (
+            "spec.verify.provider",
+            notation.map(|verify| format!("'{}'", verify.provider)),
+        ),
+        (
+            "spec.verify.trustedRootSecretRef",
+            root.map(|reference| format!("'{}'", reference.name)),
+        ),
+        (
+            "spec.verify.matchOIDCIdentity",
+            (identities > 0).then(|| format!("a list of {identities}")),
+        ),
+        (
+            "spec.verify",
+            keyless.map(|_| "signatures without keys (no secretRef)".to_owned()),
+        ),
+        (
+            "spec.layerSelector.operation",
+            operation.map(|operation| format!("'{operation}'")),
+        ),
+    ];
+    let first = fields.into_iter().find_map(|(path, value)| Some((path, value?)));
+    first.map(|(path, value)| Fault::unsupported(path, &value))
+}
+
+/// Returns the repository, which has neither tag nor digest.
+pub(super) fn repository(spec: &OCIRepositorySpec) -> Result<Reference, Fault> {
+    let invalid = |why: &str| {
+        let message = format!("URL validation failed for '{}': {why}", spec.url);
+        Fault::stall(Reason::URLInvalid, message)
+    };
+    let Some(rest) = spec.url.expose().strip_prefix(PREFIX) else {
+        return Err(invalid("URL must be in format 'oci://<domain>/<org>/<repo>'"));
+    };
+    let path = rest.split_once('/').map_or("", |(_, path)| path);
+    if path.contains('@') {
+        return Err(invalid("URL must not contain a digest; use spec.ref.digest"));
+    }
+    if let Some((_, tag)) = path.split_once(':') {
+        return Err(invalid(&format!("URL must not contain a tag; remove ':{tag}'")));
+    }
+    Reference::parse(rest).map_err(|error| match error {
+        oci::Error::InvalidUrl { why, .. } => invalid(&why),
+        error => invalid(&error.to_string()),
+    })
+}
+
+/// Returns the artifact to follow: the first of digest, semver, tag; `latest` if there is none.
+pub(super) fn selector(spec: &OCIRepositorySpec) -> Result<Selector, Fault> {
+    let given = spec.reference.clone().unwrap_or_default();
+    let set = |value: Option<String>| value.filter(|value| !value.is_empty());
+    let invalid =
+        |field: &str, why: &str| Fault::stall(Reason::InvalidSpec, format!("spec.ref.{field}: {why}"));
+    if let Some(digest) = set(given.digest) {
+        let parsed = digest.contains(':').then(|| Digest::parse(&digest)).flatten();
+        let parsed = parsed.ok_or_else(|| {
+            invalid(
+                "digest",
+                &format!("'{digest}' is not a digest: write sha256:<hex>"),
+            )
+        });
+        return parsed.map(Selector::Digest);
+    }
+    if let Some(range) = set(given.semver) {
+        let filter = set(given.semver_filter);
+        let parsed = Constraint::parse(&range);
+        parsed.map_err(|error| invalid("semver", &format!("semver '{range}' parse error: {error}")))?;
+        if let Some(filter) = &filter {
+            let compiled = go::regexp::Regexp::compile(filter);
+            compiled.map_err(|error| invalid("semverFilter", &error.to_string()))?;
+        }
+        return Ok(Selector::Semver { range, filter });
+    }
+    Ok(Selector::Tag(
+        set(given.tag).unwrap_or_else(|| "latest".to_owned()),
+    ))
+}
+
+/// Chooses the newest tag in the range of the selector, in the words of the original.
+pub(super) fn newest(selector: &Selector, tags: Vec<String>) -> Result<String, String> {
+    let Selector::Semver { range, filter } = selector else {
+        return Err("there is no range of versions".to_owned());
+    };
+    let constraint =
+        Constraint::parse(range).map_err(|error| format!("semver '{range}' parse error: {error}"))?;
+    let filter = filter.as_deref().map(go::regexp::Regexp::compile).transpose();
+    let filter = filter.map_err(|error| error.to_string())?;
+    let fitting = tags.into_iter().filter_map(|tag| {
+        if filter.as_ref().is_some_and(|filter| !filter.is_match(&tag)) {
+            return None;
+        }
+        let version = Version::parse(&tag).ok()?;
+        constraint.matches(&version).then_some((version, tag))
+    });
+    // Of equal versions, the name decides, so that the choice doesn't depend on the order of the registry.
+    let newest = fitting.max_by(|one, other| one.0.precedence(&other.0).then_with(|| one.1.cmp(&other.1)));
+    newest
+        .map(|(_, tag)| tag)
+        .ok_or_else(|| format!("no match found for semver: {range}"))
+}
+
+/// Returns the name of an artifact as registries' tools write it.
+pub(super) fn name(reference: &Reference, tag: Option<&str>, digest: &Digest) -> String {
+    let (host, repository) = (reference.host(), reference.repository());
+    match tag {
+        Some(tag) => format!("{host}/{repository}:{tag}"),
+        None => format!("{host}/{repository}@{digest}"),
+    }
+}
+
+/// Returns the timeout for the registry: default 60 seconds, at least 1 ms.
+pub(super) fn timeout(spec: &OCIRepositorySpec) -> Duration {
+    let given = spec.timeout.map(api::GoDuration::as_duration);
+    given.unwrap_or(TIMEOUT).max(Duration::from_millis(1))
+}

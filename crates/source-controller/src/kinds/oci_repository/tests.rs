@@ -1,0 +1,383 @@
+use std::collections::BTreeSet;
+
+use api::source::{OCILayerSelector, OCIRepositoryRef, OCIRepositorySpec, OCIRepositoryVerification};
+use kube::CustomResourceExt as _;
+
+use super::*;
+use crate::secret::SecretData;
+
+type Change = fn(&mut OCIRepositorySpec);
+
+fn spec_with(change: impl FnOnce(&mut OCIRepositorySpec)) -> OCIRepositorySpec {
+    let mut spec = OCIRepositorySpec {
+        url: "oci://h/org/app".into(),
+        interval: api::GoDuration::from_secs(60),
+        ..OCIRepositorySpec::default()
+    };
+    change(&mut spec);
+    spec
+}
+
+fn named(name: &str) -> Option<api::LocalObjectReference> {
+    Some(api::LocalObjectReference {
+        name: name.to_owned(),
+    })
+}
+
+fn keyed() -> OCIRepositoryVerification {
+    OCIRepositoryVerification {
+        provider: "cosign".to_owned(),
+        secret_ref: named("keys"),
+        ..OCIRepositoryVerification::default()
+    }
+}
+
+fn reference(change: impl FnOnce(&mut OCIRepositoryRef)) -> Option<OCIRepositoryRef> {
+    let mut reference = OCIRepositoryRef::default();
+    change(&mut reference);
+    Some(reference)
+}
+
+/// Every field of the spec, a valid value, and if it is obeyed.
+const FIELDS: &[(&str, Change, bool)] = &[
+    ("url", |spec| spec.url = "oci://h:5000/a".into(), true),
+    (
+        "ref.digest",
+        |spec| spec.reference = reference(|to| to.digest = Some(format!("sha256:{}", "a".repeat(64)))),
+        true,
+    ),
+    (
+        "ref.semver",
+        |spec| spec.reference = reference(|to| to.semver = Some(">=1.0".to_owned())),
+        true,
+    ),
+    (
+        "ref.semverFilter",
+        |spec| spec.reference = reference(|to| to.semver_filter = Some(".*-rc".to_owned())),
+        true,
+    ),
+    (
+        "ref.tag",
+        |spec| spec.reference = reference(|to| to.tag = Some("v1".to_owned())),
+        true,
+    ),
+    (
+        "layerSelector.mediaType",
+        |spec| {
+            spec.layer_selector = Some(OCILayerSelector {
+                media_type: Some("a/b".to_owned()),
+                operation: None,
+            })
+        },
+        true,
+    ),
+    (
+        "layerSelector.operation",
+        |spec| {
+            spec.layer_selector = Some(OCILayerSelector {
+                media_type: None,
+                operation: Some("copy".to_owned()),
+            })
+        },
+        true,
+    ),
+    ("provider", |spec| spec.provider = Some("aws".to_owned()), false),
+    ("secretRef.name", |spec| spec.secret_ref = named("s"), true),
+    (
+        "verify.provider",
+        |spec| {
+            spec.verify = Some(OCIRepositoryVerification {
+                provider: "notation".to_owned(),
+                ..keyed()
+            })
+        },
+        false,
+    ),
+    ("verify.secretRef.name", |spec| spec.verify = Some(keyed()), true),
+    (
+        "verify.matchOIDCIdentity[].issuer",
+        |spec| {
+            spec.verify = Some(OCIRepositoryVerification {
+                match_oidc_identity: vec![api::source::OIDCIdentityMatch::default()],
+                ..keyed()
+            })
+        },
+        false,
+    ),
+    (
+        "verify.matchOIDCIdentity[].subject",
+        |spec| {
+            spec.verify = Some(OCIRepositoryVerification {
+                secret_ref: None,
+                ..keyed()
+            })
+        },
+        false,
+    ),
+    (
+        "verify.trustedRootSecretRef.name",
+        |spec| {
+            spec.verify = Some(OCIRepositoryVerification {
+                trusted_root_secret_ref: named("s"),
+                ..keyed()
+            })
+        },
+        false,
+    ),
+    (
+        "serviceAccountName",
+        |spec| spec.service_account_name = Some("a".to_owned()),
+        true,
+    ),
+    (
+        "certSecretRef.name",
+        |spec| spec.cert_secret_ref = named("s"),
+        true,
+    ),
+    (
+        "proxySecretRef.name",
+        |spec| spec.proxy_secret_ref = named("s"),
+        true,
+    ),
+    (
+        "interval",
+        |spec| spec.interval = api::GoDuration::from_secs(1),
+        true,
+    ),
+    (
+        "timeout",
+        |spec| spec.timeout = Some(api::GoDuration::from_secs(1)),
+        true,
+    ),
+    ("ignore", |spec| spec.ignore = Some("*.md".to_owned()), true),
+    ("insecure", |spec| spec.insecure = true, true),
+    ("suspend", |spec| spec.suspend = true, true),
+];
+
+#[test]
+fn every_property_of_the_schema_is_obeyed_or_refused() {
+    let mut listed = BTreeSet::new();
+    for (path, change, obeyed) in FIELDS {
+        listed.insert((*path).to_owned());
+        match (spec::validate(&spec_with(change)), obeyed) {
+            (Ok(()), true) => {}
+            (Err(fault), false) => {
+                let top = path.split(['.', '[']).next().unwrap_or_default();
+                assert_eq!(fault.reason, Reason::UnsupportedField, "{path}: {fault}");
+                assert!(
+                    fault.message.starts_with(&format!("spec.{top}")),
+                    "{path}: {fault}"
+                );
+            }
+            (found, _) => panic!("{path}: {found:?}"),
+        }
+    }
+    let crd = serde_json::to_value(OCIRepository::crd()).unwrap();
+    let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let mut leaves = BTreeSet::new();
+    walk(spec, "", &mut leaves);
+    assert_eq!(leaves, listed);
+}
+
+fn walk(schema: &serde_json::Value, path: &str, leaves: &mut BTreeSet<String>) {
+    let items = &schema["items"];
+    if let Some(properties) = schema["properties"].as_object() {
+        for (name, property) in properties {
+            let separator = if path.is_empty() { "" } else { "." };
+            walk(property, &format!("{path}{separator}{name}"), leaves);
+        }
+    } else if items["properties"].is_object() {
+        walk(items, &format!("{path}[]"), leaves);
+    } else {
+        leaves.insert(path.to_owned());
+    }
+}
+
+#[test]
+fn urls_and_references_that_cannot_work_stall() {
+    let cases: &[(Change, Reason, &str)] = &[
+        (
+            |spec| spec.url = "h/a".into(),
+            Reason::URLInvalid,
+            "URL validation failed for 'h/a': URL must be in format 'oci://<domain>/<org>/<repo>'",
+        ),
+        (
+            |spec| spec.url = "oci://h:5000/a:v1".into(),
+            Reason::URLInvalid,
+            "URL validation failed for 'oci://h:5000/a:v1': URL must not contain a tag; remove ':v1'",
+        ),
+        (
+            |spec| spec.url = "oci://h/a@sha256:0".into(),
+            Reason::URLInvalid,
+            "must not contain a digest",
+        ),
+        (
+            |spec| spec.url = "oci://h".into(),
+            Reason::URLInvalid,
+            "no repository",
+        ),
+        (
+            |spec| spec.reference = reference(|to| to.digest = Some("sha256:12".to_owned())),
+            Reason::InvalidSpec,
+            "spec.ref.digest: 'sha256:12' is not a digest",
+        ),
+        (
+            |spec| spec.reference = reference(|to| to.semver = Some("nonsense".to_owned())),
+            Reason::InvalidSpec,
+            "semver 'nonsense' parse error: improper constraint",
+        ),
+        (
+            |spec| {
+                spec.reference = reference(|to| {
+                    to.semver = Some("*".to_owned());
+                    to.semver_filter = Some("(".to_owned());
+                });
+            },
+            Reason::InvalidSpec,
+            "spec.ref.semverFilter: error parsing regexp: missing closing )",
+        ),
+    ];
+    for (change, reason, expected) in cases {
+        let fault = spec::validate(&spec_with(change)).unwrap_err();
+        assert_eq!(
+            (fault.reason, fault.class),
+            (*reason, api::Class::Stall),
+            "{fault}"
+        );
+        assert!(fault.message.contains(expected), "{fault}");
+    }
+}
+
+#[test]
+fn digest_precedes_semver_which_precedes_tag() {
+    let digest = format!("sha256:{}", "a".repeat(64));
+    let mut given = OCIRepositoryRef {
+        digest: Some(digest.clone()),
+        semver: Some("*".to_owned()),
+        semver_filter: None,
+        tag: Some("t".to_owned()),
+    };
+    let selected = |given: &OCIRepositoryRef| {
+        spec::selector(&spec_with(|spec| spec.reference = Some(given.clone()))).unwrap()
+    };
+    assert_eq!(
+        selected(&given),
+        Selector::Digest(Digest::parse(&digest).unwrap())
+    );
+    given.digest = Some(String::new());
+    assert!(matches!(selected(&given), Selector::Semver { .. }));
+    given.semver = None;
+    assert_eq!(selected(&given), Selector::Tag("t".to_owned()));
+    given.tag = None;
+    assert_eq!(selected(&given), Selector::Tag("latest".to_owned()));
+}
+
+#[test]
+fn newest_tag_fits_range_and_filter() {
+    let tags = [
+        "latest",
+        "1.0.0",
+        "v1.2.0",
+        "1.10.0",
+        "2.0.0-rc.1",
+        "1.11.0-debug",
+        "sha256-aa.sig",
+    ];
+    for (range, filter, expected) in [
+        (">=1.0.0", None, Ok("1.10.0")),
+        ("~1.2", None, Ok("v1.2.0")),
+        (">=1.0.0-0", None, Ok("2.0.0-rc.1")),
+        (">=1.0.0-0", Some("-debug$"), Ok("1.11.0-debug")),
+        ("*", Some("^v"), Ok("v1.2.0")),
+        ("*", Some("^x"), Err("no match found for semver: *")),
+        (">=3", None, Err("no match found for semver: >=3")),
+    ] {
+        let selector = Selector::Semver {
+            range: range.to_owned(),
+            filter: filter.map(str::to_owned),
+        };
+        let found = spec::newest(&selector, tags.map(str::to_owned).to_vec());
+        assert_eq!(
+            found,
+            expected.map(str::to_owned).map_err(str::to_owned),
+            "{range} {filter:?}"
+        );
+    }
+}
+
+#[test]
+fn credentials_come_from_the_secret_before_the_service_account() {
+    let config =
+        |user: &str| format!(r#"{{"auths": {{"h": {{"username": "{user}", "password": "s3cret"}}}}}}"#);
+    let secret = |user: &str| SecretData::of("ns/s", &[(".dockerconfigjson", config(user).as_bytes())]);
+    let spec = spec_with(|_| {});
+    let repository = spec::repository(&spec).unwrap();
+    let user = |secrets: &SourceSecrets| {
+        let access = credentials::access(&spec, &repository, secrets).unwrap();
+        access.credentials.map(|found| match found {
+            oci::Credentials::Basic { username, .. } => username,
+            other => panic!("{other:?}"),
+        })
+    };
+    let mut secrets: SourceSecrets = [(SecretRole::Credentials, secret("own"))].into_iter().collect();
+    assert_eq!(user(&secrets).as_deref(), Some("own"));
+    let account = crate::source_kind::ServiceAccountData {
+        pull_secrets: vec![secret("account")],
+        ..crate::source_kind::ServiceAccountData::default()
+    };
+    secrets.service_account = Some(account);
+    assert_eq!(user(&secrets).as_deref(), Some("own"));
+    let account = secrets.service_account.take();
+    let mut alone = SourceSecrets::default();
+    alone.service_account = account;
+    assert_eq!(user(&alone).as_deref(), Some("account"));
+    assert_eq!(user(&SourceSecrets::default()), None);
+    let invalid = SecretData::of("ns/s", &[(".dockerconfigjson", b"s3cret")]);
+    let invalid: SourceSecrets = [(SecretRole::Credentials, invalid)].into_iter().collect();
+    let fault = credentials::access(&spec, &repository, &invalid).unwrap_err();
+    assert_eq!(
+        fault.message,
+        "failed to get credential: secret 'ns/s': invalid config.json: line 1, column 1"
+    );
+}
+
+#[test]
+fn certificates_and_keys_are_named_when_they_are_missing() {
+    let spec = spec_with(|spec| spec.verify = Some(keyed()));
+    let repository = spec::repository(&spec).unwrap();
+    let with = |role, pairs: &[(&str, &[u8])]| -> SourceSecrets {
+        [(role, SecretData::of("ns/s", pairs))].into_iter().collect()
+    };
+    let access = |pairs: &[(&str, &[u8])]| {
+        credentials::access(&spec, &repository, &with(SecretRole::Certificates, pairs))
+    };
+    for key in ["", "tls.crt", "cacert"] {
+        let fault = access(&[(key, b"x")]).unwrap_err();
+        assert_eq!(
+            fault.message,
+            "failed to generate transport for 'oci://h/org/app': secret 'ns/s' must contain either 'ca.crt' or both 'tls.crt' and \
+             'tls.key'"
+        );
+    }
+    let both = access(&[("caFile", b"old"), ("ca.crt", b"new")]).unwrap();
+    assert_eq!(both.ca.as_deref(), Some(&b"new"[..]));
+    let keys = |pairs: &[(&str, &[u8])]| {
+        let found = credentials::trusted_keys(&spec, &with(SecretRole::TrustedKeys, pairs));
+        found
+            .map(|(keys, _)| keys.len())
+            .map_err(|fault| (fault.reason, fault.message))
+    };
+    let prefix = "failed to verify the signature using provider 'cosign': secret 'ns/s': ";
+    assert_eq!(
+        keys(&[("key", b"x")]),
+        Err((
+            Reason::VerificationError,
+            format!("{prefix}no public keys found (keys of the secret with .pub suffix)")
+        ))
+    );
+    let (_, message) = keys(&[("a.pub", b"s3cret")]).unwrap_err();
+    assert!(
+        message.starts_with(&format!("{prefix}a.pub: ")) && !message.contains("s3cret"),
+        "{message}"
+    );
+}
