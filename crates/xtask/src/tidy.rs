@@ -30,10 +30,7 @@ pub(crate) fn run(root: &Path) -> Result<Report> {
     let check = |file: &tree::TextFile| rules::check(&file.path, &file.text, is_test(&file.path, &tests));
     let findings = files.iter().filter(|file| is_checked(&file.path)).flat_map(check);
     let mut report = Report::from(findings.collect::<Vec<_>>());
-    if let Some(page) = files.iter().find(|file| file.path.ends_with(named_tests::PAGE)) {
-        let sources = rust.clone().map(|file| file.text.as_str());
-        report.findings.extend(named_tests::check(&page.text, sources));
-    }
+    report.findings.extend(named_tests::check(&files));
     for file in rust {
         report.findings.extend(docs::check(&file.path, &file.text));
     }
