@@ -162,6 +162,9 @@ pub struct CommonFlags {
     pub only_namespace: Option<String>,
 }
 
+/// Networks of the machine that a process runs on.
+const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];
+
 /// The kubeconfig of a controller. By default it is that of `$KUBECONFIG`, then `~/.kube/config`, then that of the Pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Connection {
@@ -226,10 +229,17 @@ impl CommonFlags {
         Ok(())
     }
 
-    /// Returns the policy of addresses for servers that users name, apart from those of `http` variables.
+    /// Returns the policy of addresses for servers that users name, apart from those of `http` variables. Loopback addresses are allowed
+    /// outside of a Pod with a kubeconfig of the command line: then they are those of the user who started the process.
     #[must_use]
     pub fn address_policy(&self, services: ClusterServices) -> AddressPolicy {
-        let policy = AddressPolicy::controller(services).allowing(self.allow_addresses.iter().cloned());
+        let is_local = self.connection.kubeconfig.is_some() && services.api_server.is_empty();
+        let local = LOOPBACK
+            .iter()
+            .filter(|_| is_local)
+            .filter_map(|text| text.parse().ok());
+        let allowed: Vec<Exception> = self.allow_addresses.iter().cloned().chain(local).collect();
+        let policy = AddressPolicy::controller(services).allowing(allowed);
         match self.private_addresses {
             PrivateAddresses::None => policy.refusing_private(),
             PrivateAddresses::Sources | PrivateAddresses::All => policy,
@@ -453,6 +463,31 @@ mod tests {
         assert!(!refused(&allow, "http://127.0.0.1/") && !refused(&allow, "http://[::1]/"));
         assert!(!refused(&[], "http://10.0.0.1/"));
         assert!(refused(&["--private-addresses=none"], "http://10.0.0.1/"));
+    }
+
+    #[test]
+    fn loopback_is_allowed_outside_of_a_pod_with_a_kubeconfig_of_the_command_line() {
+        let allowed = |kubeconfig: Option<&str>, variables: &[(&str, &str)], url: &str| {
+            let mut flags = flags(&[]).unwrap();
+            flags.connection.kubeconfig = kubeconfig.map(PathBuf::from);
+            let variables = variables
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            let services = ClusterServices::from_variables(variables, "flux-system");
+            flags
+                .address_policy(services)
+                .check_url(&url.parse().unwrap())
+                .is_ok()
+        };
+        let pod = [("KUBERNETES_SERVICE_HOST", "10.96.0.1")];
+        for url in ["http://127.0.0.1:1/", "http://[::1]:1/"] {
+            assert!(allowed(Some("file"), &[], url));
+            assert!(
+                !allowed(Some("file"), &pod, url) && !allowed(None, &[], url),
+                "{url}"
+            );
+        }
+        assert!(!allowed(Some("file"), &[], "http://169.254.169.254/"));
     }
 
     #[test]
