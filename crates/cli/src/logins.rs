@@ -2,7 +2,6 @@
 
 mod docker;
 mod git;
-mod loopback;
 mod remedy;
 mod ssh;
 mod ssh_config;
@@ -202,7 +201,9 @@ impl Logins {
             && !access.plain_http
         {
             let server = ServerAddress::parse(address);
-            access.plain_http = server.is_some_and(|server| loopback::uses_plain_http(&server.host));
+            access.plain_http = server.is_some_and(|server| {
+                engine::uses_plain_http(&server.host, &net::AddressPolicy::command_line())
+            });
         }
         if kind == ServerKind::Registry && self.insecure_registries && !has_tls {
             access.insecure_skip_verify = true;

@@ -24,7 +24,7 @@ pub use render::{
     PinnedSources, ProjectError, ReadSecret, RenderOptions, RenderSlots, SecretCredentials, SecretEntries,
     ServerAddress, ServerKind, ServiceAccountRole, SourceCredentials, SourceOverride, UrlCredentials,
     choose_target, decryption_keys, deployed_images, fetch_project, is_path_match, list_targets, moment,
-    render, render_offline,
+    render, render_offline, uses_plain_http,
 };
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Inventory, Keep, KluctlDeployment,

@@ -13,6 +13,7 @@ mod decryption;
 mod external;
 pub(crate) mod images;
 mod logins;
+mod loopback;
 mod pinned;
 mod project;
 mod service_account;
@@ -53,6 +54,7 @@ pub use external::{
 };
 pub use images::deployed_images;
 pub use logins::{LoginError, ReadSecret, SecretEntries, UrlCredentials};
+pub use loopback::uses_plain_http;
 pub use pinned::{PinnedSource, PinnedSources};
 pub use project::{ProjectError, fetch_project};
 pub use service_account::ServiceAccountRole;

@@ -12,6 +12,7 @@ use secrets::Keys;
 use super::{
     address::{ServerAddress, is_path_match},
     external::SourceCredentials,
+    loopback::uses_plain_http,
 };
 
 /// Credentials for the repositories of a host: the values of a Secret.
@@ -121,6 +122,8 @@ pub struct SecretCredentials {
     pub oci: Vec<CredentialEntry>,
     /// Credentials of Helm repositories.
     pub helm: Vec<CredentialEntry>,
+    /// Policy of addresses under which registries on loopback addresses that don't use TLS are accessed by plain HTTP; none are if absent.
+    pub loopback: Option<AddressPolicy>,
 }
 
 impl SourceCredentials for SecretCredentials {
@@ -176,7 +179,13 @@ impl SourceCredentials for SecretCredentials {
     }
 
     fn registry(&self, url: &str) -> Result<Access, CallbackError> {
-        access_of(&self.oci, url)
+        let access = access_of(&self.oci, url)?;
+        let has_tls = access.ca.is_some() || access.identity.is_some() || access.insecure_skip_verify;
+        let (Some(policy), Some(server)) = (&self.loopback, ServerAddress::parse(url)) else {
+            return Ok(access);
+        };
+        let plain_http = access.plain_http || !has_tls && uses_plain_http(&server.host, policy);
+        Ok(Access { plain_http, ..access })
     }
 
     fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, CallbackError> {

@@ -6,14 +6,18 @@ use std::{
     time::Duration,
 };
 
+use net::AddressPolicy;
+
 /// Timeout for connecting, and for the response.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns true if a registry is on a loopback address and responds to plain HTTP.
+/// Returns true if a registry (`host:port`) is on a loopback address that the policy allows, and responds to plain HTTP. Blocks for at most
+/// a few seconds.
 ///
 /// Servers that use TLS close the connection, or respond with status 400.
-pub(super) fn uses_plain_http(host: &str) -> bool {
-    is_loopback(host) && responds(host).unwrap_or(false)
+#[must_use]
+pub fn uses_plain_http(host: &str, addresses: &AddressPolicy) -> bool {
+    is_loopback(host) && responds(host, addresses).unwrap_or(false)
 }
 
 /// Returns true for `localhost`, the names below it, 127.0.0.0/8 and ::1.
@@ -36,12 +40,12 @@ fn name_and_port(host: &str) -> (&str, u16) {
         .unwrap_or((host, 80))
 }
 
-fn responds(host: &str) -> std::io::Result<bool> {
+fn responds(host: &str, policy: &AddressPolicy) -> std::io::Result<bool> {
     let (name, port) = name_and_port(host);
     let name = name.trim_start_matches('[').trim_end_matches(']');
-    let mut addresses = (name, port)
-        .to_socket_addrs()?
-        .filter(|address| address.ip().is_loopback());
+    let mut addresses = (name, port).to_socket_addrs()?.filter(|address| {
+        address.ip().is_loopback() && policy.check_address(address.ip(), Some(port)).is_ok()
+    });
     let Some(mut stream) = addresses.find_map(|address| TcpStream::connect_timeout(&address, TIMEOUT).ok())
     else {
         return Ok(false);
@@ -59,6 +63,8 @@ fn responds(host: &str) -> std::io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use net::ClusterServices;
+
     use super::*;
 
     #[test]
@@ -79,5 +85,23 @@ mod tests {
         ] {
             assert_eq!(is_loopback(host), expected, "{host}");
         }
+    }
+
+    #[test]
+    fn only_allowed_registries_without_tls_use_plain_http() {
+        let server = testkit::WebServer::start().unwrap();
+        let tls =
+            testkit::WebServer::start_tls(testkit::tls::Authority::new(&["127.0.0.1"]).unwrap()).unwrap();
+        let host = |server: &testkit::WebServer| {
+            let url = url::Url::parse(&server.url("")).unwrap();
+            format!("127.0.0.1:{}", url.port().unwrap())
+        };
+        let (open, closed) = (
+            AddressPolicy::command_line(),
+            AddressPolicy::controller(ClusterServices::default()),
+        );
+        assert!(uses_plain_http(&host(&server), &open) && !uses_plain_http(&host(&tls), &open));
+        assert!(!uses_plain_http(&host(&server), &closed));
+        assert_eq!(server.asked().len(), 1, "the policy refuses the second");
     }
 }

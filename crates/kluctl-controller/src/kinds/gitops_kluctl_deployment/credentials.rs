@@ -77,9 +77,7 @@ pub(super) async fn external(
     object: &KluctlDeployment,
     external: &ExternalAccess,
 ) -> Result<ExternalAccess, PrepareError> {
-    let Some(lists) = &object.spec.credentials else {
-        return Ok(external.clone());
-    };
+    let lists = object.spec.credentials.clone().unwrap_or_default();
     if lists.git.len() + lists.oci.len() + lists.helm.len() > MOST {
         return Err(PrepareError::ManyCredentials(MOST));
     }
@@ -109,6 +107,7 @@ pub(super) async fn external(
         git: secrets.entries(git).await?,
         oci: secrets.entries(oci).await?,
         helm: secrets.entries(helm).await?,
+        loopback: Some(external.addresses.clone()),
     };
     Ok(ExternalAccess {
         credentials: Some(Arc::new(credentials)),
