@@ -26,14 +26,10 @@ pub enum Error {
     )]
     EmptyRender,
     /// There is nothing by which objects could be found again.
-    #[error(
-        "pruning without a discriminator is not supported: set `discriminator` in .kluctl.yaml or in the target"
-    )]
+    #[error("pruning without a discriminator is not supported")]
     PruneWithoutDiscriminator,
     /// There is nothing by which objects could be found again.
-    #[error(
-        "deletion without a discriminator is not supported: set `discriminator` in .kluctl.yaml or in the target"
-    )]
+    #[error("deletion without a discriminator is not supported")]
     DeleteWithoutDiscriminator,
     /// A stored result is gone or broken, or too large to be stored.
     #[error("the stored result {id} can't be used: {reason}")]
