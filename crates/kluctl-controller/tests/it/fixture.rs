@@ -457,7 +457,7 @@ pub(crate) fn value_of(map: &ConfigMap) -> Option<&str> {
 }
 
 /// Lets a service account do anything, in this namespace and in lists of the cluster.
-async fn grant(plane: &ControlPlane, namespace: &str, account: &str, unique: &str) -> Result<()> {
+pub(crate) async fn grant(plane: &ControlPlane, namespace: &str, account: &str, unique: &str) -> Result<()> {
     plane
         .apply(json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",

@@ -7,9 +7,9 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use testkit::{GitServer, git::Repo, wait_for};
+use testkit::{Controller, GitServer, git::Repo, wait_for};
 
-use crate::fixture::{Fixture, TIMEOUT};
+use crate::fixture::{Fixture, TIMEOUT, grant, plane};
 
 /// A fixture with a Git repository.
 pub(crate) struct Gitops {
@@ -41,6 +41,64 @@ impl Gitops {
             server,
             repo,
         })
+    }
+
+    /// Starts a controller with exactly the flags of the original's end-to-end suite, and all rights.
+    pub(crate) async fn original(prefix: &str) -> Result<Self> {
+        let plane = plane().await?;
+        let namespace = plane.namespace(prefix).await?;
+        let kubeconfig = plane.service_account_kubeconfig(&namespace, "controller").await?;
+        grant(plane, &namespace, "controller", &namespace).await?;
+        let file = kubeconfig.to_str().context("the path isn't UTF-8")?;
+        let results = format!("{namespace}-results");
+        let args = [
+            "controller",
+            "run",
+            "--kubeconfig",
+            file,
+            "--context",
+            "weir",
+            "--namespace",
+            &namespace,
+            "--command-result-namespace",
+            &results,
+            "--metrics-bind-address=0",
+            "--health-probe-bind-address=0",
+            "--source-override-bind-address=0",
+        ];
+        let launch = Controller::named("kluctl-controller").run_by("/does/not/exist".as_ref());
+        let server = GitServer::start()?;
+        let repo = server.repo("shop")?;
+        let fixture = Fixture {
+            plane,
+            client: plane.client().await?,
+            controller: launch.exactly(&args).spawn()?,
+            user: format!("system:serviceaccount:{namespace}:controller"),
+            namespace,
+        };
+        Ok(Self {
+            fixture,
+            server,
+            repo,
+        })
+    }
+
+    /// Stores values in a Secret.
+    pub(crate) async fn secret(&self, name: &str, values: Value) -> Result<()> {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": self.fixture.namespace },
+            "stringData": values,
+        });
+        self.fixture.plane.apply(secret).await?;
+        Ok(())
+    }
+
+    /// Requests a reconciliation, and waits for it. Returns status, reason and message of Ready, and the error of the preparation.
+    pub(crate) async fn outcome(&self, name: &str) -> Result<(String, String, String)> {
+        let status = self.reconcile(name).await?;
+        let (reason, message) = ready_of(&status);
+        let error = status.last_prepare_error.clone().unwrap_or_default();
+        Ok((reason.to_owned(), message.to_owned(), error))
     }
 
     pub(crate) fn api(&self) -> Api<KluctlDeployment> {
