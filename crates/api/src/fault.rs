@@ -73,6 +73,20 @@ reasons! {
     VerificationError,
     /// The provider of credentials is not set up.
     InvalidProviderConfiguration,
+    /// An object that is included is missing.
+    NotFound,
+    /// An object that is included has no artifact.
+    NoArtifact,
+    /// An included artifact could not be copied.
+    CopyFailure,
+    /// The tag is to be verified, but the reference is no tag.
+    InvalidVerificationMode,
+    /// The tag is to be verified, but it is not signed.
+    InvalidGitObject,
+    /// The signature of the tag could not be verified.
+    InvalidTagSignature,
+    /// The signature of the commit could not be verified.
+    InvalidCommitSignature,
     /// A directory of the storage could not be created.
     DirectoryCreationFailed,
     /// The artifact could not be packed or stored.

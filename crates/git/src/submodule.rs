@@ -15,7 +15,7 @@ const MOST: usize = 1000;
 /// A submodule of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submodule {
-    /// Its directory.
+    /// Directory of the submodule.
     pub path: TreePath,
     /// URL of its repository as `.gitmodules` has it; may be relative.
     pub url: String,

@@ -232,11 +232,6 @@ impl Flags {
                 common.no_cross_namespace_refs,
                 "sources never refer to other namespaces",
             ),
-            (
-                "--requeue-dependency",
-                common.sets_requeue_dependency(),
-                "sources depend on no other object",
-            ),
         ])
     }
 }
@@ -298,13 +293,13 @@ mod tests {
         "artifact-digest-algo",
         "storage-quota-per-object",
         "storage-quota-per-namespace",
+        "requeue-dependency",
         "revision-format",
         "ssh-kex-algos",
         "ssh-hostkey-algos",
     ];
     /// Flags without one, each with a value that is not its default.
     const IDLE: &[(&str, &str)] = &[
-        ("requeue-dependency", "1s"),
         ("no-cross-namespace-refs", "true"),
         ("default-service-account", "x"),
         ("helm-index-max-size", "1"),

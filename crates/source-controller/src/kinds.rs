@@ -47,13 +47,17 @@ impl Registration {
 }
 
 async fn run<K: SourceKind>(ctx: Context, shared: Arc<Shared>) -> Result<(), runtime::Error> {
-    let options = RunOptions {
-        concurrency: CONCURRENCY,
-        ..RunOptions::default()
-    };
     let kind = K::new(KindSettings {
+        client: shared.client.clone(),
+        storage: Arc::clone(&shared.storage),
+        requeue_dependency: ctx.flags().requeue_dependency,
         addresses: ctx.addresses().clone(),
         ssh: shared.ssh.clone(),
     });
+    let options = RunOptions {
+        concurrency: CONCURRENCY,
+        triggers: kind.triggers(&ctx),
+        ..RunOptions::default()
+    };
     run_kind(&ctx, SourceReconciler::new(kind, shared), options).await
 }

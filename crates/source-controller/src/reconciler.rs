@@ -118,7 +118,7 @@ impl<K: SourceKind> SourceReconciler<K> {
             revision: &revision,
             ignore: K::spec(pass.object).ignore.filter(|_| !K::IGNORE_IN_REVISION),
             observed_ignore: past.observed_ignore.as_deref().filter(|_| !K::IGNORE_IN_REVISION),
-            config_changed: K::config_changed(pass.object),
+            config_changed: K::config_changed(pass.object) || K::inputs_changed(pass.object, &resolved),
         };
         let plan = plan::plan(&stored, &wanted);
         tracing::debug!(revision, ?plan, "planned");
@@ -168,7 +168,9 @@ impl<K: SourceKind> SourceReconciler<K> {
             event,
             verification,
         };
-        Ok(report.ready(success, &stored))
+        let mut outcome = report.ready(success, &stored);
+        K::observe_inputs(&mut outcome.status, &resolved);
+        Ok(outcome)
     }
 
     async fn observe(&self, pass: &Input<'_, K>, key: &Key) -> Result<Observed<K>, FailedPass> {

@@ -4,16 +4,19 @@ use std::{
     collections::{BTreeMap, HashMap},
     fmt::Debug,
     path::Path,
+    sync::Arc,
     time::Duration,
 };
 
 use artifact::storage::ArtifactWriter;
 
 use api::{Artifact, Condition, Fault, Reason, Secret, revision::Style};
-use artifact::{Algorithm, pack::Packed};
+use artifact::{Algorithm, Storage, pack::Packed};
+use futures::stream::BoxStream;
 use git::SshAlgorithms;
 use kube::core::{NamespaceResourceScope, object::HasStatus};
 use net::AddressPolicy;
+use runtime::{Context, Trigger};
 use serde::{Serialize, de::DeserializeOwned};
 use tree::Budget;
 
@@ -155,6 +158,19 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         false
     }
 
+    /// Returns true if what was resolved beside the revision differs from that of the stored artifact, so that it is built again. Pure.
+    fn inputs_changed(_: &Self::Object, _: &Self::Resolved) -> bool {
+        false
+    }
+
+    /// Sets the fields of the status that what was resolved beside the revision is recorded in, after a successful pass. Pure.
+    fn observe_inputs(_: &mut Self::Status, _: &Self::Resolved) {}
+
+    /// Returns requests for passes that come from elsewhere than the object's own watch.
+    fn triggers(&self, _: &Context) -> Vec<BoxStream<'static, Trigger>> {
+        Vec::new()
+    }
+
     /// Sets the fields of the status that only this kind has, after a successful pass. The object still has its past status;
     /// `verified` is the verification of this pass, if there was one. After a failure they stay as they were. Pure.
     fn observe(_: &mut Self::Status, _: &Self::Object, _verified: Option<&Verification>) {}
@@ -218,8 +234,14 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
 }
 
 /// Settings of the controller that kinds need.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct KindSettings {
+    /// Client for reading other objects.
+    pub client: kube::Client,
+    /// Storage of all artifacts.
+    pub storage: Arc<Storage>,
+    /// Delay before the next attempt if something else is missing.
+    pub requeue_dependency: Duration,
     /// The addresses that servers may have.
     pub addresses: AddressPolicy,
     /// The algorithms that are offered to SSH servers.

@@ -60,7 +60,7 @@ pub struct GitRepositorySpec {
     /// Reference to follow. Default: the branch `master`.
     #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<GitRepositoryRef>,
-    /// Verification of signatures. Not supported.
+    /// Verification of the signatures of the commit or the tag. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<GitRepositoryVerification>,
     /// Secret with the URL (`address`) and the credentials of a proxy.
@@ -73,13 +73,13 @@ pub struct GitRepositorySpec {
     /// Suspends reconciliation; the last artifact is still served. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub suspend: bool,
-    /// Fetches submodules, too. Not supported. Default: false.
+    /// Fetches submodules, too, at most 10 levels deep. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub recurse_submodules: bool,
-    /// GitRepositories whose artifacts are copied into this one. Not supported.
+    /// GitRepositories of the namespace whose artifacts are copied into this one; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<GitRepositoryInclude>,
-    /// Directories to fetch. Not supported. Default: all.
+    /// Directories to keep in the artifact; each must exist. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sparse_checkout: Vec<String>,
     /// Git library of releases up to 0.31. No effect.
@@ -120,7 +120,7 @@ pub struct GitRepositoryVerification {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["head", "HEAD", "Tag", "TagAndHEAD"], "default" = "HEAD"))]
     pub mode: Option<String>,
-    /// Secret with the public keys of trusted authors.
+    /// Secret with the public keys of trusted authors: OpenPGP key rings, and SSH keys under names that end with `.sshpub`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
 }
@@ -191,7 +191,7 @@ pub struct GitRepositoryStatus {
     /// `spec.verify.mode` of the last verification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_verification_mode: Option<String>,
-    /// Fingerprint of the keys that signed the commit.
+    /// Digest of the public keys of the last verification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_verification_fingerprint: Option<String>,
     /// Checksum of fields of the spec, as early releases wrote it.

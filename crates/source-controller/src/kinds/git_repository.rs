@@ -2,32 +2,44 @@
 //!
 //! - [`spec`] refuses invalid and unsupported fields (pure);
 //! - [`credentials`] and [`proxy`] interpret the Secrets (pure);
-//! - [`fetch`] packs a commit.
+//! - [`checkout`] fetches a commit with its submodules, [`include`] the artifacts of other objects, and [`fetch`] packs them;
+//! - [`verification`] verifies signatures (pure);
+//! - [`wake`] wakes an object when what it includes has a new artifact.
 
+mod checkout;
 mod credentials;
 mod fetch;
+mod include;
 pub(super) mod proxy;
 mod spec;
+mod verification;
+mod wake;
 
-use std::{path::Path, sync::Arc};
-
-use artifact::storage::ArtifactWriter;
+use std::{path::Path, sync::Arc, time::Duration};
 
 use api::{
-    Fault, Reason,
+    Artifact, Fault, Reason, condition_type as types,
     revision::Style,
     source::{GitRepository, GitRepositoryStatus},
 };
-use artifact::pack::Packed;
-use git::{Call, Network, Reference, Remote, Resolved, Snapshot};
+use artifact::{Storage, pack::Packed, storage::ArtifactWriter};
+use futures::stream::BoxStream;
+use git::{Network, Reference, Remote};
+use runtime::{Context, Trigger};
+use tree::{Budget, TreePath};
 
 use crate::{
     blocking::Work,
     builder::BuildError,
     source_kind::{
         KindSettings, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
+        Verification,
     },
+    status,
 };
+use checkout::{Checkout, Sparse};
+use include::Include;
+use verification::Verify;
 
 /// Maximum characters of a commit's subject in an event.
 const SUBJECT_CHARS: usize = 50;
@@ -35,6 +47,11 @@ const SUBJECT_CHARS: usize = 50;
 /// The kind GitRepository.
 pub(crate) struct GitRepositories {
     network: Network,
+    runtime: tokio::runtime::Handle,
+    client: kube::Client,
+    storage: Arc<Storage>,
+    requeue_dependency: Duration,
+    wake: wake::Wake,
 }
 
 /// A repository with credentials, and what to follow in it.
@@ -42,6 +59,21 @@ pub(crate) struct GitRepositories {
 pub(crate) struct GitRequest {
     remote: Remote,
     reference: Reference,
+    namespace: String,
+    submodules: bool,
+    sparse: Vec<String>,
+    includes: Vec<Include>,
+    verify: Option<Verify>,
+}
+
+/// The commit to serve, and what else the artifact depends on.
+#[derive(Debug, Clone)]
+pub(crate) struct Resolved {
+    head: git::Resolved,
+    /// Artifacts of the includes, in their order.
+    includes: Vec<Artifact>,
+    /// Value that changes with the trusted keys, if signatures are verified.
+    keys: Option<String>,
 }
 
 impl SourceKind for GitRepositories {
@@ -49,15 +81,47 @@ impl SourceKind for GitRepositories {
     type Status = GitRepositoryStatus;
     type Request = GitRequest;
     type Resolved = Resolved;
-    type Fetched = Snapshot;
+    type Fetched = fetch::Fetched;
 
     const DIRECTORY: &'static str = "gitrepository";
     const LEGACY_READY: Reason = Reason::GitOperationSucceed;
 
     fn new(settings: KindSettings) -> Self {
-        let network = Network::new(tokio::runtime::Handle::current(), settings.addresses);
+        let runtime = tokio::runtime::Handle::current();
+        let network = Network::new(runtime.clone(), settings.addresses);
         Self {
             network: network.with_ssh_algorithms(settings.ssh),
+            runtime,
+            client: settings.client,
+            storage: settings.storage,
+            requeue_dependency: settings.requeue_dependency,
+            wake: wake::Wake::default(),
+        }
+    }
+
+    fn triggers(&self, ctx: &Context) -> Vec<BoxStream<'static, Trigger>> {
+        vec![self.wake.triggers(ctx)]
+    }
+
+    fn secrets(object: &GitRepository) -> Vec<(SecretRole, &str)> {
+        let spec = Self::spec(object);
+        let proxy = spec.proxy_secret.map(|name| (SecretRole::Proxy, name));
+        let credentials = spec.secret.map(|name| (SecretRole::Credentials, name));
+        let keys = verification::secret(&object.spec).map(|name| (SecretRole::TrustedKeys, name));
+        proxy.into_iter().chain(credentials).chain(keys).collect()
+    }
+
+    fn secret_failure(role: SecretRole, fault: Fault) -> Fault {
+        let (reason, prefix) = match role {
+            SecretRole::Proxy => (fault.reason, "failed to configure proxy options: "),
+            SecretRole::TrustedKeys => (Reason::VerificationError, "public keys secret error: "),
+            _ => return fault,
+        };
+        let message = format!("{prefix}{}", fault.message);
+        Fault {
+            reason,
+            message,
+            ..fault
         }
     }
 
@@ -106,9 +170,15 @@ impl SourceKind for GitRepositories {
             Some(secret) => remote.with_proxy(proxy::read(secret)?),
             None => remote,
         };
+        let reference = spec::reference(&object.spec)?;
         Ok(GitRequest {
-            reference: spec::reference(object)?,
+            verify: verification::request(object, &reference, secrets.get(SecretRole::TrustedKeys))?,
+            reference,
             remote: credentials::add(remote, secrets.get(SecretRole::Credentials))?,
+            namespace: object.metadata.namespace.clone().unwrap_or_default(),
+            submodules: object.spec.recurse_submodules,
+            sparse: object.spec.sparse_checkout.clone(),
+            includes: object.spec.include.iter().map(Include::new).collect(),
         })
     }
 
@@ -119,20 +189,30 @@ impl SourceKind for GitRepositories {
     }
 
     fn resolve(&self, request: &GitRequest, work: &Work) -> Result<Resolved, Fault> {
-        let opened = self.network.open(&request.remote, &call(work));
-        let resolved = opened.and_then(|mut session| session.resolve(&request.reference));
-        resolved.map_err(|error| fetch::fault(&error))
+        let opened = self
+            .network
+            .open(&request.remote, &checkout::call(work, work.timeout));
+        let head = opened.and_then(|mut session| session.resolve(&request.reference));
+        let head = head.map_err(|error| fetch::fault(&error))?;
+        Ok(Resolved {
+            head,
+            includes: self.read_includes(request)?,
+            keys: request
+                .verify
+                .as_ref()
+                .map(|verify| verify.fingerprint().to_owned()),
+        })
     }
 
     fn revision(resolved: &Resolved, style: Style) -> String {
         match style {
-            Style::Rfc5 => resolved.revision(),
-            Style::Legacy => resolved.legacy_revision(),
+            Style::Rfc5 => resolved.head.revision(),
+            Style::Legacy => resolved.head.legacy_revision(),
         }
     }
 
     fn file_name(resolved: &Resolved) -> String {
-        format!("{}.tar.gz", resolved.commit)
+        format!("{}.tar.gz", resolved.head.commit)
     }
 
     fn fetch(
@@ -141,22 +221,92 @@ impl SourceKind for GitRepositories {
         resolved: &Resolved,
         work: &Work,
         dir: &Path,
-    ) -> Result<Snapshot, Fault> {
-        let opened = self.network.open(&request.remote, &call(work));
-        let fetched = opened.and_then(|mut session| session.fetch(resolved, dir));
-        fetched.map_err(|error| fetch::fault(&error))
+    ) -> Result<fetch::Fetched, Fault> {
+        let mut checkout = Checkout::new(&self.network, work, dir);
+        checkout
+            .fetch(&request.remote, &resolved.head, TreePath::root())
+            .map_err(|error| fetch::fault(&error))?;
+        let verification = match &request.verify {
+            Some(verify) => Some(verify.check(checkout.first()?, resolved.head.name.as_deref())?),
+            None => None,
+        };
+        if request.submodules {
+            let fetched = checkout.fetch_submodules(&request.remote);
+            fetched.map_err(|error| fetch::fault(&error))?;
+        }
+        let parts = checkout.into_parts();
+        Ok(fetch::Fetched {
+            sparse: Sparse::new(&request.sparse, &parts)?,
+            parts,
+            included: self.unpack_includes(request, resolved, work, dir)?,
+            verification,
+        })
     }
 
     fn pack(
-        snapshot: &Snapshot,
+        fetched: &fetch::Fetched,
         options: &PackOptions,
         out: &mut ArtifactWriter<'_>,
     ) -> Result<Packed, BuildError> {
-        fetch::pack(snapshot, options, out)
+        fetch::pack(fetched, options, out)
     }
 
-    fn describe(snapshot: &Snapshot) -> Option<String> {
-        Some(snapshot.subject().to_owned())
+    fn config_changed(object: &GitRepository) -> bool {
+        object
+            .status
+            .as_ref()
+            .is_some_and(|status| spec::is_changed(&object.spec, status))
+    }
+
+    fn inputs_changed(object: &GitRepository, resolved: &Resolved) -> bool {
+        let Some(status) = &object.status else {
+            return true;
+        };
+        let same =
+            |(past, now): (&Artifact, &Artifact)| past.revision == now.revision && past.digest == now.digest;
+        let past = &status.included_artifacts;
+        past.len() != resolved.includes.len()
+            || !past.iter().zip(&resolved.includes).all(same)
+            || (resolved.keys.is_some() && status.source_verification_fingerprint != resolved.keys)
+    }
+
+    fn observe(status: &mut GitRepositoryStatus, object: &GitRepository, verified: Option<&Verification>) {
+        let spec = &object.spec;
+        status.observed_recurse_submodules = spec.recurse_submodules.then_some(true);
+        status.observed_include.clone_from(&spec.include);
+        status.observed_sparse_checkout.clone_from(&spec.sparse_checkout);
+        status.source_verification_mode =
+            verification::observed(spec, object.status.as_ref(), verified.is_some());
+    }
+
+    fn observe_inputs(status: &mut GitRepositoryStatus, resolved: &Resolved) {
+        status.included_artifacts.clone_from(&resolved.includes);
+        status.source_verification_fingerprint.clone_from(&resolved.keys);
+    }
+
+    fn verifies(object: &GitRepository) -> bool {
+        verification::mode(&object.spec).is_some()
+    }
+
+    fn verification(fetched: &fetch::Fetched) -> Option<Verification> {
+        fetched.verification.clone()
+    }
+
+    fn failure_condition(reason: Reason) -> Option<&'static str> {
+        match reason {
+            Reason::NotFound | Reason::NoArtifact => Some(types::INCLUDE_UNAVAILABLE),
+            Reason::CopyFailure => Some(types::STORAGE_OPERATION_FAILED),
+            Reason::InvalidVerificationMode
+            | Reason::InvalidGitObject
+            | Reason::InvalidTagSignature
+            | Reason::InvalidCommitSignature => Some(types::SOURCE_VERIFIED),
+            reason => status::failure_condition(reason),
+        }
+    }
+
+    fn describe(fetched: &fetch::Fetched) -> Option<String> {
+        let first = fetched.parts.first()?;
+        Some(first.snapshot.subject().to_owned())
     }
 
     fn event_message(_: &Resolved, revision: &str, subject: Option<&str>) -> String {
@@ -164,18 +314,47 @@ impl SourceKind for GitRepositories {
     }
 }
 
+impl GitRepositories {
+    /// Reads the artifacts of the includes.
+    fn read_includes(&self, request: &GitRequest) -> Result<Vec<Artifact>, Fault> {
+        if request.includes.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.wake.start();
+        let read = include::read(
+            &self.client,
+            &request.namespace,
+            &request.includes,
+            self.requeue_dependency,
+        );
+        self.runtime.block_on(read)
+    }
+
+    /// Unpacks the includes, each into a directory of its own.
+    fn unpack_includes(
+        &self,
+        request: &GitRequest,
+        resolved: &Resolved,
+        work: &Work,
+        dir: &Path,
+    ) -> Result<Vec<(Include, Vec<include::IncludedPath>)>, Fault> {
+        let budget = Budget::default()
+            .with_timeout(work.timeout)
+            .with_cancellation(Arc::clone(&work.cancelled));
+        let both = request.includes.iter().zip(&resolved.includes).enumerate();
+        let unpacked = both.map(|(at, (include, artifact))| {
+            let dir = dir.join(format!("include-{at}"));
+            let paths = include::unpack(&self.storage, include, artifact, &dir, &budget)?;
+            Ok((include.clone(), paths))
+        });
+        unpacked.collect()
+    }
+}
+
 /// Returns the message of an event: the subject of the commit, or else the revision.
 fn event_message(revision: &str, subject: Option<&str>) -> String {
     let commit = subject.map_or_else(|| revision.to_owned(), shorten);
     format!("stored artifact for commit '{commit}'")
-}
-
-fn call(work: &Work) -> Call {
-    Call {
-        cancelled: Arc::clone(&work.cancelled),
-        tenant: work.namespace.clone(),
-        ..Call::new(work.timeout)
-    }
 }
 
 fn shorten(subject: &str) -> String {

@@ -9,10 +9,12 @@
 )]
 
 mod artifacts;
+mod contents;
 mod failures;
 mod faults;
 mod lifecycle;
 mod oci;
+mod signatures;
 mod transports;
 
 use std::{path::Path, sync::Arc, time::Duration};

@@ -1,14 +1,27 @@
 //! Packing a fetched commit, and the failures of the Git server in the words of conditions.
 
-use artifact::storage::ArtifactWriter;
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{Cursor, Read},
+    path::Path,
+};
 
 use api::{Fault, Reason};
 use artifact::pack::{self, IGNORE_FILE, Item, Packed, PathKind};
+use artifact::storage::ArtifactWriter;
 use git::{Node, NodeKind, Snapshot};
 use net::Need;
 use tree::{Budget, TreePath};
 
-use crate::{builder::BuildError, source_kind::PackOptions};
+use super::{
+    checkout::{Part, Sparse},
+    include::{self, Include, IncludedPath},
+};
+use crate::{
+    builder::BuildError,
+    source_kind::{PackOptions, Verification},
+};
 
 /// Bytes of all files of an artifact.
 const UNPACKED_BYTES: u64 = 1 << 30;
@@ -53,69 +66,154 @@ fn remedy(need: Need) -> &'static str {
     }
 }
 
-/// Writes the tarball of a commit.
+/// Everything that an artifact is made of.
+pub(crate) struct Fetched {
+    pub(super) parts: Vec<Part>,
+    pub(super) sparse: Sparse,
+    pub(super) included: Vec<(Include, Vec<IncludedPath>)>,
+    pub(super) verification: Option<Verification>,
+}
+
+/// The origin of a file.
+enum Content<'a> {
+    Commit(&'a Snapshot, &'a Node),
+    File(&'a Path),
+}
+
+impl Content<'_> {
+    /// Returns the number of bytes, and the bytes.
+    fn open(&self) -> Result<(u64, Box<dyn Read>), Fault> {
+        match self {
+            Self::Commit(snapshot, node) => {
+                let mut buffer = Vec::new();
+                snapshot.read(node, &mut buffer).map_err(|error| fault(&error))?;
+                Ok((buffer.len() as u64, Box::new(Cursor::new(buffer))))
+            }
+            Self::File(path) => {
+                let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+                let (size, file) = opened.map_err(|error| {
+                    let message = format!("failed to read an included file: {error}");
+                    Fault::retry(Reason::CopyFailure, message)
+                })?;
+                Ok((size, Box::new(file)))
+            }
+        }
+    }
+}
+
+/// Writes the tarball of what was fetched.
 pub(super) fn pack(
-    snapshot: &Snapshot,
+    fetched: &Fetched,
     options: &PackOptions,
     out: &mut ArtifactWriter<'_>,
 ) -> Result<Packed, BuildError> {
     let budget = &options.budget;
-    let nodes = snapshot.nodes().map_err(|error| fault(&error))?;
+    let items = items(fetched)?;
     let ignore = options.ignore.as_deref();
-    let rules = pack::rules(ignore_files(snapshot, &nodes, ignore, budget)?, ignore);
-    let items = nodes.into_iter().map(item).collect();
+    let rules = pack::rules(ignore_files(&items, ignore, budget)?, ignore);
     let items = pack::plan(items, &rules, budget)?;
-    let read = |item: &Item<Node>, buffer: &mut Vec<u8>| {
+    let open = |item: &Item<Content<'_>>| {
         budget.check()?;
-        snapshot
-            .read(&item.content, buffer)
-            .map_err(|error| fault(&error))?;
-        Ok(())
+        Ok::<_, BuildError>(item.content.open()?)
     };
-    pack::pack(&items, read, options.algorithm, UNPACKED_BYTES, out)
+    pack::pack_streams(&items, open, options.algorithm, UNPACKED_BYTES, out)
 }
 
-fn item(node: Node) -> Item<Node> {
-    let kind = match node.kind {
-        NodeKind::Dir => PathKind::Dir,
-        NodeKind::File { executable } => PathKind::File { executable },
-        NodeKind::Link | NodeKind::Submodule => PathKind::Other,
-    };
-    Item {
-        path: node.path.clone(),
-        kind,
-        content: node,
+/// Returns all paths of the artifact.
+fn items(fetched: &Fetched) -> Result<Vec<Item<Content<'_>>>, Fault> {
+    let mut items = Vec::new();
+    for (at, part) in fetched.parts.iter().enumerate() {
+        for node in &part.nodes {
+            let path = part.path(node);
+            if !fetched.sparse.keeps(&path, node.kind) {
+                continue;
+            }
+            let kind = match node.kind {
+                NodeKind::Dir => PathKind::Dir,
+                NodeKind::File { executable } => PathKind::File { executable },
+                NodeKind::Submodule if is_fetched(&fetched.parts, at, &path) => PathKind::Dir,
+                NodeKind::Link | NodeKind::Submodule => PathKind::Other,
+            };
+            let content = Content::Commit(&part.snapshot, node);
+            items.push(Item { path, kind, content });
+        }
     }
+    for (include, paths) in &fetched.included {
+        add_include(&mut items, include, paths)?;
+    }
+    Ok(items)
+}
+
+fn is_fetched(parts: &[Part], above: usize, path: &TreePath) -> bool {
+    parts.iter().skip(above + 1).any(|part| part.mount == *path)
+}
+
+fn add_include<'a>(
+    items: &mut Vec<Item<Content<'a>>>,
+    include: &Include,
+    paths: &'a [IncludedPath],
+) -> Result<(), Fault> {
+    let kinds: HashMap<&TreePath, PathKind> = items.iter().map(|item| (&item.path, item.kind)).collect();
+    let target = include.target();
+    if target.is_root() || kinds.contains_key(target) {
+        return Err(include::exists(include));
+    }
+    // The directories above the target may be new.
+    let mut above = Vec::new();
+    let mut at = target.parent();
+    while let Some(path) = at.filter(|path| !path.is_root()) {
+        match kinds.get(&path) {
+            Some(PathKind::Dir) => {}
+            Some(_) => return Err(include::exists(include)),
+            None => above.push(path.clone()),
+        }
+        at = path.parent();
+    }
+    let nothing = Path::new("");
+    items.extend(above.into_iter().map(|path| Item {
+        path,
+        kind: PathKind::Dir,
+        content: Content::File(nothing),
+    }));
+    items.extend(paths.iter().map(|found| Item {
+        path: found.path.clone(),
+        kind: found.kind,
+        content: Content::File(&found.file),
+    }));
+    Ok(())
 }
 
 /// Returns the ignore files of the repository with their directories.
 fn ignore_files(
-    snapshot: &Snapshot,
-    nodes: &[Node],
+    items: &[Item<Content<'_>>],
     spec: Option<&str>,
     budget: &Budget,
 ) -> Result<Vec<(TreePath, String)>, BuildError> {
     let mut files = Vec::new();
     let (mut bytes, mut lines) = (0, spec.map_or(0, |spec| spec.lines().count()));
-    let mut buffer = Vec::new();
-    for node in nodes {
+    for item in items {
         budget.check()?;
-        let is_file = matches!(node.kind, NodeKind::File { .. });
-        let Some(dir) = node
+        let is_file = matches!(item.kind, PathKind::File { .. });
+        let Some(dir) = item
             .path
             .parent()
-            .filter(|_| is_file && node.path.name() == IGNORE_FILE)
+            .filter(|_| is_file && item.path.name() == IGNORE_FILE)
         else {
             continue;
         };
-        snapshot.read(node, &mut buffer).map_err(|error| fault(&error))?;
-        let text = String::from_utf8(std::mem::take(&mut buffer))
-            .map_err(|_| invalid_ignore(&format!("'{}' is not UTF-8", node.path)))?;
-        bytes += text.len();
-        lines += text.lines().count();
+        let (size, content) = item.content.open()?;
+        let too_long = || invalid_ignore(&format!("there are more than {IGNORE_BYTES} bytes of them"));
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        bytes = size.saturating_add(bytes);
         if bytes > IGNORE_BYTES {
-            return Err(invalid_ignore(&format!("there are more than {IGNORE_BYTES} bytes of them")).into());
+            return Err(too_long().into());
         }
+        let mut text = String::new();
+        { content }
+            .take(IGNORE_BYTES as u64)
+            .read_to_string(&mut text)
+            .map_err(|_| invalid_ignore(&format!("'{}' is not UTF-8", item.path)))?;
+        lines += text.lines().count();
         files.push((dir, text));
     }
     if lines > IGNORE_LINES {

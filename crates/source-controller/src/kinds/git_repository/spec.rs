@@ -4,9 +4,15 @@ use std::time::Duration;
 
 use api::{
     Fault, Reason,
-    source::{GitRepository, GitRepositorySpec},
+    source::{GitRepository, GitRepositorySpec, GitRepositoryStatus},
 };
 use git::{Reference, Remote, Selector};
+
+use super::verification;
+
+/// Maximum number of includes, and of directories to check out.
+const INCLUDES: usize = 100;
+const DIRECTORIES: usize = 1000;
 
 /// Default timeout for the Git server.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -19,8 +25,20 @@ pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
     remote(spec)?;
     selector(spec)
         .reference()
-        .map(drop)
-        .map_err(|error| invalid_reference(&error))
+        .map_err(|error| invalid_reference(&error))?;
+    bounded("spec.include", spec.include.len(), INCLUDES)?;
+    bounded("spec.sparseCheckout", spec.sparse_checkout.len(), DIRECTORIES)?;
+    verification::validate(spec)
+}
+
+fn bounded(field: &str, len: usize, most: usize) -> Result<(), Fault> {
+    match len <= most {
+        true => Ok(()),
+        false => Err(Fault::stall(
+            Reason::InvalidSpec,
+            format!("{field}: has {len} entries, at most {most} are allowed"),
+        )),
+    }
 }
 
 /// The first field that is set but not obeyed.
@@ -39,31 +57,14 @@ fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
         .service_account_name
         .as_deref()
         .filter(|name| !name.is_empty());
-    let (includes, directories) = (spec.include.len(), spec.sparse_checkout.len());
     let fields = [
         ("spec.provider", provider.map(|provider| format!("'{provider}'"))),
         ("spec.serviceAccountName", account.map(|name| format!("'{name}'"))),
-        (
-            "spec.verify",
-            spec.verify.as_ref().map(|_| "signature verification".to_owned()),
-        ),
         (
             "spec.proxySecretRef",
             named(&spec.proxy_secret_ref)
                 .filter(|_| is_ssh)
                 .map(|name| format!("{name} with an ssh URL")),
-        ),
-        (
-            "spec.recurseSubmodules",
-            spec.recurse_submodules.then(|| "true".to_owned()),
-        ),
-        (
-            "spec.include",
-            (includes > 0).then(|| format!("a list of {includes}")),
-        ),
-        (
-            "spec.sparseCheckout",
-            (directories > 0).then(|| format!("a list of {directories}")),
         ),
         (
             "spec.accessFrom",
@@ -88,8 +89,8 @@ pub(super) fn remote(spec: &GitRepositorySpec) -> Result<Remote, Fault> {
 }
 
 /// Returns the reference to follow.
-pub(super) fn reference(object: &GitRepository) -> Result<Reference, Fault> {
-    selector(&object.spec)
+pub(super) fn reference(spec: &GitRepositorySpec) -> Result<Reference, Fault> {
+    selector(spec)
         .reference()
         .map_err(|error| invalid_reference(&error))
 }
@@ -107,6 +108,14 @@ fn selector(spec: &GitRepositorySpec) -> Selector {
         name: given.name,
         commit: given.commit,
     }
+}
+
+/// Returns true if fields that the artifact depends on differ from those of the stored one, or a verification is due.
+pub(super) fn is_changed(spec: &GitRepositorySpec, status: &GitRepositoryStatus) -> bool {
+    status.observed_recurse_submodules.unwrap_or_default() != spec.recurse_submodules
+        || status.observed_include != spec.include
+        || status.observed_sparse_checkout != spec.sparse_checkout
+        || verification::is_due(spec, status)
 }
 
 /// Returns the timeout for the Git server: default 60 seconds, at least 1 ms.

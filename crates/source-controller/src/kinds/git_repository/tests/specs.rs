@@ -9,7 +9,7 @@ use api::{
 use kube::CustomResourceExt;
 
 use super::object;
-use crate::kinds::git_repository::spec::{timeout, validate};
+use crate::kinds::git_repository::spec::{is_changed, timeout, validate};
 
 type Change = fn(&mut GitRepositorySpec);
 
@@ -73,10 +73,10 @@ const FIELDS: &[(&str, Change, bool)] = &[
         |spec| {
             spec.verify = Some(GitRepositoryVerification {
                 mode: Some("HEAD".to_owned()),
-                secret_ref: None,
+                secret_ref: named(),
             });
         },
-        false,
+        true,
     ),
     (
         "verify.secretRef.name",
@@ -86,7 +86,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
                 secret_ref: named(),
             });
         },
-        false,
+        true,
     ),
     (
         "proxySecretRef.name",
@@ -95,26 +95,26 @@ const FIELDS: &[(&str, Change, bool)] = &[
     ),
     ("ignore", |spec| spec.ignore = Some("*.md".to_owned()), true),
     ("suspend", |spec| spec.suspend = true, true),
-    ("recurseSubmodules", |spec| spec.recurse_submodules = true, false),
+    ("recurseSubmodules", |spec| spec.recurse_submodules = true, true),
     (
         "include[].repository.name",
         |spec| spec.include = vec![GitRepositoryInclude::default()],
-        false,
+        true,
     ),
     (
         "include[].fromPath",
         |spec| spec.include = vec![GitRepositoryInclude::default()],
-        false,
+        true,
     ),
     (
         "include[].toPath",
         |spec| spec.include = vec![GitRepositoryInclude::default()],
-        false,
+        true,
     ),
     (
         "sparseCheckout",
         |spec| spec.sparse_checkout = vec!["a".to_owned()],
-        false,
+        true,
     ),
     // Both libraries of old mean the same: the one that there is.
     (
@@ -205,6 +205,26 @@ fn urls_and_references_that_cannot_work_stall() {
             "improper constraint",
         ),
         (
+            |spec| {
+                spec.verify = Some(GitRepositoryVerification {
+                    mode: Some("Tag".to_owned()),
+                    secret_ref: named(),
+                });
+            },
+            Reason::InvalidVerificationMode,
+            "cannot verify tag object's signature if a tag reference is not specified",
+        ),
+        (
+            |spec| spec.verify = Some(GitRepositoryVerification::default()),
+            Reason::InvalidSpec,
+            "spec.verify.secretRef",
+        ),
+        (
+            |spec| spec.include = vec![GitRepositoryInclude::default(); 101],
+            Reason::InvalidSpec,
+            "spec.include: has 101 entries",
+        ),
+        (
             |spec| set_ref(spec, |to, _, _| to.commit = Some("abc".into())),
             Reason::InvalidSpec,
             "40 hexadecimal",
@@ -226,6 +246,58 @@ fn urls_and_references_that_cannot_work_stall() {
     }
     let fault = validate(&object(|spec| spec.url = "https://u:canary@:x/".into()).spec).unwrap_err();
     assert!(!fault.message.contains("canary"), "{fault}");
+}
+
+#[test]
+fn content_changes_with_every_field_that_the_artifact_depends_on() {
+    let include = |from: Option<&str>, to: Option<&str>| GitRepositoryInclude {
+        repository: LocalObjectReference { name: "s".to_owned() },
+        from_path: from.map(str::to_owned),
+        to_path: to.map(str::to_owned),
+    };
+    let sparse = |paths: &[&str]| -> Vec<String> { paths.iter().map(|path| (*path).to_owned()).collect() };
+    let none = (false, vec![], sparse(&[]));
+    let of = |spec: &(bool, Vec<GitRepositoryInclude>, Vec<String>),
+              seen: &(bool, Vec<GitRepositoryInclude>, Vec<String>)| {
+        let object = object(|to| {
+            (to.recurse_submodules, to.include, to.sparse_checkout) = spec.clone();
+        });
+        let status = api::source::GitRepositoryStatus {
+            observed_recurse_submodules: seen.0.then_some(true),
+            observed_include: seen.1.clone(),
+            observed_sparse_checkout: seen.2.clone(),
+            ..Default::default()
+        };
+        is_changed(&object.spec, &status)
+    };
+    let differing = [
+        (true, vec![], sparse(&[])),
+        (false, vec![include(None, None)], sparse(&[])),
+        (false, vec![include(Some("a"), None)], sparse(&[])),
+        (false, vec![include(None, Some("a"))], sparse(&[])),
+        (
+            false,
+            vec![include(None, None), include(None, Some("a"))],
+            sparse(&[]),
+        ),
+        (
+            false,
+            vec![include(None, Some("a")), include(None, None)],
+            sparse(&[]),
+        ),
+        (false, vec![], sparse(&["a/b"])),
+        (false, vec![], sparse(&["A/b"])),
+        (false, vec![], sparse(&["/a/b"])),
+        (false, vec![], sparse(&["./a/b"])),
+        (false, vec![], sparse(&["a/b", "c"])),
+        (false, vec![], sparse(&["c", "a/b"])),
+        none,
+    ];
+    for spec in &differing {
+        for seen in &differing {
+            assert_eq!(of(spec, seen), spec != seen, "{spec:?} {seen:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,246 @@
+//! Fetching a commit with its submodules, and the choice of directories.
+
+use std::{
+    fs,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use api::{Fault, Reason};
+use git::{Call, Error, Network, Node, NodeKind, Remote, Resolved, Snapshot, Submodule};
+use tree::TreePath;
+
+use crate::blocking::Work;
+
+/// The deepest submodule in a submodule, as in the original.
+const DEPTH: usize = 10;
+/// Maximum number of all submodules of an artifact.
+const SUBMODULES: usize = 100;
+/// Maximum number of files and directories of an artifact.
+const ENTRIES: usize = 200_000;
+
+/// A commit, and the directory that its files are in.
+pub(crate) struct Part {
+    pub(super) mount: TreePath,
+    pub(super) snapshot: Snapshot,
+    pub(super) nodes: Vec<Node>,
+}
+
+impl Part {
+    /// Returns the path of a node in the artifact.
+    pub(super) fn path(&self, node: &Node) -> TreePath {
+        match self.mount.is_root() {
+            true => node.path.clone(),
+            false => self.mount.child(node.path.as_str()),
+        }
+    }
+}
+
+/// Fetches commits within the timeout of one checkout.
+pub(super) struct Checkout<'a> {
+    network: &'a Network,
+    work: &'a Work,
+    until: Instant,
+    dir: &'a Path,
+    parts: Vec<Part>,
+    entries: usize,
+}
+
+impl<'a> Checkout<'a> {
+    /// Begins with an empty directory.
+    pub(super) fn new(network: &'a Network, work: &'a Work, dir: &'a Path) -> Self {
+        Self {
+            network,
+            work,
+            until: Instant::now() + work.timeout,
+            dir,
+            parts: Vec::new(),
+            entries: 0,
+        }
+    }
+
+    /// Fetches a commit to a directory of the artifact.
+    pub(super) fn fetch(&mut self, remote: &Remote, wanted: &Resolved, mount: TreePath) -> Result<(), Error> {
+        let dir = self.dir.join(format!("commit-{}", self.parts.len()));
+        fs::create_dir(&dir).map_err(|error| Error::Disk(error.to_string()))?;
+        let left = self.until.saturating_duration_since(Instant::now());
+        let call = call(self.work, left.max(Duration::from_millis(1)));
+        let snapshot = self.network.open(remote, &call)?.fetch(wanted, &dir)?;
+        let nodes = snapshot.nodes()?;
+        self.entries += nodes.len();
+        if self.entries > ENTRIES {
+            return Err(Error::Limit {
+                what: "files and directories",
+                limit: ENTRIES as u64,
+                of: " with all submodules".to_owned(),
+            });
+        }
+        self.parts.push(Part {
+            mount,
+            snapshot,
+            nodes,
+        });
+        Ok(())
+    }
+
+    /// Fetches the submodules of everything that was fetched, and theirs.
+    pub(super) fn fetch_submodules(&mut self, remote: &Remote) -> Result<(), Error> {
+        let mut open = vec![(0, 0, remote.clone())];
+        while let Some((at, depth, remote)) = open.pop() {
+            let Some(part) = self.parts.get(at) else {
+                break;
+            };
+            let found: Vec<(TreePath, Submodule)> = part
+                .snapshot
+                .submodules(&part.nodes)?
+                .into_iter()
+                .map(|found| (part.mount.child(found.path.as_str()), found))
+                .collect();
+            for (mount, submodule) in found {
+                let failed = |why: String| Error::Submodules(format!("'{mount}': {why}"));
+                if depth >= DEPTH {
+                    return Err(failed(format!("it is nested deeper than {DEPTH} levels")));
+                }
+                if self.parts.len() > SUBMODULES {
+                    return Err(failed(format!("there are more than {SUBMODULES}")));
+                }
+                let child = remote.submodule(&submodule.url);
+                let child = child.map_err(|error| failed(error.to_string()))?;
+                self.fetch(&child, &submodule.resolved(), mount.clone())
+                    .map_err(|error| failed(error.to_string()))?;
+                open.push((self.parts.len() - 1, depth + 1, child));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what was fetched; the first is the commit of the repository itself.
+    pub(super) fn into_parts(self) -> Vec<Part> {
+        self.parts
+    }
+
+    /// Returns the commit of the repository itself.
+    pub(super) fn first(&self) -> Result<&Snapshot, Fault> {
+        let first = self.parts.first().map(|part| &part.snapshot);
+        first.ok_or_else(|| Fault::retry(Reason::GitOperationFailed, "nothing was fetched"))
+    }
+}
+
+/// Returns the limits of a conversation with a server.
+pub(super) fn call(work: &Work, timeout: Duration) -> Call {
+    Call {
+        cancelled: Arc::clone(&work.cancelled),
+        tenant: work.namespace.clone(),
+        ..Call::new(timeout)
+    }
+}
+
+/// The directories to keep. None means all.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sparse(Vec<TreePath>);
+
+impl Sparse {
+    /// Returns the directories of a spec, checked against the files of the commit.
+    ///
+    /// # Errors
+    /// A fault that names the first that doesn't exist.
+    pub(super) fn new(directories: &[String], parts: &[Part]) -> Result<Self, Fault> {
+        let mut kept = Vec::new();
+        for directory in directories {
+            let path = confined(directory);
+            let exists = path.is_root()
+                || parts
+                    .iter()
+                    .any(|part| part.mount == path || part.nodes.iter().any(|node| part.path(node) == path));
+            if !exists {
+                let message = format!(
+                    "failed to sparse checkout directories : sparse checkout dir '{directory}' does not exist in repository"
+                );
+                return Err(Fault::retry(Reason::GitOperationFailed, message));
+            }
+            kept.push(path);
+        }
+        Ok(Self(kept))
+    }
+
+    /// Returns true if a path is in one of the directories, or a directory above one.
+    pub(super) fn keeps(&self, path: &TreePath, kind: NodeKind) -> bool {
+        self.0.is_empty()
+            || self.0.iter().any(|kept| {
+                path.strip(kept).is_some() || (kind == NodeKind::Dir && kept.strip(path).is_some())
+            })
+    }
+}
+
+/// Returns a path below the root: `..` never climbs above it, and a leading slash is the root.
+pub(super) fn confined(path: &str) -> TreePath {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            name => parts.push(name),
+        }
+    }
+    parts
+        .into_iter()
+        .fold(TreePath::root(), |path, part| path.child(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::fuzz;
+
+    use super::*;
+
+    #[test]
+    fn paths_never_leave_the_root() {
+        let cases = [
+            ("", ""),
+            ("./a", "a"),
+            ("/a//b/", "a/b"),
+            ("../../../path", "path"),
+            ("a/../../b", "b"),
+            ("a/./..", ""),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(confined(path).as_str(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn fuzz_confined_paths_have_plain_names_only() {
+        let words = ["..", ".", "/", "a", "b.yaml", "\u{0}", " ", "é", "\\", "..."];
+        fuzz::run("confined paths", |random| {
+            let path = random.text(&words, 0..12);
+            let found = confined(&path);
+            assert!(
+                found.components().all(|part| !matches!(part, "" | "." | "..")),
+                "{path:?}"
+            );
+            assert_eq!(confined(found.as_str()), found);
+            let sparse = Sparse(vec![found.clone()]);
+            assert!(sparse.keeps(&found.child("x"), NodeKind::File { executable: false }));
+        });
+    }
+
+    #[test]
+    fn sparse_directories_keep_their_files_and_the_directories_above() {
+        let sparse = Sparse(vec![confined("./a/b"), confined("c")]);
+        let file = NodeKind::File { executable: false };
+        for (path, kind, kept) in [
+            ("a", NodeKind::Dir, true),
+            ("a/b", NodeKind::Dir, true),
+            ("a/b/x", file, true),
+            ("c/d/e", file, true),
+            ("a/x", file, false),
+            ("cc", NodeKind::Dir, false),
+            ("x", file, false),
+        ] {
+            assert_eq!(sparse.keeps(&confined(path), kind), kept, "{path}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Verification of the signatures of commits and tags, with the messages of the original. Pure.
+
+use api::{
+    Fault, Reason, condition_type as types, conditions,
+    source::{GitRepository, GitRepositorySpec, GitRepositoryStatus},
+};
+use git::{Reference, SignedObject, Snapshot, TrustedKeys};
+
+use super::{fetch, spec};
+use crate::{secret::SecretData, source_kind::Verification};
+
+/// Verification that an object asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Verify {
+    mode: Mode,
+    keys: TrustedKeys,
+    /// Name of the followed tag for messages; `None` for a version range, whose tag is known later.
+    tag: Option<String>,
+}
+
+/// The objects whose signatures are verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mode {
+    commit: bool,
+    tag: bool,
+}
+
+impl Mode {
+    /// Reads a mode of the spec or the status; `None` for an unknown one.
+    fn parse(mode: &str) -> Option<Self> {
+        let (commit, tag) = match mode {
+            "HEAD" | "head" => (true, false),
+            "Tag" => (false, true),
+            "TagAndHEAD" => (true, true),
+            _ => return None,
+        };
+        Some(Self { commit, tag })
+    }
+
+    /// Returns true if everything that `wanted` verifies was verified by this one.
+    fn covers(self, wanted: Self) -> bool {
+        (self.commit || !wanted.commit) && (self.tag || !wanted.tag)
+    }
+}
+
+/// Returns the mode of the spec; `None` if nothing is to be verified.
+pub(super) fn mode(spec: &GitRepositorySpec) -> Option<&str> {
+    let verify = spec.verify.as_ref()?;
+    Some(verify.mode.as_deref().unwrap_or("HEAD")).filter(|mode| !mode.is_empty())
+}
+
+/// Returns the name of the Secret with the public keys, if signatures are to be verified.
+pub(super) fn secret(spec: &GitRepositorySpec) -> Option<&str> {
+    mode(spec)?;
+    let secret = spec.verify.as_ref()?.secret_ref.as_ref()?;
+    Some(secret.name.as_str())
+}
+
+/// Refuses what can't be verified.
+pub(super) fn validate(given: &GitRepositorySpec) -> Result<(), Fault> {
+    let Some(text) = mode(given) else {
+        return Ok(());
+    };
+    let Some(mode) = Mode::parse(text) else {
+        let message = format!("spec.verify.mode: '{text}' is none of HEAD, Tag and TagAndHEAD");
+        return Err(Fault::stall(Reason::InvalidSpec, message));
+    };
+    if secret(given).is_none_or(str::is_empty) {
+        let message = "spec.verify.secretRef: name the secret with the public keys";
+        return Err(Fault::stall(Reason::InvalidSpec, message));
+    }
+    let followed = spec::reference(given)?;
+    if mode.tag && !is_tag(&followed) {
+        let message = "cannot verify tag object's signature if a tag reference is not specified";
+        return Err(Fault::stall(Reason::InvalidVerificationMode, message));
+    }
+    Ok(())
+}
+
+fn is_tag(reference: &Reference) -> bool {
+    match reference {
+        Reference::Tag(_) | Reference::Semver(_) => true,
+        Reference::Name(name) => name.starts_with("refs/tags/"),
+        Reference::Branch(_) | Reference::Commit { .. } => false,
+    }
+}
+
+/// Returns what is to be verified by which keys.
+pub(super) fn request(
+    object: &GitRepository,
+    reference: &Reference,
+    secret: Option<&SecretData>,
+) -> Result<Option<Verify>, Fault> {
+    let (Some(mode), Some(secret)) = (mode(&object.spec).and_then(Mode::parse), secret) else {
+        return Ok(None);
+    };
+    let keys = TrustedKeys::parse(secret.entries()).map_err(|error| {
+        let message = format!("public keys secret error: secret '{}': {error}", secret.name());
+        Fault::retry(Reason::VerificationError, message)
+    })?;
+    let tag = match reference {
+        Reference::Tag(tag) => Some(tag.clone()),
+        Reference::Name(name) => {
+            let name = name.strip_suffix("^{}").unwrap_or(name);
+            Some(name.strip_prefix("refs/tags/").unwrap_or(name).to_owned())
+        }
+        _ => None,
+    };
+    Ok(Some(Verify { mode, keys, tag }))
+}
+
+impl Verify {
+    /// Returns a value that changes with the trusted keys.
+    pub(super) fn fingerprint(&self) -> &str {
+        self.keys.fingerprint()
+    }
+
+    /// Verifies a fetched revision, whose name is that of the tag if a version range is followed.
+    pub(super) fn check(&self, snapshot: &Snapshot, name: Option<&str>) -> Result<Verification, Fault> {
+        let mut lines = Vec::new();
+        if self.mode.tag {
+            let tag = snapshot.signed_tag().map_err(|error| fetch::fault(&error))?;
+            let id = tag
+                .as_ref()
+                .map_or_else(|| snapshot.commit(), |tag| tag.id.clone());
+            let name = self.tag.as_deref().or(name).unwrap_or_default();
+            let shown = format!("{name}@{id}");
+            let key = check_tag(tag.as_ref(), &shown, &self.keys)?;
+            lines.push(format!("\n\t- tag '{shown}' with key '{key}'"));
+        }
+        if self.mode.commit {
+            let commit = snapshot.signed_commit().map_err(|error| fetch::fault(&error))?;
+            let key = commit.verify(&self.keys).map_err(|error| {
+                let message = format!(
+                    "signature verification of commit '{}' failed: unable to verify Git commit: {error}",
+                    commit.id
+                );
+                Fault::retry(Reason::InvalidCommitSignature, message)
+            })?;
+            lines.push(format!("\n\t- commit '{}' with key '{key}'", commit.id));
+        }
+        Ok(Verification {
+            message: format!("verified signature of{}", lines.concat()),
+            fingerprint: Some(self.fingerprint().to_owned()),
+        })
+    }
+}
+
+fn check_tag(tag: Option<&SignedObject>, shown: &str, keys: &TrustedKeys) -> Result<String, Fault> {
+    let Some(tag) = tag.filter(|tag| tag.is_signed()) else {
+        let message = format!("cannot verify signature of tag '{shown}' since it is not signed");
+        return Err(Fault::retry(Reason::InvalidGitObject, message));
+    };
+    tag.verify(keys).map_err(|error| {
+        let message =
+            format!("signature verification of tag '{shown}' failed: unable to verify Git tag: {error}");
+        Fault::retry(Reason::InvalidTagSignature, message)
+    })
+}
+
+/// Returns true if the stored artifact was not verified as the spec asks for now.
+pub(super) fn is_due(spec: &GitRepositorySpec, status: &GitRepositoryStatus) -> bool {
+    let Some(wanted) = mode(spec).and_then(Mode::parse) else {
+        return false;
+    };
+    let verified = conditions::get(&status.conditions, types::SOURCE_VERIFIED);
+    let recorded = status.source_verification_mode.as_deref().and_then(Mode::parse);
+    !verified.is_some_and(api::Condition::is_true)
+        || !recorded.is_some_and(|recorded| recorded.covers(wanted))
+}
+
+/// Returns the mode to record after a successful pass.
+pub(super) fn observed(
+    spec: &GitRepositorySpec,
+    past: Option<&GitRepositoryStatus>,
+    verified: bool,
+) -> Option<String> {
+    let wanted = mode(spec)?;
+    let recorded = past.and_then(|past| past.source_verification_mode.clone());
+    match verified {
+        true => Some(wanted.to_owned()),
+        false => recorded.or_else(|| Some(wanted.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verification_is_due_unless_the_recorded_mode_covers_the_wanted_one() {
+        let cases = [
+            (None, None, false),
+            (Some("HEAD"), None, true),
+            (Some("head"), Some("HEAD"), false),
+            (Some("HEAD"), Some("TagAndHEAD"), false),
+            (Some("Tag"), Some("TagAndHEAD"), false),
+            (Some("TagAndHEAD"), Some("HEAD"), true),
+            (Some("TagAndHEAD"), Some("Tag"), true),
+            (Some("HEAD"), Some("Tag"), true),
+            (Some("Tag"), Some("HEAD"), true),
+            (Some(""), None, false),
+        ];
+        for (wanted, recorded, due) in cases {
+            let spec = GitRepositorySpec {
+                verify: wanted.map(|mode| api::source::GitRepositoryVerification {
+                    mode: Some(mode.to_owned()),
+                    secret_ref: None,
+                }),
+                ..GitRepositorySpec::default()
+            };
+            let verified = |status| GitRepositoryStatus {
+                source_verification_mode: recorded.map(str::to_owned),
+                conditions: vec![api::Condition::new(
+                    types::SOURCE_VERIFIED,
+                    status,
+                    Reason::Succeeded,
+                    "",
+                    None,
+                    api::Time(Default::default()),
+                )],
+                ..GitRepositoryStatus::default()
+            };
+            assert_eq!(is_due(&spec, &verified(true)), due, "{wanted:?} {recorded:?}");
+            let failed = wanted.is_some_and(|mode| !mode.is_empty());
+            assert_eq!(is_due(&spec, &verified(false)), failed, "{wanted:?} {recorded:?}");
+        }
+    }
+}
