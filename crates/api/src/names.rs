@@ -50,6 +50,8 @@ pub mod condition_type {
     pub const RECONCILING: &str = "Reconciling";
     /// The controller stopped: only a change of the object helps.
     pub const STALLED: &str = "Stalled";
+    /// The last notification was delivered. Present after the first one.
+    pub const DELIVERED: &str = "Delivered";
     /// The storage of artifacts cannot be written or read.
     pub const STORAGE_OPERATION_FAILED: &str = "StorageOperationFailed";
     /// The source cannot be fetched.

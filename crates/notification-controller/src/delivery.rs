@@ -4,6 +4,7 @@
 
 mod clients;
 mod config;
+mod health;
 mod lanes;
 mod nats;
 mod send;
@@ -29,7 +30,8 @@ use crate::{
     store::Store,
 };
 use clients::Clients;
-use lanes::{Admission, Lanes};
+pub(crate) use health::Health;
+use lanes::{Admission, Lanes, Turn};
 
 /// Events that are matched at the same time: matching may wait for an object's labels.
 const MATCHING: usize = 8;
@@ -47,9 +49,13 @@ pub(crate) struct Dispatcher {
     expressions: Matcher,
     clients: Clients,
     lanes: Lanes,
+    health: Health,
     metrics: Metrics,
     own_namespace_only: bool,
 }
+
+/// Pauses of its provider that a delivery waits for.
+const PAUSES: usize = 3;
 
 /// One event for one provider.
 struct Delivery {
@@ -73,9 +79,15 @@ impl Dispatcher {
             expressions: Matcher::default(),
             clients: Clients::new(addresses),
             lanes: Lanes::default(),
+            health: Health::default(),
             metrics,
             own_namespace_only: ctx.flags().no_cross_namespace_refs,
         }
+    }
+
+    /// Returns the results of the last deliveries.
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
     }
 
     /// Dispatches events until there are no more.
@@ -205,8 +217,8 @@ impl Dispatcher {
         let this = Arc::clone(self);
         let accepted = Arc::clone(&delivery.accepted);
         accepted.ticket.hold();
-        let work = async move {
-            this.deliver(&delivery).await;
+        let work = async move |turn: Turn| {
+            this.deliver(&delivery, &turn).await;
             delivery.accepted.ticket.release();
         };
         if self.lanes.enter(&lane, work) == Admission::Full {
@@ -216,10 +228,17 @@ impl Dispatcher {
         }
     }
 
-    async fn deliver(&self, delivery: &Delivery) {
+    async fn deliver(&self, delivery: &Delivery, turn: &Turn) {
         let combined = event::combine(&delivery.accepted.event, &delivery.alert.spec);
         self.tell_conflicts(delivery, &combined);
-        let fate = match self.send(delivery, &combined).await {
+        let result = self.send_in_turn(delivery, &combined, turn).await;
+        let key = |namespace: Option<String>, name| ObjectKey::new(namespace.unwrap_or_default(), name);
+        self.health.report(
+            key(delivery.provider.namespace(), delivery.provider.name_any()),
+            key(delivery.alert.namespace(), delivery.alert.name_any()),
+            result.as_ref().err(),
+        );
+        let fate = match result {
             Ok(()) => Fate::Sent,
             Err(error) => {
                 let provider = delivery.provider.name_any();
@@ -247,7 +266,20 @@ impl Dispatcher {
         self.metrics.notification(delivery.kind.name, fate);
     }
 
-    async fn send(&self, delivery: &Delivery, combined: &Combined) -> Result<(), Error> {
+    /// Sends when the provider wants no pause, and again after a pause that it asked for.
+    async fn send_in_turn(&self, delivery: &Delivery, combined: &Combined, turn: &Turn) -> Result<(), Error> {
+        for _ in 0..PAUSES {
+            turn.wait().await;
+            match self.send(delivery, combined, turn).await {
+                Err(Error::Status(429 | 503)) if turn.is_paused() => {}
+                result => return result,
+            }
+        }
+        turn.wait().await;
+        self.send(delivery, combined, turn).await
+    }
+
+    async fn send(&self, delivery: &Delivery, combined: &Combined, turn: &Turn) -> Result<(), Error> {
         let timeout = delivery
             .provider
             .spec
@@ -262,7 +294,7 @@ impl Dispatcher {
                 uid: delivery.alert.uid().unwrap_or_default(),
             };
             let steps = (delivery.kind.steps)(&combined.event, &loaded.config)?;
-            let way = send::Way::new(&self.clients, loaded.route)?;
+            let way = send::Way::new(&self.clients, loaded.route, turn)?;
             send::follow(&way, steps, tokio::time::Instant::now() + timeout).await
         };
         // The last attempt says more than "no answer", so that it gets a moment to end.

@@ -25,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use futures::StreamExt as _;
-use runtime::{Context, RunOptions, run_kind};
+use runtime::{Context, RunOptions, Trigger, run_kind};
 
 pub use error::Error;
 pub use flags::Flags;
@@ -61,16 +61,22 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let left = server.left(left, store.clone());
     let (server, accepted) = server.start(listener, ctx.shutdown().clone());
     let work = tokio::spawn(Arc::clone(&dispatcher).run(left.chain(accepted)));
-    let options = || RunOptions {
+    let options = |changes: futures::channel::mpsc::Receiver<Trigger>| RunOptions {
         concurrency: 4,
+        triggers: vec![changes.boxed()],
         ..RunOptions::default()
     };
     let watched = tokio::spawn(store::follow(ctx.clone(), store.clone()));
-    let alerts = Alerts::new(store, ctx.flags().no_cross_namespace_refs);
+    let (of_providers, of_alerts) = dispatcher.health().changes().context("the results are taken")?;
+    let alerts = Alerts::new(
+        store,
+        Arc::clone(&dispatcher),
+        ctx.flags().no_cross_namespace_refs,
+    );
     let providers = Providers::new(Arc::clone(&dispatcher));
     tokio::try_join!(
-        run_kind(&ctx, alerts, options()),
-        run_kind(&ctx, providers, options())
+        run_kind(&ctx, alerts, options(of_alerts)),
+        run_kind(&ctx, providers, options(of_providers))
     )?;
     // A standby gets here only when it is told to end, too.
     ctx.shutdown().cancelled().await;

@@ -25,6 +25,8 @@ const MAX_BODY: usize = 16 * 1024 * 1024;
 pub enum Answer {
     /// This status, with this text as its body.
     Status(u16, String),
+    /// This status, with a `Retry-After` header of this number of seconds.
+    Busy(u16, u32),
     /// This status, but only after some time.
     Slow(Duration, u16),
     /// Nothing, ever.
@@ -214,6 +216,9 @@ async fn take(State(inner): State<Arc<Inner>>, request: Request) -> Response {
     let status = |code| StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     match answer {
         Answer::Status(code, text) => (status(code), text).into_response(),
+        Answer::Busy(code, seconds) => {
+            (status(code), [(http::header::RETRY_AFTER, seconds.to_string())]).into_response()
+        }
         Answer::Slow(delay, code) => {
             tokio::time::sleep(delay).await;
             status(code).into_response()

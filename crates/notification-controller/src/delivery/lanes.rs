@@ -7,16 +7,22 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use runtime::ObjectKey;
-use tokio::sync::Semaphore;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep_until},
+};
 use tokio_util::task::TaskTracker;
 
 /// Deliveries to one provider at the same time.
 const WIDTH: usize = 4;
 /// Deliveries that one provider may have under way or waiting.
 const LENGTH: usize = 256;
+/// The longest pause that a provider gets, whatever it asks for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 /// Result of entering a lane: the work was accepted, or the lane is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +35,38 @@ pub(super) enum Admission {
 struct Lane {
     slots: Semaphore,
     length: AtomicUsize,
+    /// The end of a pause that the provider asked for.
+    paused: Mutex<Option<Instant>>,
+}
+
+/// A place in a lane, whose turn has come.
+#[derive(Debug)]
+pub(super) struct Turn(Arc<Lane>);
+
+impl Turn {
+    /// Keeps all of the lane waiting, at most [`LONGEST_PAUSE`].
+    pub(super) fn pause(&self, time: Duration) {
+        let end = Instant::now() + time.min(LONGEST_PAUSE);
+        let mut paused = self.0.paused.lock().unwrap_or_else(PoisonError::into_inner);
+        *paused = (*paused).max(Some(end));
+    }
+
+    /// Returns true during a pause.
+    pub(super) fn is_paused(&self) -> bool {
+        self.end().is_some()
+    }
+
+    /// Waits for the end of the pause, if there is one.
+    pub(super) async fn wait(&self) {
+        while let Some(end) = self.end() {
+            sleep_until(end).await;
+        }
+    }
+
+    fn end(&self) -> Option<Instant> {
+        let paused = self.0.paused.lock().unwrap_or_else(PoisonError::into_inner);
+        paused.filter(|end| *end > Instant::now())
+    }
 }
 
 /// All lanes.
@@ -49,11 +87,10 @@ impl Drop for Leave {
 
 impl Lanes {
     /// Runs `work` in the lane of `key`, if that has a place.
-    pub(super) fn enter(
-        &self,
-        key: &ObjectKey,
-        work: impl Future<Output = ()> + Send + 'static,
-    ) -> Admission {
+    pub(super) fn enter<F>(&self, key: &ObjectKey, work: impl FnOnce(Turn) -> F + Send + 'static) -> Admission
+    where
+        F: Future<Output = ()> + Send,
+    {
         let leave = {
             let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
             // Who holds a lane has counted himself in under this lock.
@@ -62,6 +99,7 @@ impl Lanes {
                 Arc::new(Lane {
                     slots: Semaphore::new(WIDTH),
                     length: AtomicUsize::new(0),
+                    paused: Mutex::default(),
                 })
             });
             if lane.length.load(Ordering::Acquire) >= LENGTH {
@@ -72,7 +110,7 @@ impl Lanes {
         };
         self.tasks.spawn(async move {
             if let Ok(_slot) = leave.0.slots.acquire().await {
-                work.await;
+                work(Turn(Arc::clone(&leave.0))).await;
             }
             drop(leave);
         });
@@ -92,6 +130,27 @@ mod tests {
 
     use super::*;
 
+    #[tokio::test(start_paused = true)]
+    async fn pause_holds_one_lane_alone_and_is_bounded() {
+        let lanes = Lanes::default();
+        let (slow, fast) = (ObjectKey::new("ns", "slow"), ObjectKey::new("ns", "fast"));
+        let begin = Instant::now();
+        let (done, mut finished) = tokio::sync::mpsc::unbounded_channel();
+        for asked in [Duration::MAX, Duration::from_secs(1)] {
+            lanes.enter(&slow, async move |turn| turn.pause(asked));
+        }
+        for (name, lane) in [("slow", &slow), ("fast", &fast)] {
+            let done = done.clone();
+            lanes.enter(lane, async move |turn| {
+                turn.wait().await;
+                done.send((name, begin.elapsed().as_secs())).unwrap();
+            });
+        }
+        lanes.drain().await;
+        assert_eq!(finished.recv().await, Some(("fast", 0)));
+        assert_eq!(finished.recv().await, Some(("slow", LONGEST_PAUSE.as_secs())));
+    }
+
     #[tokio::test]
     async fn a_full_lane_refuses_and_leaves_others_alone() {
         let lanes = Lanes::default();
@@ -100,7 +159,7 @@ mod tests {
         let (done, mut finished) = tokio::sync::mpsc::unbounded_channel();
         for number in 0..LENGTH {
             let (gate, done) = (Arc::clone(&gate), done.clone());
-            let work = async move {
+            let work = async move |_| {
                 if number < WIDTH {
                     gate.notified().await;
                 }
@@ -108,10 +167,10 @@ mod tests {
             };
             assert_eq!(lanes.enter(&slow, work), Admission::Accepted);
         }
-        assert_eq!(lanes.enter(&slow, async {}), Admission::Full);
+        assert_eq!(lanes.enter(&slow, async |_| {}), Admission::Full);
         let other = done.clone();
         assert_eq!(
-            lanes.enter(&fast, async move { other.send(usize::MAX).unwrap() }),
+            lanes.enter(&fast, async move |_| other.send(usize::MAX).unwrap()),
             Admission::Accepted
         );
         assert_eq!(finished.recv().await, Some(usize::MAX));
@@ -120,7 +179,7 @@ mod tests {
         }
         lanes.drain().await;
         assert_eq!(finished.len(), LENGTH);
-        assert_eq!(lanes.enter(&slow, async {}), Admission::Accepted);
+        assert_eq!(lanes.enter(&slow, async |_| {}), Admission::Accepted);
         assert_eq!(lanes.lanes.lock().unwrap().len(), 1);
     }
 }

@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, sleep, timeout, timeout_at},
 };
 
-use super::{clients::Clients, config::Route, nats};
+use super::{clients::Clients, config::Route, lanes::Turn, nats};
 use crate::{
     Error,
     providers::{Check, Request, Step, nats::Publish},
@@ -51,6 +51,7 @@ pub(super) struct Way<'a> {
     clients: &'a Clients,
     route: Route,
     http: Client,
+    turn: &'a Turn,
 }
 
 impl<'a> Way<'a> {
@@ -58,9 +59,14 @@ impl<'a> Way<'a> {
     ///
     /// # Errors
     /// Fails when its certificates or proxy cannot be used.
-    pub(super) fn new(clients: &'a Clients, route: Route) -> Result<Self, Error> {
+    pub(super) fn new(clients: &'a Clients, route: Route, turn: &'a Turn) -> Result<Self, Error> {
         let http = clients.get(&route)?;
-        Ok(Self { clients, route, http })
+        Ok(Self {
+            clients,
+            route,
+            http,
+            turn,
+        })
     }
 }
 
@@ -88,7 +94,7 @@ pub(super) async fn follow(way: &Way<'_>, steps: Vec<Step>, deadline: Instant) -
     }
 }
 
-/// What is attempted.
+/// The action of an attempt.
 #[derive(Clone, Copy)]
 enum Task<'a> {
     Send(&'a Request),
@@ -120,6 +126,10 @@ async fn persist(way: &Way<'_>, task: Task<'_>, deadline: Instant) -> Result<Vec
             Ok(Attempt::Final(error)) => return Err(error),
             Ok(Attempt::Again(error, asked)) => (error, asked),
         };
+        // The provider's other notifications wait, too.
+        if let Some(asked) = asked {
+            way.turn.pause(asked);
+        }
         let wait = asked.unwrap_or(pause);
         if retries >= RETRIES || Instant::now() + wait >= deadline {
             return Err(error);

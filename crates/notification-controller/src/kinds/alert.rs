@@ -1,15 +1,16 @@
 //! Alert: its expressions compile and its provider is there.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use api::{
     Fault, Reason, finalizer,
     notification::{Alert, AlertStatus},
 };
-use runtime::{Outcome, Pass, Reconciler, Requeue};
+use kube::ResourceExt;
+use runtime::{ObjectKey, Outcome, Pass, Reconciler, Requeue};
 
 use super::outcome;
-use crate::{alerts, store::Store};
+use crate::{alerts, delivery::Dispatcher, store::Store};
 
 /// The wait before a missing provider is looked up again.
 const PROVIDER_WAIT: Duration = Duration::from_secs(10);
@@ -17,19 +18,28 @@ const PROVIDER_WAIT: Duration = Duration::from_secs(10);
 const INTERVAL: Duration = Duration::from_secs(600);
 
 /// Alerts under control.
-#[derive(Debug)]
 pub(crate) struct Alerts {
     store: Store,
+    dispatcher: Arc<Dispatcher>,
     own_namespace_only: bool,
 }
 
 impl Alerts {
     /// With `own_namespace_only`, alerts must not name other namespaces.
-    pub(crate) fn new(store: Store, own_namespace_only: bool) -> Self {
+    pub(crate) fn new(store: Store, dispatcher: Arc<Dispatcher>, own_namespace_only: bool) -> Self {
         Self {
             store,
+            dispatcher,
             own_namespace_only,
         }
+    }
+}
+
+impl Alerts {
+    /// The result of the last delivery.
+    fn delivered(&self, object: &Alert) -> Option<super::Delivered> {
+        let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
+        self.dispatcher.health().alert(&key)
     }
 }
 
@@ -71,6 +81,7 @@ impl Reconciler for Alerts {
             &object.metadata,
             object.status.as_ref(),
             Some(fault.clone()),
+            self.delivered(object).as_ref(),
             Requeue::from(fault.class),
         )
     }
@@ -88,7 +99,13 @@ impl Reconciler for Alerts {
             );
         }
         let past = pass.object.status.as_ref();
-        outcome(&pass.object.metadata, past, None, Requeue::Interval(INTERVAL))
+        outcome(
+            &pass.object.metadata,
+            past,
+            None,
+            self.delivered(pass.object).as_ref(),
+            Requeue::Interval(INTERVAL),
+        )
     }
 
     async fn finalize(&self, _: &Pass<'_, Alert>) -> Result<(), Fault> {

@@ -6,7 +6,8 @@ use api::{
     Fault, Reason, finalizer,
     notification::{Provider, ProviderStatus},
 };
-use runtime::{Outcome, Pass, Reconciler, Requeue};
+use kube::ResourceExt;
+use runtime::{ObjectKey, Outcome, Pass, Reconciler, Requeue};
 
 use super::outcome;
 use crate::{Error, delivery::Dispatcher, providers};
@@ -22,6 +23,14 @@ pub(crate) struct Providers {
 impl Providers {
     pub(crate) fn new(dispatcher: Arc<Dispatcher>) -> Self {
         Self { dispatcher }
+    }
+}
+
+impl Providers {
+    /// The result of the last delivery.
+    fn delivered(&self, object: &Provider) -> Option<super::Delivered> {
+        let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
+        self.dispatcher.health().provider(&key)
     }
 }
 
@@ -53,6 +62,7 @@ impl Reconciler for Providers {
             &object.metadata,
             object.status.as_ref(),
             Some(fault.clone()),
+            self.delivered(object).as_ref(),
             Requeue::from(fault.class),
         )
     }
@@ -61,7 +71,13 @@ impl Reconciler for Providers {
         match self.dispatcher.examine(pass.object).await {
             Ok(()) => {
                 let past = pass.object.status.as_ref();
-                outcome(&pass.object.metadata, past, None, Requeue::Interval(INTERVAL))
+                outcome(
+                    &pass.object.metadata,
+                    past,
+                    None,
+                    self.delivered(pass.object).as_ref(),
+                    Requeue::Interval(INTERVAL),
+                )
             }
             Err(error) => self.faulted(pass.object, &fault(&error)),
         }

@@ -8,6 +8,7 @@
 
 mod delivery;
 mod endpoint;
+mod health;
 mod journal;
 mod nats;
 mod proxies;

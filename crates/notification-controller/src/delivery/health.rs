@@ -1,0 +1,113 @@
+//! The result of the last delivery of each Provider and Alert, for their conditions.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use futures::channel::mpsc;
+use runtime::{ObjectKey, Trigger};
+
+use crate::Error;
+
+/// Objects whose last result is remembered; beyond, results are only events and metrics.
+const OBJECTS: usize = 4096;
+/// Passes that may wait to be requested; beyond, the next regular pass shows the result.
+const REQUESTS: usize = 256;
+
+/// Last results of the objects of a kind.
+#[derive(Debug)]
+struct Kind {
+    last: Mutex<HashMap<ObjectKey, Option<String>>>,
+    changed: Mutex<(mpsc::Sender<Trigger>, Option<mpsc::Receiver<Trigger>>)>,
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel(REQUESTS);
+        Self {
+            last: Mutex::default(),
+            changed: Mutex::new((sender, Some(receiver))),
+        }
+    }
+}
+
+impl Kind {
+    fn report(&self, key: ObjectKey, error: Option<&Error>) {
+        let error = error.map(ToString::to_string);
+        {
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.get(&key) == Some(&error) || (last.len() >= OBJECTS && !last.contains_key(&key)) {
+                return;
+            }
+            last.insert(key.clone(), error);
+        }
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = changed.0.try_send(key.into());
+    }
+
+    fn last(&self, key: &ObjectKey) -> Option<Result<(), String>> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.get(key).map(|error| error.clone().map_or(Ok(()), Err))
+    }
+
+    fn changes(&self) -> Option<mpsc::Receiver<Trigger>> {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        changed.1.take()
+    }
+}
+
+/// Last results of Providers and Alerts. A pass is requested when one changes, not for each delivery.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    providers: Kind,
+    alerts: Kind,
+}
+
+impl Health {
+    /// Takes in the result of a delivery.
+    pub(super) fn report(&self, provider: ObjectKey, alert: ObjectKey, error: Option<&Error>) {
+        self.providers.report(provider, error);
+        self.alerts.report(alert, error);
+    }
+
+    /// Returns the result of the last delivery of a Provider since the start of the process.
+    pub(crate) fn provider(&self, key: &ObjectKey) -> Option<Result<(), String>> {
+        self.providers.last(key)
+    }
+
+    /// Returns the result of the last delivery of an Alert since the start of the process.
+    pub(crate) fn alert(&self, key: &ObjectKey) -> Option<Result<(), String>> {
+        self.alerts.last(key)
+    }
+
+    /// Returns the Providers and the Alerts whose result changes; once.
+    pub(crate) fn changes(&self) -> Option<(mpsc::Receiver<Trigger>, mpsc::Receiver<Trigger>)> {
+        self.providers.changes().zip(self.alerts.changes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt as _, StreamExt as _};
+
+    use super::*;
+
+    #[test]
+    fn pass_is_requested_when_a_result_changes() {
+        let health = Health::default();
+        let (mut providers, _alerts) = health.changes().unwrap();
+        let key = || ObjectKey::new("ns", "p");
+        let mut requested = |error: Option<&Error>| {
+            health.report(key(), ObjectKey::new("ns", "a"), error);
+            providers.next().now_or_never().flatten().is_some()
+        };
+        assert!(requested(None) && !requested(None));
+        assert!(requested(Some(&Error::Status(500))) && !requested(Some(&Error::Status(500))));
+        assert!(requested(Some(&Error::Status(403))));
+        assert_eq!(health.provider(&key()), Some(Err(Error::Status(403).to_string())));
+        assert!(requested(None));
+        assert_eq!(health.provider(&key()), Some(Ok(())));
+        assert_eq!(health.alert(&key()), None);
+    }
+}
