@@ -10,6 +10,8 @@ use futures::future::BoxFuture;
 use kube::Client;
 use runtime::{Context, RunOptions, run_kind};
 
+#[cfg(test)]
+pub(crate) use self::{git_repository::GitRepositories, oci_repository::OciRepositories};
 use crate::{
     reconciler::{Shared, SourceReconciler},
     source_kind::{KindSettings, SourceKind},

@@ -402,3 +402,6 @@ pub(crate) const fn failure_condition(reason: Reason) -> Option<&'static str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

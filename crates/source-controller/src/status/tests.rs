@@ -1,0 +1,183 @@
+//! The rules of kstatus over random histories of objects, for the status builder of each kind.
+
+use api::{
+    conditions::Subject,
+    source::{
+        GitRepository, GitRepositorySpec, GitRepositoryVerification, OCIRepository, OCIRepositorySpec,
+        OCIRepositoryVerification,
+    },
+};
+use artifact::{Digest, pack::Packed};
+use jiff::Timestamp;
+use testkit::fuzz::{self, Random};
+
+use super::*;
+use crate::kinds::{GitRepositories, OciRepositories};
+
+const NEGATIVE: &[&str] = &[
+    types::FETCH_FAILED,
+    types::STORAGE_OPERATION_FAILED,
+    types::ARTIFACT_OUTDATED,
+    types::INCLUDE_UNAVAILABLE,
+];
+
+const REASONS: &[Reason] = &[
+    Reason::URLInvalid,
+    Reason::InvalidSpec,
+    Reason::UnsupportedField,
+    Reason::AuthenticationFailed,
+    Reason::GitOperationFailed,
+    Reason::OCIArtifactPullFailed,
+    Reason::OCIArtifactLayerOperationFailed,
+    Reason::ReadOperationFailed,
+    Reason::VerificationError,
+    Reason::StorageOperationFailed,
+    Reason::ArchiveOperationFailed,
+    Reason::Timeout,
+    Reason::InternalError,
+];
+
+fn stored() -> Stored {
+    let hex = "a".repeat(64);
+    Stored {
+        path: "kind/ns/name/file.tar.gz".to_owned(),
+        packed: Packed {
+            digest: Digest::parse(&format!("sha256:{hex}")).unwrap(),
+            sha256: hex,
+            sha1: "b".repeat(40),
+            size: 42,
+        },
+    }
+}
+
+/// Returns the status after one random pass over the object, and true if a failure says what comes next: a suspended object
+/// is neither reconciling nor stalled.
+fn pass<K: SourceKind>(random: &mut Random, object: &K::Object, second: i64) -> Option<(K::Status, bool)> {
+    let style = *random.pick(&[Style::Rfc5, Style::Legacy]);
+    let report = Report::<K> {
+        object,
+        style,
+        now: Time(Timestamp::from_second(second).unwrap()),
+    };
+    let past = K::past(object).artifact;
+    let status = match random.below(4) {
+        0 => report.progressing(),
+        1 => {
+            let status = report.suspended()?;
+            return Some((status, false));
+        }
+        2 => {
+            let artifact = report.artifact(stored(), &format!("main@sha1:{}", random.below(3)));
+            let verification = K::verifies(object).then(|| Verification {
+                message: "verified".to_owned(),
+                fingerprint: None,
+            });
+            let success = Success {
+                artifact,
+                url: "http://h/latest.tar.gz".to_owned(),
+                event: "stored".to_owned(),
+                verification,
+            };
+            report.ready(success, &StoredArtifact::None).status
+        }
+        _ => {
+            let fault = match random.below(3) {
+                0 => Fault::stall(*random.pick(REASONS), "no"),
+                1 => Fault::retry(*random.pick(REASONS), "no"),
+                _ => Fault {
+                    class: Class::Bug,
+                    ..Fault::retry(Reason::InternalError, "no")
+                },
+            };
+            let failed = FailedPass {
+                fault,
+                artifact: past.filter(|_| random.flag()),
+                outdated: (random.flag()).then(|| "main@sha1:9".to_owned()),
+            };
+            report.failed(&failed).status
+        }
+    };
+    Some((status, true))
+}
+
+fn check<K: SourceKind>(object: &K::Object, outlook: bool) {
+    let status = K::past(object);
+    let subject = Subject {
+        generation: object.meta().generation.unwrap(),
+        observed_generation: status.observed_generation,
+        conditions: &status.conditions,
+        negative: NEGATIVE,
+    };
+    assert_eq!(conditions::check(&subject, outlook), [], "{status:?}");
+    let holds = |name: &str| conditions::is_true(&status.conditions, name);
+    if holds(types::READY) && !holds(types::RECONCILING) {
+        assert!(status.artifact.is_some(), "ready without an artifact: {status:?}");
+        let unverified = conditions::is_false(&status.conditions, types::SOURCE_VERIFIED);
+        assert!(!unverified, "ready without verification: {status:?}");
+    }
+    if holds(types::ARTIFACT_IN_STORAGE) {
+        assert!(
+            status.artifact.is_some(),
+            "no artifact is in the storage: {status:?}"
+        );
+    }
+    let verified = conditions::get(&status.conditions, types::SOURCE_VERIFIED);
+    assert!(
+        verified.is_none() || K::verifies(object) || !holds(types::READY),
+        "{status:?}"
+    );
+}
+
+/// Walks through a random history of an object: new generations, requests and passes.
+fn walk<K: SourceKind>(random: &mut Random, mut object: K::Object) {
+    object.meta_mut().generation = Some(1);
+    let steps = i64::try_from(random.below(12)).unwrap();
+    for second in 0..steps {
+        let mut outlook = true;
+        match random.below(4) {
+            0 => {
+                let generation = object.meta().generation.unwrap_or_default();
+                object.meta_mut().generation = Some(generation + 1);
+                // The first write of a pass over a new generation.
+                let report = Report::<K> {
+                    object: &object,
+                    style: Style::Rfc5,
+                    now: Time(Timestamp::from_second(second).unwrap()),
+                };
+                *object.status_mut() = Some(report.progressing());
+            }
+            1 => {
+                let annotations = object.annotations_mut();
+                annotations.insert(annotation::RECONCILE_REQUESTED_AT.to_owned(), second.to_string());
+                continue;
+            }
+            _ => {
+                let Some((status, says)) = pass::<K>(random, &object, second) else {
+                    continue;
+                };
+                outlook = says;
+                *object.status_mut() = Some(status);
+            }
+        }
+        if !K::past(&object).conditions.is_empty() {
+            check::<K>(&object, outlook);
+        }
+    }
+}
+
+#[test]
+fn fuzz_statuses_of_each_kind_keep_the_rules_of_kstatus() {
+    fuzz::run("statuses", |random| {
+        let verified = random.flag();
+        let git = GitRepositorySpec {
+            verify: verified.then(GitRepositoryVerification::default),
+            ..GitRepositorySpec::default()
+        };
+        walk::<GitRepositories>(random, GitRepository::new("name", git));
+        let oci = OCIRepositorySpec {
+            verify: verified.then(OCIRepositoryVerification::default),
+            ..OCIRepositorySpec::default()
+        };
+        walk::<OciRepositories>(random, OCIRepository::new("name", oci));
+    });
+}
