@@ -217,6 +217,7 @@ async fn a_registry_that_lies_is_caught() {
         media_type: "x".to_owned(),
         digest: digest(text),
         size,
+        annotations: std::collections::BTreeMap::new(),
     };
     let blob = |text: &str| format!("/v2/charts/shop/blobs/{}", digest(text));
     server.page(&blob("a"), Page::Content("b".into()));
