@@ -387,6 +387,34 @@ async fn hostile_tarballs_are_refused() {
     }
 }
 
+#[test]
+fn links_are_left_out_on_demand() {
+    use tar::EntryType::{Fifo, Link, Regular, Symlink};
+    let dir = tempfile::tempdir().unwrap();
+    let unpack = |entries: &[(&str, tar::EntryType, &[u8])], name: &str| {
+        let (file, root) = (dir.path().join(format!("{name}.tgz")), dir.path().join(name));
+        std::fs::write(&file, tarball(entries)).unwrap();
+        let limits = Limits {
+            skip_links: true,
+            ..Limits::default()
+        };
+        (super::unpack(&file, &root, &limits), root)
+    };
+    let entries: &[(&str, tar::EntryType, &[u8])] = &[
+        ("out", Symlink, b""),
+        ("out/file", Regular, b"x"),
+        ("hard", Link, b""),
+        ("hard", Regular, b"y"),
+    ];
+    let (unpacked, root) = unpack(entries, "links");
+    assert_eq!(unpacked.unwrap(), 2);
+    assert!(root.join("out").symlink_metadata().unwrap().is_dir());
+    assert_eq!(std::fs::read(root.join("out/file")).unwrap(), b"x");
+    assert_eq!(std::fs::read(root.join("hard")).unwrap(), b"y");
+    let (refused, _) = unpack(&[("pipe", Fifo, b"")], "pipe");
+    assert!(refused.unwrap_err().to_string().contains("a pipe"));
+}
+
 #[tokio::test]
 async fn long_names_of_both_kinds_are_unpacked() {
     use tar::EntryType::{GNULongName, Regular, XHeader};
