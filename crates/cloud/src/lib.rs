@@ -24,6 +24,7 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 pub mod gcp;
+pub mod github;
 pub mod http;
 pub mod jwt;
 mod token;

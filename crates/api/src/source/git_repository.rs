@@ -43,7 +43,7 @@ pub struct GitRepositorySpec {
     /// Secret with `username` and `password`, and with `ca.crt` for verifying the server. Default: anonymous access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
-    /// Provider of credentials. Default: `generic`, which takes them from `secretRef`; no other is supported.
+    /// Provider of credentials. Default: `generic`, which takes them from `secretRef`. `github` is a GitHub App; others are not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["generic", "aws", "azure", "github"]))]
     pub provider: Option<String>,

@@ -12,6 +12,7 @@ mod fetch;
 mod include;
 pub(super) mod proxy;
 mod spec;
+mod tokens;
 mod verification;
 mod wake;
 
@@ -52,6 +53,7 @@ pub(crate) struct GitRepositories {
     storage: Arc<Storage>,
     requeue_dependency: Duration,
     wake: wake::Wake,
+    tokens: tokens::Tokens,
 }
 
 /// A repository with credentials, and what to follow in it.
@@ -64,6 +66,7 @@ pub(crate) struct GitRequest {
     sparse: Vec<String>,
     includes: Vec<Include>,
     verify: Option<Verify>,
+    app: Option<tokens::AppLogin>,
 }
 
 /// The commit to serve, and what else the artifact depends on.
@@ -88,7 +91,7 @@ impl SourceKind for GitRepositories {
 
     fn new(settings: KindSettings) -> Self {
         let runtime = tokio::runtime::Handle::current();
-        let network = Network::new(runtime.clone(), settings.addresses);
+        let network = Network::new(runtime.clone(), settings.addresses.clone());
         Self {
             network: network.with_ssh_algorithms(settings.ssh),
             runtime,
@@ -96,6 +99,7 @@ impl SourceKind for GitRepositories {
             storage: settings.storage,
             requeue_dependency: settings.requeue_dependency,
             wake: wake::Wake::default(),
+            tokens: tokens::Tokens::new(settings.addresses),
         }
     }
 
@@ -166,15 +170,23 @@ impl SourceKind for GitRepositories {
 
     fn request(object: &GitRepository, secrets: &SourceSecrets) -> Result<GitRequest, Fault> {
         let remote = spec::remote(&object.spec)?;
-        let remote = match secrets.get(SecretRole::Proxy) {
-            Some(secret) => remote.with_proxy(proxy::read(secret)?),
+        let proxy = secrets.get(SecretRole::Proxy).map(proxy::read).transpose()?;
+        let remote = match proxy.clone() {
+            Some(proxy) => remote.with_proxy(proxy),
             None => remote,
+        };
+        let secret = secrets.get(SecretRole::Credentials);
+        let app = credentials::app(object.spec.provider.as_deref(), secret)?;
+        let app = match (app, secret) {
+            (Some(app), Some(secret)) => Some(tokens::AppLogin::new(app, secret, proxy)?),
+            _ => None,
         };
         let reference = spec::reference(&object.spec)?;
         Ok(GitRequest {
             verify: verification::request(object, &reference, secrets.get(SecretRole::TrustedKeys))?,
             reference,
-            remote: credentials::add(remote, secrets.get(SecretRole::Credentials))?,
+            remote: credentials::add(remote, secret)?,
+            app,
             namespace: object.metadata.namespace.clone().unwrap_or_default(),
             submodules: object.spec.recurse_submodules,
             sparse: object.spec.sparse_checkout.clone(),
@@ -189,11 +201,16 @@ impl SourceKind for GitRepositories {
     }
 
     fn resolve(&self, request: &GitRequest, work: &Work) -> Result<Resolved, Fault> {
-        let opened = self
-            .network
-            .open(&request.remote, &checkout::call(work, work.timeout));
+        let remote = self.remote(request, work)?;
+        let opened = self.network.open(&remote, &checkout::call(work, work.timeout));
         let head = opened.and_then(|mut session| session.resolve(&request.reference));
-        let head = head.map_err(|error| fetch::fault(&error))?;
+        let head = head.map_err(|error| {
+            // The token may have been revoked.
+            if let Some(app) = &request.app {
+                self.tokens.forget(&request.namespace, app);
+            }
+            fetch::fault(&error)
+        })?;
         Ok(Resolved {
             head,
             includes: self.read_includes(request)?,
@@ -222,16 +239,17 @@ impl SourceKind for GitRepositories {
         work: &Work,
         dir: &Path,
     ) -> Result<fetch::Fetched, Fault> {
+        let remote = self.remote(request, work)?;
         let mut checkout = Checkout::new(&self.network, work, dir);
         checkout
-            .fetch(&request.remote, &resolved.head, TreePath::root())
+            .fetch(&remote, &resolved.head, TreePath::root())
             .map_err(|error| fetch::fault(&error))?;
         let verification = match &request.verify {
             Some(verify) => Some(verify.check(checkout.first()?, resolved.head.name.as_deref())?),
             None => None,
         };
         if request.submodules {
-            let fetched = checkout.fetch_submodules(&request.remote);
+            let fetched = checkout.fetch_submodules(&remote);
             fetched.map_err(|error| fetch::fault(&error))?;
         }
         let parts = checkout.into_parts();
@@ -315,6 +333,16 @@ impl SourceKind for GitRepositories {
 }
 
 impl GitRepositories {
+    /// Returns the repository, with the token of its GitHub App if it has one.
+    fn remote(&self, request: &GitRequest, work: &Work) -> Result<Remote, Fault> {
+        let remote = request.remote.clone();
+        let Some(app) = &request.app else {
+            return Ok(remote);
+        };
+        let token = self.tokens.get(&request.namespace, app, work.timeout);
+        Ok(remote.with_auth(self.runtime.block_on(token)?))
+    }
+
     /// Reads the artifacts of the includes.
     fn read_includes(&self, request: &GitRequest) -> Result<Vec<Artifact>, Fault> {
         if request.includes.is_empty() {

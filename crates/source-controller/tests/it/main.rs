@@ -12,6 +12,7 @@ mod artifacts;
 mod contents;
 mod failures;
 mod faults;
+mod github;
 mod lifecycle;
 mod oci;
 mod signatures;

@@ -1,15 +1,18 @@
 //! Credentials and certificates from the Secret of a GitRepository. Pure.
 
 use api::{Fault, Reason, Secret};
+use cloud::github::{App, Installation};
 use git::{Auth, InvalidKey, KnownHosts, Remote, SshKey, SshLogin};
 
 use crate::secret::{BasicAuth, SecretData};
 
-/// Keys of the Secret that are not supported yet.
-const UNSUPPORTED: &[(&str, &str)] = &[
-    ("githubAppID", "a GitHub App"),
-    ("githubAppClientID", "a GitHub App"),
-];
+/// Provider of the tokens of GitHub Apps.
+pub(super) const GITHUB: &str = "github";
+/// Message of a GitHub provider without an App.
+pub(super) const NO_APP: &str =
+    "secretRef with github app data must be specified when provider is set to github";
+/// Keys of the Secret of a GitHub App, of which one is its ID.
+const APP_IDS: &[&str] = &["githubAppID", "githubAppClientID"];
 
 /// Returns the repository with the credentials and certificates of the Secret, if there is one.
 pub(super) fn add(remote: Remote, secret: Option<&SecretData>) -> Result<Remote, Fault> {
@@ -22,8 +25,53 @@ pub(super) fn add(remote: Remote, secret: Option<&SecretData>) -> Result<Remote,
     }
 }
 
+/// Returns the GitHub App of the Secret, if that is the provider.
+pub(super) fn app(provider: Option<&str>, secret: Option<&SecretData>) -> Result<Option<App>, Fault> {
+    let refused = |message: String| Fault::retry(Reason::InvalidProviderConfiguration, message);
+    let is_app = secret.is_some_and(|secret| secret.bytes(APP_IDS).is_some());
+    let secret = match (provider == Some(GITHUB), secret) {
+        (true, Some(secret)) if is_app => secret,
+        (true, _) => return Err(refused(NO_APP.to_owned())),
+        (false, Some(secret)) if is_app => {
+            let name = secret.name();
+            let message = format!("secretRef '{name}' has github app data but provider is not set to github");
+            return Err(refused(message));
+        }
+        (false, _) => return Ok(None),
+    };
+    let string = |key: &str| {
+        let value = secret.string(key)?;
+        Ok::<_, Fault>(
+            value
+                .map(|value| value.trim().to_owned())
+                .filter(|value| !value.is_empty()),
+        )
+    };
+    let id = match string("githubAppID")? {
+        Some(id) => Some(id),
+        None => string("githubAppClientID")?,
+    };
+    let id = id.ok_or_else(|| secret.invalid("githubAppID is empty"))?;
+    let installation = match (
+        string("githubAppInstallationID")?,
+        string("githubAppInstallationOwner")?,
+    ) {
+        (Some(id), None) => Installation::Id(id),
+        (None, Some(owner)) => Installation::Owner(owner),
+        _ => {
+            let why = "set exactly one of githubAppInstallationID and githubAppInstallationOwner";
+            return Err(secret.invalid(why));
+        }
+    };
+    let key = string("githubAppPrivateKey")?;
+    let key = key.ok_or_else(|| secret.invalid("githubAppPrivateKey is missing"))?;
+    let base = string("githubAppBaseURL")?;
+    App::new(&id, installation, Secret::new(key), base.as_deref())
+        .map(Some)
+        .map_err(|error| secret.invalid(&error.to_string()))
+}
+
 fn over_http(mut remote: Remote, secret: &SecretData) -> Result<Remote, Fault> {
-    secret.refuse(UNSUPPORTED, "username and password")?;
     let token = secret.string("bearerToken")?;
     let basic = secret.basic_auth()?;
     if token.is_some() && basic.is_some() {
@@ -127,12 +175,60 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_keys_are_refused_by_name() {
-        for (key, _) in UNSUPPORTED {
-            let fault = apply_to(&[("username", "me"), ("password", "canary"), (key, "canary")]).unwrap_err();
-            assert_eq!(fault.reason, Reason::UnsupportedField);
+    fn provider_and_secret_must_agree_about_a_github_app() {
+        let of = |provider: Option<&str>, pairs: Option<&[(&str, &str)]>| {
+            let pairs = pairs.map(|pairs| -> Vec<(&str, &[u8])> {
+                pairs
+                    .iter()
+                    .map(|(key, value)| (*key, value.as_bytes()))
+                    .collect()
+            });
+            let secret = pairs.map(|pairs| SecretData::of("ns/s", &pairs));
+            app(provider, secret.as_ref())
+        };
+        let basic: &[(&str, &str)] = &[("username", "me")];
+        let github: &[(&str, &str)] = &[("githubAppID", "1"), ("githubAppPrivateKey", "canary")];
+        assert_eq!(of(None, Some(basic)).unwrap(), None);
+        assert_eq!(of(Some("generic"), None).unwrap(), None);
+        for pairs in [None, Some(basic)] {
+            let fault = of(Some("github"), pairs).unwrap_err();
+            assert_eq!(
+                (fault.reason, fault.message.as_str()),
+                (Reason::InvalidProviderConfiguration, NO_APP)
+            );
+        }
+        for provider in [None, Some("generic")] {
+            let fault = of(provider, Some(github)).unwrap_err();
+            assert_eq!(fault.reason, Reason::InvalidProviderConfiguration);
+            assert_eq!(
+                fault.message,
+                "secretRef 'ns/s' has github app data but provider is not set to github"
+            );
+        }
+        let both = [
+            github,
+            &[
+                ("githubAppInstallationID", "1"),
+                ("githubAppInstallationOwner", "me"),
+            ],
+        ]
+        .concat();
+        for (pairs, expected) in [
+            (github.to_vec(), "set exactly one of"),
+            (both, "set exactly one of"),
+            (
+                [github, &[("githubAppInstallationID", "1")]].concat(),
+                "Key must be a PEM encoded PKCS1 or PKCS8 key",
+            ),
+            (
+                [github, &[("githubAppInstallationOwner", "../x")]].concat(),
+                "letters, digits",
+            ),
+        ] {
+            let fault = of(Some("github"), Some(&pairs)).unwrap_err();
+            assert_eq!(fault.reason, Reason::AuthenticationFailed);
             assert!(
-                fault.message.contains(key) && !fault.message.contains("canary"),
+                fault.message.contains(expected) && !fault.message.contains("canary"),
                 "{fault}"
             );
         }

@@ -8,7 +8,7 @@ use api::{
 };
 use git::{Reference, Remote, Selector};
 
-use super::verification;
+use super::{credentials, verification};
 
 /// Maximum number of includes, and of directories to check out.
 const INCLUDES: usize = 100;
@@ -28,6 +28,16 @@ pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
         .map_err(|error| invalid_reference(&error))?;
     bounded("spec.include", spec.include.len(), INCLUDES)?;
     bounded("spec.sparseCheckout", spec.sparse_checkout.len(), DIRECTORIES)?;
+    let is_github = spec.provider.as_deref() == Some(credentials::GITHUB);
+    if is_github && spec.secret_ref.is_none() {
+        return Err(Fault::stall(
+            Reason::InvalidProviderConfiguration,
+            credentials::NO_APP,
+        ));
+    }
+    if is_github && remote(spec)?.is_ssh() {
+        return Err(Fault::unsupported("spec.provider", "'github' with an ssh URL"));
+    }
     verification::validate(spec)
 }
 
@@ -52,7 +62,7 @@ fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
     let provider = spec
         .provider
         .as_deref()
-        .filter(|provider| !matches!(*provider, "" | "generic"));
+        .filter(|provider| !matches!(*provider, "" | "generic" | credentials::GITHUB));
     let account = spec
         .service_account_name
         .as_deref()

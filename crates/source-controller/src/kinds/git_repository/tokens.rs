@@ -1,0 +1,130 @@
+//! Tokens of GitHub Apps, kept until they nearly end.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use api::{Fault, Reason, Secret};
+use cloud::{
+    github::{App, InstallationToken},
+    http::{Client, Settings},
+};
+use git::Auth;
+use net::{AddressPolicy, Proxies, Proxy, Tls};
+
+use crate::secret::SecretData;
+
+/// User name that GitHub expects beside a token.
+const USER: &str = "x-access-token";
+/// Maximum number of kept tokens.
+const KEPT: usize = 100;
+/// A token that ends within this time in seconds is not used any more.
+const MARGIN: i64 = 300;
+/// Largest answer of GitHub, in bytes.
+const ANSWER: u64 = 1 << 20;
+
+/// A GitHub App, and the way to GitHub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AppLogin {
+    app: App,
+    ca: Option<Vec<u8>>,
+    identity: Option<Secret<Vec<u8>>>,
+    proxy: Option<Proxy>,
+}
+
+impl AppLogin {
+    /// Returns the App with the certificates of its Secret.
+    pub(super) fn new(app: App, secret: &SecretData, proxy: Option<Proxy>) -> Result<Self, Fault> {
+        let identity = secret.identity()?;
+        let pem = |(certificate, key): (&[u8], Secret<Vec<u8>>)| {
+            Secret::new([certificate, b"\n", key.expose()].concat())
+        };
+        Ok(Self {
+            app,
+            ca: secret.ca().map(<[u8]>::to_vec),
+            identity: identity.map(pem),
+            proxy,
+        })
+    }
+
+    fn client(&self, addresses: &AddressPolicy, timeout: Duration) -> Result<Client, cloud::Error> {
+        Client::new(Settings {
+            addresses: addresses.clone(),
+            answer_bytes: ANSWER,
+            timeout,
+            tls: Tls {
+                identity: self.identity.clone(),
+                ..Tls::with_ca(self.ca.as_deref())
+            },
+            proxies: self.proxy.clone().map_or(Proxies::Environment, Proxies::Only),
+            ..Settings::default()
+        })
+    }
+}
+
+/// The kept tokens. Namespaces don't share them.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    addresses: AddressPolicy,
+    kept: Mutex<Vec<(String, AppLogin, InstallationToken)>>,
+}
+
+impl Tokens {
+    pub(super) fn new(addresses: AddressPolicy) -> Self {
+        Self {
+            addresses,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Returns the credentials of an App, with a new token if there is none that lasts.
+    pub(super) async fn get(
+        &self,
+        namespace: &str,
+        login: &AppLogin,
+        timeout: Duration,
+    ) -> Result<Auth, Fault> {
+        let now = jiff::Timestamp::now();
+        let kept = self.lock().iter().find_map(|(owner, app, token)| {
+            let usable = owner == namespace && app == login && token.expires - MARGIN > now.as_second();
+            usable.then(|| token.token.clone())
+        });
+        let token = match kept {
+            Some(token) => token,
+            None => {
+                let failed = |error: cloud::Error| {
+                    let message = format!("failed to configure authentication options: {error}");
+                    Fault::retry(Reason::AuthenticationFailed, message)
+                };
+                let client = login.client(&self.addresses, timeout).map_err(failed)?;
+                let found = login.app.token(&client, now).await.map_err(failed)?;
+                self.keep(namespace, login, found.clone());
+                found.token
+            }
+        };
+        Ok(Auth {
+            username: USER.to_owned(),
+            password: token,
+        })
+    }
+
+    fn keep(&self, namespace: &str, login: &AppLogin, token: InstallationToken) {
+        self.forget(namespace, login);
+        let mut kept = self.lock();
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        kept.push((namespace.to_owned(), login.clone(), token));
+    }
+
+    /// Drops the token of an App, which was not accepted.
+    pub(super) fn forget(&self, namespace: &str, login: &AppLogin) {
+        self.lock()
+            .retain(|(owner, app, _)| owner != namespace || app != login);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(String, AppLogin, InstallationToken)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
