@@ -23,8 +23,8 @@ pub use render::{
     ChartCache, CredentialEntry, EnvironmentVariables, ExternalAccess, FetchStatus, LoginError, PinnedSource,
     PinnedSources, ProjectError, ReadSecret, RenderOptions, RenderSlots, SecretCredentials, SecretEntries,
     ServerAddress, ServerKind, ServiceAccountRole, SourceCredentials, SourceOverride, UrlCredentials,
-    choose_target, decryption_keys, deployed_images, fetch_project, is_path_match, list_targets, moment,
-    render, render_offline, uses_plain_http,
+    choose_target, deployed_images, fetch_project, is_path_match, list_targets, moment, render,
+    render_offline, uses_plain_http,
 };
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Inventory, Keep, KluctlDeployment,

@@ -48,7 +48,7 @@ use vars::VarsReader;
 pub use address::{ServerAddress, is_path_match};
 pub use chart_cache::ChartCache;
 pub use charts::moment;
-pub use credentials::{CredentialEntry, SecretCredentials, decryption_keys};
+pub use credentials::{CredentialEntry, SecretCredentials};
 pub use external::{
     EnvironmentVariables, ExternalAccess, FetchStatus, ServerKind, SourceCredentials, SourceOverride,
 };

@@ -3,13 +3,14 @@
 //! They are read with the rights of the controller, as kubeconfigs are, and never from another namespace: nobody gets more than who may
 //! create objects in the namespace of the Secret.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use api::{Fault, Reason};
-use engine::{DecryptionKeys, ReadSecret, SecretEntries, UrlCredentials};
+use engine::{DecryptionKeys, ReadSecret, SecretEntries, ServiceAccountRole, UrlCredentials};
 use futures::{FutureExt as _, future::BoxFuture};
 use kluctl::CallbackError;
 use kube::{Client, Config};
+use references::{Clusters, KubeconfigError};
 use runtime::{
     Context,
     client::describe,
@@ -67,6 +68,28 @@ impl Secrets<'_> {
         }
         Ok(credentials)
     }
+}
+
+/// Returns the ServiceAccount whose AWS role may use KMS keys of SOPS: that of the decryption, else the one that deploys, else the default
+/// one; `None` if there is none. It is read in the cluster of the Secrets with the identity that deploys, which needs the right to
+/// request a token.
+pub(crate) async fn kms_role(
+    clusters: &Clusters,
+    namespace: &str,
+    decryption: Option<&str>,
+    deploying: Option<&str>,
+    default: &str,
+) -> Result<Option<Arc<ServiceAccountRole>>, KubeconfigError> {
+    let accounts = [decryption, deploying, Some(default)];
+    let Some(account) = accounts.into_iter().flatten().find(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let home = clusters.of(namespace, None, deploying).await?;
+    Ok(Some(Arc::new(ServiceAccountRole {
+        cluster: home.cluster,
+        namespace: namespace.to_owned(),
+        name: account.to_owned(),
+    })))
 }
 
 /// The Secret of a GitRepository, whose credentials are reused for repositories that a project includes. It is read when such a repository

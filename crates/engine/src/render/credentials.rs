@@ -1,13 +1,12 @@
 //! Credentials and keys from Secrets, as controllers have them.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt};
 
 use api::Secret;
 use git::{InvalidKey, InvalidKnownHosts, KnownHosts, SshKey, SshLogin};
 use kluctl::CallbackError;
 use net::AddressPolicy;
 use oci::{Access, Credentials, Identity};
-use secrets::Keys;
 
 use super::{
     address::{ServerAddress, is_path_match},
@@ -217,23 +216,6 @@ fn access_of(entries: &[CredentialEntry], url: &str) -> Result<Access, CallbackE
     let server = ServerAddress::parse(url);
     let found = server.and_then(|server| entries.iter().find(|entry| entry.matches(&server)));
     found.map_or_else(|| Ok(Access::default()), CredentialEntry::access)
-}
-
-/// Returns the keys in the values of a Secret: entries that end in `.agekey` or `.asc`, and those of key services. Other entries are
-/// skipped.
-///
-/// # Errors
-/// Fails when an entry cannot be used. The message names it, and holds nothing of its value.
-pub fn decryption_keys<'a>(
-    values: impl IntoIterator<Item = (&'a str, &'a [u8])>,
-    addresses: AddressPolicy,
-) -> Result<Arc<Keys>, CallbackError> {
-    let mut keys = Keys::new();
-    keys.set_addresses(addresses);
-    for (name, value) in values {
-        keys.add_entry(name, value).map_err(CallbackError::from_display)?;
-    }
-    Ok(Arc::new(keys))
 }
 
 #[cfg(test)]

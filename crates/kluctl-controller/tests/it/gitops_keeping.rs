@@ -152,6 +152,45 @@ async fn encrypted_variables_need_the_key_of_a_secret() -> Result<()> {
 }
 
 #[tokio::test]
+async fn kms_key_is_looked_for_with_the_role_of_a_service_account() -> Result<()> {
+    let shop = Gitops::new("gk-kms").await?;
+    let deployment = "deployments:\n- path: app\nvars:\n- file: secret.yaml\n";
+    let kms = "sops:\n    kms:\n        - arn: arn:aws:kms:eu-central-1:1:key/k\n          enc: AAAA\n          \
+               created_at: \"2026-01-01T00:00:00Z\"\n";
+    let (content, metadata) = FOR_AGE.split_once("sops:\n").context("no metadata")?;
+    let (_, rest) = metadata
+        .split_once("    lastmodified")
+        .context("no end of the keys")?;
+    let encrypted = format!("{content}{kms}    lastmodified{rest}");
+    shop.push_files(
+        &shop.fixture.maps(&[("a", "1")]),
+        &[("secret.yaml", &encrypted), ("deployment.yaml", deployment)],
+    )?;
+    let namespace = &shop.fixture.namespace;
+    for (change, account) in [
+        (
+            json!({ "decryption": { "provider": "sops", "serviceAccount": "kms" } }),
+            "kms",
+        ),
+        (
+            json!({ "decryption": { "serviceAccount": null }, "serviceAccountName": "deployer" }),
+            "deployer",
+        ),
+    ] {
+        if account == "kms" {
+            shop.create("shop", change).await?;
+        } else {
+            shop.change("shop", change).await?;
+        }
+        let status = shop.ready("shop", "PrepareFailed").await?;
+        let error = status.last_prepare_error.unwrap_or_default();
+        let expected = format!("service account {namespace}/{account}: ");
+        ensure!(error.contains(&expected), "{error}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn errors_of_a_deployment_name_object_and_cause() -> Result<()> {
     let shop = Gitops::original("gk-errors").await?;
     let good = shop.fixture.maps(&[("a", "1")]);

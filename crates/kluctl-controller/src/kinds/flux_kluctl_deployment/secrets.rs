@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
-use engine::{DecryptionKeys, ExternalAccess, PinnedSources, ServiceAccountRole};
+use engine::{DecryptionKeys, ExternalAccess, PinnedSources};
 use references::{GitOrigin, SourceArtifact};
 use runtime::ObjectKey;
 
 use super::{Controller, consumer::key, source::ProjectSource, spec};
-use crate::credentials::{GitSecret, Secrets};
+use crate::credentials::{GitSecret, Secrets, kms_role};
 
 impl Controller {
     /// Reads the keys and the credentials that an object names, from Secrets of its namespace. Those of its GitRepository are read when an
@@ -81,19 +81,13 @@ impl Controller {
         keys.set_addresses(self.external.addresses.clone());
         let own = object.spec.service_account_name.as_deref();
         let default = self.ctx.flags().default_service_account.as_str();
-        let accounts = [decryption.service_account.as_deref(), own, Some(default)];
-        if let Some(account) = accounts.into_iter().flatten().find(|name| !name.is_empty()) {
-            // In the cluster of the Secrets, with the identity that deploys: it needs the right to request a token.
-            let clusters = self.references.clusters();
-            let home = clusters
-                .of(&key.namespace, None, own)
-                .await
-                .map_err(|error| Fault::wait(secrets.retry, Reason::PrepareFailed, error.to_string()))?;
-            keys.set_aws_role(Arc::new(ServiceAccountRole {
-                cluster: home.cluster,
-                namespace: key.namespace.clone(),
-                name: account.to_owned(),
-            }));
+        let clusters = self.references.clusters();
+        let account = decryption.service_account.as_deref();
+        let role = kms_role(clusters, &key.namespace, account, own, default).await;
+        let role =
+            role.map_err(|error| Fault::wait(secrets.retry, Reason::PrepareFailed, error.to_string()))?;
+        if let Some(role) = role {
+            keys.set_aws_role(role);
         }
         Ok(Some(Arc::new(keys)))
     }

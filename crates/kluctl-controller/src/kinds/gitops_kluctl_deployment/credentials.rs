@@ -5,11 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use api::{
-    Secret,
-    kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec},
-};
-use engine::{CredentialEntry, ExternalAccess, SecretCredentials, decryption_keys};
+use api::{Secret, kluctl::gitops::KluctlDeployment};
+use engine::{CredentialEntry, DecryptionKeys, ExternalAccess, SecretCredentials};
 use k8s_openapi::api::core::v1::Secret as SecretObject;
 use kube::{Api, Client, ResourceExt as _};
 use references::objects;
@@ -115,32 +112,29 @@ pub(super) async fn external(
     })
 }
 
-/// Sets the keys for encrypted files of the project.
+/// Reads the keys for encrypted files of the project; `None` without `spec.decryption`.
 ///
 /// # Errors
 /// If the Secret is missing, or an entry of it cannot be used.
 pub(super) async fn decryption(
     client: &Client,
     object: &KluctlDeployment,
-    options: &mut engine::RenderOptions,
-) -> Result<(), PrepareError> {
-    let Some(name) = secret_of_keys(&object.spec) else {
-        return Ok(());
+    external: &ExternalAccess,
+) -> Result<Option<DecryptionKeys>, PrepareError> {
+    let Some(decryption) = &object.spec.decryption else {
+        return Ok(None);
     };
-    let values = Secrets::new(client, object).get(name).await?;
-    let values = values
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.expose().as_slice()));
-    let keys = decryption_keys(values, options.external.addresses.clone());
-    let keys = keys.map_err(|error| PrepareError::Secret {
-        name: name.to_owned(),
-        why: error.to_string(),
-    })?;
-    options.keys = Some(keys);
-    Ok(())
-}
-
-fn secret_of_keys(spec: &KluctlDeploymentSpec) -> Option<&str> {
-    let secret = spec.decryption.as_ref()?.secret_ref.as_ref()?;
-    Some(secret.name.as_str()).filter(|name| !name.is_empty())
+    let mut keys = DecryptionKeys::new();
+    keys.set_addresses(external.addresses.clone());
+    let secret = decryption.secret_ref.as_ref().map(|secret| secret.name.as_str());
+    if let Some(name) = secret.filter(|name| !name.is_empty()) {
+        for (key, value) in &Secrets::new(client, object).get(name).await? {
+            keys.add_entry(key, value.expose())
+                .map_err(|error| PrepareError::Secret {
+                    name: name.to_owned(),
+                    why: format!("{key}: {error}"),
+                })?;
+        }
+    }
+    Ok(Some(keys))
 }

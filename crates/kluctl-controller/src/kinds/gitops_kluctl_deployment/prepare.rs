@@ -7,7 +7,7 @@ use api::{
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, TargetKey},
 };
 use cluster::Cluster;
-use engine::{GitInfo, Initiator, Origin, ProjectError, ProjectKey, RenderOptions};
+use engine::{DecryptionKeys, GitInfo, Initiator, Origin, ProjectError, ProjectKey, RenderOptions};
 use kluctl::{GitReference, Rendered, SourceAddress};
 use references::ClusterIdentity;
 use runtime::Pass;
@@ -17,7 +17,7 @@ use super::{
     Controller, credentials, key,
     spec::{self, InvalidSpec, Source},
 };
-use crate::common::working;
+use crate::{common::working, credentials::kms_role};
 
 /// An error before anything could be deployed.
 #[derive(Debug, thiserror::Error)]
@@ -133,7 +133,7 @@ impl Controller {
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),
         };
-        credentials::decryption(self.client(), object, &mut options).await?;
+        options.keys = self.decryption_keys(pass, object).await?;
         let request = spec::request(object, &source)?;
         let rendered = engine::render(&cluster, fetched.tree, request, &options)
             .await
@@ -153,6 +153,27 @@ impl Controller {
             hash,
             origin,
         })
+    }
+
+    /// Returns the keys of SOPS; `None` without `spec.decryption`.
+    async fn decryption_keys(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        object: &KluctlDeployment,
+    ) -> Result<Option<Arc<DecryptionKeys>>, PrepareError> {
+        let keys = credentials::decryption(self.client(), object, &self.external).await?;
+        let Some(mut keys) = keys else {
+            return Ok(None);
+        };
+        let decryption = object.spec.decryption.as_ref();
+        let account = decryption.and_then(|decryption| decryption.service_account.as_deref());
+        let deploying = object.spec.service_account_name.as_deref();
+        let default = self.ctx.flags().default_service_account.as_str();
+        let role = kms_role(&self.clusters, pass.namespace, account, deploying, default).await?;
+        if let Some(role) = role {
+            keys.set_aws_role(role);
+        }
+        Ok(Some(Arc::new(keys)))
     }
 
     async fn origin(

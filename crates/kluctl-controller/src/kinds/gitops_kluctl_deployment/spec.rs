@@ -59,6 +59,9 @@ pub(crate) enum InvalidSpec {
     /// The decryption needs an unknown tool.
     #[error("not supported decryption provider {0}")]
     DecryptionProvider(String),
+    /// A name is no name of an object; the text names the field.
+    #[error("{0}")]
+    Name(String),
     /// A fixed image is invalid.
     #[error("spec.images: {0}")]
     Images(String),
@@ -145,14 +148,13 @@ fn refuse(spec: &KluctlDeploymentSpec) -> Result<(), InvalidSpec> {
         if decryption.provider != "sops" {
             return Err(InvalidSpec::DecryptionProvider(decryption.provider.clone()));
         }
-        if decryption
+        if let Some(name) = decryption
             .service_account
-            .as_ref()
-            .is_some_and(|name| !name.is_empty())
+            .as_deref()
+            .filter(|name| !name.is_empty())
         {
-            return Err(InvalidSpec::Unsupported {
-                field: "spec.decryption.serviceAccount",
-            });
+            references::check_name("spec.decryption.serviceAccount", name)
+                .map_err(|fault| InvalidSpec::Name(fault.message))?;
         }
     }
     match deploy_mode(spec) {
@@ -399,6 +401,10 @@ mod tests {
             (
                 json!({ "decryption": { "provider": "pgp" } }),
                 "not supported decryption provider pgp",
+            ),
+            (
+                json!({ "decryption": { "provider": "sops", "serviceAccount": "../x" } }),
+                "spec.decryption.serviceAccount",
             ),
             (
                 json!({ "deployMode": "other" }),
