@@ -6,6 +6,7 @@
     reason = "helpers of tests, too, fail by panicking"
 )]
 
+mod alerts;
 mod delivery;
 mod endpoint;
 mod health;
