@@ -127,10 +127,11 @@ impl<K: SourceKind> SourceReconciler<K> {
             outdated: outdated.clone(),
             ..FailedPass::keeping(stored.artifact().cloned(), fault)
         };
-        let mut verification = match report.is_verified() && plan == Plan::Keep {
-            true => None,
-            false => self.verify(pass, &request, &resolved).await.map_err(failed)?,
-        };
+        let mut verification =
+            match report.is_verified() && plan == Plan::Keep && !K::keys_changed(pass.object, &request) {
+                true => None,
+                false => self.verify(pass, &request, &resolved).await.map_err(failed)?,
+            };
         let (artifact, resolved, description) = match plan {
             Plan::Keep => (stored.artifact().cloned().unwrap_or_default(), resolved, None),
             Plan::Build(why) => {

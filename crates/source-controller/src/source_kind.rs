@@ -175,8 +175,13 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     /// `verified` is the verification of this pass, if there was one. After a failure they stay as they were. Pure.
     fn observe(_: &mut Self::Status, _: &Self::Object, _verified: Option<&Verification>) {}
 
-    /// Verifies a revision before it is fetched. Called if [`SourceKind::verifies`] is true, and the revision or the object changed
-    /// since the last success. A kind that verifies what it fetched returns `None`, and implements [`SourceKind::verification`].
+    /// Returns true if the trusted keys differ from those of the last verification, so that it is repeated. Pure.
+    fn keys_changed(_: &Self::Object, _: &Self::Request) -> bool {
+        false
+    }
+
+    /// Verifies a revision before it is fetched. Called if [`SourceKind::verifies`] is true, and the revision, the object or
+    /// the trusted keys changed since the last success. A kind that verifies what it fetched returns `None`, and implements [`SourceKind::verification`].
     ///
     /// # Errors
     /// A fault with a reason that [`SourceKind::failure_condition`] maps to SourceVerified.

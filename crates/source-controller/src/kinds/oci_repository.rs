@@ -221,6 +221,12 @@ impl SourceKind for OciRepositories {
         format!("{}.tar.gz", resolved.digest)
     }
 
+    fn keys_changed(object: &OCIRepository, request: &OciRequest) -> bool {
+        let past = object.status.as_ref();
+        let past = past.and_then(|status| status.source_verification_fingerprint.as_deref());
+        object.spec.verify.is_some() && past != Some(request.fingerprint.as_str())
+    }
+
     fn verify(
         &self,
         request: &OciRequest,

@@ -508,6 +508,13 @@ async fn signatures_are_verified_before_anything_is_stored() {
         let verified = condition(&object, types::SOURCE_VERIFIED).unwrap();
         assert!(verified.is_false() && object.status.as_ref().unwrap().artifact.is_none());
     }
+    // A key that isn't trusted any more ends the trust, though nothing else changed.
+    namespace.secret("keys", key(&stranger)).await;
+    setup.request("bundled", "1").await;
+    setup.wait_failed("bundled", "VerificationError", no_match).await;
+    namespace.secret("keys", key(&signer)).await;
+    setup.request("bundled", "2").await;
+    setup.wait_ready("bundled").await;
     // A tag that moves to something unsigned doesn't replace what is served.
     setup.push("signed", &[("a.yaml", b"evil")]).await;
     setup.request("signed", "1").await;
