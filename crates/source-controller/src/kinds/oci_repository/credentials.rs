@@ -29,9 +29,9 @@ pub(super) fn unreadable(spec: &OCIRepositorySpec, role: SecretRole, fault: Faul
     prefixed(&failed, fault)
 }
 
-fn prefixed(failed: &str, fault: Fault) -> Fault {
-    let message = format!("{failed}: {}", fault.message);
-    Fault { message, ..fault }
+fn prefixed(failed: &str, mut fault: Fault) -> Fault {
+    fault.message = format!("{failed}: {}", fault.message);
+    fault
 }
 
 /// Returns credentials and certificates. The Secret of the spec is asked first, then the pull secrets of the service account.

@@ -67,7 +67,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
             spec.layer_selector = Some(OCILayerSelector {
                 media_type: Some("a/b".to_owned()),
                 operation: None,
-            })
+            });
         },
         true,
     ),
@@ -77,7 +77,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
             spec.layer_selector = Some(OCILayerSelector {
                 media_type: None,
                 operation: Some("copy".to_owned()),
-            })
+            });
         },
         true,
     ),
@@ -89,7 +89,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
             spec.verify = Some(OCIRepositoryVerification {
                 provider: "notation".to_owned(),
                 ..keyed()
-            })
+            });
         },
         false,
     ),
@@ -100,7 +100,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
             spec.verify = Some(OCIRepositoryVerification {
                 match_oidc_identity: vec![api::source::OIDCIdentityMatch::default()],
                 ..keyed()
-            })
+            });
         },
         false,
     ),
@@ -110,7 +110,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
             spec.verify = Some(OCIRepositoryVerification {
                 secret_ref: None,
                 ..keyed()
-            })
+            });
         },
         false,
     ),
@@ -120,7 +120,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
             spec.verify = Some(OCIRepositoryVerification {
                 trusted_root_secret_ref: named("s"),
                 ..keyed()
-            })
+            });
         },
         false,
     ),
