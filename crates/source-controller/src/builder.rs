@@ -90,7 +90,7 @@ pub(crate) struct BuildRequest<K: SourceKind> {
 /// A stored artifact.
 pub(crate) struct Built<K: SourceKind> {
     pub(crate) stored: Stored,
-    /// What was fetched.
+    /// Revision that was fetched.
     pub(crate) resolved: K::Resolved,
     /// Description of the revision, for the event.
     pub(crate) description: Option<String>,
