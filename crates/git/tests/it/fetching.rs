@@ -326,7 +326,7 @@ fn limits_are_named() {
 }
 
 /// Writes a tree as it is, which git itself would refuse, and returns its hash.
-fn tree(repo: &testkit::Repo, entries: &[(&str, &str, &str)]) -> String {
+pub(super) fn tree(repo: &testkit::Repo, entries: &[(&str, &str, &str)]) -> String {
     let mut bytes = Vec::new();
     for (mode, name, id) in entries {
         bytes.extend_from_slice(format!("{mode} {name}\0").as_bytes());
@@ -343,7 +343,7 @@ fn tree(repo: &testkit::Repo, entries: &[(&str, &str, &str)]) -> String {
 }
 
 /// Makes a tree the content of branch `main`.
-fn publish(repo: &testkit::Repo, tree: &str) {
+pub(super) fn publish(repo: &testkit::Repo, tree: &str) {
     let named = [
         "-c",
         "user.name=a",
@@ -358,7 +358,7 @@ fn publish(repo: &testkit::Repo, tree: &str) {
     repo.set_ref("refs/heads/main", commit.trim()).unwrap();
 }
 
-fn refusal(repo: &testkit::Repo) -> String {
+pub(super) fn refusal(repo: &testkit::Repo) -> String {
     let remote = Remote::new(&repo.url()).unwrap();
     let fetched = fetch(&remote, &branch("main"), &call());
     let error = fetched

@@ -4,6 +4,7 @@
 
 mod faults;
 mod fetching;
+mod hostile;
 mod ssh;
 
 use std::{
