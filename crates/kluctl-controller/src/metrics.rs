@@ -191,10 +191,12 @@ impl Metrics {
                     .with_label_values(&[labels[0], labels[1], MODE])
                     .observe(seconds);
                 set(&self.changed, &labels, counted.changed);
+                set(&self.deleted, &labels, counted.deleted);
                 set(&self.orphans, &labels, counted.orphans);
             }
             Command::Prune => {
                 self.prune_seconds.with_label_values(&labels).observe(seconds);
+                set(&self.orphans, &labels, counted.orphans);
                 set(&self.deleted, &labels, counted.deleted);
             }
             Command::Validate => self.validate_seconds.with_label_values(&labels).observe(seconds),

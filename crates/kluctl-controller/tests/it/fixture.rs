@@ -535,6 +535,17 @@ impl Fixture {
         project(&self.namespace, &manifests)
     }
 
+    /// The same with another discriminator.
+    pub(crate) fn other_maps(&self, prefix: &str, maps: &[(&str, &str)]) -> Vec<(String, String)> {
+        let mut files = self.maps(maps);
+        for (path, text) in &mut files {
+            if path == ".kluctl.yaml" {
+                *text = text.replace("discriminator: ", &format!("discriminator: {prefix}-"));
+            }
+        }
+        files
+    }
+
     /// A source with a deployment of the same name, which is ready.
     pub(crate) async fn running(
         &self,
