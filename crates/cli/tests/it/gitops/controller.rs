@@ -215,3 +215,59 @@ async fn suspension_reconciliation_and_logs_work_with_the_controller() -> Result
     })
     .await
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_the_command_line_are_adopted_without_being_recreated() -> Result<()> {
+    let real = Real::new("gitops-adopt").await?;
+    let (namespace, plane) = (&real.fixture.namespace, real.fixture.plane);
+    let results = format!("--command-result-namespace {}", real.fixture.results);
+    for name in ["other", "m"] {
+        let words = format!("deploy --yes -a name={name} {results}");
+        succeeded(&real.fixture.run(&words).await?)?;
+    }
+    let uid = async |name: &str| {
+        let find = [
+            "get",
+            "configmap",
+            "--ignore-not-found",
+            name,
+            "-n",
+            namespace,
+            "-o",
+            "jsonpath={.metadata.uid}",
+        ];
+        plane.kubectl(&find).await
+    };
+    let before = uid("m").await?;
+    ensure!(!before.is_empty() && !uid("other").await?.is_empty());
+
+    // What the command line left behind is an orphan, since the discriminator is the same.
+    real.fixture
+        .deployment("shop", json!({"prune": true, "delete": true, "suspend": true}))
+        .await?;
+    succeeded(&real.run("reconcile").await?)?;
+    assert_eq!(
+        (uid("m").await?, uid("other").await?),
+        (before.clone(), String::new())
+    );
+    real.fixture
+        .deployment("shop", json!({"prune": true, "delete": true, "args": {"a": 2}}))
+        .await?;
+    eventually("the change of an argument", TIMEOUT, || async {
+        ensure!(real.value("m").await?.as_deref() == Some("2"));
+        Ok(())
+    })
+    .await?;
+    assert_eq!(uid("m").await?, before);
+    plane
+        .kubectl(&[
+            "delete",
+            "kluctldeployments.gitops.kluctl.io",
+            "shop",
+            "-n",
+            namespace,
+        ])
+        .await?;
+    assert_eq!(uid("m").await?, "");
+    Ok(())
+}
