@@ -18,6 +18,7 @@ mod github;
 mod githubdispatch;
 mod gitlab;
 mod googlechat;
+mod googlepubsub;
 mod grafana;
 mod incidentio;
 mod lark;
@@ -204,6 +205,7 @@ pub const ALL: &[ProviderType] = &[
     gitlab::TYPE,
     comments::GITLAB,
     googlechat::TYPE,
+    googlepubsub::TYPE,
     grafana::TYPE,
     incidentio::TYPE,
     lark::TYPE,

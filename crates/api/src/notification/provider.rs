@@ -69,7 +69,7 @@ const TYPES: &[&str] = &[
     "message": "commitStatusExpr may only be set with a type that sets commit statuses",
 }]))]
 pub struct ProviderSpec {
-    /// Type of the service. `googlepubsub` is not supported.
+    /// Type of the service.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = TYPES))]
     pub type_: String,

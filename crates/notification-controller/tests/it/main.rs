@@ -13,6 +13,7 @@ mod health;
 mod journal;
 mod nats;
 mod proxies;
+mod pubsub;
 mod refusals;
 mod secrets;
 mod senders;
