@@ -12,6 +12,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -69,6 +70,7 @@ func apply(control http.Handler, c change) {
 		log.Fatal(err)
 	}
 	q.RequestURI = q.URL.RequestURI()
+	q.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	control.ServeHTTP(&discard{header: http.Header{}}, q)
 }
 

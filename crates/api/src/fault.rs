@@ -87,6 +87,10 @@ reasons! {
     InvalidTagSignature,
     /// The signature of the commit could not be verified.
     InvalidCommitSignature,
+    /// A request to the storage service of a bucket failed.
+    BucketOperationFailed,
+    /// The token service of a bucket doesn't fit its provider.
+    InvalidSTSConfiguration,
     /// A directory of the storage could not be created.
     DirectoryCreationFailed,
     /// The artifact could not be packed or stored.
@@ -129,6 +133,8 @@ reasons! {
     MetadataAppendFailed,
     /// A Git repository was fetched, in releases of 2021.
     GitOperationSucceed,
+    /// A bucket was fetched, in releases of 2021.
+    BucketOperationSucceed,
     /// Informational events of releases of 2021.
     Info = "info",
     /// Error events of releases of 2021.

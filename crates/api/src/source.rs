@@ -1,11 +1,13 @@
 //! Kinds of `source.toolkit.fluxcd.io`. A kind is a module, its types, and a line in [`KINDS`].
 
+mod bucket;
 mod external_artifact;
 mod git_repository;
 mod oci_repository;
 
 use crate::crd::definition::ServedKind;
 
+pub use bucket::{Bucket, BucketSpec, BucketStatus, BucketSts, definition as bucket_definition};
 pub use external_artifact::{
     ExternalArtifact, ExternalArtifactSpec, ExternalArtifactStatus, ExternalSourceReference,
     definition as external_artifact_definition,
@@ -23,6 +25,7 @@ pub use oci_repository::{
 /// The kinds of this group.
 pub(crate) const KINDS: &[ServedKind] = &[
     ServedKind::of::<GitRepository>(git_repository_definition),
+    ServedKind::of::<Bucket>(bucket_definition),
     ServedKind::of::<OCIRepository>(oci_repository_definition),
     ServedKind::of::<ExternalArtifact>(external_artifact_definition),
 ];

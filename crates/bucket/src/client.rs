@@ -4,6 +4,7 @@ use bytes::Bytes;
 use cloud::Ambient;
 use net::{AddressPolicy, ClientOptions, Proxies, Proxy, Tls};
 use reqwest::Response;
+use url::Url;
 
 use crate::{Entry, Error, ListPage, azure, gcs, http, s3};
 
@@ -32,6 +33,26 @@ pub struct Settings {
     pub tls: Tls,
     /// The proxy for all requests; default that of the environment.
     pub proxy: Option<Proxy>,
+}
+
+impl Settings {
+    /// Returns host and port of the service.
+    #[must_use]
+    pub fn server(&self) -> String {
+        let base = self.service.base();
+        let port = base.port_or_known_default().unwrap_or_default();
+        format!("{}:{port}", base.host_str().unwrap_or_default())
+    }
+}
+
+impl Service {
+    fn base(&self) -> &Url {
+        match self {
+            Self::S3(location) => location.base(),
+            Self::Gcs(location) => location.base(),
+            Self::Azure(location) => location.base(),
+        }
+    }
 }
 
 /// The environment of requests.
@@ -100,13 +121,8 @@ impl Bucket {
             http1_only: true,
             ..ClientOptions::new(context.addresses.clone())
         };
-        let base = match &settings.service {
-            Service::S3(location) => location.base(),
-            Service::Gcs(location) => location.base(),
-            Service::Azure(location) => location.base(),
-        };
         let client = options.build().map_err(|source| Error::Request {
-            host: http::host(base),
+            host: http::host(settings.service.base()),
             source,
         })?;
         let (name, proxy) = (settings.name.as_str(), settings.proxy.as_ref());

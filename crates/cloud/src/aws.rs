@@ -56,6 +56,24 @@ pub fn endpoint(service: &str, region: &str) -> Result<Url, Error> {
     })
 }
 
+/// Returns true if a URL is that of a token service of AWS, which may get the tokens of workloads: `sts.eu-west-1.amazonaws.com`, or
+/// its address in a private network.
+#[must_use]
+pub fn is_sts(url: &Url) -> bool {
+    let host = url.host_str().filter(|_| url.scheme() == "https");
+    let domains = [".amazonaws.com", ".amazonaws.com.cn"];
+    let found = host.and_then(|host| domains.iter().find_map(|domain| host.strip_suffix(domain)));
+    let Some(rest) = found else {
+        return false;
+    };
+    let labels: Vec<&str> = rest.split('.').collect();
+    match labels.as_slice() {
+        ["sts"] => true,
+        ["sts" | "sts-fips", region] | [_, "sts", region, "vpce"] => is_region(region),
+        _ => false,
+    }
+}
+
 /// Returns the region in the ARN of a service's resource: `arn:aws:SERVICE:REGION:ACCOUNT:RESOURCE`.
 #[must_use]
 pub fn region_of_arn<'a>(arn: &'a str, service: &str) -> Option<&'a str> {
@@ -96,6 +114,25 @@ mod tests {
             ("a", "secretsmanager", None),
         ] {
             assert_eq!(region_of_arn(arn, service), found, "{arn}");
+        }
+    }
+
+    #[test]
+    fn tokens_go_to_token_services_of_aws_alone() {
+        for (url, expected) in [
+            ("https://sts.amazonaws.com", true),
+            ("https://sts.eu-west-1.amazonaws.com/", true),
+            ("https://sts-fips.us-east-1.amazonaws.com", true),
+            ("https://sts.cn-north-1.amazonaws.com.cn", true),
+            ("https://vpce-0a1b-x.sts.us-east-1.vpce.amazonaws.com", true),
+            ("http://sts.amazonaws.com", false),
+            ("https://x.execute-api.us-east-1.amazonaws.com", false),
+            ("https://sts.x.execute-api.us-east-1.amazonaws.com", false),
+            ("https://sts.amazonaws.com.evil.test", false),
+            ("https://stsamazonaws.com", false),
+            ("https://127.0.0.1", false),
+        ] {
+            assert_eq!(is_sts(&Url::parse(url).unwrap()), expected, "{url}");
         }
     }
 

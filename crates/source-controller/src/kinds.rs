@@ -1,5 +1,6 @@
 //! The kinds of sources. A kind is a module here, with what it does on its own ([`SourceKind`]), and a line in [`ALL`].
 
+mod bucket;
 mod git_repository;
 mod oci_repository;
 
@@ -22,6 +23,7 @@ use crate::{
 pub(crate) const ALL: &[Registration] = &[
     Registration::of::<git_repository::GitRepositories>(),
     Registration::of::<oci_repository::OciRepositories>(),
+    Registration::of::<bucket::Buckets>(),
 ];
 
 /// Concurrent passes of a kind. Most of a pass is waiting for a server, and one that hangs must not take the place of those

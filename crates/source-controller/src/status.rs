@@ -393,6 +393,8 @@ pub(crate) const fn failure_condition(reason: Reason) -> Option<&'static str> {
         | Reason::OCIArtifactLayerOperationFailed
         | Reason::ReadOperationFailed
         | Reason::InvalidProviderConfiguration
+        | Reason::BucketOperationFailed
+        | Reason::InvalidSTSConfiguration
         | Reason::Timeout => Some(types::FETCH_FAILED),
         Reason::VerificationError => Some(types::SOURCE_VERIFIED),
         Reason::StorageOperationFailed

@@ -17,7 +17,7 @@ use crate::{
 
 static RECIPE: Recipe = Recipe {
     module: "s3",
-    packages: &["weir/hack/s3"],
+    packages: &["./."],
     programs: &["s3"],
     tags: "",
     usually: "10 seconds",

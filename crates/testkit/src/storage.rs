@@ -2,6 +2,7 @@
 
 mod azure;
 mod gcs;
+mod large;
 mod sts;
 
 use std::{
@@ -21,6 +22,7 @@ use axum::{
 use crate::{http::Server, process::lock};
 
 pub use azure::{ACCOUNT, ACCOUNT_KEY, CLIENT_ID, CLIENT_SECRET, SAS, TENANT};
+pub use large::LargeBucket;
 pub use sts::{LDAP_PASSWORD, LDAP_USER};
 
 /// Objects on a page of a listing, however many a client wants.

@@ -3,10 +3,9 @@
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use testkit::eventually;
 
 use crate::{
-    fixture::{Fixture, TIMEOUT, for_kind, message_of, plane, ready_of, value_of},
+    fixture::{Fixture, for_kind, message_of, ready_of, value_of},
     source::OfferedSource,
 };
 
@@ -354,41 +353,18 @@ async fn objects_of_a_previous_discriminator_are_named_without_prune() -> Result
 
 #[tokio::test]
 async fn artifacts_of_buckets_and_oci_repositories_are_deployed() -> Result<()> {
-    let kinds = [("Bucket", "buckets"), ("OCIRepository", "ocirepositories")];
-    // Of another source-controller: ours has no such kinds.
-    for (kind, plural) in kinds {
-        plane()
-            .await?
-            .apply(json!({
-                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": { "name": format!("{plural}.source.toolkit.fluxcd.io") },
-                "spec": {
-                    "group": "source.toolkit.fluxcd.io", "scope": "Namespaced",
-                    "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase() },
-                    "versions": [{
-                        "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
-                        "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
-                    }],
-                },
-            }))
-            .await?;
-    }
-    let served = |kind: &'static str| async move {
-        let object = json!({
-            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": kind,
-            "metadata": { "name": "probe", "namespace": "default" },
-        });
-        plane().await?.apply(object).await.map(drop)
+    let kinds = ["Bucket", "OCIRepository"];
+    let spec = |kind: &str| match kind {
+        "Bucket" => json!({ "bucketName": "b", "endpoint": "h", "interval": "1h" }),
+        _ => json!({ "url": "oci://h/r", "interval": "1h" }),
     };
-    for (kind, _) in kinds {
-        eventually("the kind to be served", TIMEOUT, || served(kind)).await?;
-    }
     let fixture = Fixture::new("kinds", &[]).await?;
-    for (kind, _) in kinds {
+    for kind in kinds {
         let name = kind.to_lowercase();
         let object = json!({
             "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": kind,
             "metadata": { "name": name, "namespace": fixture.namespace },
+            "spec": spec(kind),
         });
         fixture.plane.apply(object.clone()).await?;
         let (api, _) = fixture.plane.api_for(object).await?;

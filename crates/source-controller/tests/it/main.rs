@@ -9,6 +9,8 @@
 )]
 
 mod artifacts;
+mod bucket;
+mod bucket_failures;
 mod contents;
 mod failures;
 mod faults;

@@ -1,0 +1,311 @@
+//! Bucket: the objects of a bucket of an S3-compatible service, AWS, Google Cloud Storage or Azure Blob Storage.
+//!
+//! - [`spec`] refuses invalid and unsupported fields (pure);
+//! - [`credentials`] interprets the Secrets (pure);
+//! - [`index`] has names and tags of the objects, and their digest (pure);
+//! - [`layout`] makes paths of names (pure);
+//! - [`listing`] and [`download`] ask the service.
+
+mod credentials;
+mod download;
+mod index;
+mod layout;
+mod listing;
+mod spec;
+
+use std::{
+    fs::File,
+    future::Future,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use api::{
+    Fault, Reason,
+    revision::Style,
+    source::{Bucket, BucketStatus},
+};
+use artifact::{
+    pack::{self, Packed},
+    storage::ArtifactWriter,
+};
+use net::Need;
+use tokio::runtime::Handle;
+use tree::ignore::Rules;
+
+use self::{download::Snapshot, listing::Listed};
+use crate::{
+    blocking::Work,
+    builder::BuildError,
+    source_kind::{
+        KindSettings, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
+    },
+};
+
+/// Bytes of all objects of an artifact.
+const UNPACKED_BYTES: u64 = 1 << 30;
+/// Interval of looking if the work was cancelled.
+const CANCELLATION: Duration = Duration::from_millis(100);
+
+/// The kind Bucket.
+pub(crate) struct Buckets {
+    runtime: Handle,
+    context: bucket::Context,
+}
+
+/// A bucket with credentials, and what to take of it.
+#[derive(Debug, Clone)]
+pub(crate) struct BucketRequest {
+    settings: bucket::Settings,
+    server: String,
+    prefix: String,
+    ignore: Option<String>,
+}
+
+impl SourceKind for Buckets {
+    type Object = Bucket;
+    type Status = BucketStatus;
+    type Request = BucketRequest;
+    type Resolved = Listed;
+    type Fetched = Snapshot;
+
+    const DIRECTORY: &'static str = "bucket";
+    const LEGACY_READY: Reason = Reason::BucketOperationSucceed;
+    const IGNORE_IN_REVISION: bool = true;
+
+    fn new(settings: KindSettings) -> Self {
+        // Buckets of AWS, Google and Azure without a Secret are read as the controller itself.
+        let ambient = cloud::Ambient::new(std::env::vars()).with_instance();
+        Self {
+            runtime: Handle::current(),
+            context: bucket::Context {
+                ambient,
+                ..bucket::Context::new(settings.addresses)
+            },
+        }
+    }
+
+    fn spec(object: &Bucket) -> SourceSpec<'_> {
+        let spec = &object.spec;
+        SourceSpec {
+            interval: spec.interval.as_duration(),
+            timeout: spec::timeout(spec),
+            suspend: spec.suspend,
+            ignore: spec.ignore.as_deref(),
+            secret: spec.secret_ref.as_ref().map(|reference| reference.name.as_str()),
+            proxy_secret: spec
+                .proxy_secret_ref
+                .as_ref()
+                .map(|reference| reference.name.as_str()),
+        }
+    }
+
+    fn secrets(object: &Bucket) -> Vec<(SecretRole, &str)> {
+        let spec = &object.spec;
+        let sts = spec.sts.as_ref();
+        let named = [
+            (SecretRole::Credentials, spec.secret_ref.as_ref()),
+            (SecretRole::Certificates, spec.cert_secret_ref.as_ref()),
+            (SecretRole::Proxy, spec.proxy_secret_ref.as_ref()),
+            (
+                SecretRole::TokenService,
+                sts.and_then(|sts| sts.secret_ref.as_ref()),
+            ),
+            (
+                SecretRole::TokenServiceCertificates,
+                sts.and_then(|sts| sts.cert_secret_ref.as_ref()),
+            ),
+        ];
+        let named = named.into_iter();
+        named
+            .filter_map(|(role, reference)| Some((role, reference?.name.as_str())))
+            .collect()
+    }
+
+    fn secret_failure(role: SecretRole, fault: Fault) -> Fault {
+        credentials::unreadable(role, fault)
+    }
+
+    fn common_status(status: &BucketStatus) -> SourceStatus {
+        SourceStatus {
+            observed_generation: status.observed_generation,
+            conditions: status.conditions.clone(),
+            artifact: status.artifact.clone(),
+            url: status.url.clone(),
+            observed_ignore: status.observed_ignore.clone(),
+            last_handled_reconcile_at: status.last_handled_reconcile_at.clone(),
+        }
+    }
+
+    fn set_common(status: &mut BucketStatus, common: SourceStatus) {
+        *status = BucketStatus {
+            observed_generation: common.observed_generation,
+            conditions: common.conditions,
+            url: common.url,
+            artifact: common.artifact,
+            observed_ignore: common.observed_ignore,
+            last_handled_reconcile_at: common.last_handled_reconcile_at,
+        };
+    }
+
+    fn validate(object: &Bucket) -> Result<(), Fault> {
+        spec::validate(&object.spec)
+    }
+
+    fn request(object: &Bucket, secrets: &SourceSecrets) -> Result<BucketRequest, Fault> {
+        let settings = credentials::settings(&object.spec, secrets)?;
+        Ok(BucketRequest {
+            server: settings.server(),
+            settings,
+            prefix: object.spec.prefix.clone().unwrap_or_default(),
+            ignore: object.spec.ignore.clone(),
+        })
+    }
+
+    fn server(request: &BucketRequest) -> String {
+        request.server.clone()
+    }
+
+    fn resolve(&self, request: &BucketRequest, work: &Work) -> Result<Listed, Fault> {
+        let failed = format!(
+            "indexation of objects from bucket '{}' failed",
+            request.settings.name
+        );
+        self.run(work, &failed, listing::list(&self.context, request, work))
+    }
+
+    fn revision(listed: &Listed, style: Style) -> String {
+        let hex = listed.digest();
+        match style {
+            Style::Rfc5 => format!("sha256:{hex}"),
+            Style::Legacy => hex.to_owned(),
+        }
+    }
+
+    fn file_name(listed: &Listed) -> String {
+        format!("{}.tar.gz", listed.digest())
+    }
+
+    fn fetch(
+        &self,
+        request: &BucketRequest,
+        listed: &Listed,
+        work: &Work,
+        dir: &Path,
+    ) -> Result<Snapshot, Fault> {
+        let failed = format!("fetch from bucket '{}' failed", request.settings.name);
+        self.run(work, &failed, download::download(request, listed, dir))
+    }
+
+    fn fetched(snapshot: &Snapshot, listed: Listed) -> Listed {
+        listed.with_index(Arc::clone(&snapshot.index))
+    }
+
+    fn pack(
+        snapshot: &Snapshot,
+        options: &PackOptions,
+        out: &mut ArtifactWriter<'_>,
+    ) -> Result<Packed, BuildError> {
+        // The rules were applied to the listing.
+        let items = pack::plan(snapshot.items(), &Rules::new(), &options.budget)?;
+        let open = |item: &pack::Item<download::Content>| {
+            options.budget.check()?;
+            let opened = snapshot.path(&item.content).map_or_else(
+                || Err(std::io::ErrorKind::NotFound.into()),
+                |path| {
+                    let file = File::open(path)?;
+                    Ok((file.metadata()?.len(), file))
+                },
+            );
+            opened.map_err(|error: std::io::Error| {
+                let message = format!("failed to read a fetched object: {error}");
+                BuildError::Fault(Fault::retry(Reason::DirectoryCreationFailed, message))
+            })
+        };
+        pack::pack_streams(&items, open, options.algorithm, UNPACKED_BYTES, out)
+    }
+
+    fn describe(_: &Snapshot) -> Option<String> {
+        None
+    }
+
+    fn ready_message(revision: &str) -> String {
+        format!("stored artifact: revision '{revision}'")
+    }
+
+    fn event_message(listed: &Listed, _: &str, _: Option<&str>) -> String {
+        format!(
+            "stored artifact with {} fetched files from '{}' bucket",
+            listed.index().len(),
+            listed.bucket_name()
+        )
+    }
+}
+
+impl Buckets {
+    /// Waits for requests to the service, until the timeout or the cancellation.
+    fn run<T>(
+        &self,
+        work: &Work,
+        failed: &str,
+        requests: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let cancelled = async {
+            while !work.cancelled.load(Ordering::Relaxed) {
+                tokio::time::sleep(CANCELLATION).await;
+            }
+        };
+        let ended = self.runtime.block_on(async {
+            tokio::select! {
+                ended = tokio::time::timeout(work.timeout, requests) => Some(ended),
+                () = cancelled => None,
+            }
+        });
+        let why = match ended {
+            Some(Ok(result)) => return result,
+            Some(Err(_)) => format!(
+                "no end after {}: {}",
+                api::GoDuration::from(work.timeout),
+                remedy(Need::LongerTimeout)
+            ),
+            None => "cancelled".to_owned(),
+        };
+        Err(Fault::retry(
+            Reason::BucketOperationFailed,
+            format!("{failed}: {why}"),
+        ))
+    }
+}
+
+/// Returns the fault of a failed request. `failed` says what it was for.
+fn fault(failed: &str, error: &bucket::Error) -> Fault {
+    let reason = match error {
+        bucket::Error::Credentials(_) => Reason::AuthenticationFailed,
+        error => match error.need() {
+            Some(Need::ValidCaBundle | Need::ValidClientCertificate) => Reason::AuthenticationFailed,
+            _ => Reason::BucketOperationFailed,
+        },
+    };
+    let remedy = error.need().map(remedy);
+    let remedy = remedy.map(|remedy| format!(": {remedy}")).unwrap_or_default();
+    Fault::retry(reason, format!("{failed}: {error}{remedy}"))
+}
+
+/// Returns how a Bucket gives a service what it demands.
+fn remedy(need: Need) -> &'static str {
+    match need {
+        Need::Credentials | Need::OtherCredentials => {
+            "check the credentials in the secret of spec.secretRef, and that they allow listing and reading objects"
+        }
+        Need::CaBundle => "add the server's CA to the secret of spec.certSecretRef as ca.crt",
+        Need::ValidCaBundle => "check ca.crt in the secret of spec.certSecretRef",
+        Need::ClientCertificate => "add tls.crt and tls.key to the secret of spec.certSecretRef",
+        Need::ValidClientCertificate => "check tls.crt and tls.key in the secret of spec.certSecretRef",
+        Need::FewerRequests => "raise spec.interval",
+        _ => "raise spec.timeout or check the server",
+    }
+}
+
+#[cfg(test)]
+mod tests;

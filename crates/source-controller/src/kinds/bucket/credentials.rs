@@ -1,0 +1,244 @@
+//! Credentials and certificates from the Secrets of a Bucket. Pure.
+
+use api::{Fault, Reason, Secret, source::BucketSpec};
+use bucket::{Service, Settings, azure, gcs, s3};
+use cloud::{
+    aws::LdapIdentity,
+    azure::{Client as Application, Proof},
+    gcp,
+};
+use net::{Proxy, Tls};
+use runtime::secret::SecretData;
+use url::Url;
+
+use super::spec::{self, Provider};
+use crate::{
+    kinds::git_repository::proxy,
+    source_kind::{SecretRole, SourceSecrets},
+};
+
+/// Beginning of the messages of reading a Secret.
+const UNREADABLE: &str = "failed to get secret ";
+
+/// Returns the fault of a Secret that can't be read, in the original's words.
+pub(super) fn unreadable(role: SecretRole, fault: Fault) -> Fault {
+    let of_sts = || match fault.message.strip_prefix(UNREADABLE) {
+        Some(rest) => format!("failed to get STS secret {rest}"),
+        None => fault.message.clone(),
+    };
+    let message = match role {
+        SecretRole::Credentials | SecretRole::TrustedKeys | SecretRole::ServiceAccount => return fault,
+        SecretRole::TokenService => of_sts(),
+        SecretRole::Certificates => format!("failed to get TLS config: {}", not_found(&fault.message)),
+        SecretRole::Proxy => format!("failed to get proxy URL: {}", not_found(&fault.message)),
+        SecretRole::TokenServiceCertificates => {
+            format!("failed to get STS TLS config: {}", not_found(&fault.message))
+        }
+    };
+    Fault { message, ..fault }
+}
+
+/// Shortens `failed to get secret 'ns/a': secrets "a" not found` to `secret 'ns/a' not found`.
+fn not_found(message: &str) -> String {
+    let named = message
+        .strip_prefix(UNREADABLE)
+        .filter(|rest| rest.ends_with(" not found"))
+        .and_then(|rest| rest.split_once(": "));
+    named.map_or_else(
+        || message.to_owned(),
+        |(name, _)| format!("secret {name} not found"),
+    )
+}
+
+/// Returns the bucket of a spec, with its credentials.
+pub(super) fn settings(spec: &BucketSpec, secrets: &SourceSecrets) -> Result<Settings, Fault> {
+    let provider = spec::provider(spec)?;
+    let secret = secrets.get(SecretRole::Credentials);
+    let endpoint = |error: bucket::Error| {
+        Fault::stall(
+            Reason::URLInvalid,
+            format!("failed to parse spec.endpoint: {error}"),
+        )
+    };
+    let service = match provider {
+        Provider::Generic | Provider::Aws => {
+            let login = s3_login(spec, provider, secrets)?;
+            let location = s3::Location::new(&spec.endpoint, login, spec.insecure).map_err(endpoint)?;
+            let region = spec.region.as_deref().unwrap_or_default();
+            Service::S3(location.with_region(region))
+        }
+        Provider::Gcp => {
+            let login = match secret {
+                None => gcs::Login::Own,
+                Some(secret) => gcs::Login::Key(Box::new(google_key(secret)?)),
+            };
+            Service::Gcs(gcs::Location::new(&spec.endpoint, login, spec.insecure).map_err(endpoint)?)
+        }
+        Provider::Azure => {
+            let login = match secret {
+                None => azure::Login::Own { client_id: None },
+                Some(secret) => azure_login(secret, &spec.endpoint)?,
+            };
+            Service::Azure(azure::Location::new(&spec.endpoint, login).map_err(endpoint)?)
+        }
+    };
+    Ok(Settings {
+        name: spec.bucket_name.clone(),
+        service,
+        tls: tls(secrets.get(SecretRole::Certificates), "failed to get TLS config")?,
+        proxy: secrets.get(SecretRole::Proxy).map(proxy_of).transpose()?,
+    })
+}
+
+fn s3_login(spec: &BucketSpec, provider: Provider, secrets: &SourceSecrets) -> Result<s3::Login, Fault> {
+    let sts = spec.sts.as_ref();
+    let sts = sts.map(|sts| spec::token_service(provider, sts)).transpose()?;
+    if let Some(secret) = secrets.get(SecretRole::Credentials) {
+        let both = (text(secret, "accesskey")?, text(secret, "secretkey")?);
+        let (Some(access), Some(key)) = both else {
+            return Err(invalid(secret, "required fields 'accesskey' and 'secretkey'"));
+        };
+        return Ok(s3::keys(&access, Secret::new(key)));
+    }
+    match (provider, sts) {
+        (Provider::Aws, sts) => Ok(s3::Login::Own { sts }),
+        (_, None) => Ok(s3::Login::Anonymous),
+        (_, Some(endpoint)) => Ok(s3::Login::Ldap {
+            endpoint,
+            identity: ldap(secrets.get(SecretRole::TokenService))?,
+            tls: tls(
+                secrets.get(SecretRole::TokenServiceCertificates),
+                "failed to get STS TLS config",
+            )?,
+        }),
+    }
+}
+
+/// Returns the user of LDAP.
+fn ldap(secret: Option<&SecretData>) -> Result<LdapIdentity, Fault> {
+    const REQUIRED: &str = "required fields username, password";
+    let missing = |name: &str| {
+        let message = format!("invalid '{name}' secret data for 'ldap' STS provider: {REQUIRED}");
+        Fault::retry(Reason::AuthenticationFailed, message)
+    };
+    let Some(secret) = secret else {
+        let message = format!("the STS provider 'ldap' needs spec.sts.secretRef: {REQUIRED}");
+        return Err(Fault::stall(Reason::InvalidSTSConfiguration, message));
+    };
+    match (text(secret, "username")?, text(secret, "password")?) {
+        (Some(username), Some(password)) => Ok(LdapIdentity {
+            username,
+            password: Secret::new(password),
+        }),
+        _ => Err(missing(short(secret))),
+    }
+}
+
+fn google_key(secret: &SecretData) -> Result<gcp::Credentials, Fault> {
+    let key = secret.bytes(&["serviceaccount"]);
+    let key = key.ok_or_else(|| invalid(secret, "required fields 'serviceaccount'"))?;
+    gcp::Credentials::parse(key).map_err(|error| invalid(secret, &format!("serviceaccount: {error}")))
+}
+
+/// Returns the first kind of credentials that is complete, in the original's order.
+fn azure_login(secret: &SecretData, endpoint: &str) -> Result<azure::Login, Fault> {
+    const NEEDED: &str = "requires a 'clientId', 'accountKey' or 'sasKey' field, a combination of 'tenantId', 'clientId' and \
+                          'clientSecret', or 'tenantId', 'clientId' and 'clientCertificate'";
+    secret.refuse(
+        &[
+            ("clientCertificatePassword", "an encrypted client certificate"),
+            ("clientCertificateSendChain", "the certificate chain in tokens"),
+        ],
+        "a certificate and its key as PEM in 'clientCertificate'",
+    )?;
+    let field = |name: &str| text(secret, name);
+    let (tenant, client_id) = (field("tenantId")?, field("clientId")?);
+    let proof = match (field("clientSecret")?, field("clientCertificate")?) {
+        (Some(password), _) => Some(Proof::Secret(Secret::new(password))),
+        (None, Some(pem)) => Some(Proof::Certificate(Secret::new(pem))),
+        (None, None) => None,
+    };
+    let authority = field("authorityHost")?.map(|url| Url::parse(&url)).transpose();
+    let authority = authority.map_err(|_| invalid(secret, "authorityHost is not a URL"))?;
+    match (tenant, client_id, proof) {
+        (Some(tenant), Some(client_id), Some(proof)) => {
+            return Ok(azure::Login::Application(Box::new(Application {
+                tenant,
+                client_id,
+                proof,
+                authority,
+            })));
+        }
+        (None, client_id @ Some(_), None) if authority.is_none() => {
+            return Ok(azure::Login::Own { client_id });
+        }
+        _ => {}
+    }
+    if let Some(key) = field("accountKey")? {
+        let account = azure::Location::account(endpoint).unwrap_or_default();
+        let key = azure::AccountKey::new(&account, &key);
+        let key = key.ok_or_else(|| invalid(secret, "accountKey is not base64"))?;
+        return Ok(azure::Login::AccountKey(key));
+    }
+    if let Some(sas) = field("sasKey")? {
+        let sas = sas.trim().trim_start_matches('?').to_owned();
+        return Ok(azure::Login::Sas(Secret::new(sas)));
+    }
+    Err(invalid(secret, NEEDED))
+}
+
+/// Returns CA bundle and client certificate of a Secret.
+fn tls(secret: Option<&SecretData>, failed: &str) -> Result<Tls, Fault> {
+    let Some(secret) = secret else {
+        return Ok(Tls::default());
+    };
+    let refused = || {
+        let message = format!(
+            "{failed}: secret '{}' must contain either 'ca.crt' or both 'tls.crt' and 'tls.key'",
+            secret.name()
+        );
+        Fault::retry(Reason::AuthenticationFailed, message)
+    };
+    let identity = secret.identity().map_err(|_| refused())?;
+    if secret.ca().is_none() && identity.is_none() {
+        return Err(refused());
+    }
+    let identity = identity.map(|(certificate, key)| {
+        let both = [certificate, b"\n", key.expose().as_slice()].concat();
+        Secret::new(both)
+    });
+    Ok(Tls {
+        identity,
+        ..Tls::with_ca(secret.ca())
+    })
+}
+
+fn proxy_of(secret: &SecretData) -> Result<Proxy, Fault> {
+    proxy::read(secret).map_err(|fault| {
+        let why = fault.message.strip_prefix("failed to configure proxy options: ");
+        let message = format!("failed to get proxy URL: {}", why.unwrap_or(&fault.message));
+        Fault { message, ..fault }
+    })
+}
+
+/// Returns the string at a key, without spaces around it; `None` if it is missing or empty.
+fn text(secret: &SecretData, key: &str) -> Result<Option<String>, Fault> {
+    let found = secret
+        .string(key)
+        .map_err(|_| invalid(secret, &format!("{key} is not UTF-8")))?;
+    Ok(found)
+}
+
+fn invalid(secret: &SecretData, why: &str) -> Fault {
+    let message = format!("invalid '{}' secret data: {why}", short(secret));
+    Fault::retry(Reason::AuthenticationFailed, message)
+}
+
+/// Returns the name of a Secret without its namespace.
+fn short(secret: &SecretData) -> &str {
+    let name = secret.name();
+    name.rsplit_once('/').map_or(name, |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Downloading the objects of a bucket into files that are numbered, so that no name of an object is a name of a file.
+
+use std::{
+    cell::Cell,
+    collections::BTreeSet,
+    fs::File,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use api::{Fault, Reason};
+use artifact::pack::{IGNORE_FILE, Item, PathKind};
+use bucket::{Bucket, Entry};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use tree::TreePath;
+
+use super::{BucketRequest, UNPACKED_BYTES, fault, index::Index, layout, listing::Listed};
+
+/// Downloads at the same time, for an object.
+const CONCURRENT: usize = 100;
+
+/// The objects of a bucket on disk.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    /// The downloaded objects.
+    pub(super) index: Arc<Index>,
+    dir: PathBuf,
+    files: Vec<(TreePath, usize)>,
+}
+
+/// Number of the file with the content of an item; `None` for directories.
+pub(super) type Content = Option<usize>;
+
+impl Snapshot {
+    /// Returns the items of the tarball: the objects and the directories above them.
+    pub(super) fn items(&self) -> Vec<Item<Content>> {
+        let dirs: BTreeSet<TreePath> = self
+            .files
+            .iter()
+            .flat_map(|(path, _)| layout::ancestors(path))
+            .collect();
+        let dirs = dirs.into_iter().map(|path| Item {
+            path,
+            kind: PathKind::Dir,
+            content: None,
+        });
+        let files = self.files.iter().map(|(path, number)| Item {
+            path: path.clone(),
+            kind: PathKind::File { executable: false },
+            content: Some(*number),
+        });
+        dirs.chain(files).collect()
+    }
+
+    /// Returns the file of an item.
+    pub(super) fn path(&self, content: &Content) -> Option<PathBuf> {
+        content.map(|number| file(&self.dir, number))
+    }
+}
+
+fn file(dir: &Path, number: usize) -> PathBuf {
+    dir.join(number.to_string())
+}
+
+/// Downloads the listed objects into `dir`. Objects that are gone are left out, and those that were changed have their new tag.
+pub(super) async fn download(
+    request: &BucketRequest,
+    listed: &Listed,
+    dir: &Path,
+) -> Result<Snapshot, Fault> {
+    let name = &request.settings.name;
+    let failed = format!("fetch from bucket '{name}' failed");
+    let index = listed.index();
+    let paths = layout::paths(index.entries());
+    let paths = paths.map_err(|error| refused(&failed, &error.to_string()))?;
+    let task = Task {
+        bucket: listed.bucket(),
+        dir,
+        failed: &failed,
+        left: Cell::new(UNPACKED_BYTES),
+    };
+    let numbered = paths.into_iter().enumerate();
+    let downloads = stream::iter(numbered).map(async |(number, (path, entry))| {
+        let etag = task.object(entry, number).await?;
+        Ok::<_, Fault>((path, number, entry, etag))
+    });
+    let done: Vec<_> = downloads.buffer_unordered(CONCURRENT).try_collect().await?;
+    let gone: BTreeSet<&str> = done
+        .iter()
+        .filter(|(_, _, _, etag)| etag.is_none())
+        .map(|(_, _, entry, _)| entry.key.as_str())
+        .collect();
+    if !gone.is_empty() {
+        tracing::info!(bucket = name, objects = gone.len(), "indexed objects disappeared");
+        // Objects are missing from a bucket that is gone, too.
+        let asked = listed.bucket().list(&request.prefix, None).await;
+        asked.map_err(|error| fault(&failed, &error))?;
+    }
+    let changed = done
+        .iter()
+        .any(|(_, _, entry, etag)| etag.as_deref() != Some(&entry.etag));
+    let index = match changed {
+        false => Arc::clone(index),
+        true => Arc::new(renewed(index, &gone, &done)),
+    };
+    let done = done.into_iter().filter(|(.., etag)| etag.is_some());
+    let mut files: Vec<(TreePath, usize)> = done.map(|(path, number, ..)| (path, number)).collect();
+    if let Some(text) = listed.ignore_file() {
+        let number = index.len() + gone.len();
+        std::fs::write(file(dir, number), text).map_err(|error| disk(&failed, &error))?;
+        files.push((TreePath::root().child(IGNORE_FILE), number));
+    }
+    Ok(Snapshot {
+        index,
+        dir: dir.to_owned(),
+        files,
+    })
+}
+
+/// A downloaded object: path, number of its file, its entry of the listing, and its tag, unless it is gone.
+type Done<'a> = (TreePath, usize, &'a Entry, Option<String>);
+
+/// Returns the index without the objects that are gone, and with the tags of what was downloaded.
+fn renewed(index: &Index, gone: &BTreeSet<&str>, done: &[Done<'_>]) -> Index {
+    let kept = index.entries().iter();
+    let mut entries: Vec<Entry> = kept
+        .filter(|entry| !gone.contains(entry.key.as_str()))
+        .cloned()
+        .collect();
+    // Of two entries with the same name, the later one counts.
+    entries.extend(done.iter().filter_map(|(_, _, entry, etag)| {
+        Some(Entry {
+            etag: etag.clone()?,
+            ..(*entry).clone()
+        })
+    }));
+    Index::new(entries)
+}
+
+struct Task<'a> {
+    bucket: &'a Bucket,
+    dir: &'a Path,
+    failed: &'a str,
+    /// Bytes that may still be downloaded.
+    left: Cell<u64>,
+}
+
+impl Task<'_> {
+    /// Downloads an object and returns its tag; `None` if it is gone.
+    async fn object(&self, entry: &Entry, number: usize) -> Result<Option<String>, Fault> {
+        let failed = format!("{}: failed to get '{}' object", self.failed, entry.key);
+        let found = self.bucket.get(entry).await;
+        let Some(mut object) = found.map_err(|error| fault(&failed, &error))? else {
+            return Ok(None);
+        };
+        let mut out = File::create(file(self.dir, number)).map_err(|error| disk(&failed, &error))?;
+        while let Some(chunk) = object.chunk().await.map_err(|error| fault(&failed, &error))? {
+            let left = self.left.get().checked_sub(chunk.len() as u64);
+            let left = left.ok_or_else(|| {
+                let why = format!(
+                    "there are more than {UNPACKED_BYTES} bytes in the objects: set spec.prefix, or leave out objects with \
+                     spec.ignore"
+                );
+                refused(&failed, &why)
+            })?;
+            self.left.set(left);
+            out.write_all(&chunk).map_err(|error| disk(&failed, &error))?;
+        }
+        // A service that names no tag here has that of the listing.
+        let etag = Some(object.etag()).filter(|etag| !etag.is_empty());
+        Ok(Some(etag.unwrap_or(&entry.etag).to_owned()))
+    }
+}
+
+fn refused(failed: &str, why: &str) -> Fault {
+    Fault::retry(Reason::BucketOperationFailed, format!("{failed}: {why}"))
+}
+
+fn disk(failed: &str, error: &io::Error) -> Fault {
+    Fault::retry(Reason::DirectoryCreationFailed, format!("{failed}: {error}"))
+}

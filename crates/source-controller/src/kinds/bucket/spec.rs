@@ -1,0 +1,122 @@
+//! Validation of a Bucket: what is invalid or not obeyed is refused, by name. Pure.
+
+use std::time::Duration;
+
+use api::{
+    Fault, Reason,
+    source::{BucketSpec, BucketSts},
+};
+use url::Url;
+
+/// Default timeout for the service.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest name of a bucket; those of Google with dots are the longest.
+const MAX_NAME: usize = 222;
+
+/// A provider of buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Provider {
+    Generic,
+    Aws,
+    Gcp,
+    Azure,
+}
+
+impl Provider {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Generic => "generic",
+            Self::Aws => "aws",
+            Self::Gcp => "gcp",
+            Self::Azure => "azure",
+        }
+    }
+}
+
+/// Returns the provider of a spec.
+pub(super) fn provider(spec: &BucketSpec) -> Result<Provider, Fault> {
+    match spec.provider.as_deref().unwrap_or("generic") {
+        "" | "generic" => Ok(Provider::Generic),
+        "aws" => Ok(Provider::Aws),
+        "gcp" => Ok(Provider::Gcp),
+        "azure" => Ok(Provider::Azure),
+        other => Err(Fault::unsupported("spec.provider", &format!("'{other}'"))),
+    }
+}
+
+/// Refuses what cannot work.
+pub(super) fn validate(spec: &BucketSpec) -> Result<(), Fault> {
+    let provider = provider(spec)?;
+    let account = spec
+        .service_account_name
+        .as_deref()
+        .filter(|name| !name.is_empty());
+    if let Some(name) = account {
+        return Err(Fault::unsupported(
+            "spec.serviceAccountName",
+            &format!("'{name}'"),
+        ));
+    }
+    if spec.access_from.is_some() {
+        return Err(Fault::unsupported("spec.accessFrom", "access control"));
+    }
+    let invalid = |message: String| Err(Fault::stall(Reason::InvalidSpec, message));
+    if !is_name(&spec.bucket_name) {
+        return invalid(
+            "spec.bucketName: it is empty, too long, or has other characters than letters, digits, '-', '_', '.', '$' and ':'".to_owned(),
+        );
+    }
+    if spec.interval.as_duration().is_zero() {
+        return invalid("spec.interval: it must be more than nothing".to_owned());
+    }
+    if let Some(sts) = &spec.sts {
+        token_service(provider, sts)?;
+    }
+    Ok(())
+}
+
+/// Returns the URL of the token service.
+pub(super) fn token_service(provider: Provider, sts: &BucketSts) -> Result<Url, Fault> {
+    let fits = matches!(
+        (provider, sts.provider.as_str()),
+        (Provider::Aws, "aws") | (Provider::Generic, "ldap")
+    );
+    if !fits {
+        let message = format!(
+            "STS provider '{}' is not supported for '{}' bucket provider",
+            sts.provider,
+            provider.name()
+        );
+        return Err(Fault::stall(Reason::InvalidSTSConfiguration, message));
+    }
+    let shown = api::redact(&sts.endpoint);
+    let invalid = |why: &str| {
+        let message = format!("failed to parse STS endpoint '{shown}': {why}");
+        Fault::stall(Reason::URLInvalid, message)
+    };
+    let url = Url::parse(&sts.endpoint).map_err(|error| invalid(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(invalid("write it as http:// or https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(invalid("it must not have credentials"));
+    }
+    if provider == Provider::Aws && !cloud::aws::is_sts(&url) {
+        return Err(invalid(
+            "the identity of the controller is proved to token services of AWS only, as in https://sts.eu-west-1.amazonaws.com",
+        ));
+    }
+    Ok(url)
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.$:".contains(c);
+    let is_dots = name.chars().all(|c| c == '.');
+    !is_dots && name.len() <= MAX_NAME && name.chars().all(plain)
+}
+
+/// Returns the timeout for the service: default 60 seconds, at least 1 ms.
+pub(super) fn timeout(spec: &BucketSpec) -> Duration {
+    let given = spec.timeout.map(api::GoDuration::as_duration);
+    given.unwrap_or(TIMEOUT).max(Duration::from_millis(1))
+}
