@@ -147,11 +147,11 @@ async fn each_failure_is_explained_and_the_others_go_on() {
             "invalid 'ssh' auth option: 'identity' is required",
         ),
         (
-            "verify",
+            "azure",
             good.url(),
-            json!({"verify": {"secretRef": {"name": "x"}}}),
+            json!({"provider": "azure"}),
             "UnsupportedField",
-            "spec.verify",
+            "spec.provider",
         ),
         (
             "link-local",
