@@ -8,6 +8,7 @@
 )]
 
 mod attack;
+mod buckets;
 mod canary;
 mod crash;
 mod deploy;
