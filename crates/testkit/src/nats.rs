@@ -136,7 +136,7 @@ impl NatsMessages {
         Ok(line)
     }
 
-    /// Waits for the next message.
+    /// Waits for the next message that a client published.
     ///
     /// # Errors
     /// Returns an error if there is none within a minute.
@@ -157,6 +157,10 @@ impl NatsMessages {
             self.0.read_exact(&mut bytes).await?;
             bytes.truncate(total);
             let payload = bytes.split_off(head);
+            // The server tells an account about failed logins.
+            if subject.starts_with('$') {
+                continue;
+            }
             return Ok(NatsMessage {
                 subject: subject.to_owned(),
                 headers: String::from_utf8(bytes)?,

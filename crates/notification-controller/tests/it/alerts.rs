@@ -97,7 +97,7 @@ async fn metadata_of_several_places_is_joined_and_contradictions_are_reported() 
 }
 
 #[tokio::test]
-async fn alerts_hear_one_object_all_of_a_kind_or_those_of_another_namespace() {
+async fn alerts_hear_what_they_name_and_suspended_providers_get_nothing() {
     let setup = TestNamespace::new("names").await;
     for (name, source) in [
         ("one", json!({"kind": "GitRepository", "name": "shop"})),
@@ -111,6 +111,10 @@ async fn alerts_hear_one_object_all_of_a_kind_or_those_of_another_namespace() {
     ] {
         setup.generic(name, &json!({"eventSources": [source]})).await;
     }
+    let suspended = json!({"type": "generic", "address": setup.sink.url("suspended"), "suspend": true});
+    setup.provider("suspended", &suspended).await;
+    setup.alert("suspended", "suspended", &json!({})).await;
+    setup.wait_ready("Alert", "suspended", "True").await;
     setup.accepted(&setup.event("own")).await;
     let mut foreign = setup.event("foreign");
     foreign["involvedObject"]["namespace"] = "elsewhere".into();
@@ -122,6 +126,6 @@ async fn alerts_hear_one_object_all_of_a_kind_or_those_of_another_namespace() {
     setup.wait_message("all", "second").await;
     // The controller sends what it accepted before it ends, so that what is missing then was never sent.
     assert!(setup.controller.terminate().await.unwrap().success());
-    let counts = ["one", "all", "kind", "name", "foreign"].map(|name| setup.bodies(name).len());
-    assert_eq!(counts, [1, 2, 0, 0, 1]);
+    let counts = ["one", "all", "kind", "name", "foreign", "suspended"].map(|name| setup.bodies(name).len());
+    assert_eq!(counts, [1, 2, 0, 0, 1, 0]);
 }
