@@ -63,7 +63,7 @@ impl LargeBucket {
 async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
     let query = pairs(request.uri().query().unwrap_or_default());
     let path = request.uri().path();
-    if query.get("list-type").is_some() {
+    if query.contains_key("list-type") {
         inner.pages.fetch_add(1, Ordering::Relaxed);
         let first = query
             .get("continuation-token")
