@@ -1,4 +1,6 @@
 //! A fetched commit as a tree. Links are followed as long as they stay in it; submodules are not there.
+//!
+//! [`Commit::held`] makes a copy for keeping: it has its files in memory, and neither a directory nor a share of the memory of fetches.
 
 use std::{
     collections::HashMap,
@@ -7,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use gix::ObjectId;
 use tempfile::TempDir;
 use tree::{Entry, NodeKind, Tree, TreeError, TreePath};
 
@@ -14,16 +17,54 @@ use crate::{Error, Node, NodeKind as Kind, Resolved, Session, Snapshot};
 
 /// Maximum number of links followed on the way to one file, as in Linux.
 const MAX_LINKS: usize = 40;
+/// Bytes of memory of an entry of a held commit, beside its path.
+const PER_ENTRY: u64 = 300;
 
 /// The files of a commit, fetched into a directory that is removed with it.
 pub struct Commit {
     nodes: HashMap<TreePath, Node>,
     /// Names in each directory.
     names: HashMap<TreePath, Vec<String>>,
-    snapshot: Mutex<Snapshot>,
+    contents: Contents,
     file_bytes: u64,
-    /// Holds the objects; removed with the tree.
-    dir: TempDir,
+}
+
+/// The contents of the files and links of a commit.
+enum Contents {
+    /// Objects in a directory, which is removed with the tree.
+    Fetched {
+        snapshot: Box<Mutex<Snapshot>>,
+        dir: TempDir,
+    },
+    /// Files in memory, of a commit with this hash.
+    Held {
+        commit: String,
+        files: HashMap<ObjectId, Bytes>,
+    },
+}
+
+impl Contents {
+    fn len(&self, node: &Node) -> Result<u64, Error> {
+        match self {
+            Self::Fetched { snapshot, .. } => {
+                let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+                snapshot.len_of(node)
+            }
+            Self::Held { files, .. } => Ok(files.get(&node.id).map_or(0, |file| file.len() as u64)),
+        }
+    }
+
+    fn read(&self, node: &Node) -> Result<Bytes, Error> {
+        match self {
+            Self::Fetched { snapshot, .. } => {
+                let mut content = Vec::new();
+                let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+                snapshot.read(node, &mut content)?;
+                Ok(content.into())
+            }
+            Self::Held { files, .. } => Ok(files.get(&node.id).cloned().unwrap_or_default()),
+        }
+    }
 }
 
 impl Commit {
@@ -46,10 +87,41 @@ impl Commit {
         Ok(Self {
             nodes,
             names,
-            snapshot: Mutex::new(snapshot),
+            contents: Contents::Fetched {
+                snapshot: Box::new(Mutex::new(snapshot)),
+                dir,
+            },
             file_bytes,
-            dir,
         })
+    }
+
+    /// Returns a copy that has its files in memory, and the bytes of memory that it takes; `None` if these are more than `most`, or an
+    /// object is damaged.
+    #[must_use]
+    pub fn held(&self, most: u64) -> Option<(Self, u64)> {
+        let mut bytes: u64 = 0;
+        let mut files: HashMap<ObjectId, Bytes> = HashMap::new();
+        for (path, node) in &self.nodes {
+            bytes = bytes.saturating_add(PER_ENTRY + 3 * path.as_str().len() as u64);
+            if !matches!(node.kind, Kind::File { .. } | Kind::Link) || files.contains_key(&node.id) {
+                continue;
+            }
+            bytes = bytes.saturating_add(self.contents.len(node).ok()?);
+            if bytes > most {
+                return None;
+            }
+            files.insert(node.id, self.contents.read(node).ok()?);
+        }
+        let held = Self {
+            nodes: self.nodes.clone(),
+            names: self.names.clone(),
+            contents: Contents::Held {
+                commit: self.id(),
+                files,
+            },
+            file_bytes: self.file_bytes,
+        };
+        (bytes <= most).then_some((held, bytes))
     }
 
     /// Returns the number of files, directories and links. They are kept in memory.
@@ -61,7 +133,10 @@ impl Commit {
     /// Returns the bytes that its objects take on the disk.
     #[must_use]
     pub fn packed_bytes(&self) -> u64 {
-        let packs = self.dir.path().join("objects").join("pack");
+        let Contents::Fetched { dir, .. } = &self.contents else {
+            return 0;
+        };
+        let packs = dir.path().join("objects").join("pack");
         let files = std::fs::read_dir(packs).into_iter().flatten().flatten();
         let lens = files.filter_map(|file| Some(file.metadata().ok()?.len()));
         lens.sum()
@@ -70,10 +145,13 @@ impl Commit {
     /// Returns the hash of the commit.
     #[must_use]
     pub fn id(&self) -> String {
-        self.snapshot
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .commit()
+        match &self.contents {
+            Contents::Fetched { snapshot, .. } => {
+                let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+                snapshot.commit()
+            }
+            Contents::Held { commit, .. } => commit.clone(),
+        }
     }
 
     /// Returns the node at a path, with links followed. The root has no node.
@@ -113,10 +191,11 @@ impl Commit {
     }
 
     fn target(&self, path: &TreePath, link: &Node) -> Result<String, TreeError> {
-        String::from_utf8(self.content(path, link)?).map_err(|_| failed(path, "a link that is not UTF-8"))
+        String::from_utf8(self.content(path, link)?.to_vec())
+            .map_err(|_| failed(path, "a link that is not UTF-8"))
     }
 
-    fn content(&self, path: &TreePath, node: &Node) -> Result<Vec<u8>, TreeError> {
+    fn content(&self, path: &TreePath, node: &Node) -> Result<Bytes, TreeError> {
         let len = self.len(path, node)?;
         if len > self.file_bytes {
             return Err(TreeError::TooLarge {
@@ -125,17 +204,11 @@ impl Commit {
                 limit: self.file_bytes,
             });
         }
-        let mut content = Vec::new();
-        let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-        match snapshot.read(node, &mut content) {
-            Ok(()) => Ok(content),
-            Err(error) => Err(failed(path, &error)),
-        }
+        self.contents.read(node).map_err(|error| failed(path, &error))
     }
 
     fn len(&self, path: &TreePath, node: &Node) -> Result<u64, TreeError> {
-        let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-        snapshot.len_of(node).map_err(|error| failed(path, &error))
+        self.contents.len(node).map_err(|error| failed(path, &error))
     }
 }
 
@@ -143,9 +216,7 @@ impl Tree for Commit {
     fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
         match self.find(path)? {
             None => Err(TreeError::NotFound(path.clone())),
-            Some((_, Some(node))) if matches!(node.kind, Kind::File { .. }) => {
-                Ok(self.content(path, node)?.into())
-            }
+            Some((_, Some(node))) if matches!(node.kind, Kind::File { .. }) => self.content(path, node),
             Some(_) => Err(TreeError::NotAFile(path.clone())),
         }
     }

@@ -1,9 +1,11 @@
 //! Fetching by each kind of reference.
 
-use git::{Auth, Error, Limits, NodeKind, Remote, Selector};
+use git::{Auth, Commit, Error, Limits, NodeKind, Remote, Selector};
 use testkit::{GitServer, git::Step};
 
-use super::{branch, call, fetch, resolve};
+use tree::{Tree as _, TreePath};
+
+use super::{NETWORK, branch, call, fetch, resolve};
 
 #[test]
 fn the_files_of_a_commit_come_with_their_kinds_and_content() {
@@ -40,6 +42,50 @@ fn the_files_of_a_commit_come_with_their_kinds_and_content() {
     assert_eq!(
         fetched.paths(),
         expected.map(|(path, kind)| (path.to_owned(), kind))
+    );
+}
+
+#[test]
+fn held_commit_has_the_files_and_links_of_the_fetched_one() {
+    let server = GitServer::start().unwrap();
+    let repo = server.repo("held").unwrap();
+    let change = repo.change("1").write("a/b/c.yaml", "c: 1\n").write("empty", "");
+    let change = change.executable("run.sh", "#!/bin/sh\n").link("link", "a/b");
+    let id = change.link("out", "../x").push().unwrap();
+    let mut session = NETWORK.open(&Remote::new(&repo.url()).unwrap(), &call()).unwrap();
+    let resolved = session.resolve(&branch("main")).unwrap();
+    let fetched = Commit::fetch(&mut session, &resolved, 1 << 20).unwrap();
+    assert!(fetched.held(20).is_none(), "it is larger");
+    let (held, bytes) = fetched.held(1 << 20).unwrap();
+    assert!((20..1 << 20).contains(&bytes), "{bytes}");
+    assert_eq!((held.id(), held.entries()), (id, fetched.entries()));
+    for path in [
+        "",
+        "a",
+        "a/b/c.yaml",
+        "link",
+        "link/c.yaml",
+        "empty",
+        "run.sh",
+        "out",
+        "none",
+    ] {
+        let path = TreePath::parse(path).unwrap();
+        let seen = |tree: &Commit| {
+            format!(
+                "{:?} {:?} {:?} {:?}",
+                tree.read(&path),
+                tree.list(&path),
+                tree.kind(&path),
+                tree.resolve(&path)
+            )
+        };
+        assert_eq!(seen(&held), seen(&fetched), "{path}");
+    }
+    drop((fetched, session));
+    assert_eq!(
+        &held.read(&TreePath::parse("link/c.yaml").unwrap()).unwrap()[..],
+        b"c: 1\n"
     );
 }
 
