@@ -20,11 +20,11 @@ pub use deploy::{
 pub use error::Error;
 pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use render::{
-    ChartCache, CredentialEntry, EnvironmentVariables, ExternalAccess, FetchStatus, LoginError, PinnedSource,
-    PinnedSources, ProjectError, ReadSecret, RenderOptions, RenderSlots, SecretCredentials, SecretEntries,
-    ServerAddress, ServerKind, ServiceAccountRole, SourceCredentials, SourceOverride, UrlCredentials,
-    choose_target, deployed_images, fetch_project, is_path_match, list_targets, moment, render,
-    render_offline, uses_plain_http,
+    ChartCache, CredentialEntry, CredentialsIdentity, EnvironmentVariables, ExternalAccess, FetchStatus,
+    LoginError, PinnedSource, PinnedSources, ProjectError, ReadSecret, RenderOptions, RenderSlots,
+    SecretCredentials, SecretEntries, ServerAddress, ServerKind, ServiceAccountRole, SourceCache,
+    SourceCredentials, SourceOverride, UrlCredentials, choose_target, deployed_images, fetch_project,
+    is_path_match, list_targets, moment, render, render_offline, uses_plain_http,
 };
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Inventory, Keep, KluctlDeployment,

@@ -18,6 +18,7 @@ mod pinned;
 mod project;
 mod service_account;
 mod slots;
+mod source_cache;
 mod sources;
 mod vars;
 
@@ -60,6 +61,7 @@ pub use project::{ProjectError, fetch_project};
 pub use service_account::ServiceAccountRole;
 use slots::RenderSlot;
 pub use slots::RenderSlots;
+pub use source_cache::{CredentialsIdentity, SourceCache};
 
 /// Stack size of the thread of a render in bytes.
 const STACK_BYTES: usize = 8 << 20;

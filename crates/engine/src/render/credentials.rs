@@ -12,6 +12,7 @@ use super::{
     address::{ServerAddress, is_path_match},
     external::SourceCredentials,
     loopback::uses_plain_http,
+    source_cache::{self, CredentialsIdentity},
 };
 
 /// Credentials for the repositories of a host: the values of a Secret.
@@ -154,6 +155,24 @@ impl SourceCredentials for SecretCredentials {
                 Some((password.map(|password| git::Auth { username, password }), ca))
             });
         Ok(found.next().unwrap_or_default())
+    }
+
+    fn identity(&self) -> Option<CredentialsIdentity> {
+        let mut hashes = Vec::new();
+        for (list, entries) in [("git", &self.git), ("oci", &self.oci)] {
+            for entry in entries {
+                let path = entry.path.as_deref();
+                let mut parts: Vec<&[u8]> = vec![list.as_bytes(), entry.host.as_bytes()];
+                parts.push(if path.is_some() { b"path" } else { b"" });
+                parts.push(path.unwrap_or_default().as_bytes());
+                for (key, value) in &entry.values {
+                    parts.extend([key.as_bytes(), value.expose().as_slice()]);
+                }
+                hashes.push(source_cache::hash(&parts));
+            }
+        }
+        let hashes: Vec<&[u8]> = hashes.iter().map(<[u8; 32]>::as_slice).collect();
+        Some(source_cache::hash(&hashes))
     }
 
     fn ssh(&self, remote: git::Remote) -> Result<git::Remote, CallbackError> {

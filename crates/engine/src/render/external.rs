@@ -6,7 +6,10 @@ use kluctl::CallbackError;
 use net::{AddressPolicy, ClusterServices, Need};
 use stores::Ambient;
 
-use super::pinned::PinnedSources;
+use super::{
+    pinned::PinnedSources,
+    source_cache::{CredentialsIdentity, ScopedCache, SourceCache},
+};
 
 /// Environment variables, servers, stores and repositories that a render may use.
 ///
@@ -30,6 +33,8 @@ pub struct ExternalAccess {
     pub status: Option<Arc<dyn FetchStatus>>,
     /// Collects the commits of fetched Git repositories.
     pub pinned: PinnedSources,
+    /// Cache of Git repositories and OCI artifacts; none by default. It is used for credentials with an identity.
+    pub source_cache: Option<SourceCache>,
 }
 
 /// Environment variables that projects may read.
@@ -153,6 +158,12 @@ pub trait SourceCredentials: Send + Sync {
     /// Fails when a file with credentials can't be read. The message holds no secret.
     fn helm(&self, url: &str, credentials_id: Option<&str>) -> Result<oci::Access, CallbackError>;
 
+    /// Returns a hash of all credentials of Git repositories and registries, which the cache of sources has in its keys. `None`, the
+    /// default, if their sources are not cached.
+    fn identity(&self) -> Option<CredentialsIdentity> {
+        None
+    }
+
     /// Returns how the user can give a server what it demands, as in `use --git-ca-file`. `None`, the default, if there is no way.
     fn remedy(&self, server: ServerKind, need: Need) -> Option<String> {
         let _ = (server, need);
@@ -191,11 +202,21 @@ impl Default for ExternalAccess {
             credentials: None,
             status: None,
             pinned: PinnedSources::default(),
+            source_cache: None,
         }
     }
 }
 
 impl ExternalAccess {
+    /// Returns the cached sources of a URL that were fetched with the same credentials; `None` if nothing is cached.
+    pub(crate) fn cached(&self, url: &str) -> Option<ScopedCache> {
+        let identity = match &self.credentials {
+            Some(credentials) => credentials.identity()?,
+            None => CredentialsIdentity::default(),
+        };
+        Some(self.source_cache.as_ref()?.of(url, identity))
+    }
+
     /// Returns credentials and TLS settings for the URL of a registry or a Helm repository.
     pub(crate) fn access(
         &self,

@@ -7,14 +7,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use git::{Call, Commit, Network, Remote, Selector};
+use git::{Call, Commit, Network, Remote, Selector, Session};
 use kluctl::{CallbackError, FetchedSource, GitReference, RemoteRef, SourceAddress, Sources};
 use net::AddressPolicy;
 use oci::{Access, Client, Limits as OciLimits, Reference, Registry};
 use tempfile::TempDir;
 use tree::{Budget, Disk, Entry, Limits, NodeKind, Tree, TreeError, TreePath};
 
-use super::{blocking::BlockingContext, external::ExternalAccess};
+use super::{blocking::BlockingContext, external::ExternalAccess, source_cache::MAX_SOURCE_BYTES};
 
 /// Timeout for fetching one repository.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
@@ -34,6 +34,14 @@ pub(crate) struct SourceFetcher {
     taken: Mutex<FetchedTotals>,
     /// Overridden sources that the user was told about.
     told: Mutex<HashSet<String>>,
+}
+
+/// The files of a commit.
+enum CommitFiles {
+    /// They were fetched before, and the server announced the commit again.
+    Cached(FetchedSource),
+    /// They were fetched now.
+    Fetched(Commit),
 }
 
 /// Total size of the fetched sources.
@@ -154,7 +162,8 @@ impl SourceFetcher {
         let remote = self.remote(url)?;
         self.take(FetchedTotals::default())?;
         let (call, file_bytes) = (self.call(), self.limits.file_bytes);
-        let fetch = || {
+        let cache = self.external.cached(url);
+        let fetch = || -> Result<CommitFiles, git::Error> {
             let wanted = selector.reference()?;
             let mut session = self.network.open(&remote, &call)?;
             let resolved = match (session.resolve(&wanted), reference) {
@@ -167,18 +176,35 @@ impl SourceFetcher {
                 }
                 (resolved, _) => resolved?,
             };
-            Commit::fetch(&mut session, &resolved, file_bytes)
+            if let Some(cached) = cache.as_ref().and_then(|cache| cache.get(&resolved.commit))
+                && is_announced(&mut session, reference, &resolved.commit)?
+            {
+                return Ok(CommitFiles::Cached(cached));
+            }
+            Commit::fetch(&mut session, &resolved, file_bytes).map(CommitFiles::Fetched)
         };
-        let commit = self.blocking.block_on_thread(fetch)?;
-        let commit = commit.map_err(|error| self.external.git_failure(&error))?;
+        let found = self.blocking.block_on_thread(fetch)?;
+        let commit = match found.map_err(|error| self.external.git_failure(&error))? {
+            CommitFiles::Cached(cached) => return Ok(cached),
+            CommitFiles::Fetched(commit) => commit,
+        };
         self.take(FetchedTotals {
             bytes: commit.packed_bytes(),
             entries: commit.entries(),
         })?;
-        Ok(FetchedSource {
-            commit: Some(commit.id()),
+        let id = commit.id();
+        let source = |commit| FetchedSource {
+            commit: Some(id.clone()),
             tree: Arc::new(commit),
-        })
+        };
+        if let Some(cache) = &cache
+            && let Some((held, bytes)) = commit.held(MAX_SOURCE_BYTES)
+        {
+            let held = source(held);
+            cache.keep(&id, held.clone(), bytes);
+            return Ok(held);
+        }
+        Ok(source(commit))
     }
 
     fn artifact(
@@ -197,17 +223,27 @@ impl SourceFetcher {
         let access = self.external.access(url, None)?;
         self.take(FetchedTotals::default())?;
         let addresses = self.external.addresses.clone();
-        let layer = self.blocking.block_on(layer(&name, access, addresses))?;
-        let (bytes, commit) = layer.map_err(|error| self.external.oci_failure(url, &error))?;
+        let cache = self.external.cached(url);
+        let is_cached = |digest: &str| cache.as_ref().and_then(|cache| cache.get(digest));
+        let layer = self
+            .blocking
+            .block_on(layer(&name, access, addresses, is_cached))?;
+        let layer = layer.map_err(|error| self.external.oci_failure(url, &error))?;
+        let bytes = match layer.files {
+            LayerFiles::Cached(cached) => return Ok(cached),
+            LayerFiles::Pulled(bytes) => bytes,
+        };
         let tree = unpacked(&bytes, &self.limits)?;
-        self.take(FetchedTotals {
-            bytes: tree.bytes,
-            entries: 0,
-        })?;
-        Ok(FetchedSource {
+        let bytes = tree.bytes;
+        self.take(FetchedTotals { bytes, entries: 0 })?;
+        let source = FetchedSource {
             tree: Arc::new(tree),
-            commit,
-        })
+            commit: layer.commit,
+        };
+        if let Some(cache) = &cache {
+            cache.keep(&layer.digest, source.clone(), bytes);
+        }
+        Ok(source)
     }
 }
 
@@ -258,12 +294,39 @@ impl Sources for SourceFetcher {
     }
 }
 
-/// Returns the first layer of an OCI artifact, and the commit from its annotation `io.kluctl.image.git_info`.
+/// Returns true if the server has announced a commit, so that it may be fetched with the credentials of the session. A reference that is
+/// a commit was resolved without the server.
+fn is_announced(session: &mut Session, reference: &GitReference, commit: &str) -> Result<bool, git::Error> {
+    if !matches!(reference, GitReference::Commit(_)) {
+        return Ok(true);
+    }
+    let refs = session.list_all()?;
+    Ok(refs.iter().any(|listed| listed.commit() == commit))
+}
+
+/// The first layer of an OCI artifact.
+struct Layer {
+    digest: String,
+    files: LayerFiles,
+    /// The commit from the annotation `io.kluctl.image.git_info`.
+    commit: Option<String>,
+}
+
+/// The files of a layer.
+enum LayerFiles {
+    /// They were pulled before, and the manifest names the layer again.
+    Cached(FetchedSource),
+    /// The archive that was pulled now.
+    Pulled(Bytes),
+}
+
+/// Returns the first layer of an OCI artifact. Its manifest is read even if the layer is cached.
 async fn layer(
     name: &str,
     access: Access,
     addresses: AddressPolicy,
-) -> Result<(Bytes, Option<String>), oci::Error> {
+    cached: impl Fn(&str) -> Option<FetchedSource>,
+) -> Result<Layer, oci::Error> {
     let limits = OciLimits::default();
     let most = limits.archive_bytes;
     let client = Client::new(access, limits, addresses)?;
@@ -274,7 +337,7 @@ async fn layer(
         url: registry.reference().to_string(),
         why: "the artifact has no layer".to_owned(),
     })?;
-    let bytes = registry.blob(layer, most).await?;
+    let digest = layer.digest.to_string();
     let noted = manifest
         .annotations
         .iter()
@@ -283,7 +346,18 @@ async fn layer(
         let info: serde_json::Value = serde_json::from_str(info).ok()?;
         Some(info.get("commit")?.as_str()?.to_owned())
     });
-    Ok((bytes, commit))
+    let files = match cached(&digest) {
+        Some(source) => LayerFiles::Cached(FetchedSource {
+            commit: commit.clone(),
+            ..source
+        }),
+        None => LayerFiles::Pulled(registry.blob(layer, most).await?),
+    };
+    Ok(Layer {
+        digest,
+        files,
+        commit,
+    })
 }
 
 /// Unpacks a layer into a temporary directory.

@@ -30,7 +30,7 @@ use api::{
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use cluster::Cluster;
-use engine::{ChartCache, ExternalAccess, RenderSlots, ResultStore};
+use engine::{ChartCache, ExternalAccess, RenderSlots, ResultStore, SourceCache};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt as _, api::DynamicObject};
 use references::{ClusterIdentity, Clusters};
@@ -89,7 +89,10 @@ impl Controller {
             metrics: shared.metrics,
             clusters: shared.clusters,
             rendering: flags.rendering(),
-            external: flags.external(ctx),
+            external: ExternalAccess {
+                source_cache: Some(SourceCache::default()),
+                ..flags.external(ctx)
+            },
             render_slots: shared.render_slots,
             chart_cache: shared.chart_cache,
             results: flags.results.clone(),
