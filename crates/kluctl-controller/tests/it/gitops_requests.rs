@@ -1,14 +1,51 @@
 //! Requests by annotation of KluctlDeployments of gitops.kluctl.io.
 
 use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
-use crate::gitops::{Gitops, ready_of};
+use testkit::eventually;
+
+use crate::{
+    fixture::{TIMEOUT, project},
+    gitops::{Gitops, ready_of},
+    waiting::NEVER_READY,
+};
+
+#[tokio::test]
+async fn requested_deployment_records_its_target_before_the_first_object() -> Result<()> {
+    let shop = Gitops::new("gr-begun").await?;
+    let files = project(&shop.fixture.namespace, &[("slow", NEVER_READY)]);
+    shop.push_files(&files, &[])?;
+    // Nothing but the request has written the status.
+    shop.create("shop", json!({ "suspend": true, "timeout": "1h" }))
+        .await?;
+    let request = json!({ "requestValue": "1" }).to_string();
+    let patch = json!({ "metadata": { "annotations": { "kluctl.io/request-deploy": request } } });
+    shop.api()
+        .patch("shop", &PatchParams::default(), &Patch::Merge(patch))
+        .await?;
+    shop.fixture.applied("slow").await?;
+    let status = shop.api().get("shop").await?.status.unwrap_or_default();
+    let target = status.target_key.unwrap_or_default();
+    ensure!(status.last_deploy_result.is_none(), "the deployment is not over");
+    ensure!(target.discriminator.is_some_and(|text| !text.is_empty()));
+
+    // A removal finds what it applied, although the deployment never ends.
+    shop.change("shop", json!({ "suspend": false, "delete": true }))
+        .await?;
+    shop.api().delete("shop", &DeleteParams::default()).await?;
+    let deployments: Api<Deployment> = Api::namespaced(shop.fixture.client.clone(), &shop.fixture.namespace);
+    eventually("the object to be deleted", TIMEOUT, || async {
+        ensure!(deployments.get_opt("slow").await?.is_none());
+        Ok(())
+    })
+    .await
+}
 
 #[tokio::test]
 async fn requests_of_a_suspended_object_are_handled() -> Result<()> {

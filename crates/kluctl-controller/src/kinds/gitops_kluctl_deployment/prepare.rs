@@ -63,10 +63,15 @@ impl PrepareError {
         }
     }
 
-    /// Returns the fault, which is retried after the retry interval.
+    /// Returns the fault, which is retried after the retry interval, or with a backoff if the API server failed.
     pub(crate) fn fault(&self, retry: Duration) -> Fault {
         match self {
-            Self::Fault(fault) if fault.class == Class::Bug => fault.clone(),
+            Self::Fault(fault) if fault.class == Class::Bug || fault.reason == Reason::Progressing => {
+                fault.clone()
+            }
+            Self::Fault(fault) if fault.class == Class::Retry => {
+                Fault::retry(Reason::PrepareFailed, fault.message.clone())
+            }
             other => Fault::wait(retry, Reason::PrepareFailed, other.to_string()),
         }
     }

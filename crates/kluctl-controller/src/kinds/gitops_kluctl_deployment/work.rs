@@ -192,6 +192,9 @@ impl<'a, 'p> Work<'a, 'p> {
         let patch = request.overrides_patch.clone();
         let patch = patch.map(|patch| yaml::Value::from_json(serde_json::Value::Object(patch)));
         prepared.origin.overrides_patch = patch;
+        if kind == RequestKind::Deploy {
+            self.begin_deployment(object).await?;
+        }
         let acting = Acting::new(self, object, &prepared);
         let done = match kind {
             RequestKind::Diff => acting.diff().await,
@@ -243,6 +246,9 @@ impl<'a, 'p> Work<'a, 'p> {
             // The next drift detection compares all objects.
             self.controller.memory.take_seen(&key(object));
         }
+        if work.deploy {
+            self.begin_deployment(object).await?;
+        }
         if let Err(error) = self.commands(object, &prepared, work, is_same).await {
             let text = error.to_string();
             let reason = match error {
@@ -269,11 +275,6 @@ impl<'a, 'p> Work<'a, 'p> {
         is_same: bool,
     ) -> Result<(), engine::Error> {
         if work.deploy {
-            // Should the process end in the middle of the deployment, a removal must know what to delete.
-            let what = format!("Performing kluctl {}", spec::deploy_mode(&object.spec));
-            if let Err(fault) = self.progress(&what).await {
-                tracing::warn!(error = fault.message, "cannot write the progress");
-            }
             Acting::new(self, object, prepared).deploy(false).await?;
         }
         if !object.spec.validate {
@@ -284,6 +285,16 @@ impl<'a, 'p> Work<'a, 'p> {
         Acting::new(self, object, prepared)
             .detect_drift(work.deploy || !is_same)
             .await
+    }
+
+    /// Writes the target before the first object is applied: should the process end in the middle of the deployment, a removal must know
+    /// what to delete.
+    ///
+    /// # Errors
+    /// If the status cannot be written. Then nothing may be deployed.
+    async fn begin_deployment(&mut self, object: &KluctlDeployment) -> Result<(), PrepareError> {
+        let what = format!("Performing kluctl {}", spec::deploy_mode(&object.spec));
+        self.progress(&what).await.map_err(PrepareError::Fault)
     }
 
     /// Forgets the hash of the objects, so that the next pass that renders them deploys: a change of the spec may not show in the
