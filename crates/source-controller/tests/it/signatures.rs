@@ -121,6 +121,9 @@ fn mode(object: &GitRepository) -> Option<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commits_and_tags_are_verified_by_openpgp_and_ssh() {
+    if testkit::skipped::lacks("gpg", "signatures by OpenPGP") {
+        return;
+    }
     let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("signed").unwrap();
     repo.commit("first", &[("a", "b")]).unwrap();
@@ -194,6 +197,9 @@ async fn commits_and_tags_are_verified_by_openpgp_and_ssh() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_signed_by_a_trusted_key_is_not_served() {
+    if testkit::skipped::lacks("gpg", "signatures by OpenPGP") {
+        return;
+    }
     let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("unsigned").unwrap();
     let plain = repo.commit("first", &[("a", "b")]).unwrap();
