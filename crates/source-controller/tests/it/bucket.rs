@@ -39,11 +39,11 @@ impl BucketNamespace {
 
     /// Applies a Bucket; what is not given is that of a public one at `endpoint` by http.
     pub(super) async fn apply(&self, name: &str, endpoint: &str, spec: Value) {
-        let object = self.object("v1", name, endpoint, spec);
+        let object = self.object("v1", name, endpoint, &spec);
         self.setup.plane.apply(object).await.unwrap();
     }
 
-    pub(super) fn object(&self, version: &str, name: &str, endpoint: &str, spec: Value) -> Value {
+    pub(super) fn object(&self, version: &str, name: &str, endpoint: &str, spec: &Value) -> Value {
         let mut whole =
             json!({"bucketName": "shop", "endpoint": endpoint, "interval": "1h", "insecure": true});
         whole
@@ -377,7 +377,7 @@ async fn deletion_removes_the_artifacts_and_old_versions_are_served() {
     server.put("shop", &[("a", "test")]).await.unwrap();
     for version in ["v1beta1", "v1beta2", "v1"] {
         let spec = json!({"secretRef": {"name": "keys"}});
-        let object = test.object(version, version, &server.endpoint(), spec);
+        let object = test.object(version, version, &server.endpoint(), &spec);
         test.setup.plane.apply(object).await.unwrap();
         let ready = test.wait_ready(version).await;
         let path = test.setup.controller.storage_path().join(artifact(&ready).path);

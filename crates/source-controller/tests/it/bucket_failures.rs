@@ -239,7 +239,7 @@ async fn schema_refuses_token_services_that_do_not_fit() {
             Some("cannot set both .spec.secretRef and .spec.serviceAccountName"),
         ),
     ] {
-        let object = test.object("v1", "validated", "minio.test", spec.clone());
+        let object = test.object("v1", "validated", "minio.test", &spec);
         let applied = test.setup.plane.apply(object).await;
         match (applied, expected) {
             (Ok(_), None) => {}

@@ -102,7 +102,7 @@ impl Drop for Signer {
     }
 }
 
-fn spec(reference: Value, mode: &str, secret: &str) -> Value {
+fn spec(reference: &Value, mode: &str, secret: &str) -> Value {
     json!({"ref": reference, "verify": {"mode": mode, "secretRef": {"name": secret}}})
 }
 
@@ -138,7 +138,7 @@ async fn commits_and_tags_are_verified_by_openpgp_and_ssh() {
         let tag_name = format!("v-{name}");
         let tag = signer.tag(&repo, &tag_name, &commit);
         setup
-            .apply(name, &repo.url(), spec(json!({"branch": name}), "HEAD", secret))
+            .apply(name, &repo.url(), spec(&json!({"branch": name}), "HEAD", secret))
             .await;
         let object = setup.wait_ready(name).await;
         let (status, reason, message) = verified(&object);
@@ -155,7 +155,7 @@ async fn commits_and_tags_are_verified_by_openpgp_and_ssh() {
         let by_tag = json!({"tag": tag_name});
         for (wanted, lines) in [("Tag", 1), ("TagAndHEAD", 2)] {
             setup
-                .apply(name, &repo.url(), spec(by_tag.clone(), wanted, secret))
+                .apply(name, &repo.url(), spec(&by_tag, wanted, secret))
                 .await;
             let object = setup
                 .wait(name, wanted, |object| {
@@ -177,7 +177,7 @@ async fn commits_and_tags_are_verified_by_openpgp_and_ssh() {
         .apply(
             "mixed",
             &repo.url(),
-            spec(json!({"semver": "1.x"}), "TagAndHEAD", "both"),
+            spec(&json!({"semver": "1.x"}), "TagAndHEAD", "both"),
         )
         .await;
     let message = verified(&setup.wait_ready("mixed").await).2;
@@ -305,7 +305,7 @@ async fn what_is_not_signed_by_a_trusted_key_is_not_served() {
     ];
     for (name, reference, mode, secret, _, _) in &cases {
         setup
-            .apply(name, &repo.url(), spec(reference.clone(), mode, secret))
+            .apply(name, &repo.url(), spec(reference, mode, secret))
             .await;
     }
     for (name, _, _, _, reason, message) in &cases {
@@ -334,7 +334,7 @@ async fn removed_keys_are_noticed_though_the_commit_stays() {
         .apply(
             "rotation",
             &repo.url(),
-            spec(json!({"branch": "main"}), "HEAD", "keys"),
+            spec(&json!({"branch": "main"}), "HEAD", "keys"),
         )
         .await;
     setup.wait_ready("rotation").await;
