@@ -11,7 +11,7 @@ use crate::{Time, schema};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
-    /// Path of the file in the storage, as in `gitrepository/<namespace>/<name>/<revision>.tar.gz`.
+    /// Path of the file in the storage, as in `<kind>/<namespace>/<name>/<file>`.
     pub path: String,
     /// URL of the file. Its path is that in the storage.
     pub url: String,
