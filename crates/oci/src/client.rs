@@ -290,6 +290,8 @@ fn build(
             ..Timeouts::default()
         },
         proxies,
+        // HTTP/2 hides why a server that asks for a certificate closes the connection.
+        http1_only: true,
         ..ClientOptions::new(addresses)
     };
     options.build().map_err(|error| Error::InvalidAccess {
