@@ -377,7 +377,7 @@ impl Shop<'_> {
                     "apiVersion": "notification.toolkit.fluxcd.io/v1beta3",
                     "kind": "Provider",
                     "metadata": {"name": "bus", "namespace": NAMESPACE},
-                    "spec": {"type": "nats"},
+                    "spec": {"type": "azureeventhub", "serviceAccountName": "sender"},
                 });
                 cluster.plane.apply(provider).await?;
                 let providers: Api<Provider> = Api::namespaced(cluster.client.clone(), NAMESPACE);
