@@ -163,7 +163,7 @@ bench-kluctl: control-plane ## Measure the commands of weir with kluctl projects
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-kluctl $(if $(ITEMS),--items $(ITEMS))
 
 .PHONY: bench
-bench: control-plane bench-kustomize bench-helm bench-kluctl ## Measure 50 and 200 pairs of GitRepository and KluctlDeployment, kustomizations, charts and projects
+bench: control-plane bench-kustomize bench-helm bench-kluctl ## Measure pairs of GitRepository and KluctlDeployment beside the API server alone (PAIRS=1,50,200x3), kustomizations, charts and projects
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench $(if $(PAIRS),--pairs $(PAIRS))
 
 .PHONY: clean

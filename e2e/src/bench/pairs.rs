@@ -1,237 +1,305 @@
-//! Measures many small pairs of GitRepository and KluctlDeployment: time, memory and CPU.
+//! Measures pairs of GitRepository and KluctlDeployment: time, memory and CPU, beside the API server alone.
+
+mod project;
+mod reference;
+mod table;
 
 use std::{
     collections::BTreeMap,
-    fmt::Write as _,
+    str::FromStr,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
-use futures::{StreamExt as _, TryStreamExt as _, pin_mut, stream};
-use kube::runtime::{WatchStreamExt as _, watcher};
+use api::kluctl::KluctlDeployment;
+use futures::{TryStreamExt as _, pin_mut};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, ResourceExt as _,
+    api::{ListParams, Patch, PatchParams},
+    runtime::{WatchStreamExt as _, watcher},
+};
 use serde_json::json;
 use testkit::{Repo, process::Usage};
 
-use super::measure::{mebibytes, print};
-use crate::cluster::{CONTROLLERS, TestCluster, is_at, is_ready};
+pub use self::reference::Reference;
+use self::reference::for_all;
+use super::measure::print;
+use crate::cluster::{CONTROLLERS, NAMESPACE, TestCluster, is_at, is_ready};
 
-/// Number of concurrent API requests while the pairs are created.
+/// Number of concurrent API requests while the pairs are created, of the reference, too.
 const CONCURRENT_REQUESTS: usize = 8;
 /// Time after the last pass until the memory of an idle controller is read.
 const IDLE: Duration = Duration::from_secs(60);
+/// Number of intervals without a change that are measured, and their length in seconds.
+const INTERVALS: (u32, u64) = (10, 6);
+/// Number of pairs from which on idle controllers are measured, too: it takes two minutes.
+const MANY: usize = 200;
+/// Maximum time until all pairs are Ready.
+const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Arguments of `e2e bench`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Numbers of pairs, which are measured one after another
-    #[arg(long, value_delimiter = ',', default_values_t = [50, 200])]
-    pairs: Vec<usize>,
+    /// Loads, which are measured one after another: the number of pairs, and `x` and the number of objects of each (1, 3, or that
+    /// many ConfigMaps)
+    #[arg(long, value_delimiter = ',', value_name = "PAIRS[xOBJECTS]",
+          default_values = ["1", "50", "200", "1000", "50x3", "200x3", "1x300", "1x1500", "1x5000"])]
+    pairs: Vec<Load>,
 }
 
-/// Measures each number of pairs and prints its table.
+/// A number of pairs and of the objects that each of them deploys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// The number of pairs.
+    pub pairs: usize,
+    /// The number of objects of a pair.
+    pub objects: usize,
+}
+
+impl FromStr for Load {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (pairs, objects) = text.split_once('x').unwrap_or((text, "1"));
+        Ok(Self {
+            pairs: pairs.parse()?,
+            objects: objects.parse()?,
+        })
+    }
+}
+
+/// Measures each load and prints its table.
 ///
 /// # Errors
 /// Returns an error if the pairs do not become Ready.
 pub async fn run(args: &Args) -> Result<()> {
-    for pairs in &args.pairs {
-        let figures = measure(*pairs).await?;
-        print(&figures.table());
+    for load in &args.pairs {
+        print(&Box::pin(measure(*load)).await?.table());
     }
     Ok(())
 }
 
-/// The results of one number of pairs.
+/// The results of a load.
 #[derive(Debug)]
 pub struct Figures {
-    /// The number of pairs.
-    pub pairs: usize,
+    /// The load.
+    pub load: Load,
     /// Time from the first creation until all are Ready.
     pub created: Duration,
-    /// Time from the first push until all are Ready at the new commit.
+    /// Time from the first announcement of a push until all are Ready at the new commit.
     pub pushed: Duration,
-    /// Resident memory of each controller in bytes: without objects, a minute after the last pass, and the peak.
+    /// Time from the first request to reconcile until all are handled, without a change.
+    pub unchanged: Duration,
+    /// The same work by the API server alone.
+    pub reference: Reference,
+    /// Mean time from the creation of a Pod until it is Ready, if there are Pods.
+    pub pod: Option<Duration>,
+    /// Resident memory of each controller in bytes: without objects, after the last pass (a minute after it, with many pairs), and
+    /// the peak.
     pub memory: BTreeMap<&'static str, [u64; 3]>,
-    /// CPU time of each controller, the API server and the Git server.
+    /// CPU time of each controller, the API server and the Git server, from the first creation to the last pass.
     pub cpu: BTreeMap<String, Duration>,
+    /// The intervals without a change, with many pairs.
+    pub calm: Option<Calm>,
 }
 
-/// Measures with this many pairs on a new control plane, and prints the progress.
+/// Some intervals without a change.
+#[derive(Debug)]
+pub struct Calm {
+    /// Number of intervals.
+    pub intervals: u32,
+    /// CPU time of the kluctl-controller.
+    pub cpu: Duration,
+    /// Its requests, those for its lease aside.
+    pub requests: usize,
+    /// Those that write.
+    pub writes: usize,
+}
+
+/// Measures a load on a new control plane, and the reference on another one. Prints the progress.
 ///
 /// # Errors
 /// Returns an error if the pairs do not become Ready.
-pub async fn measure(pairs: usize) -> Result<Figures> {
+pub async fn measure(load: Load) -> Result<Figures> {
+    let say = |what: &str| print(&format!("{}: {what}", table::title(load)));
+    say("the API server alone");
+    let reference = reference::measure(load).await?;
     let mut cluster = TestCluster::bare().await?;
     for &name in CONTROLLERS {
         cluster.start(name, &[]).await?;
     }
-    let empty = memory(&cluster)?;
-    print(&format!("{pairs} pairs: making the repositories"));
-    let repos: Vec<Repo> = (0..pairs)
-        .map(|index| make(&cluster, index))
+    let empty = usages(&cluster)?;
+    say("making the repositories");
+    let repos: Vec<Repo> = (0..load.pairs)
+        .map(|index| project::repository(&cluster, load, index))
         .collect::<Result<_>>()?;
     let before = peers(&cluster)?;
-    print(&format!("{pairs} pairs: creating"));
-    let begin = Instant::now();
-    let heads: BTreeMap<String, String> = repos
-        .iter()
-        .enumerate()
-        .map(|(index, repo)| Ok((pair(index), repo.rev("main")?)))
-        .collect::<Result<_>>()?;
-    let cluster_ref = &cluster;
-    stream::iter(
-        repos
-            .iter()
-            .enumerate()
-            .map(|(index, repo)| create(cluster_ref, index, repo)),
-    )
-    .buffer_unordered(CONCURRENT_REQUESTS)
-    .try_collect::<Vec<()>>()
-    .await?;
-    all_ready(&cluster, &heads).await?;
-    let created = begin.elapsed();
-    print(&format!("{pairs} pairs: pushing"));
-    let begin = Instant::now();
-    let mut heads = BTreeMap::new();
-    for (index, repo) in repos.iter().enumerate() {
-        heads.insert(
-            pair(index),
-            repo.change("Another value")
-                .write("app/config.yaml", config(index, 2))
-                .push()?,
-        );
-    }
-    all_ready(&cluster, &heads).await?;
-    let pushed = begin.elapsed();
+    say("creating");
+    let created = create(&cluster, load, &repos).await?;
+    say("pushing");
+    let pushed = push(&cluster, load, &repos).await?;
+    say("reconciling without a change");
+    let unchanged = reconcile(&cluster, load).await?;
     let after = peers(&cluster)?;
-    print(&format!(
-        "{pairs} pairs: waiting for {} s without work",
-        IDLE.as_secs()
-    ));
-    // The memory of idle controllers is measured, so there is no event to wait for.
-    tokio::time::sleep(IDLE).await;
+    if load.pairs >= MANY {
+        say(&format!("waiting for {} s without work", IDLE.as_secs()));
+        // The memory of idle controllers is measured, so there is no event to wait for.
+        tokio::time::sleep(IDLE).await;
+    }
     let usage = usages(&cluster)?;
-    let memory = CONTROLLERS
-        .iter()
-        .map(|name| {
-            let now = usage.get(name).copied();
-            let start = empty.get(name).copied().unwrap_or_default();
-            (
-                *name,
-                [
-                    start,
-                    now.map_or(0, |now| now.resident),
-                    now.map_or(0, |now| now.peak),
-                ],
-            )
-        })
-        .collect();
-    let cpu = after.iter().map(|(name, at)| {
-        (
-            name.clone(),
-            at.saturating_sub(before.get(name).copied().unwrap_or_default()),
-        )
-    });
+    let calm = match load.pairs >= MANY {
+        true => {
+            say("waiting for ten intervals");
+            Some(keep_calm(&cluster, load).await?)
+        }
+        false => None,
+    };
     let figures = Figures {
-        pairs,
+        load,
         created,
         pushed,
-        memory,
-        cpu: cpu.collect(),
+        unchanged,
+        reference,
+        pod: mean_start(&cluster).await?,
+        memory: CONTROLLERS
+            .iter()
+            .map(|name| (*name, figures_of(empty.get(name), usage.get(name))))
+            .collect(),
+        cpu: after
+            .iter()
+            .map(|(name, at)| {
+                let began = before.get(name).copied().unwrap_or_default();
+                (name.clone(), at.saturating_sub(began))
+            })
+            .collect(),
+        calm,
     };
     cluster.stop().await?;
     Ok(figures)
 }
 
-impl Figures {
-    /// Returns the figures as a table.
-    #[must_use]
-    pub fn table(&self) -> String {
-        let mut text = format!(
-            "\n{} pairs: all Ready {:.1} s after creation, all applied {:.1} s after the pushes\n",
-            self.pairs,
-            self.created.as_secs_f32(),
-            self.pushed.as_secs_f32()
-        );
-        let _ = writeln!(
-            text,
-            "  {:<26} {:>11} {:>11} {:>11} {:>9}",
-            "", "empty", "idle", "peak", "CPU"
-        );
-        for (name, [empty, idle, peak]) in &self.memory {
-            let cpu = self.cpu.get(*name).copied().unwrap_or_default();
-            let _ = writeln!(
-                text,
-                "  {name:<26} {:>7.1} MiB {:>7.1} MiB {:>7.1} MiB {:>7.1} s",
-                mebibytes(*empty),
-                mebibytes(*idle),
-                mebibytes(*peak),
-                cpu.as_secs_f32()
-            );
-        }
-        for (name, cpu) in self
-            .cpu
-            .iter()
-            .filter(|(name, _)| !CONTROLLERS.contains(&name.as_str()))
-        {
-            let _ = writeln!(text, "  {name:<26} {:>45.1} s", cpu.as_secs_f32());
-        }
-        text
-    }
+fn figures_of(empty: Option<&Usage>, now: Option<&Usage>) -> [u64; 3] {
+    [
+        empty.map_or(0, |usage| usage.resident),
+        now.map_or(0, |usage| usage.resident),
+        now.map_or(0, |usage| usage.peak),
+    ]
 }
 
-fn pair(index: usize) -> String {
-    format!("pair-{index}")
-}
-
-fn config(index: usize, value: u32) -> String {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": pair(index), "namespace": "default"},
-           "data": {"value": value.to_string(), "target": "{{ target.name }}"}})
-    .to_string()
-}
-
-fn make(cluster: &TestCluster, index: usize) -> Result<Repo> {
-    let name = pair(index);
-    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"},
-                         "spec": {"selector": {"app": name}, "ports": [{"port": 80, "protocol": "TCP"}]}});
-    let workload = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "app", "image": "registry.invalid/app:1"}]},
-            },
-        },
-    });
-    let repo = cluster.git.repo(&name)?;
-    repo.change("A small project")
-        .write(
-            ".kluctl.yaml",
-            format!("discriminator: {name}\ntargets:\n  - name: only\n    context: default\n"),
-        )
-        .write("deployment.yaml", "deployments:\n  - path: app\n")
-        .write("app/config.yaml", config(index, 1))
-        .write("app/service.yaml", service.to_string())
-        .write("app/workload.yaml", workload.to_string())
-        .push()?;
-    Ok(repo)
-}
-
-async fn create(cluster: &TestCluster, index: usize, repo: &Repo) -> Result<()> {
-    let name = pair(index);
-    cluster.apply_repository(&name, &repo.url(), "30s").await?;
-    cluster
-        .apply_deployment(&name, &name, json!({"interval": "5m", "target": "only"}))
-        .await
-}
-
-/// Waits until every pair is Ready at its commit; at most ten minutes.
-async fn all_ready(cluster: &TestCluster, heads: &BTreeMap<String, String>) -> Result<()> {
-    let mut missing: BTreeMap<&str, &str> = heads
+/// Creates all pairs, and waits until they are Ready.
+async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Duration> {
+    let heads: BTreeMap<String, String> = repos
         .iter()
-        .map(|(name, head)| (name.as_str(), head.as_str()))
-        .collect();
+        .enumerate()
+        .map(|(index, repo)| Ok((project::name(index), repo.rev("main")?)))
+        .collect::<Result<_>>()?;
+    let begin = Instant::now();
+    for_all(load, |index| async move {
+        let name = project::name(index);
+        let url = repos.get(index).context("a repository is missing")?.url();
+        cluster.apply_repository(&name, &url, "1h").await?;
+        let spec = json!({"interval": "1h", "target": "only"});
+        cluster.apply_deployment(&name, &name, spec).await
+    })
+    .await?;
+    all_ready(cluster, &heads).await?;
+    Ok(begin.elapsed())
+}
+
+/// Pushes to all repositories, announces the pushes, and waits until all are applied.
+async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Duration> {
+    let heads: BTreeMap<String, String> = repos
+        .iter()
+        .enumerate()
+        .map(|(index, repo)| Ok((project::name(index), project::push(load, index, repo)?)))
+        .collect::<Result<_>>()?;
+    let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "pushed"}}});
+    let (repositories, requested) = (&cluster.repositories(), &requested);
+    let begin = Instant::now();
+    for_all(load, |index| async move {
+        let (params, patch) = (PatchParams::default(), Patch::Merge(requested));
+        repositories.patch(&project::name(index), &params, &patch).await?;
+        Ok(())
+    })
+    .await?;
+    all_ready(cluster, &heads).await?;
+    Ok(begin.elapsed())
+}
+
+/// Requests a reconciliation of all KluctlDeployments, and waits until the requests are handled.
+async fn reconcile(cluster: &TestCluster, load: Load) -> Result<Duration> {
+    let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "unchanged"}}});
+    let requested = &requested;
+    let begin = Instant::now();
+    for_all(load, |index| async move {
+        cluster.patch_deployment(&project::name(index), requested).await
+    })
+    .await?;
+    let handled = |object: &KluctlDeployment| {
+        let status = object.status.as_ref();
+        let handled = status.and_then(|status| status.last_handled_reconcile_at.as_deref());
+        handled == Some("unchanged") && is_ready(object)
+    };
+    all(
+        cluster,
+        (0..load.pairs).map(project::name).collect(),
+        |_, object| handled(object),
+    )
+    .await?;
+    Ok(begin.elapsed())
+}
+
+/// Shortens the intervals, and measures some of them without a change.
+async fn keep_calm(cluster: &TestCluster, load: Load) -> Result<Calm> {
+    let (intervals, seconds) = INTERVALS;
+    let shorter = json!({"spec": {"interval": format!("{seconds}s")}});
+    let shorter = &shorter;
+    for_all(load, |index| async move {
+        cluster.patch_deployment(&project::name(index), shorter).await
+    })
+    .await?;
+    all(
+        cluster,
+        (0..load.pairs).map(project::name).collect(),
+        |_, object| is_ready(object),
+    )
+    .await?;
+    let name = "kluctl-controller";
+    let (mark, before) = (cluster.plane.audit_mark(), cluster.controller(name)?.usage()?.cpu);
+    // The work of intervals is measured, which nothing announces.
+    tokio::time::sleep(Duration::from_secs(seconds * u64::from(intervals))).await;
+    let cpu = cluster.controller(name)?.usage()?.cpu.saturating_sub(before);
+    let user = format!("system:serviceaccount:{NAMESPACE}:{name}");
+    let entries = cluster.plane.audit_since(mark)?;
+    let own = entries
+        .iter()
+        .filter(|entry| entry.user == user && entry.resource != "leases");
+    let (requests, writes) = own.fold((0, 0), |(requests, writes), entry| {
+        (requests + 1, writes + usize::from(entry.is_write()))
+    });
+    Ok(Calm {
+        intervals,
+        cpu,
+        requests,
+        writes,
+    })
+}
+
+/// Waits until every pair is Ready at its commit.
+async fn all_ready(cluster: &TestCluster, heads: &BTreeMap<String, String>) -> Result<()> {
+    let at_head = |name: &str, object: &KluctlDeployment| {
+        is_ready(object) && heads.get(name).is_some_and(|head| is_at(object, head))
+    };
+    all(cluster, heads.keys().cloned().collect(), at_head).await
+}
+
+/// Waits until a predicate holds for every one of the KluctlDeployments.
+async fn all(
+    cluster: &TestCluster,
+    mut missing: std::collections::BTreeSet<String>,
+    holds: impl Fn(&str, &KluctlDeployment) -> bool,
+) -> Result<()> {
     let watch = async {
         let events = watcher(cluster.deployments(), watcher::Config::default())
             .default_backoff()
@@ -241,24 +309,39 @@ async fn all_ready(cluster: &TestCluster, heads: &BTreeMap<String, String>) -> R
             let Some(object) = events.try_next().await? else {
                 break;
             };
-            let name = object.metadata.name.as_deref().unwrap_or_default();
-            if missing
-                .get(name)
-                .is_some_and(|head| is_ready(&object) && is_at(&object, head))
-            {
-                missing.remove(name);
+            let name = object.name_any();
+            if missing.contains(&name) && holds(&name, &object) {
+                missing.remove(&name);
             }
         }
         anyhow::Ok(())
     };
-    let waited = tokio::time::timeout(Duration::from_secs(600), watch).await;
-    match waited {
+    match tokio::time::timeout(PATIENCE, watch).await {
         Ok(done) => done,
         Err(_) => anyhow::bail!(
-            "not Ready after ten minutes: {:?}",
-            missing.keys().take(10).collect::<Vec<_>>()
+            "not Ready after {} s: {:?}",
+            PATIENCE.as_secs(),
+            missing.iter().take(10).collect::<Vec<_>>()
         ),
     }
+}
+
+/// Returns the mean time from the creation of a Pod until it is Ready, if there are Pods.
+async fn mean_start(cluster: &TestCluster) -> Result<Option<Duration>> {
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), "default");
+    let pods = pods.list(&ListParams::default()).await?;
+    let taken = |pod: &Pod| {
+        let created = pod.metadata.creation_timestamp.as_ref()?.0;
+        let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+        let ready = conditions
+            .iter()
+            .find(|one| one.type_ == "Ready" && one.status == "True")?;
+        let since = ready.last_transition_time.as_ref()?.0.duration_since(created);
+        Duration::try_from(since).ok()
+    };
+    let times: Vec<Duration> = pods.items.iter().filter_map(taken).collect();
+    let count = u32::try_from(times.len())?;
+    Ok((count > 0).then(|| times.iter().sum::<Duration>() / count.max(1)))
 }
 
 fn usages(cluster: &TestCluster) -> Result<BTreeMap<&'static str, Usage>> {
@@ -266,13 +349,6 @@ fn usages(cluster: &TestCluster) -> Result<BTreeMap<&'static str, Usage>> {
         .iter()
         .map(|name| Ok((*name, cluster.controller(name)?.usage()?)))
         .collect()
-}
-
-fn memory(cluster: &TestCluster) -> Result<BTreeMap<&'static str, u64>> {
-    Ok(usages(cluster)?
-        .into_iter()
-        .map(|(name, usage)| (name, usage.resident))
-        .collect())
 }
 
 /// Returns the CPU time so far of the controllers, the API server and the Git server.
@@ -289,4 +365,19 @@ fn peers(cluster: &TestCluster) -> Result<BTreeMap<String, Duration>> {
     // git http-backend runs as a child of this process.
     times.insert("git server".to_owned(), own.children_cpu);
     Ok(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn load_is_a_number_of_pairs_and_of_objects() {
+        let load = |pairs, objects| Load { pairs, objects };
+        assert_eq!("50".parse(), Ok(load(50, 1)));
+        assert_eq!("1x300".parse(), Ok(load(1, 300)));
+        assert!("x3".parse::<Load>().is_err() && "a".parse::<Load>().is_err());
+        assert_eq!(project::objects(load(1, 3), 0, 1).len(), 3);
+        assert_eq!(project::objects(load(1, 300), 0, 1).len(), 300);
+    }
 }
