@@ -12,7 +12,7 @@ use kube::CustomResourceExt;
 use serde_json::Value;
 
 use crate::{kluctl, notification, source};
-use definition::{ServedKind, Version, age, build, column, ready, status};
+use definition::{ServedKind, Version, age, build, column, default_status, ready, status};
 
 pub use crate::source::git_repository_definition as git_repository;
 
@@ -94,6 +94,22 @@ pub fn provider() -> CustomResourceDefinition {
 #[must_use]
 pub fn alert() -> CustomResourceDefinition {
     build(notification::Alert::crd(), &notification_versions())
+}
+
+/// Returns the definition of Receiver.
+#[must_use]
+pub fn receiver() -> CustomResourceDefinition {
+    let versions = [("v1", false), ("v1beta2", true), ("v1beta1", true)];
+    let mut crd = build(
+        notification::Receiver::crd(),
+        &versions.map(|(name, deprecated)| Version {
+            name,
+            deprecated,
+            columns: vec![age(), ready(), status()],
+        }),
+    );
+    default_status(&mut crd);
+    crd
 }
 
 fn notification_versions() -> Vec<Version> {

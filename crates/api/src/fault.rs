@@ -125,6 +125,12 @@ reasons! {
     ReconciliationSucceeded,
     /// The regular expressions of an alert are invalid.
     InvalidConfig,
+    /// The token of a Receiver could not be read.
+    TokenNotFound,
+    /// A CEL expression is invalid.
+    InvalidCELExpression,
+    /// The fields of a Receiver contradict each other.
+    ValidationFailed,
     /// The labels that an alert selects objects by could not be read.
     SourceFetchFailed,
     /// A notification could not be rendered or delivered.

@@ -2,9 +2,13 @@
 
 mod alert;
 mod provider;
+mod receiver;
 
 pub use alert::{Alert, AlertSpec, AlertStatus, CrossNamespaceObjectReference};
 pub use provider::{Provider, ProviderSpec, ProviderStatus};
+pub use receiver::{
+    OidcProvider, OidcValidation, OidcVariable, Receiver, ReceiverResource, ReceiverSpec, ReceiverStatus,
+};
 
 use crate::crd::{self, definition::ServedKind};
 
@@ -12,4 +16,5 @@ use crate::crd::{self, definition::ServedKind};
 pub(crate) const KINDS: &[ServedKind] = &[
     ServedKind::of::<Provider>(crd::provider),
     ServedKind::of::<Alert>(crd::alert),
+    ServedKind::of::<Receiver>(crd::receiver),
 ];

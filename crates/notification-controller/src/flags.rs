@@ -12,6 +12,11 @@ use crate::senders::Sender;
 
 /// Default audience of the tokens of events.
 const AUDIENCE: &str = "weir-events";
+/// Default labels of Secrets that are watched.
+const WATCHED: &str = "reconcile.fluxcd.io/watch=Enabled";
+/// Feature gate that turns the watch off.
+const NO_WATCH: &str = "DisableConfigWatchers";
+const GOOGLE_KEYS: &str = "https://www.googleapis.com/oauth2/v3/certs";
 const GATES: [&str; 3] = [
     "CacheSecretsAndConfigMaps",
     "DisableConfigWatchers",
@@ -52,7 +57,7 @@ pub struct Flags {
     #[arg(long, value_name = "DIRECTORY")]
     pub journal_path: Option<PathBuf>,
 
-    /// Accepted for compatibility; there are no receivers yet.
+    /// Address of the webhooks of Receivers.
     #[arg(long = "receiverAddr", default_value = ":9292")]
     pub receiver_addr: String,
 
@@ -68,9 +73,13 @@ pub struct Flags {
     #[arg(long, default_missing_value = "true", num_args = 0..=1, require_equals = true)]
     pub export_http_path_metrics: Option<bool>,
 
-    /// Accepted for compatibility; Secrets are read live.
-    #[arg(long)]
-    pub watch_configs_label_selector: Option<String>,
+    /// Labels of the Secrets whose changes reconcile Receivers at once.
+    #[arg(long, default_value = WATCHED, value_name = "SELECTOR")]
+    pub watch_configs_label_selector: String,
+
+    /// URL of the keys that sign the tokens of Google, for Receivers of the type gcr.
+    #[arg(long, default_value = GOOGLE_KEYS, value_name = "URL")]
+    pub gcr_keys_url: String,
 
     /// Accepted for compatibility; no token is cached.
     #[arg(long)]
@@ -133,19 +142,28 @@ impl Flags {
         Ok(())
     }
 
+    /// Returns true unless a feature gate turns the watch of Secrets off.
+    pub(crate) fn watches_secrets(&self) -> bool {
+        let mut gates = self.feature_gates.iter().rev();
+        !gates
+            .find(|(name, _)| name == NO_WATCH)
+            .is_some_and(|(_, on)| *on)
+    }
+
+    /// Returns the labels of Secrets that are watched.
+    pub(crate) fn config_selector(&self) -> &str {
+        &self.watch_configs_label_selector
+    }
+
     /// The given flags that have no effect.
     pub(crate) fn idle(&self) -> Vec<Idle> {
-        let gates = self.feature_gates.iter().any(|(_, on)| *on);
+        let gates = self.feature_gates.iter();
+        let gates = gates.filter(|(name, _)| name != NO_WATCH).any(|(_, on)| *on);
         idle([
             (
                 "--export-http-path-metrics",
                 self.export_http_path_metrics == Some(true),
                 "paths never become labels",
-            ),
-            (
-                "--watch-configs-label-selector",
-                self.watch_configs_label_selector.is_some(),
-                "Secrets are read live",
             ),
             (
                 "--token-cache-max-size",
@@ -168,11 +186,6 @@ impl Flags {
                 "certificates are checked",
             ),
             (
-                "--receiverAddr",
-                self.receiver_addr != ":9292",
-                "there are no receivers yet",
-            ),
-            (
                 "--default-service-account",
                 !self.common.default_service_account.is_empty(),
                 "nothing is impersonated",
@@ -192,7 +205,11 @@ impl Flags {
                 self.event_token_audience != AUDIENCE && !self.require_event_tokens,
                 "without --require-event-tokens no token is read",
             ),
-            ("--feature-gates", gates, "nothing depends on them"),
+            (
+                "--feature-gates",
+                gates,
+                "only DisableConfigWatchers has an effect",
+            ),
         ])
     }
 }
@@ -215,6 +232,9 @@ mod tests {
         "allow-internal-addresses",
         "require-event-tokens",
         "journal-path",
+        "receiverAddr",
+        "watch-configs-label-selector",
+        "gcr-keys-url",
     ];
     /// Flags without one, each with a value that is not its default.
     const IDLE: &[(&str, &str)] = &[
@@ -222,9 +242,7 @@ mod tests {
         ("event-token-audience", "x"),
         ("requeue-dependency", "1s"),
         ("default-service-account", "x"),
-        ("receiverAddr", ":1"),
         ("export-http-path-metrics", "true"),
-        ("watch-configs-label-selector", "a=b"),
         ("token-cache-max-size", "1"),
         ("token-cache-max-duration", "1h"),
         ("insecure-kubeconfig-exec", "true"),

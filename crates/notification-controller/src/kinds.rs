@@ -1,7 +1,8 @@
-//! The status of Alerts and Providers: whether they can work, said on the objects themselves.
+//! The kinds under control, and the status of Alerts and Providers: whether they can work, said on the objects themselves.
 
 mod alert;
 mod provider;
+mod receiver;
 
 use api::{
     Condition, Fault, Reason, Time, annotation, condition_type, conditions,
@@ -12,6 +13,7 @@ use runtime::{EventDraft, Outcome, Requeue, Severity};
 
 pub(crate) use alert::Alerts;
 pub(crate) use provider::Providers;
+pub(crate) use receiver::Receivers;
 
 /// Both kinds have the same status.
 type Status = AlertStatus;

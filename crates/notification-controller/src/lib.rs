@@ -7,6 +7,8 @@
 //! address, the credentials and the answer of a provider never reach a log, an event or a status.
 
 pub mod alerts;
+mod body;
+mod cel;
 pub mod delivery;
 mod error;
 mod event;
@@ -17,7 +19,9 @@ mod journal;
 mod kinds;
 mod metrics;
 pub mod providers;
+mod receivers;
 mod senders;
+mod served;
 mod server;
 mod store;
 
@@ -25,7 +29,9 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use futures::StreamExt as _;
-use runtime::{Context, RunOptions, Trigger, run_kind};
+use net::AddressPolicy;
+use runtime::{Context, RunOptions, WriteGate, run_kind};
+use tokio::task::JoinHandle;
 
 pub use error::Error;
 pub use flags::Flags;
@@ -33,8 +39,8 @@ pub use flags::Flags;
 use crate::{
     delivery::Dispatcher,
     journal::Journal,
-    kinds::{Alerts, Providers},
-    metrics::Metrics,
+    kinds::{Alerts, Providers, Receivers},
+    metrics::{HttpMetrics, Metrics},
     server::Server,
     store::Store,
 };
@@ -43,6 +49,35 @@ use crate::{
 pub const NAME: &str = "notification-controller";
 /// The time that deliveries get to finish after shutdown begins.
 const DRAIN: Duration = Duration::from_millis(4500);
+
+/// The types of Receivers, as `spec.type` names them.
+#[must_use]
+pub fn receiver_types() -> Vec<&'static str> {
+    receivers::ALL.iter().map(|kind| kind.name).collect()
+}
+
+/// Starts the webhook server and the watch of Receivers.
+async fn serve_webhooks(
+    ctx: &Context,
+    flags: &Flags,
+    index: &receivers::Index,
+) -> anyhow::Result<(JoinHandle<()>, JoinHandle<()>)> {
+    let addresses = match flags.allow_internal_addresses {
+        true => AddressPolicy::unrestricted(),
+        false => ctx.addresses().clone(),
+    };
+    // Every replica annotates objects: its own client writes without the lease.
+    let client = runtime::client::build(ctx.config().clone(), WriteGate::open(), ctx.metrics().clone())?;
+    let metrics = HttpMetrics::register(ctx.metrics().registry(), "receiver", "/hook/")?;
+    let keys = receivers::Keys::new(addresses)?;
+    let server = receivers::Server::new(ctx, client, index.clone(), keys, &flags.gcr_keys_url, metrics);
+    let listener = runtime::http::listen(&flags.receiver_addr).await?;
+    let server = server.start(listener, ctx.shutdown().clone());
+    Ok((
+        server,
+        tokio::spawn(receivers::follow(ctx.clone(), index.clone())),
+    ))
+}
 
 /// Runs the controller until shutdown, then sends the events that it has accepted.
 ///
@@ -58,12 +93,14 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         Journal::open(flags.journal_path.as_deref()).context("--journal-path cannot be used")?;
     let server = Server::new(&ctx, &flags, metrics, Arc::clone(&journal));
     let listener = runtime::http::listen(&flags.events_addr).await?;
+    let index = receivers::Index::default();
+    let (webhooks, followed) = serve_webhooks(&ctx, &flags, &index).await?;
     let left = server.left(left, store.clone());
     let (server, accepted) = server.start(listener, ctx.shutdown().clone());
     let work = tokio::spawn(Arc::clone(&dispatcher).run(left.chain(accepted)));
-    let options = |changes: futures::channel::mpsc::Receiver<Trigger>| RunOptions {
+    let options = |triggers| RunOptions {
         concurrency: 4,
-        triggers: vec![changes.boxed()],
+        triggers,
         ..RunOptions::default()
     };
     let watched = tokio::spawn(store::follow(ctx.clone(), store.clone()));
@@ -74,13 +111,20 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         ctx.flags().no_cross_namespace_refs,
     );
     let providers = Providers::new(Arc::clone(&dispatcher));
+    let secrets = match flags.watches_secrets() {
+        true => vec![receivers::secret_triggers(&ctx, index, flags.config_selector())],
+        false => Vec::new(),
+    };
     tokio::try_join!(
-        run_kind(&ctx, alerts, options(of_alerts)),
-        run_kind(&ctx, providers, options(of_providers))
+        run_kind(&ctx, alerts, options(vec![of_alerts.boxed()])),
+        run_kind(&ctx, providers, options(vec![of_providers.boxed()])),
+        run_kind(&ctx, Receivers::new(ctx.client().clone()), options(secrets))
     )?;
     // A standby gets here only when it is told to end, too.
     ctx.shutdown().cancelled().await;
     server.await?;
+    webhooks.await?;
+    followed.abort();
     if tokio::time::timeout(DRAIN, async { (work.await, dispatcher.drain().await) })
         .await
         .is_err()

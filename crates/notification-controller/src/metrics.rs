@@ -2,22 +2,81 @@
 
 use std::time::Duration;
 
+use axum::{body::HttpBody as _, response::Response};
 use http::Method;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts};
 use runtime::metrics::Registry;
 
 use crate::senders::Refused;
 
-/// Every path is served alike, so that paths never become labels.
-const HANDLER: &str = "/";
 const SERVICE: &str = "";
+
+/// The metrics of the requests to a port. Every path counts alike, so that paths never become labels.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpMetrics {
+    handler: &'static str,
+    duration: HistogramVec,
+    size: HistogramVec,
+    inflight: IntGaugeVec,
+}
+
+impl HttpMetrics {
+    /// Registers the metrics `gotk_<port>_http_*` with this value of the label `handler`.
+    pub(crate) fn register(
+        registry: &Registry,
+        port: &str,
+        handler: &'static str,
+    ) -> Result<Self, prometheus::Error> {
+        let labels = &["service", "handler", "method", "code"];
+        let name = |what: &str| format!("gotk_{port}_http_{what}");
+        let metrics = Self {
+            handler,
+            duration: HistogramVec::new(
+                HistogramOpts::new(name("request_duration_seconds"), "How long requests took."),
+                labels,
+            )?,
+            size: HistogramVec::new(
+                HistogramOpts::new(name("response_size_bytes"), "How large responses were.")
+                    .buckets(vec![100.0, 1e3, 1e4, 1e5, 1e6]),
+                labels,
+            )?,
+            inflight: IntGaugeVec::new(
+                Opts::new(name("requests_inflight"), "How many requests are being handled."),
+                &["service", "handler"],
+            )?,
+        };
+        registry.register(Box::new(metrics.duration.clone()))?;
+        registry.register(Box::new(metrics.size.clone()))?;
+        registry.register(Box::new(metrics.inflight.clone()))?;
+        metrics.inflight.with_label_values(&[SERVICE, handler]).set(0);
+        Ok(metrics)
+    }
+
+    /// Counts a request as being handled, for as long as the answer lives.
+    pub(crate) fn request_started(&self) -> InFlight {
+        let inflight = self.inflight.with_label_values(&[SERVICE, self.handler]);
+        inflight.inc();
+        InFlight(inflight)
+    }
+
+    /// Counts an answer with its size and the time that it took.
+    pub(crate) fn request_ended(&self, method: &Method, response: &Response, took: Duration) {
+        let code = response.status().as_u16().to_string();
+        let labels = [SERVICE, self.handler, method_label(method), &code];
+        self.duration
+            .with_label_values(&labels)
+            .observe(took.as_secs_f64());
+        let size = response.body().size_hint().exact().unwrap_or(0);
+        self.size
+            .with_label_values(&labels)
+            .observe(f64::from(u32::try_from(size).unwrap_or(u32::MAX)));
+    }
+}
 
 /// The metrics of the event endpoint and of the deliveries.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
-    duration: HistogramVec,
-    size: HistogramVec,
-    inflight: IntGaugeVec,
+    pub(crate) http: HttpMetrics,
     notifications: IntCounterVec,
     dropped: IntCounterVec,
     refused: IntCounterVec,
@@ -45,27 +104,8 @@ impl Fate {
 
 impl Metrics {
     pub(crate) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let labels = &["service", "handler", "method", "code"];
         let metrics = Self {
-            duration: HistogramVec::new(
-                HistogramOpts::new(
-                    "gotk_event_http_request_duration_seconds",
-                    "How long requests took.",
-                ),
-                labels,
-            )?,
-            size: HistogramVec::new(
-                HistogramOpts::new("gotk_event_http_response_size_bytes", "How large responses were.")
-                    .buckets(vec![100.0, 1e3, 1e4, 1e5, 1e6]),
-                labels,
-            )?,
-            inflight: IntGaugeVec::new(
-                Opts::new(
-                    "gotk_event_http_requests_inflight",
-                    "How many requests are being handled.",
-                ),
-                &["service", "handler"],
-            )?,
+            http: HttpMetrics::register(registry, "event", "/")?,
             notifications: IntCounterVec::new(
                 Opts::new(
                     "weir_notifications_total",
@@ -93,13 +133,9 @@ impl Metrics {
             )?,
         };
         registry.register(Box::new(metrics.replayed.clone()))?;
-        registry.register(Box::new(metrics.duration.clone()))?;
-        registry.register(Box::new(metrics.size.clone()))?;
-        registry.register(Box::new(metrics.inflight.clone()))?;
         registry.register(Box::new(metrics.notifications.clone()))?;
         registry.register(Box::new(metrics.dropped.clone()))?;
         registry.register(Box::new(metrics.refused.clone()))?;
-        metrics.inflight.with_label_values(&[SERVICE, HANDLER]).set(0);
         for kind in crate::providers::ALL {
             for fate in [Fate::Sent, Fate::Failed, Fate::Dropped] {
                 metrics
@@ -120,24 +156,6 @@ impl Metrics {
     /// Counts a post that was refused because of its sender.
     pub(crate) fn refused(&self, why: Refused) {
         self.refused.with_label_values(&[why.label()]).inc();
-    }
-
-    /// Counts a request as being handled, for as long as the answer lives.
-    pub(crate) fn request_started(&self) -> InFlight {
-        let inflight = self.inflight.with_label_values(&[SERVICE, HANDLER]);
-        inflight.inc();
-        InFlight(inflight)
-    }
-
-    pub(crate) fn request_ended(&self, method: &Method, code: u16, size: usize, took: Duration) {
-        let code = code.to_string();
-        let labels = [SERVICE, HANDLER, method_label(method), &code];
-        self.duration
-            .with_label_values(&labels)
-            .observe(took.as_secs_f64());
-        self.size
-            .with_label_values(&labels)
-            .observe(f64::from(u32::try_from(size).unwrap_or(u32::MAX)));
     }
 
     pub(crate) fn notification(&self, kind: &str, fate: Fate) {

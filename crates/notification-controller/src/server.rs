@@ -1,6 +1,5 @@
 //! The event endpoint: takes events from controllers, bounded in every dimension, and never waits for a delivery.
 
-mod body;
 mod dedupe;
 
 use std::{
@@ -11,7 +10,6 @@ use std::{
 use api::Event;
 use axum::{
     Router,
-    body::Body,
     extract::{Request, State},
     response::{IntoResponse, Response},
 };
@@ -30,7 +28,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Flags, event,
+    Flags, body, event,
     journal::{Entry, Journal, Left, Ticket},
     metrics::Metrics,
     senders::{Refused, Senders},
@@ -159,21 +157,12 @@ impl Server {
 }
 
 async fn measured(State(running): State<Arc<Running>>, request: Request) -> Response {
-    let metrics = running.server.metrics.clone();
+    let metrics = running.server.metrics.http.clone();
     let (method, started) = (request.method().clone(), Instant::now());
     let _handled = metrics.request_started();
     let response = running.take(request).await.unwrap_or_else(|refused| refused);
-    let size = body_size(response.body());
-    metrics.request_ended(&method, response.status().as_u16(), size, started.elapsed());
+    metrics.request_ended(&method, &response, started.elapsed());
     response
-}
-
-fn body_size(body: &Body) -> usize {
-    use axum::body::HttpBody;
-    body.size_hint()
-        .exact()
-        .and_then(|size| usize::try_from(size).ok())
-        .unwrap_or(0)
 }
 
 impl Running {
@@ -280,7 +269,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn busy(why: &'static str) -> Response {
+pub(crate) fn busy(why: &'static str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], why).into_response()
 }
 
@@ -311,7 +300,7 @@ fn unidentified(why: Refused) -> Response {
 }
 
 /// An answer before the body was read whole: what follows on the connection is not looked at.
-fn closing(status: StatusCode) -> Response {
+pub(crate) fn closing(status: StatusCode) -> Response {
     (status, [(header::CONNECTION, "close")]).into_response()
 }
 

@@ -86,6 +86,23 @@ async fn keep<K, T>(ctx: &Context, what: &str, map: &Map<T>, filled: &watch::Sen
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
+    let (mut fresh, mut known) = (BTreeMap::new(), false);
+    watch::<K>(ctx, what, |event| {
+        let complete = take(event, map, &mut fresh, make);
+        if complete && !std::mem::replace(&mut known, true) {
+            filled.send_modify(|filled| *filled += 1);
+        }
+        complete
+    })
+    .await;
+}
+
+/// Watches the objects of a kind for ever. `take` says whether what it keeps is complete with an event: the process waits for that
+/// before it is ready.
+pub(crate) async fn watch<K>(ctx: &Context, what: &str, mut take: impl FnMut(Event<DynamicObject>) -> bool)
+where
+    K: Resource<DynamicType = ()>,
+{
     // Dynamic objects always decode, so that one bad object does not end the watch of all.
     let resource = ApiResource::erase::<K>(&());
     let client = ctx.client().clone();
@@ -97,7 +114,6 @@ where
     if !ctx.flags().watch_label_selector.is_empty() {
         config = config.labels(&ctx.flags().watch_label_selector);
     }
-    let (mut fresh, mut known) = (BTreeMap::new(), false);
     loop {
         // The whole list is read again now and then, in case a watch missed something.
         let ends = Box::pin(tokio::time::sleep(RELIST));
@@ -108,11 +124,8 @@ where
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    if take(event, map, &mut fresh, make) {
+                    if take(event) {
                         ctx.readiness().done(what);
-                        if !std::mem::replace(&mut known, true) {
-                            filled.send_modify(|filled| *filled += 1);
-                        }
                     }
                 }
                 Err(error) => {
@@ -153,7 +166,8 @@ fn take<K: DeserializeOwned, T>(
     false
 }
 
-fn key(object: &DynamicObject) -> ObjectKey {
+/// Returns the key of an object.
+pub(crate) fn key(object: &DynamicObject) -> ObjectKey {
     ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 

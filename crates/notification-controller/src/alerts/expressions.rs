@@ -41,7 +41,7 @@ pub enum ExpressionError {
 }
 
 /// Compiles expressions to one that matches if any of them does.
-fn compile<T: AsRef<str>>(texts: &[T]) -> Result<Regex, ExpressionError> {
+pub(crate) fn compile<T: AsRef<str>>(texts: &[T]) -> Result<Regex, ExpressionError> {
     let config = Config::new()
         .nfa_size_limit(Some(LIST_BYTES))
         .auto_prefilter(false)

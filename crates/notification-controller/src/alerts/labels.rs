@@ -1,23 +1,14 @@
 //! The labels of the object that an event is about.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject},
-    core::GroupVersionKind,
-    discovery,
-};
+use kube::{Api, Client, api::DynamicObject, core::GroupVersionKind};
+
+use crate::served::{ServedKinds, is_segment};
 
 /// The longest wait for an answer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Kinds whose place in the API is remembered.
-const REMEMBERED: usize = 64;
 
 /// The reason why the labels of an object could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,7 +41,7 @@ pub enum LabelsError {
 /// Reads the labels of objects from the API server, without a cache of labels.
 pub struct LabelReader {
     client: Client,
-    kinds: Mutex<HashMap<GroupVersionKind, ApiResource>>,
+    kinds: ServedKinds,
 }
 
 impl LabelReader {
@@ -58,8 +49,8 @@ impl LabelReader {
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self {
+            kinds: ServedKinds::new(client.clone()),
             client,
-            kinds: Mutex::default(),
         }
     }
 
@@ -83,7 +74,11 @@ impl LabelReader {
         }
         let (group, version) = version.split_once('/').unwrap_or(("", version));
         let gvk = GroupVersionKind::gvk(group, version, object.kind.as_deref().unwrap_or_default());
-        let resource = self.resource(&gvk).await?;
+        let resource = self.kinds.find(&gvk).await;
+        let resource = resource.ok_or_else(|| LabelsError::Unserved {
+            api_version: gvk.api_version(),
+            kind: gvk.kind.clone(),
+        })?;
         let namespace = object.namespace.as_deref().unwrap_or_default();
         let api = Api::<DynamicObject>::namespaced_with(self.client.clone(), namespace, &resource);
         let name = object.name.as_deref().unwrap_or_default();
@@ -92,63 +87,6 @@ impl LabelReader {
             Ok(None) => Err(LabelsError::Missing),
             Err(kube::Error::Api(status)) => Err(LabelsError::Refused(status.message.clone())),
             Err(_) => Err(LabelsError::Unreachable),
-        }
-    }
-
-    async fn resource(&self, gvk: &GroupVersionKind) -> Result<ApiResource, LabelsError> {
-        let known = self
-            .kinds
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(gvk)
-            .cloned();
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let found = discovery::pinned_kind(&self.client, gvk).await;
-        let (resource, _) = found.map_err(|_| LabelsError::Unserved {
-            api_version: gvk.api_version(),
-            kind: gvk.kind.clone(),
-        })?;
-        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        if kinds.len() >= REMEMBERED {
-            kinds.clear();
-        }
-        kinds.insert(gvk.clone(), resource.clone());
-        Ok(resource)
-    }
-}
-
-/// Returns true if a string can be one segment of a URL path without changing where the path leads. The author of an
-/// event chooses these strings, and must not choose what is read with the rights of this process.
-fn is_segment(text: &str) -> bool {
-    let plain = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, '/' | '\\' | '%' | '?' | '#');
-    !matches!(text, "" | "." | "..") && text.len() <= 253 && text.chars().all(plain)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn segments_that_change_the_url_path_are_refused() {
-        for name in ["shop", "v1", "source.toolkit.fluxcd.io", "system:node"] {
-            assert!(is_segment(name), "{name}");
-        }
-        for name in [
-            "",
-            ".",
-            "..",
-            "a/b",
-            "../secrets",
-            "a?watch=1",
-            "a#b",
-            "a%2fb",
-            "a b",
-            "a\nb",
-            "a\\b",
-        ] {
-            assert!(!is_segment(name), "{name}");
         }
     }
 }

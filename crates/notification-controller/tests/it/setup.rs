@@ -31,7 +31,12 @@ impl TestNamespace {
     pub(crate) async fn with(name: &str, flags: impl FnOnce(Launch) -> Launch) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let plane = ControlPlane::shared().await.unwrap();
-        for crd in [api::crd::provider(), api::crd::alert()] {
+        for crd in [
+            api::crd::provider(),
+            api::crd::alert(),
+            api::crd::receiver(),
+            api::crd::git_repository(),
+        ] {
             plane.apply(serde_json::to_value(crd).unwrap()).await.unwrap();
         }
         let namespace = plane.namespace(name).await.unwrap();

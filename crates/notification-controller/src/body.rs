@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The reason why a body was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(crate) enum Refused {
     /// It is larger than one may be.
     TooLarge,
     /// All bodies together would be larger than they may be.
@@ -18,7 +18,7 @@ pub(super) enum Refused {
 }
 
 /// Reads a body of at most `limit` bytes, each of which takes a permit of `bytes` that is returned with it.
-pub(super) async fn read(
+pub(crate) async fn read(
     mut body: Body,
     limit: usize,
     bytes: &Arc<Semaphore>,

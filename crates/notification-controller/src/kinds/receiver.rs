@@ -1,0 +1,266 @@
+//! Receiver: its fields fit its type, its expressions compile, and its Secret makes the path of its webhook.
+
+use std::time::Duration;
+
+use api::{
+    Condition, Fault, Reason, annotation, condition_type, conditions, finalizer,
+    notification::{Receiver, ReceiverStatus},
+};
+use kube::Client;
+use runtime::{EventDraft, Outcome, Pass, Reconciler, Requeue, Severity, secret};
+
+use crate::receivers;
+
+/// The interval of a Receiver that has none.
+const INTERVAL: Duration = Duration::from_secs(600);
+
+/// Receivers under control.
+pub(crate) struct Receivers {
+    client: Client,
+}
+
+impl Receivers {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    async fn path(&self, pass: &Pass<'_, Receiver>) -> Result<String, Fault> {
+        let failed = |why: String| Fault::retry(Reason::TokenNotFound, why);
+        let reference = pass.object.spec.secret_ref.as_ref();
+        let needed = receivers::kind_of(&pass.object.spec).is_some_and(receivers::Type::needs_secret);
+        let Some(reference) = reference.filter(|_| needed) else {
+            return Ok(receivers::path(&[], pass.name, pass.namespace));
+        };
+        let secret = secret::read(&self.client, pass.namespace, &reference.name).await;
+        let shown = format!("{}/{}", pass.namespace, reference.name);
+        let secret = secret.map_err(|fault| {
+            failed(format!(
+                "unable to read token from secret '{shown}' error: {}",
+                fault.message
+            ))
+        })?;
+        let token = receivers::token(&secret).map_err(|why| failed(why.to_string()))?;
+        Ok(receivers::path(token, pass.name, pass.namespace))
+    }
+}
+
+impl Reconciler for Receivers {
+    type Object = Receiver;
+    type Status = ReceiverStatus;
+
+    const FINALIZER: &'static str = finalizer::FLUX;
+
+    fn suspended(object: &Receiver) -> bool {
+        object.spec.suspend
+    }
+
+    fn timeout(&self, _: &Receiver) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    fn validate(&self, object: &Receiver) -> Result<(), Fault> {
+        receivers::validate(object)
+    }
+
+    fn progressing(&self, object: &Receiver) -> Option<ReceiverStatus> {
+        let mut status = object.status.clone().unwrap_or_default();
+        let meta = &object.metadata;
+        let set = |list: &mut Vec<Condition>, type_, value: api::ConditionStatus| {
+            let message = "reconciliation in progress";
+            let condition = Condition::new(
+                type_,
+                value,
+                Reason::Progressing,
+                message,
+                meta.generation,
+                runtime::now(),
+            );
+            conditions::set(list, condition);
+        };
+        conditions::remove(&mut status.conditions, condition_type::STALLED);
+        set(&mut status.conditions, condition_type::RECONCILING, true.into());
+        if conditions::get(&status.conditions, condition_type::READY).is_none() {
+            set(
+                &mut status.conditions,
+                condition_type::READY,
+                api::ConditionStatus::Unknown,
+            );
+        }
+        conditions::sort(&mut status.conditions);
+        Some(status)
+    }
+
+    fn faulted(&self, object: &Receiver, fault: &Fault) -> Outcome<ReceiverStatus> {
+        outcome(object, Err(fault.clone()))
+    }
+
+    async fn reconcile(&self, pass: &Pass<'_, Receiver>) -> Outcome<ReceiverStatus> {
+        outcome(pass.object, self.path(pass).await)
+    }
+
+    async fn finalize(&self, _: &Pass<'_, Receiver>) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// Returns the outcome of a pass that found the path, or a fault. Pure apart from the clock of new transitions.
+fn outcome(object: &Receiver, found: Result<String, Fault>) -> Outcome<ReceiverStatus> {
+    let past = object.status.clone().unwrap_or_default();
+    let status = status(object, &past, found.as_ref(), &runtime::now());
+    let interval = object
+        .spec
+        .interval
+        .map_or(INTERVAL, api::GoDuration::as_duration);
+    let (severity, reason, message) = match &found {
+        Ok(_) => {
+            let shown = object
+                .spec
+                .interval
+                .map_or_else(|| "10m0s".to_owned(), |interval| interval.to_string());
+            let message = format!("Reconciliation finished, next run in {shown}");
+            (Severity::Info, Reason::Succeeded, message)
+        }
+        Err(fault) => {
+            let stalled = fault.class == api::Class::Stall;
+            let reason = if stalled { fault.reason } else { Reason::Failed };
+            (Severity::Error, reason, fault.message.clone())
+        }
+    };
+    let news = ready(&past) != ready(&status);
+    let events = news.then(|| EventDraft {
+        severity,
+        reason,
+        message,
+        metadata: Default::default(),
+    });
+    Outcome {
+        status,
+        requeue: match &found {
+            Ok(_) => Requeue::Interval(interval),
+            Err(fault) => Requeue::from(fault.class),
+        },
+        events: events.into_iter().collect(),
+        fault: found.err(),
+    }
+}
+
+/// Returns what the condition Ready says, for telling news from repetitions.
+fn ready(status: &ReceiverStatus) -> Option<(api::ConditionStatus, &str)> {
+    conditions::get(&status.conditions, condition_type::READY)
+        .map(|ready| (ready.status, ready.message.as_str()))
+}
+
+fn status(
+    object: &Receiver,
+    past: &ReceiverStatus,
+    found: Result<&String, &Fault>,
+    now: &api::Time,
+) -> ReceiverStatus {
+    let meta = &object.metadata;
+    let fault = found.err();
+    let stalled = fault.is_some_and(|fault| fault.class == api::Class::Stall);
+    let (reason, message) = match found {
+        Ok(path) => (
+            Reason::Succeeded,
+            format!("Receiver initialized for path: {path}"),
+        ),
+        Err(fault) => (fault.reason, fault.message.clone()),
+    };
+    let mut list = past.conditions.clone();
+    conditions::remove(&mut list, condition_type::STALLED);
+    conditions::remove(&mut list, condition_type::RECONCILING);
+    let mut set = |type_, holds: bool, reason| {
+        let condition = Condition::new(
+            type_,
+            holds,
+            reason,
+            message.as_str(),
+            meta.generation,
+            now.clone(),
+        );
+        conditions::set(&mut list, condition);
+    };
+    set(condition_type::READY, fault.is_none(), reason);
+    if stalled {
+        set(condition_type::STALLED, true, reason);
+    } else if fault.is_some() {
+        set(condition_type::RECONCILING, true, Reason::ProgressingWithRetry);
+    }
+    conditions::carry_times(&past.conditions, &mut list);
+    conditions::sort(&mut list);
+    let annotations = meta.annotations.as_ref();
+    let requested = annotations
+        .and_then(|all| all.get(annotation::RECONCILE_REQUESTED_AT))
+        .cloned();
+    ReceiverStatus {
+        observed_generation: if fault.is_none() || stalled {
+            meta.generation
+        } else {
+            past.observed_generation
+        },
+        conditions: list,
+        // A path whose token is gone must not be served; one that was valid before a mistake in the spec stays, and is not ready.
+        webhook_path: match found {
+            Ok(path) => Some(path.clone()),
+            Err(fault) if fault.reason == Reason::TokenNotFound => None,
+            Err(_) => past.webhook_path.clone(),
+        },
+        url: None,
+        last_handled_reconcile_at: requested.or_else(|| past.last_handled_reconcile_at.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    fn receiver() -> Receiver {
+        serde_json::from_value(json!({
+            "apiVersion": "notification.toolkit.fluxcd.io/v1", "kind": "Receiver",
+            "metadata": {"name": "a", "namespace": "ns", "generation": 2, "annotations": {"reconcile.fluxcd.io/requestedAt": "x"}},
+            "spec": {"type": "github", "resources": [], "secretRef": {"name": "token"}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_status_has_the_path_only_while_there_is_a_token() {
+        let (object, now) = (receiver(), api::Time(Timestamp::from_second(1).unwrap()));
+        let path = "/hook/1".to_owned();
+        let ready = status(&object, &ReceiverStatus::default(), Ok(&path), &now);
+        assert_eq!(
+            (ready.webhook_path.as_deref(), ready.observed_generation),
+            (Some("/hook/1"), Some(2))
+        );
+        assert_eq!(ready.last_handled_reconcile_at.as_deref(), Some("x"));
+        let fault = Fault::retry(Reason::TokenNotFound, "no token");
+        let first = status(&object, &ReceiverStatus::default(), Err(&fault), &now);
+        assert_eq!((first.webhook_path, first.observed_generation), (None, None));
+        let lost = status(&object, &ready, Err(&fault), &now);
+        let said = conditions::get(&lost.conditions, "Reconciling").unwrap();
+        assert_eq!(
+            (lost.webhook_path, said.reason.as_str()),
+            (None, "ProgressingWithRetry")
+        );
+        let fault = Fault::stall(Reason::InvalidCELExpression, "odd");
+        let stalled = status(&object, &ready, Err(&fault), &now);
+        assert!(conditions::is_true(&stalled.conditions, "Stalled") && stalled.webhook_path.is_some());
+    }
+
+    #[test]
+    fn events_tell_news_only() {
+        let mut object = receiver();
+        let first = outcome(&object, Ok("/hook/1".to_owned()));
+        assert_eq!(first.events.len(), 1);
+        assert_eq!(
+            first.events[0].message,
+            "Reconciliation finished, next run in 10m0s"
+        );
+        object.status = Some(first.status);
+        assert!(outcome(&object, Ok("/hook/1".to_owned())).events.is_empty());
+        assert_eq!(outcome(&object, Ok("/hook/2".to_owned())).events.len(), 1);
+    }
+}

@@ -1,0 +1,82 @@
+//! The CEL filters of a Receiver.
+
+use api::notification::ReceiverSpec;
+
+use crate::cel::{EvalError, Program, Value};
+
+/// The variables of filters, in this order.
+const VARIABLES: [&str; 3] = ["res", "req", "claims"];
+/// The variables of Receivers whose senders have no claims.
+const WITHOUT_CLAIMS: [&str; 2] = ["res", "req"];
+
+fn variables(spec: &ReceiverSpec) -> &'static [&'static str] {
+    match spec.type_.as_str() {
+        super::OIDC => &VARIABLES,
+        _ => &WITHOUT_CLAIMS,
+    }
+}
+
+/// Returns the first filter that can't be used, with the reason.
+pub(super) fn broken(spec: &ReceiverSpec) -> Option<String> {
+    let own = spec
+        .resource_filter
+        .iter()
+        .map(|text| ("spec.resourceFilter".to_owned(), text));
+    let each = spec.resources.iter().enumerate().filter_map(|(at, resource)| {
+        let text = resource.filter.as_ref()?;
+        Some((format!("spec.resources[{at}].filter"), text))
+    });
+    own.chain(each).find_map(|(path, text)| {
+        let why = Program::compile_bool(text, variables(spec)).err()?;
+        Some(format!("{path}: {why}"))
+    })
+}
+
+/// The compiled filters of a Receiver, and the request that they judge.
+#[derive(Debug)]
+pub(super) struct Filters {
+    all: Option<Program>,
+    each: Vec<Option<Program>>,
+    request: Value,
+    claims: Value,
+}
+
+impl Filters {
+    /// Returns true if a Receiver has filters.
+    pub(super) fn wanted(spec: &ReceiverSpec) -> bool {
+        spec.resource_filter.is_some() || spec.resources.iter().any(|resource| resource.filter.is_some())
+    }
+
+    /// Compiles the filters for a request; `None` if one does not compile.
+    pub(super) fn new(spec: &ReceiverSpec, request: Value, claims: Value) -> Option<Self> {
+        let compile = |text: &Option<String>| match text {
+            Some(text) => Program::compile_bool(text, variables(spec)).map(Some),
+            None => Ok(None),
+        };
+        let each = spec.resources.iter().map(|resource| compile(&resource.filter));
+        Some(Self {
+            all: compile(&spec.resource_filter).ok()?,
+            each: each.collect::<Result<_, _>>().ok()?,
+            request,
+            claims,
+        })
+    }
+
+    /// Returns true if there is a filter for the resource at this place of the spec.
+    pub(super) fn judges(&self, at: usize) -> bool {
+        self.all.is_some() || self.each.get(at).is_some_and(Option::is_some)
+    }
+
+    /// Returns true if an object passes the filters of the resource at this place of the spec.
+    pub(super) fn pass(&self, at: usize, object: Value) -> Result<bool, EvalError> {
+        let values = [object, self.request.clone(), self.claims.clone()];
+        for filter in [self.all.as_ref(), self.each.get(at).and_then(Option::as_ref)] {
+            if let Some(filter) = filter
+                && !filter.holds(&values)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,175 @@
+//! Tokens of issuers that a Receiver names, and what must be true of their claims.
+
+use std::collections::BTreeSet;
+
+use api::notification::{OidcProvider, ReceiverSpec};
+use serde_json::{Map, Value as Json};
+
+use super::{
+    OIDC,
+    jwt::{TokenError, Unverified},
+    keys::{Keys, Place},
+    types::Refused,
+};
+use crate::cel::{Program, Value};
+
+/// Audience of the tokens if the Receiver names none.
+const AUDIENCE: &str = "notification-controller";
+/// The variables of expressions, in this order.
+const VARIABLES: [&str; 2] = ["claims", "vars"];
+/// Issuers of a Receiver, and expressions of an issuer.
+const MOST: usize = 100;
+
+/// Checks the fields that belong to the type, as the CRD does where it has these rules.
+pub(super) fn validate(spec: &ReceiverSpec) -> Result<(), String> {
+    if spec.type_ != OIDC {
+        if !spec.oidc_providers.is_empty() {
+            return Err("oidcProviders may only be set when type is 'generic-oidc'".to_owned());
+        }
+        return match &spec.secret_ref {
+            Some(reference) if !reference.name.is_empty() => Ok(()),
+            _ => Err("secretRef is required unless type is 'generic-oidc'".to_owned()),
+        };
+    }
+    if spec.secret_ref.is_some() {
+        return Err("secretRef must not be set when type is 'generic-oidc'".to_owned());
+    }
+    if spec.oidc_providers.is_empty() || spec.oidc_providers.len() > MOST {
+        return Err(format!(
+            "oidcProviders must have 1 to {MOST} entries when type is 'generic-oidc'"
+        ));
+    }
+    let mut seen = BTreeSet::new();
+    for (at, provider) in spec.oidc_providers.iter().enumerate() {
+        let failed = |why: &str| Err(format!("oidcProviders[{at}]: {why}"));
+        let url = provider.issuer_url.as_str();
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return failed("issuerURL must start with http:// or https://");
+        }
+        if !seen.insert(url) {
+            return failed("the same issuerURL is there twice");
+        }
+        if provider.audience.as_deref() == Some("") {
+            return failed("audience must not be empty");
+        }
+        if provider.validations.is_empty() || provider.validations.len() + provider.variables.len() > MOST {
+            return failed(
+                "it needs at least one validation, and at most 100 with its variables: without one, whoever gets a token of the \
+                 issuer can call the webhook",
+            );
+        }
+        let variables = provider
+            .variables
+            .iter()
+            .flat_map(|each| [&each.name, &each.expression]);
+        let validations = provider
+            .validations
+            .iter()
+            .flat_map(|each| [&each.expression, &each.message]);
+        if variables.chain(validations).any(String::is_empty) {
+            return failed("name, expression and message must not be empty");
+        }
+    }
+    Ok(())
+}
+
+/// Returns the first expression that can't be used, with the reason.
+pub(super) fn broken(spec: &ReceiverSpec) -> Option<String> {
+    spec.oidc_providers.iter().enumerate().find_map(|(at, provider)| {
+        let why = Rules::compile(provider).err()?;
+        Some(format!("oidcProviders[{at}].{why}"))
+    })
+}
+
+/// The compiled expressions of an issuer.
+struct Rules<'a> {
+    variables: Vec<(&'a str, Program)>,
+    validations: Vec<(&'a str, Program)>,
+}
+
+impl<'a> Rules<'a> {
+    fn compile(provider: &'a OidcProvider) -> Result<Self, String> {
+        let mut rules = Self {
+            variables: Vec::new(),
+            validations: Vec::new(),
+        };
+        for (at, variable) in provider.variables.iter().enumerate() {
+            let program = Program::compile(&variable.expression, &VARIABLES);
+            let program = program.map_err(|why| format!("variables[{at}].expression: {why}"))?;
+            rules.variables.push((&variable.name, program));
+        }
+        for (at, validation) in provider.validations.iter().enumerate() {
+            let program = Program::compile_bool(&validation.expression, &VARIABLES);
+            let program = program.map_err(|why| format!("validations[{at}].expression: {why}"))?;
+            rules.validations.push((&validation.message, program));
+        }
+        Ok(rules)
+    }
+
+    /// Returns why the claims are refused, if they are.
+    fn judge(&self, claims: &Value) -> Result<(), Refused> {
+        let mut known: Vec<(String, Value)> = Vec::new();
+        for (name, program) in &self.variables {
+            let values = [claims.clone(), Value::object(known.iter().cloned())];
+            let value = program.evaluate(&values);
+            let value = value.map_err(|why| Refused::new(format!("variable {name}: {why}")))?;
+            known.push(((*name).to_owned(), value));
+        }
+        let values = [claims.clone(), Value::object(known)];
+        for (message, program) in &self.validations {
+            match program.holds(&values) {
+                Ok(true) => {}
+                Ok(false) => return Err(Refused::new(format!("the claims are refused: {message}"))),
+                Err(why) => return Err(Refused::new(format!("a validation has no result: {why}"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the claims of a token that an issuer of the Receiver signed for it, and that its validations accept.
+pub(super) async fn claims(
+    spec: &ReceiverSpec,
+    token: &str,
+    keys: &Keys,
+    now: i64,
+) -> Result<Value, Refused> {
+    let unverified = Unverified::parse(token)?;
+    let provider = spec.oidc_providers.iter();
+    let mut provider = provider.filter(|provider| provider.issuer_url == unverified.issuer());
+    let Some(provider) = provider.next() else {
+        return Err(Refused::said("the issuer of the token is none of the Receiver"));
+    };
+    let issuer = provider.issuer_url.as_str();
+    let audience = provider.audience.as_deref().unwrap_or(AUDIENCE);
+    let place = Place::Issuer(issuer.to_owned());
+    let claims = verified(token, keys, &place, &[issuer], audience, now).await?;
+    let claims = Value::from_json(&Json::Object(claims));
+    let provider = provider.clone();
+    let judged = super::targets::apart(move || {
+        let rules = Rules::compile(&provider).map_err(Refused::new)?;
+        rules.judge(&claims).map(|()| claims)
+    });
+    judged
+        .await
+        .ok_or_else(|| Refused::said("the expressions failed"))?
+}
+
+/// Returns the claims of a token that is signed with a key of `place`; keys that lack that of the token are fetched again.
+pub(super) async fn verified(
+    token: &str,
+    keys: &Keys,
+    place: &Place,
+    issuers: &[&str],
+    audience: &str,
+    now: i64,
+) -> Result<Map<String, Json>, Refused> {
+    let known = keys.of(place, false).await?;
+    match Unverified::parse(token)?.verify(&known, issuers, audience, now) {
+        Err(TokenError::UnknownKey) => {
+            let renewed = keys.of(place, true).await?;
+            Ok(Unverified::parse(token)?.verify(&renewed, issuers, audience, now)?)
+        }
+        result => Ok(result?),
+    }
+}

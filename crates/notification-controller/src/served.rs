@@ -1,0 +1,80 @@
+//! Kinds that the cluster serves, and what may be part of a path in its API.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use kube::{Client, api::ApiResource, core::GroupVersionKind, discovery};
+
+/// Kinds whose place in the API is remembered.
+const REMEMBERED: usize = 64;
+
+/// The kinds of a cluster, asked for once each.
+pub(crate) struct ServedKinds {
+    client: Client,
+    kinds: Mutex<HashMap<GroupVersionKind, ApiResource>>,
+}
+
+impl ServedKinds {
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            client,
+            kinds: Mutex::default(),
+        }
+    }
+
+    /// Returns the place of a kind in the API; `None` if the cluster does not serve it, or does not answer.
+    pub(crate) async fn find(&self, gvk: &GroupVersionKind) -> Option<ApiResource> {
+        let known = self
+            .kinds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(gvk)
+            .cloned();
+        if known.is_some() {
+            return known;
+        }
+        let (resource, _) = discovery::pinned_kind(&self.client, gvk).await.ok()?;
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        if kinds.len() >= REMEMBERED {
+            kinds.clear();
+        }
+        kinds.insert(gvk.clone(), resource.clone());
+        Some(resource)
+    }
+}
+
+/// Returns true if a string can be one segment of a URL path without changing where the path leads. The author of an
+/// event or a Receiver chooses these strings, and must not choose what is used with the rights of this process.
+pub(crate) fn is_segment(text: &str) -> bool {
+    let plain = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, '/' | '\\' | '%' | '?' | '#');
+    !matches!(text, "" | "." | "..") && text.len() <= 253 && text.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_that_change_the_url_path_are_refused() {
+        for name in ["shop", "v1", "source.toolkit.fluxcd.io", "system:node"] {
+            assert!(is_segment(name), "{name}");
+        }
+        for name in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "../secrets",
+            "a?watch=1",
+            "a#b",
+            "a%2fb",
+            "a b",
+            "a\nb",
+            "a\\b",
+        ] {
+            assert!(!is_segment(name), "{name}");
+        }
+    }
+}
