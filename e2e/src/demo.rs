@@ -4,10 +4,12 @@ pub mod eras;
 pub mod project;
 pub mod shop;
 mod successor;
+mod webhook;
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
+use futures::future::BoxFuture;
 
 use crate::{
     cluster::{CONTROLLERS, TestCluster},
@@ -73,9 +75,9 @@ async fn play(report: &mut Report, args: &Args) -> Result<()> {
                 path: &args.project,
                 targets: args.target.iter().map(String::as_str).collect(),
             };
-            project::play(report, &cluster, &project).await
+            boxed(|| project::play(report, &cluster, &project)).await
         }
-        None => shop::play(report, &cluster).await,
+        None => boxed(|| shop::play(report, &cluster)).await,
     };
     if played.is_err() {
         print_logs(report, &cluster);
@@ -90,6 +92,16 @@ async fn play(report: &mut Report, args: &Args) -> Result<()> {
     }
     played?;
     cluster.stop().await
+}
+
+/// Boxes the future of some steps. It is made here and not in the frame of the caller, where the futures of all steps together are
+/// too large for the stack of a test's thread.
+#[inline(never)]
+pub fn boxed<'a, T, F>(steps: impl FnOnce() -> F) -> BoxFuture<'a, Result<T>>
+where
+    F: Future<Output = Result<T>> + Send + 'a,
+{
+    Box::pin(steps())
 }
 
 /// Prints the end of each controller's log, after a failed step.

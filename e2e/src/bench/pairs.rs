@@ -83,7 +83,7 @@ pub async fn run(args: &Args) -> Result<()> {
 /// The results of a load.
 #[derive(Debug)]
 pub struct Figures {
-    /// The load.
+    /// The load that was measured.
     pub load: Load,
     /// Time from the first creation until all are Ready.
     pub created: Duration,
@@ -107,13 +107,13 @@ pub struct Figures {
 /// Some intervals without a change.
 #[derive(Debug)]
 pub struct Calm {
-    /// Number of intervals.
+    /// Number of the measured intervals.
     pub intervals: u32,
     /// CPU time of the kluctl-controller.
     pub cpu: Duration,
     /// Its requests, those for its lease aside.
     pub requests: usize,
-    /// Those that write.
+    /// Its requests that write.
     pub writes: usize,
 }
 

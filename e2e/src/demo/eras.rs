@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use api::{conditions, kluctl::gitops};
-use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api, ResourceExt as _,
@@ -130,16 +129,7 @@ pub fn push(cluster: &TestCluster, project: &Path) -> Result<(Repo, String)> {
 ///
 /// # Errors
 /// Returns an error if a step fails.
-pub fn play<'a>(
-    report: &'a mut Report,
-    cluster: &'a TestCluster,
-    project: &'a Path,
-) -> BoxFuture<'a, Result<()>> {
-    // Boxed here, as the steps of the shop are.
-    Box::pin(steps(report, cluster, project))
-}
-
-async fn steps(report: &mut Report, cluster: &TestCluster, project: &Path) -> Result<()> {
+pub async fn play(report: &mut Report, cluster: &TestCluster, project: &Path) -> Result<()> {
     prepare(cluster).await?;
     let (repo, commit) = push(cluster, project)?;
     let url = repo.url();

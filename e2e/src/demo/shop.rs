@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use api::{Condition, conditions, kluctl::KluctlDeployment, notification::Provider};
-use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api, ResourceExt as _,
@@ -13,7 +12,7 @@ use kube::{
 use serde_json::json;
 use testkit::{Repo, wait_for, wait_gone};
 
-use super::{eras, project, successor};
+use super::{boxed, eras, project, successor, webhook};
 use crate::{
     cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster, is_at, root},
     rbac::{self, roles},
@@ -47,12 +46,7 @@ struct Shop<'a> {
 ///
 /// # Errors
 /// Returns an error if a step fails.
-pub fn play<'a>(report: &'a mut Report, cluster: &'a TestCluster) -> BoxFuture<'a, Result<()>> {
-    // Boxed here: in the caller's frame, the futures of all steps are too large for the stack of a test's thread.
-    Box::pin(steps(report, cluster))
-}
-
-async fn steps(report: &mut Report, cluster: &TestCluster) -> Result<()> {
+pub async fn play(report: &mut Report, cluster: &TestCluster) -> Result<()> {
     let folder = example();
     let repo = cluster.git.repo("shop")?;
     let first = repo.change("The shop").copy(&folder)?.push()?;
@@ -62,14 +56,18 @@ async fn steps(report: &mut Report, cluster: &TestCluster) -> Result<()> {
         repo,
         folder,
     };
-    shop.watch_alerts().await?;
-    shop.beginnings(report, &first).await?;
-    shop.changes(report).await?;
-    shop.suspension(report).await?;
-    shop.mistakes(report).await?;
-    shop.endings(report).await?;
-    successor::play(report, cluster, &shop.repo).await?;
-    eras::play(report, cluster, &shop.folder).await?;
+    boxed(|| shop.watch_alerts()).await?;
+    boxed(|| shop.beginnings(report, &first)).await?;
+    boxed(|| shop.changes(report)).await?;
+    let hooked = boxed(|| webhook::fetches_at_once(cluster));
+    report
+        .step("the webhook of a push has it fetched at once", hooked)
+        .await?;
+    boxed(|| shop.suspension(report)).await?;
+    boxed(|| shop.mistakes(report)).await?;
+    boxed(|| shop.endings(report)).await?;
+    boxed(|| successor::play(report, cluster, &shop.repo)).await?;
+    boxed(|| eras::play(report, cluster, &shop.folder)).await?;
     report
         .step(
             "the rights of the controllers are exactly what they used",

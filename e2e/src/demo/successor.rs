@@ -7,7 +7,6 @@ use api::{
     conditions,
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
 };
-use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api, ResourceExt as _,
@@ -31,16 +30,7 @@ const TARGET: &str = "shop-test";
 ///
 /// # Errors
 /// Returns an error if an object is recreated, or is left at the end.
-pub(super) fn play<'a>(
-    report: &'a mut Report,
-    cluster: &'a TestCluster,
-    repo: &'a Repo,
-) -> BoxFuture<'a, Result<()>> {
-    // Boxed here, as the steps of the shop are.
-    Box::pin(steps(report, cluster, repo))
-}
-
-async fn steps(report: &mut Report, cluster: &TestCluster, repo: &Repo) -> Result<()> {
+pub(super) async fn play(report: &mut Report, cluster: &TestCluster, repo: &Repo) -> Result<()> {
     let successor = Successor::new(cluster);
     let mut before = BTreeMap::new();
     report

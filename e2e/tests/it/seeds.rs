@@ -3,7 +3,7 @@
 use anyhow::Result;
 use e2e::{
     cluster::{CONTROLLERS, TestCluster, root},
-    demo::{eras, shop::example},
+    demo::{boxed, eras, shop::example},
     report::Report,
 };
 
@@ -95,7 +95,7 @@ async fn microservices_demo_is_deployed_by_three_generations_of_manifests() -> R
         cluster.start(name, &[]).await?;
     }
     let mut report = Report::silent();
-    let played = eras::play(&mut report, &cluster, &project).await;
+    let played = boxed(|| eras::play(&mut report, &cluster, &project)).await;
     assert!(played.is_ok() && report.all_passed(), "{}", report.table());
     cluster.stop().await
 }

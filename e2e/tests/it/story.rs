@@ -3,7 +3,7 @@
 use anyhow::Result;
 use e2e::{
     cluster::{CONTROLLERS, TestCluster},
-    demo::shop,
+    demo::{boxed, shop},
     report::Report,
 };
 
@@ -15,7 +15,7 @@ async fn demo_deploys_the_shop_and_removes_it() -> Result<()> {
         cluster.start(name, &[]).await?;
     }
     let mut report = Report::silent();
-    let played = shop::play(&mut report, &cluster).await;
+    let played = boxed(|| shop::play(&mut report, &cluster)).await;
     assert!(played.is_ok() && report.all_passed(), "{}", report.table());
     cluster.stop().await
 }

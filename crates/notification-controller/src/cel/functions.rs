@@ -121,9 +121,9 @@ pub(super) fn call(run: &mut Run, function: Function, args: &[Value]) -> Evaluat
         ("sets.equivalent", [Value::List(a), Value::List(b)]) => {
             Ok(Value::Bool(subset(run, a, b)? && subset(run, b, a)?))
         }
-        ("sets.intersects", [Value::List(a), Value::List(_)]) => {
+        ("sets.intersects", [Value::List(a), b @ Value::List(_)]) => {
             for item in a.iter() {
-                if run.contains(&args[1], item)? {
+                if run.contains(b, item)? {
                     return Ok(Value::Bool(true));
                 }
             }

@@ -35,7 +35,7 @@ pub(super) enum Arithmetic {
     Remainder,
 }
 
-/// What a macro does with the items of a list or the keys of a map.
+/// The effect of a macro on the items of a list or the keys of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FoldKind {
     All,

@@ -36,7 +36,7 @@ struct State {
     /// In order, so that all replicas choose the same of several with one path.
     paths: HashMap<String, BTreeSet<ObjectKey>>,
     secrets: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// What a running list has returned so far.
+    /// The Receivers that a running list has returned so far.
     listed: BTreeMap<ObjectKey, Arc<Receiver>>,
 }
 

@@ -131,12 +131,12 @@ fn check(claims: &Map<String, Value>, issuers: &[&str], audience: &str, now: i64
     #[allow(clippy::cast_precision_loss, reason = "seconds of this age are exact")]
     let now = now as f64;
     let time = |name: &str| claims.get(name).map(|value| value.as_f64().unwrap_or(f64::NAN));
-    // A time that is no number compares with nothing.
+    // A time that is no number is never in the future.
     if !time("exp").is_some_and(|end| end > now) {
         return Err(TokenError::Expired);
     }
     match time("nbf") {
-        Some(start) if !(start <= now + LEEWAY) => Err(TokenError::TooEarly),
+        Some(start) if start.is_nan() || start > now + LEEWAY => Err(TokenError::TooEarly),
         _ => Ok(()),
     }
 }

@@ -16,6 +16,8 @@ use super::jwt::KeySet;
 
 /// Time for which keys are used.
 const FRESH: Duration = Duration::from_secs(5 * 60);
+/// Time for which keys are used while their issuer can't be asked.
+const STALE: Duration = Duration::from_secs(60 * 60);
 /// Minimum time between two requests to an issuer.
 const PAUSE: Duration = Duration::from_secs(10);
 /// Issuers that are remembered.
@@ -57,8 +59,27 @@ pub(crate) enum Place {
 
 #[derive(Default)]
 struct Known {
-    keys: Option<Arc<KeySet>>,
+    /// The keys, and the time when they were fetched.
+    keys: Option<(Arc<KeySet>, Instant)>,
     asked: Option<Instant>,
+}
+
+impl Known {
+    /// Takes the result of asking for keys. A failure leaves the keys that are not too old: nobody may end their use by sending
+    /// tokens of unknown keys while the issuer is down.
+    fn take(&mut self, fetched: Result<Arc<KeySet>, KeysError>) -> Result<Arc<KeySet>, KeysError> {
+        match (fetched, &self.keys) {
+            (Ok(keys), _) => {
+                self.keys = Some((Arc::clone(&keys), Instant::now()));
+                Ok(keys)
+            }
+            (Err(_), Some((keys, at))) if at.elapsed() < STALE => Ok(Arc::clone(keys)),
+            (Err(error), _) => {
+                self.keys = None;
+                Err(error)
+            }
+        }
+    }
 }
 
 /// The keys of issuers.
@@ -87,7 +108,7 @@ impl Keys {
         // Requests for the same keys wait for one answer.
         let mut known = entry.lock().await;
         let age = known.asked.map(|asked| asked.elapsed());
-        if let Some(keys) = &known.keys {
+        if let Some((keys, _)) = &known.keys {
             let recent = age.is_some_and(|age| age < PAUSE);
             if recent || !renewed && age.is_some_and(|age| age < FRESH) {
                 return Ok(Arc::clone(keys));
@@ -97,8 +118,7 @@ impl Keys {
         }
         known.asked = Some(Instant::now());
         let fetched = self.fetch(place).await;
-        known.keys = fetched.as_ref().ok().cloned();
-        fetched
+        known.take(fetched)
     }
 
     fn entry(&self, place: &Place) -> Arc<tokio::sync::Mutex<Known>> {
@@ -172,6 +192,20 @@ fn keys_url(document: &[u8], issuer: &str) -> Result<String, KeysError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_survive_a_failure_until_they_are_old() {
+        let keys = || Arc::new(KeySet::parse(br#"{"keys": []}"#).unwrap());
+        let mut known = Known::default();
+        assert_eq!(
+            known.take(Err(KeysError::Unreachable)).err(),
+            Some(KeysError::Unreachable)
+        );
+        assert!(known.take(Ok(keys())).is_ok());
+        assert!(known.take(Err(KeysError::Unreachable)).is_ok());
+        known.keys = Instant::now().checked_sub(STALE).map(|at| (keys(), at));
+        assert!(known.take(Err(KeysError::Answer)).is_err() && known.keys.is_none());
+    }
 
     #[test]
     fn a_discovery_document_speaks_for_its_own_issuer_only() {

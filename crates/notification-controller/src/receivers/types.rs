@@ -5,7 +5,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, header};
 use runtime::secret::SecretData;
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _},
+};
 use serde_json::Value as Json;
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};
@@ -81,12 +84,27 @@ impl Request<'_> {
         token.ok_or_else(|| Refused::said("there is no bearer token"))
     }
 
-    fn json<T: for<'de> Deserialize<'de>>(&self) -> Result<T, Refused> {
-        serde_json::from_slice(self.body).map_err(|_| Refused::said("the body is not what this sender sends"))
+    fn json<T: DeserializeOwned>(&self) -> Result<T, Refused> {
+        let parsed: Result<Object<T>, _> = serde_json::from_slice(self.body);
+        let object = parsed.map_err(|_| Refused::said("the body is not what this sender sends"))?;
+        Ok(object.0)
     }
 }
 
-/// What is known of a request after its sender was verified.
+/// A struct that is a JSON object: serde also takes arrays of its fields.
+#[derive(Default)]
+struct Object<T>(T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let map = serde_json::Map::deserialize(deserializer)?;
+        T::deserialize(Json::Object(map))
+            .map(Self)
+            .map_err(D::Error::custom)
+    }
+}
+
+/// Facts about a request whose sender was verified.
 #[derive(Debug, Default)]
 pub(super) struct Verified {
     /// The body for filters, if it is not that of the request.
@@ -95,7 +113,7 @@ pub(super) struct Verified {
     pub(super) claims: Option<Value>,
 }
 
-/// How a type verifies its senders.
+/// The way in which a type verifies its senders.
 #[derive(Clone, Copy)]
 enum Check {
     /// By the body, the headers and the token of the Secret.
@@ -136,7 +154,7 @@ pub(crate) const ALL: &[Type] = &[
     typed("quay", None, Check::Token(quay)),
 ];
 
-/// What verifying needs besides the request.
+/// The parts that verifying needs besides the request.
 pub(super) struct Checks<'a> {
     pub(super) keys: &'a Keys,
     /// URL of the keys of Google.
@@ -266,8 +284,8 @@ fn harbor(request: &Request<'_>, token: &[u8]) -> Result<(), Refused> {
 #[derive(Default)]
 #[allow(dead_code, reason = "only the form of a request counts")]
 struct DockerHub {
-    push_data: DockerHubPush,
-    repository: DockerHubRepository,
+    push_data: Object<DockerHubPush>,
+    repository: Object<DockerHubRepository>,
 }
 
 #[derive(Deserialize, Default)]
@@ -305,7 +323,7 @@ fn quay(request: &Request<'_>, _: &[u8]) -> Result<(), Refused> {
 #[allow(dead_code, reason = "only the form of a request counts")]
 struct Acr {
     action: String,
-    target: AcrTarget,
+    target: Object<AcrTarget>,
 }
 
 #[derive(Deserialize, Default)]
@@ -335,8 +353,8 @@ fn nexus(request: &Request<'_>, token: &[u8]) -> Result<(), Refused> {
 fn cdevents(request: &Request<'_>, _: &[u8]) -> Result<(), Refused> {
     #[derive(Deserialize)]
     struct CdEvent {
-        context: Context,
-        subject: Subject,
+        context: Object<Context>,
+        subject: Object<Subject>,
     }
     #[derive(Deserialize)]
     struct Context {
@@ -354,7 +372,7 @@ fn cdevents(request: &Request<'_>, _: &[u8]) -> Result<(), Refused> {
     }
     let event: CdEvent = request.json()?;
     let invalid = || Err(Refused::said("the body is no valid CDEvent"));
-    let CdEvent { context, subject } = event;
+    let (Object(context), Object(subject)) = (event.context, event.subject);
     let texts = [&context.version, &context.id, &context.source, &subject.id];
     if texts.into_iter().any(String::is_empty) || context.timestamp.parse::<jiff::Timestamp>().is_err() {
         return invalid();
