@@ -38,6 +38,7 @@ fn versions_share_one_schema_and_the_first_is_stored() {
             vec!["v1beta1"],
             vec!["v1beta3", "v1beta2", "v1beta1"],
             vec!["v1beta3", "v1beta2", "v1beta1"],
+            vec!["v1", "v1beta2", "v1beta1"],
         ]
     );
 }
@@ -145,6 +146,8 @@ fn schema_defaults_are_those_of_the_newest_releases() {
             r#"KluctlDeployment.spec.deployMode="full-deploy""#,
             "KluctlDeployment.spec.validate=true",
             r#"Alert.spec.eventSeverity="info""#,
+            r#"Receiver.spec.interval="10m""#,
+            r#"Receiver.status={"observedGeneration":-1}"#,
         ]
     );
     let kluctl = schema(&kluctl_deployment().spec.versions[0]);
