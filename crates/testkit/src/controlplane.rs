@@ -25,7 +25,6 @@ use kube::{
 use crate::{
     ports::free_address,
     process::{Group, Identity, Usage, sweep},
-    wait::eventually,
 };
 use binaries::Binaries;
 use components::Setup;
@@ -322,36 +321,20 @@ async fn bring_up(group: &Group, binaries: &Binaries, options: &Options) -> Resu
 
 /// Waits until something accepts connections there.
 async fn listening(group: &Group, address: SocketAddr) -> Result<()> {
-    eventually_or_exit(group, "etcd", || async move {
-        Ok(tokio::net::TcpStream::connect(address).await.map(|_| ())?)
-    })
-    .await
+    group
+        .eventually("etcd", PATIENCE, || async move {
+            Ok(tokio::net::TcpStream::connect(address).await.map(|_| ())?)
+        })
+        .await
 }
 
 /// Waits until the API server says that it is ready.
 async fn answering(group: &Group, client: &Client) -> Result<()> {
-    eventually_or_exit(group, "the API server", || async {
-        let request = http::Request::get("/readyz").body(Vec::new())?;
-        client.request_text(request).await?;
-        Ok(())
-    })
-    .await
-}
-
-/// Waits for an answer, but no longer than all processes run.
-async fn eventually_or_exit<F>(group: &Group, what: &str, mut ask: impl FnMut() -> F) -> Result<()>
-where
-    F: Future<Output = Result<()>>,
-{
-    let answer = eventually(what, PATIENCE, || {
-        let ended = group.any_exited();
-        let asked = ask();
-        async move {
-            match ended {
-                Some(ended) => Ok(Err(anyhow::anyhow!(ended))),
-                None => asked.await.map(Ok),
-            }
-        }
-    });
-    answer.await?
+    group
+        .eventually("the API server", PATIENCE, || async {
+            let request = http::Request::get("/readyz").body(Vec::new())?;
+            client.request_text(request).await?;
+            Ok(())
+        })
+        .await
 }

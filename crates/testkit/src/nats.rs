@@ -1,8 +1,8 @@
 //! A real NATS server, and a subscriber that reads what is published to it.
 
-use std::{fs, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, process::Command, time::Duration};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
@@ -13,7 +13,6 @@ use crate::{
     ports::free_address,
     process::{Group, Identity},
     tls::Authority,
-    wait::eventually,
 };
 
 static RECIPE: Recipe = Recipe {
@@ -31,7 +30,7 @@ const READER: &str = "reader";
 #[derive(Debug)]
 pub struct NatsServer {
     address: SocketAddr,
-    group: Group,
+    _group: Group,
 }
 
 /// A subscription to all subjects.
@@ -72,34 +71,26 @@ impl NatsServer {
             "listen: \"{address}\"\nauthorization {{ users: [\n{{user: {READER}, password: {READER}}}\n{users}\n] }}\n"
         );
         if let Some(authority) = authority {
-            let file = |name: &str, pem: &str| -> Result<String> {
-                let path = group.dir().join(name);
-                fs::write(&path, pem)?;
-                Ok(path.display().to_string())
-            };
             let (certificate, key) = (
-                file("server.pem", &authority.server_pem)?,
-                file("server.key", &authority.server_key_pem)?,
+                group.write("server.pem", &authority.server_pem)?,
+                group.write("server.key", &authority.server_key_pem)?,
             );
             text.push_str(&format!(
                 "tls {{ cert_file: \"{certificate}\", key_file: \"{key}\" }}\n"
             ));
         }
-        let path = group.dir().join("nats.conf");
-        fs::write(&path, text)?;
+        let path = group.write("nats.conf", &text)?;
         group.spawn("nats", Command::new(program).arg("-c").arg(&path))?;
-        let this = Self { address, group };
-        let ready = eventually("the NATS server to answer", PATIENCE, || async {
-            if this.group.any_exited().is_some() {
-                return Ok(false);
-            }
-            TcpStream::connect(this.address).await?;
-            Ok(true)
-        });
-        if !ready.await? {
-            bail!("the NATS server has ended:\n{}", this.group.tail("nats"));
-        }
-        Ok(this)
+        group
+            .eventually("the NATS server to answer", PATIENCE, || async {
+                TcpStream::connect(address).await?;
+                Ok(())
+            })
+            .await?;
+        Ok(Self {
+            address,
+            _group: group,
+        })
     }
 
     /// Returns host and port of the server.

@@ -1,6 +1,6 @@
 //! A real Prometheus, for tests of what the controllers expose.
 
-use std::{collections::BTreeMap, fs, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub type Sample = (BTreeMap<String, String>, f64);
 #[derive(Debug)]
 pub struct Prometheus {
     address: SocketAddr,
-    group: Group,
+    _group: Group,
 }
 
 impl Prometheus {
@@ -49,12 +49,11 @@ impl Prometheus {
     pub async fn start(configuration: &str) -> Result<Self> {
         let program = tokio::task::spawn_blocking(Self::resolve).await??;
         let group = Group::create("prometheus", Identity::current())?;
-        let file = group.dir().join("prometheus.yml");
-        fs::write(&file, configuration)?;
+        let file = group.write("prometheus.yml", configuration)?;
         let address = free_address()?;
         let mut command = Command::new(program);
         command
-            .arg(format!("--config.file={}", file.display()))
+            .arg(format!("--config.file={file}"))
             .arg(format!(
                 "--storage.tsdb.path={}",
                 group.dir().join("data").display()
@@ -62,27 +61,18 @@ impl Prometheus {
             .arg(format!("--web.listen-address={address}"))
             .current_dir(group.dir());
         group.spawn("prometheus", &mut command)?;
-        let this = Self { address, group };
-        this.ready()
-            .await
-            .with_context(|| format!("Prometheus last said:\n{}", this.group.tail("prometheus")))?;
-        Ok(this)
-    }
-
-    async fn ready(&self) -> Result<()> {
         let client = http::client(None)?;
-        let url = format!("http://{}/-/ready", self.address);
-        let ended = eventually("Prometheus to be ready", PATIENCE, || async {
-            if self.group.any_exited().is_some() {
-                return Ok(true);
-            }
-            client.get(&url).send().await?.error_for_status()?;
-            Ok(false)
-        });
-        if ended.await? {
-            bail!("Prometheus has ended");
-        }
-        Ok(())
+        let url = format!("http://{address}/-/ready");
+        group
+            .eventually("Prometheus to be ready", PATIENCE, || async {
+                client.get(&url).send().await?.error_for_status()?;
+                Ok(())
+            })
+            .await?;
+        Ok(Self {
+            address,
+            _group: group,
+        })
     }
 
     /// Evaluates a PromQL expression at the current time.

@@ -3,9 +3,9 @@
 mod signer;
 mod tokens;
 
-use std::{fs, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, process::Command, time::Duration};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use reqwest::{Client, RequestBuilder, header};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -16,7 +16,6 @@ use crate::{
     ports::free_address,
     process::{Group, Identity},
     tls::Authority,
-    wait::eventually,
 };
 use tokens::Tokens;
 
@@ -81,8 +80,7 @@ impl Registry {
         let address = free_address()?;
         let tokens = Tokens::start()?;
         let configuration = configuration(&group, address, login, &tokens, authority.as_ref())?;
-        let file = group.dir().join("config.json");
-        fs::write(&file, configuration.to_string())?;
+        let file = group.write("config.json", &configuration.to_string())?;
         let mut command = Command::new(program);
         command
             .arg("serve")
@@ -98,24 +96,14 @@ impl Registry {
             authority,
             group,
         };
-        this.ready()
-            .await
-            .with_context(|| format!("the registry last said:\n{}", this.group.tail("registry")))?;
+        let answers = this
+            .group
+            .eventually("the registry to answer", PATIENCE, || async {
+                this.client.get(this.url("")).send().await?;
+                Ok(())
+            });
+        answers.await?;
         Ok(this)
-    }
-
-    async fn ready(&self) -> Result<()> {
-        let ended = eventually("the registry to answer", PATIENCE, || async {
-            if self.group.any_exited().is_some() {
-                return Ok(true);
-            }
-            self.client.get(self.url("")).send().await?;
-            Ok(false)
-        });
-        if ended.await? {
-            bail!("the registry has ended");
-        }
-        Ok(())
     }
 
     /// Returns host and port of the registry.
@@ -279,27 +267,22 @@ fn configuration(
     tokens: &Tokens,
     authority: Option<&Authority>,
 ) -> Result<Value> {
-    let write = |name: &str, text: &str| -> Result<String> {
-        let path = group.dir().join(name);
-        fs::write(&path, text)?;
-        Ok(path.display().to_string())
-    };
     let auth = match login {
         Login::Anonymous => json!({}),
-        Login::Basic => json!({"htpasswd": {"realm": "test", "path": write("htpasswd", HTPASSWD)?}}),
+        Login::Basic => json!({"htpasswd": {"realm": "test", "path": group.write("htpasswd", HTPASSWD)?}}),
         Login::Token => json!({"token": {
             "realm": tokens.url(),
             "service": tokens::SERVICE,
             "issuer": tokens::ISSUER,
-            "jwks": write("jwks.json", &tokens.keys().to_string())?,
+            "jwks": group.write("jwks.json", &tokens.keys().to_string())?,
             "signingalgorithms": ["EdDSA"],
         }}),
     };
     let tls = match authority {
         None => json!({}),
         Some(authority) => json!({
-            "certificate": write("server.pem", &authority.server_pem)?,
-            "key": write("server.key", &authority.server_key_pem)?,
+            "certificate": group.write("server.pem", &authority.server_pem)?,
+            "key": group.write("server.key", &authority.server_key_pem)?,
         }),
     };
     Ok(json!({

@@ -1,8 +1,8 @@
 //! A real S3-compatible server: that of `rclone serve s3`.
 
-use std::{collections::BTreeMap, fs, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, ensure};
 use reqwest::{Client, Method};
 use serde_json::json;
 
@@ -12,7 +12,6 @@ use crate::{
     ports::free_address,
     process::{Group, Identity},
     tls::Authority,
-    wait::eventually,
 };
 
 static RECIPE: Recipe = Recipe {
@@ -75,11 +74,6 @@ impl S3Server {
         let program = tokio::task::spawn_blocking(Self::resolve).await??;
         let group = Group::create("s3", Identity::current())?;
         let (address, control) = (free_address()?, free_address()?);
-        let write = |name: &str, text: &str| -> Result<String> {
-            let path = group.dir().join(name);
-            fs::write(&path, text)?;
-            Ok(path.display().to_string())
-        };
         let mut configuration = json!({
             "Address": address.to_string(),
             "Control": control.to_string(),
@@ -88,17 +82,20 @@ impl S3Server {
         if let (Some(authority), Some(fields)) = (&options.authority, configuration.as_object_mut()) {
             fields.insert(
                 "Certificate".to_owned(),
-                json!(write("server.pem", &authority.server_pem)?),
+                json!(group.write("server.pem", &authority.server_pem)?),
             );
             fields.insert(
                 "Key".to_owned(),
-                json!(write("server.key", &authority.server_key_pem)?),
+                json!(group.write("server.key", &authority.server_key_pem)?),
             );
             if options.client_certificates {
-                fields.insert("ClientCA".to_owned(), json!(write("ca.pem", &authority.ca_pem)?));
+                fields.insert(
+                    "ClientCA".to_owned(),
+                    json!(group.write("ca.pem", &authority.ca_pem)?),
+                );
             }
         }
-        let file = write("config.json", &configuration.to_string())?;
+        let file = group.write("config.json", &configuration.to_string())?;
         group.spawn("s3", Command::new(program).arg(&file).current_dir(group.dir()))?;
         let this = Self {
             address,
@@ -107,25 +104,15 @@ impl S3Server {
             client: http::client(None)?,
             group,
         };
-        this.ready()
-            .await
-            .with_context(|| format!("the S3 server last said:\n{}", this.group.tail("s3")))?;
+        let answers = this
+            .group
+            .eventually("the S3 server to answer", PATIENCE, || async {
+                this.client.get(this.url("-/requests")).send().await?;
+                tokio::net::TcpStream::connect(this.address).await?;
+                Ok(())
+            });
+        answers.await?;
         Ok(this)
-    }
-
-    async fn ready(&self) -> Result<()> {
-        let ended = eventually("the S3 server to answer", PATIENCE, || async {
-            if self.group.any_exited().is_some() {
-                return Ok(true);
-            }
-            self.client.get(self.url("-/requests")).send().await?;
-            tokio::net::TcpStream::connect(self.address).await?;
-            Ok(false)
-        });
-        if ended.await? {
-            bail!("the S3 server has ended");
-        }
-        Ok(())
     }
 
     /// Returns host and port of the server.

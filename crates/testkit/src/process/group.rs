@@ -19,10 +19,11 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use rustix::process::Signal;
 
 use super::Identity;
+use crate::wait::eventually;
 
 /// The variable in the environment of every process of a group that names the folder of the group.
 pub const STATE_DIR: &str = "WEIR_STATE_DIR";
@@ -157,6 +158,37 @@ impl Group {
             "{name} ended with {status}; it last said:\n{}",
             self.tail(&name)
         ))
+    }
+
+    /// Writes a file into the folder of the group; returns its path.
+    ///
+    /// # Errors
+    /// Returns an error if it can't be written.
+    pub fn write(&self, name: &str, text: &str) -> Result<String> {
+        let path = self.dir.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path.display().to_string())
+    }
+
+    /// Waits until `ask` succeeds, but no longer than all processes of the group run. `what` completes "waited for".
+    ///
+    /// # Errors
+    /// Returns an error on timeout, or with the last lines of a process that has ended.
+    pub async fn eventually<F>(&self, what: &str, at_most: Duration, mut ask: impl FnMut() -> F) -> Result<()>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        let answer = eventually(what, at_most, || {
+            let ended = self.any_exited();
+            let asked = ask();
+            async move {
+                match ended {
+                    Some(ended) => Ok(Err(anyhow!(ended))),
+                    None => asked.await.map(Ok),
+                }
+            }
+        });
+        answer.await?
     }
 
     /// The last lines that the named process printed.
