@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use crate::{Credentials, Reference};
 
-/// The names of Docker Hub.
-const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
+/// Host names of Docker Hub: credentials for one are used for all.
+pub const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
 
 /// The credentials for a registry, or for a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

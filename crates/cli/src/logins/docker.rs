@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use engine::ServerKind;
-use oci::Credentials;
+use oci::{Credentials, docker::HUB};
 
 use super::Login;
 
@@ -39,10 +39,8 @@ fn of_text(text: &[u8]) -> Result<Vec<(ServerKind, Login)>> {
     let known = oci::docker::logins(text)?.into_iter().map(login);
     let mut logins = Vec::new();
     for login in known {
-        // Docker Hub has several host names.
-        let others = ["docker.io", "index.docker.io", "registry-1.docker.io"];
-        let hosts = match others.contains(&login.host.as_str()) {
-            true => others.map(str::to_owned).to_vec(),
+        let hosts = match HUB.contains(&login.host.as_str()) {
+            true => HUB.map(str::to_owned).to_vec(),
             false => vec![login.host.clone()],
         };
         for host in hosts {
