@@ -185,15 +185,55 @@ impl Fixture {
         for flag in flags {
             launch = launch.flag(flag);
         }
-        let user = format!("system:serviceaccount:{home}:controller");
-        let fixture = Self {
+        let controller = launch.start().await?;
+        Self::of(plane, &home, namespace, controller).await
+    }
+
+    /// Takes a running controller, whose account is `controller` of the namespace `home`.
+    pub(crate) async fn of(
+        plane: &'static ControlPlane,
+        home: &str,
+        namespace: String,
+        controller: Controller,
+    ) -> Result<Self> {
+        Ok(Self {
             plane,
             client: plane.client().await?,
-            controller: launch.start().await?,
+            controller,
+            user: format!("system:serviceaccount:{home}:controller"),
             namespace,
-            user,
-        };
-        Ok(fixture)
+        })
+    }
+
+    /// Starts a controller for a namespace with exactly the flags of the original's end-to-end suite, and these. Rights for
+    /// the account `controller` of the namespace are the caller's matter.
+    pub(crate) async fn original(
+        plane: &'static ControlPlane,
+        namespace: String,
+        results: &str,
+        more: &[&str],
+    ) -> Result<Self> {
+        let kubeconfig = plane.service_account_kubeconfig(&namespace, "controller").await?;
+        let file = kubeconfig.to_str().context("the path isn't UTF-8")?;
+        let args = [
+            "controller",
+            "run",
+            "--kubeconfig",
+            file,
+            "--context",
+            "weir",
+            "--namespace",
+            &namespace,
+            "--command-result-namespace",
+            results,
+            "--metrics-bind-address=0",
+            "--health-probe-bind-address=0",
+            "--source-override-bind-address=0",
+        ];
+        let launch = Controller::named("kluctl-controller").run_by("/does/not/exist".as_ref());
+        let controller = launch.exactly(&[&args, more].concat()).spawn()?;
+        let home = namespace.clone();
+        Self::of(plane, &home, namespace, controller).await
     }
 
     pub(crate) fn deployments(&self) -> Api<KluctlDeployment> {

@@ -7,7 +7,7 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use testkit::{Controller, GitServer, git::Repo, wait_for};
+use testkit::{GitServer, git::Repo, wait_for};
 
 use crate::fixture::{Fixture, TIMEOUT, grant, plane};
 
@@ -16,11 +16,6 @@ pub(crate) struct Gitops {
     pub(crate) fixture: Fixture,
     pub(crate) server: GitServer,
     pub(crate) repo: Repo,
-}
-
-/// Flags that let the controller store results in its namespace.
-fn flags(namespace_flag: &str) -> Vec<&str> {
-    vec![namespace_flag]
 }
 
 impl Gitops {
@@ -32,50 +27,23 @@ impl Gitops {
     /// Starts a controller with these flags.
     pub(crate) async fn with(prefix: &str, more: &[&str]) -> Result<Self> {
         let results = format!("--command-result-namespace={prefix}-results");
-        let mut all = flags(&results);
-        all.extend(more);
-        let server = GitServer::start()?;
-        let repo = server.repo("shop")?;
-        Ok(Self {
-            fixture: Fixture::new(prefix, &all).await?,
-            server,
-            repo,
-        })
+        let all = [&[results.as_str()], more].concat();
+        Self::of(Fixture::new(prefix, &all).await?)
     }
 
     /// Starts a controller with exactly the flags of the original's end-to-end suite, and all rights.
     pub(crate) async fn original(prefix: &str) -> Result<Self> {
         let plane = plane().await?;
         let namespace = plane.namespace(prefix).await?;
-        let kubeconfig = plane.service_account_kubeconfig(&namespace, "controller").await?;
         grant(plane, &namespace, "controller", &namespace).await?;
-        let file = kubeconfig.to_str().context("the path isn't UTF-8")?;
         let results = format!("{namespace}-results");
-        let args = [
-            "controller",
-            "run",
-            "--kubeconfig",
-            file,
-            "--context",
-            "weir",
-            "--namespace",
-            &namespace,
-            "--command-result-namespace",
-            &results,
-            "--metrics-bind-address=0",
-            "--health-probe-bind-address=0",
-            "--source-override-bind-address=0",
-        ];
-        let launch = Controller::named("kluctl-controller").run_by("/does/not/exist".as_ref());
+        Self::of(Fixture::original(plane, namespace, &results, &[]).await?)
+    }
+
+    /// Adds a Git server with an empty repository to a running controller.
+    pub(crate) fn of(fixture: Fixture) -> Result<Self> {
         let server = GitServer::start()?;
         let repo = server.repo("shop")?;
-        let fixture = Fixture {
-            plane,
-            client: plane.client().await?,
-            controller: launch.exactly(&args).spawn()?,
-            user: format!("system:serviceaccount:{namespace}:controller"),
-            namespace,
-        };
         Ok(Self {
             fixture,
             server,

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use kube::api::DeleteParams;
 use serde_json::json;
-use testkit::{ControlPlane, Controller, GitServer, Options, eventually, wait_gone};
+use testkit::{ControlPlane, Controller, Options, eventually, wait_gone};
 
 use crate::{
     fixture::{Fixture, TIMEOUT, grant, grant_in, plane},
@@ -21,20 +21,8 @@ impl Gitops {
             .namespace(&namespace)
             .flag(&format!("--namespace={namespace}"))
             .flag(&format!("--command-result-namespace={namespace}"));
-        let server = GitServer::start()?;
-        let repo = server.repo("shop")?;
-        let fixture = Fixture {
-            plane,
-            client: plane.client().await?,
-            controller: launch.spawn()?,
-            user: format!("system:serviceaccount:{namespace}:controller"),
-            namespace,
-        };
-        Ok(Self {
-            fixture,
-            server,
-            repo,
-        })
+        let home = namespace.clone();
+        Self::of(Fixture::of(plane, &home, namespace, launch.spawn()?).await?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Starting the controller with the flags of the original.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use testkit::{Controller, audit, eventually};
 
@@ -10,38 +10,9 @@ use crate::fixture::{Fixture, TIMEOUT, grant_in, plane};
 async fn started(prefix: &str) -> Result<Fixture> {
     let plane = plane().await?;
     let namespace = plane.namespace(prefix).await?;
-    let account = (namespace.as_str(), "controller");
-    let kubeconfig = plane.service_account_kubeconfig(account.0, account.1).await?;
-    grant_in(plane, &namespace, account).await?;
-    let file = kubeconfig.to_str().context("the path isn't UTF-8")?;
-    let args = [
-        "controller",
-        "run",
-        "--kubeconfig",
-        file,
-        "--context",
-        "weir",
-        "--namespace",
-        &namespace,
-        "--controller-name",
-        "their-name",
-        "--command-result-namespace",
-        "their-results",
-        "--metrics-bind-address",
-        "0",
-        "--health-probe-bind-address",
-        "0",
-        "--source-override-bind-address",
-        "0",
-    ];
-    let launch = Controller::named("kluctl-controller").run_by("/does/not/exist".as_ref());
-    Ok(Fixture {
-        plane,
-        client: plane.client().await?,
-        controller: launch.exactly(&args).spawn()?,
-        user: format!("system:serviceaccount:{namespace}:controller"),
-        namespace,
-    })
+    grant_in(plane, &namespace, (&namespace, "controller")).await?;
+    let name = ["--controller-name", "their-name"];
+    Fixture::original(plane, namespace, "their-results", &name).await
 }
 
 #[tokio::test]
