@@ -6,14 +6,14 @@ mod images;
 
 pub use deployment::{
     Decryption, GitRef, GitSource, HelmCredentials, InvolvedRef, InvolvedRepo, KluctlDeployment,
-    KluctlDeploymentSpec, KluctlDeploymentStatus, ReconcileResult, RenameContext,
+    KluctlDeploymentSpec, KluctlDeploymentStatus, ReconcileResult, RenameContext, definition,
 };
 pub use images::{FixedImage, FixedImageObject};
 
-use crate::crd::{definition::ServedKind, gitops_kluctl_deployment, kluctl_deployment};
+use crate::crd::definition::ServedKind;
 
 /// The kinds of both groups.
 pub(crate) const KINDS: &[ServedKind] = &[
-    ServedKind::of::<KluctlDeployment>(kluctl_deployment),
-    ServedKind::of::<gitops::KluctlDeployment>(gitops_kluctl_deployment),
+    ServedKind::of::<KluctlDeployment>(definition),
+    ServedKind::of::<gitops::KluctlDeployment>(gitops::definition),
 ];

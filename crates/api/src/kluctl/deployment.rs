@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use kube::CustomResource;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,7 +13,9 @@ use serde_json::{Map, Value};
 use super::FixedImage;
 use crate::{
     Condition, DurationOrNever, GoDuration, KubeConfig, LocalObjectReference, NamespacedObjectReference,
-    SourceReference, Time, UrlText, schema,
+    SourceReference, Time, UrlText,
+    crd::definition::{Version, age, build, column, ready, status},
+    schema,
 };
 
 /// Describes what to deploy, how, and how often.
@@ -326,4 +329,24 @@ pub struct ReconcileResult {
 
 const fn yes() -> bool {
     true
+}
+
+/// Returns the definition of KluctlDeployment in `flux.kluctl.io`.
+#[must_use]
+pub fn definition() -> CustomResourceDefinition {
+    let columns = vec![
+        column("DryRun", "boolean", ".spec.dryRun"),
+        column("Deployed", "date", ".status.lastDeployResult.time"),
+        column("Pruned", "date", ".status.lastPruneResult.time"),
+        column("Validated", "date", ".status.lastValidateResult.time"),
+        ready(),
+        status(),
+        age(),
+    ];
+    let version = Version {
+        name: "v1alpha1",
+        deprecated: false,
+        columns,
+    };
+    build(KluctlDeployment::crd(), &[version])
 }

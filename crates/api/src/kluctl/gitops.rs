@@ -5,6 +5,11 @@ mod source;
 mod spec;
 mod status;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt as _;
+
+use crate::crd::definition::{Version, age, build, column, ready, status};
+
 pub use requests::{InvalidRequest, ManualRequest, ManualRequestResult};
 pub use source::{
     Credentials, GitCredentials, GitProject, GitReference, HelmRepositoryCredentials, OciCredentials,
@@ -12,3 +17,23 @@ pub use source::{
 };
 pub use spec::{FixedImage, FixedImageObject, KluctlDeployment, KluctlDeploymentSpec};
 pub use status::{KluctlDeploymentStatus, ProjectKey, TargetKey};
+
+/// Returns the definition of KluctlDeployment in `gitops.kluctl.io`.
+#[must_use]
+pub fn definition() -> CustomResourceDefinition {
+    let columns = vec![
+        column("Suspend", "boolean", ".spec.suspend"),
+        column("DryRun", "boolean", ".spec.dryRun"),
+        column("Deployed", "date", ".status.lastDeployResult.commandInfo.endTime"),
+        ready(),
+        column("Drift", "string", ".status.lastDriftDetectionResultMessage"),
+        status(),
+        age(),
+    ];
+    let version = Version {
+        name: "v1beta1",
+        deprecated: false,
+        columns,
+    };
+    build(KluctlDeployment::crd(), &[version])
+}

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use kube::CustomResource;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Condition, LocalObjectReference, schema};
+use crate::{Condition, LocalObjectReference, crd::definition::build, schema};
 
 /// Selects events, and the Provider to send them to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
@@ -90,4 +91,10 @@ pub struct AlertStatus {
     /// Value of the annotation `reconcile.fluxcd.io/requestedAt` that was last handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
+}
+
+/// Returns the definition of Alert.
+#[must_use]
+pub fn definition() -> CustomResourceDefinition {
+    build(Alert::crd(), &super::versions())
 }

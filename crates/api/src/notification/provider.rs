@@ -2,12 +2,13 @@
 //!
 //! One schema for `v1beta3`, `v1beta2` and `v1beta1`: the union of their fields.
 
-use kube::CustomResource;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::AlertStatus;
-use crate::{GoDuration, LocalObjectReference, Secret, UrlText, schema};
+use crate::{GoDuration, LocalObjectReference, Secret, UrlText, crd::definition::build, schema};
 
 /// All types that releases of Flux have known. The controller refuses those that it does not support.
 const TYPES: &[&str] = &[
@@ -125,3 +126,9 @@ pub struct ProviderSpec {
 
 /// Observed state of the provider.
 pub type ProviderStatus = AlertStatus;
+
+/// Returns the definition of Provider.
+#[must_use]
+pub fn definition() -> CustomResourceDefinition {
+    build(Provider::crd(), &super::versions())
+}

@@ -4,11 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use kube::CustomResource;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Condition, GoDuration, LocalObjectReference, schema};
+use crate::{
+    Condition, GoDuration, LocalObjectReference,
+    crd::definition::{Version, age, build, default_status, ready, status},
+    schema,
+};
 
 /// All types that the original has.
 const TYPES: &[&str] = &[
@@ -177,4 +182,20 @@ pub struct ReceiverStatus {
     /// Value of the annotation `reconcile.fluxcd.io/requestedAt` that was last handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
+}
+
+/// Returns the definition of Receiver.
+#[must_use]
+pub fn definition() -> CustomResourceDefinition {
+    let versions = [("v1", false), ("v1beta2", true), ("v1beta1", true)];
+    let mut crd = build(
+        Receiver::crd(),
+        &versions.map(|(name, deprecated)| Version {
+            name,
+            deprecated,
+            columns: vec![age(), ready(), status()],
+        }),
+    );
+    default_status(&mut crd);
+    crd
 }
