@@ -13,6 +13,7 @@ mod poke;
 mod prune;
 mod selector;
 mod validate;
+mod work;
 
 use std::{
     collections::HashSet,

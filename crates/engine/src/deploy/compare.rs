@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use apply::{AppliedVersions, Completeness, Desired, Drift, SearchedKinds};
+use apply::{AppliedVersions, Completeness, Desired, Drift, OrphanSearch, SearchedKinds};
 use cluster::Cluster;
 use kluctl::{Inclusion, Rendered, hooks};
 use objects::{ObjectId, ObjectRef};
@@ -152,8 +152,13 @@ pub async fn compare(
     }
     if options.orphans {
         let warnings = &mut comparison.warnings;
+        let search = OrphanSearch {
+            filter: None,
+            previous: options.previous,
+            kinds: options.kinds,
+        };
         (comparison.orphans, comparison.completeness) =
-            live::orphans(cluster, &refs, discriminator, options, warnings).await?;
+            live::orphans(cluster, &refs, discriminator, options.inclusion, search, warnings).await?;
     }
     comparison.errors.sort();
     comparison.warnings.sort();

@@ -10,7 +10,7 @@ use kluctl::{
 use objects::ObjectRef;
 use yaml::Value;
 
-use super::{Run, item::Work};
+use super::{Run, work::Work};
 use crate::ObjectError;
 
 /// A hook of an item.

@@ -8,10 +8,7 @@ use kluctl::{Inclusion, Rendered, annotations};
 use objects::{ObjectRef, meta};
 use yaml::Value;
 
-use super::{
-    compare::CompareOptions,
-    owner::{VOCABULARY, owner},
-};
+use super::owner::{VOCABULARY, owner};
 use crate::{Error, ObjectError};
 
 /// Returns the references of all rendered objects.
@@ -101,23 +98,19 @@ pub(crate) fn includes(inclusion: &Inclusion, object: &Value) -> bool {
 }
 
 /// Returns the objects with the discriminator that are not rendered and may be removed, and the completeness of the search.
-/// Without a valid discriminator there are none.
+/// Only those of the chosen part are found, if there is one. Without a valid discriminator there are none.
 pub(crate) async fn orphans(
     cluster: &Cluster,
     refs: &[ObjectRef],
     discriminator: Option<&str>,
-    options: CompareOptions<'_>,
+    part: Option<&Inclusion>,
+    search: OrphanSearch<'_>,
     warnings: &mut Vec<ObjectError>,
 ) -> Result<(Vec<ObjectRef>, Completeness), Error> {
-    let is_included = |object: &Value| {
-        options
-            .inclusion
-            .is_none_or(|inclusion| includes(inclusion, object))
-    };
+    let is_included = |object: &Value| part.is_none_or(|part| includes(part, object));
     let search = OrphanSearch {
         filter: Some(&is_included),
-        previous: options.previous,
-        kinds: options.kinds,
+        ..search
     };
     let found = apply::find_orphans(cluster, &owner(discriminator), refs, search).await?;
     warnings.extend(listing_warnings(&found.gaps, found.restriction));

@@ -1,0 +1,260 @@
+//! The work on one item: its objects are applied, deleted and waited for one by one, and its outcome grows.
+
+use std::time::Duration;
+
+use apply::{AppliedObject, Request, WaitOptions, Waited};
+use kluctl::Item;
+use objects::{Ignore, ObjectRef};
+use yaml::Value;
+
+use super::{
+    Run, live,
+    outcome::{self, ItemOutcome},
+    owner::VOCABULARY,
+};
+use crate::{Event, ItemCounts, ObjectError};
+
+/// The work on one item.
+pub(super) struct Work<'r, 'i> {
+    pub(super) run: &'r Run<'i>,
+    pub(super) item: &'r Item,
+    index: usize,
+    name: String,
+    /// Number of its objects.
+    size: usize,
+    counts: ItemCounts,
+    outcome: ItemOutcome,
+    /// True if a wait was cut off for something newer: the rest of the item is left to that.
+    pub(super) stopped: bool,
+}
+
+impl<'r, 'i> Work<'r, 'i> {
+    /// Begins the work on an item of this index.
+    pub(super) fn begin(run: &'r Run<'i>, index: usize, item: &'r Item) -> Self {
+        let work = Self {
+            run,
+            item,
+            index,
+            size: item.objects.len(),
+            counts: ItemCounts::default(),
+            outcome: ItemOutcome::default(),
+            stopped: false,
+            name: name(item),
+        };
+        if item.dir.is_some() {
+            run.tell(&Event::ItemStarted { item: &work.name });
+        }
+        work
+    }
+
+    /// Ends the work; returns its outcome.
+    pub(super) fn end(self) -> ItemOutcome {
+        let counts = self.counts;
+        if self.item.dir.is_some() || counts != ItemCounts::default() {
+            let item = &self.name;
+            self.run.tell(&Event::ItemFinished { item, counts });
+        }
+        self.outcome
+    }
+}
+
+/// Returns the name of an item: its directory, or its only function.
+fn name(item: &Item) -> String {
+    match &item.dir {
+        Some(dir) => dir.to_string(),
+        None if !item.delete_objects.is_empty() => "<delete>".to_owned(),
+        None if !item.wait_readiness_objects.is_empty() => "<wait>".to_owned(),
+        None => "<barrier>".to_owned(),
+    }
+}
+
+impl Work<'_, '_> {
+    pub(super) fn error(&mut self, error: ObjectError) {
+        self.run.note_error();
+        self.counts.errors += 1;
+        self.outcome.errors.push(error);
+    }
+
+    pub(super) fn warning(&mut self, warning: ObjectError) {
+        self.counts.warnings += 1;
+        self.outcome.warnings.push(warning);
+    }
+
+    /// Deletes an object, and reports it.
+    pub(super) async fn delete(&mut self, reference: &ObjectRef) {
+        if self.run.session.is_aborted() {
+            return;
+        }
+        if self.delete_if_there(reference).await {
+            self.counts.deleted += 1;
+            self.outcome.deleted.push(reference.clone());
+        }
+    }
+
+    /// Deletes a hook, which is not reported: hooks come and go.
+    pub(super) async fn delete_hook(&mut self, reference: &ObjectRef) {
+        if self.delete_if_there(reference).await {
+            self.counts.deleted_hooks += 1;
+        }
+    }
+
+    async fn delete_if_there(&mut self, reference: &ObjectRef) -> bool {
+        match self.run.session.delete(reference).await {
+            Ok(existed) => existed,
+            Err(cluster::Error::Cancelled) if self.run.stops() => {
+                self.stopped = true;
+                false
+            }
+            Err(error) => {
+                let message = format!("failed to delete {reference}: {error}");
+                self.error(ObjectError::of(reference, message).denied(error.is_denied()));
+                false
+            }
+        }
+    }
+
+    /// Applies an object and adds its outcome; returns true if it was applied.
+    pub(super) async fn apply(
+        &mut self,
+        manifest: &Value,
+        reference: &ObjectRef,
+        position: usize,
+        is_hook: bool,
+    ) -> bool {
+        let request = Request {
+            manifest,
+            reference,
+            rules: &self.item.rules.conflict_resolution,
+            position: (self.index, position),
+            always: is_hook,
+        };
+        let applied = self.run.session.apply(request).await;
+        let done = match applied {
+            Ok(done) => done,
+            Err(failure) => {
+                for warning in failure.warnings {
+                    self.warning(ObjectError::of(reference, warning));
+                }
+                if failure.keeps_object {
+                    let what = format!("skipped forced replace of {reference}");
+                    self.run.tell(&Event::Warning(&what));
+                }
+                let error = ObjectError::of(reference, failure.message).denied(failure.denied);
+                self.error(error);
+                return false;
+            }
+        };
+        self.note_applied(manifest, reference, done, is_hook);
+        true
+    }
+
+    /// Adds the outcome of an applied object, with its changes.
+    fn note_applied(&mut self, manifest: &Value, reference: &ObjectRef, done: AppliedObject, is_hook: bool) {
+        for warning in done.warnings {
+            self.warning(ObjectError::of(reference, warning));
+        }
+        if done.simulated {
+            self.warning(ObjectError::of(reference, simulated(reference)));
+        }
+        if done.recreated {
+            self.outcome.deleted.push(reference.clone());
+        }
+        let (live, options) = (self.run.session.live, self.run.options);
+        if !options.dry_run && !is_hook {
+            self.outcome
+                .versions
+                .remember(reference.id(), manifest, &done.object);
+            if apply::is_ready_at_once(&VOCABULARY, reference, &done.object) {
+                self.outcome.ready.insert(reference.id());
+            }
+        }
+        self.counts.applied += 1;
+        self.counts.hooks += usize::from(is_hook);
+        self.run.tell(&Event::Applied {
+            item: &self.name,
+            done: self.counts.applied,
+            of: self.size,
+        });
+        let ignored = self.item.rules.ignore_for_diff.iter().chain(&options.hidden);
+        let ignore = match Ignore::of(manifest, &VOCABULARY, ignored) {
+            Ok(ignore) => ignore,
+            Err(error) => return self.error(ObjectError::of(reference, error.to_string())),
+        };
+        let shown = live::shown(manifest, reference);
+        match outcome::changed(
+            &shown,
+            &ignore,
+            live.before(manifest, reference).map(AsRef::as_ref),
+            &done.object,
+            options.show_secrets,
+        ) {
+            Ok(mut object) => {
+                // An object that may not be read may have existed before.
+                object.new &= !live.unreadable.contains_key(reference) && !is_hook;
+                object.hook = is_hook;
+                object.is_applied = true;
+                if options.contents {
+                    object.applied = Some(done.object);
+                }
+                self.outcome.objects.push(object);
+            }
+            Err(error) => self.error(ObjectError::of(reference, error.to_string())),
+        }
+    }
+
+    /// Waits until an object is ready; returns false if it is not.
+    pub(super) async fn wait_for(&mut self, reference: &ObjectRef, limit: Duration) -> bool {
+        let what = format!("Waiting for {reference} to get ready...");
+        self.run.tell(&Event::Waiting {
+            item: &self.name,
+            what: &what,
+        });
+        let mut denied = false;
+        let messages = match self
+            .run
+            .session
+            .wait_ready(reference, WaitOptions { limit })
+            .await
+        {
+            Ok(Waited::Ready(warnings)) => {
+                for warning in warnings {
+                    self.warning(ObjectError::of(reference, warning));
+                }
+                return true;
+            }
+            Ok(Waited::Failed(errors)) => errors,
+            Ok(Waited::Disappeared) => vec![format!(
+                "{reference} disappeared while waiting for it to become ready"
+            )],
+            Ok(Waited::TimedOut(last)) => {
+                let last = last.join(", ");
+                vec![format!(
+                    "timed out while waiting for readiness of {reference}: {last}"
+                )]
+            }
+            Ok(Waited::Cancelled) if self.run.stops() => {
+                self.stopped = true;
+                return false;
+            }
+            Ok(Waited::Cancelled) => vec![format!(
+                "context cancelled while waiting for readiness of {reference}"
+            )],
+            Err(error) => {
+                denied = error.is_denied();
+                vec![error.to_string()]
+            }
+        };
+        for text in messages {
+            self.error(ObjectError::of(reference, text).denied(denied));
+        }
+        false
+    }
+}
+
+/// Returns the warning of kluctl about an object that a dry run could not try, with its spelling.
+fn simulated(reference: &ObjectRef) -> String {
+    format!(
+        "the underyling custom resource definition for {reference} has not been applied yet as Kluctl is running in dry-run \
+         mode. It is not guaranteed that the object will actually sucessfully apply"
+    )
+}
