@@ -44,11 +44,10 @@ impl Proxy {
         username: Option<&str>,
         password: Option<Secret<String>>,
     ) -> Result<Self, InvalidProxy> {
-        let address = address.trim();
         if address.len() > MAX_ADDRESS {
             return Err(InvalidProxy::Long);
         }
-        let mut url = Url::parse(address).map_err(|_| InvalidProxy::NoUrl)?;
+        let mut url = Url::parse(address.trim()).map_err(|_| InvalidProxy::NoUrl)?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(InvalidProxy::Scheme);
         }

@@ -9,6 +9,7 @@ pub mod flags;
 mod kinds;
 mod permits;
 mod plan;
+mod proxy;
 mod reconciler;
 mod secrets;
 mod source_kind;

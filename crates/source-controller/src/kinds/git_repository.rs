@@ -1,7 +1,7 @@
 //! GitRepository: a reference in a Git repository.
 //!
 //! - [`spec`] refuses invalid and unsupported fields (pure);
-//! - [`credentials`] and [`proxy`] interpret the Secrets (pure);
+//! - [`credentials`] interprets the Secrets (pure);
 //! - [`checkout`] fetches a commit with its submodules, [`include`] the artifacts of other objects, and [`fetch`] packs them;
 //! - [`verification`] verifies signatures (pure);
 //! - [`wake`] wakes an object when what it includes has a new artifact.
@@ -10,7 +10,6 @@ mod checkout;
 mod credentials;
 mod fetch;
 mod include;
-pub(super) mod proxy;
 mod spec;
 mod tokens;
 mod verification;
@@ -32,6 +31,7 @@ use tree::{Budget, TreePath};
 use crate::{
     blocking::Work,
     builder::BuildError,
+    proxy,
     source_kind::{
         KindSettings, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
         Verification,
@@ -44,6 +44,8 @@ use verification::Verify;
 
 /// Maximum characters of a commit's subject in an event.
 const SUBJECT_CHARS: usize = 50;
+/// Beginning of the messages about a Secret that names no proxy.
+const NO_PROXY: &str = "failed to configure proxy options";
 
 /// The kind GitRepository.
 pub(crate) struct GitRepositories {
@@ -117,11 +119,11 @@ impl SourceKind for GitRepositories {
 
     fn secret_failure(role: SecretRole, fault: Fault) -> Fault {
         let (reason, prefix) = match role {
-            SecretRole::Proxy => (fault.reason, "failed to configure proxy options: "),
-            SecretRole::TrustedKeys => (Reason::VerificationError, "public keys secret error: "),
+            SecretRole::Proxy => (fault.reason, NO_PROXY),
+            SecretRole::TrustedKeys => (Reason::VerificationError, "public keys secret error"),
             _ => return fault,
         };
-        let message = format!("{prefix}{}", fault.message);
+        let message = format!("{prefix}: {}", fault.message);
         Fault {
             reason,
             message,
@@ -170,7 +172,8 @@ impl SourceKind for GitRepositories {
 
     fn request(object: &GitRepository, secrets: &SourceSecrets) -> Result<GitRequest, Fault> {
         let remote = spec::remote(&object.spec)?;
-        let proxy = secrets.get(SecretRole::Proxy).map(proxy::read).transpose()?;
+        let proxy = secrets.get(SecretRole::Proxy);
+        let proxy = proxy.map(|secret| proxy::read(secret, NO_PROXY)).transpose()?;
         let remote = match proxy.clone() {
             Some(proxy) => remote.with_proxy(proxy),
             None => remote,

@@ -7,18 +7,20 @@ use cloud::{
     azure::{Client as Application, Proof},
     gcp,
 };
-use net::{Proxy, Tls};
+use net::Tls;
 use runtime::secret::SecretData;
 use url::Url;
 
 use super::spec::{self, Provider};
 use crate::{
-    kinds::git_repository::proxy,
+    proxy,
     source_kind::{SecretRole, SourceSecrets},
 };
 
 /// Beginning of the messages of reading a Secret.
 const UNREADABLE: &str = "failed to get secret ";
+/// Beginning of the messages about a Secret that names no proxy.
+const NO_PROXY: &str = "failed to get proxy URL";
 
 /// Returns the fault of a Secret that can't be read, in the original's words.
 pub(super) fn unreadable(role: SecretRole, fault: Fault) -> Fault {
@@ -30,7 +32,7 @@ pub(super) fn unreadable(role: SecretRole, fault: Fault) -> Fault {
         SecretRole::Credentials | SecretRole::TrustedKeys | SecretRole::ServiceAccount => return fault,
         SecretRole::TokenService => of_sts(),
         SecretRole::Certificates => format!("failed to get TLS config: {}", not_found(&fault.message)),
-        SecretRole::Proxy => format!("failed to get proxy URL: {}", not_found(&fault.message)),
+        SecretRole::Proxy => format!("{NO_PROXY}: {}", not_found(&fault.message)),
         SecretRole::TokenServiceCertificates => {
             format!("failed to get STS TLS config: {}", not_found(&fault.message))
         }
@@ -82,11 +84,12 @@ pub(super) fn settings(spec: &BucketSpec, secrets: &SourceSecrets) -> Result<Set
             Service::Azure(azure::Location::new(&spec.endpoint, login).map_err(endpoint)?)
         }
     };
+    let proxy = secrets.get(SecretRole::Proxy);
     Ok(Settings {
         name: spec.bucket_name.clone(),
         service,
         tls: tls(secrets.get(SecretRole::Certificates), "failed to get TLS config")?,
-        proxy: secrets.get(SecretRole::Proxy).map(proxy_of).transpose()?,
+        proxy: proxy.map(|secret| proxy::read(secret, NO_PROXY)).transpose()?,
     })
 }
 
@@ -210,14 +213,6 @@ fn tls(secret: Option<&SecretData>, failed: &str) -> Result<Tls, Fault> {
     Ok(Tls {
         identity,
         ..Tls::with_ca(secret.ca())
-    })
-}
-
-fn proxy_of(secret: &SecretData) -> Result<Proxy, Fault> {
-    proxy::read(secret).map_err(|fault| {
-        let why = fault.message.strip_prefix("failed to configure proxy options: ");
-        let message = format!("failed to get proxy URL: {}", why.unwrap_or(&fault.message));
-        Fault { message, ..fault }
     })
 }
 

@@ -5,18 +5,20 @@ use net::Proxies;
 use oci::{Access, Identity, Reference, cosign::PublicKey, docker};
 
 use crate::{
-    kinds::git_repository::proxy,
+    proxy,
     secret::SecretData,
     source_kind::{SecretRole, SourceSecrets},
 };
 
 /// The most trusted keys of a Secret.
 const KEYS: usize = 100;
+/// Beginning of the messages about a Secret that names no proxy.
+const NO_PROXY: &str = "failed to get proxy address";
 
 /// Words the failure of reading a Secret or the service account.
 pub(super) fn unreadable(spec: &OCIRepositorySpec, role: SecretRole, fault: Fault) -> Fault {
     let failed = match role {
-        SecretRole::Proxy => "failed to get proxy address".to_owned(),
+        SecretRole::Proxy => NO_PROXY.to_owned(),
         SecretRole::Certificates => format!("failed to generate transport for '{}'", spec.url),
         SecretRole::TrustedKeys => {
             return Fault {
@@ -106,8 +108,7 @@ pub(super) fn proxies(secrets: &SourceSecrets) -> Result<Proxies, Fault> {
     let Some(secret) = secrets.get(SecretRole::Proxy) else {
         return Ok(Proxies::Environment);
     };
-    let read = proxy::read(secret).map_err(|fault| prefixed("failed to get proxy address", fault));
-    Ok(Proxies::Only(read?))
+    Ok(Proxies::Only(proxy::read(secret, NO_PROXY)?))
 }
 
 /// Returns the keys of trusted signers and a fingerprint of them; none if nothing is verified.

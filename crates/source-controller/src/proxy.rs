@@ -1,54 +1,43 @@
 //! The proxy from the Secret of `spec.proxySecretRef`. Pure.
 
 use api::{Fault, Reason, SafeUrl, Secret};
-use net::Proxy;
+use net::{InvalidProxy, Proxy};
 
 use crate::secret::SecretData;
 
-/// Longest address of a proxy, in bytes.
-const MAX_ADDRESS: usize = 2048;
-
-/// Returns the proxy that a Secret names with the keys `address`, `username` and `password`.
-pub(in crate::kinds) fn read(secret: &SecretData) -> Result<Proxy, Fault> {
+/// Returns the proxy that a Secret names with the keys `address`, `username` and `password`. Messages of faults begin with `failed`.
+///
+/// # Errors
+/// Fails when the address is missing, has credentials, or is not that of a proxy.
+pub(crate) fn read(secret: &SecretData, failed: &str) -> Result<Proxy, Fault> {
     let invalid = |reason: Reason, why: &str| {
         let name = secret.name();
-        let message = format!("failed to configure proxy options: secret '{name}': {why}");
-        Fault::retry(reason, message)
+        Fault::retry(reason, format!("{failed}: secret '{name}': {why}"))
     };
     let refused = |why: &str| invalid(Reason::AuthenticationFailed, why);
-    let address = secret
-        .string("address")
-        .map_err(|_| refused("address is not UTF-8"))?;
-    let address = address.ok_or_else(|| refused("key 'address' not found"))?;
-    if address.len() > MAX_ADDRESS {
-        return Err(refused("address is longer than 2048 bytes"));
-    }
-    let url = SafeUrl::parse(address.trim()).map_err(|_| refused("address is not the URL of a proxy"))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        let why = format!("address: the proxy '{url}' is not supported: only http and https are");
-        return Err(invalid(Reason::UnsupportedField, &why));
-    }
-    let mut url = url.into_inner();
-    let username = secret
-        .string("username")
-        .map_err(|_| refused("username is not UTF-8"))?;
-    let password = secret
-        .string("password")
-        .map_err(|_| refused("password is not UTF-8"))?;
-    let auth = match (username, password) {
-        (Some(username), password) => Some((username, Secret::new(password.unwrap_or_default()))),
-        (None, Some(_)) => return Err(refused("a password needs a username")),
-        (None, None) if !url.username().is_empty() => {
-            return Err(refused(
-                "address: name the user with the keys 'username' and 'password'",
-            ));
-        }
-        (None, None) => None,
+    let string = |key: &str| {
+        let found = secret.string(key);
+        found.map_err(|_| refused(&format!("{key} is not UTF-8")))
     };
-    // Neither can fail: the URL has a host.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    Ok(Proxy { url, auth })
+    let address = string("address")?.ok_or_else(|| refused("key 'address' not found"))?;
+    let (username, password) = (string("username")?, string("password")?);
+    let proxy = Proxy::parse(&address, username.as_deref(), password.map(Secret::new));
+    let proxy = proxy.map_err(|error| match error {
+        InvalidProxy::Scheme => match SafeUrl::parse(address.trim()) {
+            Ok(url) => {
+                let why = format!("address: the proxy '{url}' is not supported: only http and https are");
+                invalid(Reason::UnsupportedField, &why)
+            }
+            Err(_) => refused(&InvalidProxy::NoUrl.to_string()),
+        },
+        error => refused(&error.to_string()),
+    })?;
+    if username.is_none() && proxy.auth.is_some() {
+        return Err(refused(
+            "address: name the user with the keys 'username' and 'password'",
+        ));
+    }
+    Ok(proxy)
 }
 
 #[cfg(test)]
@@ -60,7 +49,7 @@ mod tests {
             .iter()
             .map(|(key, value)| (*key, value.as_bytes()))
             .collect();
-        read(&SecretData::of("ns/p", &pairs))
+        read(&SecretData::of("ns/p", &pairs), "failed")
     }
 
     #[test]
@@ -98,12 +87,7 @@ mod tests {
             (vec![("address", long.as_str())], "longer than 2048 bytes"),
         ] {
             let fault = proxy(&pairs).unwrap_err();
-            assert!(
-                fault
-                    .message
-                    .starts_with("failed to configure proxy options: secret 'ns/p': "),
-                "{fault}"
-            );
+            assert!(fault.message.starts_with("failed: secret 'ns/p': "), "{fault}");
             assert!(
                 fault.message.contains(expected) && !fault.message.contains("canary"),
                 "{fault}"
