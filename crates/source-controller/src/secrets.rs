@@ -31,13 +31,13 @@ pub(crate) async fn read<K: SourceKind>(
         let found = secret::read(client, namespace, name).await;
         read.push((
             role,
-            found.map_err(|fault| K::secret_failure_of(object, role, fault))?,
+            found.map_err(|fault| K::secret_failure(object, role, fault))?,
         ));
     }
     let mut secrets: SourceSecrets = read.into_iter().collect();
     if let Some(name) = K::service_account(object) {
         let found = service_account(client, namespace, name, K::token_audience(object)).await;
-        let found = found.map_err(|fault| K::secret_failure_of(object, SecretRole::ServiceAccount, fault))?;
+        let found = found.map_err(|fault| K::secret_failure(object, SecretRole::ServiceAccount, fault))?;
         secrets.service_account = Some(found);
     }
     Ok(secrets)

@@ -10,7 +10,7 @@ use std::{
 
 use artifact::storage::ArtifactWriter;
 
-use api::{Artifact, Condition, Fault, Reason, Secret, revision::Style};
+use api::{Artifact, Condition, Fault, LocalObjectReference, Reason, Secret, revision::Style};
 use artifact::{Algorithm, Storage, pack::Packed};
 use futures::stream::BoxStream;
 use git::SshAlgorithms;
@@ -59,28 +59,12 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     /// Returns the fields of the spec that all kinds have.
     fn spec(object: &Self::Object) -> SourceSpec<'_>;
 
-    /// Returns the Secrets that the spec names.
-    fn secrets(object: &Self::Object) -> Vec<(SecretRole, &str)> {
-        let spec = Self::spec(object);
-        let proxy = spec.proxy_secret.map(|name| (SecretRole::Proxy, name));
-        let credentials = spec.secret.map(|name| (SecretRole::Credentials, name));
-        proxy.into_iter().chain(credentials).collect()
-    }
+    /// Returns the Secrets that the spec names, in the order in which they are read.
+    fn secrets(object: &Self::Object) -> Named<'_>;
 
-    /// Returns the fault of a Secret that can't be read, from that of reading it.
-    fn secret_failure(role: SecretRole, fault: Fault) -> Fault {
-        match role {
-            SecretRole::Proxy => {
-                let message = format!("failed to configure proxy options: {}", fault.message);
-                Fault { message, ..fault }
-            }
-            _ => fault,
-        }
-    }
-
-    /// Returns the fault of a Secret or service account that can't be read, with words for this object.
-    fn secret_failure_of(_: &Self::Object, role: SecretRole, fault: Fault) -> Fault {
-        Self::secret_failure(role, fault)
+    /// Returns the fault of a Secret or service account that can't be read, in the words of the kind.
+    fn secret_failure(_: &Self::Object, _: SecretRole, fault: Fault) -> Fault {
+        fault
     }
 
     /// Returns the fields of the status that all kinds have.
@@ -272,7 +256,19 @@ pub enum SecretRole {
     ServiceAccount,
 }
 
-/// The Secrets that the spec of an object names.
+/// The names of Secrets in a spec, with their purposes.
+pub type Named<'a> = Vec<(SecretRole, &'a str)>;
+
+/// Returns those of the references that are set.
+pub(crate) fn named<'a>(
+    references: impl IntoIterator<Item = (SecretRole, Option<&'a LocalObjectReference>)>,
+) -> Named<'a> {
+    let set = references.into_iter();
+    set.filter_map(|(role, reference)| Some((role, reference?.name.as_str())))
+        .collect()
+}
+
+/// The contents of the Secrets that the spec of an object names.
 #[derive(Default)]
 pub struct SourceSecrets {
     roles: HashMap<SecretRole, SecretData>,
@@ -328,10 +324,6 @@ pub struct SourceSpec<'a> {
     pub suspend: bool,
     /// Lines as in `.gitignore`; replace the default excludes.
     pub ignore: Option<&'a str>,
-    /// Name of the Secret with credentials and certificates.
-    pub secret: Option<&'a str>,
-    /// Name of the Secret with the address of a proxy.
-    pub proxy_secret: Option<&'a str>,
 }
 
 /// The fields of the status that all kinds have.

@@ -39,7 +39,8 @@ use crate::{
     blocking::Work,
     builder::BuildError,
     source_kind::{
-        KindSettings, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
+        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
+        named,
     },
 };
 
@@ -93,18 +94,13 @@ impl SourceKind for Buckets {
             timeout: spec::timeout(spec),
             suspend: spec.suspend,
             ignore: spec.ignore.as_deref(),
-            secret: spec.secret_ref.as_ref().map(|reference| reference.name.as_str()),
-            proxy_secret: spec
-                .proxy_secret_ref
-                .as_ref()
-                .map(|reference| reference.name.as_str()),
         }
     }
 
-    fn secrets(object: &Bucket) -> Vec<(SecretRole, &str)> {
+    fn secrets(object: &Bucket) -> Named<'_> {
         let spec = &object.spec;
         let sts = spec.sts.as_ref();
-        let named = [
+        named([
             (SecretRole::Credentials, spec.secret_ref.as_ref()),
             (SecretRole::Certificates, spec.cert_secret_ref.as_ref()),
             (SecretRole::Proxy, spec.proxy_secret_ref.as_ref()),
@@ -116,14 +112,10 @@ impl SourceKind for Buckets {
                 SecretRole::TokenServiceCertificates,
                 sts.and_then(|sts| sts.cert_secret_ref.as_ref()),
             ),
-        ];
-        let named = named.into_iter();
-        named
-            .filter_map(|(role, reference)| Some((role, reference?.name.as_str())))
-            .collect()
+        ])
     }
 
-    fn secret_failure(role: SecretRole, fault: Fault) -> Fault {
+    fn secret_failure(_: &Bucket, role: SecretRole, fault: Fault) -> Fault {
         credentials::unreadable(role, fault)
     }
 

@@ -33,8 +33,8 @@ use crate::{
     builder::BuildError,
     proxy,
     source_kind::{
-        KindSettings, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
-        Verification,
+        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
+        Verification, named,
     },
     status,
 };
@@ -109,15 +109,16 @@ impl SourceKind for GitRepositories {
         vec![self.wake.triggers(ctx)]
     }
 
-    fn secrets(object: &GitRepository) -> Vec<(SecretRole, &str)> {
-        let spec = Self::spec(object);
-        let proxy = spec.proxy_secret.map(|name| (SecretRole::Proxy, name));
-        let credentials = spec.secret.map(|name| (SecretRole::Credentials, name));
-        let keys = verification::secret(&object.spec).map(|name| (SecretRole::TrustedKeys, name));
-        proxy.into_iter().chain(credentials).chain(keys).collect()
+    fn secrets(object: &GitRepository) -> Named<'_> {
+        let spec = &object.spec;
+        named([
+            (SecretRole::Proxy, spec.proxy_secret_ref.as_ref()),
+            (SecretRole::Credentials, spec.secret_ref.as_ref()),
+            (SecretRole::TrustedKeys, verification::secret(spec)),
+        ])
     }
 
-    fn secret_failure(role: SecretRole, fault: Fault) -> Fault {
+    fn secret_failure(_: &GitRepository, role: SecretRole, fault: Fault) -> Fault {
         let (reason, prefix) = match role {
             SecretRole::Proxy => (fault.reason, NO_PROXY),
             SecretRole::TrustedKeys => (Reason::VerificationError, "public keys secret error"),
@@ -138,11 +139,6 @@ impl SourceKind for GitRepositories {
             timeout: spec::timeout(object),
             suspend: spec.suspend,
             ignore: spec.ignore.as_deref(),
-            secret: spec.secret_ref.as_ref().map(|reference| reference.name.as_str()),
-            proxy_secret: spec
-                .proxy_secret_ref
-                .as_ref()
-                .map(|reference| reference.name.as_str()),
         }
     }
 

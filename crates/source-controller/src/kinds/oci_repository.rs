@@ -28,8 +28,8 @@ use crate::{
     blocking::{self, Unfinished, Work},
     builder::BuildError,
     source_kind::{
-        KindSettings, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
-        Verification,
+        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
+        Verification, named,
     },
 };
 
@@ -102,30 +102,21 @@ impl SourceKind for OciRepositories {
             timeout: spec::timeout(spec),
             suspend: spec.suspend,
             ignore: spec.ignore.as_deref(),
-            secret: spec.secret_ref.as_ref().map(|reference| reference.name.as_str()),
-            proxy_secret: spec
-                .proxy_secret_ref
-                .as_ref()
-                .map(|reference| reference.name.as_str()),
         }
     }
 
-    fn secrets(object: &OCIRepository) -> Vec<(SecretRole, &str)> {
+    fn secrets(object: &OCIRepository) -> Named<'_> {
         let spec = &object.spec;
         let keys = spec.verify.as_ref().and_then(|verify| verify.secret_ref.as_ref());
-        let named = [
+        named([
             (SecretRole::Credentials, spec.secret_ref.as_ref()),
             (SecretRole::Proxy, spec.proxy_secret_ref.as_ref()),
             (SecretRole::Certificates, spec.cert_secret_ref.as_ref()),
             (SecretRole::TrustedKeys, keys),
-        ];
-        named
-            .into_iter()
-            .filter_map(|(role, reference)| Some((role, reference?.name.as_str())))
-            .collect()
+        ])
     }
 
-    fn secret_failure_of(object: &OCIRepository, role: SecretRole, fault: Fault) -> Fault {
+    fn secret_failure(object: &OCIRepository, role: SecretRole, fault: Fault) -> Fault {
         credentials::unreadable(&object.spec, role, fault)
     }
 

@@ -21,7 +21,7 @@ use super::*;
 use crate::{
     blocking::Work,
     builder::BuildError,
-    source_kind::{KindSettings, PackOptions, SourceSecrets, SourceSpec, SourceStatus, Verification},
+    source_kind::{KindSettings, Named, PackOptions, SourceSecrets, SourceSpec, SourceStatus, Verification},
 };
 
 #[derive(Default)]
@@ -53,9 +53,11 @@ impl SourceKind for UrlKind {
             timeout: Duration::from_secs(60),
             suspend: object.spec.suspend,
             ignore: object.spec.ignore.as_deref(),
-            secret: None,
-            proxy_secret: None,
         }
+    }
+
+    fn secrets(_: &GitRepository) -> Named<'_> {
+        Named::new()
     }
 
     fn common_status(status: &GitRepositoryStatus) -> SourceStatus {

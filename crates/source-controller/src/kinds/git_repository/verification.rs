@@ -1,7 +1,7 @@
 //! Verification of the signatures of commits and tags, with the messages of the original. Pure.
 
 use api::{
-    Fault, Reason, condition_type as types, conditions,
+    Fault, LocalObjectReference, Reason, condition_type as types, conditions,
     source::{GitRepository, GitRepositorySpec, GitRepositoryStatus},
 };
 use git::{Reference, SignedObject, Snapshot, TrustedKeys};
@@ -49,11 +49,10 @@ pub(super) fn mode(spec: &GitRepositorySpec) -> Option<&str> {
     Some(verify.mode.as_deref().unwrap_or("HEAD")).filter(|mode| !mode.is_empty())
 }
 
-/// Returns the name of the Secret with the public keys, if signatures are to be verified.
-pub(super) fn secret(spec: &GitRepositorySpec) -> Option<&str> {
+/// Returns the Secret with the public keys, if signatures are to be verified.
+pub(super) fn secret(spec: &GitRepositorySpec) -> Option<&LocalObjectReference> {
     mode(spec)?;
-    let secret = spec.verify.as_ref()?.secret_ref.as_ref()?;
-    Some(secret.name.as_str())
+    spec.verify.as_ref()?.secret_ref.as_ref()
 }
 
 /// Refuses what can't be verified.
@@ -65,7 +64,7 @@ pub(super) fn validate(given: &GitRepositorySpec) -> Result<(), Fault> {
         let message = format!("spec.verify.mode: '{text}' is none of HEAD, Tag and TagAndHEAD");
         return Err(Fault::stall(Reason::InvalidSpec, message));
     };
-    if secret(given).is_none_or(str::is_empty) {
+    if secret(given).is_none_or(|secret| secret.name.is_empty()) {
         let message = "spec.verify.secretRef: name the secret with the public keys";
         return Err(Fault::stall(Reason::InvalidSpec, message));
     }
