@@ -10,7 +10,7 @@ use std::{
 
 use artifact::storage::ArtifactWriter;
 
-use api::{Artifact, Condition, Fault, LocalObjectReference, Reason, Secret, revision::Style};
+use api::{Artifact, Condition, Fault, GoDuration, LocalObjectReference, Reason, Secret, revision::Style};
 use artifact::{Algorithm, Storage, pack::Packed};
 use futures::stream::BoxStream;
 use git::SshAlgorithms;
@@ -326,6 +326,15 @@ pub struct SourceSpec<'a> {
     pub ignore: Option<&'a str>,
 }
 
+/// Default timeout for the server of a source.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Returns the timeout for the server of a source, from that of a spec: default 60 seconds, at least 1 ms.
+pub(crate) fn timeout(given: Option<GoDuration>) -> Duration {
+    let given = given.map(GoDuration::as_duration);
+    given.unwrap_or(TIMEOUT).max(Duration::from_millis(1))
+}
+
 /// The fields of the status that all kinds have.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SourceStatus {
@@ -352,4 +361,17 @@ pub struct PackOptions {
     pub algorithm: Algorithm,
     /// Limits of the work.
     pub budget: Budget,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeout_defaults_to_a_minute_and_is_never_unlimited() {
+        assert_eq!(timeout(None), Duration::from_secs(60));
+        let negative = Some(GoDuration::from_secs(-1));
+        assert_eq!(timeout(negative), Duration::from_millis(1));
+        assert_eq!(timeout(Some(GoDuration::from_secs(5))), Duration::from_secs(5));
+    }
 }

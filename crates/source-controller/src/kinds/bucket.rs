@@ -40,7 +40,7 @@ use crate::{
     builder::BuildError,
     source_kind::{
         KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
-        named,
+        named, timeout,
     },
 };
 
@@ -91,7 +91,7 @@ impl SourceKind for Buckets {
         let spec = &object.spec;
         SourceSpec {
             interval: spec.interval.as_duration(),
-            timeout: spec::timeout(spec),
+            timeout: timeout(spec.timeout),
             suspend: spec.suspend,
             ignore: spec.ignore.as_deref(),
         }

@@ -34,7 +34,7 @@ use crate::{
     proxy,
     source_kind::{
         KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
-        Verification, named,
+        Verification, named, timeout,
     },
     status,
 };
@@ -136,7 +136,7 @@ impl SourceKind for GitRepositories {
         let spec = &object.spec;
         SourceSpec {
             interval: spec.interval.as_duration(),
-            timeout: spec::timeout(object),
+            timeout: timeout(spec.timeout),
             suspend: spec.suspend,
             ignore: spec.ignore.as_deref(),
         }

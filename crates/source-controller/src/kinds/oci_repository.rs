@@ -29,7 +29,7 @@ use crate::{
     builder::BuildError,
     source_kind::{
         KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
-        Verification, named,
+        Verification, named, timeout,
     },
 };
 
@@ -99,7 +99,7 @@ impl SourceKind for OciRepositories {
         let spec = &object.spec;
         SourceSpec {
             interval: spec.interval.as_duration(),
-            timeout: spec::timeout(spec),
+            timeout: timeout(spec.timeout),
             suspend: spec.suspend,
             ignore: spec.ignore.as_deref(),
         }

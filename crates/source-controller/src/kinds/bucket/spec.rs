@@ -1,15 +1,11 @@
 //! Validation of a Bucket: what is invalid or not obeyed is refused, by name. Pure.
 
-use std::time::Duration;
-
 use api::{
     Fault, Reason,
     source::{BucketSpec, BucketSts},
 };
 use url::Url;
 
-/// Default timeout for the service.
-const TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest name of a bucket; those of Google with dots are the longest.
 const MAX_NAME: usize = 222;
 
@@ -113,10 +109,4 @@ fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.$:".contains(c);
     let is_dots = name.chars().all(|c| c == '.');
     !is_dots && name.len() <= MAX_NAME && name.chars().all(plain)
-}
-
-/// Returns the timeout for the service: default 60 seconds, at least 1 ms.
-pub(super) fn timeout(spec: &BucketSpec) -> Duration {
-    let given = spec.timeout.map(api::GoDuration::as_duration);
-    given.unwrap_or(TIMEOUT).max(Duration::from_millis(1))
 }

@@ -1,6 +1,6 @@
 //! Tests of the pure parts, in tables.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use api::{
     Class, LocalObjectReference, Reason,
@@ -8,10 +8,7 @@ use api::{
 };
 use kube::CustomResourceExt;
 
-use super::{
-    Buckets,
-    spec::{timeout, validate},
-};
+use super::{Buckets, spec::validate};
 use crate::source_kind::{SecretRole, SourceKind as _};
 
 type Change = fn(&mut BucketSpec);
@@ -189,14 +186,13 @@ fn specs_that_cannot_work_stall() {
 }
 
 #[test]
-fn secrets_have_their_roles_and_timeouts_a_default() {
+fn secrets_have_their_roles() {
     let spec = spec(|spec| {
         spec.secret_ref = named("a");
         spec.cert_secret_ref = named("b");
         spec.proxy_secret_ref = named("c");
         spec.sts = ldap();
     });
-    assert_eq!(timeout(&spec), Duration::from_secs(60));
     let object = Bucket::new("shop", spec);
     assert_eq!(
         Buckets::secrets(&object),

@@ -1,10 +1,8 @@
 //! Validation of a GitRepository: what is invalid or not obeyed is refused, by name. Pure.
 
-use std::time::Duration;
-
 use api::{
     Fault, Reason,
-    source::{GitRepository, GitRepositorySpec, GitRepositoryStatus},
+    source::{GitRepositorySpec, GitRepositoryStatus},
 };
 use git::{Reference, Remote, Selector};
 
@@ -13,9 +11,6 @@ use super::{credentials, verification};
 /// Maximum number of includes, and of directories to check out.
 const INCLUDES: usize = 100;
 const DIRECTORIES: usize = 1000;
-
-/// Default timeout for the Git server.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Refuses what cannot work.
 pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
@@ -126,10 +121,4 @@ pub(super) fn is_changed(spec: &GitRepositorySpec, status: &GitRepositoryStatus)
         || status.observed_include != spec.include
         || status.observed_sparse_checkout != spec.sparse_checkout
         || verification::is_due(spec, status)
-}
-
-/// Returns the timeout for the Git server: default 60 seconds, at least 1 ms.
-pub(super) fn timeout(object: &GitRepository) -> Duration {
-    let given = object.spec.timeout.map(api::GoDuration::as_duration);
-    given.unwrap_or(TIMEOUT).max(Duration::from_millis(1))
 }

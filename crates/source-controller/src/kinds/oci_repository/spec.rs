@@ -1,13 +1,9 @@
 //! Validation of an OCIRepository, and the choice of a tag. Pure.
 
-use std::time::Duration;
-
 use api::{Fault, Reason, source::OCIRepositorySpec};
 use oci::{Digest, Reference};
 use versions::{Constraint, Version};
 
-/// Default timeout for the registry.
-const TIMEOUT: Duration = Duration::from_secs(60);
 const PREFIX: &str = "oci://";
 
 /// The artifact to follow.
@@ -157,10 +153,4 @@ pub(super) fn name(reference: &Reference, tag: Option<&str>, digest: &Digest) ->
         Some(tag) => format!("{host}/{repository}:{tag}"),
         None => format!("{host}/{repository}@{digest}"),
     }
-}
-
-/// Returns the timeout for the registry: default 60 seconds, at least 1 ms.
-pub(super) fn timeout(spec: &OCIRepositorySpec) -> Duration {
-    let given = spec.timeout.map(api::GoDuration::as_duration);
-    given.unwrap_or(TIMEOUT).max(Duration::from_millis(1))
 }

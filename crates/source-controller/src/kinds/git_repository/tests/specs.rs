@@ -9,7 +9,7 @@ use api::{
 use kube::CustomResourceExt;
 
 use super::object;
-use crate::kinds::git_repository::spec::{is_changed, timeout, validate};
+use crate::kinds::git_repository::spec::{is_changed, validate};
 
 type Change = fn(&mut GitRepositorySpec);
 
@@ -312,11 +312,4 @@ fn empty_values_are_as_good_as_absent() {
     });
     validate(&empty.spec).unwrap();
     validate(&object(|spec| spec.provider = Some("generic".to_owned())).spec).unwrap();
-}
-
-#[test]
-fn timeout_defaults_to_a_minute_and_is_never_unlimited() {
-    assert_eq!(timeout(&object(|_| {})).as_secs(), 60);
-    let odd = object(|spec| spec.timeout = Some(api::GoDuration::from_secs(-1)));
-    assert_eq!(timeout(&odd).as_millis(), 1);
 }
