@@ -10,7 +10,11 @@ use std::{
 
 use artifact::storage::ArtifactWriter;
 
-use api::{Artifact, Condition, Fault, GoDuration, LocalObjectReference, Reason, Secret, revision::Style};
+use api::{
+    Artifact, Condition, Fault, GoDuration, LocalObjectReference, Reason, Secret,
+    revision::Style,
+    source::{BucketStatus, GitRepositoryStatus, OCIRepositoryStatus},
+};
 use artifact::{Algorithm, Storage, pack::Packed};
 use futures::stream::BoxStream;
 use git::SshAlgorithms;
@@ -38,7 +42,16 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         + Sync
         + 'static;
     /// The status of the resource.
-    type Status: Serialize + DeserializeOwned + Clone + Debug + Default + PartialEq + Send + Sync + 'static;
+    type Status: CommonStatus
+        + Serialize
+        + DeserializeOwned
+        + Clone
+        + Debug
+        + Default
+        + PartialEq
+        + Send
+        + Sync
+        + 'static;
     /// Source to fetch and its credentials, from the spec and its Secret.
     type Request: Clone + Send + Sync + 'static;
     /// The revision that the request resolves to.
@@ -67,16 +80,10 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         fault
     }
 
-    /// Returns the fields of the status that all kinds have.
-    fn common_status(status: &Self::Status) -> SourceStatus;
-
     /// Returns the fields of the object's status that all kinds have; defaults if it has none.
     fn past(object: &Self::Object) -> SourceStatus {
-        object.status().map(Self::common_status).unwrap_or_default()
+        object.status().map(CommonStatus::common).unwrap_or_default()
     }
-
-    /// Sets the fields of the status that all kinds have.
-    fn set_common(status: &mut Self::Status, common: SourceStatus);
 
     /// Refuses invalid and unsupported fields. Pure.
     ///
@@ -257,7 +264,7 @@ pub enum SecretRole {
 }
 
 /// The names of Secrets in a spec, with their purposes.
-pub type Named<'a> = Vec<(SecretRole, &'a str)>;
+pub(crate) type Named<'a> = Vec<(SecretRole, &'a str)>;
 
 /// Returns those of the references that are set.
 pub(crate) fn named<'a>(
@@ -350,6 +357,50 @@ pub struct SourceStatus {
     pub observed_ignore: Option<String>,
     /// Last value of the annotation `reconcile.fluxcd.io/requestedAt` that was handled.
     pub last_handled_reconcile_at: Option<String>,
+}
+
+/// A status with the fields that all kinds have.
+pub trait CommonStatus {
+    /// Returns the common fields.
+    fn common(&self) -> SourceStatus;
+
+    /// Sets the common fields, and leaves the others.
+    fn set_common(&mut self, common: SourceStatus);
+}
+
+/// Implements [`CommonStatus`] for statuses that have the fields under the same names; `observed_ignore` is named by those that
+/// have it.
+macro_rules! common_fields {
+    ($($status:ty { $($field:ident)? })*) => {$(
+        impl CommonStatus for $status {
+            fn common(&self) -> SourceStatus {
+                SourceStatus {
+                    observed_generation: self.observed_generation,
+                    conditions: self.conditions.clone(),
+                    artifact: self.artifact.clone(),
+                    url: self.url.clone(),
+                    last_handled_reconcile_at: self.last_handled_reconcile_at.clone(),
+                    $($field: self.$field.clone(),)?
+                    ..SourceStatus::default()
+                }
+            }
+
+            fn set_common(&mut self, common: SourceStatus) {
+                self.observed_generation = common.observed_generation;
+                self.conditions = common.conditions;
+                self.artifact = common.artifact;
+                self.url = common.url;
+                self.last_handled_reconcile_at = common.last_handled_reconcile_at;
+                $(self.$field = common.$field;)?
+            }
+        }
+    )*};
+}
+
+common_fields! {
+    GitRepositoryStatus { observed_ignore }
+    OCIRepositoryStatus { observed_ignore }
+    BucketStatus { observed_ignore }
 }
 
 /// Options of packing an artifact.

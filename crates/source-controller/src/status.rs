@@ -12,7 +12,7 @@ use runtime::{EventDraft, Outcome, Requeue, Severity, bounded_text};
 
 use crate::{
     plan::StoredArtifact,
-    source_kind::{SourceKind, SourceStatus, Verification},
+    source_kind::{CommonStatus as _, SourceKind, SourceStatus, Verification},
 };
 
 /// Message of Reconciling.
@@ -271,7 +271,7 @@ impl<K: SourceKind> Report<'_, K> {
     /// Returns the object's status with changed common fields.
     fn changed(&self, common: SourceStatus) -> K::Status {
         let mut status = self.object.status().cloned().unwrap_or_default();
-        K::set_common(&mut status, common);
+        status.set_common(common);
         status
     }
 
@@ -378,7 +378,7 @@ impl<K: SourceKind> Report<'_, K> {
 /// Returns a status with these common fields and no others.
 fn new_status<K: SourceKind>(common: SourceStatus) -> K::Status {
     let mut status = K::Status::default();
-    K::set_common(&mut status, common);
+    status.set_common(common);
     status
 }
 

@@ -39,8 +39,7 @@ use crate::{
     blocking::Work,
     builder::BuildError,
     source_kind::{
-        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
-        named, timeout,
+        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, named, timeout,
     },
 };
 
@@ -117,28 +116,6 @@ impl SourceKind for Buckets {
 
     fn secret_failure(_: &Bucket, role: SecretRole, fault: Fault) -> Fault {
         credentials::unreadable(role, fault)
-    }
-
-    fn common_status(status: &BucketStatus) -> SourceStatus {
-        SourceStatus {
-            observed_generation: status.observed_generation,
-            conditions: status.conditions.clone(),
-            artifact: status.artifact.clone(),
-            url: status.url.clone(),
-            observed_ignore: status.observed_ignore.clone(),
-            last_handled_reconcile_at: status.last_handled_reconcile_at.clone(),
-        }
-    }
-
-    fn set_common(status: &mut BucketStatus, common: SourceStatus) {
-        *status = BucketStatus {
-            observed_generation: common.observed_generation,
-            conditions: common.conditions,
-            url: common.url,
-            artifact: common.artifact,
-            observed_ignore: common.observed_ignore,
-            last_handled_reconcile_at: common.last_handled_reconcile_at,
-        };
     }
 
     fn validate(object: &Bucket) -> Result<(), Fault> {

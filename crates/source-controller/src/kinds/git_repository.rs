@@ -33,8 +33,8 @@ use crate::{
     builder::BuildError,
     proxy,
     source_kind::{
-        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
-        Verification, named, timeout,
+        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, Verification,
+        named, timeout,
     },
     status,
 };
@@ -140,26 +140,6 @@ impl SourceKind for GitRepositories {
             suspend: spec.suspend,
             ignore: spec.ignore.as_deref(),
         }
-    }
-
-    fn common_status(status: &GitRepositoryStatus) -> SourceStatus {
-        SourceStatus {
-            observed_generation: status.observed_generation,
-            conditions: status.conditions.clone(),
-            artifact: status.artifact.clone(),
-            url: status.url.clone(),
-            observed_ignore: status.observed_ignore.clone(),
-            last_handled_reconcile_at: status.last_handled_reconcile_at.clone(),
-        }
-    }
-
-    fn set_common(status: &mut GitRepositoryStatus, common: SourceStatus) {
-        status.observed_generation = common.observed_generation;
-        status.conditions = common.conditions;
-        status.artifact = common.artifact;
-        status.url = common.url;
-        status.observed_ignore = common.observed_ignore;
-        status.last_handled_reconcile_at = common.last_handled_reconcile_at;
     }
 
     fn validate(object: &GitRepository) -> Result<(), Fault> {

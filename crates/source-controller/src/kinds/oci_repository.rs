@@ -28,8 +28,8 @@ use crate::{
     blocking::{self, Unfinished, Work},
     builder::BuildError,
     source_kind::{
-        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, SourceStatus,
-        Verification, named, timeout,
+        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, Verification,
+        named, timeout,
     },
 };
 
@@ -130,26 +130,6 @@ impl SourceKind for OciRepositories {
 
     fn verifies(object: &OCIRepository) -> bool {
         object.spec.verify.is_some()
-    }
-
-    fn common_status(status: &OCIRepositoryStatus) -> SourceStatus {
-        SourceStatus {
-            observed_generation: status.observed_generation,
-            conditions: status.conditions.clone(),
-            artifact: status.artifact.clone(),
-            url: status.url.clone(),
-            observed_ignore: status.observed_ignore.clone(),
-            last_handled_reconcile_at: status.last_handled_reconcile_at.clone(),
-        }
-    }
-
-    fn set_common(status: &mut OCIRepositoryStatus, common: SourceStatus) {
-        status.observed_generation = common.observed_generation;
-        status.conditions = common.conditions;
-        status.artifact = common.artifact;
-        status.url = common.url;
-        status.observed_ignore = common.observed_ignore;
-        status.last_handled_reconcile_at = common.last_handled_reconcile_at;
     }
 
     fn config_changed(object: &OCIRepository) -> bool {

@@ -21,7 +21,7 @@ use super::*;
 use crate::{
     blocking::Work,
     builder::BuildError,
-    source_kind::{KindSettings, Named, PackOptions, SourceSecrets, SourceSpec, SourceStatus, Verification},
+    source_kind::{KindSettings, Named, PackOptions, SourceSecrets, SourceSpec, Verification},
 };
 
 #[derive(Default)]
@@ -58,21 +58,6 @@ impl SourceKind for UrlKind {
 
     fn secrets(_: &GitRepository) -> Named<'_> {
         Named::new()
-    }
-
-    fn common_status(status: &GitRepositoryStatus) -> SourceStatus {
-        SourceStatus {
-            observed_generation: status.observed_generation,
-            conditions: status.conditions.clone(),
-            artifact: status.artifact.clone(),
-            ..SourceStatus::default()
-        }
-    }
-
-    fn set_common(status: &mut GitRepositoryStatus, common: SourceStatus) {
-        status.observed_generation = common.observed_generation;
-        status.conditions = common.conditions;
-        status.artifact = common.artifact;
     }
 
     fn validate(_: &GitRepository) -> Result<(), Fault> {
