@@ -61,6 +61,41 @@ pub(crate) fn wait<T>(
     })
 }
 
+/// What requests are for, and the fault if the work ends before them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Purpose<'a> {
+    /// Beginning of the message.
+    pub(crate) failed: &'a str,
+    /// Reason of the fault.
+    pub(crate) reason: Reason,
+    /// The end of the message after the timeout: what the user can do.
+    pub(crate) remedy: &'a str,
+}
+
+/// Waits for requests on the thread of a piece of work, until its timeout or cancellation.
+///
+/// # Errors
+/// The fault of the requests, or that of `purpose` when the work ends before them.
+pub(crate) fn request<T>(
+    runtime: &Handle,
+    work: &Work,
+    purpose: Purpose<'_>,
+    requests: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    let Purpose {
+        failed,
+        reason,
+        remedy,
+    } = purpose;
+    wait(runtime, work, requests).unwrap_or_else(|unfinished| {
+        let remedy = match unfinished {
+            Unfinished::Timeout(_) => format!(": {remedy}"),
+            Unfinished::Cancelled => String::new(),
+        };
+        Err(Fault::retry(reason, format!("{failed}: {unfinished}{remedy}")))
+    })
+}
+
 /// Runs blocking work on a new thread. The work is cancelled with `cancel`, and when the returned future is dropped.
 ///
 /// # Errors

@@ -13,13 +13,7 @@ mod layout;
 mod listing;
 mod spec;
 
-use std::{
-    fs::File,
-    future::Future,
-    path::Path,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{fs::File, future::Future, path::Path, sync::Arc};
 
 use api::{
     Fault, Reason,
@@ -36,7 +30,7 @@ use tree::ignore::Rules;
 
 use self::{download::Snapshot, listing::Listed};
 use crate::{
-    blocking::Work,
+    blocking::{self, Purpose, Work},
     builder::BuildError,
     source_kind::{
         KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, named, timeout,
@@ -45,8 +39,6 @@ use crate::{
 
 /// Bytes of all objects of an artifact.
 const UNPACKED_BYTES: u64 = 1 << 30;
-/// Interval of looking if the work was cancelled.
-const CANCELLATION: Duration = Duration::from_millis(100);
 
 /// The kind Bucket.
 pub(crate) struct Buckets {
@@ -220,30 +212,12 @@ impl Buckets {
         failed: &str,
         requests: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
-        let cancelled = async {
-            while !work.cancelled.load(Ordering::Relaxed) {
-                tokio::time::sleep(CANCELLATION).await;
-            }
+        let purpose = Purpose {
+            failed,
+            reason: Reason::BucketOperationFailed,
+            remedy: remedy(Need::LongerTimeout),
         };
-        let ended = self.runtime.block_on(async {
-            tokio::select! {
-                ended = tokio::time::timeout(work.timeout, requests) => Some(ended),
-                () = cancelled => None,
-            }
-        });
-        let why = match ended {
-            Some(Ok(result)) => return result,
-            Some(Err(_)) => format!(
-                "no end after {}: {}",
-                api::GoDuration::from(work.timeout),
-                remedy(Need::LongerTimeout)
-            ),
-            None => "cancelled".to_owned(),
-        };
-        Err(Fault::retry(
-            Reason::BucketOperationFailed,
-            format!("{failed}: {why}"),
-        ))
+        blocking::request(&self.runtime, work, purpose, requests)
     }
 }
 

@@ -25,7 +25,7 @@ use self::{
     spec::Selector,
 };
 use crate::{
-    blocking::{self, Unfinished, Work},
+    blocking::{self, Purpose, Work},
     builder::BuildError,
     source_kind::{
         KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, Verification,
@@ -367,14 +367,12 @@ impl OciRepositories {
         failed: &str,
         requests: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
-        blocking::wait(&self.runtime, work, requests).unwrap_or_else(|unfinished| {
-            let remedy = match unfinished {
-                Unfinished::Timeout(_) => format!(": {}", remedy(Need::LongerTimeout)),
-                Unfinished::Cancelled => String::new(),
-            };
-            let message = format!("{failed}: {unfinished}{remedy}");
-            Err(Fault::retry(Reason::OCIArtifactPullFailed, message))
-        })
+        let purpose = Purpose {
+            failed,
+            reason: Reason::OCIArtifactPullFailed,
+            remedy: remedy(Need::LongerTimeout),
+        };
+        blocking::request(&self.runtime, work, purpose, requests)
     }
 }
 
