@@ -12,7 +12,7 @@ use kube::Client;
 use runtime::{Context, RunOptions, run_kind};
 
 #[cfg(test)]
-pub(crate) use self::{git_repository::GitRepositories, oci_repository::OciRepositories};
+pub(crate) use self::{bucket::Buckets, git_repository::GitRepositories, oci_repository::OciRepositories};
 use crate::{
     reconciler::{Shared, SourceReconciler},
     source_kind::{KindSettings, SourceKind},
@@ -65,3 +65,6 @@ async fn run<K: SourceKind>(ctx: Context, shared: Arc<Shared>) -> Result<(), run
     };
     run_kind(&ctx, SourceReconciler::new(kind, shared), options).await
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,8 @@
 use api::{
     conditions::Subject,
     source::{
-        GitRepository, GitRepositorySpec, GitRepositoryVerification, OCIRepository, OCIRepositorySpec,
-        OCIRepositoryVerification,
+        Bucket, BucketSpec, GitRepository, GitRepositorySpec, GitRepositoryVerification, OCIRepository,
+        OCIRepositorySpec, OCIRepositoryVerification,
     },
 };
 use artifact::{Digest, pack::Packed};
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use testkit::fuzz::{self, Random};
 
 use super::*;
-use crate::kinds::{GitRepositories, OciRepositories};
+use crate::kinds::{Buckets, GitRepositories, OciRepositories};
 
 const NEGATIVE: &[&str] = &[
     types::FETCH_FAILED,
@@ -28,6 +28,8 @@ const REASONS: &[Reason] = &[
     Reason::AuthenticationFailed,
     Reason::GitOperationFailed,
     Reason::OCIArtifactPullFailed,
+    Reason::BucketOperationFailed,
+    Reason::SourceIgnoreError,
     Reason::OCIArtifactLayerOperationFailed,
     Reason::ReadOperationFailed,
     Reason::VerificationError,
@@ -179,5 +181,6 @@ fn fuzz_statuses_of_each_kind_keep_the_rules_of_kstatus() {
             ..OCIRepositorySpec::default()
         };
         walk::<OciRepositories>(random, OCIRepository::new("name", oci));
+        walk::<Buckets>(random, Bucket::new("name", BucketSpec::default()));
     });
 }

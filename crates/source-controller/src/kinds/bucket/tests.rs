@@ -1,17 +1,13 @@
 //! Tests of the pure parts, in tables.
 
-use std::collections::BTreeSet;
-
 use api::{
     Class, LocalObjectReference, Reason,
     source::{AccessFrom, Bucket, BucketSpec, BucketSts},
 };
-use kube::CustomResourceExt;
 
 use super::{Buckets, spec::validate};
+use crate::kinds::tests::{Field, check_schema, field};
 use crate::source_kind::{SecretRole, SourceKind as _};
-
-type Change = fn(&mut BucketSpec);
 
 pub(super) fn spec(change: impl FnOnce(&mut BucketSpec)) -> BucketSpec {
     let mut spec = BucketSpec {
@@ -40,46 +36,46 @@ pub(super) fn ldap() -> Option<BucketSts> {
 }
 
 /// Every property of the schema, with a value, and whether it is obeyed.
-const FIELDS: &[(&str, Change, bool)] = &[
-    ("provider", |spec| spec.provider = Some("aws".to_owned()), true),
-    ("bucketName", |spec| spec.bucket_name = "other".to_owned(), true),
-    ("endpoint", |spec| spec.endpoint = "other".to_owned(), true),
-    ("sts.provider", |spec| spec.sts = ldap(), true),
-    ("sts.endpoint", |spec| spec.sts = ldap(), true),
-    ("sts.secretRef.name", |spec| spec.sts = ldap(), true),
-    ("sts.certSecretRef.name", |spec| spec.sts = ldap(), true),
-    ("insecure", |spec| spec.insecure = true, true),
-    ("region", |spec| spec.region = Some("eu-west-1".to_owned()), true),
-    ("prefix", |spec| spec.prefix = Some("deploy/".to_owned()), true),
-    ("secretRef.name", |spec| spec.secret_ref = named("s"), true),
-    (
+const FIELDS: &[Field<BucketSpec>] = &[
+    field("provider", |spec| spec.provider = Some("aws".to_owned()), true),
+    field("bucketName", |spec| spec.bucket_name = "other".to_owned(), true),
+    field("endpoint", |spec| spec.endpoint = "other".to_owned(), true),
+    field("sts.provider", |spec| spec.sts = ldap(), true),
+    field("sts.endpoint", |spec| spec.sts = ldap(), true),
+    field("sts.secretRef.name", |spec| spec.sts = ldap(), true),
+    field("sts.certSecretRef.name", |spec| spec.sts = ldap(), true),
+    field("insecure", |spec| spec.insecure = true, true),
+    field("region", |spec| spec.region = Some("eu-west-1".to_owned()), true),
+    field("prefix", |spec| spec.prefix = Some("deploy/".to_owned()), true),
+    field("secretRef.name", |spec| spec.secret_ref = named("s"), true),
+    field(
         "serviceAccountName",
         |spec| spec.service_account_name = Some("sa".to_owned()),
         false,
     ),
-    (
+    field(
         "certSecretRef.name",
         |spec| spec.cert_secret_ref = named("s"),
         true,
     ),
-    (
+    field(
         "proxySecretRef.name",
         |spec| spec.proxy_secret_ref = named("s"),
         true,
     ),
-    (
+    field(
         "interval",
         |spec| spec.interval = api::GoDuration::from_secs(1),
         true,
     ),
-    (
+    field(
         "timeout",
         |spec| spec.timeout = Some(api::GoDuration::from_secs(1)),
         true,
     ),
-    ("ignore", |spec| spec.ignore = Some("*.md".to_owned()), true),
-    ("suspend", |spec| spec.suspend = true, true),
-    (
+    field("ignore", |spec| spec.ignore = Some("*.md".to_owned()), true),
+    field("suspend", |spec| spec.suspend = true, true),
+    field(
         "accessFrom.namespaceSelectors[].matchLabels",
         |spec| spec.access_from = Some(AccessFrom::default()),
         false,
@@ -88,41 +84,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
 
 #[test]
 fn every_property_of_the_schema_is_obeyed_or_refused() {
-    let mut listed = BTreeSet::new();
-    for (path, change, obeyed) in FIELDS {
-        listed.insert((*path).to_owned());
-        match (validate(&spec(*change)), obeyed) {
-            (Ok(()), true) => {}
-            (Err(fault), false) => {
-                let top = path.split(['.', '[']).next().unwrap_or_default();
-                assert_eq!(fault.reason, Reason::UnsupportedField, "{path}: {fault}");
-                assert!(
-                    fault.message.starts_with(&format!("spec.{top}: ")),
-                    "{path}: {fault}"
-                );
-            }
-            (found, _) => panic!("{path}: {found:?}"),
-        }
-    }
-    let crd = serde_json::to_value(Bucket::crd()).unwrap();
-    let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
-    let mut leaves = BTreeSet::new();
-    walk(spec, "", &mut leaves);
-    assert_eq!(leaves, listed);
-}
-
-fn walk(schema: &serde_json::Value, path: &str, leaves: &mut BTreeSet<String>) {
-    let items = &schema["items"];
-    if let Some(properties) = schema["properties"].as_object() {
-        for (name, property) in properties {
-            let separator = if path.is_empty() { "" } else { "." };
-            walk(property, &format!("{path}{separator}{name}"), leaves);
-        }
-    } else if items["properties"].is_object() {
-        walk(items, &format!("{path}[]"), leaves);
-    } else {
-        leaves.insert(path.to_owned());
-    }
+    check_schema::<Bucket, _>(FIELDS, |set| validate(&spec(set)));
 }
 
 #[test]

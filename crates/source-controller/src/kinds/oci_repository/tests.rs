@@ -1,10 +1,10 @@
-use std::collections::BTreeSet;
-
 use api::source::{OCILayerSelector, OCIRepositoryRef, OCIRepositorySpec, OCIRepositoryVerification};
-use kube::CustomResourceExt as _;
 
 use super::*;
-use crate::secret::SecretData;
+use crate::{
+    kinds::tests::{Field, check_schema, field},
+    secret::SecretData,
+};
 
 type Change = fn(&mut OCIRepositorySpec);
 
@@ -39,29 +39,29 @@ fn reference(change: impl FnOnce(&mut OCIRepositoryRef)) -> Option<OCIRepository
 }
 
 /// Every field of the spec, a valid value, and if it is obeyed.
-const FIELDS: &[(&str, Change, bool)] = &[
-    ("url", |spec| spec.url = "oci://h:5000/a".into(), true),
-    (
+const FIELDS: &[Field<OCIRepositorySpec>] = &[
+    field("url", |spec| spec.url = "oci://h:5000/a".into(), true),
+    field(
         "ref.digest",
         |spec| spec.reference = reference(|to| to.digest = Some(format!("sha256:{}", "a".repeat(64)))),
         true,
     ),
-    (
+    field(
         "ref.semver",
         |spec| spec.reference = reference(|to| to.semver = Some(">=1.0".to_owned())),
         true,
     ),
-    (
+    field(
         "ref.semverFilter",
         |spec| spec.reference = reference(|to| to.semver_filter = Some(".*-rc".to_owned())),
         true,
     ),
-    (
+    field(
         "ref.tag",
         |spec| spec.reference = reference(|to| to.tag = Some("v1".to_owned())),
         true,
     ),
-    (
+    field(
         "layerSelector.mediaType",
         |spec| {
             spec.layer_selector = Some(OCILayerSelector {
@@ -71,7 +71,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
         },
         true,
     ),
-    (
+    field(
         "layerSelector.operation",
         |spec| {
             spec.layer_selector = Some(OCILayerSelector {
@@ -81,9 +81,9 @@ const FIELDS: &[(&str, Change, bool)] = &[
         },
         true,
     ),
-    ("provider", |spec| spec.provider = Some("aws".to_owned()), false),
-    ("secretRef.name", |spec| spec.secret_ref = named("s"), true),
-    (
+    field("provider", |spec| spec.provider = Some("aws".to_owned()), false),
+    field("secretRef.name", |spec| spec.secret_ref = named("s"), true),
+    field(
         "verify.provider",
         |spec| {
             spec.verify = Some(OCIRepositoryVerification {
@@ -93,8 +93,8 @@ const FIELDS: &[(&str, Change, bool)] = &[
         },
         false,
     ),
-    ("verify.secretRef.name", |spec| spec.verify = Some(keyed()), true),
-    (
+    field("verify.secretRef.name", |spec| spec.verify = Some(keyed()), true),
+    field(
         "verify.matchOIDCIdentity[].issuer",
         |spec| {
             spec.verify = Some(OCIRepositoryVerification {
@@ -104,7 +104,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
         },
         false,
     ),
-    (
+    field(
         "verify.matchOIDCIdentity[].subject",
         |spec| {
             spec.verify = Some(OCIRepositoryVerification {
@@ -114,7 +114,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
         },
         false,
     ),
-    (
+    field(
         "verify.trustedRootSecretRef.name",
         |spec| {
             spec.verify = Some(OCIRepositoryVerification {
@@ -124,73 +124,39 @@ const FIELDS: &[(&str, Change, bool)] = &[
         },
         false,
     ),
-    (
+    field(
         "serviceAccountName",
         |spec| spec.service_account_name = Some("a".to_owned()),
         true,
     ),
-    (
+    field(
         "certSecretRef.name",
         |spec| spec.cert_secret_ref = named("s"),
         true,
     ),
-    (
+    field(
         "proxySecretRef.name",
         |spec| spec.proxy_secret_ref = named("s"),
         true,
     ),
-    (
+    field(
         "interval",
         |spec| spec.interval = api::GoDuration::from_secs(1),
         true,
     ),
-    (
+    field(
         "timeout",
         |spec| spec.timeout = Some(api::GoDuration::from_secs(1)),
         true,
     ),
-    ("ignore", |spec| spec.ignore = Some("*.md".to_owned()), true),
-    ("insecure", |spec| spec.insecure = true, true),
-    ("suspend", |spec| spec.suspend = true, true),
+    field("ignore", |spec| spec.ignore = Some("*.md".to_owned()), true),
+    field("insecure", |spec| spec.insecure = true, true),
+    field("suspend", |spec| spec.suspend = true, true),
 ];
 
 #[test]
 fn every_property_of_the_schema_is_obeyed_or_refused() {
-    let mut listed = BTreeSet::new();
-    for (path, change, obeyed) in FIELDS {
-        listed.insert((*path).to_owned());
-        match (spec::validate(&spec_with(change)), obeyed) {
-            (Ok(()), true) => {}
-            (Err(fault), false) => {
-                let top = path.split(['.', '[']).next().unwrap_or_default();
-                assert_eq!(fault.reason, Reason::UnsupportedField, "{path}: {fault}");
-                assert!(
-                    fault.message.starts_with(&format!("spec.{top}")),
-                    "{path}: {fault}"
-                );
-            }
-            (found, _) => panic!("{path}: {found:?}"),
-        }
-    }
-    let crd = serde_json::to_value(OCIRepository::crd()).unwrap();
-    let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
-    let mut leaves = BTreeSet::new();
-    walk(spec, "", &mut leaves);
-    assert_eq!(leaves, listed);
-}
-
-fn walk(schema: &serde_json::Value, path: &str, leaves: &mut BTreeSet<String>) {
-    let items = &schema["items"];
-    if let Some(properties) = schema["properties"].as_object() {
-        for (name, property) in properties {
-            let separator = if path.is_empty() { "" } else { "." };
-            walk(property, &format!("{path}{separator}{name}"), leaves);
-        }
-    } else if items["properties"].is_object() {
-        walk(items, &format!("{path}[]"), leaves);
-    } else {
-        leaves.insert(path.to_owned());
-    }
+    check_schema::<OCIRepository, _>(FIELDS, |set| spec::validate(&spec_with(set)));
 }
 
 #[test]

@@ -1,15 +1,16 @@
-use std::collections::BTreeSet;
-
 use api::{
     LocalObjectReference, Reason,
     source::{
-        AccessFrom, GitRepositoryInclude, GitRepositoryRef, GitRepositorySpec, GitRepositoryVerification,
+        AccessFrom, GitRepository, GitRepositoryInclude, GitRepositoryRef, GitRepositorySpec,
+        GitRepositoryVerification,
     },
 };
-use kube::CustomResourceExt;
 
 use super::object;
-use crate::kinds::git_repository::spec::{is_changed, validate};
+use crate::kinds::{
+    git_repository::spec::{is_changed, validate},
+    tests::{Field, check_schema, field},
+};
 
 type Change = fn(&mut GitRepositorySpec);
 
@@ -24,51 +25,51 @@ fn set_ref(spec: &mut GitRepositorySpec, set: impl FnOnce(&mut GitRepositoryRef,
 }
 
 /// Every property of the schema, with a value, and whether it is obeyed.
-const FIELDS: &[(&str, Change, bool)] = &[
-    ("url", |spec| spec.url = "ssh://git@git/other".into(), true),
-    ("secretRef.name", |spec| spec.secret_ref = named(), true),
-    ("provider", |spec| spec.provider = Some("azure".to_owned()), false),
-    (
+const FIELDS: &[Field<GitRepositorySpec>] = &[
+    field("url", |spec| spec.url = "ssh://git@git/other".into(), true),
+    field("secretRef.name", |spec| spec.secret_ref = named(), true),
+    field("provider", |spec| spec.provider = Some("azure".to_owned()), false),
+    field(
         "serviceAccountName",
         |spec| spec.service_account_name = Some("sa".to_owned()),
         false,
     ),
-    (
+    field(
         "interval",
         |spec| spec.interval = api::GoDuration::from_secs(1),
         true,
     ),
-    (
+    field(
         "timeout",
         |spec| spec.timeout = Some(api::GoDuration::from_secs(1)),
         true,
     ),
-    (
+    field(
         "ref.branch",
         |spec| set_ref(spec, |to, value, _| to.branch = value),
         true,
     ),
-    (
+    field(
         "ref.tag",
         |spec| set_ref(spec, |to, value, _| to.tag = value),
         true,
     ),
-    (
+    field(
         "ref.semver",
         |spec| set_ref(spec, |to, value, _| to.semver = value),
         true,
     ),
-    (
+    field(
         "ref.name",
         |spec| set_ref(spec, |to, _, name| to.name = Some(name.to_owned())),
         true,
     ),
-    (
+    field(
         "ref.commit",
         |spec| set_ref(spec, |to, _, _| to.commit = Some("a".repeat(40))),
         true,
     ),
-    (
+    field(
         "verify.mode",
         |spec| {
             spec.verify = Some(GitRepositoryVerification {
@@ -78,7 +79,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
         },
         true,
     ),
-    (
+    field(
         "verify.secretRef.name",
         |spec| {
             spec.verify = Some(GitRepositoryVerification {
@@ -88,41 +89,41 @@ const FIELDS: &[(&str, Change, bool)] = &[
         },
         true,
     ),
-    (
+    field(
         "proxySecretRef.name",
         |spec| spec.proxy_secret_ref = named(),
         true,
     ),
-    ("ignore", |spec| spec.ignore = Some("*.md".to_owned()), true),
-    ("suspend", |spec| spec.suspend = true, true),
-    ("recurseSubmodules", |spec| spec.recurse_submodules = true, true),
-    (
+    field("ignore", |spec| spec.ignore = Some("*.md".to_owned()), true),
+    field("suspend", |spec| spec.suspend = true, true),
+    field("recurseSubmodules", |spec| spec.recurse_submodules = true, true),
+    field(
         "include[].repository.name",
         |spec| spec.include = vec![GitRepositoryInclude::default()],
         true,
     ),
-    (
+    field(
         "include[].fromPath",
         |spec| spec.include = vec![GitRepositoryInclude::default()],
         true,
     ),
-    (
+    field(
         "include[].toPath",
         |spec| spec.include = vec![GitRepositoryInclude::default()],
         true,
     ),
-    (
+    field(
         "sparseCheckout",
         |spec| spec.sparse_checkout = vec!["a".to_owned()],
         true,
     ),
     // Both libraries of old mean the same: the one that there is.
-    (
+    field(
         "gitImplementation",
         |spec| spec.git_implementation = Some("libgit2".to_owned()),
         true,
     ),
-    (
+    field(
         "accessFrom.namespaceSelectors[].matchLabels",
         |spec| spec.access_from = Some(AccessFrom::default()),
         false,
@@ -131,41 +132,7 @@ const FIELDS: &[(&str, Change, bool)] = &[
 
 #[test]
 fn every_property_of_the_schema_is_obeyed_or_refused() {
-    let mut listed = BTreeSet::new();
-    for (path, change, obeyed) in FIELDS {
-        listed.insert((*path).to_owned());
-        match (validate(&object(*change).spec), obeyed) {
-            (Ok(()), true) => {}
-            (Err(fault), false) => {
-                let top = path.split(['.', '[']).next().unwrap_or_default();
-                assert_eq!(fault.reason, Reason::UnsupportedField, "{path}: {fault}");
-                assert!(
-                    fault.message.starts_with(&format!("spec.{top}: ")),
-                    "{path}: {fault}"
-                );
-            }
-            (found, _) => panic!("{path}: {found:?}"),
-        }
-    }
-    let crd = serde_json::to_value(api::source::GitRepository::crd()).unwrap();
-    let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
-    let mut leaves = BTreeSet::new();
-    walk(spec, "", &mut leaves);
-    assert_eq!(leaves, listed);
-}
-
-fn walk(schema: &serde_json::Value, path: &str, leaves: &mut BTreeSet<String>) {
-    let items = &schema["items"];
-    if let Some(properties) = schema["properties"].as_object() {
-        for (name, property) in properties {
-            let separator = if path.is_empty() { "" } else { "." };
-            walk(property, &format!("{path}{separator}{name}"), leaves);
-        }
-    } else if items["properties"].is_object() {
-        walk(items, &format!("{path}[]"), leaves);
-    } else {
-        leaves.insert(path.to_owned());
-    }
+    check_schema::<GitRepository, _>(FIELDS, |set| validate(&object(set).spec));
 }
 
 #[test]
