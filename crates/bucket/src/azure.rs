@@ -176,15 +176,9 @@ impl Client {
             ("restype", "container"),
         ];
         query.extend(token.map(|token| ("marker", token)));
-        let mut response = self.send("", &query).await?;
-        if !response.status().is_success() {
-            return Err(refused(response).await);
-        }
-        let body = http::document(&mut response).await?;
-        listing::page(&body).map_err(|why| Error::Response {
-            host: http::host(&self.base),
-            why,
-        })
+        let response = self.send("", &query).await?;
+        let body = http::document(response, refused).await?;
+        listing::page(&body).map_err(|why| http::not_understood(&self.base, why))
     }
 
     pub(crate) async fn get(&self, key: &str) -> Result<Option<(Response, String)>, Error> {

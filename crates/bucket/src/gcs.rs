@@ -133,7 +133,7 @@ impl Client {
         let mut query = vec![("fields", LIST_FIELDS), ("maxResults", PAGE), ("prefix", prefix)];
         query.extend(token.map(|token| ("pageToken", token)));
         let body = self.ask(&format!("{}/o", self.path), &query).await?;
-        page(&body).map_err(|why| self.not_understood(why))
+        page(&body).map_err(|why| http::not_understood(&self.base, why))
     }
 
     /// Reads the version of the listing, or the newest if that is gone.
@@ -149,7 +149,7 @@ impl Client {
             Err(Error::Refused { status: 404, .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let newest = newest.map_err(|_| self.not_understood("it describes no object"))?;
+        let newest = newest.map_err(|_| http::not_understood(&self.base, "it describes no object"))?;
         let generation = newest.generation.unwrap_or_default();
         let response = self.media(&path, &generation).await?;
         Ok(response.map(|response| (response, newest.etag)))
@@ -168,18 +168,8 @@ impl Client {
 
     async fn ask(&self, path: &str, query: &[(&str, &str)]) -> Result<Vec<u8>, Error> {
         let url = url(&self.base, path, query);
-        let mut response = http::send(&self.http, Method::GET, url, &self.headers).await?;
-        if !response.status().is_success() {
-            return Err(http::refused(response, words).await);
-        }
-        http::document(&mut response).await
-    }
-
-    fn not_understood(&self, why: &'static str) -> Error {
-        Error::Response {
-            host: http::host(&self.base),
-            why,
-        }
+        let response = http::send(&self.http, Method::GET, url, &self.headers).await?;
+        http::document(response, async |response| http::refused(response, words).await).await
     }
 }
 

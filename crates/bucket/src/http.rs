@@ -29,6 +29,14 @@ pub(crate) fn host(url: &Url) -> String {
     }
 }
 
+/// Returns the error of a response that isn't understood.
+pub(crate) fn not_understood(base: &Url, why: &'static str) -> Error {
+    Error::Response {
+        host: host(base),
+        why,
+    }
+}
+
 /// Sends a request without a body and returns the response, whichever status it has.
 pub(crate) async fn send(
     client: &net::Client,
@@ -52,10 +60,16 @@ pub(crate) async fn send(
     sent.map_err(|source| Error::Request { host, source })
 }
 
-/// Reads a document.
-pub(crate) async fn document(response: &mut Response) -> Result<Vec<u8>, Error> {
+/// Reads the document of a successful response. `refused` returns what another one says.
+pub(crate) async fn document(
+    mut response: Response,
+    refused: impl AsyncFnOnce(Response) -> Error,
+) -> Result<Vec<u8>, Error> {
+    if !response.status().is_success() {
+        return Err(refused(response).await);
+    }
     let host = host(response.url());
-    let read = read_body(response, DOCUMENT_BYTES).await;
+    let read = read_body(&mut response, DOCUMENT_BYTES).await;
     read.map_err(|source| Error::Request { host, source })
 }
 

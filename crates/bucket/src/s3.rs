@@ -172,10 +172,10 @@ impl Client {
             Head::Is(result) => return result,
         }
         match self.head(prefix).await {
-            Head::Region(_) => Err(Error::Response {
-                host: http::host(&self.base),
-                why: "it names one region after the other",
-            }),
+            Head::Region(_) => Err(http::not_understood(
+                &self.base,
+                "it names one region after the other",
+            )),
             Head::Is(result) => result,
         }
     }
@@ -234,15 +234,9 @@ impl Client {
             }
         }
         query.sort_unstable();
-        let mut response = self.send(Method::GET, "/", &query).await?;
-        if !response.status().is_success() {
-            return Err(http::refused(response, words).await);
-        }
-        let body = http::document(&mut response).await?;
-        listing::page(&body, by_marker).map_err(|why| Error::Response {
-            host: http::host(&self.base),
-            why,
-        })
+        let response = self.send(Method::GET, "/", &query).await?;
+        let body = http::document(response, async |response| http::refused(response, words).await).await?;
+        listing::page(&body, by_marker).map_err(|why| http::not_understood(&self.base, why))
     }
 
     pub(crate) async fn get(&self, key: &str) -> Result<Option<(Response, String)>, Error> {
