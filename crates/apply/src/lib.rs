@@ -27,6 +27,7 @@ mod error;
 mod fuzz;
 mod live;
 mod object;
+mod orphans;
 mod owner;
 mod prune;
 mod readiness;
@@ -47,11 +48,10 @@ pub use completeness::Completeness;
 pub use definitions::{Definitions, Position};
 pub use delete::resolve_kinds;
 pub use error::{ApplyError, CompareError, Error};
-pub use live::{Filter, LiveObjects, OrphanSearch, Query, fetch, identities, renamed_kinds, shown};
+pub use live::{LiveObjects, Query, fetch, renamed_kinds, shown};
+pub use orphans::{Filter, Found, OrphanSearch, find_orphans, identities};
 pub use owner::{Membership, Owner};
-pub use prune::{
-    DeletionOptions, DeletionOutcome, Found, Pruned, delete_all, delete_orphans, find_orphans, prune,
-};
+pub use prune::{DeletionOptions, DeletionOutcome, Pruned, delete_all, delete_orphans, prune};
 pub use readiness::{WaitOptions, Waited, is_ready_at_once, readiness, wait_ready};
 pub use reconcile::{ReconcileOptions, Reconciled, reconcile};
 pub use searched::SearchedKinds;

@@ -1,24 +1,25 @@
 //! The live state of objects, read before anything is done.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     sync::Arc,
 };
 
-use cluster::{Cluster, Detail, Gap, Listing, ResourceKind, Restriction, Scope, Snapshot};
+use cluster::{Cluster, Detail, Gap, Listing, ResourceKind, Restriction, Snapshot};
 use futures::{StreamExt as _, stream};
-use objects::{ObjectId, ObjectRef, Vocabulary, meta};
+use objects::{ObjectRef, Vocabulary, meta};
 use yaml::{Map, Value};
 
-use crate::{Completeness, Error, Membership, Owner, SearchedKinds, prune, searched};
+use crate::{
+    Completeness, Error, Membership, OrphanSearch, Owner, find_orphans, identities,
+    orphans::{completeness, namespaces},
+    searched,
+};
 
 /// Number of objects of a kind from which on one list is cheaper than reading each object.
 const WORTH_A_LIST: usize = 3;
 /// Objects that are read at the same time.
 const READS: usize = 16;
-
-/// A condition that live objects must meet to be considered orphans.
-pub type Filter<'a> = &'a (dyn Fn(&Value) -> bool + Sync);
 
 /// The live state of some manifests, and orphans if they were searched.
 #[derive(Debug, Default)]
@@ -41,26 +42,6 @@ pub struct LiveObjects {
     pub restriction: Restriction,
     /// The annotation with the name for comparisons.
     diff_name: Option<&'static str>,
-}
-
-/// A search for orphans.
-#[derive(Clone, Copy, Default)]
-pub struct OrphanSearch<'a> {
-    /// The condition for orphans; all objects of the owner if absent.
-    pub filter: Option<Filter<'a>>,
-    /// All objects that the owner may have applied before, if they are known. Their namespaces are searched even if the
-    /// identity can't list the whole cluster, and kinds that were never applied need not be listed for completeness.
-    pub previous: Option<&'a [ObjectRef]>,
-    /// The only kinds that may have orphans, if the caller knows them; otherwise every kind is listed.
-    pub kinds: Option<&'a SearchedKinds>,
-}
-
-impl std::fmt::Debug for OrphanSearch<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OrphanSearch")
-            .field("previous", &self.previous.map(<[_]>::len))
-            .finish_non_exhaustive()
-    }
 }
 
 /// The objects to read.
@@ -107,30 +88,6 @@ fn shown_as(diff_name: Option<&str>, object: &Value, reference: &ObjectRef) -> O
         },
         None => reference.clone(),
     }
-}
-
-/// Returns the identities of manifests as the API server assigns them: namespaced objects without a namespace are in
-/// `default`, and cluster-scoped ones are in none. An object of an unknown kind counts in both forms.
-#[must_use]
-pub fn identities(refs: &[ObjectRef], snapshot: &Snapshot) -> HashSet<ObjectId> {
-    let mut ids = HashSet::new();
-    for reference in refs {
-        let id = reference.id();
-        let defaulted = || ObjectId {
-            namespace: Some(id.namespace.clone().unwrap_or_else(|| "default".to_owned())),
-            ..id.clone()
-        };
-        let without = || ObjectId {
-            namespace: None,
-            ..id.clone()
-        };
-        match snapshot.scope(&id.group, &id.kind) {
-            Some(Scope::Namespaced) => ids.extend([defaulted()]),
-            Some(Scope::Cluster) => ids.extend([without()]),
-            None => ids.extend([defaulted(), without()]),
-        }
-    }
-    ids
 }
 
 impl LiveObjects {
@@ -189,7 +146,7 @@ pub async fn fetch(cluster: &Cluster, owner: &Owner, query: Query<'_>) -> Result
             add_listed(owner, &snapshot, query, listing, &mut live)?;
         }
         (Membership::Inventory(_), Some(search)) => {
-            let found = prune::find_orphans(cluster, owner, query.all, search).await?;
+            let found = find_orphans(cluster, owner, query.all, search).await?;
             live.completeness = found.completeness;
             live.gaps = found.gaps;
             let orphans = found.orphans.into_iter().map(|orphan| orphan.reference);
@@ -241,17 +198,6 @@ fn add_listed(
         live.restriction = listing.restriction;
     }
     Ok(())
-}
-
-/// Returns the completeness of a search that left these gaps.
-pub(crate) fn completeness(gaps: &[Gap], desired: &[ObjectRef], search: OrphanSearch<'_>) -> Completeness {
-    if gaps.is_empty() {
-        return Completeness::Complete;
-    }
-    let known: Option<Vec<ObjectRef>> = search
-        .previous
-        .map(|previous| previous.iter().chain(desired).cloned().collect());
-    Completeness::of(gaps, known.as_deref())
 }
 
 /// Returns an object without its content, with its identity alone if it is desired anyway. Of its managers only the names
@@ -345,16 +291,6 @@ async fn read_missing(cluster: &Cluster, refs: &[ObjectRef], live: &mut LiveObje
         }
     }
     Ok(())
-}
-
-/// Returns the namespaces of these objects.
-pub(crate) fn namespaces(refs: &[ObjectRef], previous: Option<&[ObjectRef]>) -> Vec<String> {
-    let namespaces: BTreeSet<String> = refs
-        .iter()
-        .chain(previous.into_iter().flatten())
-        .filter_map(|reference| reference.namespace.clone())
-        .collect();
-    namespaces.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -1,22 +1,15 @@
 //! Deletion of the objects of an owner that are no longer among its manifests, or of all of them.
 
-use std::{collections::HashSet, fmt, time::Duration};
+use std::{fmt, time::Duration};
 
-use cluster::{Cluster, DeleteOptions, Deleted, Detail, Gap, ResourceKind, Restriction};
+use cluster::{Cluster, DeleteOptions, Deleted};
 use futures::{StreamExt as _, stream};
-use objects::{ObjectId, ObjectRef, meta, order};
-use yaml::Value;
+use objects::{ObjectRef, meta, order};
 
-use crate::{
-    Completeness, Error, Membership, Orphan, OrphanSearch, Owner, PARALLEL, keep_reason,
-    live::{completeness, identities, namespaces},
-    searched, select,
-};
+use crate::{Completeness, Error, Orphan, OrphanSearch, Owner, PARALLEL, find_orphans, keep_reason};
 
 /// Attempts at an object that others keep changing.
 const ATTEMPTS: u32 = 8;
-/// Objects of an inventory that are read at the same time.
-const READS: usize = 16;
 
 /// The options of deletions.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,21 +18,6 @@ pub struct DeletionOptions {
     pub dry_run: bool,
     /// Timeout for the end of each deleted object; if absent, nothing is waited for.
     pub wait: Option<Duration>,
-}
-
-/// The result of a search for objects to delete.
-#[derive(Debug, Default)]
-pub struct Found {
-    /// The objects to delete, in the order of deletion.
-    pub orphans: Vec<Orphan>,
-    /// Namespaces that are no longer among the manifests, but with manifests in them: they are kept.
-    pub used_namespaces: Vec<ObjectRef>,
-    /// The completeness of the search.
-    pub completeness: Completeness,
-    /// The parts of the cluster that could not be searched.
-    pub gaps: Vec<Gap>,
-    /// The effect of missing rights on the search.
-    pub restriction: Restriction,
 }
 
 /// The deletion of one object.
@@ -121,123 +99,6 @@ async fn delete_found(
         used_namespaces: found.used_namespaces,
         completeness: found.completeness,
     })
-}
-
-/// Finds the objects of the owner that are not desired.
-///
-/// # Errors
-/// If the owner's label is invalid, discovery fails, or the work is cancelled.
-pub async fn find_orphans(
-    cluster: &Cluster,
-    owner: &Owner,
-    desired: &[ObjectRef],
-    search: OrphanSearch<'_>,
-) -> Result<Found, Error> {
-    owner.check()?;
-    let snapshot = searched::snapshot(cluster, search.kinds).await?;
-    let keep = identities(desired, &snapshot);
-    let (mut candidates, gaps, restriction) = match &owner.membership {
-        Membership::Label { name, value } => {
-            let namespaces = namespaces(desired, search.previous);
-            let wanted = |kind: &ResourceKind| {
-                let searches = search.kinds.is_none_or(|kinds| kinds.include(kind, desired));
-                searches.then_some(Detail::Metadata)
-            };
-            let listing = searched::list(
-                cluster,
-                &snapshot,
-                search.kinds,
-                (name, value),
-                (&namespaces, wanted),
-            )
-            .await?;
-            (listing.objects, listing.gaps, listing.restriction)
-        }
-        Membership::Inventory(inventory) => {
-            let gone: Vec<&ObjectRef> = inventory
-                .iter()
-                .filter(|one| identities(std::slice::from_ref(one), &snapshot).is_disjoint(&keep))
-                .collect();
-            let (objects, gaps) = read_inventory(cluster, &gone, desired, snapshot.stale()).await?;
-            (objects, gaps, Restriction::None)
-        }
-    };
-    if let Some(filter) = search.filter {
-        candidates.retain(|object| filter(object));
-    }
-    let mut found = Found {
-        orphans: select(owner, &candidates, &keep)?.orphans,
-        completeness: match owner.membership {
-            Membership::Label { .. } => completeness(&gaps, desired, search),
-            Membership::Inventory(_) => Completeness::of(&gaps, None),
-        },
-        gaps,
-        restriction,
-        ..Found::default()
-    };
-    keep_used_namespaces(&mut found, &keep);
-    Ok(found)
-}
-
-/// Reads the objects of an inventory that are no longer desired, and the desired ones that may be the same in another
-/// group.
-async fn read_inventory(
-    cluster: &Cluster,
-    gone: &[&ObjectRef],
-    desired: &[ObjectRef],
-    stale: &[cluster::GroupVersion],
-) -> Result<(Vec<Value>, Vec<Gap>), Error> {
-    let aliases = desired.iter().filter(|one| {
-        gone.iter()
-            .any(|old| old.kind == one.kind && old.namespace == one.namespace && old.name == one.name)
-    });
-    let reads = gone
-        .iter()
-        .copied()
-        .chain(aliases)
-        .map(|reference| async move { (reference, cluster.get(reference).await) });
-    let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(READS);
-    let (mut objects, mut gaps) = (Vec::new(), Vec::new());
-    while let Some((reference, found)) = reads.next().await {
-        let reason = match found {
-            Ok(Some(object)) => {
-                objects.push(object);
-                continue;
-            }
-            Ok(None) if stale.iter().any(|version| version.group == reference.group) => {
-                "the API server of this group is not available".to_owned()
-            }
-            Ok(None) => continue,
-            Err(cluster::Error::Cancelled) => return Err(cluster::Error::Cancelled.into()),
-            Err(error) => error.to_string(),
-        };
-        gaps.push(Gap {
-            group: reference.group.clone(),
-            version: reference.version.clone(),
-            kind: Some(reference.kind.clone()),
-            namespace: reference.namespace.clone(),
-            forbidden: false,
-            reason,
-        });
-    }
-    Ok((objects, gaps))
-}
-
-/// Keeps namespaces as long as desired objects are in them: these would go too.
-fn keep_used_namespaces(found: &mut Found, keep: &HashSet<ObjectId>) {
-    let used: HashSet<&str> = keep.iter().filter_map(|id| id.namespace.as_deref()).collect();
-    let Found {
-        orphans,
-        used_namespaces,
-        ..
-    } = found;
-    orphans.retain(|one| {
-        let is_used = order::is_namespace(&one.reference) && used.contains(one.reference.name.as_str());
-        if is_used {
-            used_namespaces.push(one.reference.clone());
-        }
-        !is_used
-    });
 }
 
 /// Deletes objects: namespaces first, then the others, apart from those that go with a namespace.

@@ -1,0 +1,213 @@
+//! The search for the objects of an owner that are no longer among its manifests.
+
+use std::collections::{BTreeSet, HashSet};
+
+use cluster::{Cluster, Detail, Gap, ResourceKind, Restriction, Scope, Snapshot};
+use futures::{StreamExt as _, stream};
+use objects::{ObjectId, ObjectRef, order};
+use yaml::Value;
+
+use crate::{Completeness, Error, Membership, Orphan, Owner, SearchedKinds, searched, select};
+
+/// Objects of an inventory that are read at the same time.
+const READS: usize = 16;
+
+/// A condition that live objects must meet to be considered orphans.
+pub type Filter<'a> = &'a (dyn Fn(&Value) -> bool + Sync);
+
+/// A search for orphans.
+#[derive(Clone, Copy, Default)]
+pub struct OrphanSearch<'a> {
+    /// The condition for orphans; all objects of the owner if absent.
+    pub filter: Option<Filter<'a>>,
+    /// All objects that the owner may have applied before, if they are known. Their namespaces are searched even if the
+    /// identity can't list the whole cluster, and kinds that were never applied need not be listed for completeness.
+    pub previous: Option<&'a [ObjectRef]>,
+    /// The only kinds that may have orphans, if the caller knows them; otherwise every kind is listed.
+    pub kinds: Option<&'a SearchedKinds>,
+}
+
+impl std::fmt::Debug for OrphanSearch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OrphanSearch")
+            .field("previous", &self.previous.map(<[_]>::len))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The result of a search for objects to delete.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The objects to delete, in the order of deletion.
+    pub orphans: Vec<Orphan>,
+    /// Namespaces that are no longer among the manifests, but with manifests in them: they are kept.
+    pub used_namespaces: Vec<ObjectRef>,
+    /// The completeness of the search.
+    pub completeness: Completeness,
+    /// The parts of the cluster that could not be searched.
+    pub gaps: Vec<Gap>,
+    /// The effect of missing rights on the search.
+    pub restriction: Restriction,
+}
+
+/// Finds the objects of the owner that are not desired.
+///
+/// # Errors
+/// If the owner's label is invalid, discovery fails, or the work is cancelled.
+pub async fn find_orphans(
+    cluster: &Cluster,
+    owner: &Owner,
+    desired: &[ObjectRef],
+    search: OrphanSearch<'_>,
+) -> Result<Found, Error> {
+    owner.check()?;
+    let snapshot = searched::snapshot(cluster, search.kinds).await?;
+    let keep = identities(desired, &snapshot);
+    let (mut candidates, gaps, restriction) = match &owner.membership {
+        Membership::Label { name, value } => {
+            let namespaces = namespaces(desired, search.previous);
+            let wanted = |kind: &ResourceKind| {
+                let searches = search.kinds.is_none_or(|kinds| kinds.include(kind, desired));
+                searches.then_some(Detail::Metadata)
+            };
+            let listing = searched::list(
+                cluster,
+                &snapshot,
+                search.kinds,
+                (name, value),
+                (&namespaces, wanted),
+            )
+            .await?;
+            (listing.objects, listing.gaps, listing.restriction)
+        }
+        Membership::Inventory(inventory) => {
+            let gone: Vec<&ObjectRef> = inventory
+                .iter()
+                .filter(|one| identities(std::slice::from_ref(one), &snapshot).is_disjoint(&keep))
+                .collect();
+            let (objects, gaps) = read_inventory(cluster, &gone, desired, snapshot.stale()).await?;
+            (objects, gaps, Restriction::None)
+        }
+    };
+    if let Some(filter) = search.filter {
+        candidates.retain(|object| filter(object));
+    }
+    let mut found = Found {
+        orphans: select(owner, &candidates, &keep)?.orphans,
+        completeness: match owner.membership {
+            Membership::Label { .. } => completeness(&gaps, desired, search),
+            Membership::Inventory(_) => Completeness::of(&gaps, None),
+        },
+        gaps,
+        restriction,
+        ..Found::default()
+    };
+    keep_used_namespaces(&mut found, &keep);
+    Ok(found)
+}
+
+/// Reads the objects of an inventory that are no longer desired, and the desired ones that may be the same in another
+/// group.
+async fn read_inventory(
+    cluster: &Cluster,
+    gone: &[&ObjectRef],
+    desired: &[ObjectRef],
+    stale: &[cluster::GroupVersion],
+) -> Result<(Vec<Value>, Vec<Gap>), Error> {
+    let aliases = desired.iter().filter(|one| {
+        gone.iter()
+            .any(|old| old.kind == one.kind && old.namespace == one.namespace && old.name == one.name)
+    });
+    let reads = gone
+        .iter()
+        .copied()
+        .chain(aliases)
+        .map(|reference| async move { (reference, cluster.get(reference).await) });
+    let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(READS);
+    let (mut objects, mut gaps) = (Vec::new(), Vec::new());
+    while let Some((reference, found)) = reads.next().await {
+        let reason = match found {
+            Ok(Some(object)) => {
+                objects.push(object);
+                continue;
+            }
+            Ok(None) if stale.iter().any(|version| version.group == reference.group) => {
+                "the API server of this group is not available".to_owned()
+            }
+            Ok(None) => continue,
+            Err(cluster::Error::Cancelled) => return Err(cluster::Error::Cancelled.into()),
+            Err(error) => error.to_string(),
+        };
+        gaps.push(Gap {
+            group: reference.group.clone(),
+            version: reference.version.clone(),
+            kind: Some(reference.kind.clone()),
+            namespace: reference.namespace.clone(),
+            forbidden: false,
+            reason,
+        });
+    }
+    Ok((objects, gaps))
+}
+
+/// Keeps namespaces as long as desired objects are in them: these would go too.
+fn keep_used_namespaces(found: &mut Found, keep: &HashSet<ObjectId>) {
+    let used: HashSet<&str> = keep.iter().filter_map(|id| id.namespace.as_deref()).collect();
+    let Found {
+        orphans,
+        used_namespaces,
+        ..
+    } = found;
+    orphans.retain(|one| {
+        let is_used = order::is_namespace(&one.reference) && used.contains(one.reference.name.as_str());
+        if is_used {
+            used_namespaces.push(one.reference.clone());
+        }
+        !is_used
+    });
+}
+
+/// Returns the completeness of a search that left these gaps.
+pub(crate) fn completeness(gaps: &[Gap], desired: &[ObjectRef], search: OrphanSearch<'_>) -> Completeness {
+    if gaps.is_empty() {
+        return Completeness::Complete;
+    }
+    let known: Option<Vec<ObjectRef>> = search
+        .previous
+        .map(|previous| previous.iter().chain(desired).cloned().collect());
+    Completeness::of(gaps, known.as_deref())
+}
+
+/// Returns the identities of manifests as the API server assigns them: namespaced objects without a namespace are in
+/// `default`, and cluster-scoped ones are in none. An object of an unknown kind counts in both forms.
+#[must_use]
+pub fn identities(refs: &[ObjectRef], snapshot: &Snapshot) -> HashSet<ObjectId> {
+    let mut ids = HashSet::new();
+    for reference in refs {
+        let id = reference.id();
+        let defaulted = || ObjectId {
+            namespace: Some(id.namespace.clone().unwrap_or_else(|| "default".to_owned())),
+            ..id.clone()
+        };
+        let without = || ObjectId {
+            namespace: None,
+            ..id.clone()
+        };
+        match snapshot.scope(&id.group, &id.kind) {
+            Some(Scope::Namespaced) => ids.extend([defaulted()]),
+            Some(Scope::Cluster) => ids.extend([without()]),
+            None => ids.extend([defaulted(), without()]),
+        }
+    }
+    ids
+}
+
+/// Returns the namespaces of these objects.
+pub(crate) fn namespaces(refs: &[ObjectRef], previous: Option<&[ObjectRef]>) -> Vec<String> {
+    let namespaces: BTreeSet<String> = refs
+        .iter()
+        .chain(previous.into_iter().flatten())
+        .filter_map(|reference| reference.namespace.clone())
+        .collect();
+    namespaces.into_iter().collect()
+}
