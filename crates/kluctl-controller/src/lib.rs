@@ -83,7 +83,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     };
     let (gone, orphaned) = OrphanedResults::new(&ctx, &flags.results);
     let cleaning = tokio::spawn(orphaned.run(ctx.clone()));
-    let gitops = gitops_kluctl_deployment::Controller::new(&ctx, &flags, reconciler.shared(), gone);
+    let gitops = gitops_kluctl_deployment::Controller::new(&ctx, &flags, reconciler.shared(), gone)?;
     let both = tokio::try_join!(
         run_kind(&ctx, reconciler, options),
         run_kind(&ctx, gitops, RunOptions::default()),

@@ -101,7 +101,7 @@ impl std::fmt::Debug for RunOptions {
 /// Reconciles the objects of a kind from the moment this process leads until its shutdown.
 ///
 /// # Errors
-/// None at present: failures are retried, and are in the status of the object or in the log.
+/// If the metrics can't be registered. Other failures are retried, and are in the status of the object or in the log.
 pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunOptions) -> Result<(), Error> {
     if ctx.leader().await.is_err() {
         return Ok(());
@@ -110,7 +110,7 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
     ctx.readiness().expect(&list_name::<R>());
     ctx.readiness().started();
     let concurrency = usize::from(ctx.flags().concurrent.unwrap_or(options.concurrency).max(1));
-    let metrics = ctx.metrics().kind(&kind, &controller::<R>());
+    let metrics = ctx.metrics().kind(&kind, &controller::<R>(), R::METRICS_GROUP)?;
     metrics.start(concurrency);
     tracing::info!(kind, concurrency, "starting");
     let shared = ReconciledKind {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::{error::Error, queue::ObjectKey};
-use families::Families;
+use families::{Families, Objects};
 
 pub use families::registered;
 pub use registry::Registry;
@@ -118,13 +118,22 @@ impl Metrics {
         self.0.dropped.with_label_values(&[sink]).inc();
     }
 
-    /// The series of one kind.
-    pub(crate) fn kind(&self, kind: &str, controller: &str) -> KindMetrics {
-        KindMetrics {
+    /// The series of one kind. Those of its objects have the label `group`, if the kind needs one.
+    ///
+    /// # Errors
+    /// Fails when the families can't be registered.
+    pub(crate) fn kind(
+        &self,
+        kind: &str,
+        controller: &str,
+        group: Option<&'static str>,
+    ) -> Result<KindMetrics, Error> {
+        Ok(KindMetrics {
             metrics: self.clone(),
+            objects: self.0.objects(group).map_err(Error::Metrics)?,
             kind: kind.to_owned(),
             controller: controller.to_owned(),
-        }
+        })
     }
 }
 
@@ -132,6 +141,7 @@ impl Metrics {
 #[derive(Debug, Clone)]
 pub(crate) struct KindMetrics {
     metrics: Metrics,
+    objects: Objects,
     kind: String,
     controller: String,
 }
@@ -225,7 +235,7 @@ impl KindMetrics {
             .time
             .with_label_values(controller)
             .observe(took.as_secs_f64());
-        f.objects
+        self.objects
             .duration
             .with_label_values(&self.object(key))
             .observe(took.as_secs_f64());
@@ -251,9 +261,7 @@ impl KindMetrics {
     }
 
     pub(crate) fn suspended(&self, key: &ObjectKey, suspended: bool) {
-        self.metrics
-            .0
-            .objects
+        self.objects
             .suspend
             .with_label_values(&self.object(key))
             .set(i64::from(suspended));
@@ -262,9 +270,7 @@ impl KindMetrics {
     /// Records the status of the Ready condition, or `Deleted`.
     pub(crate) fn ready(&self, key: &ObjectKey, status: &str) {
         for each in STATUSES {
-            self.metrics
-                .0
-                .objects
+            self.objects
                 .condition
                 .with_label_values(&[self.kind.as_str(), &key.name, &key.namespace, "Ready", each])
                 .set(i64::from(each == status));
@@ -273,12 +279,12 @@ impl KindMetrics {
 
     /// Removes every series of an object that is gone.
     pub(crate) fn forget(&self, key: &ObjectKey) {
-        let f = &self.metrics.0;
+        let objects = &self.objects;
         // A series that never was cannot be removed; that is no failure.
-        let _ = f.objects.suspend.remove_label_values(&self.object(key));
-        let _ = f.objects.duration.remove_label_values(&self.object(key));
+        let _ = objects.suspend.remove_label_values(&self.object(key));
+        let _ = objects.duration.remove_label_values(&self.object(key));
         for each in STATUSES {
-            let _ = f.objects.condition.remove_label_values(&[
+            let _ = objects.condition.remove_label_values(&[
                 self.kind.as_str(),
                 &key.name,
                 &key.namespace,
@@ -296,7 +302,8 @@ mod tests {
     #[test]
     fn the_documented_names_answer_from_the_start() {
         let metrics = Metrics::new("source-controller").unwrap();
-        metrics.kind("GitRepository", "gitrepository").start(4);
+        let kind = metrics.kind("GitRepository", "gitrepository", None).unwrap();
+        kind.start(4);
         metrics.leader("source-controller-leader-election", true);
         let text = metrics.text();
         for name in [
@@ -319,7 +326,7 @@ mod tests {
     #[test]
     fn a_pass_that_runs_shows_until_it_ends() {
         let metrics = Metrics::new("c").unwrap();
-        let kind = metrics.kind("GitRepository", "gitrepository");
+        let kind = metrics.kind("GitRepository", "gitrepository", None).unwrap();
         let longest = || {
             let (text, name) = (metrics.text(), "workqueue_longest_running_processor_seconds{");
             let line = text.lines().find(|line| line.starts_with(name)).unwrap();
@@ -335,7 +342,7 @@ mod tests {
     #[test]
     fn the_series_of_an_object_go_with_it() {
         let metrics = Metrics::new("c").unwrap();
-        let kind = metrics.kind("GitRepository", "gitrepository");
+        let kind = metrics.kind("GitRepository", "gitrepository", None).unwrap();
         let key = ObjectKey::new("team", "app");
         kind.started(&key, Instant::now(), Duration::ZERO);
         kind.ended(&key, Some(Ending::Error), Duration::from_secs(2));
@@ -353,5 +360,24 @@ mod tests {
         ));
         kind.forget(&key);
         assert!(!metrics.text().contains(r#"name="app""#));
+    }
+
+    #[test]
+    fn kinds_with_a_group_have_series_of_their_own() {
+        let metrics = Metrics::new("c").unwrap();
+        let key = ObjectKey::new("team", "app");
+        let [one, two] =
+            [None, Some("b.example.com")].map(|group| metrics.kind("App", "app", group).unwrap());
+        metrics.kind("Other", "other", Some("b.example.com")).unwrap();
+        one.suspended(&key, true);
+        two.suspended(&key, false);
+        let series = |end: &str| {
+            let series = format!(r#"gotk_suspend_status{{kind="App",name="app",namespace="team"{end}"#);
+            metrics.text().lines().any(|line| line == series)
+        };
+        let group = r#",group="b.example.com"} 0"#;
+        assert!(series("} 1") && series(group));
+        one.forget(&key);
+        assert!(!series("} 1") && series(group));
     }
 }

@@ -142,6 +142,10 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// in the process.
     const CONTROLLER: &'static str = "";
 
+    /// Value of the label `group` in the metrics of objects, for a kind that shares its name with another kind of the process. `None`, the
+    /// default, leaves the label out.
+    const METRICS_GROUP: Option<&'static str> = None;
+
     /// Finalizers of earlier controllers that no other controller removes: the pass removes them.
     const OBSOLETE_FINALIZERS: &'static [&'static str] = &[];
 

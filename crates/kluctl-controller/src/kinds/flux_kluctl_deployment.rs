@@ -97,7 +97,11 @@ impl Controller {
         Ok(Self {
             ctx: ctx.clone(),
             memory: Memory::default(),
-            metrics: Metrics::new(ctx.metrics().registry())?,
+            metrics: Metrics::new(
+                &ctx.metrics()
+                    .registry()
+                    .labelled("group", api::group::FLUX_KLUCTL),
+            )?,
             successors: ObjectNames::start(ctx, &sharers::successor()),
             deployed: LabelIndex::start(
                 ctx,
@@ -118,7 +122,6 @@ impl Controller {
     #[must_use]
     pub fn shared(&self) -> SharedParts {
         SharedParts {
-            metrics: self.metrics.clone(),
             clusters: self.references.shared_clusters(),
             render_slots: self.render_slots.clone(),
             chart_cache: self.chart_cache.clone(),
@@ -311,6 +314,7 @@ impl Reconciler for Controller {
     type Status = KluctlDeploymentStatus;
 
     const FINALIZER: &'static str = finalizer::FLUX_KLUCTL;
+    const METRICS_GROUP: Option<&'static str> = Some(api::group::FLUX_KLUCTL);
     // What is being applied is applied up to the next barrier.
     const FINISHES: bool = true;
 

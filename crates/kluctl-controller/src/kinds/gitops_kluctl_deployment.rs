@@ -47,8 +47,6 @@ use crate::{
 /// The parts of the process that all its kinds share.
 #[derive(Debug, Clone)]
 pub struct SharedParts {
-    /// The metrics of deployments.
-    pub metrics: Metrics,
     /// Connections to all clusters.
     pub clusters: Arc<Clusters>,
     /// Slots of all renders.
@@ -81,12 +79,19 @@ fn key(object: &KluctlDeployment) -> ObjectKey {
 
 impl Controller {
     /// Starts without any memory of earlier passes. Objects that are gone are reported to `gone`.
-    #[must_use]
-    pub fn new(ctx: &Context, flags: &Flags, shared: SharedParts, gone: GoneObjects) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// If a metric of the same name is registered.
+    pub fn new(
+        ctx: &Context,
+        flags: &Flags,
+        shared: SharedParts,
+        gone: GoneObjects,
+    ) -> Result<Self, prometheus::Error> {
+        Ok(Self {
             ctx: ctx.clone(),
             memory: Memory::default(),
-            metrics: shared.metrics,
+            metrics: Metrics::new(ctx.metrics().registry())?,
             clusters: shared.clusters,
             rendering: flags.rendering(),
             external: ExternalAccess {
@@ -99,7 +104,7 @@ impl Controller {
             dry_run: flags.dry_run,
             cluster_id: OnceCell::new(),
             gone,
-        }
+        })
     }
 
     fn client(&self) -> &Client {

@@ -86,6 +86,8 @@ async fn prometheus_knows_the_metrics_of_both_kinds() -> Result<()> {
         prometheus.wait_for(query, TIMEOUT).await?;
     }
 
+    distinguishes_kinds(&shop, &prometheus).await?;
+
     // The series of an object go with it.
     let api = shop.api();
     api.delete("new", &DeleteParams::default()).await?;
@@ -98,4 +100,42 @@ async fn prometheus_knows_the_metrics_of_both_kinds() -> Result<()> {
         Ok(())
     })
     .await
+}
+
+/// Checks that objects of one name have series for each kind, which end with their object.
+async fn distinguishes_kinds(shop: &Gitops, prometheus: &Prometheus) -> Result<()> {
+    let fixture = &shop.fixture;
+    let old = json!({
+        "sourceRef": null, "path": null, "source": { "url": shop.repo.url() }, "interval": "10m", "prune": true,
+    });
+    fixture.deploy("twin", old).await?;
+    fixture.ready("twin", "True", SUCCEEDED).await?;
+    fixture.edit("twin", json!({ "suspend": true })).await?;
+    shop.create("twin", json!({ "deployInterval": "7m" })).await?;
+    shop.ready("twin", SUCCEEDED).await?;
+    let of_old = [
+        r#"gotk_suspend_status{name="twin",group="flux.kluctl.io"} == 1"#,
+        r#"gotk_reconcile_condition{name="twin",group="flux.kluctl.io",type="Ready",status="True"} == 1"#,
+        r#"gotk_reconcile_duration_seconds_count{name="twin",group="flux.kluctl.io"} > 0"#,
+        r#"kluctldeployments_prune_enabled{name="twin",group="flux.kluctl.io"} == 1"#,
+        r#"kluctldeployments_deployment_interval_seconds{name="twin",group="flux.kluctl.io"} == 600"#,
+    ];
+    let of_new = [
+        r#"gotk_suspend_status{name="twin",group=""} == 0"#,
+        r#"gotk_reconcile_duration_seconds_count{name="twin",group=""} > 0"#,
+        r#"kluctldeployments_prune_enabled{name="twin",group=""} == 0"#,
+        r#"kluctldeployments_deployment_interval_seconds{name="twin",group=""} == 420"#,
+    ];
+    for query in of_old.iter().chain(&of_new) {
+        prometheus.wait_for(query, TIMEOUT).await?;
+    }
+    let api = shop.api();
+    api.delete("twin", &DeleteParams::default()).await?;
+    wait_gone(&api, "twin", TIMEOUT).await?;
+    let left = r#"count({name="twin",group="",__name__!~"up|scrape.*"}) or vector(0)"#;
+    prometheus.wait_for(&format!("{left} == 0"), TIMEOUT).await?;
+    for query in of_old {
+        prometheus.wait_for(query, TIMEOUT).await?;
+    }
+    Ok(())
 }

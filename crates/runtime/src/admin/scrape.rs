@@ -132,7 +132,7 @@ mod tests {
     /// Returns the metrics of a process with many objects, each of them reconciled.
     fn many(per_object: bool) -> Metrics {
         let metrics = Metrics::with("source-controller", per_object).unwrap();
-        let kind = metrics.kind("GitRepository", "gitrepository");
+        let kind = metrics.kind("GitRepository", "gitrepository", None).unwrap();
         kind.start(4);
         for number in 0..OBJECTS {
             let key = ObjectKey::new(format!("team-{}", number % 100), format!("application-{number}"));

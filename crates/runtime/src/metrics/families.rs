@@ -1,5 +1,10 @@
 //! The families of metrics, by what their series are about.
 
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
 use prometheus::{
     GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, core::Collector,
     process_collector::ProcessCollector,
@@ -16,7 +21,8 @@ const SECONDS: [f64; 14] = [
 #[derive(Debug)]
 pub(super) struct Families {
     pub(super) registry: Registry,
-    pub(super) objects: Objects,
+    /// By the value of the label `group`.
+    objects: Mutex<HashMap<Option<&'static str>, Objects>>,
     pub(super) passes: Passes,
     pub(super) queue: Queue,
     pub(super) requests: IntCounterVec,
@@ -25,7 +31,7 @@ pub(super) struct Families {
 }
 
 /// By object.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Objects {
     pub(super) condition: IntGaugeVec,
     pub(super) suspend: IntGaugeVec,
@@ -63,7 +69,7 @@ impl Families {
     pub(super) fn register(controller: &str, per_object: bool) -> Result<Self, prometheus::Error> {
         let registry = Registry::new(per_object);
         let families = Self {
-            objects: Objects::register(&registry)?,
+            objects: Mutex::default(),
             passes: Passes::register(&registry)?,
             queue: Queue::register(&registry)?,
             requests: counter(
@@ -99,6 +105,20 @@ impl Families {
             .registry
             .register(Box::new(ProcessCollector::for_self()))?;
         Ok(families)
+    }
+
+    /// Returns the series of objects that have the label `group`, or those without it.
+    pub(super) fn objects(&self, group: Option<&'static str>) -> Result<Objects, prometheus::Error> {
+        let mut all = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(objects) = all.get(&group) {
+            return Ok(objects.clone());
+        }
+        let objects = match group {
+            Some(group) => Objects::register(&self.registry.labelled("group", group))?,
+            None => Objects::register(&self.registry)?,
+        };
+        all.insert(group, objects.clone());
+        Ok(objects)
     }
 }
 

@@ -1,18 +1,29 @@
 //! The families of metrics of a process. Each is collected and written by itself, so that a scrape never holds all of them.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     io::Write,
     sync::{Arc, PoisonError, RwLock},
 };
 
-use prometheus::{Encoder as _, Error, TextEncoder, core::Collector};
+use prometheus::{Encoder as _, Error, TextEncoder, core::Collector, proto::MetricFamily};
 
 /// The families of metrics of a process, by name; clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    families: Arc<RwLock<BTreeMap<String, prometheus::Registry>>>,
+    families: Arc<RwLock<BTreeMap<String, Vec<Family>>>>,
     per_object: bool,
+    label: Label,
+}
+
+/// A label that all series of a family have.
+type Label = Option<(&'static str, &'static str)>;
+
+/// The series of a family that have the same constant label.
+#[derive(Debug, Clone)]
+struct Family {
+    label: Label,
+    series: prometheus::Registry,
 }
 
 impl Registry {
@@ -20,25 +31,38 @@ impl Registry {
     #[must_use]
     pub fn new(per_object: bool) -> Self {
         Self {
-            families: Arc::default(),
             per_object,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the same registry, in which all series of families registered from now on have one more label. A family can be registered
+    /// once for each value of it, and once without it.
+    #[must_use]
+    pub fn labelled(&self, name: &'static str, value: &'static str) -> Self {
+        Self {
+            label: Some((name, value)),
+            ..self.clone()
         }
     }
 
     /// Registers the families of a collector.
     ///
     /// # Errors
-    /// Fails when one of the same name is registered.
+    /// Fails when one of the same name and label is registered.
     pub fn register(&self, collector: Box<dyn Collector>) -> Result<(), Error> {
         let name = collector.desc().first().map(|desc| desc.fq_name.clone());
         let name = name.unwrap_or_default();
         let mut families = self.families.write().unwrap_or_else(PoisonError::into_inner);
-        if families.contains_key(&name) {
+        let registered = families.entry(name).or_default();
+        if registered.iter().any(|family| family.label == self.label) {
             return Err(Error::AlreadyReg);
         }
-        let family = prometheus::Registry::new();
-        family.register(collector)?;
-        families.insert(name, family);
+        let label = self.label;
+        let labels = label.map(|(name, value)| HashMap::from([(name.to_owned(), value.to_owned())]));
+        let series = prometheus::Registry::new_custom(None, labels)?;
+        series.register(collector)?;
+        registered.push(Family { label, series });
         Ok(())
     }
 
@@ -63,7 +87,7 @@ impl Registry {
             families.values().cloned().collect()
         };
         for family in families {
-            TextEncoder::new().encode(&family.gather(), out)?;
+            TextEncoder::new().encode(&gather(&family), out)?;
         }
         Ok(())
     }
@@ -79,9 +103,21 @@ impl Registry {
     }
 }
 
+/// Collects the series of a name, those of all labels under one heading.
+fn gather(families: &[Family]) -> Vec<MetricFamily> {
+    let mut all: Vec<MetricFamily> = Vec::new();
+    for mut found in families.iter().flat_map(|family| family.series.gather()) {
+        match all.iter_mut().find(|family| family.name() == found.name()) {
+            Some(family) => family.mut_metric().append(&mut found.take_metric()),
+            None => all.push(found),
+        }
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
-    use prometheus::{HistogramOpts, HistogramVec, IntCounter};
+    use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntGaugeVec, Opts};
 
     use super::*;
 
@@ -95,6 +131,27 @@ mod tests {
             Err(Error::AlreadyReg)
         ));
         assert_eq!(registry.text().unwrap().matches("\na 0").count(), 1);
+    }
+
+    #[test]
+    fn a_family_is_registered_once_for_each_label() {
+        let registry = Registry::default();
+        let labelled = registry.labelled("group", "b");
+        let gauges = [&registry, &labelled].map(|registry| {
+            let gauge = IntGaugeVec::new(Opts::new("a", "An a."), &["name"]).unwrap();
+            registry.register(Box::new(gauge.clone())).unwrap();
+            assert!(matches!(
+                registry.register(Box::new(gauge.clone())),
+                Err(Error::AlreadyReg)
+            ));
+            gauge
+        });
+        gauges[0].with_label_values(&["app"]).set(1);
+        gauges[1].with_label_values(&["app"]).set(2);
+        let text = registry.text().unwrap();
+        assert_eq!(text.matches("# TYPE a gauge").count(), 1, "{text}");
+        assert!(text.contains("\na{name=\"app\"} 1\n"), "{text}");
+        assert!(text.contains("\na{name=\"app\",group=\"b\"} 2\n"), "{text}");
     }
 
     #[test]
