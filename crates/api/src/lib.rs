@@ -13,6 +13,7 @@ mod event;
 pub mod fault;
 #[cfg(test)]
 mod fuzz;
+mod initializing;
 pub mod kluctl;
 mod names;
 pub mod notification;
@@ -29,6 +30,7 @@ pub use condition::{Condition, ConditionStatus};
 pub use duration::{DurationOrNever, GoDuration, InvalidDuration};
 pub use event::{Event, Severity};
 pub use fault::{Class, Fault, Reason};
+pub use initializing::is_initializing;
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 pub use names::{annotation, condition_type, finalizer, group};
 pub use reference::{

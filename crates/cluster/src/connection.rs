@@ -338,6 +338,7 @@ impl Cluster {
             let after = parts
                 .headers
                 .get(header::RETRY_AFTER)
+                .filter(|_| !api::is_initializing(status, &body))
                 .and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok())
                 .map(|seconds| Duration::from_secs(seconds.min(60)));
             return Attempt::Again {

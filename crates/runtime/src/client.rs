@@ -1,13 +1,16 @@
 //! Clients for the API server: counted, bounded in time, and mute once the lease is over.
 
 use std::{
+    convert::Infallible,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
 
+use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Either, Full, Limited, combinators::MapErr};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 use kube::{
@@ -212,9 +215,10 @@ impl<S, B> Service<Request<Body>> for GatedService<S>
 where
     S: Service<Request<Body>, Response = Response<B>, Error = BoxError>,
     S::Future: Send + 'static,
-    B: 'static,
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
 {
-    type Response = Response<B>;
+    type Response = Response<Answer<B>>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
@@ -244,10 +248,43 @@ where
                 .as_ref()
                 .map_or_else(|_| "<error>".to_owned(), |r| r.status().as_str().to_owned());
             with.metrics.request(&code, &with.host, method.as_str());
-            result
+            Ok(soon_after_initializing(result?).await)
         }
         .boxed()
     }
+}
+
+/// The body of an answer: as it comes, or read.
+type Answer<B> = Either<
+    MapErr<B, fn(<B as hyper::body::Body>::Error) -> BoxError>,
+    MapErr<Full<Bytes>, fn(Infallible) -> BoxError>,
+>;
+
+/// Largest body of a refusal that is read, in bytes.
+const REFUSAL: usize = 64 << 10;
+
+/// Lets a request that was refused because the storage of its kind is starting be repeated with backoff: the server asks for a pause
+/// of a second, and is ready much sooner.
+async fn soon_after_initializing<B>(answer: Response<B>) -> Response<Answer<B>>
+where
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let (mut head, body) = answer.into_parts();
+    if head.status != StatusCode::TOO_MANY_REQUESTS {
+        return Response::from_parts(
+            head,
+            Either::Left(body.map_err(Into::into as fn(B::Error) -> BoxError)),
+        );
+    }
+    // A body that can't be read is that of a refusal all the same.
+    let read = Limited::new(body, REFUSAL).collect().await;
+    let bytes = read.map(|read| read.to_bytes()).unwrap_or_default();
+    if api::is_initializing(head.status.as_u16(), &bytes) {
+        head.headers.remove(header::RETRY_AFTER);
+    }
+    let never: fn(Infallible) -> BoxError = |never| match never {};
+    Response::from_parts(head, Either::Right(Full::new(bytes).map_err(never)))
 }
 
 /// Path of the reviews of tokens: the only objects that are posted and never stored.
@@ -295,6 +332,48 @@ mod tests {
             }
         }
         assert!(!free(Method::DELETE, TOKEN_REVIEWS));
+    }
+
+    #[tokio::test]
+    async fn request_for_a_kind_whose_storage_starts_is_repeated_before_the_server_asks_for_it() {
+        use std::sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        };
+
+        use axum::{Router, response::IntoResponse as _, routing::get};
+        use k8s_openapi::api::core::v1::ConfigMap;
+
+        let asked = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&asked);
+        let answer = get(move || async move {
+            match count.fetch_add(1, Ordering::SeqCst) {
+                0 | 1 => {
+                    let refusal = serde_json::json!({"kind": "Status", "code": 429, "message": "storage is (re)initializing"});
+                    (
+                        StatusCode::TOO_MANY_REQUESTS,
+                        [(header::RETRY_AFTER, "3600")],
+                        refusal.to_string(),
+                    )
+                        .into_response()
+                }
+                _ => axum::Json(ConfigMap::default()).into_response(),
+            }
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let app = Router::new().route("/api/v1/namespaces/b/configmaps/a", answer);
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        let config = Config::new(url.parse().unwrap());
+        let client = build(config, WriteGate::open(), Metrics::new("test").unwrap()).unwrap();
+        let api: kube::Api<ConfigMap> = kube::Api::namespaced(client, "b");
+        let found = tokio::time::timeout(ANSWER, api.get("a")).await;
+        assert!(
+            found
+                .expect("it waited for the hour that the server asks for")
+                .is_ok()
+        );
+        assert_eq!(asked.load(Ordering::SeqCst), 3);
     }
 
     #[tokio::test]
