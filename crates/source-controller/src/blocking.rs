@@ -61,7 +61,7 @@ pub(crate) fn wait<T>(
     })
 }
 
-/// What requests are for, and the fault if the work ends before them.
+/// The purpose of requests, and the fault if the work ends before them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Purpose<'a> {
     /// Beginning of the message.

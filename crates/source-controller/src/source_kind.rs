@@ -380,8 +380,7 @@ macro_rules! common_fields {
                     artifact: self.artifact.clone(),
                     url: self.url.clone(),
                     last_handled_reconcile_at: self.last_handled_reconcile_at.clone(),
-                    $($field: self.$field.clone(),)?
-                    ..SourceStatus::default()
+                    observed_ignore: None$(.or_else(|| self.$field.clone()))?,
                 }
             }
 
