@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use futures::future::try_join_all;
 use k8s_openapi::{
     api::{
         authentication::v1::{TokenRequest, TokenRequestSpec},
@@ -16,7 +17,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt as _,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -175,7 +176,7 @@ impl ControlPlane {
         Ok((api, object))
     }
 
-    /// Installs the CRDs in a folder of YAML files and waits until the API server serves them.
+    /// Installs the CRDs in a folder of YAML files and waits until the API server serves them, watches included.
     ///
     /// # Errors
     /// Returns an error if the folder holds none, or the API server refuses one.
@@ -200,17 +201,14 @@ impl ControlPlane {
         if names.is_empty() {
             bail!("{dir} holds no CRDs");
         }
-        let crds: Api<CustomResourceDefinition> = Api::all(self.client().await?);
-        for name in &names {
-            wait_for(
-                &crds,
-                name,
-                "the API server to serve the CRD",
-                PATIENCE,
-                is_served,
-            )
-            .await?;
-        }
+        let client = self.client().await?;
+        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let served = names.iter().map(|name| async {
+            let what = "the API server to serve the CRD";
+            let crd = wait_for(&crds, name, what, PATIENCE, is_served).await?;
+            watchable(&client, &crd).await
+        });
+        try_join_all(served).await?;
         Ok(names)
     }
 
@@ -273,6 +271,24 @@ impl ControlPlane {
         let status = answer.await?.status;
         Ok(status.context("the API server gave no token")?.token)
     }
+}
+
+/// Waits until the API server has the objects of a kind in its cache. Until then it answers requests to watch them with 429, and
+/// clients wait for a second.
+async fn watchable(client: &Client, crd: &CustomResourceDefinition) -> Result<()> {
+    let spec = &crd.spec;
+    let version = spec.versions.iter().find(|version| version.storage);
+    let version = version.map(|version| version.name.as_str()).unwrap_or_default();
+    let gvk = GroupVersionKind::gvk(&spec.group, version, &spec.names.kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, &spec.names.plural);
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    // Without a limit, and of any version, lists come from the cache alone.
+    let from_cache = ListParams::default().match_any();
+    eventually("the API server to watch a kind", PATIENCE, || async {
+        api.list_metadata(&from_cache).await?;
+        Ok(())
+    })
+    .await
 }
 
 fn is_served(crd: &CustomResourceDefinition) -> bool {
