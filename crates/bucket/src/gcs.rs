@@ -1,7 +1,10 @@
 //! Google Cloud Storage, by its JSON interface.
 
 use api::Secret;
-use cloud::gcp::{self, Credentials};
+use cloud::{
+    GcpWorkload,
+    gcp::{self, Credentials},
+};
 use net::{Proxy, Tls};
 use reqwest::{Method, Response, StatusCode};
 use serde::Deserialize;
@@ -26,8 +29,8 @@ pub enum Login {
     Key(Box<Credentials>),
     /// The credentials of the process.
     Own,
-    /// An access token.
-    Token(Secret<String>),
+    /// A service account of Kubernetes.
+    Workload(GcpWorkload),
 }
 
 /// Google Cloud Storage, and the credentials for it.
@@ -69,7 +72,10 @@ impl Location {
         let token = match &self.login {
             Login::Key(key) => key.token_for(&tokens, gcp::STORAGE_SCOPE).await?.access,
             Login::Own => context.ambient.gcp(&tokens).await?.access,
-            Login::Token(token) => token.clone(),
+            Login::Workload(workload) => {
+                let token = workload.token(&tokens, &context.ambient, gcp::STORAGE_SCOPE);
+                token.await?.access
+            }
         };
         Ok(Client {
             http: client,

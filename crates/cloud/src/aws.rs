@@ -1,10 +1,13 @@
 //! AWS: signed requests, profiles, and credentials of roles.
 
+pub mod codecommit;
+mod ecr;
 mod profile;
 mod sign;
 mod sso;
 mod sts;
 
+pub use ecr::{Ecr, Login};
 pub use profile::{Base, Chain, Profiles};
 pub use sign::sign;
 pub use sso::{Sso, SsoRequest};

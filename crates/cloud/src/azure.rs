@@ -1,5 +1,9 @@
 //! Azure: access tokens for applications of Entra ID.
 
+mod registry;
+
+pub use registry::{registry_scope, registry_token};
+
 use api::Secret;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jiff::Timestamp;
@@ -18,6 +22,16 @@ pub const VAULT_SCOPE: &str = "https://vault.azure.net/.default";
 
 /// The scope of tokens for storage accounts.
 pub const STORAGE_SCOPE: &str = "https://storage.azure.com/.default";
+
+/// The scope of tokens for repositories of Azure DevOps.
+pub const DEVOPS_SCOPE: &str = "499b84ac-1321-427f-aa17-267ca6975798/.default";
+
+/// Returns true if a URL is that of a repository of Azure DevOps, which may get tokens of workloads.
+#[must_use]
+pub fn is_devops(url: &Url) -> bool {
+    let is_host = |host: &str| host == "dev.azure.com" || host.ends_with(".visualstudio.com");
+    url.scheme() == "https" && url.host_str().is_some_and(is_host)
+}
 
 /// The domains of vaults in each cloud, and the scopes of tokens for them.
 const VAULTS: &[(&str, &str)] = &[
@@ -208,6 +222,19 @@ mod tests {
         assert!(request.body.expose().ends_with(
             "&client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer&client_assertion=a.b"
         ));
+    }
+
+    #[test]
+    fn tokens_go_to_repositories_of_azure_alone() {
+        for (url, expected) in [
+            ("https://dev.azure.com/org/project/_git/shop", true),
+            ("https://org.visualstudio.com/project/_git/shop", true),
+            ("http://dev.azure.com/org/project/_git/shop", false),
+            ("https://dev.azure.com.evil.test/org", false),
+            ("https://github.com/org/shop", false),
+        ] {
+            assert_eq!(is_devops(&Url::parse(url).unwrap()), expected, "{url}");
+        }
     }
 
     #[test]

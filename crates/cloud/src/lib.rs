@@ -28,7 +28,9 @@ pub mod github;
 pub mod http;
 pub mod jwt;
 mod token;
+mod workload;
 
 pub use ambient::{Ambient, TrustedToken};
 pub use error::Error;
 pub use token::{Token, TokenRequest};
+pub use workload::{Cloud, GcpWorkload, Workload, WorkloadIdentity};

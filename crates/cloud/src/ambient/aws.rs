@@ -118,6 +118,14 @@ impl Ambient {
         self.endpoint("AWS_ENDPOINT_URL_KMS")
     }
 
+    /// Returns the endpoint for ECR that replaces the usual one: `AWS_ENDPOINT_URL_ECR`, or `AWS_ENDPOINT_URL`.
+    ///
+    /// # Errors
+    /// Fails when the value is an invalid address.
+    pub fn aws_ecr(&self) -> Result<Option<url::Url>, Error> {
+        self.endpoint("AWS_ENDPOINT_URL_ECR")
+    }
+
     /// Returns the endpoint for STS that replaces the usual one: `AWS_ENDPOINT_URL_STS`, or `AWS_ENDPOINT_URL`.
     ///
     /// # Errors

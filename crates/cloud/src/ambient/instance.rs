@@ -145,6 +145,36 @@ impl Ambient {
         }
     }
 
+    /// Returns the pool of workload identities of the machine's cluster: the audience of the tokens of service accounts, and that
+    /// of their exchange. `None` if the machine is in no cluster of Google Cloud.
+    pub(crate) async fn gke_pool(&self) -> Result<Option<(String, String)>, Error> {
+        let Some(place) = self.place("GCE_METADATA_HOST")? else {
+            return Ok(None);
+        };
+        let text = async |path: &str| {
+            let url = place.join(&format!("/computeMetadata/v1/{path}")).ok()?;
+            let body = ask(Method::GET, url, &[("metadata-flavor", "Google")]).await?;
+            let text = String::from_utf8(body).ok()?.trim().to_owned();
+            Some(text).filter(|text| !text.is_empty())
+        };
+        let Some(project) = text("project/project-id").await else {
+            return Ok(None);
+        };
+        let (location, name) = (
+            text("instance/attributes/cluster-location").await,
+            text("instance/attributes/cluster-name").await,
+        );
+        let (Some(location), Some(name)) = (location, name) else {
+            return Ok(None);
+        };
+        let cluster = format!(
+            "https://container.googleapis.com/v1/projects/{project}/locations/{location}/clusters/{name}"
+        );
+        let audience = format!("{project}.svc.id.goog");
+        let provider = format!("identitynamespace:{audience}:{cluster}");
+        Ok(Some((audience, provider)))
+    }
+
     /// A token of the machine's managed identity, or of that of the app.
     pub(super) async fn azure_instance(&self, scope: &str) -> Result<Option<Token>, Error> {
         let resource = scope.trim_end_matches("/.default");

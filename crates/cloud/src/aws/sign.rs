@@ -46,21 +46,37 @@ pub fn sign(
         canonical_path(request.url.path(), service != "s3"),
         canonical_query(request.url),
     );
-    let scope = format!("{day}/{region}/{service}/aws4_request");
+    let scope = scope(&day, region, service);
     let text = format!(
         "AWS4-HMAC-SHA256\n{time}\n{scope}\n{}",
         hex::encode(Sha256::digest(canonical))
     );
-    let first = format!("AWS4{}", credentials.secret_access_key.expose());
-    let key = [day.as_str(), region, service, "aws4_request"]
-        .into_iter()
-        .fold(first.into_bytes(), |key, part| mac(&key, part));
-    let signature = hex::encode(mac(&key, &text));
+    let signature = signature(credentials, &day, region, service, &text);
     let id = &credentials.access_key_id;
     let value =
         format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
     added.push(("authorization", Secret::new(value)));
     Ok(added)
+}
+
+/// Returns what a signature is good for.
+pub(super) fn scope(day: &str, region: &str, service: &str) -> String {
+    format!("{day}/{region}/{service}/aws4_request")
+}
+
+/// Signs a text by the key of a day, a region and a service.
+pub(super) fn signature(
+    credentials: &Credentials,
+    day: &str,
+    region: &str,
+    service: &str,
+    text: &str,
+) -> String {
+    let first = format!("AWS4{}", credentials.secret_access_key.expose());
+    let key = [day, region, service, "aws4_request"]
+        .into_iter()
+        .fold(first.into_bytes(), |key, part| mac(&key, part));
+    hex::encode(mac(&key, text))
 }
 
 impl Client {

@@ -1,0 +1,360 @@
+//! Service accounts of Kubernetes as identities of clouds: which token a cloud wants, and what it is exchanged for.
+
+use std::collections::BTreeMap;
+
+use api::Secret;
+use url::Url;
+
+use crate::{
+    Ambient, Error, Token, TokenRequest, TrustedToken, azure, gcp,
+    http::{Client, Request, address},
+};
+
+/// Annotation that names the role of AWS.
+const AWS_ROLE: &str = "eks.amazonaws.com/role-arn";
+/// Annotations that name an application of Entra ID and its tenant.
+const AZURE_CLIENT: &str = "azure.workload.identity/client-id";
+const AZURE_TENANT: &str = "azure.workload.identity/tenant-id";
+/// Annotation that names a service account of Google Cloud to act as.
+const GCP_ACCOUNT: &str = "iam.gke.io/gcp-service-account";
+/// Annotation that names a provider of a pool of workload identities, for clusters outside of Google Cloud.
+const GCP_PROVIDER: &str = "gcp.auth.fluxcd.io/workload-identity-provider";
+
+const GCP_STS: &str = "https://sts.googleapis.com/";
+const GCP_IAM: &str = "https://iamcredentials.googleapis.com/";
+
+/// A cloud that has identities for workloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cloud {
+    /// Amazon Web Services.
+    Aws,
+    /// Microsoft Azure.
+    Azure,
+    /// Google Cloud.
+    Gcp,
+}
+
+impl Cloud {
+    /// Returns the cloud with a name: `aws`, `azure` or `gcp`.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Aws, Self::Azure, Self::Gcp]
+            .into_iter()
+            .find(|cloud| cloud.name() == name)
+    }
+
+    /// Returns the name in specs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aws => "aws",
+            Self::Azure => "azure",
+            Self::Gcp => "gcp",
+        }
+    }
+}
+
+/// The identity that the annotations of a service account name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkloadIdentity {
+    /// A role of AWS.
+    Aws {
+        /// The ARN of the role.
+        role_arn: String,
+    },
+    /// An application of Entra ID.
+    Azure {
+        /// The client ID of the application.
+        client_id: String,
+        /// The ID of its tenant.
+        tenant: String,
+        /// The token service; default that of the public cloud.
+        authority: Option<Url>,
+    },
+    /// A principal of Google Cloud, or a service account that it may act as.
+    Gcp {
+        /// The audience of the token of Kubernetes.
+        audience: String,
+        /// The audience of the exchange: the provider of the identity.
+        provider: String,
+        /// The email address of the service account to act as.
+        email: Option<String>,
+    },
+}
+
+impl WorkloadIdentity {
+    /// Reads the annotations of a service account. For Google Cloud, the machine may be asked for its cluster.
+    ///
+    /// # Errors
+    /// Fails when an annotation is missing or invalid.
+    pub async fn read(
+        cloud: Cloud,
+        annotations: &BTreeMap<String, String>,
+        ambient: &Ambient,
+    ) -> Result<Self, Error> {
+        let given = |name: &str| annotations.get(name).filter(|value| !value.is_empty()).cloned();
+        let needed = |name: &'static str| {
+            let missing = || Error::credentials(WHAT, format!("it has no annotation '{name}'"));
+            given(name).ok_or_else(missing)
+        };
+        Ok(match cloud {
+            Cloud::Aws => Self::Aws {
+                role_arn: role(needed(AWS_ROLE)?)?,
+            },
+            Cloud::Azure => Self::Azure {
+                client_id: needed(AZURE_CLIENT)?,
+                tenant: needed(AZURE_TENANT)?,
+                authority: ambient.get("AZURE_AUTHORITY_HOST").map(address).transpose()?,
+            },
+            Cloud::Gcp => {
+                let (audience, provider) = match given(GCP_PROVIDER) {
+                    Some(name) => {
+                        let provider = format!("//iam.googleapis.com/{}", provider(&name)?);
+                        (format!("https:{provider}"), provider)
+                    }
+                    None => ambient.gke_pool().await?.ok_or_else(|| {
+                        let why = format!(
+                            "it has no annotation '{GCP_PROVIDER}', and this is no cluster of Google Cloud"
+                        );
+                        Error::credentials(WHAT, why)
+                    })?,
+                };
+                Self::Gcp {
+                    audience,
+                    provider,
+                    email: given(GCP_ACCOUNT).map(email).transpose()?,
+                }
+            }
+        })
+    }
+
+    /// Returns the audience that the token of the service account must have.
+    #[must_use]
+    pub fn audience(&self) -> &str {
+        match self {
+            Self::Aws { .. } => "sts.amazonaws.com",
+            Self::Azure { .. } => "api://AzureADTokenExchange",
+            Self::Gcp { audience, .. } => audience,
+        }
+    }
+
+    /// Returns the identity with the token that proves it.
+    #[must_use]
+    pub fn with_token(self, token: Secret<String>) -> Workload {
+        match self {
+            Self::Aws { role_arn } => Workload::Aws(TrustedToken { role_arn, token }),
+            Self::Azure {
+                client_id,
+                tenant,
+                authority,
+            } => Workload::Azure(Box::new(azure::Client {
+                tenant,
+                client_id,
+                proof: azure::Proof::Federated(token),
+                authority,
+            })),
+            Self::Gcp { provider, email, .. } => Workload::Gcp(GcpWorkload {
+                provider,
+                email,
+                token,
+            }),
+        }
+    }
+}
+
+const WHAT: &str = "service account";
+
+/// Returns a role, which is text of the field `RoleArn`.
+fn role(arn: String) -> Result<String, Error> {
+    let parts: Vec<&str> = arn.split(':').collect();
+    match parts.as_slice() {
+        ["arn", partition, "iam", "", _, role]
+            if partition.starts_with("aws") && role.starts_with("role/") =>
+        {
+            Ok(arn)
+        }
+        _ => Err(Error::credentials(
+            WHAT,
+            format!("its annotation '{AWS_ROLE}' is not the ARN of a role"),
+        )),
+    }
+}
+
+fn provider(name: &str) -> Result<&str, Error> {
+    let parts: Vec<&str> = name.split('/').collect();
+    match parts.as_slice() {
+        [
+            "projects",
+            _,
+            "locations",
+            _,
+            "workloadIdentityPools",
+            _,
+            "providers",
+            _,
+        ] => Ok(name),
+        _ => Err(Error::credentials(
+            WHAT,
+            format!(
+                "its annotation '{GCP_PROVIDER}' is not projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER"
+            ),
+        )),
+    }
+}
+
+/// Returns an email address that can be a part of a path.
+fn email(address: String) -> Result<String, Error> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.@:".contains(c);
+    match address.contains('@') && address.chars().all(plain) {
+        true => Ok(address),
+        false => Err(Error::credentials(
+            WHAT,
+            format!("its annotation '{GCP_ACCOUNT}' is not the email address of a service account"),
+        )),
+    }
+}
+
+/// A service account with the token that a cloud trusts.
+#[derive(Debug, Clone)]
+pub enum Workload {
+    /// A role of AWS.
+    Aws(TrustedToken),
+    /// An application of Entra ID.
+    Azure(Box<azure::Client>),
+    /// A principal of Google Cloud.
+    Gcp(GcpWorkload),
+}
+
+/// A principal of Google Cloud, and the token that proves it.
+#[derive(Debug, Clone)]
+pub struct GcpWorkload {
+    provider: String,
+    email: Option<String>,
+    token: Secret<String>,
+}
+
+impl GcpWorkload {
+    /// Exchanges the token for one of Google Cloud with a scope. The endpoints are those of the environment, if it names some.
+    ///
+    /// # Errors
+    /// Fails when the request fails or is refused.
+    pub async fn token(&self, client: &Client, ambient: &Ambient, scope: &str) -> Result<Token, Error> {
+        let at = |variable: &str, usual: &str, path: &str| {
+            let base = address(ambient.get(variable).unwrap_or(usual))?;
+            base.join(path).map_err(|_| Error::Endpoint {
+                url: api::redact(base.as_str()),
+                why: "it can have no path",
+            })
+        };
+        // An account that is acted as needs the token for all, as only IAM takes it.
+        let first = if self.email.is_some() { gcp::SCOPE } else { scope };
+        let url = at("CLOUDSDK_API_ENDPOINT_OVERRIDES_STS", GCP_STS, "v1/token")?;
+        let token = client.token(gcp::SERVICE, &self.exchange(url, first)).await?;
+        let Some(email) = &self.email else {
+            return Ok(token);
+        };
+        let path = format!("v1/projects/-/serviceAccounts/{email}:generateAccessToken");
+        let url = at("CLOUDSDK_API_ENDPOINT_OVERRIDES_IAMCREDENTIALS", GCP_IAM, &path)?;
+        act_as(client, &url, &token, scope).await
+    }
+
+    fn exchange(&self, url: Url, scope: &str) -> TokenRequest {
+        const TYPE: &str = "urn:ietf:params:oauth:token-type:";
+        TokenRequest::new(
+            url,
+            &[
+                ("audience", &self.provider),
+                ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+                ("requested_token_type", &format!("{TYPE}access_token")),
+                ("scope", scope),
+                ("subject_token", self.token.expose()),
+                ("subject_token_type", &format!("{TYPE}jwt")),
+            ],
+        )
+    }
+}
+
+/// Asks for a token of the service account that `url` names.
+async fn act_as(client: &Client, url: &Url, token: &Token, scope: &str) -> Result<Token, Error> {
+    const SERVICE: &str = "Google's IAM";
+    let bearer = Secret::new(format!("Bearer {}", token.access.expose()));
+    let body = serde_json::json!({ "scope": [scope] }).to_string();
+    let request = Request {
+        method: "POST",
+        url,
+        headers: &[
+            ("authorization", bearer.expose()),
+            ("content-type", "application/json"),
+        ],
+        body: body.as_bytes(),
+    };
+    let answer = client.send(request).await?;
+    let found: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    match found["accessToken"].as_str().filter(|token| !token.is_empty()) {
+        Some(access) => Ok(Token {
+            access: Secret::new(access.to_owned()),
+            // It ends by a point in time; the default is an hour.
+            expires_in: 3600,
+        }),
+        None => Err(Error::Refused {
+            service: SERVICE,
+            why: crate::token::shortened(found["error"]["message"].as_str().unwrap_or("it gives no token")),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(cloud: Cloud, annotations: &[(&str, &str)]) -> Result<WorkloadIdentity, Error> {
+        let annotations = annotations.iter();
+        let annotations = annotations.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        WorkloadIdentity::read(cloud, &annotations.collect(), &Ambient::default()).await
+    }
+
+    #[tokio::test]
+    async fn annotations_name_an_identity_of_each_cloud() {
+        let role = read(Cloud::Aws, &[(AWS_ROLE, "arn:aws:iam::1:role/r")])
+            .await
+            .unwrap();
+        assert_eq!(role.audience(), "sts.amazonaws.com");
+        let application = read(Cloud::Azure, &[(AZURE_CLIENT, "c"), (AZURE_TENANT, "t")])
+            .await
+            .unwrap();
+        assert_eq!(application.audience(), "api://AzureADTokenExchange");
+        let pool = "projects/1/locations/global/workloadIdentityPools/p/providers/k";
+        let annotations = [(GCP_PROVIDER, pool), (GCP_ACCOUNT, "a@p.iam.gserviceaccount.com")];
+        let principal = read(Cloud::Gcp, &annotations).await.unwrap();
+        assert_eq!(principal.audience(), format!("https://iam.googleapis.com/{pool}"));
+        assert!(matches!(
+            principal.with_token(Secret::new("t".to_owned())),
+            Workload::Gcp(GcpWorkload { email: Some(_), .. })
+        ));
+    }
+
+    #[tokio::test]
+    async fn annotations_that_are_missing_or_lead_elsewhere_are_named() {
+        for (cloud, annotations, expected) in [
+            (Cloud::Aws, vec![], AWS_ROLE),
+            (Cloud::Aws, vec![(AWS_ROLE, "role")], "not the ARN of a role"),
+            (Cloud::Azure, vec![(AZURE_CLIENT, "c")], AZURE_TENANT),
+            (Cloud::Gcp, vec![], GCP_PROVIDER),
+            (Cloud::Gcp, vec![(GCP_PROVIDER, "../x")], "is not projects/"),
+            (
+                Cloud::Gcp,
+                vec![
+                    (
+                        GCP_PROVIDER,
+                        "projects/1/locations/global/workloadIdentityPools/p/providers/k",
+                    ),
+                    (GCP_ACCOUNT, "a@p/../x"),
+                ],
+                "not the email address",
+            ),
+        ] {
+            let error = read(cloud, &annotations).await.unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
