@@ -91,6 +91,8 @@ reasons! {
     BucketOperationFailed,
     /// The token service of a bucket doesn't fit its provider.
     InvalidSTSConfiguration,
+    /// A field needs a feature gate that is off.
+    FeatureGateDisabled,
     /// A directory of the storage could not be created.
     DirectoryCreationFailed,
     /// The artifact could not be packed or stored.

@@ -77,7 +77,12 @@ impl Location {
         }
         let is_azure = |host: &str| DOMAINS.iter().any(|domain| host.ends_with(domain));
         let is_safe = base.scheme() == "https" && base.host_str().is_some_and(is_azure);
-        if matches!(login, Login::Own { .. }) && !is_safe {
+        let is_workload = match &login {
+            Login::Own { .. } => true,
+            Login::Application(application) => matches!(application.proof, azure::Proof::Federated(_)),
+            Login::AccountKey(_) | Login::Sas(_) => false,
+        };
+        if is_workload && !is_safe {
             return Err(refused(
                 "tokens of a workload identity are sent to storage accounts of Azure by https only",
             ));

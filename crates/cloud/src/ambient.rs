@@ -171,7 +171,13 @@ impl Ambient {
         }
         self.azure_instance(scope).await?.ok_or(Error::NoCredentials {
             service: "Azure",
-            hint: "set AZURE_TENANT_ID, AZURE_CLIENT_ID, and AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE",
+            hint: match self.instance {
+                true => {
+                    "set AZURE_TENANT_ID, AZURE_CLIENT_ID, and AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE, or give the \
+                     machine a managed identity (ManagedIdentityCredential: no answer)"
+                }
+                false => "set AZURE_TENANT_ID, AZURE_CLIENT_ID, and AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE",
+            },
         })
     }
 }

@@ -16,6 +16,12 @@ pub const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 /// The scope of tokens that may read objects of buckets, and nothing else.
 pub const STORAGE_SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 
+/// Returns true if a host is that of a registry of Google Cloud, which may get tokens of workloads.
+#[must_use]
+pub fn is_registry(host: &str) -> bool {
+    host == "gcr.io" || host.ends_with(".gcr.io") || host.ends_with("-docker.pkg.dev")
+}
+
 /// The token service's name in errors.
 pub const SERVICE: &str = "Google's token service";
 

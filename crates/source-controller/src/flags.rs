@@ -14,6 +14,8 @@ use runtime::{
     flags::{Idle, idle},
 };
 
+use crate::kept::Bounds;
+
 /// Format in which revisions are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RevisionFormat {
@@ -79,6 +81,19 @@ pub struct Flags {
     #[arg(long, value_delimiter = ',')]
     pub ssh_hostkey_algos: Vec<String>,
 
+    /// Credentials of clouds and GitHub Apps that are kept; 0 keeps none.
+    #[arg(long, default_value_t = 100)]
+    pub token_cache_max_size: u32,
+
+    /// Longest time that credentials of clouds and GitHub Apps are kept, as in 1h.
+    #[arg(long, default_value = "1h", value_parser = duration::parse)]
+    pub token_cache_max_duration: Duration,
+
+    /// Pairs of a feature gate and true or false. ObjectLevelWorkloadIdentity lets objects use the cloud identities of service
+    /// accounts; CacheSecretsAndConfigMaps is accepted for compatibility.
+    #[arg(long, value_delimiter = ',', value_parser = feature_gate)]
+    pub feature_gates: Vec<String>,
+
     /// Flags that are accepted for compatibility.
     #[command(flatten)]
     pub accepted: Accepted,
@@ -111,21 +126,9 @@ pub struct Accepted {
     #[arg(long)]
     pub helm_cache_purge_interval: Option<String>,
 
-    /// Accepted for compatibility: no tokens are exchanged yet.
-    #[arg(long)]
-    pub token_cache_max_size: Option<i64>,
-
-    /// Accepted for compatibility: no tokens are exchanged yet.
-    #[arg(long)]
-    pub token_cache_max_duration: Option<String>,
-
     /// Accepted for compatibility: Secrets are always read live.
     #[arg(long, default_value = "")]
     pub watch_configs_label_selector: String,
-
-    /// Accepted for compatibility: pairs of upstream's gates and true or false.
-    #[arg(long, value_delimiter = ',', value_parser = feature_gate)]
-    pub feature_gates: Vec<String>,
 }
 
 /// The address that 2021's variable names, or port 9090.
@@ -137,7 +140,11 @@ fn default_storage_addr() -> String {
 }
 
 /// The feature gates that are accepted.
-const KNOWN_GATES: [&str; 2] = ["CacheSecretsAndConfigMaps", "ObjectLevelWorkloadIdentity"];
+const KNOWN_GATES: [&str; 2] = [CACHE, OBJECT_IDENTITIES];
+/// The gate of service accounts that objects name.
+pub(crate) const OBJECT_IDENTITIES: &str = "ObjectLevelWorkloadIdentity";
+/// The gate of a cache that there is not.
+const CACHE: &str = "CacheSecretsAndConfigMaps";
 
 /// Error of a feature gate that is unknown or has no boolean value.
 #[derive(Debug, thiserror::Error)]
@@ -190,14 +197,30 @@ impl Flags {
         SshAlgorithms::new(&self.ssh_kex_algos, &self.ssh_hostkey_algos)
     }
 
+    /// Returns true if a feature gate is open; the last of its values counts.
+    pub(crate) fn is_gate_open(&self, name: &str) -> bool {
+        let given = self.feature_gates.iter().rev();
+        let mut values = given.filter_map(|pair| pair.split_once('='));
+        values
+            .find(|(gate, _)| *gate == name)
+            .is_some_and(|(_, value)| value == "true")
+    }
+
+    /// Returns the bounds of credentials that are kept.
+    pub(crate) fn token_bounds(&self) -> Bounds {
+        Bounds {
+            most: usize::try_from(self.token_cache_max_size).unwrap_or(usize::MAX),
+            longest: self.token_cache_max_duration,
+        }
+    }
+
     /// The given flags that have no effect.
     #[must_use]
     pub fn idle(&self, common: &CommonFlags) -> Vec<Idle> {
         const HELM: &str = "there are no Helm repositories and charts yet";
-        const TOKEN: &str = "no tokens are exchanged yet";
         let own = &self.accepted;
         let selects = !own.watch_configs_label_selector.is_empty();
-        let gates = !own.feature_gates.is_empty();
+        let caches = self.is_gate_open(CACHE);
         let account = !common.default_service_account.is_empty();
         idle([
             ("--helm-index-max-size", own.helm_index_max_size.is_some(), HELM),
@@ -214,18 +237,12 @@ impl Flags {
                 own.helm_cache_purge_interval.is_some(),
                 HELM,
             ),
-            (
-                "--token-cache-max-size",
-                own.token_cache_max_size.is_some(),
-                TOKEN,
-            ),
-            (
-                "--token-cache-max-duration",
-                own.token_cache_max_duration.is_some(),
-                TOKEN,
-            ),
             ("--watch-configs-label-selector", selects, "Secrets are read live"),
-            ("--feature-gates", gates, "no gate changes anything"),
+            (
+                "--feature-gates",
+                caches,
+                "CacheSecretsAndConfigMaps: Secrets are read live",
+            ),
             ("--default-service-account", account, "no identity is used"),
             (
                 "--no-cross-namespace-refs",
@@ -295,6 +312,8 @@ mod tests {
         "storage-quota-per-namespace",
         "requeue-dependency",
         "revision-format",
+        "token-cache-max-size",
+        "token-cache-max-duration",
         "ssh-kex-algos",
         "ssh-hostkey-algos",
     ];
@@ -308,8 +327,6 @@ mod tests {
         ("helm-cache-max-size", "1"),
         ("helm-cache-ttl", "1m"),
         ("helm-cache-purge-interval", "1m"),
-        ("token-cache-max-size", "1"),
-        ("token-cache-max-duration", "1h"),
         ("watch-configs-label-selector", "a=b"),
         ("feature-gates", "CacheSecretsAndConfigMaps=true"),
     ];
@@ -403,6 +420,16 @@ mod tests {
         assert_eq!(named(&["--ssh-kex-algos=x,curve25519-sha256"]).unwrap(), ["x"]);
         let error = named(&["--ssh-hostkey-algos=x,y"]).unwrap_err().to_string();
         assert!(error.contains("x, y; supported: ssh-ed25519"), "{error}");
+    }
+
+    #[test]
+    fn gates_are_closed_unless_their_last_value_is_true() {
+        let is_open = |args: &[&str]| parse(args).unwrap().own.is_gate_open(OBJECT_IDENTITIES);
+        assert!(!is_open(&[]));
+        assert!(is_open(&["--feature-gates=ObjectLevelWorkloadIdentity=true"]));
+        assert!(!is_open(&["--feature-gates=CacheSecretsAndConfigMaps=true"]));
+        let both = "--feature-gates=ObjectLevelWorkloadIdentity=true,ObjectLevelWorkloadIdentity=false";
+        assert!(!is_open(&[both]));
     }
 
     #[test]

@@ -57,6 +57,7 @@ async fn run<K: SourceKind>(ctx: Context, shared: Arc<Shared>) -> Result<(), run
         requeue_dependency: ctx.flags().requeue_dependency,
         addresses: ctx.addresses().clone(),
         ssh: shared.ssh.clone(),
+        identities: Arc::clone(&shared.identities),
     });
     let options = RunOptions {
         concurrency: CONCURRENCY,

@@ -6,6 +6,8 @@
 mod blocking;
 mod builder;
 pub mod flags;
+mod identity;
+mod kept;
 mod kinds;
 mod permits;
 mod plan;
@@ -28,6 +30,8 @@ use runtime::{CommonFlags, Context, EventsFlags, Spec, http, secret};
 
 use builder::Builder;
 pub use flags::Flags;
+use flags::OBJECT_IDENTITIES;
+use identity::Identities;
 use reconciler::Shared;
 pub use source_kind::SourceKind;
 
@@ -94,12 +98,21 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     tracing::info!(address = %listener.local_addr()?, advertised = flags.advertised(), "serving artifacts");
     let router = router(Arc::clone(&storage));
     let serving = tokio::spawn(http::serve(listener, router, SERVING, ctx.shutdown().clone()));
+    // Sources of clouds without a Secret are read as the controller itself.
+    let ambient = cloud::Ambient::new(std::env::vars()).with_instance();
+    let identities = Identities::new(
+        ctx.addresses().clone(),
+        ambient,
+        flags.is_gate_open(OBJECT_IDENTITIES),
+        flags.token_bounds(),
+    );
     let shared = Arc::new(Shared {
         client: ctx.client().clone(),
         builder: Builder::new(Arc::clone(&storage), scratch, flags.artifact_digest_algo),
         storage,
         style: flags.revision_format.into(),
         ssh,
+        identities: Arc::new(identities),
     });
     let kinds = kinds::ALL.iter();
     try_join_all(kinds.map(|kind| (kind.run)(ctx.clone(), Arc::clone(&shared)))).await?;

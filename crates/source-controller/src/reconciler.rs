@@ -12,12 +12,17 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     blocking,
     builder::{BuildRequest, BuildScope, Builder, PACK_TIMEOUT},
+    identity::Identities,
     plan::{self, Plan, StoredArtifact},
     secrets,
     source_kind::{SourceKind, Verification},
     status::{FailedPass, Report, Success},
     stored,
 };
+
+/// Message of an object that names a service account while the gate is off.
+const GATE: &str = "to use spec.serviceAccountName for provider authentication please enable the ObjectLevelWorkloadIdentity feature \
+                    gate in the controller: start it with --feature-gates=ObjectLevelWorkloadIdentity=true";
 
 /// State that the reconcilers of all kinds share.
 pub(crate) struct Shared {
@@ -31,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) style: Style,
     /// Algorithms that are offered to SSH servers.
     pub(crate) ssh: SshAlgorithms,
+    /// Credentials of clouds.
+    pub(crate) identities: Arc<Identities>,
 }
 
 /// Reconciles the objects of one kind of source.
@@ -187,7 +194,13 @@ impl<K: SourceKind> SourceReconciler<K> {
     }
 
     async fn resolve(&self, pass: &Input<'_, K>) -> Result<(K::Request, K::Resolved), Fault> {
-        let secrets = secrets::read::<K>(&self.shared.client, pass.namespace, pass.object).await?;
+        let secrets = secrets::read::<K>(
+            &self.shared.client,
+            &self.shared.identities,
+            pass.namespace,
+            pass.object,
+        )
+        .await?;
         let object = pass.object.clone();
         let request = tokio::task::spawn_blocking(move || K::request(&object, &secrets)).await;
         let request = request.unwrap_or_else(|error| {
@@ -269,7 +282,12 @@ impl<K: SourceKind> Reconciler for SourceReconciler<K> {
     }
 
     fn validate(&self, object: &K::Object) -> Result<(), Fault> {
-        K::validate(object)
+        K::validate(object)?;
+        let is_named = K::service_account(object).is_some() && K::cloud(object).is_some();
+        match is_named && !self.shared.identities.of_objects() {
+            true => Err(Fault::stall(Reason::FeatureGateDisabled, GATE)),
+            false => Ok(()),
+        }
     }
 
     fn progressing(&self, object: &K::Object) -> Option<K::Status> {

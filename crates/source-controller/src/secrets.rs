@@ -1,6 +1,7 @@
 //! Reading what the spec of a source names: Secrets, and a service account with its pull secrets and its token.
 
 use api::{Fault, Reason, Secret};
+use cloud::Cloud;
 use k8s_openapi::api::{
     authentication::v1::{TokenRequest, TokenRequestSpec},
     core::v1::ServiceAccount,
@@ -8,6 +9,7 @@ use k8s_openapi::api::{
 use kube::{Api, Client, api::PostParams};
 
 use crate::{
+    identity::{Identities, WorkloadLogin},
     secret::{self, SecretData},
     source_kind::{SecretRole, ServiceAccountData, SourceKind, SourceSecrets},
 };
@@ -23,6 +25,7 @@ const TOKEN_SECONDS: i64 = 600;
 /// Fails when a named Secret or the service account is missing, in the words of the kind.
 pub(crate) async fn read<K: SourceKind>(
     client: &Client,
+    identities: &Identities,
     namespace: &str,
     object: &K::Object,
 ) -> Result<SourceSecrets, Fault> {
@@ -36,7 +39,7 @@ pub(crate) async fn read<K: SourceKind>(
     }
     let mut secrets: SourceSecrets = read.into_iter().collect();
     if let Some(name) = K::service_account(object) {
-        let found = service_account(client, namespace, name, K::token_audience(object)).await;
+        let found = service_account(client, identities, namespace, name, K::cloud(object)).await;
         let found = found.map_err(|fault| K::secret_failure(object, SecretRole::ServiceAccount, fault))?;
         secrets.service_account = Some(found);
     }
@@ -45,9 +48,10 @@ pub(crate) async fn read<K: SourceKind>(
 
 async fn service_account(
     client: &Client,
+    identities: &Identities,
     namespace: &str,
     name: &str,
-    audience: Option<String>,
+    cloud: Option<Cloud>,
 ) -> Result<ServiceAccountData, Fault> {
     let failed = |what: &str, why: &str| {
         let message = format!("failed to get {what} '{namespace}/{name}': {why}");
@@ -73,19 +77,26 @@ async fn service_account(
         })?;
         pull_secrets.extend(found);
     }
-    let token = match audience {
+    let workload = match cloud {
         None => None,
-        Some(audience) => {
-            let token = token(&api, name, audience).await;
+        Some(cloud) => {
+            let annotations = account.metadata.annotations.unwrap_or_default();
+            let identity = identities.of_account(cloud, &annotations).await;
+            let identity =
+                identity.map_err(|error| failed("the identity of service account", &error.to_string()))?;
+            let token = token(&api, name, identity.audience().to_owned()).await;
             let token = token
                 .map_err(|error| failed("a token of service account", &runtime::client::describe(&error)))?;
-            Some(token)
+            Some(WorkloadLogin::new(
+                &format!("{namespace}/{name}"),
+                identity,
+                token,
+            ))
         }
     };
     Ok(ServiceAccountData {
-        annotations: account.metadata.annotations.unwrap_or_default(),
         pull_secrets,
-        token,
+        workload,
     })
 }
 

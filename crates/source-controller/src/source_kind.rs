@@ -11,20 +11,27 @@ use std::{
 use artifact::storage::ArtifactWriter;
 
 use api::{
-    Artifact, Condition, Fault, GoDuration, LocalObjectReference, Reason, Secret,
+    Artifact, Condition, Fault, GoDuration, LocalObjectReference, Reason,
     revision::Style,
     source::{BucketStatus, GitRepositoryStatus, OCIRepositoryStatus},
 };
 use artifact::{Algorithm, Storage, pack::Packed};
+use cloud::Cloud;
 use futures::stream::BoxStream;
 use git::SshAlgorithms;
 use kube::core::{NamespaceResourceScope, object::HasStatus};
-use net::AddressPolicy;
+use net::{AddressPolicy, Proxy};
 use runtime::{Context, Trigger};
 use serde::{Serialize, de::DeserializeOwned};
 use tree::Budget;
 
-use crate::{blocking::Work, builder::BuildError, secret::SecretData, status};
+use crate::{
+    blocking::Work,
+    builder::BuildError,
+    identity::{Identities, Login, WorkloadLogin},
+    secret::SecretData,
+    status,
+};
 
 /// A kind of source: how an object is resolved to a revision, and how the revision is fetched and packed. Reading Secrets,
 /// the storage, the decision what to build, status, conditions, events and finalizer are the same for all kinds.
@@ -212,9 +219,9 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         None
     }
 
-    /// Returns the audience of the token of [`SourceKind::service_account`] that the kind exchanges for credentials; `None` for no
-    /// token. Pure.
-    fn token_audience(_: &Self::Object) -> Option<String> {
+    /// Returns the cloud whose identity is used, of [`SourceKind::service_account`] if there is one; `None` if the provider is no
+    /// cloud. Pure.
+    fn cloud(_: &Self::Object) -> Option<Cloud> {
         None
     }
 
@@ -242,6 +249,8 @@ pub struct KindSettings {
     pub addresses: AddressPolicy,
     /// The algorithms that are offered to SSH servers.
     pub ssh: SshAlgorithms,
+    /// Credentials of clouds.
+    pub(crate) identities: Arc<Identities>,
 }
 
 /// The purpose of a Secret.
@@ -266,6 +275,11 @@ pub enum SecretRole {
 /// The names of Secrets in a spec, with their purposes.
 pub(crate) type Named<'a> = Vec<(SecretRole, &'a str)>;
 
+/// Returns a text of a spec unless it is empty, which is as good as absent.
+pub(crate) fn given(text: &Option<String>) -> Option<&str> {
+    text.as_deref().filter(|text| !text.is_empty())
+}
+
 /// Returns those of the references that are set.
 pub(crate) fn named<'a>(
     references: impl IntoIterator<Item = (SecretRole, Option<&'a LocalObjectReference>)>,
@@ -280,7 +294,7 @@ pub(crate) fn named<'a>(
 pub struct SourceSecrets {
     roles: HashMap<SecretRole, SecretData>,
     /// The service account of [`SourceKind::service_account`].
-    pub service_account: Option<ServiceAccountData>,
+    pub(crate) service_account: Option<ServiceAccountData>,
 }
 
 impl SourceSecrets {
@@ -288,6 +302,16 @@ impl SourceSecrets {
     #[must_use]
     pub fn get(&self, role: SecretRole) -> Option<&SecretData> {
         self.roles.get(&role)
+    }
+
+    /// Returns the identity of a cloud: that of the service account, or else that of the controller.
+    pub(crate) fn login(&self, cloud: Cloud, proxy: Option<Proxy>) -> Login {
+        let account = self.service_account.as_ref();
+        Login {
+            cloud,
+            workload: account.and_then(|account| account.workload.clone()),
+            proxy,
+        }
     }
 }
 
@@ -302,13 +326,11 @@ impl FromIterator<(SecretRole, SecretData)> for SourceSecrets {
 
 /// A service account whose identity a source uses.
 #[derive(Default)]
-pub struct ServiceAccountData {
-    /// Its annotations, which name identities of clouds.
-    pub annotations: BTreeMap<String, String>,
+pub(crate) struct ServiceAccountData {
     /// Its pull secrets, in their order. Those that are missing are left out.
     pub pull_secrets: Vec<SecretData>,
-    /// A token for the audience of [`SourceKind::token_audience`].
-    pub token: Option<Secret<String>>,
+    /// Its identity of [`SourceKind::cloud`].
+    pub(crate) workload: Option<WorkloadLogin>,
 }
 
 /// A successful verification of signatures.

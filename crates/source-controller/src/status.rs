@@ -395,6 +395,7 @@ pub(crate) const fn failure_condition(reason: Reason) -> Option<&'static str> {
         | Reason::InvalidProviderConfiguration
         | Reason::BucketOperationFailed
         | Reason::InvalidSTSConfiguration
+        | Reason::FeatureGateDisabled
         | Reason::Timeout => Some(types::FETCH_FAILED),
         Reason::VerificationError => Some(types::SOURCE_VERIFIED),
         Reason::StorageOperationFailed

@@ -89,7 +89,16 @@ impl GitServer {
     /// # Errors
     /// Returns an error if there is no `git`, or no port.
     pub fn start_tls() -> Result<Self> {
-        Self::start_with(Some(Authority::new(&["127.0.0.1", "localhost"])?))
+        Self::start_tls_as(&[])
+    }
+
+    /// Starts a server that speaks HTTPS, with a certificate for these hosts, too.
+    ///
+    /// # Errors
+    /// Returns an error if there is no `git`, or no port.
+    pub fn start_tls_as(hosts: &[&str]) -> Result<Self> {
+        let names = [&["127.0.0.1", "localhost"], hosts].concat();
+        Self::start_with(Some(Authority::new(&names)?))
     }
 
     /// Starts a server that speaks HTTPS with clients that have a certificate of another authority alone.

@@ -24,7 +24,11 @@ pub struct HttpProxy {
     runtime: Option<Runtime>,
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
+    routes: Routes,
 }
+
+/// Where hosts and ports lead to instead.
+type Routes = Arc<Mutex<Vec<(String, String)>>>;
 
 impl HttpProxy {
     /// Starts a proxy on a free port of 127.0.0.1.
@@ -46,18 +50,26 @@ impl HttpProxy {
         drop(inside);
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = Arc::clone(&asked);
+        let routes = Routes::default();
+        let known = Arc::clone(&routes);
         runtime.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (log, wanted) = (Arc::clone(&log), wanted.clone());
+                let (log, wanted, known) = (Arc::clone(&log), wanted.clone(), Arc::clone(&known));
                 // A client or server that goes away ends its connection alone.
-                tokio::spawn(async move { drop(serve(client, &wanted, &log).await) });
+                tokio::spawn(async move { drop(serve(client, &wanted, &log, &known).await) });
             }
         });
         Ok(Self {
             runtime: Some(runtime),
             address,
             asked,
+            routes,
         })
+    }
+
+    /// Leads clients that ask for a host and port to another.
+    pub fn route(&self, from: &str, to: &str) {
+        lock(&self.routes).push((from.to_owned(), to.to_owned()));
     }
 
     /// Returns the URL of the proxy.
@@ -82,7 +94,7 @@ impl Drop for HttpProxy {
 }
 
 /// Serves one connection: a tunnel, or requests to one server, which understands requests to proxies.
-async fn serve(mut client: TcpStream, wanted: &str, log: &Mutex<Vec<String>>) -> Result<()> {
+async fn serve(mut client: TcpStream, wanted: &str, log: &Mutex<Vec<String>>, routes: &Routes) -> Result<()> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         ensure!(head.len() < MAX_HEAD, "the head is too long");
@@ -103,7 +115,9 @@ async fn serve(mut client: TcpStream, wanted: &str, log: &Mutex<Vec<String>>) ->
         None => target,
     };
     lock(log).push(host.to_owned());
-    let mut server = TcpStream::connect(host).await.context("no server")?;
+    let known = lock(routes).iter().find(|(from, _)| from == host).cloned();
+    let to = known.map_or_else(|| host.to_owned(), |(_, to)| to);
+    let mut server = TcpStream::connect(&to).await.context("no server")?;
     if method == "CONNECT" {
         client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
     } else {

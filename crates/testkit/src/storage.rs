@@ -178,7 +178,10 @@ fn page(
     (page, found.next().map(|(key, _)| key))
 }
 
-fn pairs(text: &str) -> HashMap<String, String> {
+/// The fields of a form or a query, decoded.
+pub(crate) type Pairs = HashMap<String, String>;
+
+pub(crate) fn pairs(text: &str) -> Pairs {
     let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
     pairs
         .map(|(name, value)| (decoded(name), decoded(&value.replace('+', " "))))

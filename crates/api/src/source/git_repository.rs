@@ -43,11 +43,12 @@ pub struct GitRepositorySpec {
     /// Secret with `username` and `password`, and with `ca.crt` for verifying the server. Default: anonymous access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
-    /// Provider of credentials. Default: `generic`, which takes them from `secretRef`. `github` is a GitHub App; others are not supported.
+    /// Provider of credentials. Default: `generic`, which takes them from `secretRef`. `github` is a GitHub App, `aws` CodeCommit, `azure`
+    /// Azure DevOps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["generic", "aws", "azure", "github"]))]
     pub provider: Option<String>,
-    /// ServiceAccount whose cloud identity is used. Not supported.
+    /// ServiceAccount whose cloud identity is used, with the providers `aws` and `azure`. Default: the identity of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
     /// Time between two checks for changes, as in `5m`. It is spread by a few percent.

@@ -50,7 +50,7 @@ pub struct OCIRepositorySpec {
     /// Verification of signatures. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<OCIRepositoryVerification>,
-    /// ServiceAccount whose `imagePullSecrets` are used.
+    /// ServiceAccount whose `imagePullSecrets` are used, and whose cloud identity with other providers than `generic`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
     /// Secret with `ca.crt` for verifying the registry, and `tls.crt` and `tls.key` of a client certificate.

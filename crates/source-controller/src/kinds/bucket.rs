@@ -24,6 +24,7 @@ use artifact::{
     pack::{self, Packed},
     storage::ArtifactWriter,
 };
+use cloud::Cloud;
 use net::Need;
 use tokio::runtime::Handle;
 use tree::ignore::Rules;
@@ -33,7 +34,8 @@ use crate::{
     blocking::{self, Purpose, Work},
     builder::BuildError,
     source_kind::{
-        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, named, timeout,
+        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, given, named,
+        timeout,
     },
 };
 
@@ -67,12 +69,10 @@ impl SourceKind for Buckets {
     const IGNORE_IN_REVISION: bool = true;
 
     fn new(settings: KindSettings) -> Self {
-        // Buckets of AWS, Google and Azure without a Secret are read as the controller itself.
-        let ambient = cloud::Ambient::new(std::env::vars()).with_instance();
         Self {
             runtime: Handle::current(),
             context: bucket::Context {
-                ambient,
+                ambient: settings.identities.ambient().clone(),
                 ..bucket::Context::new(settings.addresses)
             },
         }
@@ -108,6 +108,14 @@ impl SourceKind for Buckets {
 
     fn secret_failure(_: &Bucket, role: SecretRole, fault: Fault) -> Fault {
         credentials::unreadable(role, fault)
+    }
+
+    fn service_account(object: &Bucket) -> Option<&str> {
+        given(&object.spec.service_account_name)
+    }
+
+    fn cloud(object: &Bucket) -> Option<Cloud> {
+        Cloud::parse(object.spec.provider.as_deref()?)
     }
 
     fn validate(object: &Bucket) -> Result<(), Fault> {

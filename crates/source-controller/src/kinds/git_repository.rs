@@ -23,6 +23,7 @@ use api::{
     source::{GitRepository, GitRepositoryStatus},
 };
 use artifact::{Storage, pack::Packed, storage::ArtifactWriter};
+use cloud::Cloud;
 use futures::stream::BoxStream;
 use git::{Network, Reference, Remote};
 use runtime::{Context, Trigger};
@@ -31,10 +32,11 @@ use tree::{Budget, TreePath};
 use crate::{
     blocking::Work,
     builder::BuildError,
+    identity::{self, GitCredentials, Identities},
     proxy,
     source_kind::{
         KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, Verification,
-        named, timeout,
+        given, named, timeout,
     },
     status,
 };
@@ -56,6 +58,7 @@ pub(crate) struct GitRepositories {
     requeue_dependency: Duration,
     wake: wake::Wake,
     tokens: tokens::Tokens,
+    identities: Arc<Identities>,
 }
 
 /// A repository with credentials, and what to follow in it.
@@ -69,6 +72,7 @@ pub(crate) struct GitRequest {
     includes: Vec<Include>,
     verify: Option<Verify>,
     app: Option<tokens::AppLogin>,
+    identity: Option<identity::Login>,
 }
 
 /// The commit to serve, and what else the artifact depends on.
@@ -101,7 +105,8 @@ impl SourceKind for GitRepositories {
             storage: settings.storage,
             requeue_dependency: settings.requeue_dependency,
             wake: wake::Wake::default(),
-            tokens: tokens::Tokens::new(settings.addresses),
+            tokens: tokens::Tokens::new(settings.addresses, settings.identities.bounds()),
+            identities: settings.identities,
         }
     }
 
@@ -142,6 +147,14 @@ impl SourceKind for GitRepositories {
         }
     }
 
+    fn service_account(object: &GitRepository) -> Option<&str> {
+        given(&object.spec.service_account_name)
+    }
+
+    fn cloud(object: &GitRepository) -> Option<Cloud> {
+        spec::cloud(&object.spec)
+    }
+
     fn validate(object: &GitRepository) -> Result<(), Fault> {
         spec::validate(&object.spec)
     }
@@ -157,11 +170,16 @@ impl SourceKind for GitRepositories {
         let secret = secrets.get(SecretRole::Credentials);
         let app = credentials::app(object.spec.provider.as_deref(), secret)?;
         let app = match (app, secret) {
-            (Some(app), Some(secret)) => Some(tokens::AppLogin::new(app, secret, proxy)?),
+            (Some(app), Some(secret)) => Some(tokens::AppLogin::new(app, secret, proxy.clone())?),
             _ => None,
         };
         let reference = spec::reference(&object.spec)?;
+        let cloud = spec::cloud(&object.spec);
+        if let Some(cloud) = cloud {
+            credentials::check_host(cloud, remote.url())?;
+        }
         Ok(GitRequest {
+            identity: cloud.map(|cloud| secrets.login(cloud, proxy)),
             verify: verification::request(object, &reference, secrets.get(SecretRole::TrustedKeys))?,
             reference,
             remote: credentials::add(remote, secret)?,
@@ -187,6 +205,9 @@ impl SourceKind for GitRepositories {
             // The token may have been revoked.
             if let Some(app) = &request.app {
                 self.tokens.forget(&request.namespace, app);
+            }
+            if let Some(login) = &request.identity {
+                self.identities.forget_git(login, request.remote.url());
             }
             fetch::fault(&error)
         })?;
@@ -312,9 +333,23 @@ impl SourceKind for GitRepositories {
 }
 
 impl GitRepositories {
-    /// Returns the repository, with the token of its GitHub App if it has one.
+    /// Returns the repository, with the credentials of its GitHub App or its cloud if it has one.
     fn remote(&self, request: &GitRequest, work: &Work) -> Result<Remote, Fault> {
         let remote = request.remote.clone();
+        if let Some(login) = &request.identity {
+            let found = self.identities.git(login, remote.url(), work.timeout);
+            let found = self.runtime.block_on(found).map_err(|error| {
+                let message = format!("failed to configure authentication options: {error}");
+                Fault::retry(Reason::AuthenticationFailed, message)
+            })?;
+            return Ok(match found {
+                GitCredentials::Bearer(token) => remote.with_token(token),
+                GitCredentials::Basic(login) => remote.with_auth(git::Auth {
+                    username: login.username,
+                    password: login.password,
+                }),
+            });
+        }
         let Some(app) = &request.app else {
             return Ok(remote);
         };

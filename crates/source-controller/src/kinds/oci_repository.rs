@@ -16,6 +16,7 @@ use api::{
     source::{OCIRepository, OCIRepositoryStatus},
 };
 use artifact::{pack::Packed, storage::ArtifactWriter};
+use cloud::Cloud;
 use net::{AddressPolicy, Need, Proxies};
 use oci::{Access, Client, Digest, Limits, Reference, Registry, Wanted, cosign::PublicKey};
 use tokio::runtime::Handle;
@@ -27,9 +28,10 @@ use self::{
 use crate::{
     blocking::{self, Purpose, Work},
     builder::BuildError,
+    identity::{Identities, Login},
     source_kind::{
         KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, Verification,
-        named, timeout,
+        given, named, timeout,
     },
 };
 
@@ -41,6 +43,7 @@ const REVISION: &str = "org.opencontainers.image.revision";
 pub(crate) struct OciRepositories {
     runtime: Handle,
     addresses: AddressPolicy,
+    identities: Arc<Identities>,
 }
 
 /// A repository with credentials, and what to follow in it.
@@ -56,6 +59,8 @@ pub(crate) struct OciRequest {
     insecure: bool,
     keys: Arc<[PublicKey]>,
     fingerprint: String,
+    /// The identity to log in with, unless there are credentials.
+    identity: Option<Login>,
 }
 
 /// An artifact in a repository.
@@ -92,6 +97,7 @@ impl SourceKind for OciRepositories {
         Self {
             runtime: Handle::current(),
             addresses: settings.addresses,
+            identities: settings.identities,
         }
     }
 
@@ -121,11 +127,11 @@ impl SourceKind for OciRepositories {
     }
 
     fn service_account(object: &OCIRepository) -> Option<&str> {
-        object
-            .spec
-            .service_account_name
-            .as_deref()
-            .filter(|name| !name.is_empty())
+        given(&object.spec.service_account_name)
+    }
+
+    fn cloud(object: &OCIRepository) -> Option<Cloud> {
+        Cloud::parse(object.spec.provider.as_deref()?)
     }
 
     fn verifies(object: &OCIRepository) -> bool {
@@ -159,12 +165,22 @@ impl SourceKind for OciRepositories {
         let spec = &object.spec;
         let reference = spec::repository(spec)?;
         let (keys, fingerprint) = credentials::trusted_keys(spec, secrets)?;
+        let access = credentials::access(spec, &reference, secrets)?;
+        let proxies = credentials::proxies(secrets)?;
+        let cloud = Self::cloud(object).filter(|_| access.credentials.is_none());
         Ok(OciRequest {
+            identity: cloud.map(|cloud| {
+                let proxy = match &proxies {
+                    Proxies::Only(proxy) => Some(proxy.clone()),
+                    _ => None,
+                };
+                secrets.login(cloud, proxy)
+            }),
             url: spec.url.to_string(),
             selector: spec::selector(spec)?,
             rule: LayerRule::of(spec.layer_selector.as_ref()),
-            access: credentials::access(spec, &reference, secrets)?,
-            proxies: credentials::proxies(secrets)?,
+            access,
+            proxies,
             insecure: spec.insecure,
             keys: keys.into(),
             fingerprint,
@@ -177,11 +193,16 @@ impl SourceKind for OciRepositories {
     }
 
     fn resolve(&self, request: &OciRequest, work: &Work) -> Result<OciResolved, Fault> {
-        self.run(
+        let found = self.run(
             work,
             "failed to determine artifact digest",
             self.look(request, work),
-        )
+        );
+        if let (Err(_), Some(login)) = (&found, &request.identity) {
+            // The credentials may have been revoked.
+            self.identities.forget_registry(login, request.reference.host());
+        }
+        found
     }
 
     fn revision(resolved: &OciResolved, _: Style) -> String {
@@ -204,9 +225,10 @@ impl SourceKind for OciRepositories {
         resolved: &OciResolved,
         work: &Work,
     ) -> Result<Option<Verification>, Fault> {
-        let registry = self.registry(request, resolved.plain_http, work)?;
         let prefix = "failed to verify the signature using provider 'cosign'";
         let signed = async {
+            let registry = self.registry(request, resolved.plain_http, work).await;
+            let registry = registry.map_err(|fault| fault.message)?;
             let signed = oci::cosign::is_signed(&registry, &resolved.digest, &request.keys).await;
             signed.map_err(|error| error.to_string())
         };
@@ -238,9 +260,9 @@ impl SourceKind for OciRepositories {
         work: &Work,
         dir: &Path,
     ) -> Result<Layer, Fault> {
-        let registry = self.registry(request, resolved.plain_http, work)?;
         let failed = format!("failed to pull artifact from '{}'", request.url);
         let pulled = async {
+            let registry = self.registry(request, resolved.plain_http, work).await?;
             let manifest = registry.manifest(&Wanted::Digest(resolved.digest.clone())).await;
             let manifest = manifest.map_err(|error| fault(&failed, &error))?;
             layer::download(&registry, &manifest, &request.rule, dir, &failed).await
@@ -298,11 +320,23 @@ impl SourceKind for OciRepositories {
 
 impl OciRepositories {
     /// Makes a client of the repository.
-    fn registry(&self, request: &OciRequest, plain_http: bool, work: &Work) -> Result<Registry, Fault> {
-        let access = Access {
+    async fn registry(&self, request: &OciRequest, plain_http: bool, work: &Work) -> Result<Registry, Fault> {
+        let mut access = Access {
             plain_http,
             ..request.access.clone()
         };
+        if let Some(login) = &request.identity {
+            let host = request.reference.host();
+            let found = self
+                .identities
+                .registry(login, host, credentials::tls(&access), work.timeout);
+            let found = found.await;
+            let found = found.map_err(|error| {
+                let message = format!("failed to get credential from {}: {error}", login.cloud.name());
+                Fault::retry(Reason::AuthenticationFailed, message)
+            })?;
+            access.credentials = Some(found);
+        }
         let limits = Limits {
             timeout: work.timeout,
             ..Limits::default()
@@ -319,7 +353,7 @@ impl OciRepositories {
     /// Returns the artifact that the request selects now.
     async fn look(&self, request: &OciRequest, work: &Work) -> Result<OciResolved, Fault> {
         let failed = "failed to determine artifact digest";
-        let mut registry = self.registry(request, false, work)?;
+        let mut registry = self.registry(request, false, work).await?;
         let mut plain_http = false;
         if request.insecure
             && !registry
@@ -328,7 +362,7 @@ impl OciRepositories {
                 .map_err(|error| fault(failed, &error))?
         {
             plain_http = true;
-            registry = self.registry(request, true, work)?;
+            registry = self.registry(request, true, work).await?;
         }
         let tag = match &request.selector {
             Selector::Digest(digest) => {

@@ -154,6 +154,15 @@ impl Fixture {
             storage,
             style: Style::Rfc5,
             ssh: git::SshAlgorithms::default(),
+            identities: Arc::new(Identities::new(
+                net::AddressPolicy::command_line(),
+                cloud::Ambient::default(),
+                false,
+                crate::kept::Bounds {
+                    most: 0,
+                    longest: Duration::ZERO,
+                },
+            )),
         };
         let spec = GitRepositorySpec {
             interval: api::GoDuration::from_secs(60),

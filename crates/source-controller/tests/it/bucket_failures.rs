@@ -176,8 +176,8 @@ async fn specs_of_buckets_that_cannot_work_stall() {
             "account",
             "storage.googleapis.com",
             json!({"provider": "gcp", "serviceAccountName": "sa"}),
-            "UnsupportedField",
-            "spec.serviceAccountName: 'sa'",
+            "FeatureGateDisabled",
+            "ObjectLevelWorkloadIdentity",
         ),
     ] {
         test.apply(name, endpoint, spec).await;

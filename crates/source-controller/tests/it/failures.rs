@@ -148,10 +148,10 @@ async fn each_failure_is_explained_and_the_others_go_on() {
         ),
         (
             "azure",
-            good.url(),
+            "ssh://git@host/repo".to_owned(),
             json!({"provider": "azure"}),
             "UnsupportedField",
-            "spec.provider",
+            "spec.provider: 'azure' with an ssh URL",
         ),
         (
             "link-local",

@@ -15,6 +15,7 @@ mod contents;
 mod failures;
 mod faults;
 mod github;
+mod identities;
 mod lifecycle;
 mod oci;
 mod signatures;
@@ -66,8 +67,13 @@ impl TestNamespace {
 
     /// Starts one that watches all namespaces unless `change` says otherwise.
     async fn start_of(change: impl FnOnce(Launch) -> Launch) -> Self {
+        let namespace = plane().await.namespace("source").await.unwrap();
+        Self::start_in(namespace, change).await
+    }
+
+    /// Starts one in a namespace that is there.
+    async fn start_in(namespace: String, change: impl FnOnce(Launch) -> Launch) -> Self {
         let plane = plane().await;
-        let namespace = plane.namespace("source").await.unwrap();
         let launch = Controller::named("source-controller")
             .program(env!("CARGO_BIN_EXE_source-controller"))
             .run_by(plane.kubeconfig())

@@ -43,9 +43,7 @@ impl Setup {
     }
 
     async fn push(&self, tag: &str, files: &[(&str, &[u8])]) -> String {
-        let archive = tar_gz(files);
-        let pushed = self.registry.push(REPOSITORY, tag, [CONFIG, CONTENT], &archive);
-        pushed.await.unwrap()
+        push_to(&self.registry, tag, files).await
     }
 
     async fn apply(&self, name: &str, spec: Value) {
@@ -119,7 +117,14 @@ impl Setup {
     }
 }
 
-fn condition<'a>(object: &'a OCIRepository, name: &str) -> Option<&'a api::Condition> {
+/// Pushes files as an artifact of the repository `org/app`.
+pub(super) async fn push_to(registry: &Registry, tag: &str, files: &[(&str, &[u8])]) -> String {
+    let archive = tar_gz(files);
+    let pushed = registry.push(REPOSITORY, tag, [CONFIG, CONTENT], &archive);
+    pushed.await.unwrap()
+}
+
+pub(super) fn condition<'a>(object: &'a OCIRepository, name: &str) -> Option<&'a api::Condition> {
     conditions::get(&object.status.as_ref()?.conditions, name)
 }
 

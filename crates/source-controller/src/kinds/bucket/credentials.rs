@@ -3,6 +3,7 @@
 use api::{Fault, Reason, Secret, source::BucketSpec};
 use bucket::{Service, Settings, azure, gcs, s3};
 use cloud::{
+    Workload,
     aws::LdapIdentity,
     azure::{Client as Application, Proof},
     gcp,
@@ -62,24 +63,28 @@ pub(super) fn settings(spec: &BucketSpec, secrets: &SourceSecrets) -> Result<Set
             format!("failed to parse spec.endpoint: {error}"),
         )
     };
+    let account = secrets.service_account.as_ref();
+    let workload = account.and_then(|account| Some(&account.workload.as_ref()?.workload));
     let service = match provider {
         Provider::Generic | Provider::Aws => {
-            let login = s3_login(spec, provider, secrets)?;
+            let login = s3_login(spec, provider, secrets, workload)?;
             let location = s3::Location::new(&spec.endpoint, login, spec.insecure).map_err(endpoint)?;
             let region = spec.region.as_deref().unwrap_or_default();
             Service::S3(location.with_region(region))
         }
         Provider::Gcp => {
-            let login = match secret {
-                None => gcs::Login::Own,
-                Some(secret) => gcs::Login::Key(Box::new(google_key(secret)?)),
+            let login = match (workload, secret) {
+                (Some(Workload::Gcp(workload)), _) => gcs::Login::Workload(workload.clone()),
+                (_, None) => gcs::Login::Own,
+                (_, Some(secret)) => gcs::Login::Key(Box::new(google_key(secret)?)),
             };
             Service::Gcs(gcs::Location::new(&spec.endpoint, login, spec.insecure).map_err(endpoint)?)
         }
         Provider::Azure => {
-            let login = match secret {
-                None => azure::Login::Own { client_id: None },
-                Some(secret) => azure_login(secret, &spec.endpoint)?,
+            let login = match (workload, secret) {
+                (Some(Workload::Azure(application)), _) => azure::Login::Application(application.clone()),
+                (_, None) => azure::Login::Own { client_id: None },
+                (_, Some(secret)) => azure_login(secret, &spec.endpoint)?,
             };
             Service::Azure(azure::Location::new(&spec.endpoint, login).map_err(endpoint)?)
         }
@@ -93,7 +98,12 @@ pub(super) fn settings(spec: &BucketSpec, secrets: &SourceSecrets) -> Result<Set
     })
 }
 
-fn s3_login(spec: &BucketSpec, provider: Provider, secrets: &SourceSecrets) -> Result<s3::Login, Fault> {
+fn s3_login(
+    spec: &BucketSpec,
+    provider: Provider,
+    secrets: &SourceSecrets,
+    workload: Option<&Workload>,
+) -> Result<s3::Login, Fault> {
     let sts = spec.sts.as_ref();
     let sts = sts.map(|sts| spec::token_service(provider, sts)).transpose()?;
     if let Some(secret) = secrets.get(SecretRole::Credentials) {
@@ -102,6 +112,10 @@ fn s3_login(spec: &BucketSpec, provider: Provider, secrets: &SourceSecrets) -> R
             return Err(invalid(secret, "required fields 'accesskey' and 'secretkey'"));
         };
         return Ok(s3::keys(&access, Secret::new(key)));
+    }
+    if let Some(Workload::Aws(token)) = workload {
+        let token = token.clone();
+        return Ok(s3::Login::Role { token, sts });
     }
     match (provider, sts) {
         (Provider::Aws, sts) => Ok(s3::Login::Own { sts }),

@@ -6,6 +6,8 @@ use api::{
 };
 use url::Url;
 
+use crate::source_kind::given;
+
 /// Longest name of a bucket; those of Google with dots are the longest.
 const MAX_NAME: usize = 222;
 
@@ -43,15 +45,11 @@ pub(super) fn provider(spec: &BucketSpec) -> Result<Provider, Fault> {
 /// Refuses what cannot work.
 pub(super) fn validate(spec: &BucketSpec) -> Result<(), Fault> {
     let provider = provider(spec)?;
-    let account = spec
-        .service_account_name
-        .as_deref()
-        .filter(|name| !name.is_empty());
-    if let Some(name) = account {
-        return Err(Fault::unsupported(
-            "spec.serviceAccountName",
-            &format!("'{name}'"),
-        ));
+    let account = given(&spec.service_account_name);
+    // The schema says so, too, but objects may be older than it.
+    if let Some(name) = account.filter(|_| provider == Provider::Generic || spec.secret_ref.is_some()) {
+        let value = format!("'{name}' with spec.secretRef or the provider 'generic'");
+        return Err(Fault::unsupported("spec.serviceAccountName", &value));
     }
     if spec.access_from.is_some() {
         return Err(Fault::unsupported("spec.accessFrom", "access control"));

@@ -50,8 +50,11 @@ const FIELDS: &[Field<BucketSpec>] = &[
     field("secretRef.name", |spec| spec.secret_ref = named("s"), true),
     field(
         "serviceAccountName",
-        |spec| spec.service_account_name = Some("sa".to_owned()),
-        false,
+        |spec| {
+            spec.provider = Some("aws".to_owned());
+            spec.service_account_name = Some("sa".to_owned());
+        },
+        true,
     ),
     field(
         "certSecretRef.name",

@@ -1,8 +1,14 @@
 //! Credentials and certificates from the Secret of a GitRepository. Pure.
 
 use api::{Fault, Reason, Secret};
-use cloud::github::{App, Installation};
+use cloud::{
+    Cloud,
+    aws::codecommit,
+    azure,
+    github::{App, Installation},
+};
 use git::{Auth, InvalidKey, KnownHosts, Remote, SshKey, SshLogin};
+use url::Url;
 
 use crate::secret::{BasicAuth, SecretData};
 
@@ -69,6 +75,21 @@ pub(super) fn app(provider: Option<&str>, secret: Option<&SecretData>) -> Result
     App::new(&id, installation, Secret::new(key), base.as_deref())
         .map(Some)
         .map_err(|error| secret.invalid(&error.to_string()))
+}
+
+/// Refuses URLs of other servers than those of the cloud, in the original's words.
+pub(super) fn check_host(cloud: Cloud, url: &Url) -> Result<(), Fault> {
+    let failed = match cloud {
+        Cloud::Aws if codecommit::region(url).is_none() => "invalid AWS CodeCommit Git URL",
+        Cloud::Azure if !azure::is_devops(url) => "invalid Azure DevOps Git URL",
+        _ => return Ok(()),
+    };
+    let host = url.host_str().unwrap_or_default();
+    let message = format!(
+        "failed to configure authentication options: {failed}: {host}: tokens of cloud identities are sent to the servers of the cloud \
+         by https only"
+    );
+    Err(Fault::retry(Reason::AuthenticationFailed, message))
 }
 
 fn over_http(mut remote: Remote, secret: &SecretData) -> Result<Remote, Fault> {

@@ -4,9 +4,11 @@ use api::{
     Fault, Reason,
     source::{GitRepositorySpec, GitRepositoryStatus},
 };
+use cloud::Cloud;
 use git::{Reference, Remote, Selector};
 
 use super::{credentials, verification};
+use crate::source_kind::given;
 
 /// Maximum number of includes, and of directories to check out.
 const INCLUDES: usize = 100;
@@ -24,14 +26,18 @@ pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
     bounded("spec.include", spec.include.len(), INCLUDES)?;
     bounded("spec.sparseCheckout", spec.sparse_checkout.len(), DIRECTORIES)?;
     let is_github = spec.provider.as_deref() == Some(credentials::GITHUB);
+    let by_https_only = given(&spec.provider).filter(|_| is_github || cloud(spec).is_some());
     if is_github && spec.secret_ref.is_none() {
         return Err(Fault::stall(
             Reason::InvalidProviderConfiguration,
             credentials::NO_APP,
         ));
     }
-    if is_github && remote(spec)?.is_ssh() {
-        return Err(Fault::unsupported("spec.provider", "'github' with an ssh URL"));
+    if let Some(provider) = by_https_only
+        && remote(spec)?.is_ssh()
+    {
+        let value = format!("'{provider}' with an ssh URL");
+        return Err(Fault::unsupported("spec.provider", &value));
     }
     verification::validate(spec)
 }
@@ -54,17 +60,17 @@ fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
             .as_ref()
             .map(|reference| format!("'{}'", reference.name))
     };
-    let provider = spec
-        .provider
-        .as_deref()
-        .filter(|provider| !matches!(*provider, "" | "generic" | credentials::GITHUB));
-    let account = spec
-        .service_account_name
-        .as_deref()
-        .filter(|name| !name.is_empty());
+    let provider = given(&spec.provider).filter(|provider| {
+        let is_known = matches!(*provider, "generic" | credentials::GITHUB) || cloud(spec).is_some();
+        !is_known
+    });
+    let account = given(&spec.service_account_name).filter(|_| cloud(spec).is_none());
     let fields = [
         ("spec.provider", provider.map(|provider| format!("'{provider}'"))),
-        ("spec.serviceAccountName", account.map(|name| format!("'{name}'"))),
+        (
+            "spec.serviceAccountName",
+            account.map(|name| format!("'{name}' without the provider 'aws' or 'azure'")),
+        ),
         (
             "spec.proxySecretRef",
             named(&spec.proxy_secret_ref)
@@ -78,6 +84,12 @@ fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
     ];
     let first = fields.into_iter().find_map(|(path, value)| Some((path, value?)));
     first.map(|(path, value)| Fault::unsupported(path, &value))
+}
+
+/// Returns the cloud that has repositories, if that is the provider.
+pub(super) fn cloud(spec: &GitRepositorySpec) -> Option<Cloud> {
+    let cloud = Cloud::parse(spec.provider.as_deref()?);
+    cloud.filter(|cloud| *cloud != Cloud::Gcp)
 }
 
 /// The repository, with the credentials in its URL if there are any.

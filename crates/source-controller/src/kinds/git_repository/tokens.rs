@@ -1,26 +1,22 @@
 //! Tokens of GitHub Apps, kept until they nearly end.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use api::{Fault, Reason, Secret};
 use cloud::{
-    github::{App, InstallationToken},
+    github::App,
     http::{Client, Settings},
 };
 use git::Auth;
 use net::{AddressPolicy, Proxies, Proxy, Tls};
 
-use crate::secret::SecretData;
+use crate::{
+    kept::{Bounds, Kept},
+    secret::SecretData,
+};
 
 /// User name that GitHub expects beside a token.
 const USER: &str = "x-access-token";
-/// Maximum number of kept tokens.
-const KEPT: usize = 100;
-/// A token that ends within this time in seconds is not used any more.
-const MARGIN: i64 = 300;
 /// Largest answer of GitHub, in bytes.
 const ANSWER: u64 = 1 << 20;
 
@@ -64,17 +60,16 @@ impl AppLogin {
 }
 
 /// The kept tokens. Namespaces don't share them.
-#[derive(Debug)]
 pub(super) struct Tokens {
     addresses: AddressPolicy,
-    kept: Mutex<Vec<(String, AppLogin, InstallationToken)>>,
+    kept: Kept<(String, AppLogin), Secret<String>>,
 }
 
 impl Tokens {
-    pub(super) fn new(addresses: AddressPolicy) -> Self {
+    pub(super) fn new(addresses: AddressPolicy, kept: Bounds) -> Self {
         Self {
             addresses,
-            kept: Mutex::default(),
+            kept: Kept::new(kept),
         }
     }
 
@@ -86,11 +81,8 @@ impl Tokens {
         timeout: Duration,
     ) -> Result<Auth, Fault> {
         let now = jiff::Timestamp::now();
-        let kept = self.lock().iter().find_map(|(owner, app, token)| {
-            let usable = owner == namespace && app == login && token.expires - MARGIN > now.as_second();
-            usable.then(|| token.token.clone())
-        });
-        let token = match kept {
+        let key = (namespace.to_owned(), login.clone());
+        let token = match self.kept.get(&key, now.as_second()) {
             Some(token) => token,
             None => {
                 let failed = |error: cloud::Error| {
@@ -99,7 +91,8 @@ impl Tokens {
                 };
                 let client = login.client(&self.addresses, timeout).map_err(failed)?;
                 let found = login.app.token(&client, now).await.map_err(failed)?;
-                self.keep(namespace, login, found.clone());
+                self.kept
+                    .keep(key, found.token.clone(), found.expires, now.as_second());
                 found.token
             }
         };
@@ -109,22 +102,8 @@ impl Tokens {
         })
     }
 
-    fn keep(&self, namespace: &str, login: &AppLogin, token: InstallationToken) {
-        self.forget(namespace, login);
-        let mut kept = self.lock();
-        if kept.len() >= KEPT {
-            kept.remove(0);
-        }
-        kept.push((namespace.to_owned(), login.clone(), token));
-    }
-
     /// Drops the token of an App, which was not accepted.
     pub(super) fn forget(&self, namespace: &str, login: &AppLogin) {
-        self.lock()
-            .retain(|(owner, app, _)| owner != namespace || app != login);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(String, AppLogin, InstallationToken)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.forget(&(namespace.to_owned(), login.clone()));
     }
 }

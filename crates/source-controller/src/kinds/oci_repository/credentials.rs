@@ -1,7 +1,7 @@
 //! Credentials, certificates and trusted keys from the Secrets of an OCIRepository. Pure.
 
-use api::{Fault, Reason, source::OCIRepositorySpec};
-use net::Proxies;
+use api::{Fault, Reason, Secret, source::OCIRepositorySpec};
+use net::{Proxies, Tls};
 use oci::{Access, Identity, Reference, cosign::PublicKey, docker};
 
 use crate::{
@@ -100,6 +100,17 @@ fn add_certificates(access: &mut Access, spec: &OCIRepositorySpec, secret: &Secr
     match access.ca.is_none() && access.identity.is_none() {
         true => Err(invalid(incomplete)),
         false => Ok(()),
+    }
+}
+
+/// Returns the certificates of an access.
+pub(super) fn tls(access: &Access) -> Tls {
+    let pem = |identity: &Identity| {
+        Secret::new([identity.certificate.as_slice(), b"\n", identity.key.expose()].concat())
+    };
+    Tls {
+        identity: access.identity.as_ref().map(pem),
+        ..Tls::with_ca(access.ca.as_deref())
     }
 }
 

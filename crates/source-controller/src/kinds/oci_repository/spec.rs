@@ -1,8 +1,11 @@
 //! Validation of an OCIRepository, and the choice of a tag. Pure.
 
 use api::{Fault, Reason, source::OCIRepositorySpec};
+use cloud::Cloud;
 use oci::{Digest, Reference};
 use versions::{Constraint, Version};
+
+use crate::source_kind::given;
 
 const PREFIX: &str = "oci://";
 
@@ -29,10 +32,7 @@ pub(super) fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
 
 /// The first field that is set but not obeyed.
 fn unsupported(spec: &OCIRepositorySpec) -> Option<Fault> {
-    let provider = spec
-        .provider
-        .as_deref()
-        .filter(|provider| !matches!(*provider, "" | "generic"));
+    let provider = given(&spec.provider).filter(|name| *name != "generic" && Cloud::parse(name).is_none());
     let verify = spec.verify.as_ref();
     let notation = verify.filter(|verify| verify.provider != "cosign");
     let keyless = verify.filter(|verify| verify.secret_ref.is_none());

@@ -81,7 +81,7 @@ const FIELDS: &[Field<OCIRepositorySpec>] = &[
         },
         true,
     ),
-    field("provider", |spec| spec.provider = Some("aws".to_owned()), false),
+    field("provider", |spec| spec.provider = Some("aws".to_owned()), true),
     field("secretRef.name", |spec| spec.secret_ref = named("s"), true),
     field(
         "verify.provider",

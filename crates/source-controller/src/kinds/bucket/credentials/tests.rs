@@ -200,3 +200,55 @@ fn missing_secrets_are_named_by_their_role() {
         assert_eq!(unreadable(role, read.clone()).message, expected);
     }
 }
+
+#[tokio::test]
+async fn service_accounts_come_before_the_identity_of_the_controller() {
+    use std::collections::BTreeMap;
+
+    use cloud::{Ambient, Cloud, WorkloadIdentity};
+
+    use crate::{identity::WorkloadLogin, source_kind::ServiceAccountData};
+
+    let pool = "projects/1/locations/global/workloadIdentityPools/p/providers/k";
+    let annotations: BTreeMap<String, String> = [
+        ("eks.amazonaws.com/role-arn", "arn:aws:iam::1:role/r"),
+        ("azure.workload.identity/client-id", "c"),
+        ("azure.workload.identity/tenant-id", "t"),
+        ("gcp.auth.fluxcd.io/workload-identity-provider", pool),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .collect();
+    for (cloud, endpoint, expected) in [
+        (Cloud::Aws, "s3.amazonaws.com", Some("login: Role {")),
+        (Cloud::Azure, AZURE, Some("Federated(***)")),
+        (Cloud::Azure, "https://evil.test", None),
+        (Cloud::Gcp, GOOGLE, Some("login: Workload(")),
+        (Cloud::Gcp, "evil.test", None),
+    ] {
+        let identity = WorkloadIdentity::read(cloud, &annotations, &Ambient::default())
+            .await
+            .unwrap();
+        let token = Secret::new("canary".to_owned());
+        let mut secrets = secrets(&[]);
+        secrets.service_account = Some(ServiceAccountData {
+            workload: Some(WorkloadLogin::new("ns/sa", identity, token)),
+            ..ServiceAccountData::default()
+        });
+        let spec = spec(|spec| {
+            spec.provider = Some(cloud.name().to_owned());
+            spec.endpoint = endpoint.to_owned();
+        });
+        let shown = match settings(&spec, &secrets) {
+            Ok(settings) => format!("{settings:?}"),
+            Err(fault) => {
+                assert_eq!(expected, None, "{fault}");
+                continue;
+            }
+        };
+        assert!(
+            shown.contains(expected.unwrap()) && !shown.contains("canary"),
+            "{shown}"
+        );
+    }
+}

@@ -28,11 +28,14 @@ fn set_ref(spec: &mut GitRepositorySpec, set: impl FnOnce(&mut GitRepositoryRef,
 const FIELDS: &[Field<GitRepositorySpec>] = &[
     field("url", |spec| spec.url = "ssh://git@git/other".into(), true),
     field("secretRef.name", |spec| spec.secret_ref = named(), true),
-    field("provider", |spec| spec.provider = Some("azure".to_owned()), false),
+    field("provider", |spec| spec.provider = Some("azure".to_owned()), true),
     field(
         "serviceAccountName",
-        |spec| spec.service_account_name = Some("sa".to_owned()),
-        false,
+        |spec| {
+            spec.provider = Some("azure".to_owned());
+            spec.service_account_name = Some("sa".to_owned());
+        },
+        true,
     ),
     field(
         "interval",

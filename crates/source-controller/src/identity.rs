@@ -1,0 +1,269 @@
+//! Credentials for Git servers and registries of clouds, for the identity of the controller or that of a service account.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use cloud::{
+    Ambient, Cloud, Error, Token, Workload, WorkloadIdentity,
+    aws::{self, Ecr, codecommit},
+    azure, gcp,
+    http::{Client, Settings},
+};
+use jiff::Timestamp;
+use net::{AddressPolicy, Proxies, Proxy, Tls};
+use oci::Credentials;
+use url::Url;
+
+use crate::kept::{Bounds, Kept};
+
+/// Largest answer of a token service, in bytes.
+const ANSWER: u64 = 1 << 20;
+/// Time in seconds that the password of a registry is thought to last, whatever the registry says.
+const PASSWORD: i64 = 3600;
+/// The user of registries of Google for access tokens.
+const GOOGLE_USER: &str = "oauth2accesstoken";
+
+/// The identities of clouds that sources use, with the credentials that were obtained for them.
+pub(crate) struct Identities {
+    addresses: AddressPolicy,
+    ambient: Ambient,
+    /// True if objects may name service accounts.
+    of_objects: bool,
+    bounds: Bounds,
+    git: Kept<String, GitCredentials>,
+    registries: Kept<String, Credentials>,
+}
+
+/// Credentials for a Git server.
+#[derive(Debug, Clone)]
+pub(crate) enum GitCredentials {
+    /// A token for `Authorization: Bearer`.
+    Bearer(api::Secret<String>),
+    /// A name and a password.
+    Basic(aws::Login),
+}
+
+/// The identity that a source uses.
+#[derive(Debug, Clone)]
+pub(crate) struct Login {
+    /// The cloud with the identity.
+    pub(crate) cloud: Cloud,
+    /// A service account; default the identity of the controller.
+    pub(crate) workload: Option<WorkloadLogin>,
+    /// The proxy for requests to token services; default that of the environment.
+    pub(crate) proxy: Option<Proxy>,
+}
+
+/// A service account with its identity.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkloadLogin {
+    /// Namespace, name and identity, which kept credentials belong to.
+    key: String,
+    /// The identity and the token that proves it.
+    pub(crate) workload: Workload,
+}
+
+impl Login {
+    /// Returns what credentials for a server are kept by.
+    fn key(&self, server: &str) -> String {
+        let proxy = self.proxy.as_ref().map(|proxy| proxy.url.as_str());
+        let account = self.workload.as_ref().map(|workload| workload.key.as_str());
+        format!("{:?}", (self.cloud, account, proxy, server))
+    }
+}
+
+impl Identities {
+    pub(crate) fn new(addresses: AddressPolicy, ambient: Ambient, of_objects: bool, kept: Bounds) -> Self {
+        Self {
+            addresses,
+            ambient,
+            of_objects,
+            bounds: kept,
+            git: Kept::new(kept),
+            registries: Kept::new(kept),
+        }
+    }
+
+    /// Returns true if objects may name service accounts.
+    pub(crate) fn of_objects(&self) -> bool {
+        self.of_objects
+    }
+
+    /// Returns the bounds of credentials that are kept.
+    pub(crate) fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// Returns the credentials of the controller's environment.
+    pub(crate) fn ambient(&self) -> &Ambient {
+        &self.ambient
+    }
+
+    /// Returns the identity that the annotations of a service account name.
+    ///
+    /// # Errors
+    /// Fails when an annotation is missing or invalid.
+    pub(crate) async fn of_account(
+        &self,
+        cloud: Cloud,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<WorkloadIdentity, Error> {
+        WorkloadIdentity::read(cloud, annotations, &self.ambient).await
+    }
+
+    /// Returns the credentials for the repository at a URL.
+    ///
+    /// # Errors
+    /// Fails when the URL is not one of the cloud, or the identity gets no credentials.
+    pub(crate) async fn git(
+        &self,
+        login: &Login,
+        url: &Url,
+        timeout: Duration,
+    ) -> Result<GitCredentials, Error> {
+        let (key, now) = (login.key(url.as_str()), Timestamp::now());
+        if let Some(kept) = self.git.get(&key, now.as_second()) {
+            return Ok(kept);
+        }
+        let client = self.client(login, Tls::default(), timeout)?;
+        let (found, lifetime) = match login.cloud {
+            Cloud::Azure if azure::is_devops(url) => {
+                let token = self.azure(login, &client, azure::DEVOPS_SCOPE).await?;
+                (GitCredentials::Bearer(token.access), seconds(token.expires_in))
+            }
+            Cloud::Aws if let Some(region) = codecommit::region(url) => {
+                let credentials = self.aws(login, &client, region).await?;
+                let found = codecommit::login(url, region, &credentials, now);
+                (GitCredentials::Basic(found), codecommit::LIFETIME)
+            }
+            cloud => {
+                return Err(Error::Endpoint {
+                    url: cloud::http::shown(url),
+                    why: match cloud {
+                        Cloud::Aws => "it is no repository of CodeCommit",
+                        Cloud::Azure => "it is no repository of Azure DevOps",
+                        Cloud::Gcp => "Google Cloud has no repositories",
+                    },
+                });
+            }
+        };
+        let ends = now.as_second().saturating_add(lifetime);
+        self.git.keep(key, found.clone(), ends, now.as_second());
+        Ok(found)
+    }
+
+    /// Forgets the credentials for a repository, which were not accepted.
+    pub(crate) fn forget_git(&self, login: &Login, url: &Url) {
+        self.git.forget(&login.key(url.as_str()));
+    }
+
+    /// Returns the credentials for a registry, which is asked with `tls` itself if it exchanges tokens.
+    ///
+    /// # Errors
+    /// Fails when the registry is not one of the cloud, or the identity gets no credentials.
+    pub(crate) async fn registry(
+        &self,
+        login: &Login,
+        host: &str,
+        tls: Tls,
+        timeout: Duration,
+    ) -> Result<Credentials, Error> {
+        let (key, now) = (login.key(host), Timestamp::now().as_second());
+        if let Some(kept) = self.registries.get(&key, now) {
+            return Ok(kept);
+        }
+        let client = self.client(login, Tls::default(), timeout)?;
+        let (found, lifetime) = match login.cloud {
+            Cloud::Aws if let Some(ecr) = Ecr::parse(host) => {
+                let credentials = self.aws(login, &client, &ecr.region).await?;
+                let password = ecr.login(&client, &credentials, self.ambient.aws_ecr()?).await?;
+                (basic(password.username, password.password), PASSWORD)
+            }
+            Cloud::Azure if let Some(scope) = azure::registry_scope(host) => {
+                let token = self.azure(login, &client, scope).await?;
+                let client = self.client(login, tls, timeout)?;
+                let token = azure::registry_token(&client, host, &token).await?;
+                (Credentials::Identity(token), PASSWORD)
+            }
+            Cloud::Gcp if gcp::is_registry(host) => {
+                let token = self.gcp(login, &client).await?;
+                let password = basic(GOOGLE_USER.to_owned(), token.access);
+                (password, seconds(token.expires_in))
+            }
+            cloud => {
+                return Err(Error::Endpoint {
+                    url: host.to_owned(),
+                    why: match cloud {
+                        Cloud::Aws => "it is no registry of AWS",
+                        Cloud::Azure => "it is no registry of Azure",
+                        Cloud::Gcp => "it is no registry of Google Cloud",
+                    },
+                });
+            }
+        };
+        self.registries
+            .keep(key, found.clone(), now.saturating_add(lifetime), now);
+        Ok(found)
+    }
+
+    /// Forgets the credentials for a registry, which were not accepted.
+    pub(crate) fn forget_registry(&self, login: &Login, host: &str) {
+        self.registries.forget(&login.key(host));
+    }
+
+    fn client(&self, login: &Login, tls: Tls, timeout: Duration) -> Result<Client, Error> {
+        Client::new(Settings {
+            addresses: self.addresses.clone(),
+            answer_bytes: ANSWER,
+            timeout,
+            tls,
+            proxies: login.proxy.clone().map_or(Proxies::Environment, Proxies::Only),
+            ..Settings::default()
+        })
+    }
+
+    async fn aws(&self, login: &Login, client: &Client, region: &str) -> Result<aws::Credentials, Error> {
+        match login.workload() {
+            Some(Workload::Aws(token)) => self.ambient.aws_role(client, token, region).await,
+            _ => self.ambient.aws(client, None, None).await,
+        }
+    }
+
+    async fn azure(&self, login: &Login, client: &Client, scope: &str) -> Result<Token, Error> {
+        let id = Timestamp::now().as_nanosecond().to_string();
+        match login.workload() {
+            Some(Workload::Azure(application)) => application.token(client, scope, &id).await,
+            _ => self.ambient.azure(client, scope, &id).await,
+        }
+    }
+
+    async fn gcp(&self, login: &Login, client: &Client) -> Result<Token, Error> {
+        match login.workload() {
+            Some(Workload::Gcp(workload)) => workload.token(client, &self.ambient, gcp::SCOPE).await,
+            _ => self.ambient.gcp(client).await,
+        }
+    }
+}
+
+impl Login {
+    fn workload(&self) -> Option<&Workload> {
+        self.workload.as_ref().map(|login| &login.workload)
+    }
+}
+
+impl WorkloadLogin {
+    /// Returns the identity of a service account, which `name` is the namespace and name of, with its token.
+    pub(crate) fn new(name: &str, identity: WorkloadIdentity, token: api::Secret<String>) -> Self {
+        Self {
+            key: format!("{:?}", (name, &identity)),
+            workload: identity.with_token(token),
+        }
+    }
+}
+
+fn basic(username: String, password: api::Secret<String>) -> Credentials {
+    Credentials::Basic { username, password }
+}
+
+fn seconds(lifetime: u64) -> i64 {
+    i64::try_from(lifetime).unwrap_or_default()
+}

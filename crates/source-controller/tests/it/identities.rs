@@ -1,0 +1,313 @@
+//! Identities of clouds: those of service accounts, and that of the controller.
+
+use api::{
+    conditions,
+    source::{Bucket, OCIRepository},
+};
+use kube::Api;
+use serde_json::{Value, json};
+use testkit::{
+    CloudIdentities, CloudRegistries, GitServer, HttpProxy, Registry, S3Server,
+    identities::{ACR, APPLICATION, ECR, GAR, GOOGLE_ACCOUNT, GOOGLE_PROVIDER, OWN_KEY, ROLE, ROLE_KEY},
+    registry::Login,
+    wait_for,
+};
+
+use super::{PATIENCE, TestNamespace, condition, oci};
+
+const AZURE_GIT: &str = "dev.azure.com";
+const AWS_GIT: &str = "git-codecommit.eu-west-1.amazonaws.com";
+const GATE: &str = "--feature-gates=ObjectLevelWorkloadIdentity=true";
+
+/// A controller in a cloud: its hosts are led to local servers by the proxy of objects.
+struct Setup {
+    namespace: TestNamespace,
+    clouds: CloudIdentities,
+    proxy: HttpProxy,
+}
+
+impl Setup {
+    async fn start(flags: &'static [&'static str]) -> Self {
+        let plane = super::plane().await;
+        let namespace = plane.namespace("cloud").await.unwrap();
+        let clouds = CloudIdentities::start(&namespace, "weir").unwrap();
+        let url = clouds.url();
+        let namespace = TestNamespace::start_in(namespace, |mut launch| {
+            for flag in flags {
+                launch = launch.flag(flag);
+            }
+            launch
+                .flag("--watch-all-namespaces=false")
+                .env("AWS_ENDPOINT_URL_STS", &url)
+                .env("AWS_ENDPOINT_URL_ECR", &url)
+                .env("AWS_ACCESS_KEY_ID", OWN_KEY)
+                .env("AWS_SECRET_ACCESS_KEY", "canary-own")
+                .env("AWS_EC2_METADATA_DISABLED", "true")
+                .env("AZURE_AUTHORITY_HOST", &url)
+                .env("AZURE_POD_IDENTITY_AUTHORITY_HOST", "http://127.0.0.1:9")
+                .env("CLOUDSDK_API_ENDPOINT_OVERRIDES_STS", &url)
+                .env("CLOUDSDK_API_ENDPOINT_OVERRIDES_IAMCREDENTIALS", &url)
+        })
+        .await;
+        let proxy = HttpProxy::start("me", "canary").unwrap();
+        let secret = json!({"address": proxy.url(), "username": "me", "password": "canary"});
+        namespace.secret("proxy", secret).await;
+        let setup = Self {
+            namespace,
+            clouds,
+            proxy,
+        };
+        setup
+            .account(
+                "weir",
+                json!({
+                    "eks.amazonaws.com/role-arn": ROLE,
+                    "azure.workload.identity/client-id": APPLICATION,
+                    "azure.workload.identity/tenant-id": "tenant",
+                    "gcp.auth.fluxcd.io/workload-identity-provider": GOOGLE_PROVIDER,
+                    "iam.gke.io/gcp-service-account": GOOGLE_ACCOUNT,
+                }),
+            )
+            .await;
+        setup.account("plain", json!({})).await;
+        setup
+    }
+
+    async fn account(&self, name: &str, annotations: Value) {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": name, "namespace": self.namespace.namespace, "annotations": annotations},
+        });
+        self.namespace.plane.apply(object).await.unwrap();
+    }
+
+    async fn apply_oci(&self, name: &str, host: &str, spec: Value) {
+        let mut whole = json!({
+            "url": format!("oci://{host}/org/app"), "interval": "1h",
+            "proxySecretRef": {"name": "proxy"}, "certSecretRef": {"name": "ca"},
+        });
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(spec.as_object().unwrap().clone());
+        let object = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "OCIRepository",
+            "metadata": {"name": name, "namespace": self.namespace.namespace}, "spec": whole,
+        });
+        self.namespace.plane.apply(object).await.unwrap();
+    }
+
+    /// Waits until an OCIRepository is ready, or fails with this text.
+    async fn wait_oci(&self, name: &str, failure: Option<&str>) {
+        let client = self.namespace.plane.client().await.unwrap();
+        let api: Api<OCIRepository> = Api::namespaced(client, &self.namespace.namespace);
+        let waited = wait_for(&api, name, "its end", PATIENCE, |object| {
+            oci::condition(object, "Ready").is_some_and(|ready| match failure {
+                None => ready.is_true(),
+                Some(text) => ready.is_false() && ready.message.contains(text),
+            })
+        });
+        let waited = waited.await;
+        waited.unwrap_or_else(|error| panic!("{error:#}\n{}", self.namespace.controller.log()));
+    }
+
+    async fn apply_git(&self, name: &str, url: &str, spec: Value) {
+        let mut whole = json!({"secretRef": {"name": "ca"}, "proxySecretRef": {"name": "proxy"}});
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(spec.as_object().unwrap().clone());
+        self.namespace.apply(name, url, whole).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn registries_of_clouds_know_service_accounts_and_the_controller() {
+    let setup = Setup::start(&[GATE]).await;
+    let registry = Registry::start(Login::Anonymous, None).await.unwrap();
+    oci::push_to(&registry, "latest", &[("a.yaml", b"x")]).await;
+    let front = CloudRegistries::start(&registry.host()).unwrap();
+    setup
+        .namespace
+        .secret("ca", json!({"ca.crt": front.ca_pem()}))
+        .await;
+    for host in [ECR, ACR, GAR] {
+        setup.proxy.route(&format!("{host}:443"), &front.address());
+    }
+    for (name, host) in [("aws", ECR), ("azure", ACR), ("gcp", GAR)] {
+        let spec = json!({"provider": name, "serviceAccountName": "weir"});
+        setup.apply_oci(name, host, spec).await;
+        setup.wait_oci(name, None).await;
+    }
+    setup.apply_oci("own", ECR, json!({"provider": "aws"})).await;
+    setup.wait_oci("own", None).await;
+    let scope = "https://management.azure.com/.default";
+    let expected = [
+        "role",
+        "ecr by the role",
+        scope,
+        "federation",
+        "account",
+        "ecr by the controller",
+    ];
+    assert_eq!(setup.clouds.asked(), expected, "each is asked for once");
+    for (name, host, account, expected) in [
+        (
+            "no-role",
+            ECR,
+            "plain",
+            "has no annotation 'eks.amazonaws.com/role-arn'",
+        ),
+        ("no-account", ECR, "none", "serviceaccounts \"none\" not found"),
+        (
+            "elsewhere",
+            "ghcr.io",
+            "weir",
+            "ghcr.io cannot be used: it is no registry of AWS",
+        ),
+    ] {
+        let spec = json!({"provider": "aws", "serviceAccountName": account});
+        setup.apply_oci(name, host, spec).await;
+        setup.wait_oci(name, Some(expected)).await;
+    }
+    assert!(!setup.namespace.controller.log().contains("canary"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repositories_of_clouds_know_service_accounts_and_the_controller() {
+    let setup = Setup::start(&[GATE]).await;
+    let git = GitServer::start_tls_as(&[AZURE_GIT, AWS_GIT]).unwrap();
+    let repo = git.repo("shop").unwrap();
+    repo.commit("first", &[("a", "b")]).unwrap();
+    setup
+        .namespace
+        .secret("ca", json!({"ca.crt": git.ca_pem()}))
+        .await;
+    let address = git.origin().trim_start_matches("https://").to_owned();
+    for host in [AZURE_GIT, AWS_GIT] {
+        setup.proxy.route(&format!("{host}:443"), &address);
+    }
+    let path = repo.url().trim_start_matches(&git.origin()).to_owned();
+    let (azure, aws) = (
+        format!("https://{AZURE_GIT}{path}"),
+        format!("https://{AWS_GIT}{path}"),
+    );
+    let by = |provider: &str| json!({"provider": provider, "serviceAccountName": "weir"});
+    let sent = || repo.requests().last().unwrap().authorization.clone().unwrap();
+
+    setup.apply_git("azure", &azure, by("azure")).await;
+    setup.namespace.wait_ready("azure").await;
+    assert_eq!(
+        sent(),
+        "Bearer canary-499b84ac-1321-427f-aa17-267ca6975798/.default"
+    );
+    setup.apply_git("aws", &aws, by("aws")).await;
+    setup.namespace.wait_ready("aws").await;
+    assert!(
+        user(&sent()).starts_with(&format!("{ROLE_KEY}%session:2")),
+        "{}",
+        user(&sent())
+    );
+    setup.apply_git("own", &aws, json!({"provider": "aws"})).await;
+    setup.namespace.wait_ready("own").await;
+    assert!(
+        user(&sent()).starts_with(&format!("{OWN_KEY}:2")),
+        "{}",
+        user(&sent())
+    );
+    let scope = "499b84ac-1321-427f-aa17-267ca6975798/.default";
+    assert_eq!(setup.clouds.asked(), [scope, "role"], "tokens are kept");
+
+    for (name, url, provider, expected) in [
+        (
+            "github",
+            "https://github.com/org/repo",
+            "aws",
+            "invalid AWS CodeCommit Git URL: github.com",
+        ),
+        (
+            "http",
+            "http://dev.azure.com/org",
+            "azure",
+            "invalid Azure DevOps Git URL: dev.azure.com",
+        ),
+        ("nobody", &azure, "azure", "ManagedIdentityCredential"),
+    ] {
+        setup.apply_git(name, url, json!({"provider": provider})).await;
+        let failed = setup
+            .namespace
+            .wait_failed(name, "AuthenticationFailed", expected)
+            .await;
+        assert!(condition(&failed, "FetchFailed").is_some());
+    }
+    assert!(!setup.namespace.controller.log().contains("canary"));
+}
+
+fn user(header: &str) -> String {
+    use base64::{Engine as _, prelude::BASE64_STANDARD};
+    let pair = BASE64_STANDARD
+        .decode(header.trim_start_matches("Basic "))
+        .unwrap();
+    String::from_utf8(pair).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn service_accounts_of_objects_need_the_feature_gate() {
+    let setup = Setup::start(&[]).await;
+    let spec = json!({"provider": "azure", "serviceAccountName": "weir"});
+    setup
+        .apply_git("git", "https://dev.azure.com/org/project/_git/repo", spec)
+        .await;
+    let failed = setup
+        .namespace
+        .wait_failed("git", "FeatureGateDisabled", "ObjectLevelWorkloadIdentity")
+        .await;
+    assert!(condition(&failed, "Stalled").is_some_and(|stalled| stalled.is_true()));
+    let spec = json!({"provider": "gcp", "serviceAccountName": "weir"});
+    setup.apply_oci("oci", GAR, spec).await;
+    setup.wait_oci("oci", Some("ObjectLevelWorkloadIdentity")).await;
+    assert_eq!(setup.clouds.asked(), [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn buckets_of_clouds_know_service_accounts() {
+    let setup = Setup::start(&[GATE]).await;
+    let server = S3Server::start().await.unwrap();
+    server.put("shop", &[("a.yaml", "x")]).await.unwrap();
+    let bucket = |name: &str, account: &str| {
+        json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "Bucket",
+            "metadata": {"name": name, "namespace": setup.namespace.namespace},
+            "spec": {
+                "bucketName": "shop", "endpoint": server.endpoint(), "interval": "1h", "insecure": true,
+                "provider": "aws", "serviceAccountName": account,
+            },
+        })
+    };
+    let client = setup.namespace.plane.client().await.unwrap();
+    let api: Api<Bucket> = Api::namespaced(client, &setup.namespace.namespace);
+    let wait = async |name: &str, status: &str, text: &str| {
+        let found = |object: &Bucket| {
+            let status_of = object.status.as_ref();
+            let ready = status_of.and_then(|status| conditions::get(&status.conditions, "Ready"));
+            ready.is_some_and(|ready| ready.status.to_string() == status && ready.message.contains(text))
+        };
+        let waited = wait_for(&api, name, "its end", PATIENCE, found).await;
+        waited.unwrap_or_else(|error| panic!("{error:#}\n{}", setup.namespace.controller.log()))
+    };
+    setup.namespace.plane.apply(bucket("role", "weir")).await.unwrap();
+    wait("role", "True", "stored artifact").await;
+    assert_eq!(setup.clouds.asked()[0], "role");
+    setup
+        .namespace
+        .plane
+        .apply(bucket("no-role", "plain"))
+        .await
+        .unwrap();
+    wait(
+        "no-role",
+        "False",
+        "has no annotation 'eks.amazonaws.com/role-arn'",
+    )
+    .await;
+}
