@@ -193,7 +193,7 @@ impl<K: SourceKind> Report<'_, K> {
             observed_ignore: past.observed_ignore.filter(|_| failed.artifact.is_some()),
             ..self.status(new)
         };
-        let events = self.failure(*reason, message).into_iter().collect();
+        let events = self.failure(&failed.fault).into_iter().collect();
         let status = match failed.artifact {
             Some(_) => self.changed(status),
             None => new_status::<K>(status),
@@ -335,8 +335,9 @@ impl<K: SourceKind> Report<'_, K> {
             .collect()
     }
 
-    /// Returns the event of a failure; `None` if the last pass failed in the same way.
-    fn failure(&self, reason: Reason, message: &str) -> Option<EventDraft> {
+    /// Returns the event of a failure; `None` if the last pass failed in the same way. Waiting for another object is no error.
+    fn failure(&self, fault: &Fault) -> Option<EventDraft> {
+        let (reason, message) = (fault.reason, fault.message.as_str());
         let past = K::past(self.object);
         let said = conditions::get(&past.conditions, types::READY).is_some_and(|ready| {
             ready.is_false() && ready.reason == reason.as_str() && ready.message == message
@@ -344,9 +345,13 @@ impl<K: SourceKind> Report<'_, K> {
         if said {
             return None;
         }
+        let (severity, legacy) = match fault.class {
+            Class::Wait(_) => (Severity::Info, Reason::Info),
+            _ => (Severity::Error, Reason::Error),
+        };
         let reason = match self.style {
             Style::Rfc5 => reason,
-            Style::Legacy => Reason::Error,
+            Style::Legacy => legacy,
         };
         let metadata = past
             .artifact
@@ -354,7 +359,7 @@ impl<K: SourceKind> Report<'_, K> {
             .map(|artifact| self.metadata(artifact))
             .unwrap_or_default();
         Some(EventDraft {
-            severity: Severity::Error,
+            severity,
             reason,
             message: message.to_owned(),
             metadata,

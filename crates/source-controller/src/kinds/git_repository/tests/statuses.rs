@@ -208,6 +208,24 @@ fn ready_status_is_unchanged_without_a_new_artifact() {
 }
 
 #[test]
+fn waiting_for_includes_is_told_without_an_alarm() {
+    let first = object(|_| {});
+    let missing = "could not get resource for include 'base': not found";
+    let waiting = FailedPass::from(Fault::wait(
+        std::time::Duration::from_secs(30),
+        Reason::NotFound,
+        missing,
+    ));
+    for (style, reason) in [(Style::Rfc5, "NotFound"), (Style::Legacy, "info")] {
+        let outcome = failed(&first, style, &waiting);
+        check(&first, &outcome.status);
+        assert!(named(&outcome.status, types::READY).is_false());
+        assert_eq!(told(&outcome), [(Severity::Info, reason, missing)]);
+        assert_eq!(told(&failed(&after(&first, &outcome), style, &waiting)), []);
+    }
+}
+
+#[test]
 fn failed_status_keeps_the_artifact_and_has_one_event() {
     let first = object(|_| {});
     let before = after(
