@@ -130,6 +130,18 @@ pub fn client(ca_pem: Option<&str>) -> Result<reqwest::Client> {
     Ok(builder(ca_pem)?.timeout(Duration::from_secs(10)).build()?)
 }
 
+/// The same for a server of an authority, which may ask for a client certificate.
+///
+/// # Errors
+/// Returns an error if a certificate is invalid.
+pub fn client_of(authority: Option<&Authority>) -> Result<reqwest::Client> {
+    let Some(authority) = authority else {
+        return client(None);
+    };
+    let builder = with_tls(authority.client_config()?);
+    Ok(builder.timeout(Duration::from_secs(10)).build()?)
+}
+
 /// The same without a time limit, for answers that go on.
 pub(crate) fn client_without_limit(ca_pem: &str) -> Result<reqwest::Client> {
     Ok(builder(Some(ca_pem))?.build()?)
@@ -147,9 +159,12 @@ fn builder(ca_pem: Option<&str>) -> Result<reqwest::ClientBuilder> {
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let policy = reqwest::redirect::Policy::none();
-    Ok(reqwest::Client::builder()
+    Ok(with_tls(tls))
+}
+
+fn with_tls(tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
-        .redirect(policy)
-        .no_proxy())
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
 }

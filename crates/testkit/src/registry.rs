@@ -92,7 +92,7 @@ impl Registry {
             address,
             login,
             tokens,
-            client: http::client(authority.as_ref().map(|authority| authority.ca_pem.as_str()))?,
+            client: http::client_of(authority.as_ref())?,
             authority,
             group,
         };
@@ -283,6 +283,10 @@ fn configuration(
         Some(authority) => json!({
             "certificate": group.write("server.pem", &authority.server_pem)?,
             "key": group.write("server.key", &authority.server_key_pem)?,
+            "clientcas": match authority.clients_ca() {
+                Some(ca) => vec![group.write("clients.pem", ca)?],
+                None => Vec::new(),
+            },
         }),
     };
     Ok(json!({

@@ -23,7 +23,15 @@ pub struct Authority {
     pub server_key_pem: String,
     server_der: Vec<u8>,
     key_der: Vec<u8>,
-    clients: Option<String>,
+    clients: Option<Clients>,
+}
+
+/// The authority of clients that a server asks for, and a certificate of one.
+#[derive(Debug)]
+struct Clients {
+    ca_pem: String,
+    certificate_pem: String,
+    key_pem: String,
 }
 
 impl Authority {
@@ -66,8 +74,40 @@ impl Authority {
     /// Lets the server take only clients with a certificate that another authority signed.
     #[must_use]
     pub fn asking_for(self, clients: &Self) -> Self {
-        let clients = Some(clients.ca_pem.clone());
+        let clients = Some(Clients {
+            ca_pem: clients.ca_pem.clone(),
+            certificate_pem: clients.server_pem.clone(),
+            key_pem: clients.server_key_pem.clone(),
+        });
         Self { clients, ..self }
+    }
+
+    /// Returns the authority of the clients that the server takes; `None` if it takes all.
+    #[must_use]
+    pub fn clients_ca(&self) -> Option<&str> {
+        self.clients.as_ref().map(|clients| clients.ca_pem.as_str())
+    }
+
+    /// The side of TLS of a client that the server takes.
+    ///
+    /// # Errors
+    /// Returns an error if a certificate is invalid.
+    pub fn client_config(&self) -> Result<rustls::ClientConfig> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.ca_pem.as_bytes())?)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots);
+        Ok(match &self.clients {
+            None => builder.with_no_client_auth(),
+            Some(clients) => builder.with_client_auth_cert(
+                vec![CertificateDer::from_pem_slice(
+                    clients.certificate_pem.as_bytes(),
+                )?],
+                PrivateKeyDer::from_pem_slice(clients.key_pem.as_bytes())?,
+            )?,
+        })
     }
 
     /// The server's side of TLS.
@@ -81,9 +121,9 @@ impl Authority {
             .with_safe_default_protocol_versions()?;
         let builder = match &self.clients {
             None => builder.with_no_client_auth(),
-            Some(pem) => {
+            Some(clients) => {
                 let mut roots = rustls::RootCertStore::empty();
-                roots.add(CertificateDer::from_pem_slice(pem.as_bytes())?)?;
+                roots.add(CertificateDer::from_pem_slice(clients.ca_pem.as_bytes())?)?;
                 let verifier =
                     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
                 builder.with_client_cert_verifier(verifier)

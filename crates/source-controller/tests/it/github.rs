@@ -31,6 +31,10 @@ async fn token_of_a_github_app_is_used_and_kept() {
     github.page("/api/users/me/installation", page(&json!({"id": 8})));
     github.page("/api/app/installations/8/access_tokens", token());
     tls.page("/app/installations/7/access_tokens", token());
+    let clients = Authority::new(&["client"]).unwrap();
+    let mutual = Authority::new(&["127.0.0.1"]).unwrap().asking_for(&clients);
+    let mutual = WebServer::start_tls(mutual).unwrap();
+    mutual.page("/app/installations/7/access_tokens", token());
     let repo = git.repo("app").unwrap();
     repo.commit("first", &[("a", "b")]).unwrap();
     repo.require_basic_auth("x-access-token", "canary-token");
@@ -53,6 +57,10 @@ async fn token_of_a_github_app_is_used_and_kept() {
     setup
         .secret("tls", app(id, &tls.url(""), Some(tls.ca_pem())))
         .await;
+    let mut certified = app(id, &mutual.url(""), Some(mutual.ca_pem()));
+    certified["tls.crt"] = clients.server_pem.as_str().into();
+    certified["tls.key"] = clients.server_key_pem.as_str().into();
+    setup.secret("mutual", certified).await;
     setup.secret("untrusted", app(id, &tls.url(""), None)).await;
 
     setup.apply("id", &repo.url(), provider("id")).await;
@@ -78,7 +86,7 @@ async fn token_of_a_github_app_is_used_and_kept() {
         .await;
     assert_eq!(github.asked().len(), 1, "the token is kept");
 
-    for name in ["owner", "tls"] {
+    for name in ["owner", "tls", "mutual"] {
         setup.apply(name, &repo.url(), provider(name)).await;
         setup.wait_ready(name).await;
     }

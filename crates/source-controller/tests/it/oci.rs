@@ -443,6 +443,26 @@ async fn private_registries_need_credentials_and_their_authority() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn registries_that_ask_for_client_certificates_get_them() {
+    let clients = Authority::new(&["client"]).unwrap();
+    let authority = Authority::new(&["127.0.0.1"]).unwrap().asking_for(&clients);
+    let setup = Setup::start(Login::Anonymous, Some(authority)).await;
+    setup.push("latest", &[("a.yaml", b"x")]).await;
+    let ca = setup.registry.ca_pem().to_owned();
+    let (crt, key) = (&clients.server_pem, &clients.server_key_pem);
+    let both = json!({"ca.crt": ca, "tls.crt": crt, "tls.key": key});
+    setup.namespace.secret("both", both).await;
+    setup.namespace.secret("ca", json!({"ca.crt": ca})).await;
+    setup
+        .apply("both", json!({"certSecretRef": {"name": "both"}}))
+        .await;
+    setup.wait_ready("both").await;
+    setup.apply("ca", json!({"certSecretRef": {"name": "ca"}})).await;
+    let hint = "add tls.crt and tls.key to the secret of spec.certSecretRef";
+    setup.wait_failed("ca", "OCIArtifactPullFailed", hint).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn token_of_the_registry_is_asked_for_with_the_secret() {
     let setup = Setup::start(Login::Token, None).await;
     setup.push("latest", &[("a.yaml", b"x")]).await;
