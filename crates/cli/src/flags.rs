@@ -7,6 +7,7 @@ mod operation;
 pub(crate) mod output;
 pub(crate) mod path;
 mod project;
+mod sources;
 
 pub(crate) use images::ImageFlags;
 pub(crate) use inclusion::InclusionFlags;
@@ -14,3 +15,4 @@ pub(crate) use operation::{
     ApplyFlags, ConfirmFlags, IgnoreFlags, OutputFlags, RenderOutputFlag, ResultFlags, WaitFlags,
 };
 pub(crate) use project::{ProjectFlags, RenderInputFlags, TargetFlags, TerminalFlags, duration};
+pub(crate) use sources::LocalSourceFlags;

@@ -1,5 +1,6 @@
 //! The command line program `weir`.
 
+mod archive;
 mod arguments;
 mod color;
 mod commands;

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use cluster::{Cluster, access::LocalKubeconfig};
-use engine::{EnvironmentVariables, ExternalAccess, GitInfo, RenderOptions, SourceOverride};
+use engine::{EnvironmentVariables, ExternalAccess, GitInfo, RenderOptions};
 use git::Checkout;
 use kluctl::{Contexts, FixedImage, Inclusion, Rendered, Request, Target};
 use secrets::Keys;
@@ -271,29 +271,9 @@ impl kluctl::History for CheckoutHistory {
 
 /// Returns the external sources of a render: everything that the user may access.
 fn external(project: &ProjectFlags, terminal: &Terminal) -> Result<ExternalAccess> {
-    let overrides = [
-        (false, false, &project.local_git_override),
-        (false, true, &project.local_git_group_override),
-        (true, false, &project.local_oci_override),
-        (true, true, &project.local_oci_group_override),
-    ];
-    let mut all = Vec::new();
-    for (oci, group, texts) in overrides {
-        for text in texts {
-            let (key, dir) = text
-                .split_once('=')
-                .with_context(|| format!("invalid override {text:?}: expected HOST/PATH=DIR"))?;
-            all.push(SourceOverride {
-                oci,
-                group,
-                key: key.to_owned(),
-                dir: dir.into(),
-            });
-        }
-    }
     let logins = Logins::new(&project.logins)?;
     Ok(ExternalAccess {
-        overrides: all,
+        overrides: project.sources.read()?,
         credentials: Some(Arc::new(logins)),
         status: Some(Arc::new(terminal.clone())),
         ..ExternalAccess::of_user()

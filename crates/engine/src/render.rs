@@ -51,7 +51,8 @@ pub use chart_cache::ChartCache;
 pub use charts::moment;
 pub use credentials::{CredentialEntry, SecretCredentials};
 pub use external::{
-    EnvironmentVariables, ExternalAccess, FetchStatus, ServerKind, SourceCredentials, SourceOverride,
+    EnvironmentVariables, ExternalAccess, FetchStatus, RemoteFiles, RemoteOverride, ServerKind,
+    SourceCredentials, SourceOverride,
 };
 pub use images::deployed_images;
 pub use logins::{LoginError, ReadSecret, SecretEntries, UrlCredentials};

@@ -147,6 +147,7 @@ mod tests {
         "context",
         "namespace",
         "controller-name",
+        "source-override-bind-address",
         "command-result-namespace",
         "write-command-result",
         "force-write-command-result",
@@ -157,7 +158,6 @@ mod tests {
     /// Flags without one, each with a value that is not its default.
     const IDLE: &[(&str, &str)] = &[
         ("http-retry", "3"),
-        ("source-override-bind-address", ":8082"),
         ("no-update-check", "true"),
         ("use-system-python", "true"),
         ("gops-agent", "true"),

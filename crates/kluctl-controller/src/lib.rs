@@ -8,6 +8,7 @@ pub mod flags;
 pub mod kinds;
 pub mod metrics;
 pub mod orphans;
+pub mod overrides;
 
 use clap::Parser;
 use runtime::{CommonFlags, Connection, Context, EventsFlags, RunOptions, flags::LogLevel, run_kind};
@@ -15,6 +16,7 @@ use runtime::{CommonFlags, Connection, Context, EventsFlags, RunOptions, flags::
 use flags::Flags;
 use kinds::{flux_kluctl_deployment, gitops_kluctl_deployment};
 use orphans::OrphanedResults;
+use overrides::SourceOverrides;
 
 /// The command line of the controller.
 #[derive(Debug, Clone, Parser)]
@@ -83,7 +85,10 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     };
     let (gone, orphaned) = OrphanedResults::new(&ctx, &flags.results);
     let cleaning = tokio::spawn(orphaned.run(ctx.clone()));
-    let gitops = gitops_kluctl_deployment::Controller::new(&ctx, &flags, reconciler.shared(), gone)?;
+    let address = flags.original.source_override_bind_address.as_deref();
+    let overrides = SourceOverrides::start(&ctx, address).await?;
+    let gitops =
+        gitops_kluctl_deployment::Controller::new(&ctx, &flags, reconciler.shared(), gone)?.with(overrides);
     let both = tokio::try_join!(
         run_kind(&ctx, reconciler, options),
         run_kind(&ctx, gitops, RunOptions::default()),

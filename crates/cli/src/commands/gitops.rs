@@ -10,6 +10,7 @@ mod patch;
 mod request;
 mod results;
 mod select;
+mod sources;
 mod suspend;
 
 use std::{future::Future, time::Duration};
@@ -207,7 +208,8 @@ impl RequestFlags {
         let overrides = Overrides::read(&self.overrides, deploy)?;
         let ops = GitOps::open(&self.cluster, self.waiting.timeout)?;
         let found = ops.select(&self.select, Unnamed::Confirm, kind.verb(), yes)?;
-        let request = Request::new(kind, overrides, &self.logs);
+        let sources = sources::offer(&ops, &self.overrides, &self.logs, &self.select)?;
+        let request = Request::new(kind, overrides.with_sources(sources), &self.logs);
         Ok(Asked { ops, request, found })
     }
 }

@@ -1,7 +1,5 @@
 //! `weir oci`.
 
-mod archive;
-
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -18,6 +16,7 @@ use tokio::runtime::Runtime;
 use tree::TreePath;
 
 use crate::{
+    archive,
     deferred::Deferred,
     flags::{TerminalFlags, duration, path::existing_dir},
     logins::{Logins, RegistryLoginFlags},
@@ -101,7 +100,8 @@ fn push(args: &PushArgs) -> Result<()> {
     let access = logins.access(&args.url)?;
     let work = async {
         let files = dir.clone();
-        let packed = tokio::task::spawn_blocking(move || archive::pack(&files)).await??;
+        let limit = usize::try_from(Limits::default().archive_bytes)?;
+        let packed = tokio::task::spawn_blocking(move || archive::pack(&files, limit)).await??;
         let client = Client::new(access, Limits::default(), AddressPolicy::command_line())?;
         let artifact = Artifact::new(packed.into(), annotations)?;
         let pushed = Registry::new(&client, reference.clone()).push(&artifact).await;

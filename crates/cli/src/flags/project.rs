@@ -6,7 +6,7 @@ use api::GoDuration;
 use clap::Args;
 
 use super::{
-    ImageFlags, InclusionFlags,
+    ImageFlags, InclusionFlags, LocalSourceFlags,
     path::{existing_dir, existing_file},
 };
 use crate::{logins::LoginFlags, terminal::Terminal};
@@ -38,18 +38,8 @@ pub(crate) struct ProjectFlags {
     /// Accepted for compatibility with kluctl; weir has no Git cache, and fetches the needed commit on each run
     #[arg(long = "git-cache-update-interval", hide = true, value_parser = duration)]
     _git_cache_update_interval: Option<Duration>,
-    /// Use a local directory instead of a Git repository. Can be repeated
-    #[arg(long, value_name = "HOST/PATH=DIR")]
-    pub(crate) local_git_override: Vec<String>,
-    /// Use local directories instead of all Git repositories below a path. Can be repeated
-    #[arg(long, value_name = "HOST/PATH=DIR")]
-    pub(crate) local_git_group_override: Vec<String>,
-    /// Use a local directory instead of an OCI artifact. Can be repeated
-    #[arg(long, value_name = "HOST/PATH=DIR")]
-    pub(crate) local_oci_override: Vec<String>,
-    /// Use local directories instead of all OCI artifacts below a path. Can be repeated
-    #[arg(long, value_name = "HOST/PATH=DIR")]
-    pub(crate) local_oci_group_override: Vec<String>,
+    #[command(flatten)]
+    pub(crate) sources: LocalSourceFlags,
     #[command(flatten)]
     pub(crate) logins: LoginFlags,
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 mod controller;
 mod double;
+mod local;
 mod logs;
 mod requests;
 mod selecting;

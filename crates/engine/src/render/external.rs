@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, ffi::OsString, fmt, path::PathBuf, sync::Arc};
 
+use bytes::Bytes;
+use futures::future::BoxFuture;
 use kluctl::CallbackError;
 use net::{AddressPolicy, ClusterServices, Need};
 use stores::Ambient;
@@ -27,6 +29,8 @@ pub struct ExternalAccess {
     pub vars_addresses: AddressPolicy,
     /// Local directories used in place of repositories. The first exact match wins, then the longest group.
     pub overrides: Vec<SourceOverride>,
+    /// Files of command lines used in place of repositories, likewise.
+    pub remote_overrides: Vec<RemoteOverride>,
     /// Credentials of Git repositories, registries and Helm repositories.
     pub credentials: Option<Arc<dyn SourceCredentials>>,
     /// Receiver of status messages, such as the charts that are pulled.
@@ -111,6 +115,31 @@ pub struct SourceOverride {
     pub key: String,
     /// Path of the directory.
     pub dir: PathBuf,
+}
+
+/// Files of a command line that are used in place of a repository, or of all repositories of a group.
+#[derive(Debug, Clone)]
+pub struct RemoteOverride {
+    /// True for artifacts of OCI registries, false for Git repositories.
+    pub oci: bool,
+    /// True for all repositories below the key.
+    pub group: bool,
+    /// `host/path` of the repository or the group.
+    pub key: String,
+    /// Connection to the command line.
+    pub files: Arc<dyn RemoteFiles>,
+}
+
+/// Asks a command line for the files of repositories.
+pub trait RemoteFiles: Send + Sync {
+    /// Returns a gzipped tarball with the files of the repository with this key, as in `git://host/path`; `None` if it isn't replaced.
+    fn fetch(&self, repo_key: String) -> BoxFuture<'_, Result<Option<Bytes>, CallbackError>>;
+}
+
+impl fmt::Debug for dyn RemoteFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RemoteFiles")
+    }
 }
 
 /// Receives status messages while external sources are fetched.
@@ -199,6 +228,7 @@ impl Default for ExternalAccess {
             addresses: AddressPolicy::command_line(),
             vars_addresses: AddressPolicy::command_line().refusing_api_server(services),
             overrides: Vec::new(),
+            remote_overrides: Vec::new(),
             credentials: None,
             status: None,
             pinned: PinnedSources::default(),
@@ -271,21 +301,47 @@ impl ExternalAccess {
     }
 
     /// Returns the local directory that overrides a URL, if any.
-    pub(crate) fn overridden(&self, address: &str, oci: bool) -> Option<PathBuf> {
-        let key = key(address);
+    #[must_use]
+    pub fn overridden(&self, address: &str, oci: bool) -> Option<PathBuf> {
         let own = self.overrides.iter().filter(|one| one.oci == oci);
-        let exact = own.clone().filter(|one| !one.group);
-        let mut exact = exact.filter(|one| self::key(&one.key) == key);
-        exact.next().map(|one| one.dir.clone()).or_else(|| {
-            let groups = own.filter(|one| one.group);
-            let below = groups.filter_map(|one| {
-                let rest = key.strip_prefix(&self::key(&one.key))?.strip_prefix('/')?;
-                let inside = rest.split('/').all(|part| !matches!(part, "" | "." | ".."));
-                inside.then(|| (one.key.len(), one.dir.join(rest)))
-            });
-            below.max_by_key(|(len, _)| *len).map(|(_, dir)| dir)
-        })
+        let (one, rest) = best(address, own.map(|one| (one, one.group, one.key.as_str())))?;
+        Some(rest.map_or_else(|| one.dir.clone(), |rest| one.dir.join(rest)))
     }
+
+    /// Returns the command line whose files override a URL, if any, and the key of the repository.
+    pub(crate) fn remotely_overridden(
+        &self,
+        address: &str,
+        oci: bool,
+    ) -> Option<(Arc<dyn RemoteFiles>, String)> {
+        let own = self.remote_overrides.iter().filter(|one| one.oci == oci);
+        let (one, _) = best(address, own.map(|one| (one, one.group, one.key.as_str())))?;
+        let repo_key = match address.strip_prefix("oci://") {
+            Some(rest) => format!("oci://{}", rest.trim_end_matches('/')),
+            None => kluctl::repo_key(address)?,
+        };
+        Some((Arc::clone(&one.files), repo_key))
+    }
+}
+
+/// Returns the override of a URL among overrides, each with its key and whether it is of a group: the first exact match, then the longest
+/// group. With a group comes the path below it.
+fn best<'a, T>(
+    address: &str,
+    all: impl Iterator<Item = (&'a T, bool, &'a str)> + Clone,
+) -> Option<(&'a T, Option<String>)> {
+    let key = key(address);
+    let mut exact = all.clone().filter(|(_, group, _)| !group);
+    if let Some((one, ..)) = exact.find(|(_, _, own)| self::key(own) == key) {
+        return Some((one, None));
+    }
+    let below = all.filter(|(_, group, _)| *group).filter_map(|(one, _, own)| {
+        let rest = key.strip_prefix(&self::key(own))?.strip_prefix('/')?;
+        let inside = rest.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        inside.then(|| (own.len(), one, rest.to_owned()))
+    });
+    let longest = below.max_by_key(|(length, ..)| *length);
+    longest.map(|(_, one, rest)| (one, Some(rest)))
 }
 
 /// Returns the words of the original for a failure of Git that scripts and dashboards look for.

@@ -20,6 +20,8 @@ use super::{blocking::BlockingContext, external::ExternalAccess, source_cache::M
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Maximum size of all sources of one render, in bytes on disk.
 const MAX_BYTES: u64 = 2 << 30;
+/// Maximum size of the unpacked files of a command line, in bytes.
+const MAX_OVERRIDE_BYTES: u64 = 64 << 20;
 /// Maximum number of files of all Git repositories of one render: their entries are kept in memory.
 const MAX_ENTRIES: usize = 1_000_000;
 
@@ -94,6 +96,36 @@ impl SourceFetcher {
                 "Overriding {kind} repo {shown} with local directory {dir}"
             ));
         }
+        Ok(Some(FetchedSource {
+            tree: Arc::new(tree),
+            commit: None,
+        }))
+    }
+
+    /// Fetches the files of the command line that override a repository; `None` if there are none.
+    fn remotely_overridden(&self, url: &str, oci: bool) -> Result<Option<FetchedSource>, CallbackError> {
+        let Some((files, repo_key)) = self.external.remotely_overridden(url, oci) else {
+            return Ok(None);
+        };
+        self.take(FetchedTotals::default())?;
+        let fetched = self.blocking.block_on(files.fetch(repo_key))?;
+        let failed = |error| {
+            let shown = api::redact(url);
+            CallbackError::new(format!("the local files for {shown} can't be used: {error}"))
+        };
+        let Some(bytes) = fetched.map_err(failed)? else {
+            return Ok(None);
+        };
+        let limits = artifact::FetchLimits {
+            unpacked_bytes: MAX_OVERRIDE_BYTES,
+            skip_links: true,
+            ..artifact::FetchLimits::default()
+        };
+        let tree = unpacked(&bytes, &self.limits, &limits).map_err(failed)?;
+        self.take(FetchedTotals {
+            bytes: tree.bytes,
+            entries: 0,
+        })?;
         Ok(Some(FetchedSource {
             tree: Arc::new(tree),
             commit: None,
@@ -233,7 +265,7 @@ impl SourceFetcher {
             LayerFiles::Cached(cached) => return Ok(cached),
             LayerFiles::Pulled(bytes) => bytes,
         };
-        let tree = unpacked(&bytes, &self.limits)?;
+        let tree = unpacked(&bytes, &self.limits, &artifact::FetchLimits::default())?;
         let bytes = tree.bytes;
         self.take(FetchedTotals { bytes, entries: 0 })?;
         let source = FetchedSource {
@@ -255,7 +287,11 @@ impl Sources for SourceFetcher {
         if let Some(fetched) = known.get(address) {
             return Ok(fetched.clone());
         }
-        let fetched = match (self.overridden(address.url(), oci)?, address) {
+        let overridden = match self.overridden(address.url(), oci)? {
+            Some(fetched) => Some(fetched),
+            None => self.remotely_overridden(address.url(), oci)?,
+        };
+        let fetched = match (overridden, address) {
             (Some(fetched), _) => fetched,
             (None, SourceAddress::Git { url, reference }) => self.git(url, reference)?,
             (None, SourceAddress::Oci { url, tag, digest }) => {
@@ -269,7 +305,9 @@ impl Sources for SourceFetcher {
 
     fn references(&self, url: &str, budget: &Budget) -> Result<Vec<RemoteRef>, CallbackError> {
         budget.check().map_err(CallbackError::from_display)?;
-        if self.external.overridden(url, false).is_some() {
+        if self.external.overridden(url, false).is_some()
+            || self.external.remotely_overridden(url, false).is_some()
+        {
             return Err(CallbackError::new(
                 "a local directory that overrides a repository has no branches",
             ));
@@ -361,14 +399,18 @@ async fn layer(
 }
 
 /// Unpacks a layer into a temporary directory.
-fn unpacked(bytes: &Bytes, limits: &Limits) -> Result<Unpacked, CallbackError> {
+fn unpacked(
+    bytes: &Bytes,
+    limits: &Limits,
+    unpacking: &artifact::FetchLimits,
+) -> Result<Unpacked, CallbackError> {
     let disk = |error: std::io::Error| CallbackError::new(format!("no temporary directory: {error}"));
     let dir = tempfile::Builder::new().prefix("weir-").tempdir().map_err(disk)?;
     let (packed, root) = (dir.path().join("layer"), dir.path().join("files"));
     std::fs::write(&packed, bytes).map_err(disk)?;
     let words =
         |error: artifact::Error| CallbackError::new(format!("the artifact can't be unpacked: {error}"));
-    let bytes = artifact::unpack(&packed, &root, &artifact::FetchLimits::default()).map_err(words)?;
+    let bytes = artifact::unpack(&packed, &root, unpacking).map_err(words)?;
     std::fs::remove_file(&packed).map_err(disk)?;
     let disk = Disk::open(&root, limits).map_err(CallbackError::from_display)?;
     Ok(Unpacked {

@@ -25,7 +25,8 @@ pub struct OriginalFlags {
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub controller_name: Option<String>,
 
-    /// Accepted for compatibility; 0 turns it off, and it is off: local sources can't be used through the cluster yet.
+    /// Address to listen on for command lines with local sources (`weir gitops deploy --local-git-override`), such as :8082. Off by default;
+    /// 0 turns it off, too.
     #[arg(long, value_name = "ADDRESS")]
     pub source_override_bind_address: Option<String>,
 
@@ -58,13 +59,7 @@ impl OriginalFlags {
     /// Returns the given flags that have no effect.
     pub(super) fn idle(&self) -> Vec<Idle> {
         const GO: &str = "it is specific to the Go runtime";
-        let overrides = self.source_override_bind_address.as_deref();
         idle([
-            (
-                "--source-override-bind-address",
-                overrides.is_some_and(|address| !matches!(address, "" | "0")),
-                "local sources can't be used through the cluster yet, so nothing listens",
-            ),
             (
                 "--no-update-check",
                 self.no_update_check,

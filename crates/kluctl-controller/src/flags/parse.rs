@@ -158,7 +158,7 @@ mod tests {
             (1, 0)
         );
         assert!(cli.own.results.stores(true) && crate::spec(&cli).name == "flux-kluctl-controller");
-        assert_eq!(cli.own.idle().len(), 6);
+        assert_eq!(cli.own.idle().len(), 5);
     }
 
     #[test]

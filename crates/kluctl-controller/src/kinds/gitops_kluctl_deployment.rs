@@ -42,6 +42,7 @@ use crate::{
     flags::{Flags, ResultFlags},
     metrics::{Metrics, SpecValues},
     orphans::GoneObjects,
+    overrides::SourceOverrides,
 };
 
 /// The parts of the process that all its kinds share.
@@ -70,6 +71,7 @@ pub struct Controller {
     dry_run: bool,
     cluster_id: OnceCell<String>,
     gone: GoneObjects,
+    overrides: Option<SourceOverrides>,
 }
 
 /// Returns namespace and name of an object.
@@ -104,7 +106,14 @@ impl Controller {
             dry_run: flags.dry_run,
             cluster_id: OnceCell::new(),
             gone,
+            overrides: None,
         })
+    }
+
+    /// Lets the controller read the files of command lines; `None` refuses `spec.sourceOverrides`.
+    #[must_use]
+    pub fn with(self, overrides: Option<SourceOverrides>) -> Self {
+        Self { overrides, ..self }
     }
 
     fn client(&self) -> &Client {

@@ -24,7 +24,7 @@ use crate::{GoDuration, KubeConfig, kluctl::Decryption, schema};
 pub struct KluctlDeploymentSpec {
     /// The source of the project.
     pub source: ProjectSource,
-    /// Replacements of sources, for the one-time patch of a request. Not supported.
+    /// Replacements of sources by local files of a command line, for the one-time patch of a request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub source_overrides: Vec<SourceOverride>,
     /// Credentials of the project and of the repositories, registries and charts that it refers to.

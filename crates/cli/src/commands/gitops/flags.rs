@@ -2,12 +2,12 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::{
     flags::{
-        ImageFlags, InclusionFlags, TerminalFlags, duration,
+        ImageFlags, InclusionFlags, LocalSourceFlags, TerminalFlags, duration,
         output::OutputTarget,
         path::{existing_dir, existing_file},
     },
@@ -132,53 +132,11 @@ pub(super) struct OverrideFlags {
     #[command(flatten)]
     pub(super) inclusion: InclusionFlags,
     #[command(flatten)]
-    sources: SourceOverrideFlags,
-}
-
-/// Local files in place of sources, which are refused.
-#[derive(Args)]
-struct SourceOverrideFlags {
-    #[arg(long, hide = true, value_name = "HOST/PATH=DIR")]
-    local_git_override: Vec<String>,
-    #[arg(long, hide = true, value_name = "HOST/PATH=DIR")]
-    local_git_group_override: Vec<String>,
-    #[arg(long, hide = true, value_name = "HOST/PATH=DIR")]
-    local_oci_override: Vec<String>,
-    #[arg(long, hide = true, value_name = "HOST/PATH=DIR")]
-    local_oci_group_override: Vec<String>,
-    #[arg(long, hide = true, value_name = "PORT", default_value_t = 0)]
-    local_source_override_port: u16,
-}
-
-impl OverrideFlags {
-    /// Refuses local files in place of sources.
-    pub(super) fn check(&self) -> Result<()> {
-        let sources = &self.sources;
-        for (flag, is_set) in [
-            ("--local-git-override", !sources.local_git_override.is_empty()),
-            (
-                "--local-git-group-override",
-                !sources.local_git_group_override.is_empty(),
-            ),
-            ("--local-oci-override", !sources.local_oci_override.is_empty()),
-            (
-                "--local-oci-group-override",
-                !sources.local_oci_group_override.is_empty(),
-            ),
-            (
-                "--local-source-override-port",
-                sources.local_source_override_port != 0,
-            ),
-        ] {
-            if is_set {
-                bail!(
-                    "{flag} is not supported yet: the controller can't read files of this machine. Push the changes, or use \
-                     `weir deploy` or `weir diff` with the same flag, which run without the controller"
-                );
-            }
-        }
-        Ok(())
-    }
+    pub(super) sources: LocalSourceFlags,
+    /// Local port that is forwarded to the port source-override of the controller, through which it reads local sources. With it, the local
+    /// project replaces its repository, too
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub(super) local_source_override_port: u16,
 }
 
 /// Overrides of requests that deploy.

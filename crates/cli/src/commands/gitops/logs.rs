@@ -235,7 +235,7 @@ impl Line {
     }
 }
 
-fn places(flags: &LogFlags) -> Vec<&str> {
+pub(super) fn places(flags: &LogFlags) -> Vec<&str> {
     match &flags.controller_namespace {
         Some(namespace) => vec![namespace],
         None => NAMESPACES.to_vec(),

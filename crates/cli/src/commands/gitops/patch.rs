@@ -20,7 +20,6 @@ pub(super) struct Overrides {
 impl Overrides {
     /// Reads the flags that are set.
     pub(super) fn read(overrides: &OverrideFlags, deploy: &DeployOverrideFlags) -> Result<Self> {
-        overrides.check()?;
         let mut fields = Map::new();
         for (name, value) in [
             ("dryRun", overrides.dry_run),
@@ -71,6 +70,14 @@ impl Overrides {
             fields,
             appended: appended.collect(),
         })
+    }
+
+    /// Adds local sources, in the form of `spec.sourceOverrides`.
+    pub(super) fn with_sources(mut self, sources: Vec<Value>) -> Self {
+        if !sources.is_empty() {
+            self.appended.push(("sourceOverrides", sources));
+        }
+        self
     }
 
     /// Returns the merge patch for an object; `None` if nothing is overridden. A merge patch replaces lists as a whole, so the items
@@ -136,26 +143,6 @@ mod tests {
                 "includeTags": ["a", "b"], "excludeTags": ["c"], "excludeDeploymentDirs": ["d"],
                 "images": [{"image": "i", "resultImage": "i:1"}, {"image": "j", "resultImage": "j:2"}],
             }})
-        );
-    }
-
-    #[test]
-    fn local_sources_are_refused_by_name() {
-        for flag in [
-            "--local-git-override=a=b",
-            "--local-oci-group-override=a=b",
-            "--local-source-override-port=1",
-        ] {
-            let error = patch(flag, &json!({})).unwrap_err().to_string();
-            let name = flag.split('=').next().unwrap();
-            assert!(
-                error.starts_with(name) && error.contains("weir deploy"),
-                "{error}"
-            );
-        }
-        assert_eq!(
-            patch("--local-source-override-port=0", &json!({})).unwrap(),
-            json!(null)
         );
     }
 }

@@ -1,5 +1,7 @@
 //! Selection of the KluctlDeployments of a command.
 
+use std::path::PathBuf;
+
 use anyhow::{Context as _, Result, bail, ensure};
 use cluster::{Cluster, Detail, ResourceKind};
 use git::Checkout;
@@ -144,14 +146,16 @@ impl GitOps {
 }
 
 /// The repository and the directory of the local project.
-struct LocalProject {
-    repo_key: String,
+pub(super) struct LocalProject {
+    pub(super) repo_key: String,
+    /// Root of the working tree.
+    pub(super) root: PathBuf,
     sub_dir: String,
     dirty: bool,
 }
 
 impl LocalProject {
-    fn find(flags: &SelectFlags) -> Result<Self> {
+    pub(super) fn find(flags: &SelectFlags) -> Result<Self> {
         const HINT: &str = "so its KluctlDeployments can't be found: use --name or --label-selector";
         let dir = project_dir(flags.project_dir.as_deref())?;
         let shown = dir.display();
@@ -167,6 +171,7 @@ impl LocalProject {
             repo_key,
             sub_dir: TreePath::parse(&below)?.as_str().to_owned(),
             dirty: checkout.dirty,
+            root,
         })
     }
 
@@ -271,6 +276,7 @@ mod tests {
             repo_key: "git://example.com/team/shop".to_owned(),
             sub_dir: "deploy".to_owned(),
             dirty: false,
+            root: PathBuf::new(),
         };
         let matches = |source: serde_json::Value| {
             local.is_source_of(&Value::from_json(json!({"spec": {"source": source}})))

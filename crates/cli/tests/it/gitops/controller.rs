@@ -7,21 +7,29 @@ use testkit::{Controller, GitServer, Page, Repo, WebServer, eventually, tls::Aut
 use super::{Fixture, TIMEOUT, failed, logs, plane, stderr, stdout, succeeded};
 
 /// A project in a repository, and a controller that watches its namespace.
-struct Real {
-    fixture: Fixture,
+pub(super) struct Real {
+    pub(super) fixture: Fixture,
     controller: Controller,
-    repo: Repo,
-    _server: GitServer,
+    pub(super) repo: Repo,
+    pub(super) server: GitServer,
 }
 
 impl Real {
     async fn new(prefix: &str) -> Result<Self> {
+        Self::with(prefix, &[]).await
+    }
+
+    /// Starts the controller with more flags.
+    pub(super) async fn with(prefix: &str, flags: &[&str]) -> Result<Self> {
         let plane = plane().await?;
         let namespace = plane.namespace(prefix).await?;
         let server = GitServer::start()?;
         let repo = server.repo("shop")?;
         let fixture = Fixture::of_repository(namespace, repo.url()).await?;
-        let launch = Controller::named("kluctl-controller").run_by(plane.kubeconfig());
+        let mut launch = Controller::named("kluctl-controller").run_by(plane.kubeconfig());
+        for flag in flags {
+            launch = launch.flag(flag);
+        }
         let controller = launch
             .namespace(&fixture.namespace)
             .flag(&format!("--namespace={}", fixture.namespace))
@@ -30,7 +38,7 @@ impl Real {
             controller: controller.start().await?,
             fixture,
             repo,
-            _server: server,
+            server,
         };
         real.commit("m")?;
         Ok(real)
@@ -53,7 +61,7 @@ impl Real {
     }
 
     /// Runs a command for the KluctlDeployments of the local project.
-    async fn run(&self, words: &str) -> Result<std::process::Output> {
+    pub(super) async fn run(&self, words: &str) -> Result<std::process::Output> {
         let command = words.split(' ').next().unwrap_or_default();
         let results = match command {
             "reconcile" | "suspend" | "resume" | "logs" => String::new(),
@@ -68,7 +76,7 @@ impl Real {
     }
 
     /// Returns the value of a ConfigMap; `None` if there is none.
-    async fn value(&self, name: &str) -> Result<Option<String>> {
+    pub(super) async fn value(&self, name: &str) -> Result<Option<String>> {
         let found = [
             "get",
             "configmap",

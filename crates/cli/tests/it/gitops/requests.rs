@@ -220,20 +220,6 @@ async fn request_that_the_controller_did_not_begin_is_withdrawn_at_ctrl_c() -> R
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn local_sources_are_refused_by_name() -> Result<()> {
-    let fixture = Fixture::new("gitops-local").await?;
-    for flag in ["--local-git-override=a/b=.", "--local-oci-group-override=a/b=."] {
-        let message = failed(&fixture.gitops(&format!("diff --name shop {flag}")).await?)?;
-        let name = flag.split('=').next().unwrap_or_default();
-        ensure!(
-            message.contains(&format!("{name} is not supported yet")),
-            "{message}"
-        );
-    }
-    Ok(())
-}
-
 /// Returns 1,000 ConfigMaps whose values can't be compressed much.
 fn thousand_objects(namespace: &str) -> String {
     let mut state = 7_u64;

@@ -7,7 +7,9 @@ use api::{
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, TargetKey},
 };
 use cluster::Cluster;
-use engine::{DecryptionKeys, GitInfo, Initiator, Origin, ProjectError, ProjectKey, RenderOptions};
+use engine::{
+    DecryptionKeys, GitInfo, Initiator, Origin, ProjectError, ProjectKey, RemoteOverride, RenderOptions,
+};
 use kluctl::{GitReference, Rendered, SourceAddress};
 use references::ClusterIdentity;
 use runtime::Pass;
@@ -40,6 +42,9 @@ pub(crate) enum PrepareError {
     /// The project took too long to be fetched.
     #[error("failed to clone git source: it did not finish within {0:?}")]
     FetchTimeout(Duration),
+    /// The files of command lines cannot be used.
+    #[error("spec.sourceOverrides: the controller was started without --source-override-bind-address")]
+    NoOverrides,
     /// The project has no such directory.
     #[error("kluctlDeployment path not found: {0}")]
     NoDirectory(String),
@@ -111,7 +116,8 @@ impl Controller {
         let source = spec::source(&object.spec)?;
         status.project_key = Some(source.key.clone());
         self.show_source(object, &source);
-        let external = credentials::external(self.client(), object, &self.external).await?;
+        let mut external = credentials::external(self.client(), object, &self.external).await?;
+        external.remote_overrides = self.remote_overrides(object)?;
         let timeout = spec::timeout(&object.spec);
         let fetching =
             engine::fetch_project(source.address.clone(), &external, &self.rendering, &pass.cancel);
@@ -158,6 +164,16 @@ impl Controller {
             hash,
             origin,
         })
+    }
+
+    /// Returns the files of command lines that replace sources.
+    fn remote_overrides(&self, object: &KluctlDeployment) -> Result<Vec<RemoteOverride>, PrepareError> {
+        let wanted = &object.spec.source_overrides;
+        match &self.overrides {
+            Some(overrides) => Ok(overrides.of(wanted)),
+            None if wanted.is_empty() => Ok(Vec::new()),
+            None => Err(PrepareError::NoOverrides),
+        }
     }
 
     /// Returns the keys of SOPS; `None` without `spec.decryption`.

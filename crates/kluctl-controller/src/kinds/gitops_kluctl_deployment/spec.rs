@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::{
     GoDuration,
-    kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec, ProjectKey},
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec, ProjectKey, SourceOverride},
 };
 use cluster::access::Contexts;
 use engine::ServerAddress;
@@ -16,8 +16,10 @@ use yaml::{Map, Value};
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Minimum timeout of a pass.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Scheme of sources that a client of the controller serves.
+/// Scheme of sources that a command line serves.
 const OVERRIDE_SCHEME: &str = "grpc+source-override://";
+/// Maximum number of source overrides.
+const MOST_OVERRIDES: usize = 100;
 /// Mode that deploys all objects, the default.
 const FULL_DEPLOY: &str = "full-deploy";
 /// Mode that only replaces the images of deployed objects.
@@ -32,9 +34,6 @@ pub(crate) enum InvalidSpec {
     /// A field that the original does not support any more.
     #[error("spec.helmCredentials can not be used anymore, please switch to spec.credentials.helm")]
     HelmCredentials,
-    /// A field that is not supported.
-    #[error("UnsupportedField: {field} is not supported yet: remove the field")]
-    Unsupported { field: &'static str },
     /// There is no source.
     #[error("missing source spec")]
     NoSource,
@@ -47,6 +46,9 @@ pub(crate) enum InvalidSpec {
     /// The URL of an override has another scheme.
     #[error("unsupported source override url scheme: {0}")]
     OverrideScheme(String),
+    /// The override of a source is invalid.
+    #[error("spec.sourceOverrides: {0}")]
+    Override(&'static str),
     /// The reference names nothing.
     #[error("either branch, tag or commit must be set")]
     EmptyReference,
@@ -139,11 +141,7 @@ fn refuse(spec: &KluctlDeploymentSpec) -> Result<(), InvalidSpec> {
         let scheme = one.url.expose().split("://").next().unwrap_or_default();
         return Err(InvalidSpec::OverrideScheme(scheme.chars().take(32).collect()));
     }
-    if !spec.source_overrides.is_empty() {
-        return Err(InvalidSpec::Unsupported {
-            field: "spec.sourceOverrides",
-        });
-    }
+    check_overrides(&spec.source_overrides)?;
     if let Some(decryption) = &spec.decryption {
         if decryption.provider != "sops" {
             return Err(InvalidSpec::DecryptionProvider(decryption.provider.clone()));
@@ -160,6 +158,25 @@ fn refuse(spec: &KluctlDeploymentSpec) -> Result<(), InvalidSpec> {
     match deploy_mode(spec) {
         FULL_DEPLOY | POKE_IMAGES => Ok(()),
         other => Err(InvalidSpec::DeployMode(other.to_owned())),
+    }
+}
+
+fn check_overrides(all: &[SourceOverride]) -> Result<(), InvalidSpec> {
+    if all.len() > MOST_OVERRIDES {
+        return Err(InvalidSpec::Override("there are more than 100"));
+    }
+    let has_kind = |key: &str| ["git://", "oci://"].iter().any(|kind| key.starts_with(kind));
+    if all.iter().any(|one| !has_kind(&one.repo_key)) {
+        return Err(InvalidSpec::Override("repoKey must begin with git:// or oci://"));
+    }
+    match all
+        .iter()
+        .any(|one| overrides::OverrideUrl::parse(one.url.expose()).is_err())
+    {
+        true => Err(InvalidSpec::Override(
+            "url must be grpc+source-override://HOST:PORT/ID, as command lines write it",
+        )),
+        false => Ok(()),
     }
 }
 
@@ -396,7 +413,7 @@ mod tests {
             ),
             (
                 json!({ "sourceOverrides": [{ "repoKey": "git://h.io/a", "url": "grpc+source-override://x" }] }),
-                "UnsupportedField: spec.sourceOverrides",
+                "spec.sourceOverrides: url must be grpc+source-override://HOST:PORT/ID",
             ),
             (
                 json!({ "decryption": { "provider": "pgp" } }),

@@ -20,8 +20,8 @@ const MAX_DEPTH: usize = 64;
 ///
 /// # Errors
 ///
-/// A file can't be read, or the project is larger than artifacts may be.
-pub(super) fn pack(dir: &Path) -> Result<Vec<u8>> {
+/// A file can't be read, the project is larger than artifacts may be, or the tarball than `limit` bytes.
+pub(crate) fn pack(dir: &Path, limit: usize) -> Result<Vec<u8>> {
     // What can't be fetched again is not pushed.
     let fetch = FetchLimits::default();
     let limits = Limits {
@@ -45,7 +45,7 @@ pub(super) fn pack(dir: &Path) -> Result<Vec<u8>> {
     };
     let mut packed = Bounded {
         bytes: Vec::new(),
-        limit: usize::try_from(oci::Limits::default().archive_bytes)?,
+        limit,
     };
     pack::pack(&items, read, Algorithm::Sha256, fetch.unpacked_bytes, &mut packed)?;
     Ok(packed.bytes)

@@ -1,0 +1,43 @@
+//! Local sources for a controller: the source override protocol of kluctl.
+//!
+//! A command line keeps a stream open to a controller ([`Client`]), and is asked through it for the files of repositories. The controller
+//! has a [`Server`] with all open streams, known by the hash of a key that each command line makes for itself and proves to have. Both
+//! use gRPC over TLS, of which `grpc` and `message` are the parts that this protocol needs. All input is bounded before it is held.
+
+mod client;
+mod error;
+mod grpc;
+mod message;
+mod proof;
+mod server;
+mod tls;
+mod url;
+
+pub use client::{Client, ask};
+pub use error::Error;
+pub use message::Answer;
+pub use server::{Server, Sessions};
+pub use tls::Material;
+pub use url::OverrideUrl;
+
+/// Maximum size of the packed files of a repository, in bytes.
+pub const ARTIFACT_BYTES: usize = 32 << 20;
+/// Maximum total size of the unpacked files of a repository, in bytes.
+pub const UNPACKED_BYTES: u64 = 64 << 20;
+/// Name of the Secret with certificate, key and shared secret of the controllers of a namespace.
+pub const SECRET: &str = "kluctl-source-override-secret";
+/// Name of the ConfigMap with the certificate authority that command lines trust.
+pub const CONFIG_MAP: &str = "kluctl-source-override-ca";
+/// Key of the certificate authority in the Secret and in the ConfigMap.
+pub const CA: &str = "ca.pem";
+/// Name of the port in the Pods of controllers.
+pub const PORT: &str = "source-override";
+
+/// Maximum size of a message with packed files, in bytes.
+const MESSAGE_BYTES: usize = ARTIFACT_BYTES + 1024;
+/// Maximum size of all other messages, in bytes.
+const SHORT_MESSAGE_BYTES: usize = 8 << 10;
+/// Method of the stream to a command line.
+const STREAM: &str = "/sourceoverride.Proxy/ProxyStream";
+/// Method that asks the command line behind a stream.
+const RESOLVE: &str = "/sourceoverride.Proxy/ResolveOverride";
