@@ -80,6 +80,12 @@ impl Repository {
         })
     }
 
+    /// Asks whether the server gives access to the index.
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        let url = index_url(&self.url);
+        self.ask(&url, "*/*", true, true).await.map(drop)
+    }
+
     /// Reads the index as far as it takes for a chart.
     async fn read_index(&self, chart: &str) -> Result<Option<Vec<Entry>>, Error> {
         let mut answer = self.get(&index_url(&self.url), "*/*", true).await?;
@@ -160,6 +166,11 @@ impl Repository {
     }
 
     async fn get(&self, url: &Url, accept: &'static str, packed: bool) -> Result<Answer, Error> {
+        self.ask(url, accept, packed, false).await
+    }
+
+    /// Asks for a file, or for its headers alone.
+    async fn ask(&self, url: &Url, accept: &'static str, packed: bool, head: bool) -> Result<Answer, Error> {
         let authorization: Option<HeaderValue> = match &self.credentials {
             Some(credentials) => Some(credentials.header().ok_or(Error::InvalidAccess {
                 what: "the credentials",
@@ -173,7 +184,7 @@ impl Repository {
             authorization: authorization.as_ref(),
             accept,
             packed,
-            head: false,
+            head,
         };
         self.client.get(ask).await?.ok(self.credentials.is_some())
     }

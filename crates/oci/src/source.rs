@@ -120,6 +120,21 @@ impl ChartSource {
         }
     }
 
+    /// Asks whether the server still gives access to a version that [`ChartSource::pull`] downloaded with the same range and credentials. Of a Helm
+    /// repository, the index is asked for, without downloading it.
+    ///
+    /// # Errors
+    /// Fails when the server refuses access, has no such version any more, or can't be asked.
+    pub async fn check(&self, range: &str) -> Result<(), Error> {
+        match &self.place {
+            Of::Repository(repository) => repository.check().await,
+            Of::Registry(registry) => {
+                let wanted = self.wanted(registry, range).await?;
+                registry.digest(&wanted).await.map(drop)
+            }
+        }
+    }
+
     /// Returns the tag or digest to download from a registry: that of the address if it has one, else the
     /// tag of a complete version, else the newest of the listed tags in the range.
     async fn wanted(&self, registry: &Registry, range: &str) -> Result<Wanted, Error> {

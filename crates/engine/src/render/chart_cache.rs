@@ -18,7 +18,7 @@ const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_CACHED_BYTES: usize = 64 << 20;
 
 /// Identifies a cached chart. The credentials are a part of it, so that other credentials do not give access to the
-/// cached chart.
+/// cached chart, and each use is announced to the server, which may demand others meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Key {
     address: String,
@@ -93,7 +93,7 @@ impl PullChart for ChartPuller {
     fn pull(&self, source: &ChartSource, budget: &Budget) -> Result<Arc<dyn Tree>, CallbackError> {
         budget.check().map_err(CallbackError::from_display)?;
         let key = self.key(source)?;
-        let archive = match self.cache.get(&key, Instant::now()) {
+        let archive = match self.allowed(&key)? {
             Some(archive) => archive,
             None => {
                 self.show(source);
@@ -119,6 +119,19 @@ impl PullChart for ChartPuller {
 }
 
 impl ChartPuller {
+    /// Returns a cached chart that the server still gives to these credentials, or that it can't be asked about.
+    fn allowed(&self, key: &Key) -> Result<Option<Archive>, CallbackError> {
+        let Some(archive) = self.cache.get(key, Instant::now()) else {
+            return Ok(None);
+        };
+        let addresses = self.external.addresses.clone();
+        let is_allowed = match self.blocking.block_on(check(key, addresses))? {
+            Ok(()) | Err(oci::Error::Network { .. } | oci::Error::Status { .. }) => true,
+            Err(_) => false,
+        };
+        Ok(is_allowed.then_some(archive))
+    }
+
     fn show(&self, source: &ChartSource) {
         if let Some(status) = &self.external.status {
             let name = source.name().unwrap_or_default();
@@ -141,6 +154,12 @@ impl ChartPuller {
             _ => Err(CallbackError::new("a chart of the project itself is not pulled")),
         }
     }
+}
+
+async fn check(key: &Key, addresses: AddressPolicy) -> Result<(), oci::Error> {
+    let client = Client::new(key.access.clone(), Limits::default(), addresses)?;
+    let source = oci::ChartSource::new(&client, &key.address, &key.chart)?;
+    source.check(&key.version).await
 }
 
 async fn fetch(key: &Key, addresses: AddressPolicy) -> Result<Archive, oci::Error> {
@@ -200,7 +219,9 @@ mod tests {
         for _ in 0..3 {
             pull(&cache, &source("1.0.0"), false).await.unwrap();
         }
-        assert_eq!(server.asked().len(), 2);
+        // Index and chart once, and then the index without its content.
+        let methods: Vec<_> = server.asked().iter().map(|asked| asked.path.clone()).collect();
+        assert_eq!(methods, ["/index.yaml", "/a.tgz", "/index.yaml", "/index.yaml"]);
         let error = pull(&cache, &source("2.0.0"), false).await.unwrap_err();
         assert!(
             error.to_string().contains("version \"2.0.0\" not found"),
@@ -215,6 +236,30 @@ mod tests {
         other.access.insecure_skip_verify = true;
         assert!(cache.get(&other, now).is_none());
         assert!(cache.get(&key, now + MAX_AGE).is_none());
+    }
+
+    #[tokio::test]
+    async fn cached_chart_is_refused_once_its_server_demands_a_login() {
+        let (closed, ended) = (repository(), repository());
+        let source = |server: &WebServer| ChartSource::Repo {
+            url: server.url(""),
+            chart: "a".to_owned(),
+            version: "1.0.0".to_owned(),
+            credentials_id: None,
+        };
+        let cache = ChartCache::default();
+        let sources = [source(&closed), source(&ended)];
+        for source in &sources {
+            pull(&cache, source, false).await.unwrap();
+        }
+        closed.login("me", "s3cret");
+        drop(ended);
+        for _ in 0..2 {
+            let error = pull(&cache, &sources[0], false).await.unwrap_err().to_string();
+            assert!(error.contains("401 Unauthorized"), "{error}");
+            // A server that is down doesn't refuse.
+            pull(&cache, &sources[1], false).await.unwrap();
+        }
     }
 
     #[tokio::test]
