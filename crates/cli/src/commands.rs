@@ -1,6 +1,7 @@
 //! The subcommands of weir.
 
 pub(crate) mod completion;
+pub(crate) mod controller;
 pub(crate) mod delete;
 pub(crate) mod deploy;
 pub(crate) mod diff;

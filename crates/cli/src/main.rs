@@ -20,7 +20,7 @@ use std::{ffi::OsString, io::Write as _, process::ExitCode};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use commands::{
-    completion, delete, deploy, diff, gitops, helm, helm_pull, helm_update, kustomize, list, oci,
+    completion, controller, delete, deploy, diff, gitops, helm, helm_pull, helm_update, kustomize, list, oci,
     poke_images, render, validate,
 };
 use deferred::Deferred;
@@ -66,6 +66,9 @@ enum Command {
     /// Drive the kluctl-controller: deploy, diff, validate, suspend and more by requests to it
     #[command(subcommand)]
     Gitops(gitops::Command),
+    /// Install the kluctl-controller
+    #[command(subcommand)]
+    Controller(controller::Command),
     /// Push projects to OCI registries
     #[command(subcommand)]
     Oci(oci::Command),
@@ -142,6 +145,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::HelmPull(args) => helm_pull::run(&args),
         Command::HelmUpdate(args) => helm_update::run(&args),
         Command::Gitops(command) => gitops::run(&command),
+        Command::Controller(command) => controller::run(&command),
         Command::Oci(command) => oci::run(&command),
         Command::Version => output::print(concat!(env!("CARGO_PKG_VERSION"), "\n")),
         Command::Completion(args) => completion::complete(&args, Cli::command()),

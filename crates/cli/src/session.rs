@@ -38,6 +38,8 @@ pub(crate) struct ProjectOptions<'a> {
     pub(crate) kube_version: Option<&'a str>,
     /// True if the rendered files are needed, not only the objects.
     pub(crate) keep_files: bool,
+    /// Project that is a part of the program, instead of one in a directory.
+    pub(crate) embedded: Option<&'a Arc<dyn Tree>>,
 }
 
 impl<'a> ProjectOptions<'a> {
@@ -61,7 +63,48 @@ impl<'a> ProjectOptions<'a> {
             offline: false,
             kube_version: None,
             keep_files: false,
+            embedded: None,
         }
+    }
+}
+
+/// The place of a project.
+struct Location {
+    dir: PathBuf,
+    /// Directory with all files that the project may read.
+    root: PathBuf,
+    checkout: Option<Checkout>,
+    tree: Arc<dyn Tree>,
+}
+
+impl Location {
+    fn embedded(tree: &Arc<dyn Tree>) -> Self {
+        Self {
+            dir: "/".into(),
+            root: "/".into(),
+            checkout: None,
+            tree: Arc::clone(tree),
+        }
+    }
+
+    /// Finds the project in a directory.
+    fn find(options: &ProjectOptions<'_>, terminal: &Terminal, limits: &Limits) -> Result<Self> {
+        let dir = project_dir(options.project.project_dir.as_deref())?;
+        let checkout = Checkout::around(&dir)?;
+        if checkout.is_none() {
+            terminal.warning("Failed to detect git project root. This might cause follow-up errors");
+        }
+        let root = match &checkout {
+            Some(checkout) => checkout.root.canonicalize()?,
+            None => dir.clone(),
+        };
+        let tree = Arc::new(Disk::open(&root, limits)?);
+        Ok(Self {
+            dir,
+            root,
+            checkout,
+            tree,
+        })
     }
 }
 
@@ -85,18 +128,17 @@ impl Session {
         let terminal = options.project.terminal.terminal();
         let runtime = Runtime::new().context("start the async runtime")?;
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let dir = project_dir(options.project.project_dir.as_deref())?;
-        let checkout = Checkout::around(&dir)?;
-        if checkout.is_none() {
-            terminal.warning("Failed to detect git project root. This might cause follow-up errors");
-        }
-        let root = match &checkout {
-            Some(checkout) => checkout.root.canonicalize()?,
-            None => dir.clone(),
-        };
         let limits = Limits::default();
         let budget = Budget::new(limits.clone());
-        let tree = Arc::new(Disk::open(&root, &limits)?);
+        let Location {
+            dir,
+            root,
+            checkout,
+            tree,
+        } = match options.embedded {
+            Some(tree) => Location::embedded(tree),
+            None => Location::find(options, &terminal, &limits)?,
+        };
         let kubeconfig = match options.offline {
             true => None,
             false => LocalKubeconfig::read(options.target.kubeconfig.as_deref())?,

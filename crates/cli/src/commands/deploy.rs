@@ -1,7 +1,11 @@
 //! `weir deploy`.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use clap::Args;
+use engine::DeployOptions;
+use tree::Tree;
 
 use super::operation::Operation;
 use crate::{
@@ -61,5 +65,31 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     options.readiness_timeout = args.wait.readiness_timeout;
     operation.run(options, Some(&args.results), async |project, options| {
         engine::commands::deploy(project, options, args.prune).await
+    })
+}
+
+/// Deploys a project that is a part of the program.
+pub(super) fn embedded(
+    tree: &Arc<dyn Tree>,
+    input: &RenderInputFlags,
+    confirm: &ConfirmFlags,
+    output: &OutputFlags,
+    results: &ResultFlags,
+) -> Result<()> {
+    let session = Session::open(&ProjectOptions {
+        embedded: Some(tree),
+        ..ProjectOptions::new(input)
+    })?;
+    let cluster = session.cluster()?;
+    let rendered = session.render(Some(&cluster))?;
+    let yes = confirm.yes || confirm.dry_run;
+    let operation = Operation::new(&session, &cluster, &rendered, output, yes);
+    let options = DeployOptions {
+        dry_run: confirm.dry_run,
+        contents: true,
+        ..DeployOptions::default()
+    };
+    operation.run(options, Some(results), async |project, options| {
+        engine::commands::deploy(project, options, false).await
     })
 }

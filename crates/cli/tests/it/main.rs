@@ -19,6 +19,7 @@ mod helm;
 mod help;
 #[cfg(test)]
 mod inflate;
+mod install;
 #[cfg(test)]
 mod oci;
 #[cfg(test)]

@@ -1,0 +1,144 @@
+//! `weir controller`: installs the kluctl-controller.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::Result;
+use clap::{Args, FromArgMatches as _, Subcommand};
+use tree::{Mem, Tree};
+
+use crate::{
+    deferred::Deferred,
+    flags::{ConfirmFlags, OutputFlags, RenderInputFlags, ResultFlags, TerminalFlags, path::existing_file},
+    usage::boolean_flag,
+};
+
+/// The files of the project that is deployed.
+const FILES: &[(&str, &str)] = &[
+    (".kluctl.yaml", include_str!("controller/project/.kluctl.yaml")),
+    (
+        ".templateignore",
+        include_str!("controller/project/.templateignore"),
+    ),
+    (
+        "deployment.yaml",
+        include_str!("controller/project/deployment.yaml"),
+    ),
+    (
+        "crds/kustomization.yaml",
+        include_str!("controller/project/crds/kustomization.yaml"),
+    ),
+    (
+        "crds/flux.kluctl.io_kluctldeployments.yaml",
+        include_str!("../../../../crds/flux.kluctl.io_kluctldeployments.yaml"),
+    ),
+    (
+        "crds/gitops.kluctl.io_kluctldeployments.yaml",
+        include_str!("../../../../crds/gitops.kluctl.io_kluctldeployments.yaml"),
+    ),
+    (
+        "namespace/namespace.yaml",
+        include_str!("controller/project/namespace/namespace.yaml"),
+    ),
+    (
+        "controller/rbac.yaml",
+        include_str!("controller/project/controller/rbac.yaml"),
+    ),
+    (
+        "controller/deployment.yaml",
+        include_str!("controller/project/controller/deployment.yaml"),
+    ),
+];
+/// Version of the controller that is installed by default.
+const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
+/// Subcommands of `weir controller`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Install the kluctl-controller, or upgrade it
+    Install(Deferred<InstallArgs>),
+}
+
+/// Install the kluctl-controller, or upgrade it
+///
+/// Deploys the controller to the namespace kluctl-system, after a diff and a confirmation. It acts as cluster-admin, as kluctl's does;
+/// deploy/README.md has manifests with fewer rights.
+#[derive(Args)]
+#[command(mut_args = boolean_flag, args_override_self = true)]
+pub(crate) struct InstallArgs {
+    #[command(flatten)]
+    controller: ControllerFlags,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+    #[command(flatten)]
+    confirm: ConfirmFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    results: ResultFlags,
+}
+
+/// The installed controller.
+#[derive(Args)]
+#[command(next_help_heading = "Controller")]
+struct ControllerFlags {
+    /// Version of the controller, the tag of its image
+    #[arg(long, value_name = "VERSION", default_value = VERSION)]
+    kluctl_version: String,
+    /// Image of the controller, without its tag
+    #[arg(long, value_name = "IMAGE", default_value = "weir/kluctl-controller")]
+    kluctl_image: String,
+    /// Set an argument of the installation, such as controller_args=[--debug]; NAME=@FILE loads its value from a YAML file. Can be repeated
+    #[arg(short, long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    arg: Vec<String>,
+}
+
+/// Cluster to install to.
+#[derive(Args)]
+#[command(next_help_heading = "Cluster")]
+struct ClusterFlags {
+    /// Kubeconfig file; defaults to $KUBECONFIG, then ~/.kube/config
+    #[arg(long, value_name = "FILE", value_parser = existing_file)]
+    kubeconfig: Option<PathBuf>,
+    /// Kubeconfig context; defaults to the current one
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    #[command(flatten)]
+    terminal: TerminalFlags,
+}
+
+/// Runs `weir controller`.
+pub(crate) fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Install(args) => install(args),
+    }
+}
+
+fn install(args: &InstallArgs) -> Result<()> {
+    // The flags of a project have their defaults, apart from these.
+    let command = RenderInputFlags::augment_args(clap::Command::new("install").no_binary_name(true));
+    let mut input = RenderInputFlags::from_arg_matches(&command.try_get_matches_from([""; 0])?)?;
+    let (project, cluster) = (&mut input.project, &args.cluster);
+    project.arg.clone_from(&args.controller.arg);
+    for (name, value) in [
+        ("kluctl_version", &args.controller.kluctl_version),
+        ("kluctl_image", &args.controller.kluctl_image),
+    ] {
+        project.arg.push(format!("{name}={value:?}"));
+    }
+    project.terminal.debug = cluster.terminal.debug;
+    project.terminal.no_color = cluster.terminal.no_color;
+    input.target.kubeconfig.clone_from(&cluster.kubeconfig);
+    input.target.context.clone_from(&cluster.context);
+    super::deploy::embedded(
+        &project_tree()?,
+        &input,
+        &args.confirm,
+        &args.output,
+        &args.results,
+    )
+}
+
+/// Returns the project that is deployed.
+fn project_tree() -> Result<Arc<dyn Tree>> {
+    Ok(Arc::new(Mem::from_files(FILES.iter().copied())?))
+}
