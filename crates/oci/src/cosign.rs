@@ -1,12 +1,21 @@
-//! Signatures of cosign by keys: the tag `sha256-<hex>.sig`, and artifacts that refer to the signed one. No transparency log is
-//! asked.
+//! Signatures of cosign: the tag `sha256-<hex>.sig`, and artifacts that refer to the signed one. They are made by keys, or by
+//! certificates for identities ([ADR 27](../../../docs/adr/0027-keyless-signatures.md)). No log is asked: signatures have its answer.
 
+mod certificate;
+mod der;
+mod keyless;
 mod keys;
+mod log;
+mod trust;
+
+use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 
+pub use certificate::Signer;
 pub use keys::{InvalidPublicKey, PublicKey};
+pub use trust::{InvalidTrustedRoot, TrustedRoot};
 
 use crate::{Descriptor, Digest, Error, Manifest, Registry, Wanted};
 
@@ -41,6 +50,8 @@ struct Image {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Bundle {
+    #[serde(default)]
+    verification_material: keyless::Material,
     dsse_envelope: Envelope,
 }
 
@@ -69,120 +80,210 @@ struct Statement {
 #[derive(Deserialize)]
 struct Subject {
     #[serde(default)]
-    digest: std::collections::BTreeMap<String, String>,
+    digest: BTreeMap<String, String>,
 }
 
-/// Returns true if one of the keys signed the manifest with this digest.
+/// The signers that are trusted.
+#[derive(Clone, Copy)]
+pub enum Trust<'a> {
+    /// Those with these keys.
+    Keys(&'a [PublicKey]),
+    /// Those with a certificate.
+    Identities {
+        /// The authorities and logs.
+        root: &'a TrustedRoot,
+        /// Returns true for the identities that are trusted.
+        matches: &'a (dyn Fn(&Signer) -> bool + Sync),
+    },
+}
+
+/// The answer to the question if an artifact is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// A trusted signer signed it.
+    Signed,
+    /// None did; with the reason against the last signature, if there was one.
+    Unsigned(Option<Rejected>),
+}
+
+/// The reason why a signature doesn't count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    /// The signature is malformed, or of something else.
+    #[error("the signature is malformed, or of another artifact")]
+    Other,
+    /// None of the keys made the signature.
+    #[error("none of the keys made the signature")]
+    Signature,
+    /// There is neither a certificate nor an entry of a log.
+    #[error("the signature has no certificate or no entry of a log: it was made by a key")]
+    Unproven,
+    /// The certificate cannot be read.
+    #[error("the certificate of the signature cannot be read")]
+    Certificate,
+    /// The certificate is not trusted.
+    #[error(
+        "the certificate of the signature is of no authority of the trusted root, or was not valid when the signature was made"
+    )]
+    Chain,
+    /// No trusted log has the certificate.
+    #[error("no log of certificates of the trusted root has the certificate of the signature")]
+    Unlogged,
+    /// No trusted log has the signature.
+    #[error("no log of the trusted root has the signature")]
+    Log,
+    /// The log has no time of the signature.
+    #[error("the log of the signature has no time: timestamps of other services are not supported")]
+    Timeless,
+    /// The log has another signature.
+    #[error("the entry of the log is of another signature")]
+    Entry,
+    /// The identity is not trusted.
+    #[error("the identity of the signer is none of those that are trusted")]
+    Identity,
+}
+
+/// Returns whether a trusted signer signed the manifest with this digest.
 ///
 /// # Errors
 /// Fails when the registry refuses access to the signatures. Malformed signatures count as none.
-pub async fn is_signed(registry: &Registry, digest: &Digest, keys: &[PublicKey]) -> Result<bool, Error> {
-    let mut left = SIGNATURES;
+pub async fn verify(registry: &Registry, digest: &Digest, trust: &Trust<'_>) -> Result<Verdict, Error> {
+    let mut search = Search {
+        registry,
+        digest,
+        trust,
+        left: SIGNATURES,
+        last: None,
+    };
     let tag = format!("{}.sig", digest.to_string().replace(':', "-"));
-    match registry.manifest(&Wanted::Tag(tag)).await {
-        Ok(manifest) => {
-            if of_manifest(registry, &manifest, digest, keys, &mut left).await? {
-                return Ok(true);
-            }
-        }
-        Err(Error::NotFound { .. } | Error::Malformed { .. }) => {}
-        Err(error) => return Err(error),
+    if search.is_signed(&Wanted::Tag(tag)).await? {
+        return Ok(Verdict::Signed);
     }
     for (referrer, _) in registry.referrers(digest).await? {
-        if left == 0 {
+        if search.left == 0 {
             break;
         }
-        let manifest = match registry.manifest(&Wanted::Digest(referrer.digest)).await {
+        if search.is_signed(&Wanted::Digest(referrer.digest)).await? {
+            return Ok(Verdict::Signed);
+        }
+    }
+    Ok(Verdict::Unsigned(search.last))
+}
+
+/// The search for a trusted signature.
+struct Search<'a> {
+    registry: &'a Registry,
+    digest: &'a Digest,
+    trust: &'a Trust<'a>,
+    /// Signatures that may still be tried.
+    left: usize,
+    last: Option<Rejected>,
+}
+
+impl Search<'_> {
+    /// Returns true if a layer of a manifest is a signature that counts.
+    async fn is_signed(&mut self, wanted: &Wanted) -> Result<bool, Error> {
+        let manifest: Manifest = match self.registry.manifest(wanted).await {
             Ok(manifest) => manifest,
-            Err(Error::NotFound { .. } | Error::Malformed { .. }) => continue,
+            Err(Error::NotFound { .. } | Error::Malformed { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };
-        if of_manifest(registry, &manifest, digest, keys, &mut left).await? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Returns true if a layer of a manifest is a signature of the digest by one of the keys.
-async fn of_manifest(
-    registry: &Registry,
-    manifest: &Manifest,
-    digest: &Digest,
-    keys: &[PublicKey],
-    left: &mut usize,
-) -> Result<bool, Error> {
-    let is_signature =
-        |layer: &&Descriptor| layer.media_type == SIMPLE_SIGNING || layer.media_type.starts_with(BUNDLE);
-    for layer in manifest.layers.iter().filter(is_signature) {
-        if *left == 0 {
-            return Ok(false);
-        }
-        *left -= 1;
-        let body = match registry.blob(layer, PAYLOAD_BYTES).await {
-            Ok(body) => body,
-            Err(Error::NotFound { .. } | Error::TooLarge { .. } | Error::DigestMismatch { .. }) => continue,
-            Err(error) => return Err(error),
-        };
-        let good = match layer.media_type == SIMPLE_SIGNING {
-            true => {
-                let signature = layer.annotations.get(SIGNATURE).map_or("", String::as_str);
-                is_simple_signature(&body, signature, digest, keys)
+        let is_signature =
+            |layer: &&Descriptor| layer.media_type == SIMPLE_SIGNING || layer.media_type.starts_with(BUNDLE);
+        for layer in manifest.layers.iter().filter(is_signature) {
+            if self.left == 0 {
+                return Ok(false);
             }
-            false => is_bundle(&body, digest, keys),
+            self.left -= 1;
+            let body = match self.registry.blob(layer, PAYLOAD_BYTES).await {
+                Ok(body) => body,
+                Err(Error::NotFound { .. } | Error::TooLarge { .. } | Error::DigestMismatch { .. }) => {
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let checked = match layer.media_type == SIMPLE_SIGNING {
+                true => check_simple(&body, &layer.annotations, self.digest, self.trust),
+                false => check_bundle(&body, self.digest, self.trust),
+            };
+            match checked {
+                Ok(()) => return Ok(true),
+                Err(rejected) => self.last = Some(rejected),
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Trust<'_> {
+    /// Checks that a proven signature is of a trusted identity.
+    fn check_proven(&self, proven: &keyless::Proven) -> Result<(), Rejected> {
+        let Self::Identities { root, matches } = self else {
+            return Err(Rejected::Signature);
         };
-        if good {
-            return Ok(true);
+        match matches(&proven.signer(root)?) {
+            true => Ok(()),
+            false => Err(Rejected::Identity),
         }
     }
-    Ok(false)
 }
 
-/// Returns true if a payload names the digest and has a signature by one of the keys. Pure.
-pub(crate) fn is_simple_signature(
+/// Checks that a payload names the digest, and has a signature that counts. Pure.
+pub(crate) fn check_simple(
     payload: &[u8],
-    signature: &str,
+    annotations: &BTreeMap<String, String>,
     digest: &Digest,
-    keys: &[PublicKey],
-) -> bool {
-    let Ok(signature) = STANDARD.decode(signature.trim()) else {
-        return false;
-    };
-    let Ok(Payload { critical }) = serde_json::from_slice(payload) else {
-        return false;
-    };
-    critical.kind == "cosign container image signature"
-        && critical.image.digest == digest.to_string()
-        && keys.iter().any(|key| key.verifies(payload, &signature))
+    trust: &Trust<'_>,
+) -> Result<(), Rejected> {
+    let signature = annotations.get(SIGNATURE).map_or("", String::as_str);
+    let signature = STANDARD.decode(signature.trim()).map_err(|_| Rejected::Other)?;
+    let Payload { critical } = serde_json::from_slice(payload).map_err(|_| Rejected::Other)?;
+    if critical.kind != "cosign container image signature" || critical.image.digest != digest.to_string() {
+        return Err(Rejected::Other);
+    }
+    match trust {
+        Trust::Keys(keys) => match keys.iter().any(|key| key.verifies(payload, &signature)) {
+            true => Ok(()),
+            false => Err(Rejected::Signature),
+        },
+        Trust::Identities { .. } => {
+            trust.check_proven(&keyless::of_annotations(payload, signature, annotations)?)
+        }
+    }
 }
 
-/// Returns true if a bundle holds a statement of a signature on the digest, signed by one of the keys. Pure.
-pub(crate) fn is_bundle(bundle: &[u8], digest: &Digest, keys: &[PublicKey]) -> bool {
-    let Ok(Bundle {
+/// Checks that a bundle holds a statement of a signature on the digest, signed by a signer who counts. Pure.
+pub(crate) fn check_bundle(bundle: &[u8], digest: &Digest, trust: &Trust<'_>) -> Result<(), Rejected> {
+    let Bundle {
+        verification_material: material,
         dsse_envelope: envelope,
-    }) = serde_json::from_slice(bundle)
-    else {
-        return false;
-    };
-    let Ok(payload) = STANDARD.decode(&envelope.payload) else {
-        return false;
-    };
-    let Ok(statement) = serde_json::from_slice::<Statement>(&payload) else {
-        return false;
-    };
+    } = serde_json::from_slice(bundle).map_err(|_| Rejected::Other)?;
+    let payload = STANDARD.decode(&envelope.payload).map_err(|_| Rejected::Other)?;
+    let statement: Statement = serde_json::from_slice(&payload).map_err(|_| Rejected::Other)?;
     let text = digest.to_string();
     let (algorithm, hex) = text.split_once(':').unwrap_or_default();
     let names = |subject: &Subject| subject.digest.get(algorithm).is_some_and(|found| found == hex);
     if statement.predicate_type != PREDICATE || !statement.subject.iter().any(names) {
-        return false;
+        return Err(Rejected::Other);
     }
     let kind = &envelope.payload_type;
     let mut signed = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes();
     signed.extend_from_slice(&payload);
     let signatures = envelope.signatures.iter().take(SIGNATURES);
-    signatures
-        .filter_map(|signature| STANDARD.decode(&signature.sig).ok())
-        .any(|signature| keys.iter().any(|key| key.verifies(&signed, &signature)))
+    let mut signatures = signatures.filter_map(|signature| STANDARD.decode(&signature.sig).ok());
+    match trust {
+        Trust::Keys(keys) => {
+            let is_own = |signature: Vec<u8>| keys.iter().any(|key| key.verifies(&signed, &signature));
+            match signatures.any(is_own) {
+                true => Ok(()),
+                false => Err(Rejected::Signature),
+            }
+        }
+        Trust::Identities { .. } => {
+            let signature = signatures.next().ok_or(Rejected::Other)?;
+            trust.check_proven(&keyless::of_material(material, signed, payload, signature)?)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use anyhow::Context as _;
 use api::revision::Style;
 use artifact::{
     Algorithm,
@@ -9,6 +10,7 @@ use artifact::{
 };
 use clap::{Args, ValueEnum};
 use git::{SshAlgorithms, UnsupportedAlgorithms};
+use oci::cosign::TrustedRoot;
 use runtime::{
     CommonFlags, duration,
     flags::{Idle, idle},
@@ -88,6 +90,11 @@ pub struct Flags {
     /// Longest time that credentials of clouds and GitHub Apps are kept, as in 1h.
     #[arg(long, default_value = "1h", value_parser = duration::parse)]
     pub token_cache_max_duration: Duration,
+
+    /// File with the trusted root of the sigstore for signatures by identities (`spec.verify` without `secretRef`) whose object names
+    /// none; without it, such objects need `spec.verify.trustedRootSecretRef`.
+    #[arg(long)]
+    pub sigstore_trusted_root: Option<PathBuf>,
 
     /// Pairs of a feature gate and true or false. ObjectLevelWorkloadIdentity lets objects use the cloud identities of service
     /// accounts; CacheSecretsAndConfigMaps is accepted for compatibility.
@@ -195,6 +202,19 @@ impl Flags {
     /// If none of the names in a list is supported.
     pub fn ssh_algorithms(&self) -> Result<(SshAlgorithms, Vec<String>), UnsupportedAlgorithms> {
         SshAlgorithms::new(&self.ssh_kex_algos, &self.ssh_hostkey_algos)
+    }
+
+    /// Reads the trusted root of the sigstore, if a file is named.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be read, or is no trusted root.
+    pub(crate) fn trusted_root(&self) -> anyhow::Result<Option<TrustedRoot>> {
+        let Some(path) = &self.sigstore_trusted_root else {
+            return Ok(None);
+        };
+        let named = || format!("--sigstore-trusted-root={}", path.display());
+        let text = std::fs::read(path).with_context(named)?;
+        TrustedRoot::parse(&text).with_context(named).map(Some)
     }
 
     /// Returns true if a feature gate is open; the last of its values counts.
@@ -312,6 +332,7 @@ mod tests {
         "storage-quota-per-namespace",
         "requeue-dependency",
         "revision-format",
+        "sigstore-trusted-root",
         "token-cache-max-size",
         "token-cache-max-duration",
         "ssh-kex-algos",

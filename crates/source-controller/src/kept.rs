@@ -17,7 +17,7 @@ pub(crate) struct Bounds {
     pub(crate) longest: Duration,
 }
 
-/// What is kept, by what it belongs to. The oldest entry goes first.
+/// The kept credentials, by what they belong to. The oldest entry goes first.
 pub(crate) struct Kept<K, V> {
     bounds: Bounds,
     entries: Mutex<Vec<(K, V, i64)>>,

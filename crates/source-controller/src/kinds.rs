@@ -58,6 +58,7 @@ async fn run<K: SourceKind>(ctx: Context, shared: Arc<Shared>) -> Result<(), run
         addresses: ctx.addresses().clone(),
         ssh: shared.ssh.clone(),
         identities: Arc::clone(&shared.identities),
+        trusted_root: shared.trusted_root.clone(),
     });
     let options = RunOptions {
         concurrency: CONCURRENCY,

@@ -113,6 +113,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         style: flags.revision_format.into(),
         ssh,
         identities: Arc::new(identities),
+        trusted_root: flags.trusted_root()?.map(Arc::new),
     });
     let kinds = kinds::ALL.iter();
     try_join_all(kinds.map(|kind| (kind.run)(ctx.clone(), Arc::clone(&shared)))).await?;

@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) ssh: SshAlgorithms,
     /// Credentials of clouds.
     pub(crate) identities: Arc<Identities>,
+    /// The sigstore of signatures by identities whose object names none.
+    pub(crate) trusted_root: Option<Arc<oci::cosign::TrustedRoot>>,
 }
 
 /// Reconciles the objects of one kind of source.

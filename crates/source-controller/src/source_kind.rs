@@ -21,6 +21,7 @@ use futures::stream::BoxStream;
 use git::SshAlgorithms;
 use kube::core::{NamespaceResourceScope, object::HasStatus};
 use net::{AddressPolicy, Proxy};
+use oci::cosign::TrustedRoot;
 use runtime::{Context, Trigger};
 use serde::{Serialize, de::DeserializeOwned};
 use tree::Budget;
@@ -251,6 +252,8 @@ pub struct KindSettings {
     pub ssh: SshAlgorithms,
     /// Credentials of clouds.
     pub(crate) identities: Arc<Identities>,
+    /// The sigstore of signatures by identities whose object names none.
+    pub(crate) trusted_root: Option<Arc<TrustedRoot>>,
 }
 
 /// The purpose of a Secret.
@@ -268,6 +271,8 @@ pub enum SecretRole {
     TokenServiceCertificates,
     /// Public keys of trusted signers.
     TrustedKeys,
+    /// Authorities and logs of a sigstore.
+    TrustedRoot,
     /// The service account, its pull secrets and its token.
     ServiceAccount,
 }

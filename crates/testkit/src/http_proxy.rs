@@ -27,7 +27,7 @@ pub struct HttpProxy {
     routes: Routes,
 }
 
-/// Where hosts and ports lead to instead.
+/// Pairs of a host and port, and those that it leads to.
 type Routes = Arc<Mutex<Vec<(String, String)>>>;
 
 impl HttpProxy {

@@ -1,6 +1,6 @@
 //! A real OCI registry, with the authentication methods of registries.
 
-mod signer;
+pub(crate) mod signer;
 mod tokens;
 
 use std::{net::SocketAddr, path::PathBuf, process::Command, time::Duration};

@@ -121,10 +121,10 @@ pub struct OCIRepositoryVerification {
     /// supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
-    /// Identities of signers without keys. Not supported.
+    /// Identities of signers without keys: one of them must match. Default: all that the trusted root has certificates for.
     #[serde(default, rename = "matchOIDCIdentity", skip_serializing_if = "Vec::is_empty")]
     pub match_oidc_identity: Vec<OIDCIdentityMatch>,
-    /// Secret with the trusted root of a private sigstore. Not supported.
+    /// Secret with the trusted root of a sigstore (`trusted_root.json`). Default: that of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted_root_secret_ref: Option<LocalObjectReference>,
 }

@@ -3,6 +3,8 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 
+use super::der::{BIT_STRING, OBJECT_ID, SEQUENCE, element};
+
 const BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
 const END: &str = "-----END PUBLIC KEY-----";
 
@@ -11,10 +13,6 @@ const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
 const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
-
-const SEQUENCE: u8 = 0x30;
-const BIT_STRING: u8 = 0x03;
-const OBJECT_ID: u8 = 0x06;
 
 /// A public key of a signer: ECDSA (P-256, P-384), RSA (2048 to 8192 bits) or Ed25519, with SHA-256 where the signature has a
 /// digest.
@@ -55,7 +53,8 @@ impl PublicKey {
         Self::from_der(&der)
     }
 
-    fn from_der(der: &[u8]) -> Result<Self, InvalidPublicKey> {
+    /// Reads a key in DER format.
+    pub(super) fn from_der(der: &[u8]) -> Result<Self, InvalidPublicKey> {
         let parts = parts(der).ok_or(InvalidPublicKey::Malformed)?;
         let algorithm: &'static dyn VerificationAlgorithm = match (parts.algorithm, parts.curve) {
             (EC, Some(P256)) => &signature::ECDSA_P256_SHA256_ASN1,
@@ -98,23 +97,4 @@ fn parts(der: &[u8]) -> Option<Parts<'_>> {
         curve,
         key,
     })
-}
-
-/// Reads an element of a type; returns its content and what follows it.
-fn element(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
-    let (&found, rest) = der.split_first()?;
-    let (&first, rest) = rest.split_first()?;
-    let (length, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        0x81 => {
-            let (&length, rest) = rest.split_first()?;
-            (usize::from(length), rest)
-        }
-        0x82 => {
-            let (length, rest) = rest.split_first_chunk::<2>()?;
-            (usize::from(u16::from_be_bytes(*length)), rest)
-        }
-        _ => return None,
-    };
-    (found == kind).then(|| rest.split_at_checked(length))?
 }

@@ -6,6 +6,8 @@ use ring::{
     },
 };
 
+use testkit::Sigstore;
+
 use super::*;
 
 const RSA_KEY: &str = include_str!("../../../cloud/fixtures/rsa.pem");
@@ -98,6 +100,15 @@ fn bundle(sign: &Sign, digest: &Digest, predicate: &str) -> Vec<u8> {
     .into_bytes()
 }
 
+fn is_simple_signature(payload: &[u8], signature: &str, digest: &Digest, keys: &[PublicKey]) -> bool {
+    let annotations = BTreeMap::from([(SIGNATURE.to_owned(), signature.to_owned())]);
+    check_simple(payload, &annotations, digest, &Trust::Keys(keys)).is_ok()
+}
+
+fn is_bundle(bundle: &[u8], digest: &Digest, keys: &[PublicKey]) -> bool {
+    check_bundle(bundle, digest, &Trust::Keys(keys)).is_ok()
+}
+
 #[test]
 fn signatures_are_accepted_for_their_digest_and_their_key_alone() {
     let digest = Digest::of(b"manifest");
@@ -162,4 +173,209 @@ fn keys_of_other_types_and_malformed_ones_are_refused() {
             "{text}"
         );
     }
+}
+
+/// Checks a signature of each form by a sigstore, with this root; returns what is said against them.
+fn verdicts(
+    root: &TrustedRoot,
+    digest: &Digest,
+    (payload, annotations): &(Vec<u8>, BTreeMap<String, String>),
+    bundle: &[u8],
+) -> [Result<(), Rejected>; 2] {
+    let matches = |signer: &Signer| signer.issuer == ISSUER && signer.subject == SUBJECT;
+    let trust = Trust::Identities {
+        root,
+        matches: &matches,
+    };
+    [
+        check_simple(payload, annotations, digest, &trust),
+        check_bundle(bundle, digest, &trust),
+    ]
+}
+
+const ISSUER: &str = "https://token.actions.example.com";
+const SUBJECT: &str = "https://git.example.com/org/app/.github/workflows/release.yaml@refs/tags/v1";
+
+fn both(
+    sigstore: &Sigstore,
+    digest: &Digest,
+    issuer: &str,
+) -> ((Vec<u8>, BTreeMap<String, String>), Vec<u8>) {
+    let (digest, subject) = (digest.to_string(), SUBJECT);
+    (
+        sigstore.simple(&digest, issuer, subject).unwrap(),
+        sigstore.bundle(&digest, issuer, subject).unwrap(),
+    )
+}
+
+fn root_of(sigstore: &Sigstore, change: impl FnOnce(&mut serde_json::Value)) -> TrustedRoot {
+    let mut root: serde_json::Value = serde_json::from_str(&sigstore.trusted_root()).unwrap();
+    change(&mut root);
+    TrustedRoot::parse(root.to_string().as_bytes()).unwrap()
+}
+
+#[test]
+fn keyless_signatures_need_the_authority_the_logs_and_the_identity() {
+    let (sigstore, other) = (Sigstore::new().unwrap(), Sigstore::new().unwrap());
+    let digest = Digest::of(b"manifest");
+    let (simple, bundle) = both(&sigstore, &digest, ISSUER);
+    let root = root_of(&sigstore, |_| {});
+    assert_eq!(verdicts(&root, &digest, &simple, &bundle), [Ok(()), Ok(())]);
+    let elsewhere = Digest::of(b"other");
+    assert_eq!(
+        verdicts(&root, &elsewhere, &simple, &bundle),
+        [Err(Rejected::Other); 2]
+    );
+    let stranger = both(&sigstore, &digest, "https://token.evil.example.com");
+    assert_eq!(
+        verdicts(&root, &digest, &stranger.0, &stranger.1),
+        [Err(Rejected::Identity); 2]
+    );
+    let of_other: serde_json::Value = serde_json::from_str(&other.trusted_root()).unwrap();
+    for (part, expected) in [
+        ("certificateAuthorities", Rejected::Chain),
+        ("tlogs", Rejected::Log),
+        ("ctlogs", Rejected::Unlogged),
+    ] {
+        let root = root_of(&sigstore, |root| root[part] = of_other[part].clone());
+        assert_eq!(
+            verdicts(&root, &digest, &simple, &bundle),
+            [Err(expected); 2],
+            "{part}"
+        );
+    }
+    let ended = serde_json::json!({"start": "2000-01-01T00:00:00Z", "end": "2001-01-01T00:00:00Z"});
+    let late = root_of(&sigstore, |root| {
+        root["certificateAuthorities"][0]["validFor"] = ended.clone()
+    });
+    assert_eq!(
+        verdicts(&late, &digest, &simple, &bundle),
+        [Err(Rejected::Chain); 2]
+    );
+    let late = root_of(&sigstore, |root| {
+        root["tlogs"][0]["publicKey"]["validFor"] = ended
+    });
+    assert_eq!(
+        verdicts(&late, &digest, &simple, &bundle),
+        [Err(Rejected::Log); 2]
+    );
+    // A root without logs of certificates asks for no proof of them.
+    let unlogged = root_of(&sigstore, |root| root["ctlogs"] = serde_json::json!([]));
+    assert_eq!(verdicts(&unlogged, &digest, &simple, &bundle), [Ok(()), Ok(())]);
+}
+
+#[test]
+fn keyless_signatures_are_those_of_their_entry_and_their_time() {
+    let sigstore = Sigstore::new().unwrap();
+    let digest = Digest::of(b"manifest");
+    let root = root_of(&sigstore, |_| {});
+    let (simple, bundle) = both(&sigstore, &digest, ISSUER);
+    let (again, _) = both(&sigstore, &digest, ISSUER);
+    let check = |annotations: &BTreeMap<String, String>, bundle: &serde_json::Value| {
+        let simple = (simple.0.clone(), annotations.clone());
+        verdicts(&root, &digest, &simple, bundle.to_string().as_bytes())
+    };
+    let parsed: serde_json::Value = serde_json::from_slice(&bundle).unwrap();
+    // The entry of another signature, by another certificate.
+    let mut mixed = simple.1.clone();
+    let entry = "dev.sigstore.cosign/bundle".to_owned();
+    mixed.insert(entry.clone(), again.1[&entry].clone());
+    let mut unsigned = parsed.clone();
+    unsigned["dsseEnvelope"]["signatures"][0]["sig"] = "AAAA".into();
+    assert_eq!(check(&mixed, &unsigned), [Err(Rejected::Entry); 2]);
+    // A time that the log has not signed.
+    let mut old: serde_json::Value = serde_json::from_str(&simple.1[&entry]).unwrap();
+    old["Payload"]["integratedTime"] = 1_577_980_801.into();
+    mixed.insert(entry.clone(), old.to_string());
+    let mut moved = parsed.clone();
+    moved["verificationMaterial"]["tlogEntries"][0]["integratedTime"] = "1577980801".into();
+    assert_eq!(check(&mixed, &moved), [Err(Rejected::Log); 2]);
+    // No entry, or one without a time.
+    mixed.remove(&entry);
+    let mut timeless = parsed.clone();
+    timeless["verificationMaterial"]["tlogEntries"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("inclusionPromise");
+    assert_eq!(
+        check(&mixed, &timeless),
+        [Err(Rejected::Unproven), Err(Rejected::Timeless)]
+    );
+    // A proof that leads elsewhere.
+    let mut wrong = parsed.clone();
+    let proof = &mut wrong["verificationMaterial"]["tlogEntries"][0]["inclusionProof"];
+    proof["hashes"] = serde_json::json!([STANDARD.encode([0u8; 32])]);
+    assert_eq!(check(&simple.1, &wrong), [Ok(()), Err(Rejected::Log)]);
+}
+
+#[test]
+fn trusted_roots_are_read_or_refused() {
+    let sigstore = Sigstore::new().unwrap();
+    let root: serde_json::Value = serde_json::from_str(&sigstore.trusted_root()).unwrap();
+    let changed = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut root = root.clone();
+        change(&mut root);
+        TrustedRoot::parse(root.to_string().as_bytes()).unwrap_err()
+    };
+    let many = serde_json::Value::Array(vec![root["tlogs"][0].clone(); 33]);
+    for (error, expected) in [
+        (
+            TrustedRoot::parse(b"{").unwrap_err(),
+            InvalidTrustedRoot::Malformed,
+        ),
+        (
+            TrustedRoot::parse(&vec![b' '; 2 << 20]).unwrap_err(),
+            InvalidTrustedRoot::TooLarge,
+        ),
+        (
+            changed(&|root| root["tlogs"] = serde_json::json!([])),
+            InvalidTrustedRoot::Incomplete,
+        ),
+        (
+            changed(&|root| root["tlogs"] = many.clone()),
+            InvalidTrustedRoot::TooLarge,
+        ),
+        (
+            changed(&|root| root["tlogs"][0]["publicKey"]["rawBytes"] = "AAAA".into()),
+            InvalidTrustedRoot::Key,
+        ),
+        (
+            changed(&|root| root["tlogs"][0]["publicKey"]["validFor"]["start"] = "soon".into()),
+            InvalidTrustedRoot::Malformed,
+        ),
+    ] {
+        assert_eq!(error, expected);
+    }
+}
+
+#[test]
+fn fuzz_keyless_signatures_are_never_made_by_nobody() {
+    let sigstore = Sigstore::new().unwrap();
+    let digest = Digest::of(b"manifest");
+    let root = root_of(&sigstore, |_| {});
+    let (simple, bundle) = both(&sigstore, &digest, ISSUER);
+    let material: serde_json::Value = serde_json::from_slice(&bundle).unwrap();
+    let certificate = material["verificationMaterial"]["certificate"]["rawBytes"]
+        .as_str()
+        .unwrap();
+    let certificate = STANDARD.decode(certificate).unwrap();
+    testkit::fuzz::run("keyless", |random| {
+        let mut changed = certificate.clone();
+        let at = random.below(changed.len());
+        changed[at] ^= 1 << random.below(8);
+        let mut odd = material.clone();
+        odd["verificationMaterial"]["certificate"]["rawBytes"] = STANDARD.encode(&changed).into();
+        let found = verdicts(&root, &digest, &simple, odd.to_string().as_bytes());
+        assert!(
+            found[0].is_ok() && found[1].is_err(),
+            "byte {at} of the certificate"
+        );
+        let mut cut = bundle.clone();
+        cut.truncate(random.below(bundle.len()));
+        assert_eq!(verdicts(&root, &digest, &simple, &cut)[1], Err(Rejected::Other));
+        let mut text = sigstore.trusted_root().into_bytes();
+        let at = random.below(text.len());
+        text[at] = b'!';
+        let _ = TrustedRoot::parse(&text);
+    });
 }

@@ -18,7 +18,10 @@ use api::{
 use artifact::{pack::Packed, storage::ArtifactWriter};
 use cloud::Cloud;
 use net::{AddressPolicy, Need, Proxies};
-use oci::{Access, Client, Digest, Limits, Reference, Registry, Wanted, cosign::PublicKey};
+use oci::{
+    Access, Client, Digest, Limits, Reference, Registry, Wanted,
+    cosign::{Signer, TrustedRoot, Verdict},
+};
 use tokio::runtime::Handle;
 
 use self::{
@@ -44,6 +47,7 @@ pub(crate) struct OciRepositories {
     runtime: Handle,
     addresses: AddressPolicy,
     identities: Arc<Identities>,
+    trusted_root: Option<Arc<TrustedRoot>>,
 }
 
 /// A repository with credentials, and what to follow in it.
@@ -57,7 +61,7 @@ pub(crate) struct OciRequest {
     access: Access,
     proxies: Proxies,
     insecure: bool,
-    keys: Arc<[PublicKey]>,
+    trusted: credentials::Trusted,
     fingerprint: String,
     /// The identity to log in with, unless there are credentials.
     identity: Option<Login>,
@@ -98,6 +102,7 @@ impl SourceKind for OciRepositories {
             runtime: Handle::current(),
             addresses: settings.addresses,
             identities: settings.identities,
+            trusted_root: settings.trusted_root,
         }
     }
 
@@ -113,12 +118,15 @@ impl SourceKind for OciRepositories {
 
     fn secrets(object: &OCIRepository) -> Named<'_> {
         let spec = &object.spec;
-        let keys = spec.verify.as_ref().and_then(|verify| verify.secret_ref.as_ref());
+        let verify = spec.verify.as_ref();
+        let keys = verify.and_then(|verify| verify.secret_ref.as_ref());
+        let root = verify.and_then(|verify| verify.trusted_root_secret_ref.as_ref());
         named([
             (SecretRole::Credentials, spec.secret_ref.as_ref()),
             (SecretRole::Proxy, spec.proxy_secret_ref.as_ref()),
             (SecretRole::Certificates, spec.cert_secret_ref.as_ref()),
             (SecretRole::TrustedKeys, keys),
+            (SecretRole::TrustedRoot, root),
         ])
     }
 
@@ -164,7 +172,7 @@ impl SourceKind for OciRepositories {
     fn request(object: &OCIRepository, secrets: &SourceSecrets) -> Result<OciRequest, Fault> {
         let spec = &object.spec;
         let reference = spec::repository(spec)?;
-        let (keys, fingerprint) = credentials::trusted_keys(spec, secrets)?;
+        let (trusted, fingerprint) = credentials::trusted(spec, secrets)?;
         let access = credentials::access(spec, &reference, secrets)?;
         let proxies = credentials::proxies(secrets)?;
         let cloud = Self::cloud(object).filter(|_| access.credentials.is_none());
@@ -182,7 +190,7 @@ impl SourceKind for OciRepositories {
             access,
             proxies,
             insecure: spec.insecure,
-            keys: keys.into(),
+            trusted,
             fingerprint,
             reference,
         })
@@ -225,32 +233,34 @@ impl SourceKind for OciRepositories {
         resolved: &OciResolved,
         work: &Work,
     ) -> Result<Option<Verification>, Fault> {
-        let prefix = "failed to verify the signature using provider 'cosign'";
-        let signed = async {
+        let failed = |why: String| {
+            let message = format!("{}: {why}", request.trusted.failed());
+            Fault::retry(Reason::VerificationError, message)
+        };
+        let matches = |signer: &Signer| request.trusted.matches(signer);
+        let trust = request.trusted.trust(self.trusted_root.as_deref(), &matches);
+        let trust = trust.map_err(|why| failed(why.to_owned()))?;
+        let verified = async {
             let registry = self.registry(request, resolved.plain_http, work).await;
             let registry = registry.map_err(|fault| fault.message)?;
-            let signed = oci::cosign::is_signed(&registry, &resolved.digest, &request.keys).await;
-            signed.map_err(|error| error.to_string())
+            let verified = oci::cosign::verify(&registry, &resolved.digest, &trust).await;
+            verified.map_err(|error| error.to_string())
         };
-        let signed = blocking::wait(&self.runtime, work, signed);
-        let why = match signed {
-            Ok(Ok(true)) => {
-                return Ok(Some(Verification {
-                    message: format!("verified signature of revision {}", resolved.revision()),
-                    fingerprint: Some(request.fingerprint.clone()),
-                }));
+        match blocking::wait(&self.runtime, work, verified) {
+            Ok(Ok(Verdict::Signed)) => Ok(Some(Verification {
+                message: format!("verified signature of revision {}", resolved.revision()),
+                fingerprint: Some(request.fingerprint.clone()),
+            })),
+            Ok(Ok(Verdict::Unsigned(why))) => {
+                let name = spec::name(&request.reference, resolved.tag.as_deref(), &resolved.digest);
+                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                Err(failed(format!(
+                    "no matching signatures were found for '{name}'{why}"
+                )))
             }
-            Ok(Ok(false)) => format!(
-                "no matching signatures were found for '{}'",
-                spec::name(&request.reference, resolved.tag.as_deref(), &resolved.digest)
-            ),
-            Ok(Err(error)) => error,
-            Err(unfinished) => unfinished.to_string(),
-        };
-        Err(Fault::retry(
-            Reason::VerificationError,
-            format!("{prefix}: {why}"),
-        ))
+            Ok(Err(error)) => Err(failed(error)),
+            Err(unfinished) => Err(failed(unfinished.to_string())),
+        }
     }
 
     fn fetch(

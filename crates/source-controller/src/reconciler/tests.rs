@@ -154,6 +154,7 @@ impl Fixture {
             storage,
             style: Style::Rfc5,
             ssh: git::SshAlgorithms::default(),
+            trusted_root: None,
             identities: Arc::new(Identities::new(
                 net::AddressPolicy::command_line(),
                 cloud::Ambient::default(),

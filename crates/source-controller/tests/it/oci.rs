@@ -7,8 +7,9 @@ use kube::{
 };
 use serde_json::{Value, json};
 use testkit::{
-    Authority, HttpProxy, Registry,
+    Authority, HttpProxy, Registry, Sigstore,
     archive::tar_gz,
+    controller::Launch,
     registry::{Login, PASSWORD, Signer, USER},
     wait_for,
 };
@@ -28,7 +29,15 @@ struct Setup {
 
 impl Setup {
     async fn start(login: Login, authority: Option<Authority>) -> Self {
-        let namespace = TestNamespace::start().await;
+        Self::start_with(login, authority, |launch| launch).await
+    }
+
+    async fn start_with(
+        login: Login,
+        authority: Option<Authority>,
+        change: impl FnOnce(Launch) -> Launch,
+    ) -> Self {
+        let namespace = TestNamespace::start_with(change).await;
         let api = Api::namespaced(namespace.plane.client().await.unwrap(), &namespace.namespace);
         let registry = Registry::start(login, authority).await.unwrap();
         Self {
@@ -552,4 +561,123 @@ async fn signatures_are_verified_before_anything_is_stored() {
     let object = setup.wait_ready("signed").await;
     assert_eq!(condition(&object, types::SOURCE_VERIFIED), None);
     assert_eq!(files(&object).await.read("a.yaml"), "evil");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signatures_by_identities_are_verified_by_the_trusted_root() {
+    const ISSUER: &str = "https://token.actions.example.com";
+    const WORKFLOW: &str = "https://git.example.com/org/app/.github/workflows/release.yaml@refs/tags/v1";
+    let (own, other) = (Sigstore::new().unwrap(), Sigstore::new().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("trusted_root.json");
+    std::fs::write(&file, other.trusted_root()).unwrap();
+    let flag = format!("--sigstore-trusted-root={}", file.display());
+    let setup = Setup::start_with(Login::Anonymous, None, |launch| launch.flag(&flag)).await;
+    let root = |sigstore: &Sigstore| json!({"trusted_root.json": sigstore.trusted_root()});
+    setup.namespace.secret("root", root(&own)).await;
+    setup.namespace.secret("empty", json!({"x": "y"})).await;
+    let spec = |tag: &str, root: Option<&str>, subject: &str| {
+        let identities =
+            json!([{"issuer": "^https://nobody", "subject": ".*"}, {"issuer": ISSUER, "subject": subject}]);
+        let mut verify = json!({"provider": "cosign", "matchOIDCIdentity": identities});
+        if let Some(root) = root {
+            verify["trustedRootSecretRef"] = json!({"name": root});
+        }
+        json!({"insecure": true, "ref": {"tag": tag}, "verify": verify})
+    };
+    let signed = setup.push("signed", &[("a.yaml", b"signed")]).await;
+    let bundled = setup.push("bundled", &[("a.yaml", b"bundled")]).await;
+    let elsewhere = setup.push("elsewhere", &[("a.yaml", b"elsewhere")]).await;
+    setup.push("unsigned", &[("a.yaml", b"unsigned")]).await;
+    let registry = &setup.registry;
+    own.sign(registry, REPOSITORY, &signed, ISSUER, WORKFLOW)
+        .await
+        .unwrap();
+    own.attach(registry, REPOSITORY, &bundled, ISSUER, WORKFLOW)
+        .await
+        .unwrap();
+    other
+        .sign(registry, REPOSITORY, &elsewhere, ISSUER, WORKFLOW)
+        .await
+        .unwrap();
+    let release = "^https://git.example.com/org/app/.*@refs/tags/";
+    for (tag, root) in [
+        ("signed", Some("root")),
+        ("bundled", Some("root")),
+        ("elsewhere", None),
+    ] {
+        setup.apply(tag, spec(tag, root, release)).await;
+        let object = setup.wait_ready(tag).await;
+        assert!(condition(&object, types::SOURCE_VERIFIED).unwrap().is_true());
+    }
+    for (name, tag, root, subject, expected) in [
+        (
+            "stranger",
+            "signed",
+            Some("root"),
+            "refs/heads/main",
+            "the identity of the signer",
+        ),
+        (
+            "root",
+            "elsewhere",
+            Some("root"),
+            release,
+            "no log of the trusted root has the signature",
+        ),
+        (
+            "flag",
+            "signed",
+            None,
+            release,
+            "no log of the trusted root has the signature",
+        ),
+        (
+            "none",
+            "unsigned",
+            Some("root"),
+            release,
+            "no matching signatures were found for '",
+        ),
+        (
+            "no-secret",
+            "signed",
+            Some("gone"),
+            release,
+            "failed to get secret",
+        ),
+        (
+            "no-key",
+            "signed",
+            Some("empty"),
+            release,
+            "key 'trusted_root.json' not found",
+        ),
+    ] {
+        setup.apply(name, spec(tag, root, subject)).await;
+        let object = setup.wait_failed(name, "VerificationError", expected).await;
+        let verified = condition(&object, types::SOURCE_VERIFIED).unwrap();
+        assert!(
+            verified.is_false()
+                && verified
+                    .message
+                    .starts_with("failed to verify the signature using provider 'cosign keyless'"),
+            "{verified:?}"
+        );
+        assert!(object.status.unwrap().artifact.is_none(), "{name}");
+    }
+    setup.apply("pattern", spec("signed", None, "(")).await;
+    setup
+        .wait_failed(
+            "pattern",
+            "InvalidSpec",
+            "spec.verify.matchOIDCIdentity[1].subject",
+        )
+        .await;
+    // Another root ends the trust, though nothing else changed.
+    setup.namespace.secret("root", root(&other)).await;
+    setup.request("signed", "1").await;
+    setup
+        .wait_failed("signed", "VerificationError", "no log of the trusted root")
+        .await;
 }

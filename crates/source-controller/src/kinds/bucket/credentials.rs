@@ -30,7 +30,12 @@ pub(super) fn unreadable(role: SecretRole, fault: Fault) -> Fault {
         None => fault.message.clone(),
     };
     let message = match role {
-        SecretRole::Credentials | SecretRole::TrustedKeys | SecretRole::ServiceAccount => return fault,
+        SecretRole::Credentials
+        | SecretRole::TrustedKeys
+        | SecretRole::TrustedRoot
+        | SecretRole::ServiceAccount => {
+            return fault;
+        }
         SecretRole::TokenService => of_sts(),
         SecretRole::Certificates => format!("failed to get TLS config: {}", not_found(&fault.message)),
         SecretRole::Proxy => format!("{NO_PROXY}: {}", not_found(&fault.message)),

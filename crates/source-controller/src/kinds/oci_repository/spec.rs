@@ -2,11 +2,14 @@
 
 use api::{Fault, Reason, source::OCIRepositorySpec};
 use cloud::Cloud;
-use oci::{Digest, Reference};
+use go::regexp::Regexp;
+use oci::{Digest, Reference, cosign::Signer};
 use versions::{Constraint, Version};
 
 use crate::source_kind::given;
 
+/// The most patterns of identities.
+const IDENTITIES: usize = 100;
 const PREFIX: &str = "oci://";
 
 /// The artifact to follow.
@@ -27,6 +30,7 @@ pub(super) fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
         return Err(fault);
     }
     repository(spec)?;
+    identities(spec)?;
     selector(spec).map(drop)
 }
 
@@ -35,9 +39,9 @@ fn unsupported(spec: &OCIRepositorySpec) -> Option<Fault> {
     let provider = given(&spec.provider).filter(|name| *name != "generic" && Cloud::parse(name).is_none());
     let verify = spec.verify.as_ref();
     let notation = verify.filter(|verify| verify.provider != "cosign");
-    let keyless = verify.filter(|verify| verify.secret_ref.is_none());
-    let root = verify.and_then(|verify| verify.trusted_root_secret_ref.as_ref());
-    let identities = verify.map_or(0, |verify| verify.match_oidc_identity.len());
+    let keyed = verify.filter(|verify| verify.secret_ref.is_some());
+    let root = keyed.and_then(|verify| verify.trusted_root_secret_ref.as_ref());
+    let identities = keyed.map_or(0, |verify| verify.match_oidc_identity.len());
     let operation = spec
         .layer_selector
         .as_ref()
@@ -51,15 +55,11 @@ fn unsupported(spec: &OCIRepositorySpec) -> Option<Fault> {
         ),
         (
             "spec.verify.trustedRootSecretRef",
-            root.map(|reference| format!("'{}'", reference.name)),
+            root.map(|reference| format!("'{}' with spec.verify.secretRef", reference.name)),
         ),
         (
             "spec.verify.matchOIDCIdentity",
-            (identities > 0).then(|| format!("a list of {identities}")),
-        ),
-        (
-            "spec.verify",
-            keyless.map(|_| "signatures without keys (no secretRef)".to_owned()),
+            (identities > 0).then(|| format!("a list of {identities} with spec.verify.secretRef")),
         ),
         (
             "spec.layerSelector.operation",
@@ -68,6 +68,46 @@ fn unsupported(spec: &OCIRepositorySpec) -> Option<Fault> {
     ];
     let first = fields.into_iter().find_map(|(path, value)| Some((path, value?)));
     first.map(|(path, value)| Fault::unsupported(path, &value))
+}
+
+/// A pattern of trusted identities.
+#[derive(Debug)]
+pub(super) struct IdentityPattern {
+    issuer: Regexp,
+    subject: Regexp,
+}
+
+impl IdentityPattern {
+    /// Returns true if the signer has this identity.
+    pub(super) fn matches(&self, signer: &Signer) -> bool {
+        self.issuer.is_match(&signer.issuer) && self.subject.is_match(&signer.subject)
+    }
+}
+
+/// Returns the identities that signatures without keys may have; none if all are trusted.
+pub(super) fn identities(spec: &OCIRepositorySpec) -> Result<Vec<IdentityPattern>, Fault> {
+    let invalid =
+        |why: String| Fault::stall(Reason::InvalidSpec, format!("spec.verify.matchOIDCIdentity{why}"));
+    let given = spec
+        .verify
+        .as_ref()
+        .map_or(&[][..], |verify| &verify.match_oidc_identity);
+    if given.len() > IDENTITIES {
+        return Err(invalid(format!(
+            ": has {} entries, at most {IDENTITIES} are allowed",
+            given.len()
+        )));
+    }
+    let compiled = |at: usize, field: &str, pattern: &str| {
+        Regexp::compile(pattern).map_err(|error| invalid(format!("[{at}].{field}: {error}")))
+    };
+    let patterns = given.iter().enumerate().map(|(at, identity)| {
+        Ok(IdentityPattern {
+            issuer: compiled(at, "issuer", &identity.issuer)?,
+            subject: compiled(at, "subject", &identity.subject)?,
+        })
+    });
+    patterns.collect()
 }
 
 /// Returns the repository, which has neither tag nor digest.

@@ -32,6 +32,13 @@ fn keyed() -> OCIRepositoryVerification {
     }
 }
 
+fn keyless() -> OCIRepositoryVerification {
+    OCIRepositoryVerification {
+        secret_ref: None,
+        ..keyed()
+    }
+}
+
 fn reference(change: impl FnOnce(&mut OCIRepositoryRef)) -> Option<OCIRepositoryRef> {
     let mut reference = OCIRepositoryRef::default();
     change(&mut reference);
@@ -99,16 +106,16 @@ const FIELDS: &[Field<OCIRepositorySpec>] = &[
         |spec| {
             spec.verify = Some(OCIRepositoryVerification {
                 match_oidc_identity: vec![api::source::OIDCIdentityMatch::default()],
-                ..keyed()
+                ..keyless()
             });
         },
-        false,
+        true,
     ),
     field(
         "verify.matchOIDCIdentity[].subject",
         |spec| {
             spec.verify = Some(OCIRepositoryVerification {
-                secret_ref: None,
+                match_oidc_identity: vec![api::source::OIDCIdentityMatch::default()],
                 ..keyed()
             });
         },
@@ -119,10 +126,10 @@ const FIELDS: &[Field<OCIRepositorySpec>] = &[
         |spec| {
             spec.verify = Some(OCIRepositoryVerification {
                 trusted_root_secret_ref: named("s"),
-                ..keyed()
+                ..keyless()
             });
         },
-        false,
+        true,
     ),
     field(
         "serviceAccountName",
@@ -328,10 +335,8 @@ fn certificates_and_keys_are_named_when_they_are_missing() {
     let both = access(&[("caFile", b"old"), ("ca.crt", b"new")]).unwrap();
     assert_eq!(both.ca.as_deref(), Some(&b"new"[..]));
     let keys = |pairs: &[(&str, &[u8])]| {
-        let found = credentials::trusted_keys(&spec, &with(SecretRole::TrustedKeys, pairs));
-        found
-            .map(|(keys, _)| keys.len())
-            .map_err(|fault| (fault.reason, fault.message))
+        let found = credentials::trusted(&spec, &with(SecretRole::TrustedKeys, pairs));
+        found.map(drop).map_err(|fault| (fault.reason, fault.message))
     };
     let prefix = "failed to verify the signature using provider 'cosign': secret 'ns/s': ";
     assert_eq!(

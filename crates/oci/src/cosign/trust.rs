@@ -1,0 +1,195 @@
+//! The trusted root of a sigstore: its certificate authorities, and the keys of its logs.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use super::PublicKey;
+
+/// The most authorities, and the most logs, that are read.
+const MOST: usize = 32;
+/// The largest trusted root, in bytes.
+const LARGEST: usize = 1 << 20;
+
+/// A trusted root, as in `trusted_root.json` of sigstore.
+#[derive(Debug, Clone)]
+pub struct TrustedRoot {
+    pub(super) authorities: Vec<Authority>,
+    /// Logs of signatures (Rekor).
+    pub(super) logs: Vec<Log>,
+    /// Logs of certificates.
+    pub(super) certificate_logs: Vec<Log>,
+}
+
+/// A certificate authority.
+#[derive(Debug, Clone)]
+pub(super) struct Authority {
+    /// Its certificates in DER, that which signs first, the root last.
+    pub(super) chain: Vec<Vec<u8>>,
+    pub(super) valid: Period,
+}
+
+/// The key of a log.
+#[derive(Debug, Clone)]
+pub(super) struct Log {
+    /// The SHA-256 of the key.
+    pub(super) id: [u8; 32],
+    pub(super) key: PublicKey,
+    pub(super) valid: Period,
+}
+
+/// A period in seconds of Unix.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Period {
+    from: i64,
+    until: i64,
+}
+
+impl Period {
+    pub(super) fn has(self, time: i64) -> bool {
+        (self.from..=self.until).contains(&time)
+    }
+}
+
+/// A trusted root that cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTrustedRoot {
+    /// The text is not a trusted root.
+    #[error("it is not a trusted root of sigstore in JSON")]
+    Malformed,
+    /// It has too many bytes, authorities or logs.
+    #[error("it is larger than 1 MiB, or has more than 32 authorities or logs")]
+    TooLarge,
+    /// A key or a certificate cannot be read.
+    #[error("a key or certificate in it cannot be read")]
+    Key,
+    /// It has no certificate authority, or no log.
+    #[error("it has no certificateAuthorities or no tlogs")]
+    Incomplete,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    #[serde(default)]
+    certificate_authorities: Vec<AuthorityDocument>,
+    #[serde(default)]
+    tlogs: Vec<LogDocument>,
+    #[serde(default)]
+    ctlogs: Vec<LogDocument>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AuthorityDocument {
+    cert_chain: ChainDocument,
+    #[serde(default)]
+    valid_for: PeriodDocument,
+}
+
+#[derive(Deserialize)]
+struct ChainDocument {
+    certificates: Vec<Bytes>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LogDocument {
+    public_key: KeyDocument,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KeyDocument {
+    raw_bytes: String,
+    #[serde(default)]
+    valid_for: PeriodDocument,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Bytes {
+    pub(super) raw_bytes: String,
+}
+
+#[derive(Deserialize, Default)]
+struct PeriodDocument {
+    start: Option<String>,
+    end: Option<String>,
+}
+
+impl PeriodDocument {
+    fn read(&self) -> Result<Period, InvalidTrustedRoot> {
+        let seconds = |text: &Option<String>, default: i64| match text {
+            None => Ok(default),
+            Some(text) => {
+                let time: Result<Timestamp, _> = text.parse();
+                time.map(Timestamp::as_second)
+                    .map_err(|_| InvalidTrustedRoot::Malformed)
+            }
+        };
+        Ok(Period {
+            from: seconds(&self.start, i64::MIN)?,
+            until: seconds(&self.end, i64::MAX)?,
+        })
+    }
+}
+
+impl TrustedRoot {
+    /// Reads a trusted root.
+    ///
+    /// # Errors
+    /// Fails when it is malformed, too large, or has no authority or log.
+    pub fn parse(text: &[u8]) -> Result<Self, InvalidTrustedRoot> {
+        if text.len() > LARGEST {
+            return Err(InvalidTrustedRoot::TooLarge);
+        }
+        let document: Document = serde_json::from_slice(text).map_err(|_| InvalidTrustedRoot::Malformed)?;
+        let lengths = [
+            document.certificate_authorities.len(),
+            document.tlogs.len(),
+            document.ctlogs.len(),
+        ];
+        if lengths.iter().any(|length| *length > MOST) {
+            return Err(InvalidTrustedRoot::TooLarge);
+        }
+        let authorities = document.certificate_authorities.iter().map(|authority| {
+            let chain = authority.cert_chain.certificates.iter().take(MOST);
+            let chain: Result<Vec<_>, _> = chain.map(|bytes| decoded(&bytes.raw_bytes)).collect();
+            Ok(Authority {
+                chain: chain?,
+                valid: authority.valid_for.read()?,
+            })
+        });
+        let found = Self {
+            authorities: authorities.collect::<Result<_, _>>()?,
+            logs: logs(&document.tlogs)?,
+            certificate_logs: logs(&document.ctlogs)?,
+        };
+        let has_chains = found
+            .authorities
+            .iter()
+            .all(|authority| !authority.chain.is_empty());
+        match found.authorities.is_empty() || found.logs.is_empty() || !has_chains {
+            true => Err(InvalidTrustedRoot::Incomplete),
+            false => Ok(found),
+        }
+    }
+}
+
+fn logs(documents: &[LogDocument]) -> Result<Vec<Log>, InvalidTrustedRoot> {
+    let logs = documents.iter().map(|log| {
+        let der = decoded(&log.public_key.raw_bytes)?;
+        Ok(Log {
+            id: Sha256::digest(&der).into(),
+            key: PublicKey::from_der(&der).map_err(|_| InvalidTrustedRoot::Key)?,
+            valid: log.public_key.valid_for.read()?,
+        })
+    });
+    logs.collect()
+}
+
+fn decoded(text: &str) -> Result<Vec<u8>, InvalidTrustedRoot> {
+    STANDARD.decode(text).map_err(|_| InvalidTrustedRoot::Key)
+}
