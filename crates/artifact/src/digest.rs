@@ -19,6 +19,8 @@ pub enum Algorithm {
     Sha384,
     /// 64 bytes.
     Sha512,
+    /// BLAKE3, 32 bytes.
+    Blake3,
 }
 
 impl Algorithm {
@@ -30,13 +32,14 @@ impl Algorithm {
             Self::Sha256 => "sha256",
             Self::Sha384 => "sha384",
             Self::Sha512 => "sha512",
+            Self::Blake3 => "blake3",
         }
     }
 
     const fn hex_len(self) -> usize {
         match self {
             Self::Sha1 => 40,
-            Self::Sha256 => 64,
+            Self::Sha256 | Self::Blake3 => 64,
             Self::Sha384 => 96,
             Self::Sha512 => 128,
         }
@@ -52,6 +55,7 @@ impl FromStr for Algorithm {
             "sha256" => Ok(Self::Sha256),
             "sha384" => Ok(Self::Sha384),
             "sha512" => Ok(Self::Sha512),
+            "blake3" => Ok(Self::Blake3),
             _ => Err(Error::InvalidDigest(text.to_owned())),
         }
     }
@@ -112,6 +116,7 @@ pub(crate) enum Hasher {
     Sha256(Sha256),
     Sha384(Sha384),
     Sha512(Sha512),
+    Blake3(Box<blake3::Hasher>),
 }
 
 impl Hasher {
@@ -121,6 +126,7 @@ impl Hasher {
             Algorithm::Sha256 => Self::Sha256(Sha256::new()),
             Algorithm::Sha384 => Self::Sha384(Sha384::new()),
             Algorithm::Sha512 => Self::Sha512(Sha512::new()),
+            Algorithm::Blake3 => Self::Blake3(Box::default()),
         }
     }
 
@@ -130,6 +136,9 @@ impl Hasher {
             Self::Sha256(hasher) => hasher.update(bytes),
             Self::Sha384(hasher) => hasher.update(bytes),
             Self::Sha512(hasher) => hasher.update(bytes),
+            Self::Blake3(hasher) => {
+                hasher.update(bytes);
+            }
         }
     }
 
@@ -139,6 +148,7 @@ impl Hasher {
             Self::Sha256(hasher) => (Algorithm::Sha256, hex::encode(hasher.finalize())),
             Self::Sha384(hasher) => (Algorithm::Sha384, hex::encode(hasher.finalize())),
             Self::Sha512(hasher) => (Algorithm::Sha512, hex::encode(hasher.finalize())),
+            Self::Blake3(hasher) => (Algorithm::Blake3, hasher.finalize().to_hex().to_string()),
         };
         Digest { algorithm, hex }
     }
@@ -163,6 +173,7 @@ mod tests {
             Algorithm::Sha256,
             Algorithm::Sha384,
             Algorithm::Sha512,
+            Algorithm::Blake3,
         ] {
             let digest = of(algorithm, b"hello");
             assert_eq!(Digest::parse(&digest.to_string()).unwrap(), digest);
@@ -173,6 +184,10 @@ mod tests {
         assert_eq!(
             of(Algorithm::Sha1, b"").hex(),
             "da39a3ee5e6b4b0d3255bfef95601890afd80709"
+        );
+        assert_eq!(
+            of(Algorithm::Blake3, b"").to_string(),
+            "blake3:af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
         );
     }
 

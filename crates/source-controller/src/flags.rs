@@ -67,7 +67,7 @@ pub struct Flags {
     #[arg(long, default_value = "5Gi", value_parser = bytes)]
     pub storage_quota_per_namespace: u64,
 
-    /// Algorithm of digests: sha1, sha256, sha384 or sha512.
+    /// Algorithm of digests: sha1, sha256, sha384, sha512 or blake3.
     #[arg(long, default_value = "sha256")]
     pub artifact_digest_algo: Algorithm,
 
@@ -420,7 +420,7 @@ mod tests {
         for bad in [
             "--feature-gates=Nonsense=true",
             "--feature-gates=CacheSecretsAndConfigMaps",
-            "--artifact-digest-algo=blake3",
+            "--artifact-digest-algo=md5",
             "--revision-format=new",
             "--artifact-retention-ttl=60",
         ] {

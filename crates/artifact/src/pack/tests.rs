@@ -81,7 +81,12 @@ fn the_order_of_the_files_makes_no_difference_and_their_content_does() {
 #[test]
 fn other_algorithms_give_other_digests_of_the_same_bytes() {
     let items = plan(golden(), &Rules::new(), &Budget::default()).unwrap();
-    for algorithm in [Algorithm::Sha1, Algorithm::Sha384, Algorithm::Sha512] {
+    for algorithm in [
+        Algorithm::Sha1,
+        Algorithm::Sha384,
+        Algorithm::Sha512,
+        Algorithm::Blake3,
+    ] {
         let mut out = Vec::new();
         let read = |item: &Item<Vec<u8>>, buffer: &mut Vec<u8>| {
             buffer.extend_from_slice(&item.content);

@@ -165,3 +165,16 @@ async fn objects_of_2021_are_served_in_their_own_words() {
         assert!(described.contains(shown), "{shown} in {described}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn digests_are_of_the_algorithm_of_the_flag() {
+    let setup = TestNamespace::start_with(|launch| launch.flag("--artifact-digest-algo=blake3")).await;
+    let git = GitServer::start().unwrap();
+    let repo = git.repo("shop").unwrap();
+    repo.commit("first", &[("a", "b")]).unwrap();
+    setup.apply("shop", &repo.url(), json!({})).await;
+    let object = setup.wait_ready("shop").await;
+    let digest = artifact_of(&object).digest.unwrap();
+    assert!(digest.starts_with("blake3:") && digest.len() == 71, "{digest}");
+    assert_eq!(setup.fetch(&object).await.read("a"), "b");
+}
