@@ -19,6 +19,7 @@ mod gitops_keeping;
 mod gitops_requests;
 mod gitops_sources;
 mod including;
+mod key_services;
 mod limits;
 mod metrics;
 mod migrating;

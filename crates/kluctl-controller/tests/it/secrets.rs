@@ -23,7 +23,7 @@ const FOR_AGE: &str = include_str!("../../../secrets/fixtures/secret.yaml");
 const FOR_PGP: &str = include_str!("../../../secrets/fixtures/ecc.yaml");
 
 impl Fixture {
-    async fn secret(&self, name: &str, values: Value) -> Result<DynamicObject> {
+    pub(crate) async fn secret(&self, name: &str, values: Value) -> Result<DynamicObject> {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": self.namespace },
             "stringData": values,
@@ -32,7 +32,7 @@ impl Fixture {
     }
 
     /// Waits for a message of the Ready condition.
-    async fn says(&self, name: &str, text: &str) -> Result<String> {
+    pub(crate) async fn says(&self, name: &str, text: &str) -> Result<String> {
         eventually(&format!("a message with {text:?}"), TIMEOUT, || async move {
             let object = self.deployments().get(name).await?;
             let message = message_of(&object);
@@ -43,7 +43,7 @@ impl Fixture {
     }
 
     /// A project whose ConfigMap `a` holds a value of an encrypted file.
-    fn encrypted(&self, file: &str) -> Vec<(String, String)> {
+    pub(crate) fn encrypted(&self, file: &str) -> Vec<(String, String)> {
         let mut files = self.maps(&[("a", "{{ stringData.password }}")]);
         for (path, text) in &mut files {
             if path == "deployment.yaml" {
