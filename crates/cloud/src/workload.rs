@@ -290,7 +290,8 @@ async fn act_as(client: &Client, url: &Url, token: &Token, scope: &str) -> Resul
     };
     let answer = client.send(request).await?;
     let found: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-    match found["accessToken"].as_str().filter(|token| !token.is_empty()) {
+    let text = |path: &str| found.pointer(path).and_then(serde_json::Value::as_str);
+    match text("/accessToken").filter(|token| !token.is_empty()) {
         Some(access) => Ok(Token {
             access: Secret::new(access.to_owned()),
             // It ends by a point in time; the default is an hour.
@@ -298,7 +299,7 @@ async fn act_as(client: &Client, url: &Url, token: &Token, scope: &str) -> Resul
         }),
         None => Err(Error::Refused {
             service: SERVICE,
-            why: crate::token::shortened(found["error"]["message"].as_str().unwrap_or("it gives no token")),
+            why: crate::token::shortened(text("/error/message").unwrap_or("it gives no token")),
         }),
     }
 }

@@ -98,7 +98,8 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
             .nth(1)
             .and_then(|part| BASE64_URL_SAFE_NO_PAD.decode(part).ok());
         let claims: Value = serde_json::from_slice(&claims.unwrap_or_default()).unwrap_or_default();
-        claims["sub"] == inner.subject.as_str() && claims["aud"][0] == audience
+        let text = |path: &str| claims.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        text("/sub") == inner.subject && text("/aud/0") == audience
     };
     let head = |name: HeaderName| text(&parts.headers, &name);
     let path = parts.uri.path();

@@ -95,13 +95,13 @@ impl Ecr {
 /// Reads the answer of the service, whatever its status.
 fn login(body: &[u8]) -> Result<Login, Error> {
     let answer: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-    let data = &answer["authorizationData"];
-    let token = data[0]["authorizationToken"]
-        .as_str()
-        .or_else(|| data["authorizationToken"].as_str());
+    let text = |path: &str| answer.pointer(path).and_then(serde_json::Value::as_str);
+    // The public registry gives one, the others a list.
+    let token = text("/authorizationData/0/authorizationToken")
+        .or_else(|| text("/authorizationData/authorizationToken"));
     let Some(token) = token else {
-        let code = answer["__type"].as_str().unwrap_or("it gives no password");
-        let message = answer["message"].as_str().unwrap_or_default();
+        let code = text("/__type").unwrap_or("it gives no password");
+        let message = text("/message").unwrap_or_default();
         return Err(Error::Refused {
             service: SERVICE,
             why: shortened(format!("{code}: {message}").trim_end_matches([':', ' '])),

@@ -46,9 +46,10 @@ pub async fn registry_token(client: &Client, host: &str, token: &Token) -> Resul
 
 fn refresh_token(body: &[u8]) -> Result<Secret<String>, Error> {
     let answer: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-    let token = answer["refresh_token"].as_str().filter(|token| !token.is_empty());
+    let text = |path: &str| answer.pointer(path).and_then(serde_json::Value::as_str);
+    let token = text("/refresh_token").filter(|token| !token.is_empty());
     token.map(|token| Secret::new(token.to_owned())).ok_or_else(|| {
-        let why = answer["errors"][0]["message"].as_str();
+        let why = text("/errors/0/message");
         Error::Refused {
             service: SERVICE,
             why: shortened(why.unwrap_or("it gives no token")),

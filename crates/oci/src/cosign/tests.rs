@@ -179,7 +179,7 @@ fn keys_of_other_types_and_malformed_ones_are_refused() {
 fn verdicts(
     root: &TrustedRoot,
     digest: &Digest,
-    (payload, annotations): &(Vec<u8>, BTreeMap<String, String>),
+    (payload, annotations): &Simple,
     bundle: &[u8],
 ) -> [Result<(), Rejected>; 2] {
     let matches = |signer: &Signer| signer.issuer == ISSUER && signer.subject == SUBJECT;
@@ -193,14 +193,13 @@ fn verdicts(
     ]
 }
 
+/// A signed payload, and the annotations of its layer.
+type Simple = (Vec<u8>, BTreeMap<String, String>);
+
 const ISSUER: &str = "https://token.actions.example.com";
 const SUBJECT: &str = "https://git.example.com/org/app/.github/workflows/release.yaml@refs/tags/v1";
 
-fn both(
-    sigstore: &Sigstore,
-    digest: &Digest,
-    issuer: &str,
-) -> ((Vec<u8>, BTreeMap<String, String>), Vec<u8>) {
+fn both(sigstore: &Sigstore, digest: &Digest, issuer: &str) -> (Simple, Vec<u8>) {
     let (digest, subject) = (digest.to_string(), SUBJECT);
     (
         sigstore.simple(&digest, issuer, subject).unwrap(),
@@ -246,14 +245,14 @@ fn keyless_signatures_need_the_authority_the_logs_and_the_identity() {
     }
     let ended = serde_json::json!({"start": "2000-01-01T00:00:00Z", "end": "2001-01-01T00:00:00Z"});
     let late = root_of(&sigstore, |root| {
-        root["certificateAuthorities"][0]["validFor"] = ended.clone()
+        root["certificateAuthorities"][0]["validFor"] = ended.clone();
     });
     assert_eq!(
         verdicts(&late, &digest, &simple, &bundle),
         [Err(Rejected::Chain); 2]
     );
     let late = root_of(&sigstore, |root| {
-        root["tlogs"][0]["publicKey"]["validFor"] = ended
+        root["tlogs"][0]["publicKey"]["validFor"] = ended;
     });
     assert_eq!(
         verdicts(&late, &digest, &simple, &bundle),
@@ -302,7 +301,7 @@ fn keyless_signatures_are_those_of_their_entry_and_their_time() {
         [Err(Rejected::Unproven), Err(Rejected::Timeless)]
     );
     // A proof that leads elsewhere.
-    let mut wrong = parsed.clone();
+    let mut wrong = parsed;
     let proof = &mut wrong["verificationMaterial"]["tlogEntries"][0]["inclusionProof"];
     proof["hashes"] = serde_json::json!([STANDARD.encode([0u8; 32])]);
     assert_eq!(check(&simple.1, &wrong), [Ok(()), Err(Rejected::Log)]);
