@@ -31,6 +31,8 @@ pub struct LabelledObject {
     pub kind: String,
     /// Namespace, empty for objects of the cluster, and name.
     pub key: ObjectKey,
+    /// The resourceVersion that its watch saw last.
+    pub version: String,
 }
 
 /// The index of the objects that carry a label. Clones are the same index.
@@ -72,6 +74,12 @@ impl LabelIndex {
         };
         // Later there is an answer or none.
         let _ = tokio::time::timeout(FIRST_LISTS, synced).await;
+        self.known(value)
+    }
+
+    /// Returns the same without waiting.
+    #[must_use]
+    pub fn known(&self, value: &str) -> Option<Vec<LabelledObject>> {
         self.0.state().objects(value)
     }
 }

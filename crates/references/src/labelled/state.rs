@@ -10,6 +10,15 @@ use runtime::ObjectKey;
 use super::LabelledObject;
 use crate::triggers::known::{Change, Effect, Known};
 
+/// The state of an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Labelled {
+    /// The value of the label.
+    pub(super) value: Box<str>,
+    /// The resourceVersion.
+    pub(super) version: Box<str>,
+}
+
 /// Group and kind.
 pub(super) type KindName = Arc<(String, String)>;
 
@@ -35,7 +44,7 @@ enum Phase {
 
 #[derive(Debug, Default)]
 struct KindState {
-    known: Known<Box<str>>,
+    known: Known<Labelled>,
     /// True while a watch that has listed all objects is running.
     is_synced: bool,
     /// True if a watch failed since the last list.
@@ -74,9 +83,14 @@ impl State {
             return None;
         }
         let found = self.by_value.get(value).into_iter().flatten();
+        let version = |kind: &KindName, key: &ObjectKey| {
+            let known = self.kinds.get(kind).and_then(|state| state.known.get(key));
+            known.map(|object| object.version.to_string())
+        };
         let object = |kind: &KindName, key: ObjectKey| LabelledObject {
             group: kind.0.clone(),
             kind: kind.1.clone(),
+            version: version(kind, &key).unwrap_or_default(),
             key,
         };
         let unwatchable = self.kinds.iter().filter(|(_, state)| state.is_unwatchable);
@@ -145,8 +159,8 @@ impl State {
         }
     }
 
-    /// Applies a change of an object of a kind, with the value of its label.
-    pub(super) fn apply(&mut self, kind: &WatchedKind, change: Change<Box<str>>) {
+    /// Applies a change of an object of a kind.
+    pub(super) fn apply(&mut self, kind: &WatchedKind, change: Change<Labelled>) {
         let Some(state) = self.of(kind) else {
             return;
         };
@@ -156,15 +170,15 @@ impl State {
         let kind = &kind.name;
         match effect {
             Effect::Gone(objects) => {
-                for (key, value) in objects {
-                    self.remove(kind, key, &value);
+                for (key, object) in objects {
+                    self.remove(kind, key, &object.value);
                 }
             }
             Effect::Changed { key, before, now } => {
-                if before != now {
-                    self.remove(kind, key.clone(), &before);
+                if before.value != now.value {
+                    self.remove(kind, key.clone(), &before.value);
                 }
-                let objects = self.by_value.entry(now).or_default();
+                let objects = self.by_value.entry(now.value).or_default();
                 objects.insert((Arc::clone(kind), key));
             }
         }
@@ -188,8 +202,12 @@ mod tests {
         Arc::new((String::new(), name.to_owned()))
     }
 
-    fn exists(name: &str, value: &str) -> Change<Box<str>> {
-        Change::Exists(ObjectKey::new("apps", name), value.into())
+    fn exists(name: &str, value: &str) -> Change<Labelled> {
+        let labelled = Labelled {
+            value: value.into(),
+            version: "1".into(),
+        };
+        Change::Exists(ObjectKey::new("apps", name), labelled)
     }
 
     fn names(state: &State, value: &str) -> Option<Vec<String>> {

@@ -19,7 +19,7 @@ use tokio::{sync::Notify, task::JoinSet, time};
 
 use super::{
     Shared,
-    state::{KindName, State, WatchedKind},
+    state::{KindName, Labelled, State, WatchedKind},
 };
 use crate::triggers::known::Change;
 
@@ -222,7 +222,7 @@ fn not_watchable(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 405)
 }
 
-fn change(event: Event<Metadata>, label: &str) -> Change<Box<str>> {
+fn change(event: Event<Metadata>, label: &str) -> Change<Labelled> {
     let key = |object: &Metadata| {
         let metadata = &object.metadata;
         ObjectKey::new(
@@ -238,7 +238,12 @@ fn change(event: Event<Metadata>, label: &str) -> Change<Box<str>> {
                 .labels
                 .as_ref()
                 .and_then(|labels| labels.get(label));
-            Change::Exists(key(&object), value.map(String::as_str).unwrap_or_default().into())
+            let version = object.metadata.resource_version.as_deref();
+            let labelled = Labelled {
+                value: value.map(String::as_str).unwrap_or_default().into(),
+                version: version.unwrap_or_default().into(),
+            };
+            Change::Exists(key(&object), labelled)
         }
         Event::Delete(object) => Change::Deleted(key(&object)),
         Event::InitDone => Change::ListDone,

@@ -136,6 +136,7 @@ mod tests {
             group: String::new(),
             kind: kind.to_owned(),
             key: ObjectKey::new("apps", name),
+            version: "1".to_owned(),
         }
     }
 
