@@ -67,6 +67,20 @@ struct Entry {
     is_deploying: bool,
 }
 
+impl Entry {
+    /// Returns the last deployment, if a search of every kind is not due.
+    fn known(&self) -> Option<KnownDeployment> {
+        let sweep = self.sweep.filter(|sweep| *sweep > Instant::now())?;
+        let objects: HashSet<ObjectId> = self.seen.ids().cloned().collect();
+        (!objects.is_empty()).then_some(KnownDeployment { sweep, objects })
+    }
+}
+
+/// Returns the time of the next search of every kind after one that ends now.
+fn next_sweep() -> Instant {
+    Instant::now() + SWEEP.mul_f64(0.9 + fastrand::f64() / 5.0)
+}
+
 /// The state of all objects.
 #[derive(Debug, Default)]
 pub(crate) struct Memory(Mutex<HashMap<ObjectKey, Entry>>);
@@ -121,25 +135,33 @@ impl Memory {
         if std::mem::replace(&mut entry.is_deploying, true) {
             return LastDeployment::BrokeOff;
         }
-        let objects: HashSet<ObjectId> = entry.seen.ids().cloned().collect();
-        match entry.sweep.take().filter(|sweep| *sweep > Instant::now()) {
-            Some(sweep) if !objects.is_empty() => LastDeployment::Known(KnownDeployment { sweep, objects }),
-            _ => LastDeployment::Unknown,
+        let known = entry.known();
+        entry.sweep = None;
+        known.map_or(LastDeployment::Unknown, LastDeployment::Known)
+    }
+
+    /// Returns what is known of the last deployment, while nothing is deployed.
+    pub(crate) fn last_deployment(&self, key: &ObjectKey) -> LastDeployment {
+        match self.lock().get(key) {
+            None => LastDeployment::Unknown,
+            Some(entry) if entry.is_deploying => LastDeployment::BrokeOff,
+            Some(entry) => entry
+                .known()
+                .map_or(LastDeployment::Unknown, LastDeployment::Known),
         }
     }
 
-    /// Returns true if the last deployment of this process broke off or had errors.
-    pub(crate) fn broke_off(&self, key: &ObjectKey) -> bool {
-        self.lock().get(key).is_some_and(|entry| entry.is_deploying)
+    /// Records a search of every kind that saw everything and found no orphans.
+    pub(crate) fn swept(&self, key: &ObjectKey) {
+        if let Some(entry) = self.lock().get_mut(key) {
+            entry.sweep = Some(next_sweep());
+        }
     }
 
     /// Records that a deployment ended without errors, and saw all orphans. `known` is what its search was based on; absent if it
     /// searched every kind.
     pub(crate) fn end_deployment(&self, key: &ObjectKey, known: Option<&KnownDeployment>) {
-        let sweep = known.map_or_else(
-            || Instant::now() + SWEEP.mul_f64(0.9 + fastrand::f64() / 5.0),
-            |known| known.sweep,
-        );
+        let sweep = known.map_or_else(next_sweep, |known| known.sweep);
         let mut entries = self.lock();
         let entry = entries.entry(key.clone()).or_default();
         entry.sweep = Some(sweep);

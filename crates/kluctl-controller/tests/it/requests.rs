@@ -6,9 +6,9 @@ use kube::{
     api::{DynamicObject, Patch, PatchParams},
 };
 use serde_json::json;
-use testkit::{audit, eventually, wait_gone};
+use testkit::{Controller, audit, eventually, stack, wait_gone};
 
-use crate::fixture::{Fixture, TIMEOUT, grant_in, own_plane};
+use crate::fixture::{Fixture, TIMEOUT, grant, grant_in, own_plane};
 
 /// Maximum number of requests for the creation of a deployment of one object, its two Events included.
 const CREATION: usize = 8;
@@ -217,5 +217,47 @@ async fn tenant_learns_nothing_from_the_index() -> Result<()> {
         "{status}"
     );
     ensure!(roles.get_opt("secret-plan").await?.is_some(), "it was deleted");
+    Ok(())
+}
+
+/// Starts a controller without the right to watch every kind, and so without an index, which deploys as an account that may do anything.
+async fn without_index(prefix: &str) -> Result<Fixture> {
+    let plane = own_plane().await?;
+    stack::install(plane).await?;
+    let namespace = plane.namespace(prefix).await?;
+    let kubeconfig = plane.service_account_kubeconfig(&namespace, "controller").await?;
+    for role in ["crd-controller-kluctl-flux-system", "source-consumer-flux-system"] {
+        let group = "rbac.authorization.k8s.io";
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding",
+            "metadata": { "name": format!("{namespace}-{role}") },
+            "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": role },
+            "subjects": [{ "kind": "ServiceAccount", "name": "controller", "namespace": namespace }],
+        });
+        plane.apply(binding).await?;
+    }
+    plane.service_account_kubeconfig(&namespace, "deployer").await?;
+    grant(plane, &namespace, "deployer", &namespace).await?;
+    let controller = Controller::named("kluctl-controller")
+        .run_by(&kubeconfig)
+        .namespace(&namespace)
+        .flag("--default-service-account=deployer")
+        .flag("--interval-jitter-percentage=0");
+    let controller = controller.start().await?;
+    Fixture::of(plane, &namespace.clone(), namespace, controller).await
+}
+
+#[tokio::test]
+async fn requested_pass_without_changes_lists_no_kinds() -> Result<()> {
+    let fixture = without_index("requested").await?;
+    fixture.source("shop", &files(&fixture, "shop", "1")).await?;
+    fixture.deploy("shop", json!({})).await?;
+    fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
+    fixture.told("shop", "Reconciliation finished in ").await?;
+    let mark = fixture.plane.audit_mark();
+    fixture.reconcile("shop").await?;
+    let entries = of_passes(&fixture, mark)?;
+    let lists = entries.iter().filter(|entry| entry.verb == "list");
+    ensure!(lists.count() == 0, "kinds were listed:\n{}", described(&entries));
     Ok(())
 }

@@ -203,14 +203,6 @@ impl Acting<'_> {
         })
     }
 
-    /// Returns what is known of the last deployment, if nothing is deployed now.
-    fn last_deployment(&self) -> LastDeployment {
-        match self.controller.memory.broke_off(self.key) {
-            true => LastDeployment::BrokeOff,
-            false => LastDeployment::Unknown,
-        }
-    }
-
     /// Returns the kinds that may have orphans; `None` if every kind may.
     async fn searched(&self, why: Option<ApplyReason>, last: &LastDeployment) -> Option<SearchedKinds> {
         let (previous, rendered) = (self.previous(), self.prepared.references());
@@ -265,9 +257,11 @@ impl Acting<'_> {
         }
         let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
         let inclusion = spec::inclusion(&self.object.spec);
-        let (before, started) = (self.controller.memory.take_seen(self.key), Instant::now());
+        let (memory, started) = (&self.controller.memory, Instant::now());
+        let last = memory.last_deployment(self.key);
+        let before = memory.take_seen(self.key);
         let kinds = match orphans {
-            true => self.searched(None, &self.last_deployment()).await,
+            true => self.searched(None, &last).await,
             false => None,
         };
         let previous = self.previous();
@@ -282,6 +276,8 @@ impl Acting<'_> {
         let comparison = engine::compare(cluster, rendered, options)
             .await
             .map_err(|error| self.fault(&error))?;
+        let is_swept = orphans && kinds.is_none() && comparison.completeness.is_complete();
+        let is_swept = is_swept && comparison.orphans.is_empty();
         let (to_apply, mut seen) = (comparison.to_apply(), comparison.versions);
         for problem in comparison.errors.iter().chain(&comparison.warnings) {
             tracing::info!(%problem, "comparing");
@@ -309,7 +305,10 @@ impl Acting<'_> {
             }
             seen.extend(result.versions);
         }
-        self.controller.memory.compared(self.key, seen);
+        memory.compared(self.key, seen);
+        if is_swept {
+            memory.swept(self.key);
+        }
         deployed.ready = just_now(started, comparison.ready);
         Ok(deployed)
     }

@@ -5,9 +5,10 @@
 //! - The index of labelled objects ([`references::LabelIndex`]) names the kinds with objects of the discriminator. It may lag behind by
 //!   moments, so the objects that the last deployment applied count, too.
 //! - Without an index, the last deployment tells: it ended with a complete search and a prune, so a new revision can leave only
-//!   what that one applied. Every kind is listed for a new or changed spec, after a restart, and once a day.
+//!   what that one applied, and without one there are no orphans. Every kind is listed for a new or changed spec, after a restart, and
+//!   once a day.
 //!
-//! Every kind is listed on request, and after a deployment or prune that had errors or broke off. What is found is always
+//! Every kind is listed on a request to deploy, and after a deployment or prune that had errors or broke off. What is found is always
 //! listed live, under the identity that deletes it.
 
 use std::collections::HashSet;
@@ -41,7 +42,8 @@ pub(super) fn kinds(facts: &SearchFacts<'_>) -> Option<SearchedKinds> {
         return None;
     }
     let (known, previous) = (facts.last.known(), facts.previous?);
-    let is_revision = facts.why == Some(ApplyReason::ObjectsChanged) && facts.pruned && known.is_some();
+    let follows = matches!(facts.why, None | Some(ApplyReason::ObjectsChanged));
+    let is_revision = follows && facts.pruned && known.is_some();
     if facts.indexed.is_none() && !is_revision {
         return None;
     }
@@ -147,6 +149,11 @@ mod tests {
     #[test]
     fn new_revision_searches_the_kinds_of_what_it_leaves_behind() {
         assert_eq!(searched(|_| {}), found("Secret Service"));
+        assert_eq!(
+            searched(|facts| facts.why = None),
+            found("Secret Service"),
+            "a request to reconcile"
+        );
         let cut = [object("ConfigMap", "")];
         assert_eq!(searched_after(&cut, |_| {}), found("ConfigMap Service"));
     }
@@ -154,7 +161,6 @@ mod tests {
     #[test]
     fn every_kind_is_searched_if_what_was_deployed_is_not_known_for_sure() {
         for why in [
-            None,
             Some(ApplyReason::NeverDeployed),
             Some(ApplyReason::Requested),
             Some(ApplyReason::SpecChanged),
