@@ -47,6 +47,12 @@ impl AppliedVersions {
         self.entries.keys()
     }
 
+    /// Returns the version of an object.
+    #[must_use]
+    pub fn version(&self, id: &ObjectId) -> Option<&str> {
+        self.entries.get(id).map(|entry| &*entry.resource_version)
+    }
+
     /// Adds the versions of another set.
     pub fn extend(&mut self, other: Self) {
         self.entries.extend(other.entries);

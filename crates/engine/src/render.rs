@@ -14,6 +14,7 @@ mod external;
 pub(crate) mod images;
 mod logins;
 mod loopback;
+mod outside;
 mod pinned;
 mod project;
 mod service_account;
@@ -57,6 +58,7 @@ pub use external::{
 pub use images::deployed_images;
 pub use logins::{LoginError, ReadSecret, SecretEntries, UrlCredentials};
 pub use loopback::uses_plain_http;
+pub use outside::OutsideReads;
 pub use pinned::{PinnedSource, PinnedSources};
 pub use project::{ProjectError, fetch_project};
 pub use service_account::ServiceAccountRole;
@@ -87,6 +89,8 @@ pub struct RenderOptions {
     pub limits: Limits,
     /// Timeout of the render; no timeout if absent.
     pub timeout: Option<Duration>,
+    /// Tells afterwards if the render read anything outside of its project.
+    pub outside: OutsideReads,
 }
 
 /// Sets a flag when dropped, so that a render ends when its caller is gone.
@@ -117,7 +121,8 @@ pub async fn render(
     let permit = options.slots.permit();
     let blocking = BlockingContext::new(cancelled)
         .waiting_on(cluster)
-        .giving_back(&permit);
+        .giving_back(&permit)
+        .noting(&options.outside);
     equip(&mut request, Some(until), options, &blocking)?;
     let keys = options.keys.clone();
     let work = move |budget: &Budget| render_decrypted(tree, request, keys, budget, blocking);

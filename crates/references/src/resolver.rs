@@ -94,6 +94,11 @@ impl<C: Consumer> References<C> {
         &self.offered
     }
 
+    /// Returns true if a source offers this artifact, as far as a watch shows. No request is made.
+    pub fn still_offers(&self, artifact: &SourceArtifact) -> bool {
+        self.offered.still_has(artifact)
+    }
+
     /// Returns the artifact that the source of an object offers. News that a watch saw need no request: another revision than the
     /// `attempted` one. Otherwise the source is read, in case a watch missed something.
     ///

@@ -122,6 +122,8 @@ struct Offered {
     version: u64,
     artifact: Artifact,
     git: Option<GitOrigin>,
+    /// True if a watch saw the source: it will see changes, too.
+    is_watched: bool,
 }
 
 /// The newest artifacts that watches and reads saw, by their sources. Clones are the same.
@@ -136,9 +138,11 @@ impl SeenArtifacts {
             return;
         };
         let mut seen = self.lock();
-        if seen.get(&source).is_some_and(|newest| newest.version > version) {
+        let known = seen.get(&source);
+        if known.is_some_and(|newest| newest.version > version) {
             return;
         }
+        let is_watched = known.is_some_and(|known| known.is_watched);
         let artifact = SourceView::of(object).ok().and_then(|view| view.artifact);
         match artifact {
             Some(artifact) => {
@@ -149,11 +153,27 @@ impl SeenArtifacts {
                         version,
                         artifact,
                         git,
+                        is_watched,
                     },
                 )
             }
             None => seen.remove(&source),
         };
+    }
+
+    /// Notes what a watch saw.
+    pub(crate) fn note_watched(&self, source: SourceId, object: &DynamicObject) {
+        self.note(source.clone(), object);
+        if let Some(offered) = self.lock().get_mut(&source) {
+            offered.is_watched = true;
+        }
+    }
+
+    /// Returns true if a watch of the source saw nothing newer than this artifact.
+    pub(crate) fn still_has(&self, known: &SourceArtifact) -> bool {
+        self.lock().get(&known.source).is_some_and(|offered| {
+            offered.is_watched && offered.artifact == known.artifact && offered.git == known.git
+        })
     }
 
     /// Forgets a source that is gone.

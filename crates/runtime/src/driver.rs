@@ -127,6 +127,7 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
         starting: HashSet::new(),
         index: Index::default(),
         queue: Queue::default(),
+        news: HashSet::new(),
         running: HashMap::new(),
         states: HashMap::new(),
         passes: JoinSet::new(),
@@ -167,6 +168,8 @@ struct Driver<R> {
     starting: HashSet<String>,
     index: Index,
     queue: Queue,
+    /// Objects whose next pass is not only due by its interval: something changed.
+    news: HashSet<ObjectKey>,
     running: HashMap<ObjectKey, RunningPass>,
     states: HashMap<ObjectKey, ObjectState>,
     passes: JoinSet<FinishedPass>,
@@ -239,6 +242,7 @@ impl<R: Reconciler> Driver<R> {
             match change {
                 Change::Changed { key, generation } => {
                     self.enqueue(&key, Instant::now());
+                    self.news.insert(key.clone());
                     self.supersede(&key, Some(generation));
                 }
                 Change::Gone(key) => self.forget(&key),
@@ -253,6 +257,7 @@ impl<R: Reconciler> Driver<R> {
             return;
         }
         self.enqueue(&trigger.key, Instant::now());
+        self.news.insert(trigger.key.clone());
         if trigger.supersede {
             self.supersede(&trigger.key, None);
         }
@@ -287,6 +292,7 @@ impl<R: Reconciler> Driver<R> {
 
     /// Forgets everything that is kept of an object, in the metrics and the reconciler too.
     fn drop_state(&mut self, key: &ObjectKey) {
+        self.news.remove(key);
         self.states.remove(key);
         self.kind.metrics.forget(key);
         self.kind.reconciler.forget(key);
@@ -317,6 +323,7 @@ impl<R: Reconciler> Driver<R> {
         };
         self.running.insert(key.clone(), running);
         let mut state = self.states.remove(&key).unwrap_or_default();
+        let is_unchanged = !self.news.remove(&key) && state.memory.is_at(self.index.version(&key));
         let kind = Arc::clone(&self.kind);
         let (slots, abort) = (self.slots.clone(), self.abort.clone());
         let id = uuid::Uuid::new_v4().to_string();
@@ -350,9 +357,14 @@ impl<R: Reconciler> Driver<R> {
             let started = Instant::now();
             kind.metrics
                 .started(&key, started, started.saturating_duration_since(due));
-            let report = kind
-                .pass(&key, &id, &mut state.memory, &stop, &slot, &generation)
-                .await;
+            let settled = is_unchanged.then(|| kind.reconciler.settled(&key)).flatten();
+            let report = match settled {
+                Some(interval) => Report::settled(interval),
+                None => {
+                    kind.pass(&key, &id, &mut state.memory, &stop, &slot, &generation)
+                        .await
+                }
+            };
             slot.close();
             FinishedPass {
                 key,

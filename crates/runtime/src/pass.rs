@@ -44,6 +44,11 @@ pub(crate) struct ObjectMemory {
 }
 
 impl ObjectMemory {
+    /// Returns true if `version`, in which the watch shows the object, is the newest in which it was read or written.
+    pub(crate) fn is_at(&self, version: Option<u64>) -> bool {
+        version.is_some() && version == self.newest
+    }
+
     /// Returns the newest known resourceVersion if `live` is older. Versions of a kind can be compared, those of an object of the
     /// same name that was deleted too.
     fn is_newer_than(&self, live: &DynamicObject) -> Option<u64> {

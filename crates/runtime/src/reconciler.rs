@@ -203,6 +203,14 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
         async { Ok(Vec::new()) }
     }
 
+    /// Returns the time until the next pass over an object if nothing that its last pass read has changed since, as far as watches
+    /// show: a pass that is only due by its interval ends then, without any request. Asked only if the watch of the kind shows the
+    /// object as the last pass left it. Default: `None`, so that each pass reads everything.
+    fn settled(&self, key: &ObjectKey) -> Option<Duration> {
+        let _ = key;
+        None
+    }
+
     /// Forgets what the reconciler keeps in memory of an object that is gone, or is not watched any more.
     fn forget(&self, key: &ObjectKey) {
         let _ = key;

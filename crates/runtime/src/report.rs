@@ -71,6 +71,14 @@ pub(crate) const NOT_LEADER: Report = Report {
 };
 
 impl Report {
+    /// Returns the result of a pass over an object that is as the last pass left it.
+    pub(crate) fn settled(interval: Duration) -> Report {
+        Report {
+            next: Next::Interval(interval),
+            ending: Some(Ending::RequeueAfter),
+        }
+    }
+
     /// Returns the result of a pass with this outcome.
     pub(crate) fn of<S>(outcome: &Outcome<S>) -> Report {
         let next = match outcome.requeue {

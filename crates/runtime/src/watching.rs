@@ -22,6 +22,8 @@ const REQUEST: &str = "kluctl.io/request-";
 struct Fingerprint {
     object: u64,
     requests: HashSet<u64>,
+    /// The resourceVersion, which is not compared.
+    version: Option<u64>,
 }
 
 impl Fingerprint {
@@ -54,6 +56,11 @@ pub(crate) struct Index {
 impl Index {
     pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
         self.fingerprints.contains_key(key)
+    }
+
+    /// Returns the resourceVersion in which the watch saw an object last.
+    pub(crate) fn version(&self, key: &ObjectKey) -> Option<u64> {
+        self.fingerprints.get(key)?.version
     }
 
     /// Applies an event of the watch and returns the relevant changes.
@@ -128,8 +135,10 @@ fn fingerprint<K>(object: &PartialObjectMeta<K>) -> Fingerprint {
     meta.deletion_timestamp.is_some().hash(&mut hasher);
     let requests = meta.annotations.iter().flatten();
     let requests = requests.filter(|(name, _)| name.ends_with(REQUESTED_AT) || name.starts_with(REQUEST));
+    let version = meta.resource_version.as_deref();
     Fingerprint {
         object: hasher.finish(),
+        version: version.and_then(|version| version.parse().ok()),
         requests: requests
             .map(|request| {
                 let mut hasher = DefaultHasher::new();

@@ -7,7 +7,7 @@ use kluctl::CallbackError;
 use tokio::{runtime::Handle, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::slots::RenderPermit;
+use super::{outside::OutsideReads, slots::RenderPermit};
 
 /// The runtime and the cancellation of one render, for code that runs on the blocking thread of that render.
 #[derive(Debug, Clone)]
@@ -18,6 +18,7 @@ pub(crate) struct BlockingContext {
     cluster: Option<Cluster>,
     /// The permit of the render, if it has one to give back.
     permit: Option<RenderPermit>,
+    outside: OutsideReads,
 }
 
 impl BlockingContext {
@@ -28,7 +29,21 @@ impl BlockingContext {
             cancelled,
             cluster: None,
             permit: None,
+            outside: OutsideReads::default(),
         }
+    }
+
+    /// Notes there that something outside of the project was read.
+    pub(crate) fn noting(self, outside: &OutsideReads) -> Self {
+        Self {
+            outside: outside.clone(),
+            ..self
+        }
+    }
+
+    /// Returns the same context for reads of what is known of the cluster, which are not noted.
+    pub(crate) fn unnoted(&self) -> Self {
+        self.clone().noting(&OutsideReads::default())
     }
 
     /// Gives the permit of the render back while a future is waited for.
@@ -52,6 +67,7 @@ impl BlockingContext {
     /// # Errors
     /// Fails when the render is cancelled before that.
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> Result<T, CallbackError> {
+        self.outside.note();
         let wait = async {
             match &self.permit {
                 Some(permit) => permit.waiting(future).await,

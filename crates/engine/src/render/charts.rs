@@ -56,13 +56,14 @@ struct ClusterLookup {
 
 impl ClusterView for ClusterLookup {
     fn version(&self) -> Result<String, CallbackError> {
-        let version = self.blocking.block_on(self.cluster.version())?;
+        let version = self.blocking.unnoted().block_on(self.cluster.version())?;
         version.map_err(CallbackError::from_display)
     }
 
     fn api_versions(&self) -> Result<Vec<String>, CallbackError> {
         let snapshot = self.cluster.recent_snapshot(KINDS_AGE);
         self.blocking
+            .unnoted()
             .block_on(snapshot)?
             .map(|snapshot| snapshot.api_versions())
             .map_err(CallbackError::from_display)

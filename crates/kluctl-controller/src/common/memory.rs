@@ -158,6 +158,15 @@ impl Memory {
         }
     }
 
+    /// Calls a function with the versions of the objects that were last found equal to their manifests.
+    pub(crate) fn with_seen<T>(
+        &self,
+        key: &ObjectKey,
+        read: impl FnOnce(&AppliedVersions) -> T,
+    ) -> Option<T> {
+        self.lock().get(key).map(|entry| read(&entry.seen))
+    }
+
     /// Records that a deployment ended without errors, and saw all orphans. `known` is what its search was based on; absent if it
     /// searched every kind.
     pub(crate) fn end_deployment(&self, key: &ObjectKey, known: Option<&KnownDeployment>) {

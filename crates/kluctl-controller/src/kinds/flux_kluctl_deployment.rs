@@ -11,6 +11,7 @@
 //! - `status` computes status and events (pure);
 //! - `begun` remembers the kinds and namespaces of a deployment until it has a result;
 //! - `search` decides which kinds are searched for orphans (pure);
+//! - `settled` remembers passes that left nothing to do;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
 mod act;
@@ -25,6 +26,7 @@ mod removal;
 mod results;
 mod search;
 mod secrets;
+mod settled;
 mod source;
 mod spec;
 mod status;
@@ -58,6 +60,7 @@ use consumer::{FluxKluctlDeployment, key};
 use plan::{Deploy, Period, Work};
 use prepare::Prepared;
 use results::Report;
+use settled::SettledPasses;
 use status::Failure;
 
 /// Wakes objects when their sources and dependencies change.
@@ -77,6 +80,7 @@ pub struct Controller {
     successors: ObjectNames,
     /// The objects with a discriminator.
     deployed: LabelIndex,
+    settled: SettledPasses,
     rendering: tree::Limits,
     external: ExternalAccess,
     render_slots: RenderSlots,
@@ -108,6 +112,7 @@ impl Controller {
                 references.clusters().local(),
                 kluctl::annotations::DISCRIMINATOR,
             ),
+            settled: SettledPasses::default(),
             references,
             rendering: flags.rendering(),
             external: flags.external(ctx),
@@ -226,7 +231,9 @@ impl Controller {
             since_validated: ages.since_validated.or(since_validated).unwrap_or_default(),
             took: started.elapsed(),
         };
-        Ok(status::done(object, &report, &runtime::now()))
+        let outcome = status::done(object, &report, &runtime::now());
+        self.settle(object, &artifact, &prepared, &outcome);
+        Ok(outcome)
     }
 
     /// Records the discriminator, and the kinds and namespaces of a deployment that begins: should the process end in the middle of
@@ -286,6 +293,7 @@ impl Controller {
 
     fn forget_object(&self, key: &ObjectKey) {
         self.memory.forget(key);
+        self.settled.forget(key);
         self.references.forget(key);
         self.metrics.forget(key);
     }
@@ -346,6 +354,7 @@ impl Reconciler for Controller {
     }
 
     async fn reconcile(&self, pass: &Pass<'_, KluctlDeployment>) -> Outcome<KluctlDeploymentStatus> {
+        self.settled.forget(&pass.key());
         let mut object = Cow::Borrowed(pass.object);
         let outcome = match self.work(pass, &mut object).await {
             Ok(outcome) => outcome,
@@ -367,6 +376,10 @@ impl Reconciler for Controller {
         why: &Fault,
     ) -> Result<Vec<EventDraft>, Fault> {
         Ok(vec![removal::undecodable(why)])
+    }
+
+    fn settled(&self, key: &ObjectKey) -> Option<Duration> {
+        self.still_settled(key)
     }
 
     fn forget(&self, key: &ObjectKey) {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
 use cluster::{Cluster, access::Contexts};
-use engine::{Inventory, PinnedSource, RenderOptions};
+use engine::{Inventory, OutsideReads, PinnedSource, RenderOptions};
 use kluctl::{Rendered, Request, Target};
 use objects::ObjectRef;
 use references::ClusterIdentity;
@@ -28,6 +28,8 @@ pub(crate) struct Prepared {
     pub(crate) hash: String,
     /// The commits of the repositories that the project includes.
     pub(crate) involved: Vec<PinnedSource>,
+    /// True if the render depends on more than the artifact and the spec.
+    pub(crate) reads_outside: bool,
 }
 
 impl Prepared {
@@ -116,6 +118,7 @@ impl Controller {
             keys,
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),
+            outside: OutsideReads::default(),
         };
         let rendered = engine::render(&cluster, files, request, &rendering)
             .await
@@ -130,6 +133,7 @@ impl Controller {
             rendered,
             hash,
             involved: external.pinned.list(),
+            reads_outside: rendering.outside.any(),
         })
     }
 }

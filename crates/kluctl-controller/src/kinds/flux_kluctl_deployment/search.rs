@@ -60,7 +60,8 @@ pub(super) fn kinds(facts: &SearchFacts<'_>) -> Option<SearchedKinds> {
     })
 }
 
-fn id(object: &LabelledObject) -> ObjectId {
+/// Returns the identity of an object of the index.
+pub(super) fn id(object: &LabelledObject) -> ObjectId {
     ObjectId {
         group: object.group.clone(),
         kind: object.kind.clone(),

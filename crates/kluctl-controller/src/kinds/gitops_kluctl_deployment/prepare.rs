@@ -143,6 +143,7 @@ impl Controller {
             keys: None,
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),
+            ..RenderOptions::default()
         };
         options.keys = self.decryption_keys(pass, object).await?;
         let request = spec::request(object, &source)?;
