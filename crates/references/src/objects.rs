@@ -34,8 +34,38 @@ pub async fn list<T>(
     api: &Api<DynamicObject>,
     keep: impl Fn(&DynamicObject) -> Option<T>,
 ) -> Result<Vec<T>, kube::Error> {
+    pages(api, ListParams::default(), keep).await
+}
+
+/// Lists the objects whose field, such as `status.discriminator`, has a value, and returns what `keep` makes of each. If the definition
+/// of the kind doesn't let this field be selected, all objects are listed: `keep` checks it in any case.
+///
+/// # Errors
+/// As [`list`].
+pub async fn list_with<T>(
+    api: &Api<DynamicObject>,
+    (field, value): (&str, &str),
+    keep: impl Fn(&DynamicObject) -> Option<T>,
+) -> Result<Vec<T>, kube::Error> {
+    // Others have a meaning in selectors.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if value.is_empty() || !value.chars().all(is_plain) {
+        return list(api, keep).await;
+    }
+    let selected = ListParams::default().fields(&format!("{field}={value}"));
+    match pages(api, selected, &keep).await {
+        Err(kube::Error::Api(status)) if status.code == 400 => list(api, keep).await,
+        listed => listed,
+    }
+}
+
+async fn pages<T>(
+    api: &Api<DynamicObject>,
+    params: ListParams,
+    keep: impl Fn(&DynamicObject) -> Option<T>,
+) -> Result<Vec<T>, kube::Error> {
     let mut kept = Vec::new();
-    let mut params = ListParams::default().limit(PAGE);
+    let mut params = params.limit(PAGE);
     loop {
         let page = api.list(&params).await?;
         kept.extend(page.items.iter().filter_map(&keep));

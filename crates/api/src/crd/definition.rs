@@ -2,7 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition as Column, CustomResourceDefinition, CustomResourceDefinitionVersion,
-    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, SelectableField,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -79,6 +79,16 @@ pub(crate) fn default_status(crd: &mut CustomResourceDefinition) {
             status.default = Some(JSON(json!({ "observedGeneration": -1 })));
         }
     }
+}
+
+/// Lets lists select objects by a field, such as `.status.discriminator`. API servers before 1.30 ignore that.
+pub(crate) fn selectable(mut crd: CustomResourceDefinition, path: &str) -> CustomResourceDefinition {
+    for version in &mut crd.spec.versions {
+        version.selectable_fields = Some(vec![SelectableField {
+            json_path: path.to_owned(),
+        }]);
+    }
+    crd
 }
 
 /// Removes what the derive adds and the API server does not need, most of all `nullable`: with it, a null would be kept

@@ -14,7 +14,7 @@ use super::FixedImage;
 use crate::{
     Condition, DurationOrNever, GoDuration, KubeConfig, LocalObjectReference, NamespacedObjectReference,
     SourceReference, Time, UrlText,
-    crd::definition::{Version, age, build, column, ready, status},
+    crd::definition::{Version, age, build, column, ready, selectable, status},
     schema,
 };
 
@@ -348,5 +348,8 @@ pub fn definition() -> CustomResourceDefinition {
         deprecated: false,
         columns,
     };
-    build(KluctlDeployment::crd(), &[version])
+    selectable(
+        build(KluctlDeployment::crd(), &[version]),
+        ".status.discriminator",
+    )
 }

@@ -8,7 +8,7 @@ mod status;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
 
-use crate::crd::definition::{Version, age, build, column, ready, status};
+use crate::crd::definition::{Version, age, build, column, ready, selectable, status};
 
 pub use requests::{InvalidRequest, ManualRequest, ManualRequestResult};
 pub use source::{
@@ -35,5 +35,8 @@ pub fn definition() -> CustomResourceDefinition {
         deprecated: false,
         columns,
     };
-    build(KluctlDeployment::crd(), &[version])
+    selectable(
+        build(KluctlDeployment::crd(), &[version]),
+        ".status.targetKey.discriminator",
+    )
 }

@@ -122,7 +122,7 @@ pub(crate) struct Sharing<'a> {
 }
 
 impl Sharing<'_> {
-    /// Lists the other objects that deploy with this discriminator. They are read live: the objects of another owner must
+    /// Lists the other objects that deploy with this discriminator, which the API server selects. They are read live: the objects of another owner must
     /// not be deleted.
     pub(crate) async fn sharers(
         &self,
@@ -139,10 +139,13 @@ impl Sharing<'_> {
         };
         let resource = ApiResource::erase::<KluctlDeployment>(&());
         let claim = |object: &DynamicObject| Claim::read(object, discriminator);
-        let found = objects::list(&objects::api(self.client, &resource, self.namespace), claim).await;
+        let api = objects::api(self.client, &resource, self.namespace);
+        let found = objects::list_with(&api, ("status.discriminator", discriminator), claim).await;
         let mut claims = objects::found(found).map_err(unknown)?.unwrap_or_default();
         let claim = |object: &DynamicObject| Claim::read_successor(object, discriminator);
-        let successors = objects::list(&objects::api(self.client, &successor(), self.namespace), claim).await;
+        let api = objects::api(self.client, &successor(), self.namespace);
+        let field = ("status.targetKey.discriminator", discriminator);
+        let successors = objects::list_with(&api, field, claim).await;
         claims.extend(objects::found(successors).map_err(unknown)?.unwrap_or_default());
         claims.retain(|claim| !itself.is_or_replaces(claim));
 

@@ -53,7 +53,7 @@ pub(crate) async fn old_plane() -> Result<&'static ControlPlane> {
     .await
 }
 
-/// The control plane whose schema accepts durations that the types refuse, as schemas of other releases do.
+/// The control plane whose schema accepts durations that the types refuse, as schemas of other releases do, and whose fields can't be selected.
 pub(crate) async fn loose_plane() -> Result<&'static ControlPlane> {
     static LOOSE: OnceCell<ControlPlane> = OnceCell::const_new();
     LOOSE
@@ -65,6 +65,9 @@ pub(crate) async fn loose_plane() -> Result<&'static ControlPlane> {
                 .pointer_mut(&format!("{spec}/interval"))
                 .context("a field of the schema")?;
             *interval = json!({ "type": "string" });
+            let version = deployments.pointer_mut("/spec/versions/0").context("a version")?;
+            let version = version.as_object_mut().context("a version is no map")?;
+            ensure!(version.remove("selectableFields").is_some());
             for crd in [serde_json::to_value(api::crd::git_repository())?, deployments] {
                 plane.apply(crd).await?;
             }

@@ -7,7 +7,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::fixture::{Fixture, TIMEOUT, grant_in, is_of_shared_watch, message_of, own_plane};
+use crate::fixture::{Fixture, TIMEOUT, grant_in, is_of_shared_watch, loose_plane, message_of, own_plane};
 
 #[tokio::test]
 async fn service_account_without_rights_deploys_nothing() -> Result<()> {
@@ -243,6 +243,7 @@ async fn kubeconfig_with_insecure_tls_is_refused_unless_the_flag_allows_it() -> 
 #[tokio::test]
 async fn shared_discriminator_deletes_nothing() -> Result<()> {
     let fixture = Fixture::new("shared", &[]).await?;
+    let mark = fixture.plane.audit_mark();
     let source = fixture.running("first", &[("a", "1")], json!({})).await?;
     // The same target from another source, with other objects: to each, those of the other look like orphans.
     fixture.source("second", &fixture.maps(&[("b", "1")])).await?;
@@ -269,6 +270,31 @@ async fn shared_discriminator_deletes_nothing() -> Result<()> {
     fixture.reconcile("second").await?;
     fixture.ready("second", "True", "ReconciliationSucceeded").await?;
     ensure!(!fixture.has("a").await? && fixture.has("b").await?);
+
+    // No request grows with the number of deployments.
+    let lists = fixture.requests_since(mark)?.into_iter();
+    let lists =
+        lists.filter(|entry| entry.resource == "kluctldeployments" && entry.uri.contains("limit=250"));
+    let lists: Vec<String> = lists.map(|entry| entry.uri).collect();
+    ensure!(
+        lists.iter().any(|uri| uri.contains("flux.kluctl.io")),
+        "{lists:?}"
+    );
+    let selects = |uri: &String| uri.contains("fieldSelector=") && uri.contains("discriminator");
+    ensure!(lists.iter().all(selects), "{lists:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn shared_discriminator_is_seen_where_its_field_cannot_be_selected() -> Result<()> {
+    let fixture = Fixture::on(loose_plane().await?, "unselected", &[]).await?;
+    let _source = fixture.running("first", &[("a", "1")], json!({})).await?;
+    fixture.source("second", &fixture.maps(&[("b", "1")])).await?;
+    fixture.deploy("second", json!({})).await?;
+    let object = fixture.ready("second", "False", "DeployFailed").await?;
+    let first = format!("KluctlDeployment {}/first", fixture.namespace);
+    ensure!(message_of(&object).contains(&first), "{}", message_of(&object));
+    ensure!(fixture.has("a").await? && fixture.has("b").await?);
     Ok(())
 }
 
