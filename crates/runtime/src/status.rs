@@ -7,7 +7,11 @@ mod bounds;
 mod ownership;
 mod writer;
 
-use std::time::{Duration, Instant};
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
 
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry};
 use kube::{
@@ -29,15 +33,21 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// The status that this process last wrote to an object.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Fingerprints of the status that this process last wrote to an object. The status itself, which may be large, is not kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Written {
-    /// The status as it was sent.
-    sent: Value,
-    /// The status as the API server stored it.
-    stored: Value,
+    /// That of the status as it was sent.
+    sent: u64,
+    /// That of the status as the API server stored it.
+    stored: u64,
     /// The resourceVersion of that write.
     version: Option<u64>,
+}
+
+/// Returns the fingerprint of a status for the time of this process. Nobody outside can find two statuses with the same one.
+fn fingerprint(status: &Value) -> u64 {
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEYS.hash_one(status)
 }
 
 /// Result of a write.
@@ -54,14 +64,26 @@ enum WriteResult {
 }
 
 /// Returns true if `status` is already on the object: this process wrote it, the object was read after that write, and
-/// it has not changed since.
-fn is_unchanged(live: &DynamicObject, status: &Value, last: Option<&Written>) -> bool {
-    let Some(last) = last else { return false };
-    let seen = version(live);
-    last.sent == *status
-        && last.version.is_some()
-        && seen >= last.version
-        && live.data.get("status").unwrap_or(&Value::Null) == &last.stored
+/// it has not changed since. Before its first write, it is there if an earlier process of `manager` wrote the same.
+fn is_unchanged(live: &DynamicObject, manager: &str, status: &Value, last: Option<&Written>) -> bool {
+    let stored = live.data.get("status").unwrap_or(&Value::Null);
+    let Some(last) = last else {
+        return stored == status && has_written(live, manager);
+    };
+    last.version.is_some()
+        && version(live) >= last.version
+        && fingerprint(status) == last.sent
+        && fingerprint(stored) == last.stored
+}
+
+/// Returns true if a manager has applied the status of an object.
+fn has_written(object: &DynamicObject, manager: &str) -> bool {
+    let entries = object.metadata.managed_fields.iter().flatten();
+    entries.into_iter().any(|entry| {
+        entry.manager.as_deref() == Some(manager)
+            && entry.operation.as_deref() == Some("Apply")
+            && entry.subresource.as_deref() == Some("status")
+    })
 }
 
 /// Returns the resourceVersion of an object; `None` if it is no number.
@@ -86,7 +108,7 @@ async fn write(
         live.metadata.managed_fields.as_deref().unwrap_or_default(),
         manager,
     );
-    if foreign.is_none() && is_unchanged(live, status, last) {
+    if foreign.is_none() && is_unchanged(live, manager, status, last) {
         return WriteResult::Unchanged;
     }
     if let Some(entries) = foreign
@@ -271,8 +293,8 @@ mod tests {
     #[test]
     fn write_is_skipped_only_if_the_live_status_is_the_one_last_written() {
         let written = Written {
-            sent: json!({"a": 1}),
-            stored: json!({"a": 1, "d": 0}),
+            sent: fingerprint(&json!({"a": 1})),
+            stored: fingerprint(&json!({"a": 1, "d": 0})),
             version: Some(7),
         };
         let there = json!({"a": 1, "d": 0});
@@ -286,10 +308,27 @@ mod tests {
             ("odd", &there, json!({"a": 1}), Some(&written), false),
         ] {
             assert_eq!(
-                is_unchanged(&object(version, live), &sent, last),
+                is_unchanged(&object(version, live), "ours", &sent, last),
                 same,
                 "{version} {sent}"
             );
+        }
+    }
+
+    #[test]
+    fn first_write_is_skipped_if_an_earlier_process_wrote_the_same() {
+        let status = json!({"a": 1});
+        let mut live = object("7", &status);
+        assert!(!is_unchanged(&live, "ours", &status, None), "nobody wrote it");
+        let entry = |manager: &str, operation: &str| json!({"manager": manager, "operation": operation, "subresource": "status"});
+        for (entry, same) in [
+            (entry("ours", "Apply"), true),
+            (entry("ours", "Update"), false),
+            (entry("theirs", "Apply"), false),
+        ] {
+            live.metadata.managed_fields = Some(vec![serde_json::from_value(entry).unwrap()]);
+            assert_eq!(is_unchanged(&live, "ours", &status, None), same);
+            assert!(!is_unchanged(&live, "ours", &json!({"a": 2}), None));
         }
     }
 

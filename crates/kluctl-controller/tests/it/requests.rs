@@ -311,3 +311,31 @@ async fn requested_pass_without_changes_lists_no_kinds() -> Result<()> {
     ensure!(lists.count() == 0, "kinds were listed:\n{}", described(&entries));
     Ok(())
 }
+
+#[tokio::test]
+async fn restart_without_changes_writes_nothing() -> Result<()> {
+    let fixture = Fixture::new("requests-restart", &[]).await?;
+    for name in ["shop", "other"] {
+        fixture.source(name, &files(&fixture, name, "1")).await?;
+        fixture.deploy(name, json!({ "validate": true })).await?;
+        fixture.ready(name, "True", "ReconciliationSucceeded").await?;
+        fixture.told(name, "Reconciliation finished in ").await?;
+    }
+    fixture.controller.terminate().await?;
+    let mark = fixture.plane.audit_mark();
+    let restarted = Fixture::within(fixture.plane, &fixture.namespace, &[]).await?;
+    eventually("a pass over each object", TIMEOUT, || async {
+        let passes = restarted.passes().await?;
+        ensure!(passes >= 2.0, "{passes} passes");
+        Ok(())
+    })
+    .await?;
+    let mut entries = of_passes(&restarted, mark)?;
+    entries.retain(|entry| entry.is_write() && !entry.uri.contains("dryRun=All"));
+    ensure!(
+        entries.is_empty(),
+        "something was written:\n{}",
+        described(&entries)
+    );
+    Ok(())
+}

@@ -7,7 +7,7 @@ use kube::{Api, api::DynamicObject};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::{WriteResult, Written, bounded, is_refused, version, without_nulls, write};
+use super::{WriteResult, Written, bounded, fingerprint, is_refused, version, without_nulls, write};
 use crate::{
     client::{describe, is_not_leader},
     clock::now,
@@ -151,7 +151,7 @@ impl<'a> StatusWriter<'a> {
         let last = state.written.as_ref();
         match write(&self.api, &state.live, self.manager, &status, last, deadline).await {
             WriteResult::Written(object) => {
-                state.remember(status, *object);
+                state.remember(&status, *object);
                 self.metrics.ready(self.key, "False");
             }
             WriteResult::Unchanged | WriteResult::Gone => {}
@@ -168,7 +168,7 @@ impl<'a> StatusWriter<'a> {
         let last = state.written.as_ref();
         match write(&self.api, &state.live, self.manager, &status, last, deadline).await {
             WriteResult::Unchanged => {}
-            WriteResult::Written(object) => state.remember(status, *object),
+            WriteResult::Written(object) => state.remember(&status, *object),
             WriteResult::Gone => return Err(StatusError::Gone),
             WriteResult::Failed(error) if is_not_leader(&error) => return Err(StatusError::NotLeader),
             WriteResult::Failed(error) => {
@@ -188,12 +188,12 @@ impl<'a> StatusWriter<'a> {
 
 impl State {
     /// Takes over what the write changed. Spec and generation stay those that the pass works on.
-    fn remember(&mut self, sent: Value, object: DynamicObject) {
+    fn remember(&mut self, sent: &Value, object: DynamicObject) {
         let stored = object.data.get("status").cloned().unwrap_or(Value::Null);
         self.written = Some(Written {
-            sent,
+            sent: fingerprint(&sent),
             version: version(&object),
-            stored: stored.clone(),
+            stored: fingerprint(&stored),
         });
         let live = &mut self.live;
         if let Some(data) = live.data.as_object_mut() {
@@ -232,10 +232,11 @@ mod tests {
             deadline: Instant::now(),
         };
         let sent = json!({"a": 2});
-        state.remember(sent.clone(), object("6", 2, &json!({"a": 2, "defaulted": true})));
-        assert!(is_unchanged(&state.live, &sent, state.written.as_ref()));
+        state.remember(&sent, object("6", 2, &json!({"a": 2, "defaulted": true})));
+        assert!(is_unchanged(&state.live, "ours", &sent, state.written.as_ref()));
         assert!(!is_unchanged(
             &state.live,
+            "ours",
             &json!({"a": 3}),
             state.written.as_ref()
         ));
