@@ -14,6 +14,7 @@ mod fixture;
 mod gitops;
 mod gitops_charts;
 mod gitops_deploying;
+mod gitops_faults;
 mod gitops_fetching;
 mod gitops_keeping;
 mod gitops_requests;

@@ -1,0 +1,115 @@
+//! Faults of KluctlDeployments of gitops.kluctl.io, in orders that seeds choose.
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+use testkit::Fault;
+
+use crate::gitops::Gitops;
+
+/// Seeds of each test.
+const SEEDS: u64 = 3;
+const SUCCEEDED: &str = "ReconciliationSucceeded";
+
+#[tokio::test]
+async fn rejected_object_keeps_no_other_and_what_was_removed_goes_with_its_repair() -> Result<()> {
+    const OBJECTS: usize = 5;
+    let shop = Gitops::new("gf-rejected").await?;
+    shop.push(&[("first", "1")])?;
+    shop.create("shop", json!({ "prune": true })).await?;
+    for seed in 0..SEEDS {
+        let rejected = fastrand::Rng::with_seed(seed).usize(..OBJECTS);
+        let name = |number: usize| format!("s{seed}-{number}");
+        let removed = format!("s{seed}-removed");
+        // The API server refuses to change the value of an immutable ConfigMap.
+        let push = |value: &str, of_rejected: &str, more: Option<&str>| {
+            let names: Vec<String> = (0..OBJECTS).map(name).collect();
+            let mut maps: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), value)).collect();
+            maps.extend(more.map(|name| (name, value)));
+            let (path, text) = (
+                format!("app/{}.yaml", name(rejected)),
+                format!(
+                    "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}}}\nimmutable: true\ndata: {{value: '{of_rejected}'}}\n",
+                    name(rejected)
+                ),
+            );
+            shop.push_files(&shop.fixture.maps(&maps), &[(&path, &text)])
+        };
+        let expect = async |value: &str| -> Result<()> {
+            for number in 0..OBJECTS {
+                let expected = if number == rejected { "1" } else { value };
+                let found = shop.value(&name(number)).await?;
+                ensure!(
+                    found.as_deref() == Some(expected),
+                    "seed {seed}, {number}: {found:?}"
+                );
+            }
+            Ok(())
+        };
+        push("1", "1", Some(&removed))?;
+        let (reason, message, _) = shop.outcome("shop").await?;
+        ensure!(reason == SUCCEEDED, "seed {seed}: {message}");
+        expect("1").await?;
+
+        push("2", "2", None)?;
+        let (reason, message, _) = shop.outcome("shop").await?;
+        ensure!(reason == "DeployFailed", "seed {seed}: {reason} {message}");
+        expect("2").await?;
+
+        push("3", "1", None)?;
+        let (reason, message, _) = shop.outcome("shop").await?;
+        ensure!(reason == SUCCEEDED, "seed {seed}: {message}");
+        expect("3").await?;
+        ensure!(shop.value(&removed).await?.is_none(), "seed {seed}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn source_that_fails_changes_and_prunes_nothing_until_it_mends() -> Result<()> {
+    let shop = Gitops::new("gf-source").await?;
+    shop.push(&[("a", "0"), ("b0", "0")])?;
+    shop.create("shop", json!({ "prune": true })).await?;
+    let (reason, message, _) = shop.outcome("shop").await?;
+    ensure!(reason == SUCCEEDED, "{message}");
+    for seed in 0..SEEDS {
+        let mut faults = vec![
+            Fault::Status(404),
+            Fault::Status(503),
+            Fault::Page("<html>".to_owned()),
+            Fault::Cut,
+            Fault::CutMidPack,
+        ];
+        fastrand::Rng::with_seed(seed).shuffle(&mut faults);
+        let (now, next) = (seed.to_string(), (seed + 1).to_string());
+        let (kept, new) = (format!("b{now}"), format!("b{next}"));
+        shop.push(&[("a", &next), (&new, &next)])?;
+        for fault in faults {
+            let shown = format!("seed {seed}, {fault:?}");
+            shop.repo.fail(fault);
+            let (reason, message, _) = shop.outcome("shop").await?;
+            ensure!(reason == "PrepareFailed", "{shown}: {reason} {message}");
+            let found = (
+                shop.value("a").await?,
+                shop.value(&kept).await?,
+                shop.value(&new).await?,
+            );
+            ensure!(
+                found == (Some(now.clone()), Some(now.clone()), None),
+                "{shown}: {found:?}"
+            );
+        }
+        shop.repo.heal();
+        let (reason, message, _) = shop.outcome("shop").await?;
+        ensure!(reason == SUCCEEDED, "seed {seed}: {message}");
+        let found = (
+            shop.value("a").await?,
+            shop.value(&kept).await?,
+            shop.value(&new).await?,
+        );
+        ensure!(
+            found == (Some(next.clone()), None, Some(next)),
+            "seed {seed}: {found:?}"
+        );
+    }
+    Ok(())
+}
