@@ -162,9 +162,9 @@ impl SeenArtifacts {
     }
 
     /// Notes what a watch saw.
-    pub(crate) fn note_watched(&self, source: SourceId, object: &DynamicObject) {
+    pub(crate) fn note_watched(&self, source: &SourceId, object: &DynamicObject) {
         self.note(source.clone(), object);
-        if let Some(offered) = self.lock().get_mut(&source) {
+        if let Some(offered) = self.lock().get_mut(source) {
             offered.is_watched = true;
         }
     }

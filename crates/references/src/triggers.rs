@@ -79,7 +79,7 @@ fn note(seen: &SeenArtifacts, kind: SourceKind, event: &Event<Watched<SourceFiel
         key: ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any()),
     };
     match event {
-        Event::InitApply(object) | Event::Apply(object) => seen.note_watched(source(object), &object.object),
+        Event::InitApply(object) | Event::Apply(object) => seen.note_watched(&source(object), &object.object),
         Event::Delete(object) => seen.forget(&source(object)),
         Event::Init | Event::InitDone => {}
     }

@@ -191,7 +191,7 @@ impl State {
     fn remember(&mut self, sent: &Value, object: DynamicObject) {
         let stored = object.data.get("status").cloned().unwrap_or(Value::Null);
         self.written = Some(Written {
-            sent: fingerprint(&sent),
+            sent: fingerprint(sent),
             version: version(&object),
             stored: fingerprint(&stored),
         });

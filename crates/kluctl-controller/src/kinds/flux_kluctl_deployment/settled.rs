@@ -172,7 +172,7 @@ mod tests {
         let alone = others(&two, &[a.clone(), b.clone()]);
         assert_eq!(alone, Some(0));
         assert_eq!(others(&two, &[a.clone(), labelled("", ""), b.clone()]), alone);
-        assert_eq!(others(&two, &[a.clone()]), None, "one is gone");
+        assert_eq!(others(&two, std::slice::from_ref(&a)), None, "one is gone");
         assert_eq!(
             others(&two, &[a.clone(), labelled("b", "3")]),
             None,
