@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use api::Secret;
 use cloud::{
     Ambient, Cloud, Error, Token, Workload, WorkloadIdentity,
     aws::{self, Ecr, codecommit},
@@ -29,6 +30,8 @@ pub(crate) struct Identities {
     /// True if objects may name service accounts.
     of_objects: bool,
     bounds: Bounds,
+    /// Tokens of service accounts.
+    tokens: Kept<String, Secret<String>>,
     git: Kept<String, GitCredentials>,
     registries: Kept<String, Credentials>,
 }
@@ -37,7 +40,7 @@ pub(crate) struct Identities {
 #[derive(Debug, Clone)]
 pub(crate) enum GitCredentials {
     /// A token for `Authorization: Bearer`.
-    Bearer(api::Secret<String>),
+    Bearer(Secret<String>),
     /// A name and a password.
     Basic(aws::Login),
 }
@@ -78,6 +81,7 @@ impl Identities {
             ambient,
             of_objects,
             bounds: kept,
+            tokens: Kept::new(kept),
             git: Kept::new(kept),
             registries: Kept::new(kept),
         }
@@ -86,6 +90,11 @@ impl Identities {
     /// Returns true if objects may name service accounts.
     pub(crate) fn of_objects(&self) -> bool {
         self.of_objects
+    }
+
+    /// Returns the tokens of service accounts that are kept.
+    pub(crate) fn tokens(&self) -> &Kept<String, Secret<String>> {
+        &self.tokens
     }
 
     /// Returns the bounds of credentials that are kept.
@@ -252,7 +261,7 @@ impl Login {
 
 impl WorkloadLogin {
     /// Returns the identity of a service account, which `name` is the namespace and name of, with its token.
-    pub(crate) fn new(name: &str, identity: WorkloadIdentity, token: api::Secret<String>) -> Self {
+    pub(crate) fn new(name: &str, identity: WorkloadIdentity, token: Secret<String>) -> Self {
         Self {
             key: format!("{:?}", (name, &identity)),
             workload: identity.with_token(token),
@@ -260,7 +269,7 @@ impl WorkloadLogin {
     }
 }
 
-fn basic(username: String, password: api::Secret<String>) -> Credentials {
+fn basic(username: String, password: Secret<String>) -> Credentials {
     Credentials::Basic { username, password }
 }
 

@@ -2,6 +2,7 @@
 
 use api::{Fault, Reason, Secret};
 use cloud::Cloud;
+use jiff::Timestamp;
 use k8s_openapi::api::{
     authentication::v1::{TokenRequest, TokenRequestSpec},
     core::v1::ServiceAccount,
@@ -16,8 +17,8 @@ use crate::{
 
 /// The most pull secrets of a service account that are read; the rest is left out.
 const PULL_SECRETS: usize = 20;
-/// Lifetime of a requested token, in seconds: it is exchanged at once.
-const TOKEN_SECONDS: i64 = 600;
+/// Lifetime of a requested token, in seconds.
+const TOKEN_SECONDS: i64 = 3600;
 
 /// Reads everything that an object names, live.
 ///
@@ -84,9 +85,21 @@ async fn service_account(
             let identity = identities.of_account(cloud, &annotations).await;
             let identity =
                 identity.map_err(|error| failed("the identity of service account", &error.to_string()))?;
-            let token = token(&api, name, identity.audience().to_owned()).await;
-            let token = token
-                .map_err(|error| failed("a token of service account", &runtime::client::describe(&error)))?;
+            // An account that was made again has other tokens.
+            let uid = account.metadata.uid.unwrap_or_default();
+            let key = format!("{:?}", (namespace, name, uid, identity.audience()));
+            let now = Timestamp::now().as_second();
+            let token = match identities.tokens().get(&key, now) {
+                Some(token) => token,
+                None => {
+                    let asked = token(&api, name, identity.audience().to_owned()).await;
+                    let (token, ends) = asked.map_err(|error| {
+                        failed("a token of service account", &runtime::client::describe(&error))
+                    })?;
+                    identities.tokens().keep(key, token.clone(), ends, now);
+                    token
+                }
+            };
             Some(WorkloadLogin::new(
                 &format!("{namespace}/{name}"),
                 identity,
@@ -100,11 +113,12 @@ async fn service_account(
     })
 }
 
+/// Creates a token, and returns it with its end in seconds of Unix.
 async fn token(
     api: &Api<ServiceAccount>,
     name: &str,
     audience: String,
-) -> Result<Secret<String>, kube::Error> {
+) -> Result<(Secret<String>, i64), kube::Error> {
     let request = TokenRequest {
         spec: TokenRequestSpec {
             audiences: vec![audience],
@@ -116,7 +130,11 @@ async fn token(
     let answer = api
         .create_token_request(name, &PostParams::default(), &request)
         .await?;
-    Ok(Secret::new(
-        answer.status.map(|status| status.token).unwrap_or_default(),
-    ))
+    Ok(match answer.status {
+        Some(status) => (
+            Secret::new(status.token),
+            status.expiration_timestamp.0.as_second(),
+        ),
+        None => (Secret::default(), 0),
+    })
 }

@@ -4,7 +4,10 @@ use api::{
     conditions,
     source::{Bucket, OCIRepository},
 };
-use kube::Api;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
 use serde_json::{Value, json};
 use testkit::{
     CloudIdentities, CloudRegistries, GitServer, HttpProxy, Registry, S3Server,
@@ -141,6 +144,23 @@ async fn registries_of_clouds_know_service_accounts_and_the_controller() {
     }
     setup.apply_oci("own", ECR, json!({"provider": "aws"})).await;
     setup.wait_oci("own", None).await;
+    // A pass without change asks nobody for a token.
+    let mark = setup.namespace.plane.audit_mark();
+    let client = setup.namespace.plane.client().await.unwrap();
+    let api: Api<OCIRepository> = Api::namespaced(client, &setup.namespace.namespace);
+    let patch = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "1"}}});
+    let params = PatchParams::default();
+    api.patch("aws", &params, &Patch::Merge(patch)).await.unwrap();
+    let handled = wait_for(&api, "aws", "the request to be handled", PATIENCE, |object| {
+        let status = object.status.as_ref();
+        status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some("1")
+    });
+    handled.await.unwrap();
+    let asked = setup.namespace.plane.audit_since(mark).unwrap();
+    let tokens = asked
+        .iter()
+        .filter(|entry| entry.subresource == "token" && entry.namespace == setup.namespace.namespace);
+    assert_eq!(tokens.count(), 0, "the token of the service account is kept");
     let scope = "https://management.azure.com/.default";
     let expected = [
         "role",
