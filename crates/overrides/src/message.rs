@@ -250,7 +250,7 @@ mod tests {
             ..Auth::default()
         };
         let request = Request {
-            auth: Some(auth.clone()),
+            auth: Some(auth),
             repo_key: Some("git://h/p".to_owned()),
         };
         let wire = b"\x0a\x08\x0a\x01k\x22\x00\x2a\x01h\x12\x0b\x0a\x09git://h/p";

@@ -22,33 +22,31 @@ struct Running {
 }
 
 impl Running {
-    async fn start() -> Self {
-        let (sessions, material) = (Sessions::default(), Material::generate().unwrap());
-        let server = Server::new(sessions.clone(), &material).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, end) = (listener.local_addr().unwrap(), CancellationToken::new());
+    async fn start() -> Result<Self, Error> {
+        let (sessions, material) = (Sessions::default(), Material::generate()?);
+        let server = Server::new(sessions.clone(), &material)?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (address, end) = (listener.local_addr()?, CancellationToken::new());
         tokio::spawn(server.serve(listener, end.clone()));
-        Self {
+        Ok(Self {
             sessions,
             material,
             address,
             _end: end.drop_guard(),
-        }
+        })
     }
 
-    async fn stream(&self) -> TcpStream {
-        TcpStream::connect(self.address).await.unwrap()
+    async fn stream(&self) -> std::io::Result<TcpStream> {
+        TcpStream::connect(self.address).await
     }
 
     /// Connects a command line that answers each question so, and returns its name.
-    async fn command_line(&self, answer: impl Fn(&str) -> Answer + Send + 'static) -> String {
-        let client = Client::connect(self.stream().await, &self.material.ca)
-            .await
-            .unwrap();
+    async fn command_line(&self, answer: impl Fn(&str) -> Answer + Send + 'static) -> Result<String, Error> {
+        let client = Client::connect(self.stream().await?, &self.material.ca).await?;
         let id = client.id().to_owned();
         let answer = move |repo_key: String| std::future::ready(answer(&repo_key));
         tokio::spawn(client.serve(CancellationToken::new(), answer));
-        id
+        Ok(id)
     }
 
     async fn ask_as(&self, material: &Material, id: &str) -> Result<Answer, Error> {
@@ -57,7 +55,7 @@ impl Running {
             port: self.address.port(),
             id: id.to_owned(),
         };
-        overrides::ask(self.stream().await, material, &url, "git://h/p").await
+        overrides::ask(self.stream().await?, material, &url, "git://h/p").await
     }
 }
 
@@ -70,7 +68,7 @@ fn files(bytes: usize) -> Answer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_reach_the_command_line_directly_and_through_its_controller() {
-    let server = Running::start().await;
+    let server = Running::start().await.unwrap();
     let id = server
         .command_line(|repo_key| match repo_key {
             "git://h/p" => files(3 << 20),
@@ -80,7 +78,8 @@ async fn questions_reach_the_command_line_directly_and_through_its_controller() 
             },
             _ => Answer::default(),
         })
-        .await;
+        .await
+        .unwrap();
     let ask = async |repo_key: &str| server.sessions.ask(&id, repo_key).await.unwrap().unwrap();
     assert_eq!(ask("git://h/p").await, files(3 << 20));
     assert_eq!(ask("git://h/broken").await.error.as_deref(), Some("it is broken"));
@@ -92,12 +91,12 @@ async fn questions_reach_the_command_line_directly_and_through_its_controller() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn controllers_of_other_namespaces_are_refused() {
-    let server = Running::start().await;
-    let id = server.command_line(|_| files(1)).await;
+    let server = Running::start().await.unwrap();
+    let id = server.command_line(|_| files(1)).await.unwrap();
     let other = Material::generate().unwrap();
     let error = server.ask_as(&other, &id).await.unwrap_err();
     assert!(matches!(error, Error::Io(_)), "{error}");
-    let error = Client::connect(server.stream().await, &other.ca)
+    let error = Client::connect(server.stream().await.unwrap(), &other.ca)
         .await
         .unwrap_err();
     assert!(matches!(error, Error::Io(_)), "{error}");
@@ -116,8 +115,11 @@ async fn controllers_of_other_namespaces_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answer_above_the_limit_is_refused_and_ends_the_stream() {
-    let server = Running::start().await;
-    let id = server.command_line(|_| files(ARTIFACT_BYTES + 4096)).await;
+    let server = Running::start().await.unwrap();
+    let id = server
+        .command_line(|_| files(ARTIFACT_BYTES + 4096))
+        .await
+        .unwrap();
     let asked = timeout(TIMEOUT, server.sessions.ask(&id, "git://h/p")).await;
     let error = asked.unwrap().unwrap_err();
     assert!(matches!(error, Error::TooLarge { .. }), "{error}");
@@ -131,17 +133,17 @@ async fn answer_above_the_limit_is_refused_and_ends_the_stream() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_say_nothing_or_nonsense_harm_no_other() {
-    let server = Running::start().await;
+    let server = Running::start().await.unwrap();
     let mut silent = Vec::new();
     for _ in 0..20 {
-        silent.push(server.stream().await);
-        let mut nonsense = server.stream().await;
+        silent.push(server.stream().await.unwrap());
+        let mut nonsense = server.stream().await.unwrap();
         nonsense.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
         let mut answer = Vec::new();
         // The server hangs up.
         let _ = timeout(TIMEOUT, nonsense.read_to_end(&mut answer)).await.unwrap();
     }
-    let id = server.command_line(|_| files(1)).await;
+    let id = server.command_line(|_| files(1)).await.unwrap();
     assert_eq!(
         server.sessions.ask(&id, "git://h/p").await.unwrap(),
         Some(files(1))
@@ -150,8 +152,8 @@ async fn connections_that_say_nothing_or_nonsense_harm_no_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stream_of_a_command_line_that_ends_is_forgotten() {
-    let server = Running::start().await;
-    let client = Client::connect(server.stream().await, &server.material.ca)
+    let server = Running::start().await.unwrap();
+    let client = Client::connect(server.stream().await.unwrap(), &server.material.ca)
         .await
         .unwrap();
     let id = client.id().to_owned();
