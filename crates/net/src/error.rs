@@ -4,6 +4,9 @@ use std::error::Error as StdError;
 
 use crate::{Refusal, Unresolved, innermost, tls_cause};
 
+/// Cause of a connection that the server closed after the handshake.
+const CUT_OFF: &str = "the server closed the connection right after the handshake, as if a certificate required by it was missing";
+
 /// An HTTP request that failed, or a client that cannot be made. No message holds a URL, a credential or key material.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -38,31 +41,36 @@ pub enum Error {
 
 /// A request that failed: no connection, no response in time, or a connection that broke off.
 #[derive(Debug)]
-pub struct Failure(reqwest::Error);
+pub struct Failure {
+    error: reqwest::Error,
+    /// True if a server that speaks TLS closed the connection after the handshake, before the request was sent.
+    is_cut_off: bool,
+}
 
 impl Failure {
     /// Returns true if a timeout was over.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
-        self.0.is_timeout()
+        self.error.is_timeout()
     }
 
     /// Returns true if no connection could be made.
     #[must_use]
     pub fn is_connect(&self) -> bool {
-        self.0.is_connect()
+        self.error.is_connect()
     }
 
-    /// Returns the error of TLS behind the failure, if there is one.
+    /// Returns the error of TLS behind the failure, if there is one. A server that misses a client certificate says so after the
+    /// handshake, and closes the connection: if that is seen first, it is the cause.
     #[must_use]
     pub fn tls_cause(&self) -> Option<String> {
-        tls_cause(&self.0)
+        tls_cause(&self.error).or_else(|| self.is_cut_off.then(|| CUT_OFF.to_owned()))
     }
 
     /// Returns the innermost cause in one line, without the URL.
     #[must_use]
     pub fn cause(&self) -> String {
-        innermost(&self.0)
+        innermost(&self.error)
     }
 }
 
@@ -113,6 +121,22 @@ impl From<reqwest::Error> for Error {
             }
             next = source.source();
         }
-        Self::Request(Failure(error.without_url()))
+        let is_tls = error.url().is_some_and(|url| url.scheme() == "https");
+        Self::Request(Failure {
+            is_cut_off: is_tls && was_not_sent(&error),
+            error: error.without_url(),
+        })
     }
+}
+
+/// Returns true if a connection was closed before the request was sent.
+fn was_not_sent(error: &reqwest::Error) -> bool {
+    let mut next: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<hyper::Error>() {
+            return error.is_canceled();
+        }
+        next = error.source();
+    }
+    false
 }

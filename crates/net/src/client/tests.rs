@@ -197,3 +197,26 @@ async fn policy_applies_to_a_named_proxy_and_to_what_is_asked_of_it() {
     assert!(response.status().is_success());
     assert_eq!(proxy.asked().len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn server_that_asks_for_a_certificate_is_told_from_a_broken_connection() {
+    let names = &["127.0.0.1"];
+    let clients = testkit::Authority::new(names).unwrap();
+    let authority = testkit::Authority::new(names).unwrap().asking_for(&clients);
+    let server = WebServer::start_tls(authority).unwrap();
+    // The server ends the connection while the request is on its way, now a bit earlier, now a bit later.
+    for attempt in 0..150 {
+        let options = ClientOptions {
+            tls: Tls::with_ca(Some(server.ca_pem().as_bytes())),
+            ..ClientOptions::new(AddressPolicy::command_line())
+        };
+        let request = reqwest::Request::new(reqwest::Method::GET, server.url("").parse().unwrap());
+        let error = options.build().unwrap().send(request).await.unwrap_err();
+        let Error::Request(failure) = &error else {
+            panic!("{error}");
+        };
+        let cause = failure.tls_cause().unwrap_or_default();
+        let need = crate::Need::of_tls(&cause);
+        assert_eq!(need, Some(crate::Need::ClientCertificate), "{attempt}: {error}");
+    }
+}
