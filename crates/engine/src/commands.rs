@@ -3,12 +3,12 @@
 //! Each makes one result that says where it comes from, how it was asked for, and what came of it. What is wrong with the
 //! request itself (no discriminator) is an error in the result, too, so that it is visible wherever results are listed.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use cluster::Cluster;
 use futures::FutureExt as _;
 use kluctl::Rendered;
-use objects::ObjectRef;
+use objects::{ObjectId, ObjectRef};
 
 use crate::{
     Command, CommandResult, Confirm, DeployOptions, Error, ObjectError, Origin, Patience, PokedImage,
@@ -89,7 +89,10 @@ impl<'a> Project<'a> {
         origin
     }
 
-    fn removal(&self, options: &DeployOptions) -> RemoveOptions<'a> {
+    fn removal<'o>(&self, options: &'o DeployOptions) -> RemoveOptions<'o>
+    where
+        'a: 'o,
+    {
         RemoveOptions {
             dry_run: options.dry_run,
             // Controllers, which have a guard, don't hold a pass until everything is gone.
@@ -99,7 +102,7 @@ impl<'a> Project<'a> {
             claim: self.claim,
             others: self.others,
             previous: self.previous,
-            kinds: None,
+            kinds: options.kinds.as_ref(),
         }
     }
 
@@ -155,6 +158,9 @@ async fn prune_after(
         result.warnings.push(ObjectError::general(message));
         return Ok(());
     }
+    if has_no_orphans(project, options, result) {
+        return Ok(());
+    }
     // The user who was asked about the deployment knows of it.
     let prune_options = RemoveOptions {
         confirm: project.guard,
@@ -178,6 +184,16 @@ async fn prune_after(
         Err(error) => result.errors.push(request_error(error)?),
     }
     Ok(())
+}
+
+/// Returns true if the search of the deployment itself saw that there is nothing to prune.
+fn has_no_orphans(project: &Project<'_>, options: &DeployOptions, result: &CommandResult) -> bool {
+    let discriminator = project.rendered.target.discriminator.as_deref();
+    options.orphans
+        && options.only.is_none()
+        && discriminator.is_some_and(|text| !text.is_empty())
+        && result.completeness.is_complete()
+        && !result.objects.iter().any(|object| object.orphan)
 }
 
 /// Shows what a deployment would change.
@@ -309,6 +325,19 @@ pub async fn validate(
     };
     let patience = patience.unwrap_or(once);
     let mut result = crate::validate_until(project.cluster, project.rendered, patience, attempt).await?;
+    result.origin = project.origin(&[]);
+    Ok(result)
+}
+
+/// Checks once that all objects exist and are ready, but those that are known to be ready because they were applied a moment ago.
+///
+/// # Errors
+/// Fails when the state of the cluster can't be read, or the work is cancelled.
+pub async fn validate_besides(
+    project: &Project<'_>,
+    ready: &HashSet<ObjectId>,
+) -> Result<ValidateResult, Error> {
+    let mut result = crate::validate_besides(project.cluster, project.rendered, ready).await?;
     result.origin = project.origin(&[]);
     Ok(result)
 }

@@ -175,8 +175,7 @@ impl ResultStore {
     }
 
     async fn write(&self, record: Record<'_>) -> Result<(), Error> {
-        let (is_there, stored) = futures::join!(self.ensure_namespace(), self.list());
-        is_there?;
+        let stored = self.list().await;
         let secrets = match self.kept(&record) {
             0 => Vec::new(),
             _ => secrets(&self.namespace, &record),
@@ -189,11 +188,7 @@ impl ResultStore {
         }
         // The first one last: a result that can be seen is whole.
         for secret in secrets.iter().rev() {
-            let options = ApplyOptions {
-                force: true,
-                ..AS_RESULTS
-            };
-            self.cluster.apply(secret, options).await?;
+            self.write_secret(secret).await?;
         }
         match stored {
             Err(Error::Cluster(error)) if error.is_forbidden() => Ok(()),
@@ -202,7 +197,28 @@ impl ResultStore {
         }
     }
 
-    async fn ensure_namespace(&self) -> Result<(), Error> {
+    /// Writes a Secret, and makes the namespace if it is missing.
+    async fn write_secret(&self, secret: &Value) -> Result<(), Error> {
+        let options = ApplyOptions {
+            force: true,
+            ..AS_RESULTS
+        };
+        match self.cluster.apply(secret, options).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_not_found() => {
+                match self.make_namespace().await {
+                    // Who may write results need not be able to make namespaces; that it is missing says more.
+                    Err(Error::Cluster(refused)) if refused.is_forbidden() => return Err(error.into()),
+                    made => made?,
+                }
+                self.cluster.apply(secret, options).await?;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn make_namespace(&self) -> Result<(), Error> {
         let namespace = Value::Map(Map::from([
             ("apiVersion", Value::from("v1")),
             ("kind", Value::from("Namespace")),
@@ -211,16 +227,8 @@ impl ResultStore {
                 Value::Map(Map::from([("name", self.namespace.as_str())])),
             ),
         ]));
-        match self.cluster.get(&ObjectRef::of(&namespace)?).await {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => {
-                self.cluster.apply(&namespace, AS_RESULTS).await?;
-                Ok(())
-            }
-            // Who may write results need not be able to read namespaces.
-            Err(error) if error.is_forbidden() => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        self.cluster.apply(&namespace, AS_RESULTS).await?;
+        Ok(())
     }
 
     /// Lets go of older results of the same project and target, of those that were there before this one.

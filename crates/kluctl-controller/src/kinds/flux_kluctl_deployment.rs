@@ -10,7 +10,6 @@
 //! - `act` deploys, prunes and validates as planned;
 //! - `status` computes status and events (pure);
 //! - `begun` remembers the kinds and namespaces of a deployment until it has a result;
-//! - `search` decides which kinds are searched for orphans (pure);
 //! - `settled` remembers passes that left nothing to do;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
@@ -24,7 +23,6 @@ mod plan;
 mod prepare;
 mod removal;
 mod results;
-mod search;
 mod secrets;
 mod settled;
 mod source;
@@ -130,6 +128,7 @@ impl Controller {
             clusters: self.references.shared_clusters(),
             render_slots: self.render_slots.clone(),
             chart_cache: self.chart_cache.clone(),
+            deployed: self.deployed.clone(),
         }
     }
 

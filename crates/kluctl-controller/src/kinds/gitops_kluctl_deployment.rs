@@ -33,7 +33,7 @@ use cluster::Cluster;
 use engine::{ChartCache, ExternalAccess, RenderSlots, ResultStore, SourceCache};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt as _, api::DynamicObject};
-use references::{ClusterIdentity, Clusters};
+use references::{ClusterIdentity, Clusters, LabelIndex};
 use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, now};
 use tokio::sync::OnceCell;
 
@@ -54,6 +54,8 @@ pub struct SharedParts {
     pub render_slots: RenderSlots,
     /// Charts of all renders.
     pub chart_cache: ChartCache,
+    /// The objects with a discriminator.
+    pub deployed: LabelIndex,
 }
 
 /// Reconciles the KluctlDeployments of `gitops.kluctl.io`.
@@ -67,6 +69,7 @@ pub struct Controller {
     external: ExternalAccess,
     render_slots: RenderSlots,
     chart_cache: ChartCache,
+    deployed: LabelIndex,
     results: ResultFlags,
     dry_run: bool,
     cluster_id: OnceCell<String>,
@@ -102,6 +105,7 @@ impl Controller {
             },
             render_slots: shared.render_slots,
             chart_cache: shared.chart_cache,
+            deployed: shared.deployed,
             results: flags.results.clone(),
             dry_run: flags.dry_run,
             cluster_id: OnceCell::new(),

@@ -13,6 +13,7 @@ mod faults;
 mod fixture;
 mod gitops;
 mod gitops_charts;
+mod gitops_cost;
 mod gitops_deploying;
 mod gitops_faults;
 mod gitops_fetching;

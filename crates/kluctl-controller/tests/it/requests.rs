@@ -28,7 +28,7 @@ fn files(fixture: &Fixture, name: &str, value: &str) -> Vec<(String, String)> {
 
 /// Returns the requests of passes since a mark: all but those for the lease, and those of watches, which make a list before they
 /// begin and again from time to time, and read the kinds of the cluster after a definition changed.
-fn of_passes(fixture: &Fixture, mark: u64) -> Result<Vec<audit::Entry>> {
+pub(crate) fn of_passes(fixture: &Fixture, mark: u64) -> Result<Vec<audit::Entry>> {
     let entries = fixture.requests_since(mark)?.into_iter();
     let counts = |entry: &audit::Entry| {
         let is_list_of_watch =
@@ -42,7 +42,7 @@ fn of_passes(fixture: &Fixture, mark: u64) -> Result<Vec<audit::Entry>> {
 }
 
 /// Describes requests, one a line.
-fn described(entries: &[audit::Entry]) -> String {
+pub(crate) fn described(entries: &[audit::Entry]) -> String {
     let lines = entries.iter().map(|entry| {
         let user = entry.impersonated.as_deref().unwrap_or_default();
         format!("{} {} {} {user}\n", entry.verb, entry.code, entry.uri)
@@ -191,7 +191,11 @@ async fn pass_that_reads_variables_of_the_cluster_is_never_skipped() -> Result<(
 }
 
 /// A Role with the discriminator of a project, as `weir deploy` of another revision would have left it.
-async fn left_by_hand(fixture: &Fixture, name: &str, discriminator: &str) -> Result<Api<DynamicObject>> {
+pub(crate) async fn left_by_hand(
+    fixture: &Fixture,
+    name: &str,
+    discriminator: &str,
+) -> Result<Api<DynamicObject>> {
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
         "metadata": { "name": name, "namespace": fixture.namespace, "labels": { "kluctl.io/discriminator": discriminator } },

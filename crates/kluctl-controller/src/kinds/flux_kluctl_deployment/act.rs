@@ -25,13 +25,15 @@ use super::{
     plan::{self, ApplyReason, Deploy, Prune, Validate, Work},
     prepare::Prepared,
     results::{self, CommandDone},
-    search::{self, SearchFacts},
     sharers::Claim,
     source::ProjectSource,
     spec,
 };
 use crate::{
-    common::in_time,
+    common::{
+        in_time,
+        search::{self, Occasion, SearchFacts},
+    },
     metrics::{Command, CommandCounts},
 };
 
@@ -161,6 +163,17 @@ impl Controller {
     }
 }
 
+/// Returns the occasion of a search; `why` is the reason of the deployment, if something is deployed.
+fn occasion(why: Option<ApplyReason>) -> Occasion {
+    match why {
+        None | Some(ApplyReason::ObjectsChanged) => Occasion::Revision,
+        Some(ApplyReason::Requested) => Occasion::Request,
+        Some(ApplyReason::NeverDeployed | ApplyReason::SpecChanged | ApplyReason::LastFailed) => {
+            Occasion::Other
+        }
+    }
+}
+
 fn failed(done: &Option<CommandDone>) -> bool {
     done.as_ref().is_some_and(|done| !done.errors.is_empty())
 }
@@ -219,7 +232,7 @@ impl Acting<'_> {
             .as_ref()
             .and_then(|status| status.last_prune_result.as_ref());
         search::kinds(&SearchFacts {
-            why,
+            occasion: occasion(why),
             pruned: self.object.spec.prune
                 && spec::deploys_everything(&self.object.spec)
                 && last_prune.is_some()

@@ -17,9 +17,8 @@ use engine::AppliedVersions;
 use references::{LabelledObject, SourceArtifact};
 use runtime::{ObjectKey, Outcome, Requeue};
 
-use super::{
-    Controller, consumer::key, plan::Period, prepare::Prepared, search, source::ProjectSource, spec,
-};
+use super::{Controller, consumer::key, plan::Period, prepare::Prepared, source::ProjectSource, spec};
+use crate::common::search;
 
 /// Time after which a pass reads everything again; it varies by a tenth.
 const FULL_PASS: Duration = Duration::from_secs(600);

@@ -1,15 +1,19 @@
 //! The commands of a pass: deploy, diff, prune, validate, and the detection of drift.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
 use engine::{
     CommandResult, CompareOptions, DeployOptions, Error, Inventory, ObjectError, ResultObject, ResultStore,
-    ValidateResult,
+    SearchedKinds, ValidateResult,
     commands::{self, Project},
 };
 use jiff::Timestamp;
-use objects::ObjectRef;
+use objects::{ObjectId, ObjectRef};
+use references::LabelledObject;
 use runtime::{ObjectKey, Severity};
 use serde_json::Value;
 
@@ -21,7 +25,13 @@ use super::{
     spec, status,
     work::{Told, Work},
 };
-use crate::metrics::{Command, CommandCounts};
+use crate::{
+    common::{
+        memory::LastDeployment,
+        search::{self, Occasion, SearchFacts},
+    },
+    metrics::{Command, CommandCounts},
+};
 
 /// Timeout for storing a result.
 const STORE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,6 +45,14 @@ pub(super) struct Done {
     pub(super) stored: bool,
     /// The error of the command, as requests have it.
     pub(super) error: Option<String>,
+}
+
+/// The state of the cluster after a deployment of everything without errors: it need not be read again in the same pass.
+pub(super) struct Fresh {
+    /// Objects that are ready.
+    ready: HashSet<ObjectId>,
+    /// Objects that are no longer rendered, and still there.
+    orphans: Vec<ObjectRef>,
 }
 
 /// A pass that runs commands on a rendered project.
@@ -117,7 +135,22 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
 
     /// Deploys, and prunes if the spec says so. The result of a request is stored in any case.
     pub(super) async fn deploy(mut self, is_request: bool) -> Result<Done, Error> {
-        let (options, started) = (self.options(), Instant::now());
+        let (memory, started) = (&self.controller().memory, Instant::now());
+        let dry_run = self.controller().is_dry_run(self.object);
+        let last = match dry_run {
+            true => memory.last_deployment(&self.key),
+            false => memory.begin_deployment(&self.key),
+        };
+        let occasion = match is_request {
+            true => Occasion::Request,
+            false => self.occasion(),
+        };
+        let indexed = self.indexed().await;
+        let kinds = self.searched(occasion, &last, indexed.as_deref());
+        let options = DeployOptions {
+            kinds: kinds.clone(),
+            ..self.options()
+        };
         let metrics = &self.controller().metrics;
         metrics.deploy_starts(&self.key, Timestamp::now().as_duration().as_secs_f64());
         let mut result = {
@@ -133,15 +166,86 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         };
         metrics.done(&self.key, Command::Deploy, started.elapsed(), counted(&result));
         let versions = std::mem::take(&mut result.versions);
-        match options.dry_run {
-            true => drop(self.controller().memory.take_seen(&self.key)),
-            false => self.controller().memory.compared(&self.key, versions),
+        match dry_run {
+            true => drop(memory.take_seen(&self.key)),
+            false => memory.compared(&self.key, versions),
+        }
+        if !dry_run && result.errors.is_empty() && result.completeness.is_complete() {
+            memory.end_deployment(&self.key, last.known().filter(|_| kinds.is_some()));
+            memory.searched_orphans(&self.key);
+            self.work.fresh = self.fresh(&mut result);
         }
         let stored = self.store(&result, is_request).await;
         let replaces =
             self.object.spec.prune && !spec::pokes_images(&self.object.spec) && self.sees_all(&result);
         self.note(&result, options.dry_run, replaces);
         Ok(self.told(&result, stored))
+    }
+
+    /// Returns what is known after a deployment that had no errors and saw everything.
+    fn fresh(&self, result: &mut CommandResult) -> Option<Fresh> {
+        let ready = std::mem::take(&mut result.ready);
+        let left = result.objects.iter().filter(|object| object.orphan);
+        let orphans = left.map(|object| object.reference.clone()).collect();
+        (!spec::pokes_images(&self.object.spec)).then_some(Fresh { ready, orphans })
+    }
+
+    /// Returns the occasion of a search that nobody asked for.
+    fn occasion(&self) -> Occasion {
+        let object = self.work.pass.object;
+        let status = object.status.as_ref();
+        let is_observed =
+            status.is_some_and(|status| status.observed_generation == object.metadata.generation);
+        match is_observed && self.was_deployed() {
+            true => Occasion::Revision,
+            false => Occasion::Other,
+        }
+    }
+
+    /// Returns true if there was a deployment, and the last one had no errors.
+    fn was_deployed(&self) -> bool {
+        let status = self.work.pass.object.status.as_ref();
+        let result = status.and_then(|status| status.last_deploy_result.as_ref());
+        let errors = |result: &Value| result.get("errors").and_then(Value::as_array).map_or(0, Vec::len);
+        result.is_some_and(|result| errors(result) == 0)
+    }
+
+    /// Returns the objects with the discriminator that the index knows; `None` without an index of the cluster.
+    async fn indexed(&self) -> Option<Vec<LabelledObject>> {
+        let value = self.prepared.rendered.target.discriminator.as_deref()?;
+        // The index is that of the controller's own cluster.
+        if value.is_empty() || self.object.spec.kube_config.is_some() {
+            return None;
+        }
+        self.controller().deployed.objects(value).await
+    }
+
+    /// Returns the kinds that may have orphans; `None` if every kind may.
+    fn searched(
+        &self,
+        occasion: Occasion,
+        last: &LastDeployment,
+        indexed: Option<&[LabelledObject]>,
+    ) -> Option<SearchedKinds> {
+        let rendered = self.prepared.rendered.objects();
+        let rendered: Vec<ObjectRef> = rendered.filter_map(|object| ObjectRef::of(object).ok()).collect();
+        let spec = &self.object.spec;
+        // The status names kinds and namespaces only; the memory of the last deployment has its objects.
+        let previous = match last.known() {
+            Some(_) => Some(Vec::new()),
+            None => self.past().objects(),
+        };
+        search::kinds(&SearchFacts {
+            occasion,
+            pruned: spec.prune
+                && !spec::pokes_images(spec)
+                && spec::inclusion(spec).is_empty()
+                && self.was_deployed(),
+            last,
+            indexed,
+            previous: previous.as_deref(),
+            rendered: &rendered,
+        })
     }
 
     /// Deletes orphans. Its result is that of the last deployment, too, as tools expect it.
@@ -164,6 +268,9 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         self.controller()
             .metrics
             .done(&self.key, Command::Prune, started.elapsed(), counted(&result));
+        if !result.errors.is_empty() {
+            self.controller().memory.request_sweep(&self.key);
+        }
         let stored = self.store(&result, true).await;
         let replaces = self.sees_all(&result);
         self.note(&result, result.dry_run, replaces);
@@ -236,7 +343,9 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         let started = Instant::now();
         let result = {
             let (guard, previous) = (self.guard(), self.past().objects());
-            commands::validate(&self.project(&guard, previous.as_deref()), None, |_| {}).await?
+            let ready = self.work.fresh.as_ref().map(|fresh| fresh.ready.clone());
+            let project = self.project(&guard, previous.as_deref());
+            commands::validate_besides(&project, &ready.unwrap_or_default()).await?
         };
         let counted = CommandCounts {
             errors: result.errors.len(),
@@ -266,41 +375,15 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         })
     }
 
-    /// Compares the cluster with the rendered objects, without changing it.
+    /// Compares the cluster with the rendered objects, without changing it. Right after a deployment, that knows the outcome.
     pub(super) async fn detect_drift(self, is_new: bool) -> Result<(), Error> {
-        let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
-        if rendered.objects().next().is_none() {
+        if self.prepared.rendered.objects().next().is_none() {
             return Ok(());
         }
-        let controller = self.controller();
-        let age = controller.memory.orphans_age(&self.key);
-        let searches = is_new || had_orphans(&self.work.status) || age.is_none_or(|age| age > ORPHANS_AGE);
-        let before = controller.memory.take_seen(&self.key);
-        let inclusion = spec::inclusion(&self.object.spec);
-        let known = inventory::of(Some(&self.work.status)).objects();
-        let comparison = engine::compare(
-            cluster,
-            rendered,
-            CompareOptions {
-                versions: Some(&before),
-                orphans: searches
-                    && rendered
-                        .target
-                        .discriminator
-                        .as_deref()
-                        .is_some_and(|text| !text.is_empty()),
-                force_apply: self.object.spec.force_apply,
-                inclusion: Some(&inclusion),
-                previous: known.as_deref(),
-                ..CompareOptions::default()
-            },
-        )
-        .await?;
-        if searches {
-            controller.memory.searched_orphans(&self.key);
-        }
-        let differing = comparison.to_apply();
-        controller.memory.compared(&self.key, comparison.versions);
+        let (differing, orphans) = match self.work.fresh.take() {
+            Some(fresh) => (HashSet::new(), fresh.orphans),
+            None => self.compare(is_new).await?,
+        };
         let options = DeployOptions {
             only: Some(differing),
             orphans: false,
@@ -311,13 +394,11 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             let (guard, previous) = (self.guard(), self.past().objects());
             commands::diff(&self.project(&guard, previous.as_deref()), &options).await?
         };
-        result
-            .objects
-            .extend(comparison.orphans.into_iter().map(|reference| {
-                let mut orphan = ResultObject::new(reference);
-                orphan.orphan = true;
-                orphan
-            }));
+        result.objects.extend(orphans.into_iter().map(|reference| {
+            let mut orphan = ResultObject::new(reference);
+            orphan.orphan = true;
+            orphan
+        }));
         let mut drift = status::bounded(result.drift().to_json());
         if let Some(map) = drift.as_object_mut() {
             map.insert("startTime".to_owned(), Value::from(result.start.to_string()));
@@ -329,6 +410,53 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         }
         last.last_drift_detection_result_message = Some(result.drift_message());
         Ok(())
+    }
+
+    /// Returns the objects that an apply would change, and those that are no longer rendered.
+    async fn compare(&self, is_new: bool) -> Result<(HashSet<ObjectId>, Vec<ObjectRef>), Error> {
+        let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
+        let memory = &self.controller().memory;
+        let age = memory.orphans_age(&self.key);
+        let has_discriminator = rendered
+            .target
+            .discriminator
+            .as_deref()
+            .is_some_and(|text| !text.is_empty());
+        // Without an index, a search is a list of every kind.
+        let is_due = is_new || had_orphans(&self.work.status) || age.is_none_or(|age| age > ORPHANS_AGE);
+        let indexed = self.indexed().await;
+        let kinds = self.searched(
+            self.occasion(),
+            &memory.last_deployment(&self.key),
+            indexed.as_deref(),
+        );
+        let kinds = kinds.filter(|_| indexed.is_some() || !is_due);
+        let orphans = has_discriminator && (is_due || kinds.is_some());
+        let before = memory.take_seen(&self.key);
+        let inclusion = spec::inclusion(&self.object.spec);
+        let known = inventory::of(Some(&self.work.status)).objects();
+        let options = CompareOptions {
+            versions: Some(&before),
+            orphans,
+            force_apply: self.object.spec.force_apply,
+            inclusion: Some(&inclusion),
+            previous: known.as_deref(),
+            kinds: kinds.as_ref(),
+        };
+        let comparison = engine::compare(cluster, rendered, options).await?;
+        if is_due {
+            memory.searched_orphans(&self.key);
+        }
+        let differing = comparison.to_apply();
+        memory.compared(&self.key, comparison.versions);
+        if orphans
+            && kinds.is_none()
+            && comparison.orphans.is_empty()
+            && comparison.completeness.is_complete()
+        {
+            memory.swept(&self.key);
+        }
+        Ok((differing, comparison.orphans))
     }
 
     /// Stores the result of a command, unless it says nothing and nobody asked for it. Returns true if it is stored.

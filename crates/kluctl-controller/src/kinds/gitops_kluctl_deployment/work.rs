@@ -10,7 +10,7 @@ use runtime::{EventDraft, Outcome, Pass, Requeue, Severity, now};
 
 use super::{
     Controller,
-    act::Acting,
+    act::{Acting, Fresh},
     key, plan,
     prepare::{PrepareError, Prepared},
     requests::{self, PendingRequest, RequestKind},
@@ -41,6 +41,8 @@ pub(super) struct Work<'a, 'p> {
     pub(super) told: Vec<Told>,
     /// The error that ended a command as a whole.
     pub(super) failure: Option<(Reason, String)>,
+    /// The state after the deployment of this pass.
+    pub(super) fresh: Option<Fresh>,
     started: Instant,
 }
 
@@ -52,6 +54,7 @@ impl<'a, 'p> Work<'a, 'p> {
             status: pass.object.status.clone().unwrap_or_default(),
             told: Vec::new(),
             failure: None,
+            fresh: None,
             started: Instant::now(),
         }
     }

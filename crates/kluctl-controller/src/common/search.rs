@@ -17,33 +17,43 @@ use engine::SearchedKinds;
 use objects::{ObjectId, ObjectRef};
 use references::LabelledObject;
 
-use super::{memory::LastDeployment, plan::ApplyReason};
+use super::memory::LastDeployment;
+
+/// The occasion of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// Somebody asked for a deployment: every kind is searched.
+    Request,
+    /// At most the rendered objects changed since the last deployment, and not the spec.
+    Revision,
+    /// Anything else, such as a first deployment, or a changed spec.
+    Other,
+}
 
 /// The facts that the search depends on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SearchFacts<'a> {
-    /// The reason of the deployment; `None` if nothing is deployed.
-    pub(super) why: Option<ApplyReason>,
+pub(crate) struct SearchFacts<'a> {
+    /// The occasion of the search.
+    pub(crate) occasion: Occasion,
     /// True if orphans of all items are pruned, and the last prune had no errors: then the last deployment left none.
-    pub(super) pruned: bool,
+    pub(crate) pruned: bool,
     /// The last deployment.
-    pub(super) last: &'a LastDeployment,
+    pub(crate) last: &'a LastDeployment,
     /// The objects with the discriminator that the index knows; `None` without an index of the target cluster.
-    pub(super) indexed: Option<&'a [LabelledObject]>,
+    pub(crate) indexed: Option<&'a [LabelledObject]>,
     /// The objects of the last result in the status, as far as they are known.
-    pub(super) previous: Option<&'a [ObjectRef]>,
+    pub(crate) previous: Option<&'a [ObjectRef]>,
     /// The rendered objects.
-    pub(super) rendered: &'a [ObjectRef],
+    pub(crate) rendered: &'a [ObjectRef],
 }
 
 /// Returns the kinds that may have orphans; `None` if every kind may.
-pub(super) fn kinds(facts: &SearchFacts<'_>) -> Option<SearchedKinds> {
-    if facts.why == Some(ApplyReason::Requested) || *facts.last == LastDeployment::BrokeOff {
+pub(crate) fn kinds(facts: &SearchFacts<'_>) -> Option<SearchedKinds> {
+    if facts.occasion == Occasion::Request || *facts.last == LastDeployment::BrokeOff {
         return None;
     }
     let (known, previous) = (facts.last.known(), facts.previous?);
-    let follows = matches!(facts.why, None | Some(ApplyReason::ObjectsChanged));
-    let is_revision = follows && facts.pruned && known.is_some();
+    let is_revision = facts.occasion == Occasion::Revision && facts.pruned && known.is_some();
     if facts.indexed.is_none() && !is_revision {
         return None;
     }
@@ -61,7 +71,7 @@ pub(super) fn kinds(facts: &SearchFacts<'_>) -> Option<SearchedKinds> {
 }
 
 /// Returns the identity of an object of the index.
-pub(super) fn id(object: &LabelledObject) -> ObjectId {
+pub(crate) fn id(object: &LabelledObject) -> ObjectId {
     ObjectId {
         group: object.group.clone(),
         kind: object.kind.clone(),
@@ -118,7 +128,7 @@ mod tests {
         let last = known(&[kept.clone(), object("Service", "renamed")]);
         let rendered = [kept];
         let mut facts = SearchFacts {
-            why: Some(ApplyReason::ObjectsChanged),
+            occasion: Occasion::Revision,
             pruned: true,
             last: &last,
             indexed: None,
@@ -150,24 +160,14 @@ mod tests {
     #[test]
     fn new_revision_searches_the_kinds_of_what_it_leaves_behind() {
         assert_eq!(searched(|_| {}), found("Secret Service"));
-        assert_eq!(
-            searched(|facts| facts.why = None),
-            found("Secret Service"),
-            "a request to reconcile"
-        );
         let cut = [object("ConfigMap", "")];
         assert_eq!(searched_after(&cut, |_| {}), found("ConfigMap Service"));
     }
 
     #[test]
     fn every_kind_is_searched_if_what_was_deployed_is_not_known_for_sure() {
-        for why in [
-            Some(ApplyReason::NeverDeployed),
-            Some(ApplyReason::Requested),
-            Some(ApplyReason::SpecChanged),
-            Some(ApplyReason::LastFailed),
-        ] {
-            assert_eq!(searched(|facts| facts.why = why), None, "{why:?}");
+        for occasion in [Occasion::Request, Occasion::Other] {
+            assert_eq!(searched(|facts| facts.occasion = occasion), None, "{occasion:?}");
         }
         assert_eq!(searched(|facts| facts.pruned = false), None);
         assert_eq!(searched(|facts| facts.last = &LastDeployment::Unknown), None);
@@ -183,17 +183,12 @@ mod tests {
             labelled("Role", "by-hand"),
             labelled("Unwatchable", ""),
         ]);
-        for why in [
-            None,
-            Some(ApplyReason::NeverDeployed),
-            Some(ApplyReason::SpecChanged),
-            Some(ApplyReason::ObjectsChanged),
-        ] {
+        for occasion in [Occasion::Revision, Occasion::Other] {
             let first = searched_after(nothing, |facts| {
-                (facts.why, facts.indexed, facts.pruned) = (why, Some(objects), false);
+                (facts.occasion, facts.indexed, facts.pruned) = (occasion, Some(objects), false);
                 facts.last = &LastDeployment::Unknown;
             });
-            assert_eq!(first, found("role unwatchable"), "{why:?}");
+            assert_eq!(first, found("role unwatchable"), "{occasion:?}");
         }
         let with_index = |change: fn(&mut SearchFacts<'_>)| {
             searched(|facts| {
@@ -204,9 +199,9 @@ mod tests {
         assert_eq!(with_index(|_| {}), found("Secret Service role unwatchable"));
         assert_eq!(with_index(|facts| facts.previous = None), None);
         assert_eq!(with_index(|facts| facts.last = &LastDeployment::BrokeOff), None);
-        let requested = Some(ApplyReason::Requested);
+        let request = Occasion::Request;
         assert_eq!(
-            searched(|facts| (facts.why, facts.indexed) = (requested, Some(objects))),
+            searched(|facts| (facts.occasion, facts.indexed) = (request, Some(objects))),
             None
         );
     }
