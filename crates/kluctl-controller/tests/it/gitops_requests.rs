@@ -224,7 +224,7 @@ async fn malformed_requests_are_refused() -> Result<()> {
         .await?;
     let error = result.command_error.unwrap_or_default();
     ensure!(
-        error.contains("UnsupportedField: spec.sourceOverrides"),
+        error.contains("spec.sourceOverrides: url must be grpc+source-override://HOST:PORT/ID"),
         "{error}"
     );
     ensure!(ready_of(&status).0 == "PrepareFailed");
