@@ -1,6 +1,7 @@
 //! The index of a Helm repository, read as a stream: an index may be large, and one chart is asked for.
 
 mod block;
+mod file;
 mod json;
 mod stream;
 
@@ -8,6 +9,8 @@ use tree::{Budget, Limits};
 
 use crate::{Error, version};
 
+pub use file::IndexFile;
+pub(crate) use file::{Download, stored_entries};
 pub(crate) use stream::Stream;
 
 /// One version of a chart in an index.

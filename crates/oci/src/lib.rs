@@ -31,7 +31,7 @@ pub use archive::{Archive, write_new};
 pub use client::Client;
 pub use digest::Digest;
 pub use error::Error;
-pub use index::Entry;
+pub use index::{Entry, IndexFile};
 pub use limits::Limits;
 pub use reference::{Reference, Wanted};
 pub use registry::{Artifact, Descriptor, Manifest, Registry};

@@ -1,6 +1,9 @@
 //! Helm repositories: an index.yaml over http or https, and the archives that it names.
 
-use std::sync::Arc;
+use std::{
+    io::{Read, Write},
+    sync::Arc,
+};
 
 use api::Secret;
 use bytes::Bytes;
@@ -11,10 +14,11 @@ use reqwest::{
 use tokio::sync::OnceCell;
 
 use crate::{
-    Archive, Client, Credentials, Digest, Entry, Error, Limits, Reference,
+    Archive, Client, Credentials, Digest, Entry, Error, IndexFile, Limits, Reference,
     client::{Answer, Ask, bare, shown},
-    index::Stream,
+    index::{Download, Stream, stored_entries},
     registry,
+    version::newest,
 };
 
 /// Bytes of an index that are looked at before it is asked whether there is more to look at.
@@ -77,6 +81,37 @@ impl Repository {
         entries.ok_or_else(|| Error::NoChart {
             chart: chart.to_owned(),
             url: shown(&self.url),
+        })
+    }
+
+    /// Downloads the whole index to a file, unpacked, without holding it. What was written before an error is to be removed by the caller.
+    ///
+    /// # Errors
+    /// Fails when the index cannot be downloaded or written, is larger than [`Limits::index_bytes`], or has no entries.
+    pub async fn download_index(&self, file: impl Write) -> Result<IndexFile, Error> {
+        let mut answer = self.get(&index_url(&self.url), "*/*", true).await?;
+        let mut download = Download::new(file, &answer.url, is_packed(&answer), self.client.limits());
+        while let Some(piece) = answer.next().await? {
+            download.push(&piece)?;
+        }
+        download.finish()
+    }
+
+    /// Returns a version of a chart in an index that [`Repository::download_index`] wrote: the one with that name, or the newest in a range;
+    /// without either, the newest that is not a pre-release. [`Repository::fetch`] downloads it. Blocks while it reads.
+    ///
+    /// # Errors
+    /// Fails when the index cannot be read, does not list the chart, or has no version that fits, and when the range is invalid.
+    pub fn find_stored(&self, index: impl Read, chart: &str, range: &str) -> Result<Entry, Error> {
+        let url = shown(&self.url);
+        let Some(entries) = stored_entries(index, &url, chart, self.client.limits())? else {
+            let chart = chart.to_owned();
+            return Err(Error::NoChart { chart, url });
+        };
+        newest(entries, |entry| &entry.version, range)?.ok_or_else(|| Error::NoVersion {
+            chart: chart.to_owned(),
+            range: range.to_owned(),
+            url,
         })
     }
 

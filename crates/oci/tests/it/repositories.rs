@@ -315,3 +315,96 @@ async fn invalid_archives_fail_to_unpack() {
     let error = said(pulled.tree(&tree::Budget::default()));
     assert!(error.contains("a.tgz' is no chart: no files"), "{error}");
 }
+
+#[tokio::test]
+async fn stored_index_has_the_digest_of_its_content_and_finds_charts() {
+    let server = WebServer::start().unwrap();
+    stock(&server);
+    let repository = Repository::new(&client(Access::default()), &server.url("stable")).unwrap();
+    let mut file = Vec::new();
+    let stored = repository.download_index(&mut file).await.unwrap();
+    assert!(file.starts_with(b"apiVersion: v1\nentries:\n"));
+    assert_eq!(
+        (stored.digest, stored.size),
+        (Digest::of(&file), file.len() as u64)
+    );
+    for (range, expected) in [
+        ("", "1.1.0"),
+        ("1.0.0", "1.0.0"),
+        ("~1.0", "1.0.0"),
+        (">=2-0", "2.0.0-rc.1"),
+    ] {
+        let entry = repository.find_stored(file.as_slice(), "shop", range).unwrap();
+        assert_eq!(entry.version, expected, "{range}");
+    }
+    let entry = repository.find_stored(file.as_slice(), "shop", "1.x").unwrap();
+    assert_eq!(version_of(&repository.fetch(&entry).await.unwrap()), "1.1.0");
+    for (chart, range, why) in [
+        ("shop", ">=3", "chart \"shop\" version \">=3\" not found in"),
+        ("shop", "no range", "is no range of versions"),
+        ("nothing", "", "chart \"nothing\" not found in"),
+        ("../shop", "", "chart \"../shop\" not found in"),
+    ] {
+        let error = said(repository.find_stored(file.as_slice(), chart, range));
+        assert!(error.contains(why), "{chart} {range}: {error}");
+    }
+    // The digest is that of the content, however it is sent.
+    server.page("/packed/index.yaml", Page::Packed(gzip(&file).into()));
+    let packed = Repository::new(&client(Access::default()), &server.url("packed")).unwrap();
+    let mut unpacked = Vec::new();
+    let stored = packed.download_index(&mut unpacked).await.unwrap();
+    assert_eq!((stored.digest, unpacked), (Digest::of(&file), file));
+}
+
+#[tokio::test]
+async fn hostile_indexes_are_stored_up_to_their_limit() {
+    let (server, other) = (WebServer::start().unwrap(), WebServer::start().unwrap());
+    let limits = Limits {
+        index_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    let start = "entries:\n  other:\n  - version: 1.0.0\n";
+    server.page("/endless/index.yaml", Page::Endless(start.into()));
+    server.page(
+        "/nameless/index.yaml",
+        Page::Endless("entries:\n  \"\":\n  - version: 1.0.0\n".into()),
+    );
+    server.page("/cut/index.yaml", Page::Cut(start.into()));
+    server.page("/html/index.yaml", Page::Content("<html></html>".into()));
+    let bomb = gzip(format!("{start}# {}", " ".repeat(4 << 20)).as_bytes());
+    server.page("/bomb/index.yaml", Page::Packed(bomb.into()));
+    let whole = gzip(start.as_bytes());
+    server.page(
+        "/short/index.yaml",
+        Page::Packed(whole[..whole.len() - 9].to_vec().into()),
+    );
+    server.page("/away/index.yaml", Page::Redirect(other.url("index.yaml")));
+    other.page("/index.yaml", Page::Content(start.into()));
+    let access = Access {
+        credentials: basic("me", "s3cret"),
+        ..Access::default()
+    };
+    let client = client_with(access, limits);
+    for (path, why) in [
+        ("endless", "limit of 1048576 bytes of an index"),
+        ("nameless", "limit of 1048576 bytes of an index"),
+        ("bomb", "limit of 1048576 bytes of an index"),
+        ("cut", "network:"),
+        ("short", "can't be unpacked"),
+        ("html", "it is no index"),
+        ("none", "was not found"),
+    ] {
+        let repository = Repository::new(&client, &server.url(path)).unwrap();
+        let mut file = Vec::new();
+        let error = said(repository.download_index(&mut file).await);
+        assert!(
+            error.contains(why) && !error.contains("s3cret"),
+            "{path}: {error}"
+        );
+        assert!(file.len() <= 1 << 20, "{path}: {}", file.len());
+    }
+    let away = Repository::new(&client, &server.url("away")).unwrap();
+    away.download_index(Vec::new()).await.unwrap();
+    let asked = other.asked();
+    assert!(asked.len() == 1 && asked[0].authorization.is_none(), "{asked:?}");
+}
