@@ -82,7 +82,7 @@ impl<W: Write> Download<W> {
             .file
             .flush()
             .map_err(Error::disk("write the index of", &intake.url))?;
-        intake.check.finish()?;
+        intake.check.finish_unread()?;
         Ok(IndexFile {
             digest: intake.hasher.finish(),
             size: intake.size,

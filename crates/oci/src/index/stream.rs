@@ -141,6 +141,19 @@ impl Stream {
 
     /// The entries, once there is no more to read; `None` when the index has no such chart.
     pub(crate) fn finish(mut self) -> Result<Option<Vec<Entry>>, Error> {
+        match self.end()? {
+            (Found::Chart, text) => parse(&text, &self.url).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Ends an index of which no chart is needed; fails if it has no entries.
+    pub(crate) fn finish_unread(mut self) -> Result<(), Error> {
+        self.end().map(drop)
+    }
+
+    /// Returns what was found of the chart, and its entries as written.
+    fn end(&mut self) -> Result<(Found, Vec<u8>), Error> {
         if self.cut().found() != Found::Chart {
             let ended = match &mut self.source {
                 IndexDecoder::Plain(_) => Ok(()),
@@ -155,9 +168,11 @@ impl Stream {
         let (found, text) = cut.finish();
         self.check(Ok(()))?;
         match found {
-            Found::Nothing => Err(Error::malformed(self.url, "it is no index: it has no entries")),
-            Found::Charts => Ok(None),
-            Found::Chart => parse(&text, &self.url).map(Some),
+            Found::Nothing => {
+                let url = self.url.clone();
+                Err(Error::malformed(url, "it is no index: it has no entries"))
+            }
+            found => Ok((found, text)),
         }
     }
 }

@@ -348,6 +348,18 @@ async fn stored_index_has_the_digest_of_its_content_and_finds_charts() {
         let error = said(repository.find_stored(file.as_slice(), chart, range));
         assert!(error.contains(why), "{chart} {range}: {error}");
     }
+    // A chart that nobody can ask for doesn't matter to the others.
+    let odd = String::from_utf8(file.clone())
+        .unwrap()
+        .replace("  shop:", "  \"\": odd\n  shop:");
+    server.page("/odd/index.yaml", Page::Content(odd.into()));
+    let odd = Repository::new(&client(Access::default()), &server.url("odd")).unwrap();
+    let mut kept = Vec::new();
+    odd.download_index(&mut kept).await.unwrap();
+    assert_eq!(
+        odd.find_stored(kept.as_slice(), "shop", "").unwrap().version,
+        "1.1.0"
+    );
     // The digest is that of the content, however it is sent.
     server.page("/packed/index.yaml", Page::Packed(gzip(&file).into()));
     let packed = Repository::new(&client(Access::default()), &server.url("packed")).unwrap();
