@@ -18,6 +18,7 @@ mod gitops_deploying;
 mod gitops_faults;
 mod gitops_fetching;
 mod gitops_keeping;
+mod gitops_removing;
 mod gitops_requests;
 mod gitops_sources;
 mod including;

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::ManualRequestResult;
 use crate::{Condition, schema};
@@ -51,6 +51,10 @@ pub struct KluctlDeploymentStatus {
     /// Errors of fetching and rendering the project; absent after it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_prepare_error: Option<String>,
+    /// Kinds and namespaces of deployments that began and have no result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::free_object")]
+    pub begun_inventory: Option<Map<String, Value>>,
     /// Summary of the last deployment or requested prune.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]

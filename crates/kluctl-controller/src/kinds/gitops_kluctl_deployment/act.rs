@@ -227,8 +227,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         last: &LastDeployment,
         indexed: Option<&[LabelledObject]>,
     ) -> Option<SearchedKinds> {
-        let rendered = self.prepared.rendered.objects();
-        let rendered: Vec<ObjectRef> = rendered.filter_map(|object| ObjectRef::of(object).ok()).collect();
+        let rendered = self.prepared.references();
         let spec = &self.object.spec;
         // The status names kinds and namespaces only; the memory of the last deployment has its objects.
         let previous = match last.known() {
@@ -291,8 +290,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
 
     /// Notes the result of a deployment, or a prune, with what may be deployed now.
     fn note(&mut self, result: &CommandResult, dry_run: bool, replaces: bool) {
-        let rendered = self.prepared.rendered.objects();
-        let rendered: Vec<ObjectRef> = rendered.filter_map(|object| ObjectRef::of(object).ok()).collect();
+        let rendered = self.prepared.references();
         let mut summary = status::bounded(result.summary().to_json());
         let deployed = if dry_run { &[][..] } else { &rendered };
         inventory::note(
@@ -300,6 +298,9 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             &inventory::after(self.past(), deployed, replaces && !dry_run),
         );
         self.work.status.last_deploy_result = Some(summary);
+        if !dry_run {
+            inventory::end(&mut self.work.status);
+        }
     }
 
     /// Shows what a deployment would change.

@@ -15,15 +15,48 @@ pub(super) fn of(status: Option<&KluctlDeploymentStatus>) -> Inventory {
     let Some(status) = status else {
         return Inventory::of(Some(&[]));
     };
-    match (&status.last_deploy_result, &status.target_key) {
-        (Some(result), _) => {
-            let noted = result.get(FIELD).cloned().unwrap_or_default();
-            Inventory::from_value(&yaml::Value::from_json(noted))
-        }
-        (None, None) => Inventory::of(Some(&[])),
-        // A first deployment may have been interrupted.
-        (None, Some(_)) => Inventory::of(None),
+    let begun = begun(status);
+    let ended = match (&status.last_deploy_result, &status.target_key) {
+        (Some(result), _) => read(result.get(FIELD)),
+        (None, Some(_)) if begun.is_none() => Inventory::of(None),
+        (None, _) => Inventory::of(Some(&[])),
+    };
+    match begun {
+        Some(begun) => ended.with(begun),
+        None => ended,
     }
+}
+
+fn read(value: Option<&Value>) -> Inventory {
+    Inventory::from_value(&yaml::Value::from_json(value.cloned().unwrap_or_default()))
+}
+
+/// Returns the inventory of deployments that began and have no result; `None` if there are none.
+fn begun(status: &KluctlDeploymentStatus) -> Option<Inventory> {
+    let begun = status.begun_inventory.as_ref()?;
+    Some(read(begun.get(FIELD)))
+}
+
+/// Records the objects that a deployment is about to apply, unless the status has their kinds and namespaces. Should the process end
+/// before there is a result, a removal knows them.
+pub(super) fn begin(status: &mut KluctlDeploymentStatus, rendered: &[ObjectRef]) {
+    let planned = Inventory::of(Some(rendered));
+    let is_noted = status.last_deploy_result.is_some() || status.begun_inventory.is_some();
+    if is_noted && of(Some(status)).covers(&planned) {
+        return;
+    }
+    let all = match begun(status) {
+        Some(begun) => begun.with(planned),
+        None => planned,
+    };
+    // One that is too large for a status is null, which is unknown.
+    let begun = [(FIELD.to_owned(), all.to_value().to_json())];
+    status.begun_inventory = Some(begun.into_iter().filter(|(_, value)| !value.is_null()).collect());
+}
+
+/// Forgets what began, as the result of a deployment has it.
+pub(super) fn end(status: &mut KluctlDeploymentStatus) {
+    status.begun_inventory = None;
 }
 
 /// Adds what may be deployed now to the result of a deployment.
@@ -58,6 +91,7 @@ mod tests {
             None,
             "of the original"
         );
+        let mut begun = interrupted.clone();
         let map = ObjectRef {
             group: String::new(),
             version: "v1".to_owned(),
@@ -65,6 +99,22 @@ mod tests {
             namespace: Some("apps".to_owned()),
             name: "a".to_owned(),
         };
+        begin(&mut begun, std::slice::from_ref(&map));
+        assert_eq!(of(Some(&begun)).objects().map(|all| all.len()), Some(1));
+        let recorded = begun.clone();
+        begin(&mut begun, std::slice::from_ref(&map));
+        assert_eq!(begun, recorded, "it is recorded once");
+        let many: Vec<ObjectRef> = (0..1000)
+            .map(|i| ObjectRef {
+                namespace: Some(format!("namespace-{i}")),
+                ..map.clone()
+            })
+            .collect();
+        let mut large = interrupted;
+        begin(&mut large, &many);
+        assert_eq!(of(Some(&large)).objects(), None, "too large for a status");
+        end(&mut begun);
+        assert_eq!(of(Some(&begun)).objects(), None);
         let mut result = json!({});
         note(&mut result, &after(Inventory::of(Some(&[])), &[map], false));
         let known = of(Some(&status(json!({ "lastDeployResult": result }))));

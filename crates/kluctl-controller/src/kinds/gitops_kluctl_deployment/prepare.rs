@@ -11,6 +11,7 @@ use engine::{
     DecryptionKeys, GitInfo, Initiator, Origin, ProjectError, ProjectKey, RemoteOverride, RenderOptions,
 };
 use kluctl::{GitReference, Rendered, SourceAddress};
+use objects::ObjectRef;
 use references::ClusterIdentity;
 use runtime::Pass;
 use yaml::Value;
@@ -94,6 +95,12 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// Returns the references of all rendered objects.
+    pub(super) fn references(&self) -> Vec<ObjectRef> {
+        let objects = self.rendered.objects();
+        objects.filter_map(|object| ObjectRef::of(object).ok()).collect()
+    }
+
     /// Returns target, cluster and discriminator, as a status has them.
     pub(crate) fn target_key(&self) -> TargetKey {
         let target = &self.rendered.target;

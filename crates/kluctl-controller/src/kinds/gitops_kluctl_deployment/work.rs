@@ -11,7 +11,7 @@ use runtime::{EventDraft, Outcome, Pass, Requeue, Severity, now};
 use super::{
     Controller,
     act::{Acting, Fresh},
-    key, plan,
+    inventory, key, plan,
     prepare::{PrepareError, Prepared},
     requests::{self, PendingRequest, RequestKind},
     spec, status,
@@ -196,7 +196,7 @@ impl<'a, 'p> Work<'a, 'p> {
         let patch = patch.map(|patch| yaml::Value::from_json(serde_json::Value::Object(patch)));
         prepared.origin.overrides_patch = patch;
         if kind == RequestKind::Deploy {
-            self.begin_deployment(object).await?;
+            self.begin_deployment(object, &prepared).await?;
         }
         let acting = Acting::new(self, object, &prepared);
         let done = match kind {
@@ -250,7 +250,7 @@ impl<'a, 'p> Work<'a, 'p> {
             self.controller.memory.take_seen(&key(object));
         }
         if work.deploy {
-            self.begin_deployment(object).await?;
+            self.begin_deployment(object, &prepared).await?;
         }
         if let Err(error) = self.commands(object, &prepared, work, is_same).await {
             let text = error.to_string();
@@ -290,12 +290,19 @@ impl<'a, 'p> Work<'a, 'p> {
             .await
     }
 
-    /// Writes the target before the first object is applied: should the process end in the middle of the deployment, a removal must know
-    /// what to delete.
+    /// Writes the target, and the kinds and namespaces of the objects, before the first object is applied: should the process end in the
+    /// middle of the deployment, a removal must know what to delete.
     ///
     /// # Errors
     /// If the status cannot be written. Then nothing may be deployed.
-    async fn begin_deployment(&mut self, object: &KluctlDeployment) -> Result<(), PrepareError> {
+    async fn begin_deployment(
+        &mut self,
+        object: &KluctlDeployment,
+        prepared: &Prepared,
+    ) -> Result<(), PrepareError> {
+        if !self.controller.is_dry_run(object) {
+            inventory::begin(&mut self.status, &prepared.references());
+        }
         let what = format!("Performing kluctl {}", spec::deploy_mode(&object.spec));
         self.progress(&what).await.map_err(PrepareError::Fault)
     }
