@@ -33,6 +33,8 @@ const CONCURRENT_REQUESTS: usize = 8;
 const IDLE: Duration = Duration::from_secs(60);
 /// Number of intervals without a change that are measured, and their length in seconds.
 const INTERVALS: (u32, u64) = (10, 6);
+/// Time without a write after which the controller has nothing left to send.
+const QUIET: Duration = Duration::from_secs(3);
 /// Number of pairs from which on idle controllers are measured, too: it takes two minutes.
 const MANY: usize = 200;
 /// Maximum time until all pairs are Ready.
@@ -266,24 +268,43 @@ async fn keep_calm(cluster: &TestCluster, load: Load) -> Result<Calm> {
     )
     .await?;
     let name = "kluctl-controller";
+    end_of_requests(cluster).await?;
     let (mark, before) = (cluster.plane.audit_mark(), cluster.controller(name)?.usage()?.cpu);
     // The work of intervals is measured, which nothing announces.
     tokio::time::sleep(Duration::from_secs(seconds * u64::from(intervals))).await;
     let cpu = cluster.controller(name)?.usage()?.cpu.saturating_sub(before);
-    let user = format!("system:serviceaccount:{NAMESPACE}:{name}");
-    let entries = cluster.plane.audit_since(mark)?;
-    let own = entries
-        .iter()
-        .filter(|entry| entry.user == user && entry.resource != "leases");
-    let (requests, writes) = own.fold((0, 0), |(requests, writes), entry| {
-        (requests + 1, writes + usize::from(entry.is_write()))
-    });
+    let (requests, writes) = requests_since(cluster, mark)?;
     Ok(Calm {
         intervals,
         cpu,
         requests,
         writes,
     })
+}
+
+/// Waits until the kluctl-controller has sent all it had to send: Events of deployments follow their status.
+async fn end_of_requests(cluster: &TestCluster) -> Result<()> {
+    let began = Instant::now();
+    while began.elapsed() < IDLE {
+        let mark = cluster.plane.audit_mark();
+        tokio::time::sleep(QUIET).await;
+        if requests_since(cluster, mark)?.1 == 0 {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Returns the number of requests of the kluctl-controller since a mark, those for its lease aside, and how many of them write.
+fn requests_since(cluster: &TestCluster, mark: u64) -> Result<(usize, usize)> {
+    let user = format!("system:serviceaccount:{NAMESPACE}:kluctl-controller");
+    let entries = cluster.plane.audit_since(mark)?;
+    let own = entries
+        .iter()
+        .filter(|entry| entry.user == user && entry.resource != "leases");
+    Ok(own.fold((0, 0), |(requests, writes), entry| {
+        (requests + 1, writes + usize::from(entry.is_write()))
+    }))
 }
 
 /// Waits until every pair is Ready at its commit.
