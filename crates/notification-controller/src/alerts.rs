@@ -5,7 +5,7 @@ pub mod labels;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     Event, Severity,
@@ -56,6 +56,21 @@ pub fn verdict<'a>(alert: &'a Alert, event: &Event, own_namespace_only: bool) ->
     }
 }
 
+/// Returns kind and namespace of the sources of an alert: events of others are never for it.
+pub(crate) fn subjects(alert: &Alert) -> BTreeSet<(String, String)> {
+    let own = alert.namespace().unwrap_or_default();
+    let sources = alert.spec.event_sources.iter();
+    sources
+        .map(|source| (source.kind.clone(), namespace_of(source, &own).to_owned()))
+        .collect()
+}
+
+/// Returns the namespace of a source: that of the alert if it has none.
+fn namespace_of<'a>(source: &'a CrossNamespaceObjectReference, own: &'a str) -> &'a str {
+    let named = source.namespace.as_deref();
+    named.filter(|namespace| !namespace.is_empty()).unwrap_or(own)
+}
+
 /// An alert for `info` hears everything, one for `error` only that.
 fn severity(spec: &AlertSpec, severity: &Severity) -> bool {
     match spec.event_severity.as_deref() {
@@ -66,12 +81,7 @@ fn severity(spec: &AlertSpec, severity: &Severity) -> bool {
 
 fn object(source: &CrossNamespaceObjectReference, own: &str, event: &Event) -> bool {
     let object = &event.involved_object;
-    let namespace = source
-        .namespace
-        .as_deref()
-        .filter(|namespace| !namespace.is_empty())
-        .unwrap_or(own);
-    object.namespace.as_deref().unwrap_or_default() == namespace
+    object.namespace.as_deref().unwrap_or_default() == namespace_of(source, own)
         && object.kind.as_deref() == Some(&source.kind)
         && (source.name == ALL || object.name.as_deref() == Some(&source.name))
 }

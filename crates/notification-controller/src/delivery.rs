@@ -118,7 +118,10 @@ impl Dispatcher {
 
     async fn dispatch(self: &Arc<Self>, accepted: Arc<Accepted>) {
         let mut matched = 0;
-        for alert in self.store.alerts() {
+        let about = &accepted.event.involved_object;
+        let kind = about.kind.as_deref().unwrap_or_default();
+        let namespace = about.namespace.as_deref().unwrap_or_default();
+        for alert in self.store.alerts(kind, namespace) {
             if self.is_for(&alert, &accepted).await {
                 matched += 1;
                 if let Some(delivery) = self.delivery(&alert, &accepted) {

@@ -1,7 +1,7 @@
 //! The Alerts and Providers of the cluster, held by every replica: an event must not wait for the API server.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
@@ -20,15 +20,85 @@ use runtime::{Context, ObjectKey};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-type Map<T> = Arc<RwLock<BTreeMap<ObjectKey, Arc<T>>>>;
+use crate::alerts;
+
+type Map<T> = Arc<RwLock<Objects<T>>>;
+
+/// Kind and namespace of objects that an Alert is about.
+type About = (String, String);
+
+/// The objects of a kind, some of which can be found by what they are about.
+#[derive(Debug)]
+struct Objects<T> {
+    by_key: BTreeMap<ObjectKey, Arc<T>>,
+    by_subject: HashMap<About, BTreeSet<ObjectKey>>,
+    subjects: fn(&T) -> BTreeSet<About>,
+}
+
+impl<T> Objects<T> {
+    fn new(subjects: fn(&T) -> BTreeSet<About>) -> Map<T> {
+        Arc::new(RwLock::new(Self {
+            by_key: BTreeMap::new(),
+            by_subject: HashMap::new(),
+            subjects,
+        }))
+    }
+
+    fn insert(&mut self, key: ObjectKey, object: Arc<T>) {
+        self.remove(&key);
+        for subject in (self.subjects)(&object) {
+            self.by_subject.entry(subject).or_default().insert(key.clone());
+        }
+        self.by_key.insert(key, object);
+    }
+
+    fn remove(&mut self, key: &ObjectKey) {
+        let Some(object) = self.by_key.remove(key) else {
+            return;
+        };
+        for subject in (self.subjects)(&object) {
+            if let Some(keys) = self.by_subject.get_mut(&subject) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.by_subject.remove(&subject);
+                }
+            }
+        }
+    }
+
+    /// Replaces all objects.
+    fn replace(&mut self, objects: BTreeMap<ObjectKey, Arc<T>>) {
+        self.by_key.clear();
+        self.by_subject.clear();
+        for (key, object) in objects {
+            self.insert(key, object);
+        }
+    }
+
+    /// Returns the objects that are about this.
+    fn about(&self, subject: &About) -> Vec<Arc<T>> {
+        let keys = self.by_subject.get(subject).into_iter().flatten();
+        keys.filter_map(|key| self.by_key.get(key).cloned()).collect()
+    }
+}
 
 /// The Alerts and Providers of the cluster; cheap to clone.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Store {
     alerts: Map<Alert>,
     providers: Map<Provider>,
     /// The number of caches that are filled.
     filled: Arc<watch::Sender<usize>>,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            alerts: Objects::new(alerts::subjects),
+            providers: Objects::new(|_| BTreeSet::new()),
+            filled: Arc::default(),
+        }
+    }
 }
 
 impl Store {
@@ -42,13 +112,10 @@ impl Store {
             .await;
     }
 
-    pub(crate) fn alerts(&self) -> Vec<Arc<Alert>> {
-        self.alerts
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .values()
-            .cloned()
-            .collect()
+    /// Returns the Alerts with a source of this kind and namespace, by namespace and name. Its cost doesn't grow with the others.
+    pub(crate) fn alerts(&self, kind: &str, namespace: &str) -> Vec<Arc<Alert>> {
+        let alerts = self.alerts.read().unwrap_or_else(PoisonError::into_inner);
+        alerts.about(&(kind.to_owned(), namespace.to_owned()))
     }
 
     pub(crate) fn provider(&self, namespace: &str, name: &str) -> Option<Arc<Provider>> {
@@ -56,6 +123,7 @@ impl Store {
         self.providers
             .read()
             .unwrap_or_else(PoisonError::into_inner)
+            .by_key
             .get(&key)
             .cloned()
     }
@@ -151,17 +219,17 @@ fn take<K: DeserializeOwned, T>(
             fresh.extend(decode(object, make).map(|made| (key, made)));
         }
         Event::InitDone => {
-            *write() = std::mem::take(fresh);
+            write().replace(std::mem::take(fresh));
             return true;
         }
         Event::Apply(object) => {
             let key = key(&object);
             match decode(object, make) {
-                Some(made) => drop(write().insert(key, made)),
-                None => drop(write().remove(&key)),
+                Some(made) => write().insert(key, made),
+                None => write().remove(&key),
             }
         }
-        Event::Delete(object) => drop(write().remove(&key(&object))),
+        Event::Delete(object) => write().remove(&key(&object)),
     }
     false
 }
@@ -200,11 +268,12 @@ mod tests {
 
     #[test]
     fn store_follows_the_watch_and_skips_undecodable_objects() {
-        let (map, mut fresh) = (Map::<Provider>::default(), BTreeMap::new());
+        let (map, mut fresh) = (Objects::<Provider>::new(|_| BTreeSet::new()), BTreeMap::new());
         let mut event = |event| take(event, &map, &mut fresh, |provider: Provider| provider);
         let names = || {
             map.read()
                 .unwrap()
+                .by_key
                 .keys()
                 .map(|key| key.name.clone())
                 .collect::<Vec<_>>()
@@ -224,5 +293,46 @@ mod tests {
         event(Event::Init);
         event(Event::InitDone);
         assert!(names().is_empty());
+    }
+
+    #[test]
+    fn alerts_are_found_by_kind_and_namespace_of_their_sources() {
+        let map = Objects::<Alert>::new(alerts::subjects);
+        let mut alerts = map.write().unwrap();
+        let alert = |sources: Value| {
+            let alert: Alert = serde_json::from_value(json!({
+                "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Alert",
+                "metadata": {"name": "a", "namespace": "ns"},
+                "spec": {"providerRef": {"name": "p"}, "eventSources": sources},
+            }))
+            .unwrap();
+            Arc::new(alert)
+        };
+        let names = |alerts: &Objects<Alert>, kind: &str, namespace: &str| {
+            let found = alerts.about(&(kind.to_owned(), namespace.to_owned()));
+            found.len()
+        };
+        let key = ObjectKey::new("ns", "a");
+        let both = json!([
+            {"kind": "GitRepository", "name": "*"},
+            {"kind": "GitRepository", "name": "x"},
+            {"kind": "Bucket", "name": "*", "namespace": "other"},
+        ]);
+        alerts.insert(key.clone(), alert(both));
+        alerts.insert(
+            ObjectKey::new("ns", "b"),
+            alert(json!([{"kind": "Bucket", "name": "*"}])),
+        );
+        assert_eq!(names(&alerts, "GitRepository", "ns"), 1);
+        assert_eq!(names(&alerts, "GitRepository", "other"), 0);
+        assert_eq!(names(&alerts, "Bucket", "other"), 1);
+        assert_eq!(names(&alerts, "Bucket", "ns"), 1);
+        // A change and a removal leave nothing behind.
+        alerts.insert(key.clone(), alert(json!([{"kind": "Bucket", "name": "y"}])));
+        assert_eq!(names(&alerts, "GitRepository", "ns"), 0);
+        assert_eq!(names(&alerts, "Bucket", "ns"), 2);
+        alerts.remove(&key);
+        alerts.remove(&ObjectKey::new("ns", "b"));
+        assert!(alerts.by_key.is_empty() && alerts.by_subject.is_empty());
     }
 }
