@@ -16,8 +16,9 @@ use runtime::{
 
 /// Prefix of all names.
 const PREFIX: &str = "kluctldeployments_";
-/// The supported mode of deployments, as a label; the other mode of the original is refused.
-const MODE: &str = "full-deploy";
+/// The modes of deployments, as a label.
+const FULL_DEPLOY: &str = "full-deploy";
+const POKE_IMAGES: &str = "poke-images";
 
 /// The metric families of the controller.
 #[derive(Debug, Clone)]
@@ -48,6 +49,8 @@ pub struct Metrics {
 pub enum Command {
     /// Deploy: applies the objects.
     Deploy,
+    /// Poke images: replaces images in what runs.
+    PokeImages,
     /// Prune: deletes the orphans.
     Prune,
     /// Validate: checks readiness.
@@ -57,13 +60,29 @@ pub enum Command {
 }
 
 impl Command {
-    const ALL: [Self; 4] = [Self::Deploy, Self::Prune, Self::Validate, Self::Delete];
+    const ALL: [Self; 5] = [
+        Self::Deploy,
+        Self::PokeImages,
+        Self::Prune,
+        Self::Validate,
+        Self::Delete,
+    ];
+
+    /// Returns the command that deploys, by the mode of the deployment.
+    #[must_use]
+    pub const fn deploying(pokes_images: bool) -> Self {
+        match pokes_images {
+            true => Self::PokeImages,
+            false => Self::Deploy,
+        }
+    }
 
     /// Returns the name in labels.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Deploy => "deploy",
+            Self::PokeImages => "poke-images",
             Self::Prune => "prune",
             Self::Validate => "validate",
             Self::Delete => "delete",
@@ -97,6 +116,8 @@ pub struct SpecValues {
     pub prune: bool,
     /// True if the deployed objects are deleted with the object.
     pub delete: bool,
+    /// Number of `spec.images`.
+    pub images: usize,
     /// Kind, namespace and name of the source.
     pub source: String,
     /// `spec.path` of the object.
@@ -163,7 +184,7 @@ impl Metrics {
         self.dry_run.with_label_values(&labels).set(wanted.dry_run.into());
         self.prune.with_label_values(&labels).set(wanted.prune.into());
         self.delete.with_label_values(&labels).set(wanted.delete.into());
-        self.images.with_label_values(&labels).set(0);
+        set(&self.images, &labels, wanted.images);
         self.show_source(
             key,
             Some([
@@ -186,9 +207,14 @@ impl Metrics {
         let labels = [key.namespace.as_str(), key.name.as_str()];
         let seconds = took.as_secs_f64();
         match command {
-            Command::Deploy => {
+            Command::Deploy | Command::PokeImages => {
+                let mode = if command == Command::Deploy {
+                    FULL_DEPLOY
+                } else {
+                    POKE_IMAGES
+                };
                 self.deploy_seconds
-                    .with_label_values(&[labels[0], labels[1], MODE])
+                    .with_label_values(&[labels[0], labels[1], mode])
                     .observe(seconds);
                 set(&self.changed, &labels, counted.changed);
                 set(&self.deleted, &labels, counted.deleted);
@@ -238,9 +264,11 @@ impl Metrics {
         for histogram in [&self.prune_seconds, &self.validate_seconds, &self.delete_seconds] {
             let _ = histogram.remove_label_values(&labels);
         }
-        let _ = self
-            .deploy_seconds
-            .remove_label_values(&[labels[0], labels[1], MODE]);
+        for mode in [FULL_DEPLOY, POKE_IMAGES] {
+            let _ = self
+                .deploy_seconds
+                .remove_label_values(&[labels[0], labels[1], mode]);
+        }
         for command in Command::ALL {
             let labels = [labels[0], labels[1], command.name()];
             let _ = self.errors.remove_label_values(&labels);
@@ -330,6 +358,7 @@ mod tests {
         let wanted = SpecValues {
             interval: Some(Duration::from_secs(60)),
             prune: true,
+            images: 3,
             ..SpecValues::default()
         };
         for key in [&key, &other] {
@@ -360,6 +389,8 @@ mod tests {
             "kluctldeployments_number_of_changed_objects{name=\"shop\",namespace=\"apps\"} 2",
             "kluctldeployments_deployment_interval_seconds{name=\"shop\",namespace=\"apps\"} 60",
             "kluctldeployments_deployment_duration_seconds_count{mode=\"full-deploy\",name=\"shop\",namespace=\"apps\"} 1",
+            "kluctldeployments_deployment_duration_seconds_count{mode=\"poke-images\",name=\"shop\",namespace=\"apps\"} 1",
+            "kluctldeployments_number_of_images{name=\"shop\",namespace=\"apps\"} 3",
             "kluctldeployments_number_of_errors{action=\"prune\",name=\"shop\",namespace=\"apps\"} 0",
         ] {
             assert!(before.contains(series), "{series} is missing in\n{before}");

@@ -274,6 +274,7 @@ impl Controller {
             dry_run: self.is_dry_run(object),
             prune: spec.prune,
             delete: spec.delete.unwrap_or(spec.prune),
+            images: spec.images.len(),
             source: match &spec.source {
                 Some(source) => source.url.to_string(),
                 None => FluxKluctlDeployment::source(object)

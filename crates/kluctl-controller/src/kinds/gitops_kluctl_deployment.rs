@@ -191,6 +191,7 @@ impl Controller {
             dry_run: self.is_dry_run(object),
             prune: spec.prune,
             delete: spec.delete,
+            images: spec.images.len(),
             source,
             path,
             reference,

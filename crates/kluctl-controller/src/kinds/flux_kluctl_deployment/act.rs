@@ -1,6 +1,8 @@
 //! Executes the plan: deploys or compares, prunes, validates.
 
+mod done;
 mod previous;
+mod prune;
 
 use std::{
     collections::HashSet,
@@ -10,13 +12,13 @@ use std::{
 use api::{Fault, Reason, kluctl::KluctlDeployment};
 use engine::{
     AppliedVersions, CommandResult, CompareOptions, Completeness, DeployOptions, Error, Inventory,
-    PokedImage, RemoveOptions, SearchedKinds, ValidateResult, discriminator::DiscriminatorError,
+    PokedImage, SearchedKinds,
 };
 use jiff::Timestamp;
 use objects::{ObjectId, ObjectRef};
 use runtime::{ObjectKey, Pass};
-use yaml::Value;
 
+use self::done::{command_done, counted, refused, validate_done};
 use super::{
     Controller,
     consumer::key,
@@ -25,7 +27,6 @@ use super::{
     plan::{self, ApplyReason, Deploy, Prune, Validate, Work},
     prepare::Prepared,
     results::{self, CommandDone},
-    sharers::Claim,
     source::ProjectSource,
     spec,
 };
@@ -37,10 +38,6 @@ use crate::{
     metrics::{Command, CommandCounts},
 };
 
-/// Maximum size of a stored result in bytes; a status has three of them.
-const RESULT_BYTES: usize = 48 << 10;
-/// Maximum number of errors, of warnings and of results in a stored validation.
-const VALIDATION_ENTRIES: usize = 50;
 /// Time for which the answers to reads and applies count as the current state of the objects.
 const JUST_NOW: Duration = Duration::from_secs(10);
 /// Delay before the next pass if the object or its source changed during a deployment.
@@ -356,7 +353,8 @@ impl Acting<'_> {
             Err(Error::Interrupted) => return Err(self.superseded().await),
             Err(error) => return Err(self.fault(&error)),
         };
-        metrics.done(self.key, Command::Deploy, started.elapsed(), counted(&result));
+        let command = Command::deploying(spec::pokes_images(&self.object.spec));
+        metrics.done(self.key, command, started.elapsed(), counted(&result));
         for warning in &result.warnings {
             tracing::info!(%warning, "deploying");
         }
@@ -381,89 +379,6 @@ impl Acting<'_> {
     /// Returns the objects that may have been deployed before; `None` if they are not known.
     fn previous(&self) -> Option<Vec<ObjectRef>> {
         results::deployed_objects(self.object)
-    }
-
-    /// Deletes objects that are no longer rendered, if the discriminator proves that they belong to this object.
-    async fn prune(
-        &self,
-        prune: Prune,
-        orphans: Option<usize>,
-        kinds: Option<&SearchedKinds>,
-    ) -> Result<Option<CommandDone>, Fault> {
-        match (prune, orphans) {
-            (Prune::Disabled | Prune::NotNow, _) | (Prune::IfSeen, None | Some(0)) => return Ok(None),
-            (Prune::Run, _) | (Prune::IfSeen, Some(_)) => {}
-        }
-        let discriminator = self.prepared.discriminator();
-        if let Err(refusal) = plan::may_prune(discriminator, &[]) {
-            return Ok(Some(refused(refusal_text(&refusal))));
-        }
-        if orphans == Some(0) {
-            return Ok(Some(nothing_pruned()));
-        }
-        let sharers = self
-            .controller
-            .sharers(
-                self.object,
-                discriminator.unwrap_or_default(),
-                &self.prepared.identity,
-            )
-            .await?;
-        if let Err(refusal) = plan::may_prune(discriminator, &sharers.own) {
-            return Ok(Some(refused(refusal_text(&refusal))));
-        }
-        self.still_current().await?;
-        let started = Instant::now();
-        let previous = self.previous();
-        let owners = self.owners(sharers.foreign);
-        let options = RemoveOptions {
-            dry_run: self.dry_run,
-            previous: previous.as_deref(),
-            inclusion: spec::inclusion(&self.object.spec),
-            kinds,
-            confirm: Some(&owners),
-            ..RemoveOptions::default()
-        };
-        let pruned = engine::prune(&self.prepared.cluster, &self.prepared.rendered, &options).await;
-        if let Some(refusal) = owners.refusal() {
-            return Ok(Some(refused(shared_text(discriminator, refusal))));
-        }
-        match pruned {
-            Ok(result) => {
-                let metrics = &self.controller.metrics;
-                metrics.done(self.key, Command::Prune, started.elapsed(), counted(&result));
-                let mut done = command_done(&result);
-                // Objects may be left, so pruning stays due.
-                done.errors.extend(result.completeness.message());
-                Ok(Some(done))
-            }
-            Err(error @ Error::Cancelled) => Err(self.fault(&error)),
-            Err(error) => Ok(Some(refused(error.to_string()))),
-        }
-    }
-
-    /// Returns the check if objects that are about to be deleted may belong to these deployments of other namespaces.
-    fn owners(&self, claims: Vec<Claim>) -> ForeignOwners<'_> {
-        let clusters = self.controller.references.clusters();
-        ForeignOwners::new(clusters, &self.prepared.cluster, &self.prepared.identity, claims)
-    }
-
-    /// Fails if the object or its source changed since this pass began: objects of a newer revision must not be deleted.
-    async fn still_current(&self) -> Result<(), Fault> {
-        let references = &self.controller.references;
-        let same = references.is_unchanged(self.object).await?
-            && self.revision_now().await? == self.artifact.revision();
-        if same {
-            return Ok(());
-        }
-        Err(self.superseded().await)
-    }
-
-    /// Reads the revision of the source again.
-    async fn revision_now(&self) -> Result<String, Fault> {
-        let cluster = &self.prepared.cluster;
-        let source = self.controller.source(self.object, cluster.cancellation());
-        Ok(cluster.waiting(source).await?.revision().to_owned())
     }
 
     /// Returns the fault of a deployment that ended for something newer.
@@ -513,123 +428,6 @@ fn just_now(read: Instant, ready: HashSet<ObjectId>) -> HashSet<ObjectId> {
     }
 }
 
-fn counted(result: &CommandResult) -> CommandCounts {
-    let counts = result.counts();
-    CommandCounts {
-        changed: counts.new + counts.changed,
-        deleted: counts.deleted,
-        orphans: counts.orphans,
-        errors: counts.errors,
-        warnings: counts.warnings,
-    }
-}
-
-fn command_done(result: &CommandResult) -> CommandDone {
-    CommandDone {
-        message: result.message(),
-        errors: result.errors.iter().map(ToString::to_string).collect(),
-        denied: !result.errors.is_empty() && result.errors.iter().all(|error| error.denied),
-        is_idle: false,
-        raw: yaml::print::goyaml(&result.to_status(RESULT_BYTES)),
-    }
-}
-
-/// Returns the result of a command that was refused.
-fn refused(why: String) -> CommandDone {
-    CommandDone {
-        errors: vec![why],
-        ..CommandDone::default()
-    }
-}
-
-/// Returns the reason not to prune, as kluctl says it.
-fn refusal_text(refusal: &DiscriminatorError) -> String {
-    match refusal {
-        DiscriminatorError::Empty => Error::PruneWithoutDiscriminator.to_string(),
-        other => other.to_string(),
-    }
-}
-
-/// Returns the reason not to prune objects that others may have deployed.
-fn shared_text(discriminator: Option<&str>, refusal: Refusal) -> String {
-    match refusal {
-        Refusal::Shared(other) => refusal_text(&DiscriminatorError::Duplicate {
-            discriminator: discriminator.unwrap_or_default().to_owned(),
-            other,
-        }),
-        Refusal::Unknown(why) => why,
-    }
-}
-
-/// Returns the result of a prune without orphans, which needs no request.
-fn nothing_pruned() -> CommandDone {
-    CommandDone {
-        message: "prune succeeded.".to_owned(),
-        errors: Vec::new(),
-        denied: false,
-        is_idle: true,
-        raw: "command:\n  command: prune\n  initiator: KluctlDeployment\nobjects: []\n".to_owned(),
-    }
-}
-
-fn validate_done(result: &ValidateResult) -> CommandDone {
-    let mut errors: Vec<String> = result.errors.iter().map(ToString::to_string).collect();
-    if errors.is_empty() && !result.ready {
-        errors.push("not ready".to_owned());
-    }
-    let mut raw = result.to_status(VALIDATION_ENTRIES);
-    if let Value::Map(map) = &mut raw {
-        // With its times, no two results would be equal, and each validation would be news.
-        map.remove("startTime");
-        map.remove("endTime");
-    }
-    CommandDone {
-        message: String::new(),
-        errors,
-        denied: false,
-        is_idle: false,
-        raw: yaml::print::goyaml(&raw),
-    }
-}
-
 fn seconds_since_epoch() -> f64 {
     Timestamp::now().as_duration().as_secs_f64()
-}
-
-#[cfg(test)]
-mod tests {
-    use engine::ObjectError;
-
-    use super::*;
-
-    fn validation(ready: bool, errors: &[&str]) -> ValidateResult {
-        ValidateResult {
-            ready,
-            discriminator: None,
-            origin: Default::default(),
-            start: Timestamp::now(),
-            end: Timestamp::now(),
-            errors: errors
-                .iter()
-                .map(|&message| ObjectError::general(message))
-                .collect(),
-            warnings: Vec::new(),
-            results: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn validation_result_has_no_times() {
-        let first = validate_done(&validation(true, &[]));
-        assert_eq!(first, validate_done(&validation(true, &[])));
-        assert!(
-            first.errors.is_empty() && first.raw.contains("ready: true") && !first.raw.contains("Time"),
-            "{first:?}"
-        );
-        assert_eq!(validate_done(&validation(false, &[])).errors, ["not ready"]);
-        assert_eq!(
-            validate_done(&validation(false, &["a is missing"])).errors,
-            ["a is missing"]
-        );
-    }
 }

@@ -164,7 +164,8 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             guard.explain(&mut result);
             result
         };
-        metrics.done(&self.key, Command::Deploy, started.elapsed(), counted(&result));
+        let command = Command::deploying(spec::pokes_images(&self.object.spec));
+        metrics.done(&self.key, command, started.elapsed(), counted(&result));
         let versions = std::mem::take(&mut result.versions);
         match dry_run {
             true => drop(memory.take_seen(&self.key)),

@@ -3,7 +3,13 @@
 use api::Fault;
 use engine::{CommandResult, Error, RemoveOptions};
 
-use super::{Acting, CommandResults, nothing_pruned, plan, refusal_text, shared_text, spec};
+use super::{
+    Acting, CommandResults,
+    done::nothing_pruned,
+    plan,
+    prune::{refusal_text, shared_text},
+    spec,
+};
 
 impl Acting<'_> {
     /// Deletes the objects with previous discriminators, or only finds them if pruning is off. A discriminator is forgotten when a
