@@ -168,7 +168,7 @@ struct Driver<R> {
     starting: HashSet<String>,
     index: Index,
     queue: Queue,
-    /// Objects whose next pass is not only due by its interval: something changed.
+    /// Objects whose next pass is not only due by its interval: something changed, or the last pass did not end well.
     news: HashSet<ObjectKey>,
     running: HashMap<ObjectKey, RunningPass>,
     states: HashMap<ObjectKey, ObjectState>,
@@ -415,6 +415,9 @@ impl<R: Reconciler> Driver<R> {
         };
         if report.next == Next::Retry {
             self.kind.metrics.retried();
+        }
+        if !matches!(report.next, Next::Interval(_)) {
+            self.news.insert(key.clone());
         }
         self.states.insert(key.clone(), state);
         if let Some(delay) = delay {

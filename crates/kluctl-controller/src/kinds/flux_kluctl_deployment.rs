@@ -365,6 +365,7 @@ impl Reconciler for Controller {
     }
 
     async fn finalize(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
+        self.settled.forget(&pass.key());
         self.remove(pass).await?;
         self.forget_object(&key(pass.object));
         Ok(())

@@ -420,3 +420,27 @@ async fn deployment_that_vanishes_during_its_pass_leaves_no_series() -> Result<(
     fixture.vanish("vanishing").await?;
     fixture.has_no_series("vanishing", "staying").await
 }
+
+#[tokio::test]
+async fn removal_that_failed_is_repeated_once_it_can_succeed() -> Result<()> {
+    let fixture = Fixture::new("again", &["--default-service-account=tenant"]).await?;
+    let (plane, namespace) = (fixture.plane, fixture.namespace.as_str());
+    plane.service_account_kubeconfig(namespace, "tenant").await?;
+    let bindings = grant_in(plane, namespace, (namespace, "tenant")).await?;
+    fixture.source("shop", &fixture.maps(&[("a", "1")])).await?;
+    let spec = json!({ "prune": true, "delete": true, "interval": "1s" });
+    fixture.deploy("shop", spec).await?;
+    fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
+    // Passes that find nothing to do end early; one that failed must not.
+    fixture.more_passes(3.0).await?;
+    bindings.delete("tenant", &DeleteParams::default()).await?;
+    fixture
+        .deployments()
+        .delete("shop", &DeleteParams::default())
+        .await?;
+    fixture.told("shop", "cannot delete what was deployed").await?;
+    grant_in(plane, namespace, (namespace, "tenant")).await?;
+    wait_gone(&fixture.deployments(), "shop", TIMEOUT).await?;
+    ensure!(!fixture.has("a").await?, "the ConfigMap is left");
+    Ok(())
+}
