@@ -117,8 +117,8 @@ pub struct OCIRepositoryVerification {
     #[serde(default = "cosign")]
     #[schemars(extend("enum" = ["cosign", "notation"]))]
     pub provider: String,
-    /// Secret with the public keys of trusted signers, in keys that end with `.pub`. Required: signatures without keys are not
-    /// supported.
+    /// Secret with the public keys of trusted signers, in keys that end with `.pub`. Without it, signatures by
+    /// identities are verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
     /// Identities of signers without keys: one of them must match. Default: all that the trusted root has certificates for.
