@@ -267,11 +267,15 @@ async fn only_a_pass_that_takes_longer_is_announced() {
             None,
             "the final status has it"
         );
-        let writes = setup.writes("weir", mark);
-        let statuses = writes
-            .iter()
-            .filter(|entry| entry.name == name && entry.subresource == "status");
-        assert_eq!(statuses.count(), expected, "{behaviour}: {writes:?}");
+        let is_status = |entry: &&testkit::audit::Entry| entry.name == name && entry.subresource == "status";
+        // The audit log follows a moment later.
+        let statuses = testkit::eventually("the writes in the audit log", PATIENCE, || async {
+            let writes = setup.writes("weir", mark);
+            let statuses = writes.iter().filter(is_status).count();
+            anyhow::ensure!(statuses >= expected, "{behaviour}: {writes:?}");
+            Ok(statuses)
+        });
+        assert_eq!(statuses.await.unwrap(), expected, "{behaviour}");
     }
 }
 
