@@ -116,7 +116,7 @@ pub struct SpecValues {
     pub prune: bool,
     /// True if the deployed objects are deleted with the object.
     pub delete: bool,
-    /// Folder of the project, as in `spec.path`.
+    /// Number of images that the spec sets.
     pub images: usize,
     /// Kind, namespace and name of the source.
     pub source: String,
