@@ -9,7 +9,7 @@ const MASK: &str = "***";
 
 /// A value whose `Debug` and `Display` print `***`. It deserializes like the value itself, and serializes only with
 /// `#[serde(serialize_with = "Secret::serialize_exposed")]`.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Secret<T>(T);
 
 impl<T> Secret<T> {

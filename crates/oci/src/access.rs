@@ -5,7 +5,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use reqwest::header::HeaderValue;
 
 /// Credentials for a repository or registry.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Credentials {
     /// A user and a password.
     Basic {
@@ -43,7 +43,7 @@ pub(crate) fn secret_header(text: &str) -> Option<HeaderValue> {
 }
 
 /// A certificate by which the server knows the client.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The certificate, and those above it, as PEM.
     pub certificate: Vec<u8>,
@@ -53,7 +53,7 @@ pub struct Identity {
 
 /// Settings for access to a repository or registry. By default, access is anonymous and trusts the
 /// certificates that the system trusts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Access {
     /// The credentials. They are sent only to the scheme, host and port of the repository or registry, and to
     /// the registry's token service, unless `pass_credentials` is set.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use net::{AddressPolicy, ClientOptions, Need, Proxies, Timeouts, Tls, read_body};
 use reqwest::{
     Method, Request, Response, StatusCode, Url,
-    header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION},
+    header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderValue, IF_NONE_MATCH, LOCATION},
 };
 
 use crate::{Access, Error, Limits, hop};
@@ -30,6 +30,23 @@ pub(crate) struct Ask<'a> {
     pub(crate) packed: bool,
     /// True to ask for the headers alone.
     pub(crate) head: bool,
+    /// Tag of the content that is known: the server need not send it again.
+    pub(crate) known: Option<&'a HeaderValue>,
+}
+
+impl<'a> Ask<'a> {
+    /// Asks for the whole content of `url` as it is, without credentials.
+    pub(crate) fn of(url: &'a Url, accept: &'static str) -> Self {
+        Self {
+            url,
+            home: url,
+            authorization: None,
+            accept,
+            packed: false,
+            head: false,
+            known: None,
+        }
+    }
 }
 
 /// A request that writes.
@@ -154,6 +171,9 @@ impl Client {
             }
             if let Some(value) = ask.authorization.filter(|_| trusted) {
                 headers.insert(AUTHORIZATION, value.clone());
+            }
+            if let Some(tag) = ask.known {
+                headers.insert(IF_NONE_MATCH, tag.clone());
             }
             let response = self.http.send(request).await.map_err(|error| match error {
                 net::Error::Refused(why) if followed > 0 => Error::Redirect {

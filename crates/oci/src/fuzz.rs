@@ -3,7 +3,12 @@
 use testkit::fuzz::{self, Random};
 use yaml::{Map, Value};
 
-use crate::{Entry, Limits, Manifest, Reference, hop, index::Stream, registry::Challenge, version};
+use crate::{
+    Entry, Limits, Manifest, Reference, hop,
+    index::{Stream, rewrite},
+    registry::Challenge,
+    version,
+};
 
 const NAMES: &[&str] = &[
     "redis",
@@ -94,13 +99,16 @@ fn entry(random: &mut Random) -> (Value, Entry) {
     (Value::Map(map), entry)
 }
 
-fn read(text: &[u8], chart: &str, random: &mut Random) -> Result<Option<Vec<Entry>>, String> {
-    let limits = Limits {
+fn limits() -> Limits {
+    Limits {
         index_bytes: 1 << 20,
         entry_bytes: 1 << 16,
         ..Limits::default()
-    };
-    let mut stream = Stream::new(chart, "https://h/index.yaml", false, &limits);
+    }
+}
+
+fn read(text: &[u8], chart: &str, random: &mut Random) -> Result<Option<Vec<Entry>>, String> {
+    let mut stream = Stream::new(chart, "https://h/index.yaml", false, &limits());
     let mut rest = text;
     while !rest.is_empty() {
         let (piece, behind) = rest.split_at(random.within(1..41).min(rest.len()));
@@ -126,7 +134,14 @@ fn fuzz_indexes_are_read_as_a_whole_reader_does() {
         ]);
         let text = print(&value);
         random.note("chart, index", &(&chart, &text));
-        assert_eq!(read(text.as_bytes(), &chart, random), Ok(expected));
+        assert_eq!(read(text.as_bytes(), &chart, random), Ok(expected.clone()));
+        let mut json = Vec::new();
+        let written = rewrite(text.as_bytes(), &mut json, "https://h/index.yaml", &limits());
+        let is_whole = value.as_map().is_some_and(|map| map.get("apiVersion").is_some());
+        assert_eq!(written.is_ok(), is_whole, "{written:?}");
+        if is_whole {
+            assert_eq!(read(&json, &chart, random), Ok(expected));
+        }
     });
 }
 
@@ -144,6 +159,11 @@ fn fuzz_damaged_indexes_end_in_an_answer() {
         random.note("chart, index", &(&chart, String::from_utf8_lossy(&text)));
         if let Err(error) = read(&text, &chart, random) {
             assert!(error.contains("https://h/index.yaml"), "{error}");
+        }
+        let mut json = Vec::new();
+        match rewrite(text.as_slice(), &mut json, "https://h/index.yaml", &limits()) {
+            Ok(_) => drop(serde_json::from_slice::<serde_json::Value>(&json).unwrap()),
+            Err(error) => assert!(error.to_string().contains("https://h/index.yaml"), "{error}"),
         }
     });
 }

@@ -3,6 +3,7 @@
 mod block;
 mod file;
 mod json;
+mod rewrite;
 mod stream;
 
 use tree::{Budget, Limits};
@@ -11,6 +12,7 @@ use crate::{Error, version};
 
 pub use file::IndexFile;
 pub(crate) use file::{Download, stored_entries};
+pub(crate) use rewrite::rewrite;
 pub(crate) use stream::Stream;
 
 /// One version of a chart in an index.
@@ -26,6 +28,13 @@ pub struct Entry {
 
 /// The entries of a chart, the newest first. Those that are no versions are left out, as Helm does.
 fn parse(text: &[u8], url: &str) -> Result<Vec<Entry>, Error> {
+    let items = parse_items(text, url)?;
+    let entries = items.iter().filter_map(yaml::Value::as_map).map(entry);
+    Ok(version::sort(entries.collect(), |entry| &entry.version))
+}
+
+/// The list that an index has of a chart, as it is written.
+fn parse_items(text: &[u8], url: &str) -> Result<Vec<yaml::Value>, Error> {
     // YAML has no room for some characters that JSON may hold.
     let value = match serde_json::from_slice(text) {
         Ok(value) => value,
@@ -33,18 +42,14 @@ fn parse(text: &[u8], url: &str) -> Result<Vec<Entry>, Error> {
             Error::malformed(url, format!("an entry of the index can't be read: {error}"))
         })?,
     };
-    let items = match value {
-        yaml::Value::Null => Vec::new(),
-        yaml::Value::Seq(items) => items,
-        _ => {
-            return Err(Error::malformed(
-                url,
-                "what the index has of the chart is no list",
-            ));
-        }
-    };
-    let entries = items.iter().filter_map(yaml::Value::as_map).map(entry);
-    Ok(version::sort(entries.collect(), |entry| &entry.version))
+    match value {
+        yaml::Value::Null => Ok(Vec::new()),
+        yaml::Value::Seq(items) => Ok(items),
+        _ => Err(Error::malformed(
+            url,
+            "what the index has of the chart is no list",
+        )),
+    }
 }
 
 fn parse_yaml(text: &[u8]) -> Result<yaml::Value, yaml::Error> {

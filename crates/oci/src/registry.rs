@@ -198,12 +198,9 @@ impl Registry {
     async fn ask(&self, url: &Url, accept: &'static str, head: bool) -> Result<Answer, Error> {
         let authorization = self.kept();
         let ask = Ask {
-            url,
-            home: url,
             authorization: authorization.as_ref(),
-            accept,
-            packed: false,
             head,
+            ..Ask::of(url, accept)
         };
         self.client.get(ask).await
     }
@@ -236,12 +233,8 @@ impl Registry {
                     .address(url, &scope)
                     .map_err(|error| Error::malformed(shown(url), error.to_string()))?;
                 let ask = Ask {
-                    url: &realm,
-                    home: &realm,
                     authorization: own.as_ref(),
-                    accept: "application/json",
-                    packed: false,
-                    head: false,
+                    ..Ask::of(&realm, "application/json")
                 };
                 self.token(self.client.get(ask).await?, own.is_some()).await
             }

@@ -8,21 +8,23 @@ use std::{
 use api::Secret;
 use bytes::Bytes;
 use reqwest::{
-    Url,
-    header::{CONTENT_ENCODING, HeaderValue},
+    StatusCode, Url,
+    header::{CONTENT_ENCODING, ETAG, HeaderValue},
 };
 use tokio::sync::OnceCell;
 
 use crate::{
     Archive, Client, Credentials, Digest, Entry, Error, IndexFile, Limits, Reference,
     client::{Answer, Ask, bare, shown},
-    index::{Download, Stream, stored_entries},
+    index::{Download, Stream, rewrite, stored_entries},
     registry,
     version::newest,
 };
 
 /// Bytes of an index that are looked at before it is asked whether there is more to look at.
 const PIECE: usize = 64 << 10;
+/// Longest tag of an index that is kept, in bytes.
+const TAG: usize = 512;
 
 /// A Helm repository over http or https.
 #[derive(Debug, Clone)]
@@ -85,16 +87,43 @@ impl Repository {
     }
 
     /// Downloads the whole index to a file, unpacked, without holding it. What was written before an error is to be removed by the caller.
+    /// An index that is `known` is not sent again by servers that give it a tag: nothing is written then, and `None` returned.
     ///
     /// # Errors
     /// Fails when the index cannot be downloaded or written, is larger than [`Limits::index_bytes`], or has no entries.
-    pub async fn download_index(&self, file: impl Write) -> Result<IndexFile, Error> {
-        let mut answer = self.get(&index_url(&self.url), "*/*", true).await?;
+    pub async fn download_index(
+        &self,
+        file: impl Write,
+        known: Option<&IndexFile>,
+    ) -> Result<Option<IndexFile>, Error> {
+        let known = known.and_then(|known| known.tag.as_ref());
+        let url = index_url(&self.url);
+        let asked = self.ask(Ask {
+            packed: true,
+            known,
+            ..Ask::of(&url, "*/*")
+        });
+        let mut answer = asked.await?;
+        if known.is_some() && answer.response.status() == StatusCode::NOT_MODIFIED {
+            return Ok(None);
+        }
+        answer = answer.ok(self.credentials.is_some())?;
+        let tag = answer.response.headers().get(ETAG);
+        let tag = tag.filter(|tag| tag.len() <= TAG).cloned();
         let mut download = Download::new(file, &answer.url, is_packed(&answer), self.client.limits());
         while let Some(piece) = answer.next().await? {
             download.push(&piece)?;
         }
-        download.finish()
+        download.finish(tag).map(Some)
+    }
+
+    /// Writes an index that [`Repository::download_index`] downloaded as JSON, which is faster to read: chart by chart, the newest version
+    /// first, without what has no valid version. Returns the number of versions. Blocks.
+    ///
+    /// # Errors
+    /// Fails when the index is malformed, or has no `apiVersion`, or one of its charts is larger than [`Limits::entry_bytes`].
+    pub fn write_json(&self, index: impl Read, out: impl Write) -> Result<usize, Error> {
+        rewrite(index, out, &shown(&index_url(&self.url)), self.client.limits())
     }
 
     /// Returns a version of a chart in an index that [`Repository::download_index`] wrote: the one with that name, or the newest in a range;
@@ -118,7 +147,12 @@ impl Repository {
     /// Asks whether the server gives access to the index.
     pub(crate) async fn check(&self) -> Result<(), Error> {
         let url = index_url(&self.url);
-        self.ask(&url, "*/*", true, true).await.map(drop)
+        let asked = self.ask(Ask {
+            packed: true,
+            head: true,
+            ..Ask::of(&url, "*/*")
+        });
+        asked.await?.ok(self.credentials.is_some()).map(drop)
     }
 
     /// Reads the index as far as it takes for a chart.
@@ -201,11 +235,15 @@ impl Repository {
     }
 
     async fn get(&self, url: &Url, accept: &'static str, packed: bool) -> Result<Answer, Error> {
-        self.ask(url, accept, packed, false).await
+        let ask = Ask {
+            packed,
+            ..Ask::of(url, accept)
+        };
+        self.ask(ask).await?.ok(self.credentials.is_some())
     }
 
-    /// Asks for a file, or for its headers alone.
-    async fn ask(&self, url: &Url, accept: &'static str, packed: bool, head: bool) -> Result<Answer, Error> {
+    /// Asks for a file with the credentials of the repository. Any status is an answer.
+    async fn ask(&self, ask: Ask<'_>) -> Result<Answer, Error> {
         let authorization: Option<HeaderValue> = match &self.credentials {
             Some(credentials) => Some(credentials.header().ok_or(Error::InvalidAccess {
                 what: "the credentials",
@@ -214,14 +252,11 @@ impl Repository {
             None => None,
         };
         let ask = Ask {
-            url,
             home: &self.url,
             authorization: authorization.as_ref(),
-            accept,
-            packed,
-            head,
+            ..ask
         };
-        self.client.get(ask).await?.ok(self.credentials.is_some())
+        self.client.get(ask).await
     }
 }
 

@@ -25,6 +25,8 @@ use crate::{http::Server, process::lock, tls::Authority};
 pub enum Page {
     /// Bytes as they are.
     Content(Bytes),
+    /// Bytes with a tag; they are not sent to those who know the tag.
+    Tagged(Bytes, String),
     /// Bytes with `Content-Encoding: gzip`, already packed.
     Packed(Bytes),
     /// A redirect to another URL.
@@ -136,6 +138,13 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
     match page {
         None => StatusCode::NOT_FOUND.into_response(),
         Some(Page::Content(bytes)) => bytes.into_response(),
+        Some(Page::Tagged(bytes, tag)) => {
+            let known = request.headers().get(header::IF_NONE_MATCH);
+            match known.is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+                true => StatusCode::NOT_MODIFIED.into_response(),
+                false => ([(header::ETAG, tag)], bytes).into_response(),
+            }
+        }
         Some(Page::Packed(bytes)) => ([(header::CONTENT_ENCODING, "gzip")], bytes).into_response(),
         Some(Page::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
         Some(Page::Cut(bytes)) => {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tree::Budget;
 
-use super::stream::{EntryText, Found, Trouble};
+use super::stream::{ChartText, EntryText, Fields, Found, Trouble, Wanted};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IndexPosition {
@@ -14,17 +14,21 @@ enum IndexPosition {
     Inside,
     /// Among the charts, whose names are indented so far.
     Among(usize),
-    /// In the chart that is looked for.
+    /// In a chart that is cut out.
     Chart(usize),
     /// All of it is there.
     Done,
 }
 
-/// Cuts the lines of one chart out.
+/// Cuts the lines of charts out.
 #[derive(Debug)]
 pub(super) struct Block {
-    chart: String,
+    wanted: Wanted,
     kept: EntryText,
+    /// Name of the chart whose lines are kept.
+    name: Vec<u8>,
+    complete: Vec<ChartText>,
+    fields: Fields,
     line: Vec<u8>,
     is_cut: bool,
     place: IndexPosition,
@@ -32,10 +36,13 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub(super) fn new(chart: &str, kept: EntryText) -> Self {
+    pub(super) fn new(wanted: Wanted, kept: EntryText) -> Self {
         Self {
-            chart: chart.to_owned(),
+            wanted,
             kept,
+            name: Vec::new(),
+            complete: Vec::new(),
+            fields: Fields::default(),
             line: Vec::new(),
             is_cut: false,
             place: IndexPosition::Outside,
@@ -71,12 +78,35 @@ impl Block {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> (Found, Vec<u8>, Option<Trouble>) {
-        let trouble = self.end_of_line().err();
+    /// Reads the last line, and ends the chart that it is in.
+    pub(super) fn end(&mut self) -> Result<(), Trouble> {
+        self.end_of_line()?;
         if matches!(self.place, IndexPosition::Chart(_)) {
-            self.place = IndexPosition::Done;
+            self.place = self.end_of_chart(IndexPosition::Outside);
         }
-        (self.found(), self.kept.text, trouble)
+        Ok(())
+    }
+
+    /// Returns the charts that were read to their end since the last call.
+    pub(super) fn complete(&mut self) -> Vec<ChartText> {
+        std::mem::take(&mut self.complete)
+    }
+
+    /// Returns the fields that were read so far.
+    pub(super) fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    /// Keeps the chart that ends here, and returns where that leaves the reader: `next` unless nothing more is wanted.
+    fn end_of_chart(&mut self, next: IndexPosition) -> IndexPosition {
+        self.complete.push(ChartText {
+            name: std::mem::take(&mut self.name),
+            text: std::mem::take(&mut self.kept.text),
+        });
+        match self.wanted {
+            Wanted::One(_) => IndexPosition::Done,
+            Wanted::Every => next,
+        }
     }
 
     fn end_of_line(&mut self) -> Result<(), Trouble> {
@@ -112,8 +142,11 @@ impl Block {
             // A quoted string continues on the next lines, at any indentation.
             IndexPosition::Chart(_) if breaks > 0 && key(text).is_none() => self.kept.push(line),
             IndexPosition::Chart(at) if !says_nothing && indent <= at && !(is_item && indent == at) => {
-                self.place = IndexPosition::Done;
-                Ok(())
+                self.place = self.end_of_chart(IndexPosition::Among(at));
+                match self.place {
+                    IndexPosition::Done => Ok(()),
+                    _ => self.next(at, indent, text),
+                }
             }
             IndexPosition::Chart(_) => self.kept.push(line),
             IndexPosition::Outside | IndexPosition::Inside | IndexPosition::Among(_) => Ok(()),
@@ -150,7 +183,11 @@ impl Block {
                 }
                 Ok(())
             }
-            _ => Ok(()),
+            Some((name, rest)) => {
+                self.fields.set(&name, unquoted(rest));
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 
@@ -161,12 +198,14 @@ impl Block {
                 "the index has something else where the name of a chart is expected",
             ));
         };
-        if name.as_ref() != self.chart.as_bytes() {
+        if !self.wanted.fits(&name) {
+            self.place = IndexPosition::Among(at);
             return Ok(());
         }
         if self.is_cut {
             return Err(Trouble::EntryTooLarge);
         }
+        self.name = name.into_owned();
         self.place = IndexPosition::Chart(at);
         if !rest.is_empty() {
             self.kept.push(rest)?;
@@ -174,6 +213,12 @@ impl Block {
         }
         Ok(())
     }
+}
+
+/// Returns a string without the quotes around it.
+fn unquoted(text: &[u8]) -> &[u8] {
+    let inner = |quote: u8| text.strip_prefix(&[quote])?.strip_suffix(&[quote]);
+    inner(b'"').or_else(|| inner(b'\'')).unwrap_or(text)
 }
 
 /// Returns the number of bytes of Unicode line breaks at the start of a line: YAML 1.1 treats them as line

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 
 use flate2::write::MultiGzDecoder;
+use reqwest::header::HeaderValue;
 
 use super::{Entry, Stream};
 use crate::{Digest, Error, Limits, digest::Hasher};
@@ -17,6 +18,20 @@ pub struct IndexFile {
     pub digest: Digest,
     /// The size in bytes, unpacked.
     pub size: u64,
+    /// The tag of this content, if the server gave one of a usual length.
+    pub(crate) tag: Option<HeaderValue>,
+}
+
+impl IndexFile {
+    /// Describes an index that its server gave no tag.
+    #[must_use]
+    pub fn new(digest: Digest, size: u64) -> Self {
+        Self {
+            digest,
+            size,
+            tag: None,
+        }
+    }
 }
 
 /// Writes an index to a file, piece by piece.
@@ -68,7 +83,7 @@ impl<W: Write> Download<W> {
     }
 
     /// Ends the index; fails if it is cut, or no index at all.
-    pub(crate) fn finish(self) -> Result<IndexFile, Error> {
+    pub(crate) fn finish(self, tag: Option<HeaderValue>) -> Result<IndexFile, Error> {
         let mut intake = match self {
             Self::Plain(intake) => intake,
             Self::Packed(mut packed) => {
@@ -86,6 +101,7 @@ impl<W: Write> Download<W> {
         Ok(IndexFile {
             digest: intake.hasher.finish(),
             size: intake.size,
+            tag,
         })
     }
 }

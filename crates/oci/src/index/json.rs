@@ -1,6 +1,6 @@
 //! An index in JSON: the value of one key, found by counting brackets.
 
-use super::stream::{EntryText, Found, Trouble};
+use super::stream::{ChartText, EntryText, Fields, Found, Trouble, Wanted};
 
 /// The number of bytes of a JSON string that are kept to compare it with the name of a chart.
 const MAX_KEY: usize = 4096;
@@ -15,11 +15,17 @@ enum Capture {
     Done,
 }
 
-/// Cuts the value of one chart out.
+/// Cuts the values of charts out.
 #[derive(Debug)]
 pub(super) struct Json {
-    chart: String,
+    wanted: Wanted,
     kept: EntryText,
+    /// Name of the chart whose value is kept.
+    name: Vec<u8>,
+    complete: Vec<ChartText>,
+    fields: Fields,
+    /// The key whose value comes next, outside of the charts.
+    field: Vec<u8>,
     depth: u32,
     in_text: bool,
     escaped: bool,
@@ -34,10 +40,14 @@ pub(super) struct Json {
 }
 
 impl Json {
-    pub(super) fn new(chart: &str, kept: EntryText) -> Self {
+    pub(super) fn new(wanted: Wanted, kept: EntryText) -> Self {
         Self {
-            chart: chart.to_owned(),
+            wanted,
             kept,
+            name: Vec::new(),
+            complete: Vec::new(),
+            fields: Fields::default(),
+            field: Vec::new(),
             depth: 0,
             in_text: false,
             escaped: false,
@@ -66,7 +76,15 @@ impl Json {
                 (false, Some(begin)) => {
                     // The bracket that ends the value is part of it.
                     self.kept.push(bytes.get(begin..=at).unwrap_or_default())?;
-                    return Ok(());
+                    self.complete.push(ChartText {
+                        name: std::mem::take(&mut self.name),
+                        text: std::mem::take(&mut self.kept.text),
+                    });
+                    from = None;
+                    match self.wanted {
+                        Wanted::One(_) => return Ok(()),
+                        Wanted::Every => self.capture = Capture::No,
+                    }
                 }
                 _ => {}
             }
@@ -77,10 +95,22 @@ impl Json {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> (Found, Vec<u8>, Option<Trouble>) {
-        let cut = self.depth != 0 && self.capture != Capture::Done;
-        let trouble = cut.then_some(Trouble::Malformed("the index ends too early"));
-        (self.found(), self.kept.text, trouble)
+    /// Ends the index; fails if it is cut.
+    pub(super) fn end(&mut self) -> Result<(), Trouble> {
+        match self.depth != 0 && self.capture != Capture::Done {
+            true => Err(Trouble::Malformed("the index ends too early")),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the charts that were read to their end since the last call.
+    pub(super) fn complete(&mut self) -> Vec<ChartText> {
+        std::mem::take(&mut self.complete)
+    }
+
+    /// Returns the fields that were read so far.
+    pub(super) fn fields(&self) -> &Fields {
+        &self.fields
     }
 
     fn is_captured(&self) -> bool {
@@ -99,6 +129,7 @@ impl Json {
             }
             b'{' | b'[' => self.open(byte),
             b'}' | b']' => {
+                self.end_of_field();
                 self.depth = self
                     .depth
                     .checked_sub(1)
@@ -110,9 +141,21 @@ impl Json {
                     self.capture = Capture::Done;
                 }
             }
-            b':' if self.depth == 1 => self.entries_next = self.last == b"entries",
-            b':' if self.depth == 2 && self.inside && self.is_chart() => self.capture = Capture::Next,
+            b':' if self.depth == 1 => {
+                self.entries_next = self.last == b"entries";
+                self.field = std::mem::take(&mut self.last);
+            }
+            b':' if self.depth == 2 && self.inside => {
+                let name = self.decoded();
+                if self.wanted.fits(&name) {
+                    self.name = name;
+                    self.capture = Capture::Next;
+                }
+            }
+            b',' if self.depth == 1 => self.end_of_field(),
             b':' | b',' | b' ' | b'\t' | b'\r' | b'\n' => {}
+            // A chart without a list has no versions.
+            b'n' if self.capture == Capture::Next => self.capture = Capture::No,
             _ if self.capture == Capture::Next => {
                 return Err(Trouble::Malformed("what the index has of the chart is no list"));
             }
@@ -121,13 +164,23 @@ impl Json {
         Ok(())
     }
 
-    /// Returns true if the last string is the name of the chart, once its escapes are decoded.
-    fn is_chart(&self) -> bool {
-        if !self.last.contains(&b'\\') {
-            return self.last == self.chart.as_bytes();
+    /// Records the string that a key outside of the charts has as its value, if it has one.
+    fn end_of_field(&mut self) {
+        if self.depth == 1 && !self.field.is_empty() {
+            let field = std::mem::take(&mut self.field);
+            self.fields.set(&field, &self.last);
         }
-        let quoted = [b"\"", self.last.as_slice(), b"\""].concat();
-        serde_json::from_slice::<String>(&quoted).is_ok_and(|name| name == self.chart)
+    }
+
+    /// Returns the last string with its escapes decoded.
+    fn decoded(&self) -> Vec<u8> {
+        let quoted = || [b"\"", self.last.as_slice(), b"\""].concat();
+        match self.last.contains(&b'\\') {
+            false => self.last.clone(),
+            true => serde_json::from_slice::<String>(&quoted())
+                .unwrap_or_default()
+                .into_bytes(),
+        }
     }
 
     fn open(&mut self, byte: u8) {

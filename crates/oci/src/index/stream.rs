@@ -29,6 +29,69 @@ pub(super) enum Trouble {
     IndexTooLarge,
 }
 
+impl Trouble {
+    /// Returns the error of reading the entries of `chart` in the index at `url`.
+    pub(super) fn error(self, url: String, chart: &str, limits: &crate::Limits) -> Error {
+        match self {
+            Self::Malformed(why) => Error::malformed(url, why),
+            Self::EntryTooLarge => Error::TooLarge {
+                url: format!("{url}: {chart}"),
+                what: "bytes of the entries of one chart",
+                limit: limits.entry_bytes,
+            },
+            Self::IndexTooLarge => Error::TooLarge {
+                url,
+                what: "bytes of an index",
+                limit: limits.index_bytes,
+            },
+        }
+    }
+}
+
+/// The charts that are cut out of an index.
+#[derive(Debug, Clone)]
+pub(super) enum Wanted {
+    /// The chart of this name; the index is read no further.
+    One(String),
+    /// All of them, one after the other.
+    Every,
+}
+
+impl Wanted {
+    /// Returns true if the chart `name` is cut out.
+    pub(super) fn fits(&self, name: &[u8]) -> bool {
+        match self {
+            Self::One(chart) => chart.as_bytes() == name,
+            Self::Every => true,
+        }
+    }
+}
+
+/// A chart of an index, with its entries as written.
+#[derive(Debug)]
+pub(super) struct ChartText {
+    pub(super) name: Vec<u8>,
+    pub(super) text: Vec<u8>,
+}
+
+/// The strings of an index beside its charts; empty if they are missing.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fields {
+    pub(super) api_version: Vec<u8>,
+    pub(super) generated: Vec<u8>,
+}
+
+impl Fields {
+    /// Records a field, if it is one of those that are kept.
+    pub(super) fn set(&mut self, name: &[u8], value: &[u8]) {
+        match name {
+            b"apiVersion" => self.api_version = value.to_vec(),
+            b"generated" => self.generated = value.to_vec(),
+            _ => {}
+        }
+    }
+}
+
 /// The bytes of the entries of one chart, up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct EntryText {
@@ -51,8 +114,7 @@ pub(crate) struct Stream {
     source: IndexDecoder,
     chart: String,
     url: String,
-    entry_limit: u64,
-    index_limit: u64,
+    limits: crate::Limits,
 }
 
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
@@ -68,10 +130,10 @@ enum Style {
     Json(Json),
 }
 
-/// Cuts one chart out of an index.
-struct Cut {
+/// Cuts charts out of an index.
+pub(super) struct Cut {
     style: Style,
-    chart: String,
+    wanted: Wanted,
     entry_limit: u64,
     left: u64,
     trouble: Option<Trouble>,
@@ -80,13 +142,7 @@ struct Cut {
 impl Stream {
     /// Looks for one chart.
     pub(crate) fn new(chart: &str, url: &str, packed: bool, limits: &crate::Limits) -> Self {
-        let cut = Cut {
-            style: Style::Unknown,
-            chart: chart.to_owned(),
-            entry_limit: limits.entry_bytes,
-            left: limits.index_bytes,
-            trouble: None,
-        };
+        let cut = Cut::new(Wanted::One(chart.to_owned()), limits);
         Self {
             source: if packed {
                 IndexDecoder::Packed(MultiGzDecoder::new(cut))
@@ -95,8 +151,7 @@ impl Stream {
             },
             chart: chart.to_owned(),
             url: url.to_owned(),
-            entry_limit: limits.entry_bytes,
-            index_limit: limits.index_bytes,
+            limits: limits.clone(),
         }
     }
 
@@ -125,17 +180,7 @@ impl Stream {
                 url,
                 "the index is packed, and can't be unpacked",
             )),
-            (Some(Trouble::Malformed(why)), _) => Err(Error::malformed(url, why)),
-            (Some(Trouble::EntryTooLarge), _) => Err(Error::TooLarge {
-                url: format!("{url}: {}", self.chart),
-                what: "bytes of the entries of one chart",
-                limit: self.entry_limit,
-            }),
-            (Some(Trouble::IndexTooLarge), _) => Err(Error::TooLarge {
-                url,
-                what: "bytes of an index",
-                limit: self.index_limit,
-            }),
+            (Some(trouble), _) => Err(trouble.error(url, &self.chart, &self.limits)),
         }
     }
 
@@ -178,6 +223,35 @@ impl Stream {
 }
 
 impl Cut {
+    /// Begins with nothing read.
+    pub(super) fn new(wanted: Wanted, limits: &crate::Limits) -> Self {
+        Self {
+            style: Style::Unknown,
+            wanted,
+            entry_limit: limits.entry_bytes,
+            left: limits.index_bytes,
+            trouble: None,
+        }
+    }
+
+    /// Returns the charts that were read to their end since the last call.
+    pub(super) fn complete(&mut self) -> Vec<ChartText> {
+        match &mut self.style {
+            Style::Unknown => Vec::new(),
+            Style::Block(block) => block.complete(),
+            Style::Json(json) => json.complete(),
+        }
+    }
+
+    /// Returns the fields that were read so far.
+    pub(super) fn fields(&self) -> Fields {
+        match &self.style {
+            Style::Unknown => Fields::default(),
+            Style::Block(block) => block.fields().clone(),
+            Style::Json(json) => json.fields().clone(),
+        }
+    }
+
     fn found(&self) -> Found {
         match &self.style {
             Style::Unknown => Found::Nothing,
@@ -186,7 +260,8 @@ impl Cut {
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+    /// Reads the next bytes.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
         self.left = self
             .left
             .checked_sub(bytes.len() as u64)
@@ -199,8 +274,8 @@ impl Cut {
                 ..EntryText::default()
             };
             self.style = match first {
-                b'{' => Style::Json(Json::new(&self.chart, kept)),
-                _ => Style::Block(Block::new(&self.chart, kept)),
+                b'{' => Style::Json(Json::new(self.wanted.clone(), kept)),
+                _ => Style::Block(Block::new(self.wanted.clone(), kept)),
             };
         }
         match &mut self.style {
@@ -210,15 +285,21 @@ impl Cut {
         }
     }
 
+    /// Ends the index. What was read of it can be taken afterwards.
+    pub(super) fn end(&mut self) -> Result<Found, Trouble> {
+        match &mut self.style {
+            Style::Unknown => {}
+            Style::Block(block) => block.end()?,
+            Style::Json(json) => json.end()?,
+        }
+        Ok(self.found())
+    }
+
     /// Returns the final state and the bytes of the entries that were found.
     fn finish(&mut self) -> (Found, Vec<u8>) {
-        let (found, text, trouble) = match std::mem::replace(&mut self.style, Style::Unknown) {
-            Style::Unknown => (Found::Nothing, Vec::new(), None),
-            Style::Block(block) => block.finish(),
-            Style::Json(json) => json.finish(),
-        };
-        self.trouble = trouble;
-        (found, text)
+        self.trouble = self.end().err();
+        let text = self.complete().pop().map(|chart| chart.text);
+        (self.found(), text.unwrap_or_default())
     }
 }
 

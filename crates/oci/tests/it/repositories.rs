@@ -322,7 +322,7 @@ async fn stored_index_has_the_digest_of_its_content_and_finds_charts() {
     stock(&server);
     let repository = Repository::new(&client(Access::default()), &server.url("stable")).unwrap();
     let mut file = Vec::new();
-    let stored = repository.download_index(&mut file).await.unwrap();
+    let stored = repository.download_index(&mut file, None).await.unwrap().unwrap();
     assert!(file.starts_with(b"apiVersion: v1\nentries:\n"));
     assert_eq!(
         (stored.digest, stored.size),
@@ -355,7 +355,7 @@ async fn stored_index_has_the_digest_of_its_content_and_finds_charts() {
     server.page("/odd/index.yaml", Page::Content(odd.into()));
     let odd = Repository::new(&client(Access::default()), &server.url("odd")).unwrap();
     let mut kept = Vec::new();
-    odd.download_index(&mut kept).await.unwrap();
+    odd.download_index(&mut kept, None).await.unwrap();
     assert_eq!(
         odd.find_stored(kept.as_slice(), "shop", "").unwrap().version,
         "1.1.0"
@@ -364,8 +364,38 @@ async fn stored_index_has_the_digest_of_its_content_and_finds_charts() {
     server.page("/packed/index.yaml", Page::Packed(gzip(&file).into()));
     let packed = Repository::new(&client(Access::default()), &server.url("packed")).unwrap();
     let mut unpacked = Vec::new();
-    let stored = packed.download_index(&mut unpacked).await.unwrap();
+    let stored = packed.download_index(&mut unpacked, None).await.unwrap().unwrap();
     assert_eq!((stored.digest, unpacked), (Digest::of(&file), file));
+}
+
+#[tokio::test]
+async fn known_index_is_not_sent_again() {
+    let server = WebServer::start().unwrap();
+    let text = "apiVersion: v1\nentries:\n  shop:\n  - {version: 1.0.0, urls: [a.tgz]}\n";
+    server.page("/index.yaml", Page::Tagged(text.into(), "\"one\"".to_owned()));
+    let repository = Repository::new(&client(Access::default()), &server.url("")).unwrap();
+    let mut file = Vec::new();
+    let first = repository.download_index(&mut file, None).await.unwrap().unwrap();
+    assert_eq!(file, text.as_bytes());
+    let mut again = Vec::new();
+    let known = repository.download_index(&mut again, Some(&first)).await.unwrap();
+    assert!(known.is_none() && again.is_empty());
+    server.page(
+        "/index.yaml",
+        Page::Tagged(text.replace('1', "2").into(), "\"two\"".to_owned()),
+    );
+    let changed = repository
+        .download_index(&mut again, Some(&first))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_ne!(changed.digest, first.digest);
+    // A server without tags sends it each time.
+    server.page("/index.yaml", Page::Content(text.into()));
+    for known in [None, Some(&changed)] {
+        let sent = repository.download_index(Vec::new(), known).await.unwrap();
+        assert_eq!(sent.unwrap().digest, first.digest);
+    }
 }
 
 #[tokio::test]
@@ -408,7 +438,7 @@ async fn hostile_indexes_are_stored_up_to_their_limit() {
     ] {
         let repository = Repository::new(&client, &server.url(path)).unwrap();
         let mut file = Vec::new();
-        let error = said(repository.download_index(&mut file).await);
+        let error = said(repository.download_index(&mut file, None).await);
         assert!(
             error.contains(why) && !error.contains("s3cret"),
             "{path}: {error}"
@@ -416,7 +446,7 @@ async fn hostile_indexes_are_stored_up_to_their_limit() {
         assert!(file.len() <= 1 << 20, "{path}: {}", file.len());
     }
     let away = Repository::new(&client, &server.url("away")).unwrap();
-    away.download_index(Vec::new()).await.unwrap();
+    away.download_index(Vec::new(), None).await.unwrap();
     let asked = other.asked();
     assert!(asked.len() == 1 && asked[0].authorization.is_none(), "{asked:?}");
 }
