@@ -153,6 +153,9 @@ impl<R: Reconciler> PassRun<'_, R> {
             Ok(object) => object,
             Err(fault) => return self.undecodable(&fault, true).await,
         };
+        if R::is_static(&object) {
+            return self.released(object, stop).await;
+        }
         self.kind.metrics.suspended(self.key, R::suspended(&object));
         match self.add_finalizer().await {
             Ok(false) => {}
@@ -197,12 +200,40 @@ impl<R: Reconciler> PassRun<'_, R> {
         self.conclude(reconciler.faulted(&object, &fault)).await
     }
 
-    async fn deleting(&mut self, mut object: R::Object, stop: &StopSignals) -> Report {
+    /// Cleans up after an object that is no longer reconciled: what it left behind first, then its status, and its finalizer last, so that
+    /// an interrupted pass is repeated.
+    async fn released(&mut self, object: R::Object, stop: &StopSignals) -> Report {
+        self.kind.metrics.forget(self.key);
+        if !self.has_finalizer() || R::suspended(&object) {
+            return report::DONE;
+        }
+        match self.clean_up(object, stop).await {
+            Ok(()) => {}
+            Err(report) => return report,
+        }
+        match self.write(&R::Status::default()).await {
+            Ok(()) => self.remove_finalizer().await,
+            Err(report) => report,
+        }
+    }
+
+    async fn deleting(&mut self, object: R::Object, stop: &StopSignals) -> Report {
         self.kind.metrics.suspended(self.key, R::suspended(&object));
         self.kind.metrics.ready(self.key, "Deleted");
         if !self.has_finalizer() {
             return self.remove_finalizer().await;
         }
+        match self.clean_up(object, stop).await {
+            Ok(()) => self.remove_finalizer().await,
+            Err(report) => {
+                self.kind.metrics.ready(self.key, "Deleted");
+                report
+            }
+        }
+    }
+
+    /// Lets the kind clean up after an object; its failure is in the status of the object.
+    async fn clean_up(&mut self, mut object: R::Object, stop: &StopSignals) -> Result<(), Report> {
         let reconciler = &self.kind.reconciler;
         let cancel = stop.abort.child_token();
         let timeout = self.timeout(&object);
@@ -211,15 +242,13 @@ impl<R: Reconciler> PassRun<'_, R> {
             run_work(reconciler.finalize(&pass), timeout, &cancel, stop, false).await
         };
         let fault = match self.cleaned_up(end) {
-            Ok(Some(())) => return self.remove_finalizer().await,
-            Ok(None) => return report::CANCELLED,
+            Ok(Some(())) => return Ok(()),
+            Ok(None) => return Err(report::CANCELLED),
             Err(fault) => fault,
         };
         self.restore_checkpoint(&mut object);
         let outcome = reconciler.faulted(&object, &fault);
-        let report = self.conclude(outcome).await;
-        self.kind.metrics.ready(self.key, "Deleted");
-        report
+        Err(self.conclude(outcome).await)
     }
 
     /// Deletes an object that does not decode: its namespace must not hang for ever.

@@ -156,6 +156,13 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// Returns true if the user suspended the object.
     fn suspended(object: &Self::Object) -> bool;
 
+    /// Returns true if an object is only read by others: it is not reconciled, and has neither status nor finalizer. What an earlier
+    /// spec of it left is cleaned up once, as after its deletion. Default: false.
+    fn is_static(object: &Self::Object) -> bool {
+        let _ = object;
+        false
+    }
+
     /// Returns the timeout of a pass, at least one second. The flag `--max-timeout` bounds it.
     fn timeout(&self, object: &Self::Object) -> Duration;
 
