@@ -143,6 +143,10 @@ reasons! {
     GitOperationSucceed,
     /// A bucket was fetched, in releases of 2021.
     BucketOperationSucceed,
+    /// The index of a Helm repository can't be read.
+    IndexationFailed,
+    /// The reason of Ready=True of a HelmRepository in 2021.
+    IndexationSucceed,
     /// Informational events of releases of 2021.
     Info = "info",
     /// Error events of releases of 2021.

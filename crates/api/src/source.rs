@@ -3,6 +3,7 @@
 mod bucket;
 mod external_artifact;
 mod git_repository;
+mod helm_repository;
 mod oci_repository;
 
 use crate::crd::definition::ServedKind;
@@ -17,6 +18,9 @@ pub use git_repository::{
     GitRepositoryStatus, GitRepositoryVerification, NamespaceSelector,
     definition as git_repository_definition,
 };
+pub use helm_repository::{
+    HelmRepository, HelmRepositorySpec, HelmRepositoryStatus, definition as helm_repository_definition,
+};
 pub use oci_repository::{
     OCILayerSelector, OCIRepository, OCIRepositoryRef, OCIRepositorySpec, OCIRepositoryStatus,
     OCIRepositoryVerification, OIDCIdentityMatch, definition as oci_repository_definition,
@@ -27,5 +31,6 @@ pub(crate) const KINDS: &[ServedKind] = &[
     ServedKind::of::<GitRepository>(git_repository_definition),
     ServedKind::of::<Bucket>(bucket_definition),
     ServedKind::of::<OCIRepository>(oci_repository_definition),
+    ServedKind::of::<HelmRepository>(helm_repository_definition),
     ServedKind::of::<ExternalArtifact>(external_artifact_definition),
 ];

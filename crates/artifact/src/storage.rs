@@ -31,8 +31,16 @@ use retention::StoredFile;
 use temp::Temp;
 use verify::Known;
 
-/// The name under which the newest artifact of an object is always found.
-pub const ALIAS: &str = "latest.tar.gz";
+/// The names under which the newest artifact of an object is always found: a tarball, and an index.
+const ALIASES: [&str; 2] = ["latest.tar.gz", "index.yaml"];
+
+/// Returns the name under which the newest artifact of an object is always found, if `file` is the name of one: `index.yaml` for
+/// an index in YAML or JSON, `latest.tar.gz` for all others.
+#[must_use]
+pub fn alias(file: &str) -> &'static str {
+    let [tarball, index] = ALIASES;
+    if file.ends_with(".yaml") { index } else { tarball }
+}
 
 /// Files looked at in one object's directory at a time.
 const MAX_FILES: usize = 1000;
@@ -90,6 +98,11 @@ fn plain_name(name: &str) -> Result<(), Error> {
     }
 }
 
+/// Returns true if a file name is that of an artifact, not an alias and none of the storage's own.
+fn is_artifact(name: &str) -> bool {
+    !ALIASES.contains(&name) && plain_name(name).is_ok()
+}
+
 /// An artifact in the storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
@@ -145,7 +158,7 @@ impl Storage {
         format!("{}/{}", self.host, path.trim_start_matches('/'))
     }
 
-    /// Stores what `write` writes as `file` of `key`'s object, and as its [`ALIAS`]. The file appears only when it is
+    /// Stores what `write` writes as `file` of `key`'s object, and as its [`alias`]. The file appears only when it is
     /// whole and on disk. `superseded`, the file that was the object's artifact until now, stays for the retention
     /// time from here. If the quotas leave no room otherwise, artifacts that were superseded before go at once.
     ///
@@ -186,14 +199,14 @@ impl Storage {
         });
         stored.map_err(Error::io("store", path.clone()))?;
         self.point_alias(&dir, file)
-            .map_err(Error::io("store", key.path(ALIAS)))?;
+            .map_err(Error::io("store", key.path(alias(file))))?;
         if let Some(superseded) = superseded.filter(|&old| old != file) {
             touch(&dir, superseded);
         }
         temp::sync_dir(&dir);
         let mut known = verify::lock(&self.known);
         known.insert(&path, stamp, packed.digest.clone());
-        known.insert(&key.path(ALIAS), stamp, packed.digest.clone());
+        known.insert(&key.path(alias(file)), stamp, packed.digest.clone());
         Ok(Stored { path, packed })
     }
 
@@ -222,13 +235,13 @@ impl Storage {
             return Ok(());
         };
         if dir
-            .symlink_metadata(ALIAS)
+            .symlink_metadata(alias(file))
             .is_ok_and(|metadata| metadata.is_file())
         {
             return Ok(());
         }
         self.point_alias(&dir, file)
-            .map_err(Error::io("store", key.path(ALIAS)))
+            .map_err(Error::io("store", key.path(alias(file))))
     }
 
     /// Removes one file of the storage.
@@ -353,12 +366,13 @@ impl Storage {
 
     /// The alias is a second name of the same file, so nothing is copied and no link can lead elsewhere.
     fn point_alias(&self, dir: &Dir, file: &str) -> io::Result<()> {
-        let name = temp::name(ALIAS);
+        let alias = alias(file);
+        let name = temp::name(alias);
         // Not every file system has hard links.
         if dir.hard_link(file, dir, &name).is_err() {
             dir.copy(file, dir, &name)?;
         }
-        dir.rename(&name, dir, ALIAS).inspect_err(|_| {
+        dir.rename(&name, dir, alias).inspect_err(|_| {
             let _ = dir.remove_file(&name);
         })?;
         // Renaming one name of a file over another of the same file leaves both.
@@ -380,7 +394,7 @@ impl Storage {
             let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) else {
                 continue;
             };
-            if metadata.is_file() && name != ALIAS && !name.ends_with(".lock") && plain_name(&name).is_ok() {
+            if metadata.is_file() && is_artifact(&name) && !name.ends_with(".lock") {
                 let modified = metadata
                     .modified()
                     .map_or(SystemTime::UNIX_EPOCH, cap_std::time::SystemTime::into_std);

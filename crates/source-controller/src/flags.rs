@@ -96,6 +96,10 @@ pub struct Flags {
     #[arg(long)]
     pub sigstore_trusted_root: Option<PathBuf>,
 
+    /// Bytes that the index of a Helm repository may have at most.
+    #[arg(long, default_value = "50Mi", value_parser = bytes)]
+    pub helm_index_max_size: u64,
+
     /// Pairs of a feature gate and true or false. ObjectLevelWorkloadIdentity lets objects use the cloud identities of service
     /// accounts; CacheSecretsAndConfigMaps is accepted for compatibility.
     #[arg(long, value_delimiter = ',', value_parser = feature_gate)]
@@ -109,10 +113,6 @@ pub struct Flags {
 /// Flags of upstream for what this controller does not do (yet).
 #[derive(Debug, Clone, Args)]
 pub struct Accepted {
-    /// Accepted for compatibility: there are no Helm repositories yet.
-    #[arg(long)]
-    pub helm_index_max_size: Option<i64>,
-
     /// Accepted for compatibility: there are no Helm charts yet.
     #[arg(long)]
     pub helm_chart_max_size: Option<i64>,
@@ -121,15 +121,15 @@ pub struct Accepted {
     #[arg(long)]
     pub helm_chart_file_max_size: Option<i64>,
 
-    /// Accepted for compatibility: there are no Helm repositories yet.
+    /// Accepted for compatibility: an index is read as a stream, and never held in memory.
     #[arg(long)]
     pub helm_cache_max_size: Option<i64>,
 
-    /// Accepted for compatibility: there are no Helm repositories yet.
+    /// Accepted for compatibility: an index is read as a stream, and never held in memory.
     #[arg(long)]
     pub helm_cache_ttl: Option<String>,
 
-    /// Accepted for compatibility: there are no Helm repositories yet.
+    /// Accepted for compatibility: an index is read as a stream, and never held in memory.
     #[arg(long)]
     pub helm_cache_purge_interval: Option<String>,
 
@@ -237,25 +237,29 @@ impl Flags {
     /// The given flags that have no effect.
     #[must_use]
     pub fn idle(&self, common: &CommonFlags) -> Vec<Idle> {
-        const HELM: &str = "there are no Helm repositories and charts yet";
+        const CHARTS: &str = "there are no Helm charts yet";
+        const CACHE_OF_INDEXES: &str = "an index is read as a stream, and never held in memory";
         let own = &self.accepted;
         let selects = !own.watch_configs_label_selector.is_empty();
         let caches = self.is_gate_open(CACHE);
         let account = !common.default_service_account.is_empty();
         idle([
-            ("--helm-index-max-size", own.helm_index_max_size.is_some(), HELM),
-            ("--helm-chart-max-size", own.helm_chart_max_size.is_some(), HELM),
+            ("--helm-chart-max-size", own.helm_chart_max_size.is_some(), CHARTS),
             (
                 "--helm-chart-file-max-size",
                 own.helm_chart_file_max_size.is_some(),
-                HELM,
+                CHARTS,
             ),
-            ("--helm-cache-max-size", own.helm_cache_max_size.is_some(), HELM),
-            ("--helm-cache-ttl", own.helm_cache_ttl.is_some(), HELM),
+            (
+                "--helm-cache-max-size",
+                own.helm_cache_max_size.is_some(),
+                CACHE_OF_INDEXES,
+            ),
+            ("--helm-cache-ttl", own.helm_cache_ttl.is_some(), CACHE_OF_INDEXES),
             (
                 "--helm-cache-purge-interval",
                 own.helm_cache_purge_interval.is_some(),
-                HELM,
+                CACHE_OF_INDEXES,
             ),
             ("--watch-configs-label-selector", selects, "Secrets are read live"),
             (
@@ -333,6 +337,7 @@ mod tests {
         "requeue-dependency",
         "revision-format",
         "sigstore-trusted-root",
+        "helm-index-max-size",
         "token-cache-max-size",
         "token-cache-max-duration",
         "ssh-kex-algos",
@@ -342,7 +347,6 @@ mod tests {
     const IDLE: &[(&str, &str)] = &[
         ("no-cross-namespace-refs", "true"),
         ("default-service-account", "x"),
-        ("helm-index-max-size", "1"),
         ("helm-chart-max-size", "1"),
         ("helm-chart-file-max-size", "1"),
         ("helm-cache-max-size", "1"),

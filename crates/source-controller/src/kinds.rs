@@ -2,6 +2,7 @@
 
 mod bucket;
 mod git_repository;
+mod helm_repository;
 mod oci_repository;
 
 use std::{collections::HashSet, sync::Arc};
@@ -24,6 +25,7 @@ pub(crate) const ALL: &[Registration] = &[
     Registration::of::<git_repository::GitRepositories>(),
     Registration::of::<oci_repository::OciRepositories>(),
     Registration::of::<bucket::Buckets>(),
+    Registration::of::<helm_repository::HelmRepositories>(),
 ];
 
 /// Concurrent passes of a kind. Most of a pass is waiting for a server, and one that hangs must not take the place of those
@@ -59,6 +61,7 @@ async fn run<K: SourceKind>(ctx: Context, shared: Arc<Shared>) -> Result<(), run
         ssh: shared.ssh.clone(),
         identities: Arc::clone(&shared.identities),
         trusted_root: shared.trusted_root.clone(),
+        index_bytes: shared.index_bytes,
     });
     let options = RunOptions {
         concurrency: CONCURRENCY,

@@ -5,6 +5,7 @@
 
 mod blocking;
 mod builder;
+mod certificates;
 pub mod flags;
 mod identity;
 mod kept;
@@ -114,6 +115,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         ssh,
         identities: Arc::new(identities),
         trusted_root: flags.trusted_root()?.map(Arc::new),
+        index_bytes: flags.helm_index_max_size,
     });
     let kinds = kinds::ALL.iter();
     try_join_all(kinds.map(|kind| (kind.run)(ctx.clone(), Arc::clone(&shared)))).await?;

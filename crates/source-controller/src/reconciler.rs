@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{Artifact, Fault, Reason, finalizer, revision::Style};
-use artifact::{Key, Storage, storage::ALIAS};
+use artifact::{Key, Storage, storage::alias};
 use git::SshAlgorithms;
 use kube::{Api, Client, api::DynamicObject};
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, WorkSlot};
@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) identities: Arc<Identities>,
     /// The sigstore of signatures by identities whose object names none.
     pub(crate) trusted_root: Option<Arc<oci::cosign::TrustedRoot>>,
+    /// The largest size of the index of a Helm repository, in bytes.
+    pub(crate) index_bytes: u64,
 }
 
 /// Reconciles the objects of one kind of source.
@@ -165,13 +167,16 @@ impl<K: SourceKind> SourceReconciler<K> {
             }
         };
         let revision = K::revision(&resolved, self.shared.style);
-        let event = K::event_message(&resolved, &revision, description.as_deref());
         let artifact = Artifact {
             url: self.shared.storage.url(&artifact.path),
             revision,
             ..artifact
         };
-        let url = self.shared.storage.url(&key.path(ALIAS));
+        let event = K::event_message(&resolved, &artifact, description.as_deref());
+        let url = self
+            .shared
+            .storage
+            .url(&key.path(alias(&K::file_name(&resolved))));
         let success = Success {
             artifact,
             url,
@@ -275,6 +280,10 @@ impl<K: SourceKind> Reconciler for SourceReconciler<K> {
 
     fn suspended(object: &K::Object) -> bool {
         K::spec(object).suspend
+    }
+
+    fn is_static(object: &K::Object) -> bool {
+        K::is_static(object)
     }
 
     fn timeout(&self, object: &K::Object) -> Duration {

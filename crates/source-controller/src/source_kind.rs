@@ -13,7 +13,7 @@ use artifact::storage::ArtifactWriter;
 use api::{
     Artifact, Condition, Fault, GoDuration, LocalObjectReference, Reason,
     revision::Style,
-    source::{BucketStatus, GitRepositoryStatus, OCIRepositoryStatus},
+    source::{BucketStatus, GitRepositoryStatus, HelmRepositoryStatus, OCIRepositoryStatus},
 };
 use artifact::{Algorithm, Storage, pack::Packed};
 use cloud::Cloud;
@@ -76,6 +76,11 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
 
     /// Creates the kind. Called within an async runtime, which connections live on.
     fn new(settings: KindSettings) -> Self;
+
+    /// Returns true if there is nothing to fetch for an object: others use its spec alone. It gets neither status nor finalizer. Pure.
+    fn is_static(_: &Self::Object) -> bool {
+        false
+    }
 
     /// Returns the fields of the spec that all kinds have.
     fn spec(object: &Self::Object) -> SourceSpec<'_>;
@@ -208,12 +213,7 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
 
     /// Returns the message of the event for a new artifact, or for the end of a failure. `description` is that of
     /// [`SourceKind::describe`], if something was fetched.
-    fn event_message(resolved: &Self::Resolved, revision: &str, description: Option<&str>) -> String;
-
-    /// Returns the end of the event's message, which the stored artifact is enough for.
-    fn event_suffix(_: &Artifact) -> String {
-        String::new()
-    }
+    fn event_message(resolved: &Self::Resolved, artifact: &Artifact, description: Option<&str>) -> String;
 
     /// Returns the name of the service account whose pull secrets or token are used.
     fn service_account(_: &Self::Object) -> Option<&str> {
@@ -254,6 +254,8 @@ pub struct KindSettings {
     pub(crate) identities: Arc<Identities>,
     /// The sigstore of signatures by identities whose object names none.
     pub(crate) trusted_root: Option<Arc<TrustedRoot>>,
+    /// The largest size of the index of a Helm repository, in bytes.
+    pub index_bytes: u64,
 }
 
 /// The purpose of a Secret.
@@ -427,6 +429,7 @@ common_fields! {
     GitRepositoryStatus { observed_ignore }
     OCIRepositoryStatus { observed_ignore }
     BucketStatus { observed_ignore }
+    HelmRepositoryStatus {}
 }
 
 /// Options of packing an artifact.

@@ -121,7 +121,6 @@ impl<K: SourceKind> Report<'_, K> {
             ),
         };
         let mut events: Vec<EventDraft> = self.corruption(stored).into_iter().collect();
-        let event = format!("{event}{}", K::event_suffix(&artifact));
         events.extend(self.success(&artifact, event));
         let mut new = vec![self.condition(types::READY, true, reason, &message)];
         if self.style == Style::Rfc5 {

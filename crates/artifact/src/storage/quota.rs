@@ -9,7 +9,7 @@ use std::{
 
 use cap_std::fs::Dir;
 
-use super::{ALIAS, Key, Storage, plain_name, verify::lock};
+use super::{Key, Storage, is_artifact, verify::lock};
 use crate::error::Error;
 
 /// The bytes that the stored artifacts of an object, and of all objects of a namespace, may take.
@@ -287,7 +287,7 @@ impl Storage {
         let sizes = entries.filter_map(|entry| {
             let entry = entry.ok()?;
             let (name, metadata) = (entry.file_name().into_string().ok()?, entry.metadata().ok()?);
-            let counts = metadata.is_file() && name != ALIAS && plain_name(&name).is_ok();
+            let counts = metadata.is_file() && is_artifact(&name);
             counts.then(|| (name, metadata.len()))
         });
         sizes.collect()

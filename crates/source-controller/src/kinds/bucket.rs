@@ -16,7 +16,7 @@ mod spec;
 use std::{fs::File, future::Future, path::Path, sync::Arc};
 
 use api::{
-    Fault, Reason,
+    Artifact, Fault, Reason,
     revision::Style,
     source::{Bucket, BucketStatus},
 };
@@ -203,7 +203,7 @@ impl SourceKind for Buckets {
         format!("stored artifact: revision '{revision}'")
     }
 
-    fn event_message(listed: &Listed, _: &str, _: Option<&str>) -> String {
+    fn event_message(listed: &Listed, _: &Artifact, _: Option<&str>) -> String {
         format!(
             "stored artifact with {} fetched files from '{}' bucket",
             listed.index().len(),

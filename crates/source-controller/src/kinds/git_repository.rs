@@ -327,8 +327,8 @@ impl SourceKind for GitRepositories {
         Some(first.snapshot.subject().to_owned())
     }
 
-    fn event_message(_: &Resolved, revision: &str, subject: Option<&str>) -> String {
-        event_message(revision, subject)
+    fn event_message(_: &Resolved, artifact: &Artifact, subject: Option<&str>) -> String {
+        event_message(&artifact.revision, subject)
     }
 }
 

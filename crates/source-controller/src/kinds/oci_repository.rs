@@ -309,22 +309,17 @@ impl SourceKind for OciRepositories {
         format!("new revision '{revision}' for '{name}'")
     }
 
-    fn event_message(resolved: &OciResolved, revision: &str, _: Option<&str>) -> String {
-        format!(
-            "stored artifact with revision '{revision}' from '{}'",
-            resolved.url
-        )
-    }
-
-    fn event_suffix(artifact: &Artifact) -> String {
+    fn event_message(resolved: &OciResolved, artifact: &Artifact, _: Option<&str>) -> String {
         let noted = |name: &str| artifact.metadata.get(name).filter(|text| !text.is_empty());
-        match (noted(SOURCE), noted(REVISION)) {
+        let origin = match (noted(SOURCE), noted(REVISION)) {
             (Some(source), Some(revision)) => {
                 let source = api::UrlText::from(source.as_str());
                 format!(", origin source '{source}', origin revision '{revision}'")
             }
             _ => String::new(),
-        }
+        };
+        let (revision, url) = (&artifact.revision, &resolved.url);
+        format!("stored artifact with revision '{revision}' from '{url}'{origin}")
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use api::{
-    condition_type as types, conditions,
+    Artifact, condition_type as types, conditions,
     source::{GitRepository, GitRepositorySpec, GitRepositoryStatus, GitRepositoryVerification},
 };
 use artifact::{
@@ -130,7 +130,8 @@ impl SourceKind for UrlKind {
         Some(format!("fetched {fetched}"))
     }
 
-    fn event_message(_: &String, revision: &str, description: Option<&str>) -> String {
+    fn event_message(_: &String, artifact: &Artifact, description: Option<&str>) -> String {
+        let revision = &artifact.revision;
         format!("{revision}: {description:?}")
     }
 }
@@ -155,6 +156,7 @@ impl Fixture {
             style: Style::Rfc5,
             ssh: git::SshAlgorithms::default(),
             trusted_root: None,
+            index_bytes: 1 << 20,
             identities: Arc::new(Identities::new(
                 net::AddressPolicy::command_line(),
                 cloud::Ambient::default(),

@@ -13,7 +13,7 @@ use oci::{
 use super::spec::{self, IdentityPattern};
 
 use crate::{
-    proxy,
+    certificates, proxy,
     secret::SecretData,
     source_kind::{SecretRole, SourceSecrets},
 };
@@ -79,7 +79,10 @@ pub(super) fn access(
         ..Access::default()
     };
     match secrets.get(SecretRole::Certificates) {
-        Some(secret) => add_certificates(&mut access, spec, secret)?,
+        Some(secret) => {
+            let failed = format!("failed to generate transport for '{}'", spec.url);
+            certificates::add(&mut access, secret, &failed)?;
+        }
         None => access.insecure_skip_verify = spec.insecure,
     }
     Ok(access)
@@ -98,28 +101,6 @@ fn read_logins(secret: &SecretData) -> Result<Vec<docker::Login>, Fault> {
         "key '.dockerconfigjson' not found: use a secret of the type kubernetes.io/dockerconfigjson"
             .to_owned(),
     ))
-}
-
-fn add_certificates(access: &mut Access, spec: &OCIRepositorySpec, secret: &SecretData) -> Result<(), Fault> {
-    let invalid = |why: &str| {
-        let name = secret.name();
-        let message = format!(
-            "failed to generate transport for '{}': secret '{name}' {why}",
-            spec.url
-        );
-        Fault::retry(Reason::AuthenticationFailed, message)
-    };
-    let incomplete = "must contain either 'ca.crt' or both 'tls.crt' and 'tls.key'";
-    access.ca = secret.ca().map(<[u8]>::to_vec);
-    let identity = secret.identity().map_err(|_| invalid(incomplete))?;
-    access.identity = identity.map(|(certificate, key)| Identity {
-        certificate: certificate.to_vec(),
-        key,
-    });
-    match access.ca.is_none() && access.identity.is_none() {
-        true => Err(invalid(incomplete)),
-        false => Ok(()),
-    }
 }
 
 /// Returns the certificates of an access.

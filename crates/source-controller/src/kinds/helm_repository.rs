@@ -1,0 +1,343 @@
+//! HelmRepository: the index of a Helm repository. Registries (type `oci`) have none: charts are asked for by their own objects.
+//!
+//! - [`spec`] refuses invalid and unsupported fields (pure);
+//! - [`credentials`] interprets the Secrets (pure);
+//! - [`known`] remembers the tags of indexes.
+
+mod credentials;
+mod known;
+mod spec;
+
+use std::{
+    fs::File,
+    io::{self, BufReader, BufWriter, Write as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use api::{
+    Artifact, Fault, Reason, condition_type as types,
+    revision::Style,
+    source::{HelmRepository, HelmRepositoryStatus},
+};
+use artifact::{
+    pack::{self, Packed},
+    storage::ArtifactWriter,
+};
+use net::{AddressPolicy, Need};
+use oci::{Access, Client, IndexFile, Limits, Repository};
+use tokio::runtime::Handle;
+
+use self::known::KnownIndexes;
+use crate::{
+    blocking::{self, Purpose, Work},
+    builder::BuildError,
+    source_kind::{
+        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, named, timeout,
+    },
+    status,
+};
+
+/// Beginning of the messages about an index that can't be fetched.
+const FETCHING: &str = "failed to fetch Helm repository index";
+/// Beginning of the messages about an index that can't be read.
+const READING: &str = "failed to load Helm repository from index YAML";
+/// Bytes of the entries of a single chart, which are held in memory.
+const ENTRY_BYTES: u64 = 8 << 20;
+
+/// The kind HelmRepository.
+pub(crate) struct HelmRepositories {
+    runtime: Handle,
+    addresses: AddressPolicy,
+    index_bytes: u64,
+    known: KnownIndexes,
+}
+
+/// A repository with credentials.
+#[derive(Debug, Clone)]
+pub(crate) struct HelmRequest {
+    /// URL of the spec, for messages.
+    shown: String,
+    url: String,
+    server: String,
+    access: Access,
+}
+
+/// The index that a repository has now.
+#[derive(Debug, Clone)]
+pub(crate) struct HelmIndex {
+    /// URL of the spec, for messages.
+    shown: String,
+    file: IndexFile,
+}
+
+/// A fetched index: as JSON, in a file that lives as long as the directory that it was fetched to.
+pub(crate) struct FetchedIndex {
+    file: IndexFile,
+    json: PathBuf,
+}
+
+impl SourceKind for HelmRepositories {
+    type Object = HelmRepository;
+    type Status = HelmRepositoryStatus;
+    type Request = HelmRequest;
+    type Resolved = HelmIndex;
+    type Fetched = FetchedIndex;
+
+    const DIRECTORY: &'static str = "helmrepository";
+    const LEGACY_READY: Reason = Reason::IndexationSucceed;
+
+    fn new(settings: KindSettings) -> Self {
+        Self {
+            runtime: Handle::current(),
+            addresses: settings.addresses,
+            index_bytes: settings.index_bytes,
+            known: KnownIndexes::default(),
+        }
+    }
+
+    fn is_static(object: &HelmRepository) -> bool {
+        object.spec.is_oci()
+    }
+
+    fn spec(object: &HelmRepository) -> SourceSpec<'_> {
+        let spec = &object.spec;
+        SourceSpec {
+            interval: spec::interval(spec),
+            timeout: timeout(spec.timeout),
+            suspend: spec.suspend,
+            ignore: None,
+        }
+    }
+
+    fn secrets(object: &HelmRepository) -> Named<'_> {
+        named([
+            (SecretRole::Credentials, object.spec.secret_ref.as_ref()),
+            (SecretRole::Certificates, object.spec.cert_secret_ref.as_ref()),
+        ])
+    }
+
+    fn validate(object: &HelmRepository) -> Result<(), Fault> {
+        spec::validate(&object.spec)
+    }
+
+    fn request(object: &HelmRepository, secrets: &SourceSecrets) -> Result<HelmRequest, Fault> {
+        let spec = &object.spec;
+        let url = spec::url(spec)?;
+        Ok(HelmRequest {
+            shown: spec.url.to_string(),
+            server: spec::server(&url),
+            url: url.into(),
+            access: credentials::access(spec, secrets)?,
+        })
+    }
+
+    fn server(request: &HelmRequest) -> String {
+        request.server.clone()
+    }
+
+    /// Asks for the index, and hashes it without keeping it: the revision is its digest. A server that gives indexes tags need not send
+    /// one that is known.
+    fn resolve(&self, request: &HelmRequest, work: &Work) -> Result<HelmIndex, Fault> {
+        let known = self.known.get(&request.url, &request.access);
+        let asked = self.download(request, work, io::sink(), known.as_ref())?;
+        let file = match (asked, known) {
+            (Some(file), _) | (None, Some(file)) => file,
+            (None, None) => {
+                let message =
+                    format!("{FETCHING}: the server answered 304 Not Modified to an unconditional request");
+                return Err(Fault::retry(Reason::Failed, message));
+            }
+        };
+        self.known.keep(&request.url, &request.access, &file);
+        Ok(HelmIndex {
+            shown: request.shown.clone(),
+            file,
+        })
+    }
+
+    fn revision(index: &HelmIndex, style: Style) -> String {
+        let digest = index.file.digest.to_string();
+        match style {
+            Style::Rfc5 => digest,
+            Style::Legacy => digest.trim_start_matches("sha256:").to_owned(),
+        }
+    }
+
+    fn file_name(index: &HelmIndex) -> String {
+        let digest = index.file.digest.to_string();
+        format!("index-{}.yaml", digest.trim_start_matches("sha256:"))
+    }
+
+    fn fetch(
+        &self,
+        request: &HelmRequest,
+        _: &HelmIndex,
+        work: &Work,
+        dir: &Path,
+    ) -> Result<FetchedIndex, Fault> {
+        let raw = dir.join("index.yaml");
+        let file = File::create_new(&raw).map_err(|error| disk(&error))?;
+        let mut out = BufWriter::new(file);
+        let fetched = self.download(request, work, &mut out, None)?;
+        out.flush().map_err(|error| disk(&error))?;
+        let file = fetched.ok_or_else(|| Fault::retry(Reason::Failed, FETCHING))?;
+        let json = dir.join("index.json");
+        let written = File::create_new(&json).map_err(|error| disk(&error))?;
+        let raw = File::open(&raw).map_err(|error| disk(&error))?;
+        let repository = self.repository(request, work)?;
+        let mut out = BufWriter::new(written);
+        let converted = repository.write_json(BufReader::new(raw), &mut out);
+        converted.map_err(|error| match error {
+            oci::Error::Disk { source, .. } => disk(&source),
+            error => Fault::retry(Reason::IndexationFailed, format!("{READING}: {error}")),
+        })?;
+        out.flush().map_err(|error| disk(&error))?;
+        Ok(FetchedIndex { file, json })
+    }
+
+    fn fetched(fetched: &FetchedIndex, index: HelmIndex) -> HelmIndex {
+        HelmIndex {
+            file: fetched.file.clone(),
+            ..index
+        }
+    }
+
+    fn pack(
+        fetched: &FetchedIndex,
+        options: &PackOptions,
+        out: &mut ArtifactWriter<'_>,
+    ) -> Result<Packed, BuildError> {
+        options.budget.check()?;
+        let json = File::open(&fetched.json).map_err(|error| disk(&error))?;
+        Ok(pack::copy(json, options.algorithm, u64::MAX, out)?)
+    }
+
+    fn describe(_: &FetchedIndex) -> Option<String> {
+        None
+    }
+
+    fn ready_message(revision: &str) -> String {
+        format!("stored artifact: revision '{revision}'")
+    }
+
+    fn outdated_message(_: &HelmRepository, revision: &str) -> String {
+        format!("new index revision '{revision}'")
+    }
+
+    fn event_message(index: &HelmIndex, artifact: &Artifact, _: Option<&str>) -> String {
+        let size = artifact.size.and_then(|size| u64::try_from(size).ok());
+        let size = size.map_or_else(
+            || "unknown size".to_owned(),
+            |size| format!("size {}", human(size)),
+        );
+        format!("stored fetched index of {size} from '{}'", index.shown)
+    }
+
+    fn failure_condition(reason: Reason) -> Option<&'static str> {
+        match reason {
+            Reason::Failed | Reason::IndexationFailed => Some(types::FETCH_FAILED),
+            reason => status::failure_condition(reason),
+        }
+    }
+}
+
+impl HelmRepositories {
+    fn repository(&self, request: &HelmRequest, work: &Work) -> Result<Repository, Fault> {
+        let failed = |error: &oci::Error| {
+            let message = format!("failed to construct Helm client: {error}");
+            Fault::retry(Reason::AuthenticationFailed, message)
+        };
+        let limits = Limits {
+            // The timeout of the work ends it, in words that say what to do.
+            timeout: work.timeout.saturating_add(Duration::from_secs(1)),
+            index_bytes: self.index_bytes,
+            entry_bytes: ENTRY_BYTES,
+            ..Limits::default()
+        };
+        let client = Client::new(request.access.clone(), limits, self.addresses.clone());
+        let client = client.map_err(|error| failed(&error))?;
+        Repository::new(&client, &request.url).map_err(|error| failed(&error))
+    }
+
+    /// Downloads the index; `None` if it is the known one.
+    fn download(
+        &self,
+        request: &HelmRequest,
+        work: &Work,
+        out: impl io::Write,
+        known: Option<&IndexFile>,
+    ) -> Result<Option<IndexFile>, Fault> {
+        let repository = self.repository(request, work)?;
+        let purpose = Purpose {
+            failed: FETCHING,
+            reason: Reason::Failed,
+            remedy: remedy(Need::LongerTimeout),
+        };
+        blocking::request(&self.runtime, work, purpose, async {
+            let downloaded = repository.download_index(out, known).await;
+            downloaded.map_err(fault)
+        })
+    }
+}
+
+/// Returns the fault of a failed download.
+fn fault(error: oci::Error) -> Fault {
+    if let oci::Error::Disk { source, .. } = error {
+        return disk(&source);
+    }
+    let remedy = match &error {
+        oci::Error::TooLarge { .. } => {
+            Some("the flag --helm-index-max-size of the controller sets the limit")
+        }
+        error => error.need().map(remedy),
+    };
+    let remedy = remedy.map(|remedy| format!(": {remedy}")).unwrap_or_default();
+    let malformed = matches!(error, oci::Error::Malformed { .. });
+    match malformed {
+        true => Fault::retry(Reason::IndexationFailed, format!("{READING}: {error}{remedy}")),
+        false => Fault::retry(Reason::Failed, format!("{FETCHING}: {error}{remedy}")),
+    }
+}
+
+fn disk(error: &io::Error) -> Fault {
+    let message = format!("failed to use the temporary working directory: {error}");
+    Fault::retry(Reason::DirectoryCreationFailed, message)
+}
+
+/// Returns how a HelmRepository gives a server what it demands.
+fn remedy(need: Need) -> &'static str {
+    match need {
+        Need::Credentials | Need::OtherCredentials => {
+            "check username and password in the secret of spec.secretRef"
+        }
+        Need::CaBundle => "add the server's CA to the secret of spec.certSecretRef as ca.crt",
+        Need::ValidCaBundle => "check ca.crt in the secret of spec.certSecretRef",
+        Need::ClientCertificate => "add tls.crt and tls.key to the secret of spec.certSecretRef",
+        Need::ValidClientCertificate => "check tls.crt and tls.key in the secret of spec.certSecretRef",
+        Need::FewerRequests => "raise spec.interval",
+        _ => "raise spec.timeout or check the server",
+    }
+}
+
+/// Returns a size with four digits and a decimal unit, as the original writes it: `30.88kB`.
+fn human(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let whole = value.log10().floor().max(0.0);
+    let decimals = (3.0 - whole).max(0.0) as usize;
+    let text = format!("{value:.decimals$}");
+    let text = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => text.as_str(),
+    };
+    format!("{text}{}", UNITS.get(unit).unwrap_or(&"B"))
+}
+
+#[cfg(test)]
+mod tests;

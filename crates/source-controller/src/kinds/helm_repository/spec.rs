@@ -1,0 +1,56 @@
+//! Validation of a HelmRepository: what is invalid or not obeyed is refused, by name. Pure.
+
+use std::time::Duration;
+
+use api::{Fault, Reason, source::HelmRepositorySpec};
+use url::Url;
+
+/// Interval of a repository that names none.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Returns the time between two fetches of the index: default a minute, as in the original.
+pub(super) fn interval(spec: &HelmRepositorySpec) -> Duration {
+    spec.interval.map_or(INTERVAL, |interval| interval.as_duration())
+}
+
+/// Refuses what cannot work. `spec.insecure` and `spec.provider` are for registries alone, and ignored by others, as their
+/// documentation says.
+pub(super) fn validate(spec: &HelmRepositorySpec) -> Result<(), Fault> {
+    if let Some(other) = spec
+        .kind
+        .as_deref()
+        .filter(|kind| !matches!(*kind, "" | "default" | "oci"))
+    {
+        return Err(Fault::unsupported("spec.type", &format!("'{other}'")));
+    }
+    if spec.access_from.is_some() {
+        return Err(Fault::unsupported("spec.accessFrom", "access control"));
+    }
+    if interval(spec).is_zero() {
+        let message = "spec.interval: it must be more than nothing";
+        return Err(Fault::stall(Reason::InvalidSpec, message));
+    }
+    url(spec).map(drop)
+}
+
+/// Returns the URL of the repository.
+pub(super) fn url(spec: &HelmRepositorySpec) -> Result<Url, Fault> {
+    let invalid = |why: &str| {
+        let message = format!("invalid Helm repository URL: '{}': {why}", spec.url);
+        Fault::stall(Reason::URLInvalid, message)
+    };
+    let url = Url::parse(spec.url.expose().trim()).map_err(|error| invalid(&error.to_string()))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        "oci" => Err(invalid("an OCI registry needs spec.type: oci")),
+        scheme => Err(invalid(&format!(
+            "scheme '{scheme}' is not supported, only http and https"
+        ))),
+    }
+}
+
+/// Returns host and port of a server.
+pub(super) fn server(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    format!("{host}:{}", url.port_or_known_default().unwrap_or_default())
+}
