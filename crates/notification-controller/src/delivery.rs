@@ -25,7 +25,7 @@ use crate::{
     alerts::{self, Verdict, expressions::Matcher, labels::LabelReader},
     event::{self, Combined},
     metrics::{Fate, Metrics},
-    providers::{self, AlertName, ProviderType},
+    providers::{self, AlertName, ProviderType, status_id},
     server::Accepted,
     store::Store,
 };
@@ -193,7 +193,7 @@ impl Dispatcher {
         if provider.spec.suspend {
             return None;
         }
-        if let Some(fault) = providers::unsupported(&provider.spec) {
+        if let Some(fault) = providers::refused(&provider.spec) {
             failed(&format!("Provider '{name}': {}", fault.message));
             return None;
         }
@@ -296,6 +296,8 @@ impl Dispatcher {
                 name: delivery.alert.name_any(),
                 uid: delivery.alert.uid().unwrap_or_default(),
             };
+            loaded.config.status_id =
+                status_id::evaluate(&combined.event, &delivery.alert, &delivery.provider)?;
             let steps = (delivery.kind.steps)(&combined.event, &loaded.config)?;
             let way = send::Way::new(&self.clients, loaded.route, turn)?;
             send::follow(&way, steps, tokio::time::Instant::now() + timeout).await

@@ -8,6 +8,9 @@ pub enum Error {
     /// The provider's type has no implementation here.
     #[error("spec.type: {0} is not supported yet")]
     UnsupportedType(String),
+    /// The expression for the name of a commit status can't be used.
+    #[error("spec.commitStatusExpr: {0}")]
+    Expression(String),
     /// Neither the spec nor the Secret has an address.
     #[error("no address: set spec.address, or the key address in the Secret of spec.secretRef")]
     NoAddress,

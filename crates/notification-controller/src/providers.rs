@@ -31,6 +31,7 @@ mod pagerduty;
 mod rocket;
 mod sentry;
 mod slack;
+pub(crate) mod status_id;
 mod telegram;
 mod webex;
 mod wire;
@@ -67,6 +68,8 @@ pub struct Config {
     pub uid: String,
     /// The Alert that selected the event.
     pub alert: AlertName,
+    /// Name of the status of the event's commit, if the user gives it one.
+    pub status_id: Option<String>,
     /// The user names a proxy to send through.
     pub proxied: bool,
 }
@@ -270,10 +273,10 @@ pub fn find(name: &str) -> Result<ProviderType, Error> {
         .ok_or_else(|| Error::UnsupportedType(name.to_owned()))
 }
 
-/// The first field that is set and not obeyed.
+/// Returns the fault of the first field that is not obeyed or can't be used.
 #[must_use]
-pub fn unsupported(spec: &ProviderSpec) -> Option<Fault> {
-    if find(&spec.type_).is_err() {
+pub fn refused(spec: &ProviderSpec) -> Option<Fault> {
+    let Ok(kind) = find(&spec.type_) else {
         return Some(Fault::stall(
             api::Reason::UnsupportedField,
             format!(
@@ -282,13 +285,14 @@ pub fn unsupported(spec: &ProviderSpec) -> Option<Fault> {
                 names()
             ),
         ));
+    };
+    if let Some(name) = &spec.service_account_name {
+        return Some(Fault::unsupported(
+            "spec.serviceAccountName",
+            &format!("'{name}'"),
+        ));
     }
-    let set = [
-        ("spec.serviceAccountName", spec.service_account_name.clone()),
-        ("spec.commitStatusExpr", spec.commit_status_expr.clone()),
-    ];
-    let (path, value) = set.into_iter().find_map(|(path, value)| Some((path, value?)))?;
-    Some(Fault::unsupported(path, &format!("'{value}'")))
+    status_id::refused(spec, kind.takes)
 }
 
 fn names() -> String {
@@ -368,8 +372,9 @@ mod tests {
     use super::*;
 
     /// Fields that the controller obeys; `channel` and `username` where the system has such, `interval` by looking at
-    /// each change at once.
+    /// each change at once; `commitStatusExpr` by the types that set commit statuses.
     const OBEYED: &[&str] = &[
+        "commitStatusExpr",
         "type",
         "address",
         "channel",
@@ -405,8 +410,8 @@ mod tests {
                 let mut spec = json!({"type": "generic", "address": "https://example.com"});
                 spec[field] = sample(schema);
                 let spec: ProviderSpec = serde_json::from_value(spec).unwrap();
-                let fault = unsupported(&spec)
-                    .unwrap_or_else(|| panic!("spec.{field} is neither obeyed nor refused"));
+                let fault =
+                    refused(&spec).unwrap_or_else(|| panic!("spec.{field} is neither obeyed nor refused"));
                 assert!(
                     fault.message.starts_with(&format!("spec.{field}: ")),
                     "{}",
@@ -439,7 +444,7 @@ mod tests {
                 type_: name.to_owned(),
                 ..ProviderSpec::default()
             };
-            let refused = unsupported(&spec).is_some_and(|fault| fault.message.starts_with("spec.type: "));
+            let refused = refused(&spec).is_some_and(|fault| fault.message.starts_with("spec.type: "));
             assert_eq!(refused, find(name).is_err(), "{name}");
         }
     }

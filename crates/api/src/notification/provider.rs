@@ -116,7 +116,8 @@ pub struct ProviderSpec {
     /// ServiceAccount whose cloud identity is used. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
-    /// CEL expression for the name of a commit status. Not supported.
+    /// CEL expression over `event`, `alert` and `provider` for the name of a commit status. Default: kind and name of the object, and
+    /// the UID of the Provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_status_expr: Option<String>,
     /// Suspends sending. Default: false.

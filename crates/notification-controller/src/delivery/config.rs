@@ -203,6 +203,7 @@ fn config(provider: &Provider, secret: Option<&Keys>) -> Result<Config, Error> {
         keys,
         uid: provider.uid().unwrap_or_default(),
         alert: AlertName::default(),
+        status_id: None,
         proxied: false,
         channel: spec.channel.clone().unwrap_or_default(),
         username: username

@@ -50,7 +50,7 @@ impl Reconciler for Providers {
     }
 
     fn validate(&self, object: &Provider) -> Result<(), Fault> {
-        providers::unsupported(&object.spec).map_or(Ok(()), Err)
+        providers::refused(&object.spec).map_or(Ok(()), Err)
     }
 
     fn progressing(&self, _: &Provider) -> Option<ProviderStatus> {

@@ -108,8 +108,9 @@ impl Status {
         };
         let (kind, _, name) = wire::object(event);
         let uid = config.uid.split('-').next().unwrap_or_default();
+        let usual = || format!("{kind}/{name}/{uid}").to_lowercase();
         Ok(Some(Self {
-            id: format!("{kind}/{name}/{uid}").to_lowercase(),
+            id: config.status_id.clone().unwrap_or_else(usual),
             commit: commit(event)?,
             state,
             description: wire::description(event),

@@ -326,3 +326,39 @@ async fn each_service_receives_the_request_that_it_documents() {
         }
     }
 }
+
+#[tokio::test]
+async fn expression_names_the_status_of_a_commit() {
+    let setup = TestNamespace::new("status-names").await;
+    setup.sink.answer(Answer::Status(200, "[]".into()));
+    let secret = json!({"address": setup.sink.url("team/named.git"), "token": "t0ken"});
+    setup.secret("git", &secret).await;
+    let spec = |expression: &str| json!({"type": "github", "secretRef": {"name": "git"}, "commitStatusExpr": expression});
+    let named = "event.involvedObject.name + '/' + alert.metadata.name + '/' + provider.spec.type";
+    setup.provider("named", &spec(named)).await;
+    setup.provider("wrong", &spec("event.severity == 'error'")).await;
+    for name in ["named", "wrong"] {
+        setup.alert(name, name, &json!({})).await;
+        setup.wait_ready("Provider", name, "True").await;
+        setup.wait_ready("Alert", name, "True").await;
+    }
+    setup.provider("broken", &spec("event.")).await;
+    setup.wait_ready("Provider", "broken", "False").await;
+    let mut event = setup.event("build failed");
+    event["severity"] = "error".into();
+    event["metadata"]["source.toolkit.fluxcd.io/revision"] = format!("main@sha1:{HASH}").into();
+    setup.accepted(&event).await;
+    let posted = |request: &testkit::Received| {
+        request.method == "POST" && request.path.contains("/team/named/statuses/")
+    };
+    let what = "a commit status";
+    let request = setup.sink.wait_for(what, crate::setup::PATIENCE, posted).await;
+    let name = event["involvedObject"]["name"].as_str().unwrap();
+    assert_eq!(request.unwrap().json()["context"], format!("{name}/named/github"));
+    let why = "spec.commitStatusExpr: the result is of the type bool, not string";
+    let warning = setup
+        .warning_on("Alert", "wrong", "NotificationDispatchFailed")
+        .await;
+    let message = warning.message.unwrap_or_default();
+    assert!(message.contains(why), "{message}");
+}
