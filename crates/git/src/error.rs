@@ -186,6 +186,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns true if the failure is that of the call, of its timeout, its cancellation or the memory and disk of its tenant: another
+    /// call may succeed at the same time.
+    #[must_use]
+    pub fn is_of_call(&self) -> bool {
+        matches!(
+            self,
+            Self::Timeout { .. } | Self::Cancelled { .. } | Self::Memory { .. } | Self::Disk(_)
+        )
+    }
+
     /// Returns what the server demands, if the user can give it.
     #[must_use]
     pub fn need(&self) -> Option<Need> {

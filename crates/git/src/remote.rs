@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A name and a password for HTTP basic authentication.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Auth {
     /// Name of the user.
     pub username: String,
@@ -21,8 +21,8 @@ pub struct Auth {
     pub password: Secret<String>,
 }
 
-/// A repository on a server.
-#[derive(Debug, Clone)]
+/// A repository on a server. Two are equal if address, credentials, certificates, proxy and trusted host keys are.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
     url: Url,
     auth: Option<Auth>,

@@ -2,7 +2,7 @@
 
 use std::{
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use gix::{
@@ -53,7 +53,8 @@ pub struct Node {
     pub(crate) id: ObjectId,
 }
 
-/// A fetched commit. It lives as long as the directory that it was fetched into.
+/// A fetched commit. It lives as long as the directory that it was fetched into. Clones read the same objects, each with a cache of its own.
+#[derive(Clone)]
 pub struct Snapshot {
     objects: Objects,
     limits: Limits,
@@ -63,7 +64,7 @@ pub struct Snapshot {
     tree: ObjectId,
     subject: String,
     /// The memory of the objects and paths.
-    memory: Mutex<Share>,
+    memory: Arc<Mutex<Share>>,
 }
 
 impl Snapshot {
@@ -83,7 +84,7 @@ impl Snapshot {
             tag: None,
             tree: id,
             subject: String::new(),
-            memory: Mutex::new(memory),
+            memory: Arc::new(Mutex::new(memory)),
         };
         let mut buffer = Vec::new();
         // A tag of a tag of a tag: real repositories do not nest deeper.

@@ -1,10 +1,17 @@
 //! Building an artifact: fetch, pack and store, the same for all kinds.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use api::{Fault, Reason};
 use artifact::{Algorithm, Key, Storage, storage::Stored};
 use runtime::WorkSlot;
+use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tree::Budget;
@@ -64,6 +71,18 @@ pub(crate) struct Builder {
     permits: FetchPermits,
     /// Packing takes a processor each.
     packs: Arc<Semaphore>,
+}
+
+/// Creates an empty directory in `scratch`, which is removed when it is dropped.
+///
+/// # Errors
+/// A fault that names the cause.
+pub(crate) fn temp_dir(scratch: &Path) -> Result<TempDir, Fault> {
+    let created = tempfile::Builder::new().prefix("source-").tempdir_in(scratch);
+    created.map_err(|error| {
+        let message = format!("failed to create temporary working directory: {error}");
+        Fault::retry(Reason::DirectoryCreationFailed, message)
+    })
 }
 
 /// The pass that an artifact is built in.
@@ -135,13 +154,7 @@ impl Builder {
         let permit = self.permits.acquire(scope.namespace, &server);
         let permit = scope.slot.waiting(permit).await;
         let permit = permit.ok_or_else(panicked)?;
-        let dir = tempfile::Builder::new()
-            .prefix("source-")
-            .tempdir_in(&self.scratch)
-            .map_err(|error| {
-                let message = format!("failed to create temporary working directory: {error}");
-                Fault::retry(Reason::DirectoryCreationFailed, message)
-            })?;
+        let dir = temp_dir(&self.scratch)?;
         let (kind, into) = (Arc::clone(kind), dir.path().to_owned());
         let fetched = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
             let fetched = kind.fetch(&request, &resolved, work, &into)?;

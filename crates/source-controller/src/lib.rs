@@ -15,6 +15,7 @@ mod plan;
 mod proxy;
 mod reconciler;
 mod secrets;
+mod single_flight;
 mod source_kind;
 mod status;
 mod stored;

@@ -24,7 +24,17 @@ const MAX_ROUNDS: u32 = 512;
 pub struct SshKey {
     key: Arc<PrivateKey>,
     name: String,
+    /// SHA-256 digest of content and password: a public key alone doesn't prove that the private one is the same.
+    digest: [u8; 32],
 }
+
+impl PartialEq for SshKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for SshKey {}
 
 /// The reason why a private key cannot be used. No message holds any of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,6 +86,7 @@ impl SshKey {
         Ok(Self {
             key: Arc::new(key),
             name: name.to_owned(),
+            digest: digest_of(&text, password.unwrap_or_default())?,
         })
     }
 
@@ -108,14 +119,19 @@ fn openssh(text: &str, password: Option<&str>) -> Result<PrivateKey, InvalidKey>
     decrypt(&key, text, password)
 }
 
-/// Decrypts a key, or finds it among those that were decrypted before.
-fn decrypt(key: &PrivateKey, text: &str, password: &str) -> Result<PrivateKey, InvalidKey> {
+/// Returns the SHA-256 digest of a key and its password.
+fn digest_of(text: &str, password: &str) -> Result<[u8; 32], InvalidKey> {
     let mut digest = digest::Context::new(&digest::SHA256);
     digest.update(&text.len().to_le_bytes());
     digest.update(text.as_bytes());
     digest.update(password.as_bytes());
     let digest = digest.finish();
-    let id: [u8; 32] = digest.as_ref().try_into().map_err(|_| InvalidKey::Password)?;
+    digest.as_ref().try_into().map_err(|_| InvalidKey::Password)
+}
+
+/// Decrypts a key, or finds it among those that were decrypted before.
+fn decrypt(key: &PrivateKey, text: &str, password: &str) -> Result<PrivateKey, InvalidKey> {
+    let id = digest_of(text, password)?;
     {
         let mut opened = lock(&OPENED);
         if let Some(at) = opened.iter().position(|(known, _)| *known == id) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{key::SshKey, known_hosts::KnownHosts};
 
 /// Keys for SSH servers, and the host keys of these.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SshLogin {
     /// User on servers if the address names none; default `git`.
     pub user: Option<String>,

@@ -45,6 +45,22 @@ fn failure(remote: &Remote) -> Error {
 }
 
 #[test]
+fn remotes_are_equal_if_keys_and_known_hosts_are() {
+    let (first, second) = (pair(), pair());
+    let hosts = |pair: &SshKeyPair| format!("h {}", pair.public.trim());
+    let at = |pair: &SshKeyPair, name: &str, hosts: &str| {
+        let key = SshKey::parse(pair.private.as_bytes(), None, name).unwrap();
+        let keys = vec![key];
+        let login = login(pair, hosts);
+        remote("ssh://git@h/r", SshLogin { keys, ..login })
+    };
+    let one = at(&first, "one", &hosts(&first));
+    assert_eq!(one, at(&first, "other name", &hosts(&first)));
+    assert_ne!(one, at(&second, "one", &hosts(&first)));
+    assert_ne!(one, at(&first, "one", &hosts(&second)));
+}
+
+#[test]
 fn each_kind_of_reference_is_fetched_over_ssh_in_both_protocols() {
     let git = GitServer::start().unwrap();
     let (repo, commit) = repo(&git);

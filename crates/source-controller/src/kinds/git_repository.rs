@@ -3,6 +3,7 @@
 //! - [`spec`] refuses invalid and unsupported fields (pure);
 //! - [`credentials`] interprets the Secrets (pure);
 //! - [`checkout`] fetches a commit with its submodules, [`include`] the artifacts of other objects, and [`fetch`] packs them;
+//! - [`shared`] has the requests that passes share;
 //! - [`verification`] verifies signatures (pure);
 //! - [`wake`] wakes an object when what it includes has a new artifact.
 
@@ -10,6 +11,7 @@ mod checkout;
 mod credentials;
 mod fetch;
 mod include;
+mod shared;
 mod spec;
 mod tokens;
 mod verification;
@@ -27,11 +29,12 @@ use cloud::Cloud;
 use futures::stream::BoxStream;
 use git::{Network, Reference, Remote};
 use runtime::{Context, Trigger};
+use tempfile::TempDir;
 use tree::{Budget, TreePath};
 
 use crate::{
     blocking::Work,
-    builder::BuildError,
+    builder::{BuildError, temp_dir},
     identity::{self, GitCredentials, Identities},
     proxy,
     source_kind::{
@@ -42,6 +45,7 @@ use crate::{
 };
 use checkout::{Checkout, Sparse};
 use include::Include;
+use shared::Contents;
 use verification::Verify;
 
 /// Maximum characters of a commit's subject in an event.
@@ -52,6 +56,8 @@ const NO_PROXY: &str = "failed to configure proxy options";
 /// The kind GitRepository.
 pub(crate) struct GitRepositories {
     network: Network,
+    heads: shared::Heads,
+    fetches: shared::Fetches,
     runtime: tokio::runtime::Handle,
     client: kube::Client,
     storage: Arc<Storage>,
@@ -66,6 +72,8 @@ pub(crate) struct GitRepositories {
 pub(crate) struct GitRequest {
     remote: Remote,
     reference: Reference,
+    /// Tolerated age of the list of refs.
+    age: Duration,
     namespace: String,
     submodules: bool,
     sparse: Vec<String>,
@@ -76,13 +84,15 @@ pub(crate) struct GitRequest {
 }
 
 /// The commit to serve, and what else the artifact depends on.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Resolved {
     head: git::Resolved,
     /// Artifacts of the includes, in their order.
     includes: Vec<Artifact>,
     /// Value that changes with the trusted keys, if signatures are verified.
     keys: Option<String>,
+    /// The fetch of the commit, for all passes that need it now.
+    fetch: shared::Fetch,
 }
 
 impl SourceKind for GitRepositories {
@@ -100,6 +110,8 @@ impl SourceKind for GitRepositories {
         let network = Network::new(runtime.clone(), settings.addresses.clone());
         Self {
             network: network.with_ssh_algorithms(settings.ssh),
+            heads: shared::Heads::default(),
+            fetches: shared::Fetches::default(),
             runtime,
             client: settings.client,
             storage: settings.storage,
@@ -182,6 +194,7 @@ impl SourceKind for GitRepositories {
             identity: cloud.map(|cloud| secrets.login(cloud, proxy)),
             verify: verification::request(object, &reference, secrets.get(SecretRole::TrustedKeys))?,
             reference,
+            age: shared::tolerated_age(object),
             remote: credentials::add(remote, secret)?,
             app,
             namespace: object.metadata.namespace.clone().unwrap_or_default(),
@@ -199,8 +212,13 @@ impl SourceKind for GitRepositories {
 
     fn resolve(&self, request: &GitRequest, work: &Work) -> Result<Resolved, Fault> {
         let remote = self.remote(request, work)?;
-        let opened = self.network.open(&remote, &checkout::call(work, work.timeout));
-        let head = opened.and_then(|mut session| session.resolve(&request.reference));
+        let followed = (&remote, &request.reference);
+        let head = self
+            .heads
+            .get(&self.runtime, work, followed, request.age, |left| {
+                let mut session = self.network.open(&remote, &checkout::call(work, left))?;
+                session.resolve(&request.reference)
+            });
         let head = head.map_err(|error| {
             // The token may have been revoked.
             if let Some(app) = &request.app {
@@ -211,8 +229,16 @@ impl SourceKind for GitRepositories {
             }
             fetch::fault(&error)
         })?;
+        let fetch = self.fetches.get(shared::FetchKey {
+            namespace: request.namespace.clone(),
+            remote,
+            head: head.clone(),
+            submodules: request.submodules,
+            verify: request.verify.as_ref().map(Verify::key),
+        });
         Ok(Resolved {
             head,
+            fetch,
             includes: self.read_includes(request)?,
             keys: request
                 .verify
@@ -239,25 +265,26 @@ impl SourceKind for GitRepositories {
         work: &Work,
         dir: &Path,
     ) -> Result<fetch::Fetched, Fault> {
-        let remote = self.remote(request, work)?;
-        let mut checkout = Checkout::new(&self.network, work, dir);
-        checkout
-            .fetch(&remote, &resolved.head, TreePath::root())
-            .map_err(|error| fetch::fault(&error))?;
-        let verification = match &request.verify {
-            Some(verify) => Some(verify.check(checkout.first()?, resolved.head.name.as_deref())?),
-            None => None,
-        };
-        if request.submodules {
-            let fetched = checkout.fetch_submodules(&remote);
-            fetched.map_err(|error| fetch::fault(&error))?;
-        }
-        let parts = checkout.into_parts();
+        let scratch = dir.parent().unwrap_or(dir);
+        let contents = resolved.fetch.get_or(
+            &self.runtime,
+            work,
+            |_| true,
+            |timeout| {
+                let work = Work {
+                    timeout,
+                    ..work.clone()
+                };
+                self.contents(request, resolved, &work, temp_dir(scratch)?)
+            },
+        )?;
+        let parts = contents.parts();
         Ok(fetch::Fetched {
             sparse: Sparse::new(&request.sparse, &parts)?,
             parts,
             included: self.unpack_includes(request, resolved, work, dir)?,
-            verification,
+            verification: contents.verification.clone(),
+            _contents: contents,
         })
     }
 
@@ -355,6 +382,36 @@ impl GitRepositories {
         };
         let token = self.tokens.get(&request.namespace, app, work.timeout);
         Ok(remote.with_auth(self.runtime.block_on(token)?))
+    }
+
+    /// Fetches and verifies a commit, and then its submodules, into a directory.
+    fn contents(
+        &self,
+        request: &GitRequest,
+        resolved: &Resolved,
+        work: &Work,
+        dir: TempDir,
+    ) -> Result<Arc<Contents>, Fault> {
+        let remote = self.remote(request, work)?;
+        let mut checkout = Checkout::new(&self.network, work, dir.path());
+        checkout
+            .fetch(&remote, &resolved.head, TreePath::root())
+            .map_err(|error| fetch::fault(&error))?;
+        let verification = match &request.verify {
+            Some(verify) => Some(verify.check(checkout.first()?, resolved.head.name.as_deref())?),
+            None => None,
+        };
+        if request.submodules {
+            let fetched = checkout.fetch_submodules(&remote);
+            fetched.map_err(|error| fetch::fault(&error))?;
+        }
+        let parts = checkout.into_parts();
+        Ok(Arc::new(Contents::new(
+            parts,
+            verification,
+            dir,
+            self.runtime.clone(),
+        )))
     }
 
     /// Reads the artifacts of the includes.

@@ -20,6 +20,7 @@ mod identities;
 mod lifecycle;
 mod objects;
 mod oci;
+mod shared;
 mod signatures;
 mod transports;
 

@@ -20,11 +20,12 @@ const SUBMODULES: usize = 100;
 /// Maximum number of files and directories of an artifact.
 const ENTRIES: usize = 200_000;
 
-/// A commit, and the directory that its files are in.
+/// A commit, and the directory that its files are in. Clones share the list of paths.
+#[derive(Clone)]
 pub(crate) struct Part {
     pub(super) mount: TreePath,
     pub(super) snapshot: Snapshot,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Arc<Vec<Node>>,
 }
 
 impl Part {
@@ -67,7 +68,7 @@ impl<'a> Checkout<'a> {
         let left = self.until.saturating_duration_since(Instant::now());
         let call = call(self.work, left.max(Duration::from_millis(1)));
         let snapshot = self.network.open(remote, &call)?.fetch(wanted, &dir)?;
-        let nodes = snapshot.nodes()?;
+        let nodes = Arc::new(snapshot.nodes()?);
         self.entries += nodes.len();
         if self.entries > ENTRIES {
             return Err(Error::Limit {

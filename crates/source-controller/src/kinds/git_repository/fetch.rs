@@ -5,6 +5,7 @@ use std::{
     fs::File,
     io::{Cursor, Read},
     path::Path,
+    sync::Arc,
 };
 
 use api::{Fault, Reason};
@@ -17,6 +18,7 @@ use tree::{Budget, TreePath};
 use super::{
     checkout::{Part, Sparse},
     include::{self, Include, IncludedPath},
+    shared::Contents,
 };
 use crate::{
     builder::BuildError,
@@ -72,6 +74,8 @@ pub(crate) struct Fetched {
     pub(super) sparse: Sparse,
     pub(super) included: Vec<(Include, Vec<IncludedPath>)>,
     pub(super) verification: Option<Verification>,
+    /// Keeps the directory of the parts, and is dropped after them.
+    pub(super) _contents: Arc<Contents>,
 }
 
 /// The origin of a file.
@@ -123,7 +127,7 @@ pub(super) fn pack(
 fn items(fetched: &Fetched) -> Result<Vec<Item<Content<'_>>>, Fault> {
     let mut items = Vec::new();
     for (at, part) in fetched.parts.iter().enumerate() {
-        for node in &part.nodes {
+        for node in part.nodes.iter() {
             let path = part.path(node);
             if !fetched.sparse.keeps(&path, node.kind) {
                 continue;

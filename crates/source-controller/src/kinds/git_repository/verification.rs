@@ -108,7 +108,15 @@ pub(super) fn request(
     Ok(Some(Verify { mode, keys, tag }))
 }
 
+/// Mode, fingerprint of the trusted keys, and name of the followed tag of a verification.
+pub(super) type VerifyKey = (Mode, String, Option<String>);
+
 impl Verify {
+    /// Returns a value that differs for verifications that may have different results.
+    pub(super) fn key(&self) -> VerifyKey {
+        (self.mode, self.fingerprint().to_owned(), self.tag.clone())
+    }
+
     /// Returns a value that changes with the trusted keys.
     pub(super) fn fingerprint(&self) -> &str {
         self.keys.fingerprint()

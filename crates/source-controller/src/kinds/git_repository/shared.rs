@@ -1,0 +1,244 @@
+//! Requests to Git servers that passes share: one list of refs and one fetch for all objects with the same URL, credentials and
+//! reference.
+//!
+//! Equal are the contents of Secrets, not their names, so that nobody gets an answer that the own credentials don't give. A list of refs
+//! is used by passes that began before it was asked for, as if they had asked themselves; by passes that are only due by their interval
+//! a little longer ([`tolerated_age`]). A fetch is used by the passes of a namespace while one of them goes on.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use api::{annotation, condition_type as types, conditions, source::GitRepository};
+use git::{Error, Reference, Remote};
+use kube::ResourceExt;
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+
+use super::{checkout::Part, verification};
+use crate::{
+    blocking::Work,
+    single_flight::{Flight, Flights},
+    source_kind::Verification,
+};
+
+/// The longest time that a list of refs is used.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Part of the interval that a list of refs may be old.
+const PART_OF_INTERVAL: u32 = 10;
+
+/// Returns the tolerated age of a list of refs: a tenth of the interval, at most 10 s, for passes that are only due by it. Others, as
+/// after a change, a request or a failure, see what the server has after they began. Pure.
+pub(super) fn tolerated_age(object: &GitRepository) -> Duration {
+    let Some(status) = &object.status else {
+        return Duration::ZERO;
+    };
+    let requested = object.annotations().get(annotation::RECONCILE_REQUESTED_AT);
+    let is_settled = status.observed_generation == object.metadata.generation
+        && requested.is_none_or(|value| status.last_handled_reconcile_at.as_ref() == Some(value))
+        && conditions::is_true(&status.conditions, types::READY)
+        && conditions::get(&status.conditions, types::RECONCILING).is_none();
+    match is_settled {
+        true => (object.spec.interval.as_duration() / PART_OF_INTERVAL).min(LONGEST),
+        false => Duration::ZERO,
+    }
+}
+
+/// The commit that a server named for a reference.
+#[derive(Clone)]
+struct Head {
+    asked: Instant,
+    answer: Result<git::Resolved, Error>,
+}
+
+impl Head {
+    /// Returns true if a pass that began at `begun` may use the answer. A failure is used if the pass would have met it, too.
+    fn is_usable(&self, begun: Instant, age: Duration) -> bool {
+        match &self.answer {
+            Ok(_) => self.asked + age >= begun,
+            Err(error) => self.asked >= begun && !error.is_of_call(),
+        }
+    }
+}
+
+/// The lists of refs of all namespaces.
+#[derive(Default)]
+pub(super) struct Heads(Flights<(Remote, Reference), Head>);
+
+impl Heads {
+    /// Returns the commit of a reference. `ask` asks the server for it within a timeout, unless another pass does or did so lately.
+    pub(super) fn get(
+        &self,
+        runtime: &Handle,
+        work: &Work,
+        (remote, reference): (&Remote, &Reference),
+        age: Duration,
+        ask: impl FnOnce(Duration) -> Result<git::Resolved, Error>,
+    ) -> Result<git::Resolved, Error> {
+        let begun = Instant::now();
+        let flight = self.0.get((remote.clone(), reference.clone()));
+        let keep = flight.clone();
+        let asked = |left| {
+            let asked = Instant::now();
+            let answer = ask(left);
+            // Nothing else holds the answer until the passes come that are due next.
+            runtime.spawn(async move {
+                tokio::time::sleep(LONGEST).await;
+                drop(keep);
+            });
+            Ok::<_, Infallible>(Head { asked, answer })
+        };
+        match flight.get_or(runtime, work, |head| head.is_usable(begun, age), asked) {
+            Ok(head) => head.answer,
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// Everything that the fetched files depend on. Namespaces don't share it, because each has memory and permits of its own.
+#[derive(PartialEq)]
+pub(super) struct FetchKey {
+    pub(super) namespace: String,
+    pub(super) remote: Remote,
+    pub(super) head: git::Resolved,
+    pub(super) submodules: bool,
+    pub(super) verify: Option<verification::VerifyKey>,
+}
+
+/// The fetches of all passes.
+pub(super) type Fetches = Flights<FetchKey, Arc<Contents>>;
+/// A fetch, and its files until the last pass that uses them ends.
+pub(super) type Fetch = Flight<Arc<Contents>>;
+
+/// A fetched and verified commit with its submodules, in a directory of its own.
+pub(crate) struct Contents {
+    parts: Mutex<Vec<Part>>,
+    pub(super) verification: Option<Verification>,
+    dir: Option<TempDir>,
+    runtime: Handle,
+}
+
+impl Contents {
+    /// Returns the parts with the directory that they are in.
+    pub(super) fn new(
+        parts: Vec<Part>,
+        verification: Option<Verification>,
+        dir: TempDir,
+        runtime: Handle,
+    ) -> Self {
+        Self {
+            parts: Mutex::new(parts),
+            verification,
+            dir: Some(dir),
+            runtime,
+        }
+    }
+
+    /// Returns the parts for one reader. They live as long as these contents.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Contents {
+    fn drop(&mut self) {
+        // Passes end on threads that many share, and removing files blocks.
+        if let Some(dir) = self.dir.take() {
+            self.runtime.spawn_blocking(move || drop(dir));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{Reason, source::GitRepositorySpec, source::GitRepositoryStatus};
+
+    use super::*;
+
+    fn settled(interval: i64) -> GitRepository {
+        let spec = GitRepositorySpec {
+            interval: api::GoDuration::from_secs(interval),
+            ..GitRepositorySpec::default()
+        };
+        let ready = api::Condition::new(
+            types::READY,
+            true,
+            Reason::Succeeded,
+            "",
+            None,
+            api::Time(Default::default()),
+        );
+        let mut object = GitRepository::new("repo", spec);
+        object.metadata.generation = Some(2);
+        object.status = Some(GitRepositoryStatus {
+            observed_generation: Some(2),
+            conditions: vec![ready],
+            last_handled_reconcile_at: Some("1".to_owned()),
+            ..GitRepositoryStatus::default()
+        });
+        object
+    }
+
+    fn request(object: &mut GitRepository, value: &str) {
+        let annotations = object.annotations_mut();
+        annotations.insert(annotation::RECONCILE_REQUESTED_AT.to_owned(), value.to_owned());
+    }
+
+    #[test]
+    fn refs_may_be_old_only_if_nothing_but_the_interval_is_due() {
+        assert_eq!(tolerated_age(&settled(60)), Duration::from_secs(6));
+        assert_eq!(tolerated_age(&settled(3600)), LONGEST);
+        type Change = fn(&mut GitRepository);
+        let changes: [(Change, bool); 6] = [
+            (|object| request(object, "1"), true),
+            (|object| request(object, "2"), false),
+            (|object| object.metadata.generation = Some(3), false),
+            (|object| object.status = None, false),
+            (
+                |object| object.status.as_mut().unwrap().conditions[0].status = false.into(),
+                false,
+            ),
+            (
+                |object| object.status.as_mut().unwrap().conditions[0].type_ = types::RECONCILING.into(),
+                false,
+            ),
+        ];
+        for (at, (change, tolerated)) in changes.into_iter().enumerate() {
+            let mut object = settled(60);
+            change(&mut object);
+            assert_eq!(tolerated_age(&object) > Duration::ZERO, tolerated, "case {at}");
+        }
+    }
+
+    #[test]
+    fn answers_are_used_by_passes_that_began_before_they_were_asked_for() {
+        let begun = Instant::now();
+        let second = Duration::from_secs(1);
+        let head = |asked, answer| Head { asked, answer };
+        let commit = || {
+            let head = git::Advertised {
+                name: "refs/heads/main".to_owned(),
+                object: "5394cb7f48332b2de7c17dd8b8384bbc84b7e738".to_owned(),
+                peeled: None,
+                target: None,
+            };
+            git::select(&Reference::Branch("main".to_owned()), &[head])
+        };
+        let url = || "https://h/r".to_owned();
+        let missing = || Err(Error::NotFound { url: url() });
+        let cancelled = || Err(Error::Cancelled { url: url() });
+        for (head, age, usable) in [
+            (head(begun, commit()), Duration::ZERO, true),
+            (head(begun - second, commit()), Duration::ZERO, false),
+            (head(begun - second, commit()), second, true),
+            (head(begun - 2 * second, commit()), second, false),
+            (head(begun, missing()), Duration::ZERO, true),
+            (head(begun - second, missing()), second, false),
+            (head(begun, cancelled()), second, false),
+        ] {
+            assert_eq!(head.is_usable(begun, age), usable, "{:?}", head.answer);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Work whose result all passes share that want it at the same time.
+//!
+//! A pass takes the [`Flight`] of its work by a key. One pass does the work, the others wait for its result. Nobody depends on another
+//! pass: one that waited for half of its timeout, or got a result that it can't use, does the work itself.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use tokio::{runtime::Handle, sync::Mutex as AsyncMutex};
+
+use crate::blocking::{self, Work};
+
+/// The work that passes hold at the moment, by its key. It is forgotten with the last [`Flight`] of it.
+pub(crate) struct Flights<K, T> {
+    entries: Mutex<Vec<(K, Weak<Last<T>>)>>,
+}
+
+/// One piece of work, and its last result while any clone lives.
+pub(crate) struct Flight<T>(Arc<Last<T>>);
+
+/// The last result, locked by the pass that works on the next.
+type Last<T> = AsyncMutex<Option<T>>;
+
+impl<T> Clone for Flight<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K, T> Default for Flights<K, T> {
+    fn default() -> Self {
+        Self {
+            entries: Mutex::default(),
+        }
+    }
+}
+
+impl<K: PartialEq, T> Flights<K, T> {
+    /// Returns the work of this key, which others may hold already.
+    pub(crate) fn get(&self, key: K) -> Flight<T> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|(_, flight)| flight.strong_count() > 0);
+        let found = entries.iter().find(|(own, _)| *own == key);
+        if let Some(found) = found.and_then(|(_, flight)| flight.upgrade()) {
+            return Flight(found);
+        }
+        let flight = Arc::new(AsyncMutex::new(None));
+        entries.push((key, Arc::downgrade(&flight)));
+        Flight(flight)
+    }
+}
+
+impl<T: Clone> Flight<T> {
+    /// Returns the result of another pass if it is `usable`, and otherwise that of `make`, which gets the time that is left of the
+    /// timeout of `work`. Waits for a pass that is at it, for half of the timeout at most. Blocks the thread.
+    ///
+    /// # Errors
+    /// Fails if `make` does; the next pass tries again.
+    pub(crate) fn get_or<E>(
+        &self,
+        runtime: &Handle,
+        work: &Work,
+        usable: impl FnOnce(&T) -> bool,
+        make: impl FnOnce(Duration) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let half = work.timeout / 2;
+        let (guard, left) = match self.0.try_lock() {
+            Ok(guard) => (Some(guard), work.timeout),
+            Err(_) => {
+                let waiting = Work {
+                    timeout: half,
+                    ..work.clone()
+                };
+                (blocking::wait(runtime, &waiting, self.0.lock()).ok(), half)
+            }
+        };
+        let Some(mut guard) = guard else {
+            return make(left);
+        };
+        if let Some(found) = guard.as_ref().filter(|found| usable(found)) {
+            return Ok(found.clone());
+        }
+        let made = make(left)?;
+        *guard = Some(made.clone());
+        Ok(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            atomic::{AtomicUsize, Ordering},
+            mpsc,
+        },
+        thread,
+    };
+
+    use super::*;
+
+    fn work(timeout: Duration) -> Work {
+        Work {
+            namespace: "ns".to_owned(),
+            timeout,
+            cancelled: Arc::default(),
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    /// Lets one pass begin its work, and returns the end of it with its thread.
+    fn leader(
+        flight: &Flight<u8>,
+        runtime: &Handle,
+        result: Result<u8, &'static str>,
+    ) -> impl FnOnce() + use<> {
+        let (begun, wait_begun) = mpsc::channel();
+        let (end, wait_end) = mpsc::channel::<()>();
+        let (flight, runtime) = (flight.clone(), runtime.clone());
+        let thread = thread::spawn(move || {
+            let made = flight.get_or(
+                &runtime,
+                &work(LONG),
+                |_| true,
+                |_| {
+                    begun.send(()).unwrap();
+                    wait_end.recv().unwrap();
+                    result
+                },
+            );
+            assert_eq!(made, result);
+        });
+        wait_begun.recv().unwrap();
+        move || {
+            end.send(()).unwrap();
+            thread.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn work_that_many_want_at_once_is_done_once() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let flights = Flights::default();
+        let flight = flights.get("a");
+        let end = leader(&flight, runtime.handle(), Ok(1));
+        let made = Arc::new(AtomicUsize::new(0));
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let (flight, runtime, made) = (flights.get("a"), runtime.handle().clone(), Arc::clone(&made));
+                thread::spawn(move || {
+                    let make = |_| {
+                        made.fetch_add(1, Ordering::Relaxed);
+                        Ok::<_, ()>(2)
+                    };
+                    flight.get_or(&runtime, &work(LONG), |_| true, make)
+                })
+            })
+            .collect();
+        end();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), Ok(1));
+        }
+        assert_eq!(made.load(Ordering::Relaxed), 0);
+        assert_eq!(
+            flights
+                .get("b")
+                .get_or(runtime.handle(), &work(LONG), |_| true, |_| Ok::<_, ()>(3)),
+            Ok(3)
+        );
+    }
+
+    #[test]
+    fn failed_and_unusable_work_is_done_again() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let flight = Flights::default().get("a");
+        leader(&flight, runtime.handle(), Err("down"))();
+        let get = |usable: bool, value| {
+            flight.get_or(runtime.handle(), &work(LONG), |_| usable, |_| Ok::<_, ()>(value))
+        };
+        assert_eq!(
+            (get(true, 2), get(true, 3), get(false, 4), get(true, 5)),
+            (Ok(2), Ok(2), Ok(4), Ok(4))
+        );
+    }
+
+    #[test]
+    fn pass_that_waited_for_half_of_its_timeout_does_the_work_itself() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let flight = Flights::default().get("a");
+        let end = leader(&flight, runtime.handle(), Ok(1));
+        let short = Duration::from_millis(20);
+        let made = flight.get_or(
+            runtime.handle(),
+            &work(short),
+            |_| true,
+            |left| Ok::<_, ()>(u8::from(left == short / 2)),
+        );
+        let cancelled = Work {
+            cancelled: Arc::new(true.into()),
+            ..work(LONG)
+        };
+        assert_eq!(made, Ok(1));
+        assert_eq!(
+            flight.get_or(runtime.handle(), &cancelled, |_| true, |_| Err("cancelled")),
+            Err("cancelled")
+        );
+        end();
+    }
+
+    #[test]
+    fn results_are_forgotten_with_the_last_pass() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let flights = Flights::default();
+        let get = |value| {
+            flights
+                .get("a")
+                .get_or(runtime.handle(), &work(LONG), |_| true, |_| Ok::<_, ()>(value))
+        };
+        assert_eq!((get(1), get(2)), (Ok(1), Ok(2)));
+        drop(flights.get("b"));
+        assert_eq!(flights.entries.lock().unwrap().len(), 1);
+    }
+}
