@@ -6,6 +6,7 @@
 mod quota;
 mod retention;
 mod temp;
+mod usage;
 mod verify;
 
 use std::{
@@ -26,9 +27,9 @@ pub use retention::Retention;
 pub use verify::{Stamp, Verdict};
 
 use crate::{Digest, Error, pack::Packed};
-use quota::Ledgers;
 use retention::StoredFile;
 use temp::Temp;
+use usage::Ledgers;
 use verify::Known;
 
 /// The names under which the newest artifact of an object is always found: a tarball, and an index.
@@ -191,12 +192,13 @@ impl Storage {
             packed?
         };
         let stamp = Stamp::of(temp.file()).map_err(Error::io("look at", path.clone()))?;
-        let stored = reservation.commit(|outdated| {
+        let store = |outdated: &[String]| {
             for old in outdated {
-                self.remove_file(&key.path(old));
+                self.unlink(&key.path(old));
             }
             temp.persist(file)
-        });
+        };
+        let stored = reservation.commit(key.dir(), store, |dir| self.bytes(dir));
         stored.map_err(Error::io("store", path.clone()))?;
         self.point_alias(&dir, file)
             .map_err(Error::io("store", key.path(alias(file))))?;
@@ -244,8 +246,13 @@ impl Storage {
             .map_err(Error::io("store", key.path(alias(file))))
     }
 
-    /// Removes one file of the storage.
-    pub fn remove_file(&self, path: &str) {
+    /// Removes one file of an object.
+    pub fn remove_file(&self, key: &Key, file: &str) {
+        self.unlink(&key.path(file));
+        self.removed(key);
+    }
+
+    fn unlink(&self, path: &str) {
         verify::lock(&self.known).forget(path);
         if let Err(error) = self.root.remove_file(path)
             && error.kind() != io::ErrorKind::NotFound
@@ -262,7 +269,10 @@ impl Storage {
         let files = self.files(key)?;
         let garbage = self.retention.garbage(files, current, now);
         for file in &garbage {
-            self.remove_file(&key.path(file));
+            self.unlink(&key.path(file));
+        }
+        if !garbage.is_empty() {
+            self.removed(key);
         }
         Ok(garbage.len())
     }
@@ -273,7 +283,9 @@ impl Storage {
     /// Fails when the file system returns an error.
     pub fn remove(&self, key: &Key) -> Result<(), Error> {
         verify::lock(&self.known).forget_below(&key.dir());
-        match self.root.remove_dir_all(key.dir()) {
+        let removed = self.root.remove_dir_all(key.dir());
+        self.removed(key);
+        match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(Error::io("remove the artifacts in", key.dir())(error))
             }
@@ -298,6 +310,8 @@ impl Storage {
                     self.root
                         .remove_dir_all(&orphan)
                         .map_err(Error::io("remove the artifacts in", orphan))?;
+                    // What it took is measured again with the next artifact.
+                    verify::lock(&self.ledgers).remove(&namespace);
                     removed += 1;
                 }
             }

@@ -53,7 +53,8 @@ pub(crate) fn look(
 pub(crate) fn tidy(storage: &Storage, key: &Key, stored: &StoredArtifact) -> Result<(), Fault> {
     match stored {
         StoredArtifact::Corrupt { path, wanted, found } => {
-            storage.remove_file(path);
+            let file = path.rsplit('/').next().unwrap_or(path);
+            storage.remove_file(key, file);
             tracing::error!(path, wanted, found, "removed a corrupt artifact");
         }
         StoredArtifact::Good { file, .. } => {

@@ -1,15 +1,12 @@
 //! Quotas of the storage, and the writer that keeps them.
 
 use std::{
-    collections::HashMap,
     fs::File,
     io::{self, BufWriter, Write},
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Mutex},
 };
 
-use cap_std::fs::Dir;
-
-use super::{Key, Storage, is_artifact, verify::lock};
+use super::{Key, Storage, usage::Ledger, verify::lock};
 use crate::error::Error;
 
 /// The bytes that the stored artifacts of an object, and of all objects of a namespace, may take.
@@ -22,11 +19,17 @@ pub struct Quotas {
 }
 
 impl Quotas {
-    /// Quotas that are never reached.
+    /// Quotas that are never reached; nothing is measured for them.
     pub const UNLIMITED: Self = Self {
         object: u64::MAX,
         namespace: u64::MAX,
     };
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self::UNLIMITED
+    }
 }
 
 /// The writer of an artifact: it fails when the quota is reached.
@@ -71,34 +74,20 @@ impl Write for Limited<'_> {
     }
 }
 
-/// Bytes of artifacts of a namespace that are being written, or were stored while others were.
-#[derive(Debug, Default)]
-pub(super) struct Ledger {
-    /// Bytes of those that are not stored yet.
-    writing: u64,
-    /// Bytes of those that were stored since the ledger was opened.
-    stored: u64,
-}
-
-/// The ledgers of the namespaces that something is written to.
-pub(super) type Ledgers = Mutex<HashMap<String, Weak<Mutex<Ledger>>>>;
-
 /// The room that a new artifact takes while it is written. Writers of one namespace see each other's, so that they keep its quota
 /// together.
 #[derive(Debug)]
 pub(super) struct Reservation {
     ledger: Arc<Mutex<Ledger>>,
     room: Room,
-    /// Bytes that others had stored when the room was measured.
-    stored_before: u64,
     /// Bytes of this artifact.
     own: u64,
 }
 
 impl Reservation {
-    /// Returns the bytes that others write, or stored since the room was measured.
+    /// Returns the bytes of the namespace without the superseded artifacts, and without this one.
     const fn others(&self, ledger: &Ledger) -> u64 {
-        let stored = ledger.stored.saturating_sub(self.stored_before);
+        let stored = ledger.total().saturating_sub(self.room.freed);
         ledger.writing.saturating_sub(self.own).saturating_add(stored)
     }
 
@@ -114,16 +103,23 @@ impl Reservation {
         true
     }
 
-    /// Stores the artifact by `store`, which gets the superseded artifacts that must go for it.
-    pub(super) fn commit<T, E>(mut self, store: impl FnOnce(&[String]) -> Result<T, E>) -> Result<T, E> {
+    /// Stores the artifact in a directory by `store`, which gets the superseded artifacts that must go for it; `measure` returns the bytes
+    /// of the directory then.
+    pub(super) fn commit<T, E>(
+        mut self,
+        dir: String,
+        store: impl FnOnce(&[String]) -> Result<T, E>,
+        measure: impl FnOnce(&str) -> u64,
+    ) -> Result<T, E> {
         let shared = Arc::clone(&self.ledger);
         let mut ledger = lock(&shared);
         let fits = self.own <= self.room.free(self.others(&ledger));
-        let stored = store(if fits { &[] } else { &self.room.superseded.0 })?;
+        let stored = store(if fits { &[] } else { &self.room.superseded });
+        let bytes = measure(&dir);
+        ledger.set(dir, bytes);
         let own = std::mem::take(&mut self.own);
         ledger.writing = ledger.writing.saturating_sub(own);
-        ledger.stored = ledger.stored.saturating_add(own);
-        Ok(stored)
+        stored
     }
 
     /// Returns the error for an artifact that does not fit.
@@ -143,17 +139,19 @@ impl Drop for Reservation {
 }
 
 /// The room for a new artifact of an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 struct Room {
-    /// Superseded artifacts of the object, which may go for the new one, and their size in bytes.
-    superseded: (Vec<String>, u64),
-    /// Bytes that the object and its namespace use without the superseded artifacts.
-    used: (u64, u64),
+    /// Superseded artifacts of the object, which may go for the new one.
+    superseded: Vec<String>,
+    /// Bytes of the superseded artifacts.
+    freed: u64,
+    /// Bytes that the object uses without them.
+    used: u64,
     quotas: Quotas,
 }
 
 impl Room {
-    /// Returns the largest size that an artifact may have; `others` are bytes of its namespace that are not part of the room.
+    /// Returns the largest size that an artifact may have; `others` are the bytes of its namespace.
     const fn most(&self, others: u64) -> u64 {
         let (object, namespace) = self.left(others);
         if object < namespace { object } else { namespace }
@@ -161,25 +159,22 @@ impl Room {
 
     /// Returns the bytes that fit beside everything that is stored.
     const fn free(&self, others: u64) -> u64 {
-        self.most(others).saturating_sub(self.superseded.1)
+        self.most(others).saturating_sub(self.freed)
     }
 
     /// Returns the bytes that are left of the quotas of the object and of the namespace.
     const fn left(&self, others: u64) -> (u64, u64) {
-        let (object, namespace) = self.used;
-        let object = self.quotas.object.saturating_sub(object);
-        let namespace = self.quotas.namespace.saturating_sub(namespace);
-        (object, namespace.saturating_sub(others))
+        let object = self.quotas.object.saturating_sub(self.used);
+        (object, self.quotas.namespace.saturating_sub(others))
     }
 
     /// Returns the error for an artifact that does not fit.
     fn error(&self, key: &Key, others: u64) -> Error {
-        let (object, namespace) = self.used;
         let (object_left, namespace_left) = self.left(others);
         if object_left <= namespace_left {
             return Error::Quota {
                 whose: "an object",
-                used: object,
+                used: self.used,
                 quota: self.quotas.object,
                 flag: "--storage-quota-per-object",
                 help: "exclude files with spec.ignore",
@@ -188,7 +183,7 @@ impl Room {
         tracing::debug!(dir = key.dir(), "the quota of the namespace is reached");
         Error::Quota {
             whose: "the namespace",
-            used: namespace.saturating_add(others),
+            used: others,
             quota: self.quotas.namespace,
             flag: "--storage-quota-per-namespace",
             help: "exclude files with spec.ignore, or delete other sources",
@@ -221,75 +216,28 @@ impl Storage {
     /// # Errors
     /// Fails when the file system returns an error.
     pub(super) fn reserve(&self, key: &Key, current: Option<&str>) -> Result<Reservation, Error> {
-        let shared = self.ledger(key.namespace());
-        // Nothing is stored in the namespace meanwhile: it would count twice, or not at all.
-        let ledger = lock(&shared);
-        let (room, stored_before) = (self.room(key, current)?, ledger.stored);
-        Ok(Reservation {
-            ledger: Arc::clone(&shared),
-            room,
-            stored_before,
-            own: 0,
-        })
-    }
-
-    fn ledger(&self, namespace: &str) -> Arc<Mutex<Ledger>> {
-        let mut ledgers = lock(&self.ledgers);
-        if let Some(ledger) = ledgers.get(namespace).and_then(Weak::upgrade) {
-            return ledger;
-        }
-        ledgers.retain(|_, ledger| ledger.strong_count() > 0);
-        let ledger = Arc::default();
-        ledgers.insert(namespace.to_owned(), Arc::downgrade(&ledger));
-        ledger
-    }
-
-    /// Adds up what is stored. Reads the directories of the namespace, unless there are no quotas.
-    fn room(&self, key: &Key, current: Option<&str>) -> Result<Room, Error> {
-        let quotas = self.quotas;
-        let mut room = Room {
-            superseded: (Vec::new(), 0),
-            used: (0, 0),
-            quotas,
-        };
-        if quotas == Quotas::UNLIMITED {
-            return Ok(room);
-        }
-        let own = self.sizes(&key.dir());
-        let sum = |sizes: &[(String, u64)]| sizes.iter().map(|(_, size)| size).sum::<u64>();
-        let object = sum(&own);
-        let mut namespace = 0;
-        for kind in self.names(".")? {
-            let dir = format!("{kind}/{}", key.namespace());
-            for name in self.names(&dir)? {
-                namespace += sum(&self.sizes(&format!("{dir}/{name}")));
+        let ledger = self.ledger(key.namespace());
+        let room = match self.quotas {
+            Quotas::UNLIMITED => Room::default(),
+            _ => {
+                self.measure(key.namespace(), &mut lock(&ledger))?;
+                self.room(key, current)
             }
-        }
-        let old: Vec<_> = own
-            .into_iter()
-            .filter(|(name, _)| Some(name.as_str()) != current)
-            .collect();
-        let freed = sum(&old);
-        // An artifact is stored beside the current one, which consumers may still be downloading.
-        room.superseded = (old.into_iter().map(|(name, _)| name).collect(), freed);
-        room.used = (object - freed, namespace.saturating_sub(freed));
-        Ok(room)
+        };
+        Ok(Reservation { ledger, room, own: 0 })
     }
 
-    /// Returns the stored artifacts of a directory with their sizes; none if it can't be read.
-    fn sizes(&self, dir: &str) -> Vec<(String, u64)> {
-        let Ok(dir) = self.root.open_dir(dir) else {
-            return Vec::new();
-        };
-        let Ok(entries) = Dir::entries(&dir) else {
-            return Vec::new();
-        };
-        let sizes = entries.filter_map(|entry| {
-            let entry = entry.ok()?;
-            let (name, metadata) = (entry.file_name().into_string().ok()?, entry.metadata().ok()?);
-            let counts = metadata.is_file() && is_artifact(&name);
-            counts.then(|| (name, metadata.len()))
-        });
-        sizes.collect()
+    /// Looks at what an object has stored.
+    fn room(&self, key: &Key, current: Option<&str>) -> Room {
+        let own = self.sizes(&key.dir()).into_iter();
+        let (kept, old): (Vec<_>, Vec<_>) = own.partition(|(name, _)| Some(name.as_str()) == current);
+        let sum = |sizes: &[(String, u64)]| sizes.iter().map(|(_, size)| size).sum::<u64>();
+        // An artifact is stored beside the current one, which consumers may still be downloading.
+        Room {
+            used: sum(&kept),
+            freed: sum(&old),
+            superseded: old.into_iter().map(|(name, _)| name).collect(),
+            quotas: self.quotas,
+        }
     }
 }

@@ -263,8 +263,12 @@ fn quota_of_a_namespace_holds_for_artifacts_that_are_written_at_the_same_time() 
         storage.remove(&key(&format!("object-{number}"))).unwrap();
     }
     put(&storage, &key("late"), "1", None, &vec![b'x'; 2 * SIZE]);
+    storage.remove(&key("late")).unwrap();
+    // Namespaces that have nothing any more are forgotten.
+    let other = Key::new("gitrepository", "other", "a").unwrap();
+    put(&storage, &other, "1", None, b"x");
     let ledgers = super::verify::lock(&storage.ledgers);
-    assert!(ledgers.values().all(|ledger| ledger.strong_count() == 0));
+    assert_eq!(ledgers.keys().collect::<Vec<_>>(), ["other"]);
 }
 
 #[test]
@@ -281,4 +285,31 @@ fn artifact_that_was_stored_meanwhile_counts() {
     let message = refused.unwrap_err().to_string();
     assert!(message.contains("600 of 1000 bytes"), "{message}");
     put(&storage, &key("slow"), "1", None, &[b'x'; 400]);
+}
+
+#[test]
+fn usage_of_a_namespace_is_known_without_reading_it_again() {
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path()).with_quotas(Quotas {
+        object: u64::MAX,
+        namespace: 1000,
+    });
+    put(&storage, &key("a"), "1", None, &[b'x'; 300]);
+    put(&storage, &key("a"), "2", Some("1"), &[b'x'; 100]);
+    put(&storage, &key("b"), "1", None, &[b'x'; 300]);
+    // Another hand moves what others have stored away: nobody looks there.
+    let (dir, away) = (root.path().join("gitrepository/ns/a"), root.path().join("away"));
+    std::fs::rename(&dir, &away).unwrap();
+    let refused = storage.store(&key("b"), "2", Some("1"), |out| write(out, &[b'x'; 301]));
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("700 of 1000 bytes"), "{message}");
+    std::fs::rename(&away, &dir).unwrap();
+    // What is removed is free at once, one way or the other.
+    storage.remove_file(&key("a"), "1");
+    put(&storage, &key("b"), "2", Some("1"), &[b'x'; 600]);
+    storage.remove(&key("a")).unwrap();
+    put(&storage, &key("b"), "3", Some("2"), &[b'x'; 400]);
+    let past = SystemTime::now() + Duration::from_secs(3600);
+    assert_eq!(storage.collect(&key("b"), "3", past).unwrap(), 1);
+    put(&storage, &key("c"), "1", None, &[b'x'; 600]);
 }
