@@ -8,11 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use flate2::read::ZlibDecoder;
-use gix::odb::pack::data::{
-    entry::Header,
-    input::{BytesToEntriesIter, Entry, EntryDataMode, Mode},
-};
+use flate2::{Decompress, FlushDecompress, Status, read::ZlibDecoder};
+use gix::odb::pack::data::{Entry as PackEntry, entry::Header, header::decode};
 
 use crate::{Error, Limits, clock::Clock, error::chain};
 
@@ -22,6 +19,12 @@ const PER_OBJECT: u64 = 300;
 const OTHER_OBJECTS: u64 = 100;
 /// Bytes of a pack that hold the sizes at the beginning of a delta.
 const DELTA_HEAD: usize = 128;
+/// Bytes of the header of a pack.
+const PACK_HEADER: usize = 12;
+/// Bytes of the hash that names the base of a delta.
+const HASH_BYTES: usize = 20;
+/// Bytes that are inflated at once.
+const INFLATED: usize = 32 << 10;
 
 /// Writes a pack into a directory, where it is measured before it is indexed.
 pub(crate) fn spool(pack: &mut dyn BufRead, dir: &Path) -> Result<PathBuf, Error> {
@@ -55,38 +58,150 @@ fn disk(error: io::Error) -> Error {
 /// Fails when the pack is damaged, an object is over its limit, or there are too many objects.
 pub(crate) fn memory(path: &Path, limits: &Limits, clock: &Clock, shown: &str) -> Result<u64, Error> {
     let file = File::open(path).map_err(disk)?;
-    let reader = open(path)?;
-    let damaged = |why: String| Error::Protocol {
-        url: shown.to_owned(),
-        why: format!("the pack is damaged: {why}"),
+    let mut entries = Entries::open(path, clock, shown)?;
+    let limit = |what, limit| Error::Limit {
+        what,
+        limit,
+        of: format!(" by '{shown}'"),
     };
-    let entries =
-        BytesToEntriesIter::new_from_header(reader, Mode::AsIs, EntryDataMode::Ignore, gix::hash::Kind::Sha1)
-            .map_err(|error| damaged(chain(&error)))?;
     let most = limits.entries as u64 + OTHER_OBJECTS;
+    if u64::from(entries.left) > most {
+        return Err(limit("objects of a pack", most));
+    }
     let mut tally = Tally::default();
-    for entry in entries {
-        clock.check()?;
-        let entry = entry.map_err(|error| damaged(chain(&error)))?;
+    while let Some(entry) = entries.next(limits.object_bytes)? {
         let size = match entry.header {
             Header::OfsDelta { .. } | Header::RefDelta { .. } => result_size(&file, &entry)
-                .ok_or_else(|| damaged(format!("the delta at byte {}", entry.pack_offset)))?,
+                .ok_or_else(|| entries.damaged(&format!("the delta at byte {}", entry.pack_offset)))?,
             _ => entry.decompressed_size,
         };
-        let limit = |what, limit| Error::Limit {
-            what,
-            limit,
-            of: format!(" by '{shown}'"),
-        };
-        if size.max(entry.decompressed_size) > limits.object_bytes {
+        if size > limits.object_bytes {
             return Err(limit("bytes of a file", limits.object_bytes));
         }
         tally.add(&entry, size);
-        if tally.chains.len() as u64 > most {
-            return Err(limit("objects of a pack", most));
-        }
     }
     Ok(tally.memory())
+}
+
+/// An object of a pack.
+struct Entry {
+    header: Header,
+    pack_offset: u64,
+    data_offset: u64,
+    decompressed_size: u64,
+}
+
+/// The objects of a pack in their order. Nothing of an object is held, and none is inflated beyond the size that it announces.
+struct Entries<'a> {
+    pack: BufReader<File>,
+    /// Objects that are left.
+    left: u32,
+    offset: u64,
+    inflate: Decompress,
+    buffer: Vec<u8>,
+    clock: &'a Clock,
+    shown: &'a str,
+}
+
+impl<'a> Entries<'a> {
+    fn open(path: &Path, clock: &'a Clock, shown: &'a str) -> Result<Self, Error> {
+        let mut entries = Self {
+            pack: open(path)?,
+            left: 0,
+            offset: PACK_HEADER as u64,
+            inflate: Decompress::new(true),
+            buffer: vec![0; INFLATED],
+            clock,
+            shown,
+        };
+        let mut head = [0; PACK_HEADER];
+        let read = entries.pack.read_exact(&mut head);
+        read.map_err(|error| entries.damaged(&error.to_string()))?;
+        let (_, left) = decode(&head).map_err(|error| entries.damaged(&chain(&error)))?;
+        entries.left = left;
+        Ok(entries)
+    }
+
+    fn damaged(&self, why: &str) -> Error {
+        Error::Protocol {
+            url: self.shown.to_owned(),
+            why: format!("the pack is damaged: {why}"),
+        }
+    }
+
+    /// Returns the next object, after the last one `None`.
+    ///
+    /// # Errors
+    /// Fails if the object announces more than `most` bytes, before any of it is inflated, if it has another size than it announces, and
+    /// at the end of the call.
+    fn next(&mut self, most: u64) -> Result<Option<Entry>, Error> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        self.clock.check()?;
+        let at = self.offset;
+        let read = PackEntry::from_read(&mut self.pack, at, HASH_BYTES);
+        let entry = read.map_err(|error| self.damaged(&error.to_string()))?;
+        let size = entry.decompressed_size;
+        if size > most {
+            return Err(Error::Limit {
+                what: "bytes of a file",
+                limit: most,
+                of: format!(" by '{}'", self.shown),
+            });
+        }
+        self.offset = entry.data_offset;
+        self.skip(at, size)?;
+        Ok(Some(Entry {
+            header: entry.header,
+            pack_offset: at,
+            data_offset: entry.data_offset,
+            decompressed_size: size,
+        }))
+    }
+
+    /// Reads the compressed content of the object at a position, which must inflate to so many bytes.
+    fn skip(&mut self, at: u64, size: u64) -> Result<(), Error> {
+        let wrong = |why: &str| format!("the object at byte {at} {why}");
+        let most = compressed_at_most(size);
+        self.inflate.reset(true);
+        loop {
+            self.clock.check()?;
+            let chunk = self.pack.fill_buf().map_err(disk)?;
+            let is_end = chunk.is_empty();
+            let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
+            let inflated = self
+                .inflate
+                .decompress(chunk, &mut self.buffer, FlushDecompress::None);
+            let read = self.inflate.total_in() - read;
+            self.pack.consume(usize::try_from(read).unwrap_or(usize::MAX));
+            self.offset += read;
+            let status = inflated.map_err(|error| self.damaged(&wrong(&error.to_string())))?;
+            let stuck = read == 0 && self.inflate.total_out() == written;
+            match (status, self.inflate.total_out()) {
+                (_, total) if total > size => {
+                    return Err(self.damaged(&wrong(&format!(
+                        "has more than the {size} bytes that it announces"
+                    ))));
+                }
+                (Status::StreamEnd, total) if total == size => return Ok(()),
+                (Status::StreamEnd, total) => {
+                    return Err(self.damaged(&wrong(&format!("has {total} bytes and announces {size}"))));
+                }
+                _ if self.inflate.total_in() > most => {
+                    return Err(self.damaged(&wrong(&format!("is compressed to more than {most} bytes"))));
+                }
+                _ if is_end || stuck => return Err(self.damaged(&wrong("is cut off"))),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Returns the most bytes that an object of so many is compressed to. The index holds them; what doesn't compress grows by a few bytes.
+fn compressed_at_most(size: u64) -> u64 {
+    size.saturating_mul(2).saturating_add(4 << 10)
 }
 
 #[derive(Default)]
@@ -133,9 +248,7 @@ impl Tally {
 /// Returns the size of the object that a delta makes: the second of the two numbers that it begins with.
 fn result_size(file: &File, entry: &Entry) -> Option<u64> {
     let mut head = [0; DELTA_HEAD];
-    let read = file
-        .read_at(&mut head, entry.pack_offset + u64::from(entry.header_size))
-        .ok()?;
+    let read = file.read_at(&mut head, entry.data_offset).ok()?;
     let mut inflated = Vec::new();
     let inflate = ZlibDecoder::new(head.get(..read)?).take(20);
     // The input is cut off; what came until then counts.
@@ -163,6 +276,8 @@ mod tests {
     use std::time::Duration;
 
     use flate2::{Compression, write::ZlibEncoder};
+
+    use testkit::git::{pack_bomb, padded_pack};
 
     use super::*;
     use crate::Call;
@@ -255,6 +370,33 @@ mod tests {
         assert!(error(&chain(2 << 20, 1, false)).contains("bytes of a file"));
         assert!(error(&chain(1 << 10, 200, true)).contains("objects of a pack"));
         assert!(error(b"PACK").contains("the pack is damaged"));
+    }
+
+    #[test]
+    fn objects_are_never_inflated_beyond_what_they_announce() {
+        let limits = Limits::default();
+        let error = |pack: &[u8]| measured(pack, &limits).unwrap_err();
+        let announced = 10 << 30;
+        let refused = error(&pack_bomb(announced, 1));
+        assert!(
+            matches!(refused, Error::Limit { limit, .. } if limit == limits.object_bytes),
+            "{refused}"
+        );
+        let (short, long) = (error(&pack_bomb(100, 64)), error(&pack_bomb(100 << 20, 64)));
+        let why = "the object at byte 12 has more than the 100 bytes that it announces";
+        assert!(short.to_string().contains(why), "{short}");
+        assert!(
+            long.to_string().contains("the object at byte 12 is cut off"),
+            "{long}"
+        );
+        let padded = error(&padded_pack(100, 1)).to_string();
+        assert!(
+            padded.contains("the object at byte 12 is compressed to more than"),
+            "{padded}"
+        );
+        let mut endless = b"PACK\0\0\0\x02".to_vec();
+        endless.extend(u32::MAX.to_be_bytes());
+        assert!(error(&endless).to_string().contains("objects of a pack"));
     }
 
     #[test]

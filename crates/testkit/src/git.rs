@@ -3,6 +3,7 @@
 mod backend;
 mod commit;
 mod fault;
+mod hostile;
 mod repo;
 
 use std::{
@@ -17,6 +18,7 @@ use axum::Router;
 
 pub use commit::Commit;
 pub use fault::Fault;
+pub use hostile::{pack_bomb, padded_pack};
 pub use repo::Repo;
 
 use crate::{http::Server, process::lock, tls::Authority};

@@ -380,15 +380,17 @@ async fn hanging_servers_of_one_namespace_do_not_stop_another() {
     good.commit("first", &[("a", "1")]).unwrap();
     tarpit.fail(Fault::Hang);
     let other = setup.plane.namespace("tarpit").await.unwrap();
-    let object = |namespace: &str, name: &str, url: &str| {
+    let object = |namespace: &str, name: &str, url: &str, branch: &str| {
         json!({
             "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
             "metadata": {"name": name, "namespace": namespace, "labels": {label: value}},
-            "spec": {"url": url, "interval": "1h", "timeout": "60s", "ref": {"branch": "main"}},
+            "spec": {"url": url, "interval": "1h", "timeout": "60s", "ref": {"branch": branch}},
         })
     };
     let hanging = (0..70).map(|number| {
-        let object = object(&other, &format!("tarpit-{number}"), &tarpit.url());
+        // Objects of the same reference would wait for one of them.
+        let name = format!("tarpit-{number}");
+        let object = object(&other, &name, &tarpit.url(), &name);
         setup.plane.apply(object)
     });
     futures::future::try_join_all(hanging).await.unwrap();
@@ -408,7 +410,7 @@ async fn hanging_servers_of_one_namespace_do_not_stop_another() {
             .count()
     };
     let before = given_up();
-    let object = object(&setup.namespace, "good", &good.url());
+    let object = object(&setup.namespace, "good", &good.url(), "main");
     setup.plane.apply(object).await.unwrap();
     setup.wait_ready("good").await;
     assert_eq!(given_up(), before, "it was in time only because others had ended");

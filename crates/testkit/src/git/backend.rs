@@ -17,10 +17,10 @@ use tokio::{
     process::{Child, ChildStdout, Command},
 };
 
-use super::{Behaviour, Fault, Inner, Request as Logged, Step};
+use super::{Behaviour, Fault, Inner, Request as Logged, Step, hostile};
 use crate::process::lock;
 
-const MAX_BODY: usize = 512 * 1024 * 1024;
+pub(super) const MAX_BODY: usize = 512 * 1024 * 1024;
 
 pub(super) async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
@@ -122,6 +122,8 @@ async fn behave(inner: &Inner, behaviour: &Behaviour, authorization: Option<&str
         (Some(Fault::Cut), _) | (Some(Fault::CutMidPack), Step::Fetch) => half(answered, true).await,
         (Some(Fault::HangMidPack), Step::Fetch) => half(answered, false).await,
         (Some(Fault::DripPack), Step::Fetch) => drip(answered).await,
+        (Some(Fault::Pack(pack)), Step::Fetch) => hostile::with_pack(answered, pack).await,
+        (Some(Fault::EndlessRefs), Step::LsRefs) => hostile::with_endless_refs(answered),
         _ => answered,
     }
 }

@@ -19,4 +19,8 @@ pub enum Fault {
     Redirect(String, u16),
     /// Every answer is this text, with status 200: a portal in between, or no Git server at all.
     Page(String),
+    /// Every pack is replaced by these bytes.
+    Pack(Vec<u8>),
+    /// Every list of refs is replaced by one without an end.
+    EndlessRefs,
 }
