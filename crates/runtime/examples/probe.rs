@@ -202,9 +202,14 @@ impl Reconciler for Probes {
                 pass.cancel.cancelled().await;
                 Err(Fault::retry(Reason::Failed, "cancelled"))
             }
-            Behaviour::Slow | Behaviour::AnnounceSlow => {
+            Behaviour::Slow => {
                 tracing::info!("slow work begins");
                 tokio::time::sleep(Duration::from_secs(1)).await;
+                Ok(())
+            }
+            // Longer than a pass that isn't announced.
+            Behaviour::AnnounceSlow => {
+                tokio::time::sleep(Duration::from_secs(3)).await;
                 Ok(())
             }
             Behaviour::Checkpoint => Self::checkpoint(pass).await,

@@ -540,7 +540,7 @@ impl<R: Reconciler> PassRun<'_, R> {
 }
 
 /// Time after which a running pass shows in the status of its object.
-const ANNOUNCE_AFTER: Duration = Duration::from_millis(300);
+const ANNOUNCE_AFTER: Duration = Duration::from_secs(2);
 
 /// Delay before the next pass of an object that had to make room for others.
 const EVICTED_RETRY: Duration = Duration::from_secs(30);

@@ -173,7 +173,7 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     fn validate(&self, object: &Self::Object) -> Result<(), Fault>;
 
     /// Returns the status with Reconciling=True, which is written once, when generation or `reconcile.fluxcd.io/requestedAt` changed and the
-    /// pass takes longer than 0.3 seconds; `None` for kinds without that condition. Pure.
+    /// pass takes longer than two seconds; `None` for kinds without that condition. Pure.
     fn progressing(&self, object: &Self::Object) -> Option<Self::Status>;
 
     /// Returns the outcome after a fault that the pass itself found (validation, timeout, panic). Pure.
