@@ -8,7 +8,7 @@ use runtime::{
     flags::{Idle, idle},
 };
 
-use crate::senders::Sender;
+use crate::{event::Comparison, senders::Sender};
 
 /// Default audience of the tokens of events.
 const AUDIENCE: &str = "weir-events";
@@ -64,6 +64,11 @@ pub struct Flags {
     /// Duration for which a repeated event is suppressed; 0 suppresses none.
     #[arg(long, default_value = "5m", value_parser = runtime::duration::parse)]
     pub rate_limit_interval: Duration,
+
+    /// Compare the messages of events exactly, as Flux does. By default, an event that differs from an earlier one only in durations
+    /// and in counts of attempts repeats it.
+    #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub rate_limit_exact_messages: bool,
 
     /// Deliver to any address, also to those that the policy of addresses refuses.
     #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
@@ -140,6 +145,14 @@ impl Flags {
             "--require-event-tokens needs --event-senders, or the namespace in the variable RUNTIME_NAMESPACE"
         );
         Ok(())
+    }
+
+    /// Returns the comparison that decides if an event repeats another.
+    pub(crate) fn comparison(&self) -> Comparison {
+        match self.rate_limit_exact_messages {
+            true => Comparison::Exact,
+            false => Comparison::Lasting,
+        }
     }
 
     /// Returns true unless a feature gate turns the watch of Secrets off.
@@ -229,6 +242,7 @@ mod tests {
         "no-cross-namespace-refs",
         "events-addr",
         "rate-limit-interval",
+        "rate-limit-exact-messages",
         "allow-internal-addresses",
         "require-event-tokens",
         "journal-path",

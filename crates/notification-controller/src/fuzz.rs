@@ -15,7 +15,7 @@ use crate::{
         expressions::{self, broken_expression},
         verdict,
     },
-    event,
+    event::{self, Comparison},
     providers::{self, Step, fixture},
 };
 
@@ -139,7 +139,6 @@ fn fuzz_events_become_requests() {
         let once = event.clone();
         event::clean(&mut event);
         assert_eq!(event, once);
-        assert_eq!(event::sameness(&event, None), event::sameness(&once, None));
         let _ = event::is_status_update(&event);
         let spec = serde_json::from_value::<Alert>(alert_json(random))
             .map(|alert| alert.spec)
@@ -193,6 +192,22 @@ fn fuzz_events_become_requests() {
                 }
             }
         }
+    });
+}
+
+#[test]
+fn fuzz_messages_are_compared_without_growing() {
+    const PIECES: &[&str] = &[
+        "3", "12.5", "#", "/", "1h", "2m", "s", "ms", "µs", " ", "attempt", "retry", "of", "times", "second",
+        "(", "=", ":", ".", "\0", "é", "artifact", "\n",
+    ];
+    fuzz::run("messages", |random| {
+        let message = random.text(PIECES, 0..30);
+        random.note("message", &message);
+        let lasting = Comparison::Lasting.of(&message);
+        assert!(lasting.len() <= message.len(), "{lasting:?}");
+        assert_eq!(Comparison::Lasting.of(&lasting), lasting);
+        assert_eq!(Comparison::Exact.of(&message), message);
     });
 }
 

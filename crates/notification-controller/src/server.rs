@@ -71,6 +71,7 @@ pub(crate) struct Server {
     metrics: Metrics,
     senders: Option<Senders>,
     dedupe: Mutex<Dedupe>,
+    comparison: event::Comparison,
     bytes: Arc<Semaphore>,
     journal: Arc<Journal>,
 }
@@ -90,6 +91,7 @@ impl Server {
             metrics,
             senders: Senders::new(ctx, flags),
             dedupe: Mutex::new(Dedupe::new(flags.rate_limit_interval, REMEMBERED)),
+            comparison: flags.comparison(),
             bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)),
             journal,
         }
@@ -209,7 +211,7 @@ impl Running {
             return Err(busy("too many events are waiting"));
         };
         event::clean(&mut event);
-        let key = event::sameness(&event, sender.as_deref());
+        let key = event::sameness(&event, sender.as_deref(), server.comparison);
         let occurrence = lock(&server.dedupe).see(key, Instant::now());
         let mut response = match occurrence {
             Occurrence::First(_) => StatusCode::ACCEPTED.into_response(),

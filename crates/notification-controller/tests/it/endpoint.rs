@@ -37,6 +37,48 @@ async fn repeats_are_refused_with_the_time_of_the_next() {
 }
 
 #[tokio::test]
+async fn repeats_with_other_durations_and_attempts_are_refused() {
+    let setup = TestNamespace::new("lasting").await;
+    setup.generic("hook", &json!({})).await;
+    let failed = |duration: &str, attempt: u8| {
+        setup.event(&format!(
+            "no answer after {duration} (attempt {attempt} of 5), next in 1m0s"
+        ))
+    };
+    setup.accepted(&failed("2.5s", 1)).await;
+    assert_eq!(setup.post(&failed("1m3.25s", 2)).await.status(), 429);
+    assert_eq!(setup.post(&failed("980ms", 3)).await.status(), 429);
+    // Other numbers are news, and so is the same message about another revision.
+    setup
+        .accepted(&setup.event("2 of 3 objects are ready after 3s"))
+        .await;
+    setup
+        .accepted(&setup.event("3 of 3 objects are ready after 4s"))
+        .await;
+    let mut other = failed("980ms", 4);
+    other["metadata"]["source.toolkit.fluxcd.io/revision"] = "main@sha1:2".into();
+    setup.accepted(&other).await;
+    // Sent as it was posted: only the comparison ignores parts.
+    setup
+        .wait_message("hook", "no answer after 2.5s (attempt 1 of 5), next in 1m0s")
+        .await;
+    setup
+        .wait_message("hook", "no answer after 980ms (attempt 4 of 5)")
+        .await;
+    setup.wait_message("hook", "3 of 3 objects").await;
+    assert!(setup.controller.terminate().await.unwrap().success());
+    assert_eq!(setup.bodies("hook").len(), 4);
+}
+
+#[tokio::test]
+async fn exact_messages_by_a_flag_repeat_only_themselves() {
+    let setup = TestNamespace::with("exact", |launch| launch.flag("--rate-limit-exact-messages")).await;
+    setup.accepted(&setup.event("no answer after 2s")).await;
+    setup.accepted(&setup.event("no answer after 3s")).await;
+    assert_eq!(setup.post(&setup.event("no answer after 3s")).await.status(), 429);
+}
+
+#[tokio::test]
 async fn any_path_and_method_but_no_body_beyond_its_limit() {
     let setup = TestNamespace::new("bounds").await;
     let url = setup.controller.events_url();
