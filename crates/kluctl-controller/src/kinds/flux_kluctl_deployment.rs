@@ -9,7 +9,7 @@
 //! - `plan` decides (pure);
 //! - `act` deploys, prunes and validates as planned;
 //! - `status` computes status and events (pure);
-//! - `begun` remembers the kinds and namespaces of a deployment until it has a result;
+//! - `begun` has what may be deployed, and remembers the kinds and namespaces of a deployment until it has a result;
 //! - `settled` remembers passes that left nothing to do;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 

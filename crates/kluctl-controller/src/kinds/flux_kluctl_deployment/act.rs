@@ -20,7 +20,7 @@ use runtime::{ObjectKey, Pass};
 
 use self::done::{command_done, counted, refused, validate_done};
 use super::{
-    Controller,
+    Controller, begun,
     consumer::key,
     memory::LastDeployment,
     owners::{ForeignOwners, Refusal},
@@ -378,7 +378,7 @@ impl Acting<'_> {
 
     /// Returns the objects that may have been deployed before; `None` if they are not known.
     fn previous(&self) -> Option<Vec<ObjectRef>> {
-        results::deployed_objects(self.object)
+        begun::deployed_objects(self.object)
     }
 
     /// Returns the fault of a deployment that ended for something newer.

@@ -1,4 +1,5 @@
-//! The kinds and namespaces of a deployment that has begun, until its result has them. Pure.
+//! The objects that may be deployed: those of the last result, and the kinds and namespaces of a deployment that has begun, until its
+//! result has them. Pure.
 //!
 //! If the process ends in the middle, a later removal or prune that may list objects in some namespaces only still searches those
 //! of the interrupted deployment. They are part of the target in the status, as previous discriminators are.
@@ -7,8 +8,6 @@ use api::kluctl::KluctlDeployment;
 use engine::Inventory;
 use objects::ObjectRef;
 use yaml::Map;
-
-use super::results;
 
 /// Field of the target.
 const FIELD: &str = "begunInventory";
@@ -23,6 +22,20 @@ pub(super) fn recorded(object: &KluctlDeployment) -> Option<Inventory> {
     target.get(FIELD).map(Inventory::from_value)
 }
 
+/// Returns the objects that may have been deployed, as the last result in the status lists them, those that it has no room
+/// for and those of deployments without a result without their names; `None` if not all kinds are known.
+pub(super) fn deployed_objects(object: &KluctlDeployment) -> Option<Vec<ObjectRef>> {
+    let status = object.status.as_ref();
+    let mut objects = match status.and_then(|status| status.last_deploy_result.as_ref()) {
+        None => Vec::new(),
+        Some(result) => engine::status_objects(result.raw_result.as_deref()?)?,
+    };
+    if let Some(begun) = recorded(object) {
+        objects.extend(begun.objects()?);
+    }
+    Some(objects)
+}
+
 /// Returns the inventory to record before the first of these objects is applied; `None` if the status has all of it.
 pub(super) fn unrecorded(object: &KluctlDeployment, rendered: &[ObjectRef], hash: &str) -> Option<Inventory> {
     let last = object
@@ -32,7 +45,7 @@ pub(super) fn unrecorded(object: &KluctlDeployment, rendered: &[ObjectRef], hash
     if last.is_some_and(|last| last.objects_hash.as_deref() == Some(hash)) {
         return None;
     }
-    let known = Inventory::of(results::deployed_objects(object).as_deref());
+    let known = Inventory::of(deployed_objects(object).as_deref());
     let planned = Inventory::of(Some(rendered));
     if known.covers(&planned) {
         return None;
@@ -102,7 +115,7 @@ mod tests {
         assert_eq!(unrecorded(&deployed, &both, "2"), Some(of(&both)));
         let again = object(Some(&of(&both[1..])), Some(("1", "ConfigMap")));
         assert_eq!(unrecorded(&again, &both, "2"), None);
-        let known: Vec<String> = results::deployed_objects(&again)
+        let known: Vec<String> = deployed_objects(&again)
             .expect("all kinds are known")
             .into_iter()
             .map(|one| one.kind)
@@ -119,6 +132,6 @@ mod tests {
         let interrupted = object(Some(&begun), None);
         assert_eq!(recorded(&interrupted), Some(Inventory::of(None)));
         assert_eq!(unrecorded(&interrupted, &many, "1"), None);
-        assert_eq!(results::deployed_objects(&interrupted), None);
+        assert_eq!(deployed_objects(&interrupted), None);
     }
 }

@@ -16,7 +16,7 @@ use super::{
     discriminators, message, observe,
     owners::{ForeignOwners, Refusal},
     plan::{self, KeepReason, Removal, RemovalFacts},
-    results, spec,
+    spec,
 };
 use crate::{
     common::working,
@@ -175,7 +175,7 @@ impl Controller {
             .is_some_and(|status| status.last_deploy_result.is_some());
         // Without either, a deployment of an earlier release may have been interrupted: nobody knows what it came to.
         let is_known = has_result || begun::recorded(object).is_some();
-        let previous = is_known.then(|| results::deployed_objects(object)).flatten();
+        let previous = is_known.then(|| begun::deployed_objects(object)).flatten();
         let options = engine::RemoveOptions {
             dry_run: self.is_dry_run(object),
             previous: previous.as_deref(),

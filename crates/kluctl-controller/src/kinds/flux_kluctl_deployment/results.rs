@@ -8,10 +8,8 @@ use api::{
 };
 use engine::{Inventory, PinnedSource};
 use kube::ResourceExt;
-use objects::ObjectRef;
 
 use super::{
-    begun,
     message::{self, Part},
     spec,
 };
@@ -92,20 +90,6 @@ pub(crate) fn involved(pinned: &[PinnedSource]) -> Vec<InvolvedRepo> {
     }
     repos.truncate(MAX_REPOS);
     repos
-}
-
-/// Returns the objects that may have been deployed, as the last result in the status lists them, those that it has no room
-/// for and those of deployments without a result without their names; `None` if not all kinds are known.
-pub(crate) fn deployed_objects(object: &KluctlDeployment) -> Option<Vec<ObjectRef>> {
-    let status = object.status.as_ref();
-    let mut objects = match status.and_then(|status| status.last_deploy_result.as_ref()) {
-        None => Vec::new(),
-        Some(result) => engine::status_objects(result.raw_result.as_deref()?)?,
-    };
-    if let Some(begun) = begun::recorded(object) {
-        objects.extend(begun.objects()?);
-    }
-    Some(objects)
 }
 
 /// Writes the results of the commands to the status. The result of a validation that is equal to the last one keeps its
