@@ -8,6 +8,7 @@ mod address;
 mod blocking;
 mod chart_cache;
 mod charts;
+mod connections;
 mod credentials;
 mod decryption;
 mod external;
@@ -50,6 +51,7 @@ use vars::VarsReader;
 pub use address::{ServerAddress, is_path_match};
 pub use chart_cache::ChartCache;
 pub use charts::moment;
+pub use connections::GitConnections;
 pub use credentials::{CredentialEntry, SecretCredentials};
 pub use external::{
     EnvironmentVariables, ExternalAccess, FetchStatus, RemoteFiles, RemoteOverride, ServerKind,

@@ -9,6 +9,7 @@ use net::{AddressPolicy, ClusterServices, Need};
 use stores::Ambient;
 
 use super::{
+    connections::GitConnections,
     pinned::PinnedSources,
     source_cache::{CredentialsIdentity, ScopedCache, SourceCache},
 };
@@ -39,6 +40,8 @@ pub struct ExternalAccess {
     pub pinned: PinnedSources,
     /// Cache of Git repositories and OCI artifacts; none by default. It is used for credentials with an identity.
     pub source_cache: Option<SourceCache>,
+    /// Connections to Git servers. Clones of this access share them.
+    pub git_connections: GitConnections,
 }
 
 /// Environment variables that projects may read.
@@ -233,6 +236,7 @@ impl Default for ExternalAccess {
             status: None,
             pinned: PinnedSources::default(),
             source_cache: None,
+            git_connections: GitConnections::default(),
         }
     }
 }

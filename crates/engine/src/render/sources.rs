@@ -69,7 +69,9 @@ impl SourceFetcher {
         Self {
             external: external.clone(),
             limits: limits.clone(),
-            network: Network::new(blocking.runtime().clone(), external.addresses.clone()),
+            network: external
+                .git_connections
+                .network(blocking.runtime(), &external.addresses),
             blocking,
             fetched: Mutex::default(),
             listed: Mutex::default(),

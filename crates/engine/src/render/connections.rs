@@ -1,0 +1,34 @@
+//! Connections to Git servers that all renders of a process share.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use git::Network;
+use net::AddressPolicy;
+use tokio::runtime::Handle;
+
+/// Connections to Git servers, and what making them needs, such as the certificate authorities of the system. Clones are the same.
+/// Credentials are not part of it.
+#[derive(Clone, Default)]
+pub struct GitConnections(Arc<Mutex<Option<(AddressPolicy, Network)>>>);
+
+impl fmt::Debug for GitConnections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GitConnections")
+    }
+}
+
+impl GitConnections {
+    /// Returns the connections that lead to `addresses` alone. Those of another policy take their place.
+    pub(crate) fn network(&self, runtime: &Handle, addresses: &AddressPolicy) -> Network {
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, network)) = shared.as_ref().filter(|(policy, _)| policy == addresses) {
+            return network.clone();
+        }
+        let network = Network::new(runtime.clone(), addresses.clone());
+        *shared = Some((addresses.clone(), network.clone()));
+        network
+    }
+}
