@@ -24,7 +24,7 @@ pub use render::{
     GitConnections, LoginError, OutsideReads, PinnedSource, PinnedSources, ProjectError, ReadSecret,
     RemoteFiles, RemoteOverride, RenderOptions, RenderSlots, SecretCredentials, SecretEntries, ServerAddress,
     ServerKind, ServiceAccountRole, SourceCache, SourceCredentials, SourceOverride, UrlCredentials,
-    choose_target, deployed_images, fetch_project, is_path_match, list_targets, moment, render,
+    choose_target, deployed_images, fetch_project, is_path_match, list_targets, moment, project_head, render,
     render_offline, uses_plain_http,
 };
 pub use result::{

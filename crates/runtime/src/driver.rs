@@ -357,10 +357,14 @@ impl<R: Reconciler> Driver<R> {
             let started = Instant::now();
             kind.metrics
                 .started(&key, started, started.saturating_duration_since(due));
-            let settled = is_unchanged.then(|| kind.reconciler.settled(&key)).flatten();
+            let settled = match is_unchanged {
+                true => stop.until_stopped(kind.reconciler.settled(&key, &slot)).await,
+                false => Ok(None),
+            };
             let report = match settled {
-                Some(interval) => Report::settled(interval),
-                None => {
+                Err(stopped) => stopped,
+                Ok(Some(interval)) => Report::settled(interval),
+                Ok(None) => {
                     kind.pass(&key, &id, &mut state.memory, &stop, &slot, &generation)
                         .await
                 }

@@ -211,11 +211,12 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     }
 
     /// Returns the time until the next pass over an object if nothing that its last pass read has changed since, as far as watches
-    /// show: a pass that is only due by its interval ends then, without any request. Asked only if the watch of the kind shows the
-    /// object as the last pass left it. Default: `None`, so that each pass reads everything.
-    fn settled(&self, key: &ObjectKey) -> Option<Duration> {
-        let _ = key;
-        None
+    /// show: a pass that is only due by its interval ends then, without any request to the API server. Asked only if the watch of the
+    /// kind shows the object as the last pass left it. Other servers may be asked meanwhile, by [`WorkSlot::waiting`]; the future is
+    /// dropped when the pass has to end. Default: `None`, so that each pass reads everything.
+    fn settled(&self, key: &ObjectKey, slot: &WorkSlot) -> impl Future<Output = Option<Duration>> + Send {
+        let _ = (key, slot);
+        async { None }
     }
 
     /// Forgets what the reconciler keeps in memory of an object that is gone, or is not watched any more.

@@ -4,7 +4,11 @@ use std::{future::Future, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{client::describe, panics};
+use crate::{
+    client::describe,
+    panics,
+    report::{self, Report},
+};
 
 /// Time for cancelled work to clean up before it is dropped.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
@@ -19,6 +23,19 @@ pub(crate) struct StopSignals {
     pub(crate) abort: CancellationToken,
     /// Too many passes wait.
     pub(crate) evicted: CancellationToken,
+}
+
+impl StopSignals {
+    /// Returns the result of some work; that of the pass if a signal came first. The work is dropped then.
+    pub(crate) async fn until_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, Report> {
+        tokio::select! {
+            biased;
+            () = self.abort.cancelled() => Err(report::CANCELLED),
+            () = self.superseded.cancelled() => Err(report::CANCELLED),
+            () = self.evicted.cancelled() => Err(report::RETRY),
+            result = work => Ok(result),
+        }
+    }
 }
 
 /// Result of the kind's own work.

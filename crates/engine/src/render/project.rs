@@ -30,19 +30,48 @@ pub async fn fetch_project(
     limits: &Limits,
     cancel: &CancellationToken,
 ) -> Result<FetchedSource, ProjectError> {
-    let cancelled = cancel.child_token();
-    let _ends: DropGuard = cancelled.clone().drop_guard();
-    let fetcher = SourceFetcher::new(external, limits, BlockingContext::new(cancelled));
     let is_git = matches!(address, SourceAddress::Git { .. });
     let budget = Budget::new(limits.clone());
-    let work = tokio::task::spawn_blocking(move || fetcher.fetch(&address, &budget));
-    let Some(Ok(fetched)) = cancel.run_until_cancelled(work).await else {
-        return Err(ProjectError::Cancelled);
-    };
+    let work = move |fetcher: &SourceFetcher| fetcher.fetch(&address, &budget);
+    let fetched = with_fetcher(external, limits, cancel, work).await?;
     fetched.map_err(|error| match is_git {
         true => ProjectError::Git(error.to_string()),
         false => ProjectError::Oci(error.to_string()),
     })
+}
+
+/// Returns the commit that the reference of a Git repository names now. It asks the server for its references, and fetches nothing; a
+/// reference that is a commit needs no request. Returns `None` if commits don't identify the files: those of OCI registries, and those
+/// of a command line that replace a repository.
+///
+/// # Errors
+/// Fails when the server can't be reached, has no such reference, or the work is cancelled.
+pub async fn project_head(
+    address: SourceAddress,
+    external: &ExternalAccess,
+    limits: &Limits,
+    cancel: &CancellationToken,
+) -> Result<Option<String>, ProjectError> {
+    let work = move |fetcher: &SourceFetcher| fetcher.head(&address);
+    let head = with_fetcher(external, limits, cancel, work).await?;
+    head.map_err(|error| ProjectError::Git(error.to_string()))
+}
+
+/// Calls a function that blocks. It is cancelled when the caller is gone.
+async fn with_fetcher<T: Send + 'static>(
+    external: &ExternalAccess,
+    limits: &Limits,
+    cancel: &CancellationToken,
+    work: impl FnOnce(&SourceFetcher) -> T + Send + 'static,
+) -> Result<T, ProjectError> {
+    let cancelled = cancel.child_token();
+    let _ends: DropGuard = cancelled.clone().drop_guard();
+    let fetcher = SourceFetcher::new(external, limits, BlockingContext::new(cancelled));
+    let work = tokio::task::spawn_blocking(move || work(&fetcher));
+    match cancel.run_until_cancelled(work).await {
+        Some(Ok(done)) => Ok(done),
+        _ => Err(ProjectError::Cancelled),
+    }
 }
 
 #[cfg(test)]
@@ -87,13 +116,31 @@ mod tests {
         let fetched = fetch(&url, "main")
             .await
             .unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(fetched.commit, Some(commit));
+        assert_eq!(fetched.commit.as_deref(), Some(commit.as_str()));
         assert!(
             fetched
                 .tree
                 .read(&TreePath::parse("deployment.yaml").unwrap())
                 .is_ok()
         );
+        let asked = repo.requests().len();
+        let head = async |reference: GitReference| {
+            let (external, cancel) = (ExternalAccess::default(), CancellationToken::new());
+            let address = SourceAddress::Git {
+                url: repo.url(),
+                reference,
+            };
+            project_head(address, &external, &Limits::default(), &cancel).await
+        };
+        let named = head(GitReference::Commit("c".repeat(40))).await.unwrap();
+        assert_eq!((named, repo.requests().len()), (Some("c".repeat(40)), asked));
+        assert_eq!(head(GitReference::Head).await.unwrap(), Some(commit));
+        let listed = repo.requests().len();
+        assert!(
+            listed > asked && listed <= asked + 2,
+            "nothing is fetched: {listed}"
+        );
+        assert!(head(GitReference::Branch("invalid".to_owned())).await.is_err());
         let error = fetch(&url, "invalid").await.map(drop).unwrap_err().to_string();
         assert!(
             error.starts_with("failed to clone git source: ref refs/heads/invalid not found"),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use git::{Call, Commit, Network, Remote, Selector, Session};
+use git::{Call, Commit, Network, Remote, Resolved, Selector, Session};
 use kluctl::{CallbackError, FetchedSource, GitReference, RemoteRef, SourceAddress, Sources};
 use net::AddressPolicy;
 use oci::{Access, Client, Limits as OciLimits, Reference, Registry};
@@ -174,42 +174,35 @@ impl SourceFetcher {
         Ok(())
     }
 
-    fn git(&self, url: &str, reference: &GitReference) -> Result<FetchedSource, CallbackError> {
-        let selector = match reference {
-            GitReference::Head => Selector {
-                name: Some("HEAD".to_owned()),
-                ..Selector::default()
-            },
-            GitReference::Branch(name) | GitReference::Name(name) => Selector {
-                branch: Some(name.clone()),
-                ..Selector::default()
-            },
-            GitReference::Tag(name) => Selector {
-                tag: Some(name.clone()),
-                ..Selector::default()
-            },
-            GitReference::Commit(id) => Selector {
-                commit: Some(id.clone()),
-                ..Selector::default()
-            },
+    /// Returns the commit that the reference of a Git repository names now, and fetches nothing; `None` if commits don't identify the
+    /// files of the source: those of OCI registries, and those that replace a repository.
+    pub(crate) fn head(&self, address: &SourceAddress) -> Result<Option<String>, CallbackError> {
+        let SourceAddress::Git { url, reference } = address else {
+            return Ok(None);
         };
+        if self.external.overridden(url, false).is_some()
+            || self.external.remotely_overridden(url, false).is_some()
+        {
+            return Ok(None);
+        }
+        if let GitReference::Commit(id) = reference {
+            return Ok(Some(id.clone()));
+        }
+        let (remote, call) = (self.remote(url)?, self.call());
+        let ask = || resolve(&mut self.network.open(&remote, &call)?, reference);
+        let found = self.blocking.block_on_thread(ask)?;
+        let resolved = found.map_err(|error| self.external.git_failure(&error))?;
+        Ok(Some(resolved.commit))
+    }
+
+    fn git(&self, url: &str, reference: &GitReference) -> Result<FetchedSource, CallbackError> {
         let remote = self.remote(url)?;
         self.take(FetchedTotals::default())?;
         let (call, file_bytes) = (self.call(), self.limits.file_bytes);
         let cache = self.external.cached(url);
         let fetch = || -> Result<CommitFiles, git::Error> {
-            let wanted = selector.reference()?;
             let mut session = self.network.open(&remote, &call)?;
-            let resolved = match (session.resolve(&wanted), reference) {
-                (Err(git::Error::RefNotFound { .. }), GitReference::Name(name)) => {
-                    let tag = Selector {
-                        tag: Some(name.clone()),
-                        ..Selector::default()
-                    };
-                    session.resolve(&tag.reference()?)?
-                }
-                (resolved, _) => resolved?,
-            };
+            let resolved = resolve(&mut session, reference)?;
             if let Some(cached) = cache.as_ref().and_then(|cache| cache.get(&resolved.commit))
                 && is_announced(&mut session, reference, &resolved.commit)?
             {
@@ -331,6 +324,38 @@ impl Sources for SourceFetcher {
         let listed: Vec<RemoteRef> = listed.collect();
         known.insert(url.to_owned(), listed.clone());
         Ok(listed)
+    }
+}
+
+/// Returns the commit that a reference names, by asking the server.
+fn resolve(session: &mut Session, reference: &GitReference) -> Result<Resolved, git::Error> {
+    let selector = match reference {
+        GitReference::Head => Selector {
+            name: Some("HEAD".to_owned()),
+            ..Selector::default()
+        },
+        GitReference::Branch(name) | GitReference::Name(name) => Selector {
+            branch: Some(name.clone()),
+            ..Selector::default()
+        },
+        GitReference::Tag(name) => Selector {
+            tag: Some(name.clone()),
+            ..Selector::default()
+        },
+        GitReference::Commit(id) => Selector {
+            commit: Some(id.clone()),
+            ..Selector::default()
+        },
+    };
+    match (session.resolve(&selector.reference()?), reference) {
+        (Err(git::Error::RefNotFound { .. }), GitReference::Name(name)) => {
+            let tag = Selector {
+                tag: Some(name.clone()),
+                ..Selector::default()
+            };
+            session.resolve(&tag.reference()?)
+        }
+        (resolved, _) => resolved,
     }
 }
 

@@ -42,13 +42,16 @@ use engine::{ChartCache, ExternalAccess, RenderSlots};
 use futures::stream::BoxStream;
 use kube::{Client, api::DynamicObject};
 use references::{ClusterIdentity, Consumer, LabelIndex, ObjectNames, References};
-use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, now, scratch};
+use runtime::{
+    Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, WorkSlot, now, scratch,
+};
 
 use crate::{
     common::{
         memory::{self, Ages, Memory},
-        message, owners, sharers,
-        sharers::{Claimant, Sharing},
+        message, owners,
+        settled::SettledPasses,
+        sharers::{self, Claimant, Sharing},
     },
     flags::Flags,
     kinds::gitops_kluctl_deployment::SharedParts,
@@ -58,7 +61,7 @@ use consumer::{FluxKluctlDeployment, key};
 use plan::{Deploy, Period, Work};
 use prepare::Prepared;
 use results::Report;
-use settled::SettledPasses;
+use settled::SettledRead;
 use status::Failure;
 
 /// Wakes objects when their sources and dependencies change.
@@ -78,7 +81,7 @@ pub struct Controller {
     successors: ObjectNames,
     /// The objects with a discriminator.
     deployed: LabelIndex,
-    settled: SettledPasses,
+    settled: SettledPasses<SettledRead>,
     rendering: tree::Limits,
     external: ExternalAccess,
     render_slots: RenderSlots,
@@ -379,7 +382,7 @@ impl Reconciler for Controller {
         Ok(vec![removal::undecodable(why)])
     }
 
-    fn settled(&self, key: &ObjectKey) -> Option<Duration> {
+    async fn settled(&self, key: &ObjectKey, _: &WorkSlot) -> Option<Duration> {
         self.still_settled(key)
     }
 

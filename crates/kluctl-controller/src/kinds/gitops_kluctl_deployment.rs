@@ -9,6 +9,7 @@
 //! - `guard` is asked before objects are deleted;
 //! - `inventory` has the kinds and namespaces of what was deployed (pure);
 //! - `status` has conditions and messages (pure);
+//! - `settled` remembers passes that left nothing to do;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
 mod act;
@@ -19,6 +20,7 @@ mod plan;
 mod prepare;
 mod removal;
 mod requests;
+mod settled;
 mod spec;
 mod status;
 mod work;
@@ -34,16 +36,17 @@ use engine::{ChartCache, ExternalAccess, RenderSlots, ResultStore, SourceCache};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt as _, api::DynamicObject};
 use references::{ClusterIdentity, Clusters, LabelIndex};
-use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, now};
+use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, WorkSlot, now};
 use tokio::sync::OnceCell;
 
 use crate::{
-    common::memory::Memory,
+    common::{memory::Memory, settled::SettledPasses},
     flags::{Flags, ResultFlags},
     metrics::{Metrics, SpecValues},
     orphans::GoneObjects,
     overrides::SourceOverrides,
 };
+use settled::SettledRead;
 
 /// The parts of the process that all its kinds share.
 #[derive(Debug, Clone)]
@@ -70,6 +73,7 @@ pub struct Controller {
     render_slots: RenderSlots,
     chart_cache: ChartCache,
     deployed: LabelIndex,
+    settled: SettledPasses<SettledRead>,
     results: ResultFlags,
     dry_run: bool,
     cluster_id: OnceCell<String>,
@@ -106,6 +110,7 @@ impl Controller {
             render_slots: shared.render_slots,
             chart_cache: shared.chart_cache,
             deployed: shared.deployed,
+            settled: SettledPasses::default(),
             results: flags.results.clone(),
             dry_run: flags.dry_run,
             cluster_id: OnceCell::new(),
@@ -205,6 +210,7 @@ impl Controller {
 
     fn forget_object(&self, key: &ObjectKey) {
         self.memory.forget(key);
+        self.settled.forget(key);
         self.metrics.forget(key);
     }
 }
@@ -264,12 +270,14 @@ impl Reconciler for Controller {
     }
 
     async fn reconcile(&self, pass: &Pass<'_, KluctlDeployment>) -> Outcome<KluctlDeploymentStatus> {
+        self.settled.forget(&pass.key());
         let outcome = work::Work::new(self, pass).run().await;
         self.observe_outcome(pass.object, &outcome);
         outcome
     }
 
     async fn finalize(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
+        self.settled.forget(&pass.key());
         self.remove(pass).await?;
         self.forget_object(&key(pass.object));
         Ok(())
@@ -281,6 +289,10 @@ impl Reconciler for Controller {
         why: &Fault,
     ) -> Result<Vec<EventDraft>, Fault> {
         Ok(vec![removal::undecodable(why)])
+    }
+
+    async fn settled(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
+        self.still_settled(key, slot).await
     }
 
     fn forget(&self, key: &ObjectKey) {

@@ -17,6 +17,7 @@ mod gitops_cost;
 mod gitops_deploying;
 mod gitops_faults;
 mod gitops_fetching;
+mod gitops_idle;
 mod gitops_keeping;
 mod gitops_removing;
 mod gitops_requests;

@@ -78,7 +78,7 @@ pub(crate) fn next(
     let left = |period: Duration, since: Option<Duration>| since.map(|since| period.saturating_sub(since));
     let deployed = ended(status.last_deploy_result.as_ref(), Some("commandInfo"));
     let deployed = deployed.map(|end| since(end, now));
-    let deploy = spec::deploy_interval(spec).and_then(|period| left(period, deployed));
+    let deploy = until_deployment(object, status, now);
     let validated = since_validated(status, ages, now).filter(|_| spec.validate);
     let validate = left(spec::validate_interval(spec), validated);
     let recheck = (spec.validate && is_unready(status))
@@ -88,6 +88,17 @@ pub(crate) fn next(
         .flatten()
         .fold(spec::interval(spec), Duration::min)
         .max(SHORTEST)
+}
+
+/// Returns the time until a deployment is due by `deployInterval`; `None` if none ever is.
+pub(crate) fn until_deployment(
+    object: &KluctlDeployment,
+    status: &KluctlDeploymentStatus,
+    now: &Time,
+) -> Option<Duration> {
+    let period = spec::deploy_interval(&object.spec)?;
+    let end = ended(status.last_deploy_result.as_ref(), Some("commandInfo"))?;
+    Some(period.saturating_sub(since(end, now)))
 }
 
 /// Returns the time since the last validation. Results that say the same as before are not written, so this process knows better than

@@ -8,7 +8,8 @@ use api::{
 };
 use cluster::Cluster;
 use engine::{
-    DecryptionKeys, GitInfo, Initiator, Origin, ProjectError, ProjectKey, RemoteOverride, RenderOptions,
+    DecryptionKeys, ExternalAccess, GitInfo, Initiator, Origin, ProjectError, ProjectKey, RemoteOverride,
+    RenderOptions,
 };
 use kluctl::{GitReference, Rendered, SourceAddress};
 use objects::ObjectRef;
@@ -92,6 +93,19 @@ pub(crate) struct Prepared {
     /// The hash of the rendered objects.
     pub(crate) hash: String,
     pub(crate) origin: Origin,
+    pub(super) read: ProjectRead,
+}
+
+/// The source that a render read, and if it read anything else.
+#[derive(Debug)]
+pub(super) struct ProjectRead {
+    pub(super) address: SourceAddress,
+    /// Access to the source, with the credentials of the object.
+    pub(super) external: ExternalAccess,
+    /// The commit that the reference of the source named.
+    pub(super) commit: Option<String>,
+    /// True if the render read anything else.
+    pub(super) reads_outside: bool,
 }
 
 impl Prepared {
@@ -146,7 +160,7 @@ impl Controller {
             name: format!("KluctlDeployment.{}/{}", api::group::GITOPS_KLUCTL, key(object)),
             slots: self.render_slots.clone(),
             chart_cache: self.chart_cache.clone(),
-            external,
+            external: external.clone(),
             keys: None,
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),
@@ -171,6 +185,12 @@ impl Controller {
             rendered,
             hash,
             origin,
+            read: ProjectRead {
+                address: source.address,
+                external,
+                commit: fetched.commit,
+                reads_outside: options.outside.any(),
+            },
         })
     }
 

@@ -74,7 +74,11 @@ impl<'a, 'p> Work<'a, 'p> {
         let Some(request) = requests::pending(self.pass.object) else {
             let object = self.pass.object.clone();
             return match self.full(&object).await {
-                Ok(()) => self.done(),
+                Ok(prepared) => {
+                    let (controller, outcome) = (self.controller, self.done());
+                    controller.settle(&object, prepared, &outcome);
+                    outcome
+                }
                 Err(error) => self.failed(&error),
             };
         };
@@ -225,8 +229,8 @@ impl<'a, 'p> Work<'a, 'p> {
         Ok(prepared)
     }
 
-    /// Makes a full reconciliation. Errors of commands are in the status.
-    async fn full(&mut self, object: &KluctlDeployment) -> Result<(), PrepareError> {
+    /// Makes a full reconciliation, and returns what it rendered. Errors of commands are in the status.
+    async fn full(&mut self, object: &KluctlDeployment) -> Result<Prepared, PrepareError> {
         let generation = object.metadata.generation;
         let prepared = match self.prepare(object).await {
             Ok(prepared) => prepared,
@@ -267,7 +271,7 @@ impl<'a, 'p> Work<'a, 'p> {
                 .clone_from(&object.spec.manual_objects_hash);
         }
         self.status.observed_generation = generation;
-        Ok(())
+        Ok(prepared)
     }
 
     async fn commands(

@@ -1,0 +1,166 @@
+//! Remembers passes that left nothing to do. As long as the watches show that all they read is as it was, a pass that is only due by its
+//! interval needs no request to the API server and no render: drift is seen by the index of labelled objects, which knows the version
+//! of each. Every object is read ten minutes after its last complete pass at the latest, in case a watch missed something.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use engine::AppliedVersions;
+use references::{LabelIndex, LabelledObject};
+use runtime::ObjectKey;
+
+use super::{memory::Memory, search};
+
+/// Time after which a pass reads everything again; it varies by a tenth.
+const FULL_PASS: Duration = Duration::from_secs(600);
+
+/// The deployed objects, as this process knows them without a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownObjects<'a> {
+    /// The objects with a discriminator.
+    pub(crate) index: &'a LabelIndex,
+    /// The versions that were found equal to their manifests.
+    pub(crate) memory: &'a Memory,
+}
+
+impl KnownObjects<'_> {
+    /// Returns a fingerprint of the labelled objects that were not applied; `None` if an applied one may have changed.
+    fn others(self, key: &ObjectKey, discriminator: &str) -> Option<u64> {
+        let indexed = self.index.known(discriminator)?;
+        self.memory.with_seen(key, |seen| others(seen, &indexed))?
+    }
+}
+
+/// A pass that left nothing to do.
+#[derive(Debug, Clone)]
+struct SettledPass<R> {
+    until: Instant,
+    discriminator: String,
+    /// Fingerprint of the labelled objects that were not applied, such as those that other controllers made.
+    others: u64,
+    /// The other things that the pass read.
+    read: R,
+}
+
+/// The last passes of all objects, as far as they left nothing to do, with what else they read.
+#[derive(Debug)]
+pub(crate) struct SettledPasses<R>(Mutex<HashMap<ObjectKey, SettledPass<R>>>);
+
+impl<R> Default for SettledPasses<R> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<R: Clone> SettledPasses<R> {
+    /// Remembers a pass that left nothing to do, unless the objects with its discriminator are not known, or it has none.
+    pub(crate) fn remember(&self, key: ObjectKey, discriminator: &str, objects: KnownObjects<'_>, read: R) {
+        if discriminator.is_empty() {
+            return;
+        }
+        let Some(others) = objects.others(&key, discriminator) else {
+            return;
+        };
+        let pass = SettledPass {
+            until: Instant::now() + FULL_PASS.mul_f64(0.9 + fastrand::f64() / 5.0),
+            discriminator: discriminator.to_owned(),
+            others,
+            read,
+        };
+        self.lock().insert(key, pass);
+    }
+
+    /// Returns what the last pass over an object read besides its objects, if they are as it left them.
+    pub(crate) fn unchanged(&self, key: &ObjectKey, objects: KnownObjects<'_>) -> Option<R> {
+        let pass = self.lock().get(key).cloned()?;
+        let is_same =
+            pass.until > Instant::now() && objects.others(key, &pass.discriminator) == Some(pass.others);
+        is_same.then_some(pass.read)
+    }
+
+    /// Forgets the last pass of an object: another one begins, or the object is gone.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, SettledPass<R>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns a fingerprint of the indexed objects that were not applied; `None` if an applied one is missing or has another version, and if
+/// none was applied. Pure.
+fn others(applied: &AppliedVersions, indexed: &[LabelledObject]) -> Option<u64> {
+    let (mut found, mut others) = (0, 0_u64);
+    // An object without a name stands for a kind that can't be watched.
+    for object in indexed.iter().filter(|object| !object.key.name.is_empty()) {
+        let id = search::id(object);
+        match applied.version(&id) {
+            Some(version) if version == object.version => found += 1,
+            Some(_) => return None,
+            None => {
+                let mut hasher = DefaultHasher::new();
+                id.hash(&mut hasher);
+                others = others.wrapping_add(hasher.finish());
+            }
+        }
+    }
+    (found > 0 && found == applied.len()).then_some(others)
+}
+
+#[cfg(test)]
+mod tests {
+    use objects::ObjectId;
+    use serde_json::json;
+    use yaml::Value;
+
+    use super::*;
+
+    fn labelled(name: &str, version: &str) -> LabelledObject {
+        LabelledObject {
+            group: String::new(),
+            kind: "ConfigMap".to_owned(),
+            key: ObjectKey::new("apps", name),
+            version: version.to_owned(),
+        }
+    }
+
+    fn applied(objects: &[(&str, &str)]) -> AppliedVersions {
+        let mut applied = AppliedVersions::default();
+        for (name, version) in objects {
+            let live = Value::from_json(json!({ "metadata": { "resourceVersion": version } }));
+            let id = ObjectId {
+                group: String::new(),
+                kind: "ConfigMap".to_owned(),
+                namespace: Some("apps".to_owned()),
+                name: (*name).to_owned(),
+            };
+            applied.remember(id, &live, &live);
+        }
+        applied
+    }
+
+    #[test]
+    fn others_are_known_only_while_all_applied_objects_have_their_versions() {
+        let two = applied(&[("a", "1"), ("b", "2")]);
+        let (a, b) = (labelled("a", "1"), labelled("b", "2"));
+        let alone = others(&two, &[a.clone(), b.clone()]);
+        assert_eq!(alone, Some(0));
+        assert_eq!(others(&two, &[a.clone(), labelled("", ""), b.clone()]), alone);
+        assert_eq!(others(&two, std::slice::from_ref(&a)), None, "one is gone");
+        assert_eq!(
+            others(&two, &[a.clone(), labelled("b", "3")]),
+            None,
+            "one changed"
+        );
+        assert_eq!(others(&applied(&[]), &[]), None, "nothing is known");
+        let more = others(&two, &[labelled("x", "1"), a.clone(), b.clone()]);
+        assert!(more.is_some() && more != alone);
+        assert_eq!(more, others(&two, &[b.clone(), a.clone(), labelled("x", "7")]));
+        assert_ne!(more, others(&two, &[a, b, labelled("y", "1")]), "another one");
+    }
+}

@@ -1,0 +1,129 @@
+//! Passes that left nothing to do, and what they read: a commit of a Git repository.
+//!
+//! A pass that is only due by its interval asks the Git server for the commit of its reference, and nobody else, if the last pass succeeded
+//! without drift, on the cluster of the controller, with an index, and with a render that depends on nothing but the commit. All others
+//! read everything at each interval, and so do those with artifacts of OCI registries.
+
+use std::time::{Duration, Instant};
+
+use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
+use engine::ExternalAccess;
+use kluctl::SourceAddress;
+use runtime::{ObjectKey, Outcome, Requeue, WorkSlot, now};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{Controller, key, plan, prepare::Prepared, spec};
+use crate::common::settled::KnownObjects;
+
+/// The things that a pass read besides the deployed objects.
+#[derive(Debug, Clone)]
+pub(super) struct SettledRead {
+    address: SourceAddress,
+    /// Access to the source, with the credentials of the object at that time.
+    external: ExternalAccess,
+    commit: String,
+    /// Timeout for asking the server.
+    timeout: Duration,
+    interval: Duration,
+    /// Time of the next deployment by `deployInterval`.
+    deployment: Option<Instant>,
+}
+
+impl Controller {
+    /// Remembers a pass with its outcome, if it left nothing to do.
+    pub(super) fn settle(
+        &self,
+        object: &KluctlDeployment,
+        prepared: Prepared,
+        outcome: &Outcome<KluctlDeploymentStatus>,
+    ) {
+        let (spec, status, read) = (&object.spec, &outcome.status, prepared.read);
+        let is_done = outcome.fault.is_none() && matches!(outcome.requeue, Requeue::Interval(_));
+        let is_watched = spec.kube_config.is_none() && !read.reads_outside;
+        if !is_done || !is_watched || self.is_dry_run(object) || has_drift(status) {
+            return;
+        }
+        let is_git = matches!(read.address, SourceAddress::Git { .. });
+        let discriminator = prepared.rendered.target.discriminator;
+        let (Some(commit), Some(discriminator)) = (read.commit.filter(|_| is_git), discriminator) else {
+            return;
+        };
+        let read = SettledRead {
+            address: read.address,
+            external: read.external,
+            commit,
+            timeout: spec::timeout(spec) / 3,
+            interval: spec::interval(spec),
+            deployment: plan::until_deployment(object, status, &now()).map(|left| Instant::now() + left),
+        };
+        self.settled
+            .remember(key(object), &discriminator, self.known_objects(), read);
+    }
+
+    /// Returns the time until the next pass over an object, if all is as its last pass left it, and its reference names the same commit.
+    pub(super) async fn still_settled(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
+        let read = self.settled.unchanged(key, self.known_objects())?;
+        let interval = match read.deployment {
+            Some(due) => read.interval.min(due.checked_duration_since(Instant::now())?),
+            None => read.interval,
+        };
+        let cancel = CancellationToken::new();
+        let head = engine::project_head(read.address, &read.external, &self.rendering, &cancel);
+        let head = slot.waiting(tokio::time::timeout(read.timeout, head)).await;
+        // An error is for the pass to report.
+        let head = head.ok()?.ok()??;
+        (head == read.commit).then_some(interval)
+    }
+
+    fn known_objects(&self) -> KnownObjects<'_> {
+        KnownObjects {
+            index: &self.deployed,
+            memory: &self.memory,
+        }
+    }
+}
+
+/// Returns true if the last drift detection found objects that differ, or had errors or warnings: their versions are not remembered.
+/// Orphans are, as objects that were not applied. Pure.
+fn has_drift(status: &KluctlDeploymentStatus) -> bool {
+    let Some(drift) = &status.last_drift_detection_result else {
+        return true;
+    };
+    let list = |field: &str| {
+        let list = drift.get(field).and_then(Value::as_array);
+        list.map_or(&[][..], Vec::as_slice)
+    };
+    let is_orphan = |object: &Value| object.get("orphan").and_then(Value::as_bool) == Some(true);
+    !list("objects").iter().all(is_orphan) || !list("errors").is_empty() || !list("warnings").is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn drift_is_anything_but_orphans() {
+        let drift = |result: Value| {
+            has_drift(&KluctlDeploymentStatus {
+                last_drift_detection_result: Some(result),
+                ..KluctlDeploymentStatus::default()
+            })
+        };
+        assert!(!drift(json!({})) && !drift(json!({ "objects": [], "errors": null })));
+        assert!(!drift(
+            json!({ "objects": [{ "ref": { "kind": "Role" }, "orphan": true }] })
+        ));
+        assert!(drift(json!({ "objects": [{ "orphan": true }, { "new": true }] })));
+        assert!(drift(json!({ "errors": [{ "message": "denied" }] })));
+        assert!(drift(
+            json!({ "warnings": [{ "message": "not all kinds were searched" }] })
+        ));
+        assert!(
+            has_drift(&KluctlDeploymentStatus::default()),
+            "nothing was compared"
+        );
+    }
+}
