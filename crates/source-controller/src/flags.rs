@@ -14,9 +14,10 @@ use oci::cosign::TrustedRoot;
 use runtime::{
     CommonFlags, duration,
     flags::{Idle, idle},
+    secret,
 };
 
-use crate::kept::Bounds;
+use crate::{identity::ServiceAccounts, kept::Bounds};
 
 /// Format in which revisions are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -149,9 +150,23 @@ fn default_storage_addr() -> String {
 /// The feature gates that are accepted.
 const KNOWN_GATES: [&str; 2] = [CACHE, OBJECT_IDENTITIES];
 /// The gate of service accounts that objects name.
-pub(crate) const OBJECT_IDENTITIES: &str = "ObjectLevelWorkloadIdentity";
+const OBJECT_IDENTITIES: &str = "ObjectLevelWorkloadIdentity";
 /// The gate of a cache that there is not.
 const CACHE: &str = "CacheSecretsAndConfigMaps";
+
+/// Error of a default service account that cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidDefaultAccount {
+    /// The gate is closed.
+    #[error(
+        "--default-service-account has no effect while the feature gate {OBJECT_IDENTITIES} is off: add \
+         --feature-gates={OBJECT_IDENTITIES}=true, or remove the flag"
+    )]
+    Gate,
+    /// The name is none of a service account.
+    #[error("--default-service-account={0:?} is not the name of a service account")]
+    Name(String),
+}
 
 /// Error of a feature gate that is unknown or has no boolean value.
 #[derive(Debug, thiserror::Error)]
@@ -226,6 +241,29 @@ impl Flags {
             .is_some_and(|(_, value)| value == "true")
     }
 
+    /// Returns the service accounts whose identities are used.
+    ///
+    /// # Errors
+    /// Fails when a default service account is set while the gate is closed, because objects would use the identity of the controller,
+    /// and when it has an invalid name.
+    pub(crate) fn service_accounts(
+        &self,
+        common: &CommonFlags,
+    ) -> Result<ServiceAccounts, InvalidDefaultAccount> {
+        let of_objects = self.is_gate_open(OBJECT_IDENTITIES);
+        let name = common.default_service_account.as_str();
+        match name {
+            "" => {}
+            _ if !of_objects => return Err(InvalidDefaultAccount::Gate),
+            _ if !secret::is_object_name(name) => return Err(InvalidDefaultAccount::Name(name.to_owned())),
+            _ => {}
+        }
+        Ok(ServiceAccounts {
+            of_objects,
+            default: Some(name.to_owned()).filter(|name| !name.is_empty()),
+        })
+    }
+
     /// Returns the bounds of credentials that are kept.
     pub(crate) fn token_bounds(&self) -> Bounds {
         Bounds {
@@ -242,7 +280,6 @@ impl Flags {
         let own = &self.accepted;
         let selects = !own.watch_configs_label_selector.is_empty();
         let caches = self.is_gate_open(CACHE);
-        let account = !common.default_service_account.is_empty();
         idle([
             ("--helm-chart-max-size", own.helm_chart_max_size.is_some(), CHARTS),
             (
@@ -267,7 +304,6 @@ impl Flags {
                 caches,
                 "CacheSecretsAndConfigMaps: Secrets are read live",
             ),
-            ("--default-service-account", account, "no identity is used"),
             (
                 "--no-cross-namespace-refs",
                 common.no_cross_namespace_refs,
@@ -311,180 +347,4 @@ fn derived(address: &str, hostname: Option<&str>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::Parser;
-    use runtime::flags::{IDLE_IN_ALL, OBEYED_BY_ALL, differences};
-
-    use super::*;
-    use crate::Cli;
-
-    fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
-        Cli::try_parse_from([&["source-controller"], args].concat())
-    }
-
-    /// Flags with an effect, besides those that have one in every controller.
-    const OBEYED: &[&str] = &[
-        "events-addr",
-        "events-token-file",
-        "storage-path",
-        "storage-addr",
-        "storage-adv-addr",
-        "artifact-retention-ttl",
-        "artifact-retention-records",
-        "artifact-digest-algo",
-        "storage-quota-per-object",
-        "storage-quota-per-namespace",
-        "requeue-dependency",
-        "revision-format",
-        "sigstore-trusted-root",
-        "helm-index-max-size",
-        "token-cache-max-size",
-        "token-cache-max-duration",
-        "ssh-kex-algos",
-        "ssh-hostkey-algos",
-    ];
-    /// Flags without one, each with a value that is not its default.
-    const IDLE: &[(&str, &str)] = &[
-        ("no-cross-namespace-refs", "true"),
-        ("default-service-account", "x"),
-        ("helm-chart-max-size", "1"),
-        ("helm-chart-file-max-size", "1"),
-        ("helm-cache-max-size", "1"),
-        ("helm-cache-ttl", "1m"),
-        ("helm-cache-purge-interval", "1m"),
-        ("watch-configs-label-selector", "a=b"),
-        ("feature-gates", "CacheSecretsAndConfigMaps=true"),
-    ];
-
-    #[test]
-    fn each_flag_has_an_effect_or_is_said_to_have_none() {
-        let said = |cli: &Cli| [cli.common.idle(), cli.own.idle(&cli.common)].concat();
-        let (obeyed, idle) = ([OBEYED_BY_ALL, OBEYED].concat(), [IDLE_IN_ALL, IDLE].concat());
-        assert_eq!(differences(&obeyed, &idle, said), [] as [&str; 0]);
-    }
-
-    #[test]
-    fn every_flag_of_upstream_parses() {
-        let cli = parse(&[
-            "--events-addr=http://notification-controller.flux-system.svc.cluster.local./",
-            "--metrics-addr=:8080",
-            "--health-addr=:9440",
-            "--concurrent=2",
-            "--requeue-dependency=30s",
-            "--interval-jitter-percentage=5",
-            "--min-retry-delay=750ms",
-            "--max-retry-delay=15m",
-            "--storage-path=/data",
-            "--storage-addr=:9090",
-            "--storage-adv-addr=source-controller.flux-system.svc.cluster.local.",
-            "--artifact-retention-ttl=60s",
-            "--artifact-retention-records=2",
-            "--artifact-digest-algo=sha512",
-            "--helm-index-max-size=52428800",
-            "--helm-chart-max-size=10485760",
-            "--helm-chart-file-max-size=5242880",
-            "--helm-cache-max-size=0",
-            "--helm-cache-ttl=15m",
-            "--helm-cache-purge-interval=1m",
-            "--ssh-kex-algos=curve25519-sha256,ecdh-sha2-nistp256",
-            "--ssh-hostkey-algos=ssh-ed25519",
-            "--default-service-account=default",
-            "--token-cache-max-size=100",
-            "--token-cache-max-duration=1h",
-            "--kube-api-qps=50",
-            "--kube-api-burst=300",
-            "--watch-all-namespaces=true",
-            "--watch-label-selector=a=b",
-            "--watch-configs-label-selector=c=d",
-            "--enable-leader-election",
-            "--leader-election-lease-duration=35s",
-            "--leader-election-renew-deadline=30s",
-            "--leader-election-retry-period=5s",
-            "--leader-election-release-on-cancel",
-            "--log-level=info",
-            "--log-encoding=json",
-            "--feature-gates=CacheSecretsAndConfigMaps=true,ObjectLevelWorkloadIdentity=false",
-            "--revision-format=legacy",
-        ])
-        .unwrap();
-        assert_eq!(cli.own.artifact_digest_algo, Algorithm::Sha512);
-        assert_eq!(Style::from(cli.own.revision_format), Style::Legacy);
-        assert_eq!(
-            cli.own.advertised(),
-            "source-controller.flux-system.svc.cluster.local."
-        );
-    }
-
-    #[test]
-    fn defaults_are_upstreams_and_nonsense_is_refused() {
-        let own = parse(&[]).unwrap().own;
-        assert_eq!(own.retention(), Retention::default());
-        assert_eq!(own.artifact_digest_algo, Algorithm::Sha256);
-        assert_eq!(own.revision_format, RevisionFormat::Rfc5);
-        for bad in [
-            "--feature-gates=Nonsense=true",
-            "--feature-gates=CacheSecretsAndConfigMaps",
-            "--artifact-digest-algo=md5",
-            "--revision-format=new",
-            "--artifact-retention-ttl=60",
-        ] {
-            assert!(parse(&[bad]).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn unsupported_ssh_algorithms_are_left_out_unless_none_remains() {
-        let named = |args: &[&str]| {
-            parse(args)
-                .unwrap()
-                .own
-                .ssh_algorithms()
-                .map(|(_, unknown)| unknown)
-        };
-        assert_eq!(named(&[]).unwrap(), [] as [&str; 0]);
-        assert_eq!(named(&["--ssh-kex-algos=x,curve25519-sha256"]).unwrap(), ["x"]);
-        let error = named(&["--ssh-hostkey-algos=x,y"]).unwrap_err().to_string();
-        assert!(error.contains("x, y; supported: ssh-ed25519"), "{error}");
-    }
-
-    #[test]
-    fn gates_are_closed_unless_their_last_value_is_true() {
-        let is_open = |args: &[&str]| parse(args).unwrap().own.is_gate_open(OBJECT_IDENTITIES);
-        assert!(!is_open(&[]));
-        assert!(is_open(&["--feature-gates=ObjectLevelWorkloadIdentity=true"]));
-        assert!(!is_open(&["--feature-gates=CacheSecretsAndConfigMaps=true"]));
-        let both = "--feature-gates=ObjectLevelWorkloadIdentity=true,ObjectLevelWorkloadIdentity=false";
-        assert!(!is_open(&[both]));
-    }
-
-    #[test]
-    fn quotas_have_units_and_zero_is_none() {
-        let quotas = |args: &[&str]| parse(args).map(|cli| cli.own.quotas());
-        let default = Quotas {
-            object: 2 << 30,
-            namespace: 5 << 30,
-        };
-        assert_eq!(quotas(&[]).unwrap(), default);
-        let none = ["--storage-quota-per-object=0", "--storage-quota-per-namespace=0"];
-        assert_eq!(quotas(&none).unwrap(), Quotas::UNLIMITED);
-        for (text, expected) in [
-            ("7", 7),
-            ("512Mi", 512 << 20),
-            ("3k", 3000),
-            ("2G", 2_000_000_000),
-        ] {
-            assert_eq!(bytes(text), Ok(expected), "{text}");
-        }
-        for wrong in ["", "Mi", "1.5Gi", "-1", "1 Gi", "1KB", "99999999999Ti"] {
-            assert_eq!(bytes(wrong), Err(BytesError), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn the_advertised_host_follows_the_address() {
-        assert_eq!(derived(":9090", None), "localhost:9090");
-        assert_eq!(derived("0.0.0.0:9090", Some("pod")), "pod:9090");
-        assert_eq!(derived("[::]:9090", None), "localhost:9090");
-        assert_eq!(derived("10.0.0.1:80", Some("pod")), "10.0.0.1:80");
-    }
-}
+mod tests;

@@ -27,13 +27,21 @@ const GOOGLE_USER: &str = "oauth2accesstoken";
 pub(crate) struct Identities {
     addresses: AddressPolicy,
     ambient: Ambient,
-    /// True if objects may name service accounts.
-    of_objects: bool,
+    accounts: ServiceAccounts,
     bounds: Bounds,
     /// Tokens of service accounts.
     tokens: Kept<String, Secret<String>>,
     git: Kept<String, GitCredentials>,
     registries: Kept<String, Credentials>,
+}
+
+/// The service accounts whose identities are used.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ServiceAccounts {
+    /// True if objects may name service accounts.
+    pub(crate) of_objects: bool,
+    /// Name of the service account of objects that name none; default the identity of the controller.
+    pub(crate) default: Option<String>,
 }
 
 /// Credentials for a Git server.
@@ -75,11 +83,16 @@ impl Login {
 }
 
 impl Identities {
-    pub(crate) fn new(addresses: AddressPolicy, ambient: Ambient, of_objects: bool, kept: Bounds) -> Self {
+    pub(crate) fn new(
+        addresses: AddressPolicy,
+        ambient: Ambient,
+        accounts: ServiceAccounts,
+        kept: Bounds,
+    ) -> Self {
         Self {
             addresses,
             ambient,
-            of_objects,
+            accounts,
             bounds: kept,
             tokens: Kept::new(kept),
             git: Kept::new(kept),
@@ -89,7 +102,12 @@ impl Identities {
 
     /// Returns true if objects may name service accounts.
     pub(crate) fn of_objects(&self) -> bool {
-        self.of_objects
+        self.accounts.of_objects
+    }
+
+    /// Returns the name of the service account of objects that name none, if they don't use the identity of the controller.
+    pub(crate) fn default_account(&self) -> Option<&str> {
+        self.accounts.default.as_deref()
     }
 
     /// Returns the tokens of service accounts that are kept.

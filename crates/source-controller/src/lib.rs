@@ -32,7 +32,6 @@ use runtime::{CommonFlags, Context, EventsFlags, Spec, http, secret};
 
 use builder::Builder;
 pub use flags::Flags;
-use flags::OBJECT_IDENTITIES;
 use identity::Identities;
 use reconciler::Shared;
 pub use source_kind::SourceKind;
@@ -81,6 +80,7 @@ pub fn spec(events: &EventsFlags) -> Spec {
 /// Fails when the storage cannot be opened or served.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let (ssh, unknown) = flags.ssh_algorithms()?;
+    let accounts = flags.service_accounts(ctx.flags())?;
     runtime::flags::report_idle(&flags.idle(ctx.flags()));
     if !unknown.is_empty() {
         tracing::warn!(
@@ -102,12 +102,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let serving = tokio::spawn(http::serve(listener, router, SERVING, ctx.shutdown().clone()));
     // Sources of clouds without a Secret are read as the controller itself.
     let ambient = cloud::Ambient::new(std::env::vars()).with_instance();
-    let identities = Identities::new(
-        ctx.addresses().clone(),
-        ambient,
-        flags.is_gate_open(OBJECT_IDENTITIES),
-        flags.token_bounds(),
-    );
+    let identities = Identities::new(ctx.addresses().clone(), ambient, accounts, flags.token_bounds());
     let shared = Arc::new(Shared {
         client: ctx.client().clone(),
         builder: Builder::new(Arc::clone(&storage), scratch, flags.artifact_digest_algo),

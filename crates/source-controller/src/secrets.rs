@@ -39,12 +39,33 @@ pub(crate) async fn read<K: SourceKind>(
         ));
     }
     let mut secrets: SourceSecrets = read.into_iter().collect();
-    if let Some(name) = K::service_account(object) {
-        let found = service_account(client, identities, namespace, name, K::cloud(object)).await;
-        let found = found.map_err(|fault| K::secret_failure(object, SecretRole::ServiceAccount, fault))?;
-        secrets.service_account = Some(found);
-    }
+    let found = match (
+        K::service_account(object),
+        default_account::<K>(identities, object),
+    ) {
+        (Some(name), _) => service_account(client, identities, namespace, name, K::cloud(object)).await,
+        (None, Some(name)) => service_account(client, identities, namespace, name, K::cloud(object))
+            .await
+            .map(ServiceAccountData::without_pull_secrets)
+            .map_err(by_default),
+        (None, None) => return Ok(secrets),
+    };
+    let found = found.map_err(|fault| K::secret_failure(object, SecretRole::ServiceAccount, fault))?;
+    secrets.service_account = Some(found);
     Ok(secrets)
+}
+
+/// Returns the service account that takes the place of the identity of the controller, if the object uses that.
+fn default_account<'a, K: SourceKind>(identities: &'a Identities, object: &K::Object) -> Option<&'a str> {
+    let uses_identity = K::cloud(object).is_some() && !K::has_credentials(object);
+    identities.default_account().filter(|_| uses_identity)
+}
+
+/// Says where the name of a service account comes from that the object doesn't name.
+fn by_default(mut fault: Fault) -> Fault {
+    const WHY: &str = "; it is the --default-service-account of the controller, used because spec.serviceAccountName is not set";
+    fault.message.push_str(WHY);
+    fault
 }
 
 async fn service_account(

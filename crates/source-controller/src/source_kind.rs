@@ -226,6 +226,11 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         None
     }
 
+    /// Returns true if a Secret of the object takes the place of the identity of a cloud. Pure.
+    fn has_credentials(_: &Self::Object) -> bool {
+        false
+    }
+
     /// Returns true if signatures are to be verified. Pure.
     fn verifies(_: &Self::Object) -> bool {
         false
@@ -338,6 +343,16 @@ pub(crate) struct ServiceAccountData {
     pub pull_secrets: Vec<SecretData>,
     /// Its identity of [`SourceKind::cloud`].
     pub(crate) workload: Option<WorkloadLogin>,
+}
+
+impl ServiceAccountData {
+    /// Returns the identity alone.
+    pub(crate) fn without_pull_secrets(self) -> Self {
+        Self {
+            pull_secrets: Vec::new(),
+            ..self
+        }
+    }
 }
 
 /// A successful verification of signatures.

@@ -118,6 +118,10 @@ impl SourceKind for Buckets {
         Cloud::parse(object.spec.provider.as_deref()?)
     }
 
+    fn has_credentials(object: &Bucket) -> bool {
+        object.spec.secret_ref.is_some()
+    }
+
     fn validate(object: &Bucket) -> Result<(), Fault> {
         spec::validate(&object.spec)
     }

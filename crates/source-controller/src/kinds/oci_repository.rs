@@ -142,6 +142,10 @@ impl SourceKind for OciRepositories {
         Cloud::parse(object.spec.provider.as_deref()?)
     }
 
+    fn has_credentials(object: &OCIRepository) -> bool {
+        object.spec.secret_ref.is_some()
+    }
+
     fn verifies(object: &OCIRepository) -> bool {
         object.spec.verify.is_some()
     }
@@ -175,7 +179,9 @@ impl SourceKind for OciRepositories {
         let (trusted, fingerprint) = credentials::trusted(spec, secrets)?;
         let access = credentials::access(spec, &reference, secrets)?;
         let proxies = credentials::proxies(secrets)?;
-        let cloud = Self::cloud(object).filter(|_| access.credentials.is_none());
+        // The identity of the controller is for objects without credentials, not for those with useless ones.
+        let by_identity = Self::service_account(object).is_some() || !Self::has_credentials(object);
+        let cloud = Self::cloud(object).filter(|_| by_identity && access.credentials.is_none());
         Ok(OciRequest {
             identity: cloud.map(|cloud| {
                 let proxy = match &proxies {

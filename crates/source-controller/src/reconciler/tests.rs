@@ -160,7 +160,7 @@ impl Fixture {
             identities: Arc::new(Identities::new(
                 net::AddressPolicy::command_line(),
                 cloud::Ambient::default(),
-                false,
+                crate::identity::ServiceAccounts::default(),
                 crate::kept::Bounds {
                     most: 0,
                     longest: Duration::ZERO,

@@ -4,9 +4,10 @@ use api::{
     conditions,
     source::{Bucket, OCIRepository},
 };
+use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{
     Api,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use testkit::{
@@ -111,6 +112,35 @@ impl Setup {
             })
         });
         let waited = waited.await;
+        waited.unwrap_or_else(|error| panic!("{error:#}\n{}", self.namespace.controller.log()));
+    }
+
+    /// Applies a Bucket of the provider `aws`.
+    async fn apply_bucket(&self, name: &str, server: &S3Server, spec: Value) {
+        let mut whole = json!({
+            "bucketName": "shop", "endpoint": server.endpoint(), "interval": "1h", "insecure": true, "provider": "aws",
+        });
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(spec.as_object().unwrap().clone());
+        let object = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "Bucket",
+            "metadata": {"name": name, "namespace": self.namespace.namespace}, "spec": whole,
+        });
+        self.namespace.plane.apply(object).await.unwrap();
+    }
+
+    /// Waits until Ready of a Bucket has this status, and a message with this text.
+    async fn wait_bucket(&self, name: &str, status: &str, text: &str) {
+        let client = self.namespace.plane.client().await.unwrap();
+        let api: Api<Bucket> = Api::namespaced(client, &self.namespace.namespace);
+        let found = |object: &Bucket| {
+            let status_of = object.status.as_ref();
+            let ready = status_of.and_then(|status| conditions::get(&status.conditions, "Ready"));
+            ready.is_some_and(|ready| ready.status.to_string() == status && ready.message.contains(text))
+        };
+        let waited = wait_for(&api, name, "its end", PATIENCE, found).await;
         waited.unwrap_or_else(|error| panic!("{error:#}\n{}", self.namespace.controller.log()));
     }
 
@@ -294,40 +324,68 @@ async fn buckets_of_clouds_know_service_accounts() {
     let setup = Setup::start(&[GATE]).await;
     let server = S3Server::start().await.unwrap();
     server.put("shop", &[("a.yaml", "x")]).await.unwrap();
-    let bucket = |name: &str, account: &str| {
-        json!({
-            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "Bucket",
-            "metadata": {"name": name, "namespace": setup.namespace.namespace},
-            "spec": {
-                "bucketName": "shop", "endpoint": server.endpoint(), "interval": "1h", "insecure": true,
-                "provider": "aws", "serviceAccountName": account,
-            },
-        })
-    };
-    let client = setup.namespace.plane.client().await.unwrap();
-    let api: Api<Bucket> = Api::namespaced(client, &setup.namespace.namespace);
-    let wait = async |name: &str, status: &str, text: &str| {
-        let found = |object: &Bucket| {
-            let status_of = object.status.as_ref();
-            let ready = status_of.and_then(|status| conditions::get(&status.conditions, "Ready"));
-            ready.is_some_and(|ready| ready.status.to_string() == status && ready.message.contains(text))
-        };
-        let waited = wait_for(&api, name, "its end", PATIENCE, found).await;
-        waited.unwrap_or_else(|error| panic!("{error:#}\n{}", setup.namespace.controller.log()))
-    };
-    setup.namespace.plane.apply(bucket("role", "weir")).await.unwrap();
-    wait("role", "True", "stored artifact").await;
+    let by = |account: &str| json!({"serviceAccountName": account});
+    setup.apply_bucket("role", &server, by("weir")).await;
+    setup.wait_bucket("role", "True", "stored artifact").await;
     assert_eq!(setup.clouds.asked()[0], "role");
-    setup
-        .namespace
-        .plane
-        .apply(bucket("no-role", "plain"))
-        .await
-        .unwrap();
-    wait(
-        "no-role",
-        "False",
-        "has no annotation 'eks.amazonaws.com/role-arn'",
-    )
-    .await;
+    setup.apply_bucket("no-role", &server, by("plain")).await;
+    let missing = "has no annotation 'eks.amazonaws.com/role-arn'";
+    setup.wait_bucket("no-role", "False", missing).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn default_service_account_replaces_the_identity_of_the_controller() {
+    let setup = Setup::start(&[GATE, "--default-service-account=weir"]).await;
+    let registry = Registry::start(Login::Anonymous, None).await.unwrap();
+    oci::push_to(&registry, "latest", &[("a.yaml", b"x")]).await;
+    let front = CloudRegistries::start(&registry.host()).unwrap();
+    let git = GitServer::start_tls_as(&[AWS_GIT]).unwrap();
+    let repo = git.repo("shop").unwrap();
+    repo.commit("first", &[("a", "b")]).unwrap();
+    let server = S3Server::start().await.unwrap();
+    server.put("shop", &[("a.yaml", "x")]).await.unwrap();
+    let namespace = &setup.namespace;
+    namespace.secret("ca", json!({"ca.crt": front.ca_pem()})).await;
+    namespace.secret("git-ca", json!({"ca.crt": git.ca_pem()})).await;
+    setup.proxy.route(&format!("{ECR}:443"), &front.address());
+    let address = git.origin().trim_start_matches("https://").to_owned();
+    setup.proxy.route(&format!("{AWS_GIT}:443"), &address);
+
+    // A Secret takes the place of every identity, also if it has nothing for the host.
+    let logins = json!({"auths": {"elsewhere.example.com": {"username": "a", "password": "b"}}}).to_string();
+    namespace
+        .secret("logins", json!({".dockerconfigjson": logins}))
+        .await;
+    let spec = json!({"provider": "aws", "secretRef": {"name": "logins"}});
+    setup.apply_oci("logins", ECR, spec).await;
+    setup.wait_oci("logins", Some("determine artifact digest")).await;
+    let keys = json!({"accesskey": ROLE_KEY, "secretkey": testkit::s3::SECRET_KEY});
+    namespace.secret("keys", keys).await;
+    let spec = json!({"secretRef": {"name": "keys"}});
+    setup.apply_bucket("keys", &server, spec).await;
+    setup.wait_bucket("keys", "True", "stored artifact").await;
+    assert_eq!(setup.clouds.asked(), [] as [&str; 0]);
+
+    setup.apply_oci("oci", ECR, json!({"provider": "aws"})).await;
+    setup.wait_oci("oci", None).await;
+    assert_eq!(setup.clouds.asked(), ["role", "ecr by the role"]);
+    let path = repo.url().trim_start_matches(&git.origin()).to_owned();
+    let spec = json!({"provider": "aws", "secretRef": {"name": "git-ca"}});
+    let url = format!("https://{AWS_GIT}{path}");
+    setup.apply_git("git", &url, spec).await;
+    namespace.wait_ready("git").await;
+    let sent = repo.requests().last().unwrap().authorization.clone().unwrap();
+    assert!(user(&sent).starts_with(ROLE_KEY), "{}", user(&sent));
+    setup.apply_bucket("bucket", &server, json!({})).await;
+    setup.wait_bucket("bucket", "True", "stored artifact").await;
+
+    let client = namespace.plane.client().await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::namespaced(client, &namespace.namespace);
+    accounts.delete("weir", &DeleteParams::default()).await.unwrap();
+    setup.apply_oci("gone", ECR, json!({"provider": "aws"})).await;
+    let failure = "\"weir\" not found; it is the --default-service-account of the controller";
+    setup.wait_oci("gone", Some(failure)).await;
+    let asked = setup.clouds.asked();
+    assert!(!asked.contains(&"ecr by the controller".to_owned()), "{asked:?}");
+    assert!(!namespace.controller.log().contains("canary"));
 }
