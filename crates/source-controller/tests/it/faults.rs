@@ -93,9 +93,12 @@ async fn an_older_spec_brings_no_older_artifact_back() {
 async fn deletion_ends_a_fetch_at_once_and_leaves_nothing() {
     let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("leaving").unwrap();
-    repo.commit("first", &[("a", "1")]).unwrap();
+    let first = repo.commit("first", &[("a", "1")]).unwrap();
+    // Objects of one branch would share the fetch.
     for name in ["deleted", "terminating"] {
-        setup.apply(name, &repo.url(), json!({"timeout": "10m"})).await;
+        repo.branch(name, &first).unwrap();
+        let spec = json!({"timeout": "10m", "ref": {"branch": name}});
+        setup.apply(name, &repo.url(), spec).await;
         setup.wait_ready(name).await;
     }
     let fetches = || {
@@ -106,7 +109,10 @@ async fn deletion_ends_a_fetch_at_once_and_leaves_nothing() {
             .count()
     };
     let before = fetches();
-    repo.commit("second", &[("a", "2")]).unwrap();
+    let second = repo.commit("second", &[("a", "2")]).unwrap();
+    for name in ["deleted", "terminating"] {
+        repo.branch(name, &second).unwrap();
+    }
     repo.fail(Fault::HangMidPack);
     for name in ["deleted", "terminating"] {
         setup.request(name, "now").await;
