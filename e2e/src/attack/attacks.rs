@@ -169,9 +169,10 @@ async fn slow(tenants: &Tenants) -> Result<()> {
 }
 
 async fn tarpits(tenants: &Tenants) -> Result<()> {
-    let repo = tenants.cluster.git.repo("attack-tarpit")?;
-    repo.fail(Fault::Hang);
     for number in 0..TARPITS {
+        // Objects of one repository would wait for each other.
+        let repo = tenants.cluster.git.repo(&format!("attack-tarpit-{number}"))?;
+        repo.fail(Fault::Hang);
         let source = manifest::git_repository(ATTACKER, &format!("tarpit-{number}"), &repo.url());
         tenants
             .apply(source.spec(json!({"interval": "1s", "timeout": "60m"})))
