@@ -132,7 +132,7 @@ mod tests {
             };
             project_head(address, &external, &Limits::default(), &cancel).await
         };
-        let named = head(GitReference::Commit("c".repeat(40))).await.unwrap();
+        let named = head(GitReference::Commit("C".repeat(40))).await.unwrap();
         assert_eq!((named, repo.requests().len()), (Some("c".repeat(40)), asked));
         assert_eq!(head(GitReference::Head).await.unwrap(), Some(commit));
         let listed = repo.requests().len();

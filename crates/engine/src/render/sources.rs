@@ -186,7 +186,7 @@ impl SourceFetcher {
             return Ok(None);
         }
         if let GitReference::Commit(id) = reference {
-            return Ok(Some(id.clone()));
+            return Ok(Some(id.to_ascii_lowercase()));
         }
         let (remote, call) = (self.remote(url)?, self.call());
         let ask = || resolve(&mut self.network.open(&remote, &call)?, reference);

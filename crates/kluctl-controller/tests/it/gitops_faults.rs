@@ -1,10 +1,15 @@
 //! Faults of KluctlDeployments of gitops.kluctl.io, in orders that seeds choose.
 
 use anyhow::{Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
 use serde_json::json;
-use testkit::Fault;
+use testkit::{Fault, eventually, wait_gone};
 
-use crate::gitops::Gitops;
+use crate::{fixture::TIMEOUT, gitops::Gitops, waiting::NEVER_READY};
 
 /// Seeds of each test.
 const SEEDS: u64 = 3;
@@ -111,5 +116,37 @@ async fn source_that_fails_changes_and_prunes_nothing_until_it_mends() -> Result
             "seed {seed}: {found:?}"
         );
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn commit_that_is_no_longer_the_newest_prunes_nothing() -> Result<()> {
+    let shop = Gitops::new("gf-stale").await?;
+    shop.push(&[("a", "1"), ("b", "1")])?;
+    let spec = json!({ "interval": "1s", "timeout": "10m", "prune": true });
+    shop.create("shop", spec).await?;
+    shop.ready("shop", SUCCEEDED).await?;
+    let before = shop.fixture.config_maps().get("b").await?.metadata.uid;
+
+    // This commit has no `b` any more. Before it prunes, it waits for an object.
+    let slow = shop.fixture.maps(&[("a", "2"), ("slow", "1")]);
+    shop.push_files(&slow, &[("app/slow.yaml", NEVER_READY)])?;
+    shop.fixture.applied("slow").await?;
+    shop.push(&[("a", "3"), ("b", "3")])?;
+    let deployments: Api<Deployment> = Api::namespaced(shop.fixture.client.clone(), &shop.fixture.namespace);
+    let none = Patch::Merge(json!({ "spec": { "replicas": 0 } }));
+    deployments.patch("slow", &PatchParams::default(), &none).await?;
+
+    eventually("the newest commit", TIMEOUT, || async {
+        ensure!(
+            shop.value("b").await?.as_deref() == Some("3") && shop.value("a").await?.as_deref() == Some("3")
+        );
+        Ok(())
+    })
+    .await?;
+    wait_gone(&deployments, "slow", TIMEOUT).await?;
+    shop.ready("shop", SUCCEEDED).await?;
+    let after = shop.fixture.config_maps().get("b").await?.metadata.uid;
+    ensure!(before == after, "it was deleted, and made again");
     Ok(())
 }

@@ -115,6 +115,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             &self.prepared.identity,
             discriminator,
         )
+        .at(&self.prepared.read)
     }
 
     /// The object as it is in the cluster, which must not change before something is deleted.
@@ -161,6 +162,10 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             } else {
                 commands::deploy(&project, &options, self.object.spec.prune).await?
             };
+            // A new pass begins with what the source has now. Somebody who asked for this deployment gets its result.
+            if guard.is_outdated() && !is_request {
+                return Err(Error::Interrupted);
+            }
             guard.explain(&mut result);
             result
         };

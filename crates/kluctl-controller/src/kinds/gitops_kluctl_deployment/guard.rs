@@ -1,6 +1,13 @@
-//! Checks before objects are deleted: the KluctlDeployment must still be the one that was read, and no other one may own the objects.
+//! Checks before objects are deleted: the KluctlDeployment and the commit of its source must still be those that were read, and no other
+//! deployment may own the objects.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use api::{Fault, kluctl::gitops::KluctlDeployment};
 use engine::{CommandResult, Confirm, ObjectError};
@@ -8,11 +15,14 @@ use futures::{FutureExt as _, future::BoxFuture};
 use kube::{Api, ResourceExt as _};
 use objects::ObjectRef;
 
-use super::{Controller, key};
+use super::{Controller, key, prepare::ProjectRead};
 use crate::common::{
     owners::{ForeignOwners, Refusal},
     sharers::{Claimant, Sharing},
 };
+
+/// Timeout for asking a Git server for a commit.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Asked by a prune or a removal before it deletes objects. It reads other KluctlDeployments only then.
 pub(super) struct Guard<'a> {
@@ -21,7 +31,11 @@ pub(super) struct Guard<'a> {
     pub(super) cluster: &'a cluster::Cluster,
     pub(super) identity: &'a references::ClusterIdentity,
     pub(super) discriminator: &'a str,
+    /// The source that must not have moved; absent in a removal, which needs none.
+    source: Option<&'a ProjectRead>,
     pub(super) refusal: Mutex<Option<String>>,
+    /// True if a deletion was refused because the source moved, or could not be asked.
+    is_outdated: AtomicBool,
 }
 
 impl<'a> Guard<'a> {
@@ -38,8 +52,23 @@ impl<'a> Guard<'a> {
             cluster,
             identity,
             discriminator,
+            source: None,
             refusal: Mutex::default(),
+            is_outdated: AtomicBool::new(false),
         }
+    }
+
+    /// Requires that the source still names the commit that was read: a newer one may deploy what this one doesn't.
+    pub(super) fn at(self, source: &'a ProjectRead) -> Self {
+        Self {
+            source: Some(source),
+            ..self
+        }
+    }
+
+    /// Returns true if a deletion was refused because the source moved, or could not be asked: a new pass knows more.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Relaxed)
     }
 
     /// Returns why a deletion was refused.
@@ -63,6 +92,10 @@ impl<'a> Guard<'a> {
     async fn check(&self, objects: &[ObjectRef]) -> Result<(), String> {
         if !self.is_unchanged().await.map_err(|fault| fault.message)? {
             return Err("nothing is deleted: the KluctlDeployment changed meanwhile".to_owned());
+        }
+        if let Err(why) = self.check_source().await {
+            self.is_outdated.store(true, Ordering::Relaxed);
+            return Err(why);
         }
         let sharing = Sharing {
             client: self.controller.client(),
@@ -96,6 +129,37 @@ impl<'a> Guard<'a> {
             Some(Refusal::Unknown(why)) => Err(why),
             None if confirmed => Ok(()),
             None => Err("nothing is deleted: other owners of the objects could not be ruled out".to_owned()),
+        }
+    }
+
+    /// Reads the head of the source again. Sources that no commit identifies are not asked.
+    async fn check_source(&self) -> Result<(), String> {
+        let Some(source) = self.source else {
+            return Ok(());
+        };
+        let Some(commit) = &source.commit else {
+            return Ok(());
+        };
+        let (rendering, cancel) = (&self.controller.rendering, self.cluster.cancellation());
+        let asking = engine::project_head(source.address.clone(), &source.external, rendering, cancel);
+        let head = match tokio::time::timeout(HEAD_TIMEOUT, asking).await {
+            Ok(Ok(head)) => head,
+            Ok(Err(error)) => {
+                return Err(format!(
+                    "nothing is deleted: the source cannot be read again: {error}"
+                ));
+            }
+            Err(_) => {
+                return Err(format!(
+                    "nothing is deleted: the source did not answer within {HEAD_TIMEOUT:?}"
+                ));
+            }
+        };
+        match head {
+            Some(head) if head != *commit => Err(format!(
+                "nothing is deleted: the source has another commit meanwhile, {head} instead of {commit}"
+            )),
+            _ => Ok(()),
         }
     }
 
