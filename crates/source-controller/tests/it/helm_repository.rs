@@ -208,21 +208,23 @@ async fn registries_are_left_alone_and_a_repository_that_becomes_one_is_cleaned_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_indexes_are_refused_in_bounded_memory_while_others_go_on() {
-    let setup = TestNamespace::start_with(|launch| launch.flag("--helm-index-max-size=105Mi")).await;
+    let setup = TestNamespace::start().await;
     let server = WebServer::start().unwrap();
     let repositories = Objects::<HelmRepository>::of(&setup).await;
-    // 100 MB of many charts are an index like any other.
-    let mut large = String::from("apiVersion: v1\nentries:\n");
-    let text = "x".repeat(4000);
-    for number in 0..25_000 {
-        let _ = write!(
-            large,
-            "  chart-{number}:\n  - {{version: 1.0.0, description: {text}}}\n"
-        );
-    }
+    let text = "x".repeat(40_000);
+    let many = |charts: usize| {
+        (0..charts).fold(String::from("apiVersion: v1\nentries:\n"), |mut index, number| {
+            let _ = write!(
+                index,
+                "  chart-{number}:\n  - {{version: 1.0.0, description: {text}}}\n"
+            );
+            index
+        })
+    };
     let start = "apiVersion: v1\nentries:\n  a:\n  - version: 1.0.0\n";
     let entry = format!("{start}    description: {}\n", "x".repeat(9 << 20));
-    server.page("/large/index.yaml", Page::Content(large.into()));
+    server.page("/large/index.yaml", Page::Content(many(2500).into()));
+    server.page("/usual/index.yaml", Page::Content(many(250).into()));
     server.page("/endless/index.yaml", Page::Endless(start.repeat(2000).into()));
     server.page("/entry/index.yaml", Page::Content(entry.into()));
     server.page("/html/index.yaml", Page::Content("<html></html>".into()));
@@ -238,7 +240,10 @@ async fn hostile_indexes_are_refused_in_bounded_memory_while_others_go_on() {
         "failed to fetch Helm repository index: ",
         "failed to load Helm repository from index YAML: ",
     );
+    let limit = "larger than the limit of 52428800 bytes of an index: the flag --helm-index-max-size";
     let failures = [
+        // 100 MB.
+        ("large", "Failed", fetching, limit),
         (
             "entry",
             "IndexationFailed",
@@ -264,7 +269,6 @@ async fn hostile_indexes_are_refused_in_bounded_memory_while_others_go_on() {
         .apply("good", json!({"url": server.url("good")}))
         .await;
     repositories.wait_ready("good").await;
-    let limit = "larger than the limit of 110100480 bytes of an index: the flag --helm-index-max-size";
     repositories.wait_failed("endless", "Failed", limit).await;
     repositories
         .api
@@ -276,17 +280,17 @@ async fn hostile_indexes_are_refused_in_bounded_memory_while_others_go_on() {
         repositories.apply(name, spec).await;
     }
     repositories
-        .apply("large", json!({"url": server.url("large")}))
+        .apply("usual", json!({"url": server.url("usual")}))
         .await;
     for (name, reason, beginning, end) in failures {
         let object = repositories.wait_failed(name, reason, end).await;
         let ready = condition(&object, types::READY).unwrap();
         assert!(ready.message.starts_with(beginning), "{name}: {}", ready.message);
     }
-    let object = repositories.wait_ready("large").await;
-    assert!(artifact(&object).size.unwrap() > 100_000_000);
+    let object = repositories.wait_ready("usual").await;
+    assert!(artifact(&object).size.unwrap() > 10_000_000);
     let peak = setup.controller.usage().unwrap().peak;
-    assert!(peak < 128 << 20, "{} MiB", peak >> 20);
+    assert!(peak < 96 << 20, "{} MiB", peak >> 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]
