@@ -1,5 +1,7 @@
 //! One pass over one object: everything around the kind's own decisions, in the order of the architecture.
 
+mod patches;
+
 use std::{
     sync::atomic::{AtomicI64, Ordering},
     time::{Duration, Instant},
@@ -8,16 +10,15 @@ use std::{
 use api::{Class, Fault, Reason, annotation};
 use kube::{
     Api, ResourceExt,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    api::{ApiResource, DynamicObject},
     core::object::HasStatus,
 };
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     backoff::LONGEST,
-    client::{describe, is_not_leader},
     clock::now,
     context::Context,
     decode,
@@ -29,7 +30,7 @@ use crate::{
     report::{self, Next, Report},
     slots::WorkSlot,
     status::{self, StatusError, StatusWriter, Written},
-    work::{RequestError, StopSignals, WorkEnd, run_work, with_timeout},
+    work::{StopSignals, WorkEnd, run_work, with_timeout},
 };
 
 /// State of an object that is kept in memory between passes.
@@ -200,18 +201,19 @@ impl<R: Reconciler> PassRun<'_, R> {
         self.conclude(reconciler.faulted(&object, &fault)).await
     }
 
-    /// Cleans up after an object that is no longer reconciled: what it left behind first, then its status, and its finalizer last, so that
-    /// an interrupted pass is repeated.
+    /// Leaves an object that is not reconciled without status and finalizer. What it left behind as another one is cleaned up first, and
+    /// the finalizer goes last, so that an interrupted pass is repeated.
     async fn released(&mut self, object: R::Object, stop: &StopSignals) -> Report {
         self.kind.metrics.forget(self.key);
-        if !self.has_finalizer() || R::suspended(&object) {
+        if R::suspended(&object) {
             return report::DONE;
         }
-        match self.clean_up(object, stop).await {
-            Ok(()) => {}
-            Err(report) => return report,
+        if self.has_finalizer()
+            && let Err(report) = self.clean_up(object, stop).await
+        {
+            return report;
         }
-        match self.write(&R::Status::default()).await {
+        match self.clear_status().await {
             Ok(()) => self.remove_finalizer().await,
             Err(report) => report,
         }
@@ -479,63 +481,6 @@ impl<R: Reconciler> PassRun<'_, R> {
         // The pass is retried in any case; a failed write is in the log.
         let _ = self.write_value(&status).await;
         report::RETRY
-    }
-
-    fn has_finalizer(&mut self) -> bool {
-        let finalizers = self.status.live().finalizers();
-        !R::FINALIZER.is_empty() && finalizers.iter().any(|each| each == R::FINALIZER)
-    }
-
-    /// Adds the kind's finalizer and removes obsolete ones; returns true if the object changed.
-    async fn add_finalizer(&mut self) -> Result<bool, Report> {
-        let mut wanted: Vec<String> = self.status.live().finalizers().to_vec();
-        wanted.retain(|each| !R::OBSOLETE_FINALIZERS.contains(&each.as_str()));
-        if !R::FINALIZER.is_empty() && !wanted.iter().any(|each| each == R::FINALIZER) {
-            wanted.push(R::FINALIZER.to_owned());
-        }
-        self.set_finalizers(wanted).await
-    }
-
-    /// Removes the kind's finalizer, and obsolete ones.
-    async fn remove_finalizer(&mut self) -> Report {
-        let mut wanted: Vec<String> = self.status.live().finalizers().to_vec();
-        wanted.retain(|each| each != R::FINALIZER && !R::OBSOLETE_FINALIZERS.contains(&each.as_str()));
-        match self.set_finalizers(wanted).await {
-            Ok(_) => report::DONE,
-            Err(report) => report,
-        }
-    }
-
-    async fn set_finalizers(&mut self, wanted: Vec<String>) -> Result<bool, Report> {
-        let live = self.status.live();
-        if wanted == live.finalizers() {
-            return Ok(false);
-        }
-        // The list is replaced whole; the resourceVersion guards the finalizers that others added meanwhile.
-        let patch = json!({
-            "metadata": { "finalizers": wanted, "resourceVersion": live.metadata.resource_version },
-        });
-        let name = live.name_any();
-        let params = PatchParams {
-            field_manager: Some(self.kind.ctx.name().to_owned()),
-            ..PatchParams::default()
-        };
-        match with_timeout(self.api.patch(&name, &params, &Patch::Merge(patch))).await {
-            Ok(live) => {
-                self.status.set_live(live);
-                Ok(true)
-            }
-            Err(RequestError::Api(error)) => Err(match &error {
-                kube::Error::Api(status) if status.code == 404 => report::GONE,
-                kube::Error::Api(status) if status.code == 409 => report::AGAIN,
-                error if is_not_leader(error) => report::NOT_LEADER,
-                error => {
-                    tracing::error!(error = %describe(error), "cannot change the finalizers");
-                    report::RETRY
-                }
-            }),
-            Err(RequestError::Timeout) => Err(report::RETRY),
-        }
     }
 }
 

@@ -13,7 +13,10 @@ use kube::Client;
 use runtime::{Context, RunOptions, run_kind};
 
 #[cfg(test)]
-pub(crate) use self::{bucket::Buckets, git_repository::GitRepositories, oci_repository::OciRepositories};
+pub(crate) use self::{
+    bucket::Buckets, git_repository::GitRepositories, helm_repository::HelmRepositories,
+    oci_repository::OciRepositories,
+};
 use crate::{
     reconciler::{Shared, SourceReconciler},
     source_kind::{KindSettings, SourceKind},

@@ -3,8 +3,8 @@
 use api::{
     conditions::Subject,
     source::{
-        Bucket, BucketSpec, GitRepository, GitRepositorySpec, GitRepositoryVerification, OCIRepository,
-        OCIRepositorySpec, OCIRepositoryVerification,
+        Bucket, BucketSpec, GitRepository, GitRepositorySpec, GitRepositoryVerification, HelmRepository,
+        HelmRepositorySpec, OCIRepository, OCIRepositorySpec, OCIRepositoryVerification,
     },
 };
 use artifact::{Digest, pack::Packed};
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use testkit::fuzz::{self, Random};
 
 use super::*;
-use crate::kinds::{Buckets, GitRepositories, OciRepositories};
+use crate::kinds::{Buckets, GitRepositories, HelmRepositories, OciRepositories};
 
 const NEGATIVE: &[&str] = &[
     types::FETCH_FAILED,
@@ -182,5 +182,7 @@ fn fuzz_statuses_of_each_kind_keep_the_rules_of_kstatus() {
         };
         walk::<OciRepositories>(random, OCIRepository::new("name", oci));
         walk::<Buckets>(random, Bucket::new("name", BucketSpec::default()));
+        let helm = HelmRepositorySpec::default();
+        walk::<HelmRepositories>(random, HelmRepository::new("name", helm));
     });
 }
