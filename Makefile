@@ -43,6 +43,12 @@ test: ## Run all tests (with a real control plane), and list what was skipped
 	  if [ -d target/skipped ]; then echo "skipped:"; sed 's/^/  /' target/skipped/*; else echo "skipped: nothing"; fi; \
 	  exit $$failed
 
+.PHONY: flux-cli
+flux-cli: ## Build the real flux command line into the cache, and try it as a client; later runs of `make test` do so, too
+	$(CARGO) build --locked --workspace --bins
+	target/debug/testkit build --tests --flux
+	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --locked -p e2e --test it flux_cli
+
 .PHONY: conformance
 # The recorded commands run with the binary of `cli`, which cargo builds for its tests. Those on a cluster need a control plane. A case that fails fails the target, unless
 # docs/differences.md names it.

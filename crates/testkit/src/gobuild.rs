@@ -114,7 +114,7 @@ pub(crate) fn build(
     sweep(cache)?;
     let work = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache)?;
     for recipe in missing {
-        compile(recipe, link_flags, work.path())?;
+        compile(recipe, &hack_dir().join(recipe.module), link_flags, work.path())?;
         for program in recipe.programs {
             fs::rename(work.path().join(program), dir.join(program))?;
         }
@@ -127,6 +127,20 @@ pub(crate) fn build(
 /// # Errors
 /// Returns an error if it isn't there and can't be built.
 pub(crate) fn program(folder: &str, recipe: &'static Recipe, package: &str) -> Result<PathBuf> {
+    let (cache, program) = place(folder, recipe, package)?;
+    if !program.exists() {
+        let dir = program.parent().context("the program has no folder")?;
+        let missing = || Vec::from_iter((!program.exists()).then_some(recipe));
+        build(&cache, dir, "-s -w", missing, |_| Ok(()))?;
+    }
+    Ok(program)
+}
+
+/// Returns the folder of the cache and the path in it that the one program of a recipe has, whether it is built or not.
+///
+/// # Errors
+/// Returns an error if `hack/` can't be read.
+pub(crate) fn place(folder: &str, recipe: &'static Recipe, package: &str) -> Result<(PathBuf, PathBuf)> {
     let module = recipe.module;
     let own = recipe
         .packages
@@ -139,12 +153,7 @@ pub(crate) fn program(folder: &str, recipe: &'static Recipe, package: &str) -> R
     let pins: Vec<&str> = pins.iter().map(String::as_str).collect();
     let dir = cache.join(key((module, package), &pins)?);
     let name = recipe.programs.first().context("the recipe makes nothing")?;
-    let program = dir.join(name);
-    if !program.exists() {
-        let missing = || Vec::from_iter((!program.exists()).then_some(recipe));
-        build(&cache, &dir, "-s -w", missing, |_| Ok(()))?;
-    }
-    Ok(program)
+    Ok((cache, dir.join(name)))
 }
 
 /// Prefix of the folder of an unfinished build.
@@ -160,8 +169,8 @@ fn sweep(cache: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs `go build`, saying now and then that it still does.
-fn compile(recipe: &Recipe, link_flags: &str, out: &Path) -> Result<()> {
+/// Runs `go build` in the folder of a module, saying now and then that it still does.
+pub(crate) fn compile(recipe: &Recipe, module: &Path, link_flags: &str, out: &Path) -> Result<()> {
     let names = recipe.programs.join(" and ");
     say(format_args!(
         "building {names} (usually {}, downloads aside)",
@@ -169,7 +178,7 @@ fn compile(recipe: &Recipe, link_flags: &str, out: &Path) -> Result<()> {
     ));
     let log = out.join("go.log");
     let output = fs::File::create(&log)?;
-    let mut child = go(&hack_dir().join(recipe.module))
+    let mut child = go(module)
         .args([
             "build",
             "-trimpath",

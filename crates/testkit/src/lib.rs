@@ -28,6 +28,7 @@ pub mod conformance;
 pub mod controller;
 pub mod controlplane;
 mod debian;
+pub mod flux;
 pub mod fuzz;
 pub mod git;
 mod gobuild;

@@ -12,6 +12,7 @@ mod buckets;
 mod canary;
 mod crash;
 mod deploy;
+mod flux_cli;
 mod lease;
 mod prometheus;
 mod seeds;

@@ -29,6 +29,9 @@ enum Task {
         /// Build what only tests need, too
         #[arg(long)]
         tests: bool,
+        /// Build the `flux` command line, too, which takes minutes
+        #[arg(long)]
+        flux: bool,
     },
     /// Start a control plane with our controllers in the background
     Up {
@@ -64,7 +67,7 @@ fn run(cli: &Cli) -> Result<()> {
         .build()?;
     let dir = std::path::absolute(&cli.dir).context("the folder has no absolute path")?;
     match &cli.command {
-        Task::Build { tests } => {
+        Task::Build { tests, flux } => {
             let binaries = Binaries::resolve()?;
             if *tests {
                 Prometheus::resolve()?;
@@ -72,6 +75,9 @@ fn run(cli: &Cli) -> Result<()> {
                 oracle::kustomize()?;
                 oracle::helm()?;
                 oracle::helm_templates()?;
+            }
+            if *flux {
+                testkit::flux::build()?;
             }
             let kubectl = binaries.path("kubectl").display().to_string();
             say(format_args!(

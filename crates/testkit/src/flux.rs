@@ -1,0 +1,84 @@
+//! The real `flux` command line, as a client of our controllers. Building it takes minutes, so it is built on request only.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+
+use crate::gobuild::{self, Recipe, compile, go, hack_dir, place, version};
+
+static RECIPE: Recipe = Recipe {
+    module: "flux",
+    packages: &["github.com/fluxcd/flux2/v2/cmd/flux"],
+    programs: &["flux"],
+    tags: "",
+    usually: "5 minutes",
+};
+const MODULE: &str = "github.com/fluxcd/flux2/v2";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Downloaded {
+    dir: PathBuf,
+}
+
+/// Returns the program, in the version that `hack/flux` pins, if it is in the cache.
+///
+/// # Errors
+/// Returns an error if `hack/` can't be read.
+pub fn find() -> Result<Option<PathBuf>> {
+    let (_, program) = place("flux", &RECIPE, MODULE)?;
+    Ok(program.exists().then_some(program))
+}
+
+/// Builds the program into the cache, unless it is there.
+///
+/// # Errors
+/// Returns an error if it can't be downloaded or built.
+pub fn build() -> Result<PathBuf> {
+    let (cache, program) = place("flux", &RECIPE, MODULE)?;
+    let dir = program.parent().context("the program has no folder")?;
+    gobuild::build(&cache, dir, "", Vec::new, |work| match program.exists() {
+        true => Ok(()),
+        false => build_copy(work, &program),
+    })?;
+    Ok(program)
+}
+
+/// Builds a copy of the module: its program embeds manifests that only its release has, so it gets an empty one.
+fn build_copy(work: &Path, program: &Path) -> Result<()> {
+    let output = go(&hack_dir().join(RECIPE.module))
+        .args(["mod", "download", "-json", MODULE])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{MODULE} can't be downloaded: {said}");
+    let downloaded: Downloaded = serde_json::from_slice(&output.stdout)?;
+    let copy = work.join("module");
+    copy_files(&downloaded.dir, &copy)?;
+    let manifests = copy.join("cmd/flux/manifests");
+    fs::create_dir_all(&manifests)?;
+    fs::write(manifests.join("none.yaml"), "{}\n")?;
+    let pinned = version(RECIPE.module, MODULE)?;
+    let flags = format!("-s -w -X main.VERSION={}", pinned.trim_start_matches('v'));
+    compile(&RECIPE, &copy, &flags, work)?;
+    fs::rename(work.join("flux"), program)?;
+    Ok(())
+}
+
+/// Copies the files of a folder, with the rights of new files: those of the module cache are read-only.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| format!("can't read {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_files(&entry.path(), &target)?;
+        } else {
+            fs::write(&target, fs::read(entry.path())?)?;
+        }
+    }
+    Ok(())
+}
