@@ -136,7 +136,7 @@ pub struct CommonFlags {
     #[arg(long, default_value = "30s", value_parser = duration::parse)]
     pub requeue_dependency: Duration,
 
-    /// Service account that is impersonated where an object names none.
+    /// Service account that is used where an object names none: impersonated, or for its cloud identity.
     #[arg(long, default_value = "")]
     pub default_service_account: String,
 

@@ -84,7 +84,8 @@ pub struct BucketSpec {
     /// Secret with credentials. Default: anonymous access with `generic`, the identity of the controller with other providers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
-    /// ServiceAccount whose cloud identity is used, with other providers than `generic`. Default: the identity of the controller.
+    /// ServiceAccount whose cloud identity is used, with other providers than `generic`. Default: that of the
+    /// flag `--default-service-account`, or the identity of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
     /// Secret with `ca.crt` for verifying the service, and `tls.crt` and `tls.key` for a client certificate.

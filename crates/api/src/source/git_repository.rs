@@ -48,7 +48,8 @@ pub struct GitRepositorySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["generic", "aws", "azure", "github"]))]
     pub provider: Option<String>,
-    /// ServiceAccount whose cloud identity is used, with the providers `aws` and `azure`. Default: the identity of the controller.
+    /// ServiceAccount whose cloud identity is used, with the providers `aws` and `azure`. Default: that of the flag
+    /// `--default-service-account`, or the identity of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
     /// Time between two checks for changes, as in `5m`. It is spread by a few percent.
