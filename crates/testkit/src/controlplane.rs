@@ -77,6 +77,14 @@ impl ControlPlane {
         Self::start_with(&binaries, &options, group).await
     }
 
+    /// Starts a plane for one test, as [`ControlPlane::start`] does, that can be lent to what wants a plane for good.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`].
+    pub async fn lent(options: Options) -> Result<LentPlane> {
+        Ok(LentPlane(Box::leak(Box::new(Self::start(options).await?))))
+    }
+
     /// Starts a plane that stays when the caller ends, until it is stopped by [`ControlPlane::stop`] of a value from
     /// [`ControlPlane::open`].
     ///
@@ -146,7 +154,8 @@ impl ControlPlane {
                     group.stop()?;
                     // Somebody else took a port in the moment between finding it free and listening on it.
                     if tries == 0 || !format!("{error:#}").contains("address already in use") {
-                        return Err(error.context("the control plane didn't start"));
+                        let free = free_space(&std::env::temp_dir());
+                        return Err(error.context(format!("the control plane didn't start ({free})")));
                     }
                 }
             }
@@ -254,6 +263,39 @@ impl ControlPlane {
     pub fn stop(self) -> Result<()> {
         self.group.stop()
     }
+}
+
+/// A plane that ends when this value is dropped, although references to it live longer: each holds about 400 MB of memory,
+/// which a run of tests has better uses for.
+#[derive(Debug)]
+pub struct LentPlane(&'static ControlPlane);
+
+impl LentPlane {
+    /// The plane, which runs as long as this value lives.
+    #[must_use]
+    pub fn get(&self) -> &'static ControlPlane {
+        self.0
+    }
+}
+
+impl Drop for LentPlane {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.group.stop() {
+            crate::progress::say(format_args!("can't end a control plane: {error:#}"));
+        }
+    }
+}
+
+/// Describes the space that is left where the planes keep their state: the usual reason of a start that fails on a machine where
+/// others succeeded.
+fn free_space(dir: &Path) -> String {
+    rustix::fs::statvfs(dir).map_or_else(
+        |error| format!("the space of {} is unknown: {error}", dir.display()),
+        |stat| {
+            let mib = stat.f_bavail.saturating_mul(stat.f_frsize) >> 20;
+            format!("{mib} MiB are free in {}", dir.display())
+        },
+    )
 }
 
 /// A client for whoever the kubeconfig names.

@@ -57,7 +57,7 @@ pub mod wait;
 pub mod web;
 
 pub use controller::Controller;
-pub use controlplane::{ControlPlane, Options, audit};
+pub use controlplane::{ControlPlane, LentPlane, Options, audit};
 pub use git::{Fault, GitServer, Repo};
 pub use http_proxy::HttpProxy;
 pub use identities::{CloudIdentities, CloudRegistries};

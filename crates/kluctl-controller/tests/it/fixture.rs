@@ -11,7 +11,8 @@ use kube::{
 };
 use serde_json::{Value, json};
 use testkit::{
-    ControlPlane, Controller, FaultProxy, Manifest, Options, audit, eventually, manifest, wait_for, wait_gone,
+    ControlPlane, Controller, FaultProxy, LentPlane, Manifest, Options, audit, eventually, manifest,
+    wait_for, wait_gone,
 };
 use tokio::sync::OnceCell;
 
@@ -96,25 +97,12 @@ pub(crate) async fn strict_plane() -> Result<&'static ControlPlane> {
         .await
 }
 
-/// A control plane of its own for one controller that watches all namespaces.
-pub(crate) async fn own_plane() -> Result<&'static ControlPlane> {
-    let plane = ControlPlane::start(Options::default()).await?;
+/// A control plane of its own for one test, with all definitions.
+pub(crate) async fn own_plane(options: Options) -> Result<LentPlane> {
+    let plane = ControlPlane::lent(options).await?;
     let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
-    plane.install_crds(&definitions).await?;
-    // It runs until the process ends, as the others do.
-    Ok(Box::leak(Box::new(plane)))
-}
-
-/// A control plane whose lists come from etcd page by page, so that a compaction ends them.
-pub(crate) async fn forgetful_plane() -> Result<&'static ControlPlane> {
-    let options = Options {
-        api_server_flags: vec!["--feature-gates=ListFromCacheSnapshot=false".to_owned()],
-        ..Options::default()
-    };
-    let plane = ControlPlane::start(options).await?;
-    let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
-    plane.install_crds(&definitions).await?;
-    Ok(Box::leak(Box::new(plane)))
+    plane.get().install_crds(&definitions).await?;
+    Ok(plane)
 }
 
 /// A namespace with a controller that watches nothing else.
@@ -125,6 +113,8 @@ pub(crate) struct Fixture {
     pub(crate) controller: Controller,
     /// The name of the controller in the audit log.
     pub(crate) user: String,
+    /// The control plane, if it is this test's own. It ends after the controller.
+    pub(crate) _own: Option<LentPlane>,
 }
 
 impl Fixture {
@@ -137,6 +127,16 @@ impl Fixture {
     pub(crate) async fn on(plane: &'static ControlPlane, prefix: &str, flags: &[&str]) -> Result<Self> {
         let namespace = plane.namespace(prefix).await?;
         Self::started(plane, None, namespace.clone(), namespace, flags).await
+    }
+
+    /// Starts a controller with these flags on a control plane of its own.
+    pub(crate) async fn alone(prefix: &str, flags: &[&str]) -> Result<Self> {
+        let plane = own_plane(Options::default()).await?;
+        let fixture = Self::on(plane.get(), prefix, flags).await?;
+        Ok(Self {
+            _own: Some(plane),
+            ..fixture
+        })
     }
 
     /// Starts a controller with these flags that reaches the API server by way of a proxy.
@@ -205,6 +205,7 @@ impl Fixture {
             controller,
             user: format!("system:serviceaccount:{home}:controller"),
             namespace,
+            _own: None,
         })
     }
 

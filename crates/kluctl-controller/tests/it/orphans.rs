@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use testkit::{ControlPlane, eventually, stack};
+use testkit::{ControlPlane, Options, eventually, stack};
 
 use crate::fixture::{Fixture, TIMEOUT, own_plane, plane};
 
@@ -93,7 +93,8 @@ async fn results_of_objects_that_are_gone_are_deleted_at_the_start() -> Result<(
 
 #[tokio::test]
 async fn rights_of_the_manifests_suffice_to_list_results() -> Result<()> {
-    let plane = own_plane().await?;
+    let own = own_plane(Options::default()).await?;
+    let plane = own.get();
     stack::install(plane).await?;
     let mark = plane.audit_mark();
     let _controller = stack::launch(plane, "kluctl-controller").await?.start().await?;

@@ -6,7 +6,7 @@ use kube::{
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
 };
 use serde_json::json;
-use testkit::{Controller, audit, eventually, stack, wait_gone};
+use testkit::{Controller, Options, audit, eventually, stack, wait_gone};
 
 use crate::fixture::{Fixture, TIMEOUT, grant, grant_in, own_plane};
 
@@ -242,7 +242,7 @@ async fn orphans_of_kinds_that_were_never_deployed_are_found() -> Result<()> {
 #[tokio::test]
 async fn tenant_learns_nothing_from_the_index() -> Result<()> {
     let flags = ["--watch-all-namespaces=true", "--default-service-account=tenant"];
-    let fixture = Fixture::on(own_plane().await?, "hints", &flags).await?;
+    let fixture = Fixture::alone("hints", &flags).await?;
     let tenant = (fixture.namespace.as_str(), "tenant");
     fixture
         .plane
@@ -276,7 +276,8 @@ async fn tenant_learns_nothing_from_the_index() -> Result<()> {
 
 /// Starts a controller without the right to watch every kind, and so without an index, which deploys as an account that may do anything.
 async fn without_index(prefix: &str) -> Result<Fixture> {
-    let plane = own_plane().await?;
+    let own = own_plane(Options::default()).await?;
+    let plane = own.get();
     stack::install(plane).await?;
     let namespace = plane.namespace(prefix).await?;
     let kubeconfig = plane.service_account_kubeconfig(&namespace, "controller").await?;
@@ -298,7 +299,11 @@ async fn without_index(prefix: &str) -> Result<Fixture> {
         .flag("--default-service-account=deployer")
         .flag("--interval-jitter-percentage=0");
     let controller = controller.start().await?;
-    Fixture::of(plane, &namespace.clone(), namespace, controller).await
+    let fixture = Fixture::of(plane, &namespace.clone(), namespace, controller).await?;
+    Ok(Fixture {
+        _own: Some(own),
+        ..fixture
+    })
 }
 
 #[tokio::test]

@@ -28,7 +28,8 @@ impl Gitops {
 
 #[tokio::test]
 async fn definitions_that_appear_later_are_found() -> Result<()> {
-    let plane: &'static ControlPlane = Box::leak(Box::new(ControlPlane::start(Options::default()).await?));
+    let own = ControlPlane::lent(Options::default()).await?;
+    let plane = own.get();
     let namespace = plane.namespace("later").await?;
     grant(plane, &namespace, "controller", &namespace).await?;
     let shop = Gitops::in_namespace(plane, namespace).await?;

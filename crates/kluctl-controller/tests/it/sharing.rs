@@ -7,7 +7,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::fixture::{Fixture, TIMEOUT, grant_in, is_of_shared_watch, loose_plane, message_of, own_plane};
+use crate::fixture::{Fixture, TIMEOUT, grant_in, is_of_shared_watch, loose_plane, message_of};
 
 #[tokio::test]
 async fn service_account_without_rights_deploys_nothing() -> Result<()> {
@@ -340,7 +340,7 @@ async fn foreign_claim(fixture: &Fixture, name: &str, spec: serde_json::Value) -
 #[tokio::test]
 async fn discriminator_of_a_foreign_tenant_counts_only_with_rights_to_the_objects() -> Result<()> {
     let flags = ["--watch-all-namespaces=true", "--default-service-account=tenant"];
-    let fixture = Fixture::on(own_plane().await?, "tenant", &flags).await?;
+    let fixture = Fixture::alone("tenant", &flags).await?;
     fixture.account("tenant").await?;
     let source = fixture.running("shop", &[("a", "1")], json!({})).await?;
     let other = foreign_claim(&fixture, "other", json!({ "serviceAccountName": "poor" })).await?;
@@ -374,7 +374,7 @@ async fn discriminator_of_a_foreign_tenant_counts_only_with_rights_to_the_object
 #[tokio::test]
 async fn discriminator_of_a_foreign_deployment_with_all_rights_deletes_nothing() -> Result<()> {
     let flags = ["--watch-all-namespaces=true"];
-    let fixture = Fixture::on(own_plane().await?, "platform", &flags).await?;
+    let fixture = Fixture::alone("platform", &flags).await?;
     let source = fixture.running("shop", &[("a", "1")], json!({})).await?;
     let other = foreign_claim(&fixture, "other", json!({})).await?;
     source.offer(&fixture.maps(&[("b", "1")])).await?;

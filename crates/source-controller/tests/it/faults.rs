@@ -203,7 +203,8 @@ async fn list_of_5000_objects_that_is_gone_halfway_is_read_again() {
         api_server_flags: vec!["--feature-gates=ListFromCacheSnapshot=false".to_owned()],
         ..Options::default()
     };
-    let plane: &'static ControlPlane = Box::leak(Box::new(ControlPlane::start(options).await.unwrap()));
+    let own = ControlPlane::lent(options).await.unwrap();
+    let plane = own.get();
     let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
     plane.install_crds(&crds).await.unwrap();
     let namespace = plane.namespace("many").await.unwrap();
