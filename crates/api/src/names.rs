@@ -52,6 +52,8 @@ pub mod condition_type {
     pub const STALLED: &str = "Stalled";
     /// The last notification was delivered. Present after the first one.
     pub const DELIVERED: &str = "Delivered";
+    /// Annotations of an Alert have no effect. Present only if some have none.
+    pub const ANNOTATIONS_VALID: &str = "AnnotationsValid";
     /// The storage of artifacts cannot be written or read.
     pub const STORAGE_OPERATION_FAILED: &str = "StorageOperationFailed";
     /// The source cannot be fetched.

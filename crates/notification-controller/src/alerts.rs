@@ -56,6 +56,17 @@ pub fn verdict<'a>(alert: &'a Alert, event: &Event, own_namespace_only: bool) ->
     }
 }
 
+/// Returns true if an alert sends events of the object of an event, apart from their severity and the object's labels.
+#[must_use]
+pub fn names(alert: &Alert, event: &Event, own_namespace_only: bool) -> bool {
+    let own = alert.namespace().unwrap_or_default();
+    let is_own = event.involved_object.namespace.as_deref() == Some(&own);
+    let mut sources = alert.spec.event_sources.iter();
+    !alert.spec.suspend
+        && (is_own || !own_namespace_only)
+        && sources.any(|source| object(source, &own, event))
+}
+
 /// Returns kind and namespace of the sources of an alert: events of others are never for it.
 pub(crate) fn subjects(alert: &Alert) -> BTreeSet<(String, String)> {
     let own = alert.namespace().unwrap_or_default();

@@ -4,6 +4,8 @@
 
 mod clients;
 mod config;
+mod digest;
+mod extended;
 mod health;
 mod lanes;
 mod nats;
@@ -12,7 +14,7 @@ mod send;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{
-    Reason,
+    Event, Reason,
     notification::{Alert, Provider},
 };
 use futures::{Stream, StreamExt};
@@ -24,12 +26,16 @@ use crate::{
     Error, Flags,
     alerts::{self, Verdict, expressions::Matcher, labels::LabelReader},
     event::{self, Combined},
+    failures::{Failures, object_name},
+    journal::Ticket,
     metrics::{Fate, Metrics},
     providers::{self, AlertName, ProviderType, status_id},
     server::Accepted,
     store::Store,
 };
 use clients::Clients;
+use digest::Digests;
+use extended::Order;
 pub(crate) use health::Health;
 use lanes::{Admission, Lanes, Turn};
 
@@ -42,6 +48,9 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 /// Matches events and delivers them.
 pub(crate) struct Dispatcher {
+    failures: Arc<Failures>,
+    digests: Digests,
+    order: Order,
     client: Client,
     recorder: Recorder,
     store: Store,
@@ -62,16 +71,24 @@ struct Delivery {
     alert: Arc<Alert>,
     provider: Arc<Provider>,
     kind: ProviderType,
-    accepted: Arc<Accepted>,
+    event: Arc<Event>,
+    /// The accepted events that it is about, which stay in the journal until it ends. They are held for it.
+    tickets: Vec<Arc<Ticket>>,
+    /// The share of the memory for waiting events.
+    _accepted: Option<Arc<Accepted>>,
 }
 
 impl Dispatcher {
-    pub(crate) fn new(ctx: &Context, flags: &Flags, store: Store, metrics: Metrics) -> Self {
+    /// `client` writes in every replica.
+    pub(crate) fn new(ctx: &Context, flags: &Flags, store: Store, metrics: Metrics, client: Client) -> Self {
         let addresses = match flags.allow_internal_addresses {
             true => AddressPolicy::unrestricted(),
             false => ctx.addresses().clone(),
         };
         Self {
+            failures: Arc::new(Failures::new(client)),
+            digests: Digests::default(),
+            order: Order::default(),
             client: ctx.client().clone(),
             recorder: ctx.recorder().clone(),
             store,
@@ -97,9 +114,10 @@ impl Dispatcher {
             .await;
     }
 
-    /// Waits for the deliveries that are under way.
+    /// Sends what was collected, and waits for the deliveries that are under way.
     pub(crate) async fn drain(&self) {
-        self.lanes.drain().await;
+        self.digests.drain().await;
+        tokio::join!(self.lanes.drain(), self.failures.drain());
     }
 
     /// Looks whether deliveries to a provider can work, as far as this shows without one.
@@ -121,12 +139,12 @@ impl Dispatcher {
         let about = &accepted.event.involved_object;
         let kind = about.kind.as_deref().unwrap_or_default();
         let namespace = about.namespace.as_deref().unwrap_or_default();
-        for alert in self.store.alerts(kind, namespace) {
-            if self.is_for(&alert, &accepted).await {
+        let alerts = self.store.alerts(kind, namespace);
+        let _turn = self.order.turn(&alerts, &accepted.event).await;
+        for alert in alerts {
+            if let Some(notice) = self.notice(&alert, &accepted).await {
                 matched += 1;
-                if let Some(delivery) = self.delivery(&alert, &accepted) {
-                    self.deliver_later(delivery);
-                }
+                self.notify(&alert, &notice, &accepted);
             }
         }
         let object = &accepted.event.involved_object;
@@ -166,18 +184,19 @@ impl Dispatcher {
                 .iter()
                 .any(|wanted| wanted.iter().all(|(key, value)| labels.get(key) == Some(value))),
             Err(why) => {
-                let message = format!("cannot read the labels of {}: {why}", object_name(accepted));
+                let object = object_name(&accepted.event);
+                let message = format!("cannot read the labels of {object}: {why}");
                 self.warn(alert, Reason::SourceFetchFailed, message, BTreeMap::new());
                 false
             }
         }
     }
 
-    /// Returns the delivery for a matching alert, or `None` if there is nothing to deliver.
-    fn delivery(&self, alert: &Arc<Alert>, accepted: &Arc<Accepted>) -> Option<Delivery> {
+    /// Returns the Provider of an alert for an event, or `None` if there is nothing to deliver.
+    fn target(&self, alert: &Alert, event: &Event) -> Option<(Arc<Provider>, ProviderType)> {
         let own = alert.namespace().unwrap_or_default();
         let failed = |why: &str| {
-            let message = format!("failed to send notification for {}: {why}", object_name(accepted));
+            let message = format!("failed to send notification for {}: {why}", object_name(event));
             self.warn(
                 alert,
                 Reason::NotificationDispatchFailed,
@@ -198,19 +217,7 @@ impl Dispatcher {
             return None;
         }
         let kind = providers::find(&provider.spec.type_).ok()?;
-        if !event::is_taken(&accepted.event, kind.takes) {
-            tracing::debug!(
-                provider = name,
-                "the type of the provider does not take the event"
-            );
-            return None;
-        }
-        Some(Delivery {
-            alert: Arc::clone(alert),
-            provider,
-            kind,
-            accepted: Arc::clone(accepted),
-        })
+        Some((provider, kind))
     }
 
     fn deliver_later(self: &Arc<Self>, delivery: Delivery) {
@@ -218,21 +225,20 @@ impl Dispatcher {
         let lane = ObjectKey::new(provider.namespace().unwrap_or_default(), provider.name_any());
         let name = delivery.kind.name;
         let this = Arc::clone(self);
-        let accepted = Arc::clone(&delivery.accepted);
-        accepted.ticket.hold();
+        let tickets = delivery.tickets.clone();
         let work = async move |turn: Turn| {
             this.deliver(&delivery, &turn).await;
-            delivery.accepted.ticket.release();
+            delivery.tickets.iter().for_each(|ticket| ticket.release());
         };
         if self.lanes.enter(&lane, work) == Admission::Full {
-            accepted.ticket.release();
+            tickets.iter().for_each(|ticket| ticket.release());
             self.metrics.notification(name, Fate::Dropped);
             tracing::error!(provider = %lane, "a notification was dropped: too many wait for this provider");
         }
     }
 
     async fn deliver(&self, delivery: &Delivery, turn: &Turn) {
-        let combined = event::combine(&delivery.accepted.event, &delivery.alert.spec);
+        let combined = event::combine(&delivery.event, &delivery.alert.spec);
         self.tell_conflicts(delivery, &combined);
         let result = self.send_in_turn(delivery, &combined, turn).await;
         let key = |namespace: Option<String>, name| ObjectKey::new(namespace.unwrap_or_default(), name);
@@ -245,7 +251,7 @@ impl Dispatcher {
             Ok(()) => Fate::Sent,
             Err(error) => {
                 let provider = delivery.provider.name_any();
-                let object = object_name(&delivery.accepted);
+                let object = object_name(&delivery.event);
                 let message =
                     format!("failed to send notification for {object}: Provider '{provider}': {error}");
                 self.recorder.record(
@@ -346,15 +352,4 @@ impl Dispatcher {
             },
         );
     }
-}
-
-fn object_name(accepted: &Accepted) -> String {
-    let object = &accepted.event.involved_object;
-    let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    format!(
-        "{}/{}/{}",
-        text(&object.kind),
-        text(&object.namespace),
-        text(&object.name)
-    )
 }

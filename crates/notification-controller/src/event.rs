@@ -13,6 +13,19 @@ pub(crate) use repetition::Comparison;
 /// Keys of the controller that only its peers need.
 const DROPPED: [&str; 2] = ["checksum", "digest"];
 const SUMMARY: &str = "summary";
+/// Mark of an event that repeats an earlier one, and is taken in for the failures of its object alone. It is not delivered.
+const REPEATED: &str = "weir.io/repeated";
+/// Metadata of the first success after a failure.
+const RECOVERED: &str = "recovered";
+const COMMIT_STATUS: &str = "commit_status";
+/// Reasons of events that are neither a success nor a failure of their object.
+const UNDER_WAY: [&str; 5] = [
+    "DependencyNotReady",
+    "GarbageCollectionSucceeded",
+    "NewRevision",
+    "Progressing",
+    "ProgressingWithRetry",
+];
 
 /// The prefix of the metadata that the controller of the object set: its API group and a slash.
 fn prefix(event: &Event) -> String {
@@ -23,12 +36,60 @@ fn prefix(event: &Event) -> String {
 pub(crate) fn clean(event: &mut Event) {
     let prefix = prefix(event);
     event.metadata.retain(|key, _| {
+        if key == REPEATED {
+            return false;
+        }
         if key.starts_with(annotation::EVENT_PREFIX) {
             return true;
         }
         key.strip_prefix(&prefix)
             .is_some_and(|name| !DROPPED.iter().any(|dropped| name.eq_ignore_ascii_case(dropped)))
     });
+}
+
+/// Marks an event that repeats an earlier one.
+pub(crate) fn mark_repeated(event: &mut Event) {
+    event.metadata.insert(REPEATED.to_owned(), "true".to_owned());
+}
+
+/// Returns true if an event is marked as a repetition.
+pub(crate) fn is_repeated(event: &Event) -> bool {
+    event.metadata.contains_key(REPEATED)
+}
+
+/// The meaning of an event for the state of its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// The object fails.
+    Failure,
+    /// The object does not fail any more.
+    Success,
+    /// The event says neither.
+    Neither,
+}
+
+/// Returns the meaning of an event for the state of its object.
+pub(crate) fn meaning(event: &Event) -> Meaning {
+    match event.severity {
+        api::Severity::Error => Meaning::Failure,
+        api::Severity::Info if !UNDER_WAY.contains(&event.reason.as_str()) => Meaning::Success,
+        _ => Meaning::Neither,
+    }
+}
+
+/// Returns the event that says that an object recovered, for a type of provider.
+pub(crate) fn recovered(event: &Event, since: &api::Time, takes: Takes) -> Event {
+    let prefix = prefix(event);
+    let mut event = event.clone();
+    event.message = format!("Recovered after failures since {}: {}", since.0, event.message);
+    event
+        .metadata
+        .insert(format!("{prefix}{RECOVERED}"), "true".to_owned());
+    // What only repeats a commit status is news here.
+    if takes != Takes::Commits {
+        event.metadata.remove(&format!("{prefix}{COMMIT_STATUS}"));
+    }
+    event
 }
 
 /// Returns the hash that identifies duplicates: of object, message and revisions, but neither severity nor reason.
@@ -57,7 +118,7 @@ pub(crate) fn sameness(event: &Event, sender: Option<&str>, comparison: Comparis
 pub(crate) fn is_status_update(event: &Event) -> bool {
     event
         .metadata
-        .get(&format!("{}commit_status", prefix(event)))
+        .get(&format!("{}{COMMIT_STATUS}", prefix(event)))
         .is_some_and(|value| value == "update")
 }
 
@@ -90,7 +151,10 @@ pub(crate) fn combine(event: &Event, alert: &AlertSpec) -> Combined {
     let prefix = prefix(event);
     let token = format!("{prefix}token");
     let of = |prefix: &str| -> BTreeMap<String, String> {
-        let own = event.metadata.iter().filter(|(key, _)| **key != token);
+        let own = event
+            .metadata
+            .iter()
+            .filter(|(key, _)| **key != token && *key != REPEATED);
         own.filter_map(|(key, value)| Some((key.strip_prefix(prefix)?.to_owned(), value.clone())))
             .collect()
     };
@@ -161,6 +225,44 @@ mod tests {
                 "flux.kluctl.io/token"
             ]
         );
+    }
+
+    #[test]
+    fn marks_of_repetitions_are_ours_alone_and_are_not_delivered() {
+        let mut given = event(&json!({"weir.io/repeated": "true"}));
+        given.involved_object.api_version = Some("weir.io/v1".into());
+        clean(&mut given);
+        assert!(!is_repeated(&given));
+        mark_repeated(&mut given);
+        assert!(is_repeated(&given));
+        assert!(combine(&given, &AlertSpec::default()).event.metadata.is_empty());
+    }
+
+    #[test]
+    fn information_is_a_success_unless_work_goes_on() {
+        let of = |severity: &str, reason: &str| {
+            let mut event = event(&json!({}));
+            (event.severity, event.reason) = (severity.to_owned().into(), reason.to_owned());
+            meaning(&event)
+        };
+        assert_eq!(of("error", "BuildFailed"), Meaning::Failure);
+        assert_eq!(of("info", "ReconciliationSucceeded"), Meaning::Success);
+        assert_eq!(of("info", "Progressing"), Meaning::Neither);
+        assert_eq!(of("warning", "Anything"), Meaning::Neither);
+    }
+
+    #[test]
+    fn recovery_is_news_also_of_a_repeated_status() {
+        let update = event(&json!({"flux.kluctl.io/commit_status": "update"}));
+        let since = api::Time("2026-11-21T10:00:00Z".parse().unwrap());
+        let news = recovered(&update, &since, Takes::News);
+        assert!(is_taken(&news, Takes::News));
+        assert_eq!(
+            news.message,
+            "Recovered after failures since 2026-11-21T10:00:00Z: m"
+        );
+        assert_eq!(news.metadata["flux.kluctl.io/recovered"], "true");
+        assert!(is_status_update(&recovered(&update, &since, Takes::Commits)));
     }
 
     #[test]

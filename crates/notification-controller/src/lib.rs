@@ -12,6 +12,8 @@ mod cel;
 pub mod delivery;
 mod error;
 mod event;
+mod extensions;
+mod failures;
 mod flags;
 #[cfg(test)]
 mod fuzz;
@@ -88,10 +90,15 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     flags.check()?;
     let metrics = Metrics::register(ctx.metrics().registry())?;
     let store = Store::default();
-    let dispatcher = Arc::new(Dispatcher::new(&ctx, &flags, store.clone(), metrics.clone()));
+    // Every replica remembers failing objects: its own client writes without the lease.
+    let client = runtime::client::build(ctx.config().clone(), WriteGate::open(), ctx.metrics().clone())?;
+    let dispatcher = Dispatcher::new(&ctx, &flags, store.clone(), metrics.clone(), client);
+    let dispatcher = Arc::new(dispatcher);
     let (journal, left) =
         Journal::open(flags.journal_path.as_deref()).context("--journal-path cannot be used")?;
-    let server = Server::new(&ctx, &flags, metrics, Arc::clone(&journal));
+    let wants = Arc::clone(&dispatcher);
+    let wants = Arc::new(move |event: &api::Event| wants.wants_repetition(event));
+    let server = Server::new(&ctx, &flags, metrics, Arc::clone(&journal), wants);
     let listener = runtime::http::listen(&flags.events_addr).await?;
     let index = receivers::Index::default();
     let (webhooks, followed) = serve_webhooks(&ctx, &flags, &index).await?;
@@ -103,7 +110,9 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         triggers,
         ..RunOptions::default()
     };
-    let watched = tokio::spawn(store::follow(ctx.clone(), store.clone()));
+    let asked = Arc::clone(&dispatcher);
+    let asked = move |alert| asked.health().request_alert(alert);
+    let watched = tokio::spawn(store::follow(ctx.clone(), store.clone(), asked));
     let (of_providers, of_alerts) = dispatcher.health().changes().context("the results are taken")?;
     let alerts = Alerts::new(
         store,

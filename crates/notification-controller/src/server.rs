@@ -59,14 +59,18 @@ const LIMITS: Limits = Limits {
 /// An event that was taken, with its share of the memory for waiting events.
 #[derive(Debug)]
 pub(crate) struct Accepted {
-    pub(crate) event: Event,
+    pub(crate) event: Arc<Event>,
     /// Keeps the event in the journal.
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: Arc<Ticket>,
     _share: OwnedSemaphorePermit,
 }
 
+/// Decides if a repeated event is taken in all the same, for the failures of its object.
+pub(crate) type WantsRepetition = Arc<dyn Fn(&Event) -> bool + Send + Sync>;
+
 /// The event endpoint.
 pub(crate) struct Server {
+    wants_repetition: WantsRepetition,
     readiness: Readiness,
     metrics: Metrics,
     senders: Option<Senders>,
@@ -82,11 +86,18 @@ struct Running {
 }
 
 impl Server {
-    pub(crate) fn new(ctx: &Context, flags: &Flags, metrics: Metrics, journal: Arc<Journal>) -> Self {
+    pub(crate) fn new(
+        ctx: &Context,
+        flags: &Flags,
+        metrics: Metrics,
+        journal: Arc<Journal>,
+        wants_repetition: WantsRepetition,
+    ) -> Self {
         for what in store::SYNC {
             ctx.readiness().expect(what);
         }
         Self {
+            wants_repetition,
             readiness: ctx.readiness().clone(),
             metrics,
             senders: Senders::new(ctx, flags),
@@ -133,8 +144,8 @@ impl Server {
                         .acquire_many_owned(u32::try_from(size).unwrap_or_default())
                         .await;
                     share.ok().map(|share| Accepted {
-                        event,
-                        ticket,
+                        event: Arc::new(event),
+                        ticket: Arc::new(ticket),
                         _share: share,
                     })
                 }
@@ -220,8 +231,11 @@ impl Running {
         };
         rate_headers(response.headers_mut(), occurrence);
         if matches!(occurrence, Occurrence::Repeated(_)) {
-            tracing::debug!(object = ?event.involved_object.name, "Discarding event, rate limiting duplicate events");
-            return Err(response);
+            if !(server.wants_repetition)(&event) {
+                tracing::debug!(object = ?event.involved_object.name, "Discarding event, rate limiting duplicate events");
+                return Err(response);
+            }
+            event::mark_repeated(&mut event);
         }
         // Not in the request, which its sender may end at any moment.
         let this = Arc::clone(self);
@@ -252,8 +266,8 @@ impl Running {
         match self.server.journal.add(&entry).await {
             Ok(ticket) => {
                 place.send(Accepted {
-                    event: entry.event,
-                    ticket,
+                    event: Arc::new(entry.event),
+                    ticket: Arc::new(ticket),
                     _share: share,
                 });
                 true

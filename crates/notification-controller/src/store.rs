@@ -20,7 +20,7 @@ use runtime::{Context, ObjectKey};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use crate::alerts;
+use crate::{alerts, extensions};
 
 type Map<T> = Arc<RwLock<Objects<T>>>;
 
@@ -118,6 +118,18 @@ impl Store {
         alerts.about(&(kind.to_owned(), namespace.to_owned()))
     }
 
+    /// Returns an Alert.
+    pub(crate) fn alert(&self, key: &ObjectKey) -> Option<Arc<Alert>> {
+        let alerts = self.alerts.read().unwrap_or_else(PoisonError::into_inner);
+        alerts.by_key.get(key).cloned()
+    }
+
+    /// Returns true if an Alert that is known asks for other extensions now.
+    fn asks_otherwise(&self, now: &DynamicObject) -> bool {
+        let known = self.alert(&key(now));
+        known.is_some_and(|known| extensions::differ(known.annotations(), now.annotations()))
+    }
+
     pub(crate) fn provider(&self, namespace: &str, name: &str) -> Option<Arc<Provider>> {
         let key = ObjectKey::new(namespace, name);
         self.providers
@@ -135,27 +147,49 @@ const RELIST: Duration = Duration::from_secs(120);
 /// The caches that must be filled before the process is ready.
 pub(crate) const SYNC: [&str; 2] = ["the cache of Alerts", "the cache of Providers"];
 
-/// Keeps the store up to date until it is dropped.
-pub(crate) async fn follow(ctx: Context, store: Store) {
+/// Keeps the store up to date until it is dropped. `asked` gets the Alerts whose extensions change, which is no new generation.
+pub(crate) async fn follow(ctx: Context, store: Store, asked: impl Fn(ObjectKey)) {
     let [alerts, providers] = SYNC;
+    let extended = |event: &Event<DynamicObject>| {
+        if let Event::Apply(object) = event
+            && store.asks_otherwise(object)
+        {
+            asked(key(object));
+        }
+    };
     tokio::join!(
-        keep(&ctx, alerts, &store.alerts, &store.filled, |alert: Alert| alert),
+        keep(
+            &ctx,
+            alerts,
+            &store.alerts,
+            &store.filled,
+            |alert: Alert| alert,
+            extended
+        ),
         keep(
             &ctx,
             providers,
             &store.providers,
             &store.filled,
-            |provider: Provider| provider
+            |provider: Provider| provider,
+            |_| {}
         ),
     );
 }
 
-async fn keep<K, T>(ctx: &Context, what: &str, map: &Map<T>, filled: &watch::Sender<usize>, make: fn(K) -> T)
-where
+async fn keep<K, T>(
+    ctx: &Context,
+    what: &str,
+    map: &Map<T>,
+    filled: &watch::Sender<usize>,
+    make: fn(K) -> T,
+    before: impl Fn(&Event<DynamicObject>),
+) where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
     let (mut fresh, mut known) = (BTreeMap::new(), false);
     watch::<K>(ctx, what, |event| {
+        before(&event);
         let complete = take(event, map, &mut fresh, make);
         if complete && !std::mem::replace(&mut known, true) {
             filled.send_modify(|filled| *filled += 1);

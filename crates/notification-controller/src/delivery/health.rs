@@ -81,6 +81,12 @@ impl Health {
         self.alerts.last(key)
     }
 
+    /// Requests a pass over an Alert.
+    pub(crate) fn request_alert(&self, key: ObjectKey) {
+        let mut changed = self.alerts.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = changed.0.try_send(key.into());
+    }
+
     /// Returns the Providers and the Alerts whose result changes; once.
     pub(crate) fn changes(&self) -> Option<(mpsc::Receiver<Trigger>, mpsc::Receiver<Trigger>)> {
         self.providers.changes().zip(self.alerts.changes())

@@ -3,14 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{
-    Fault, Reason, finalizer,
+    Condition, Fault, Reason, condition_type, conditions, finalizer,
     notification::{Alert, AlertStatus},
 };
 use kube::ResourceExt;
-use runtime::{ObjectKey, Outcome, Pass, Reconciler, Requeue};
+use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Severity};
 
 use super::outcome;
-use crate::{alerts, delivery::Dispatcher, store::Store};
+use crate::{
+    alerts,
+    delivery::Dispatcher,
+    extensions,
+    providers::{self, Takes},
+    store::Store,
+};
 
 /// The wait before a missing provider is looked up again.
 const PROVIDER_WAIT: Duration = Duration::from_secs(10);
@@ -40,6 +46,44 @@ impl Alerts {
     fn delivered(&self, object: &Alert) -> Option<super::Delivered> {
         let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
         self.dispatcher.health().alert(&key)
+    }
+
+    /// Returns the events that the Provider of an Alert takes, if it is known.
+    fn takes(&self, object: &Alert) -> Option<Takes> {
+        let namespace = object.namespace().unwrap_or_default();
+        let provider = self.store.provider(&namespace, &object.spec.provider_ref.name)?;
+        providers::find(&provider.spec.type_).ok().map(|kind| kind.takes)
+    }
+
+    /// Adds the annotations without effect to an outcome: in a condition, and in an event if that is new.
+    fn with_problems(&self, object: &Alert, mut outcome: Outcome<AlertStatus>) -> Outcome<AlertStatus> {
+        let list = &mut outcome.status.conditions;
+        let problems = extensions::problems(object, self.takes(object));
+        if problems.is_empty() {
+            conditions::remove(list, condition_type::ANNOTATIONS_VALID);
+            return outcome;
+        }
+        let message = runtime::bounded_text(&problems.join("; ")).into_owned();
+        let past = conditions::get(list, condition_type::ANNOTATIONS_VALID);
+        if past.is_none_or(|past| past.message != message) {
+            outcome.events.push(EventDraft {
+                severity: Severity::Error,
+                reason: Reason::InvalidConfig,
+                message: message.clone(),
+                metadata: Default::default(),
+            });
+        }
+        let condition = Condition::new(
+            condition_type::ANNOTATIONS_VALID,
+            false,
+            Reason::InvalidConfig,
+            &message,
+            object.metadata.generation,
+            runtime::now(),
+        );
+        conditions::set(list, condition);
+        conditions::sort(list);
+        outcome
     }
 }
 
@@ -77,13 +121,14 @@ impl Reconciler for Alerts {
     }
 
     fn faulted(&self, object: &Alert, fault: &Fault) -> Outcome<AlertStatus> {
-        outcome(
+        let outcome = outcome(
             &object.metadata,
             object.status.as_ref(),
             Some(fault.clone()),
             self.delivered(object).as_ref(),
             Requeue::from(fault.class),
-        )
+        );
+        self.with_problems(object, outcome)
     }
 
     async fn reconcile(&self, pass: &Pass<'_, Alert>) -> Outcome<AlertStatus> {
@@ -99,13 +144,14 @@ impl Reconciler for Alerts {
             );
         }
         let past = pass.object.status.as_ref();
-        outcome(
+        let outcome = outcome(
             &pass.object.metadata,
             past,
             None,
             self.delivered(pass.object).as_ref(),
             Requeue::Interval(INTERVAL),
-        )
+        );
+        self.with_problems(pass.object, outcome)
     }
 
     async fn finalize(&self, _: &Pass<'_, Alert>) -> Result<(), Fault> {

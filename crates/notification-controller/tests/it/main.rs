@@ -9,6 +9,7 @@
 mod alerts;
 mod delivery;
 mod endpoint;
+mod extensions;
 mod health;
 mod journal;
 mod nats;

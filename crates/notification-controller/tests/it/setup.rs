@@ -52,9 +52,29 @@ impl TestNamespace {
     }
 
     async fn apply(&self, kind: &str, name: &str, spec: &Value) -> DynamicObject {
-        let metadata = json!({"name": name, "namespace": self.namespace});
+        self.apply_annotated(kind, name, &json!({}), spec).await
+    }
+
+    async fn apply_annotated(
+        &self,
+        kind: &str,
+        name: &str,
+        annotations: &Value,
+        spec: &Value,
+    ) -> DynamicObject {
+        let metadata = json!({"name": name, "namespace": self.namespace, "annotations": annotations});
         let object = json!({"apiVersion": API, "kind": kind, "metadata": metadata, "spec": spec});
         self.plane.apply(object).await.unwrap()
+    }
+
+    /// An alert as of [`TestNamespace::generic`], with annotations, and its provider; both known to the controller.
+    pub(crate) async fn extended(&self, name: &str, annotations: &Value, more: &Value) {
+        self.provider(name, &json!({"type": "generic", "address": self.sink.url(name)}))
+            .await;
+        self.apply_annotated("Alert", name, annotations, &alert_spec(name, more))
+            .await;
+        self.wait_ready("Alert", name, "True").await;
+        self.wait_ready("Provider", name, "True").await;
     }
 
     pub(crate) async fn provider(&self, name: &str, spec: &Value) -> DynamicObject {
@@ -63,13 +83,7 @@ impl TestNamespace {
 
     /// An alert for everything of kind GitRepository in the namespace, sent to `provider`, with more in its spec.
     pub(crate) async fn alert(&self, name: &str, provider: &str, more: &Value) -> DynamicObject {
-        let mut spec = json!({
-            "providerRef": {"name": provider}, "eventSources": [{"kind": "GitRepository", "name": "*"}],
-        });
-        spec.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        self.apply("Alert", name, &spec).await
+        self.apply("Alert", name, &alert_spec(provider, more)).await
     }
 
     pub(crate) async fn secret(&self, name: &str, data: &Value) {
@@ -191,6 +205,16 @@ impl TestNamespace {
         .await
         .unwrap()
     }
+}
+
+fn alert_spec(provider: &str, more: &Value) -> Value {
+    let mut spec = json!({
+        "providerRef": {"name": provider}, "eventSources": [{"kind": "GitRepository", "name": "*"}],
+    });
+    spec.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    spec
 }
 
 pub(crate) fn launch() -> Launch {

@@ -1,0 +1,260 @@
+//! Digests: the events of an Alert that are collected for an interval and sent as one notification.
+//!
+//! The journal keeps the collected events until the digest is sent. The ends of the intervals follow from the UID of the Alert, so that a
+//! restart doesn't move them, and not all Alerts have the same.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use api::{Event, GoDuration, Severity, notification::Alert};
+use kube::{Resource as _, ResourceExt as _};
+use runtime::ObjectKey;
+use sha2::{Digest as _, Sha256};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{NAME, failures::object_name, journal::Ticket};
+
+/// Events that a digest has a line for; further ones are counted.
+const LINES: usize = 50;
+/// Lines of all digests together.
+const ALL_LINES: usize = 4000;
+/// Length of the message in a line, in characters.
+const MESSAGE: usize = 300;
+/// Reason of the event of a digest.
+const REASON: &str = "Digest";
+
+/// One event of a digest; the same event again only counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line {
+    text: String,
+    times: u64,
+}
+
+/// The events that were collected for an Alert.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    lines: Vec<Line>,
+    events: u64,
+    errors: u64,
+    /// Events without a line.
+    further: u64,
+    interval: Duration,
+    pub(super) tickets: Vec<Arc<Ticket>>,
+}
+
+impl Collected {
+    fn add(&mut self, event: &Event, ticket: &Arc<Ticket>, has_room: bool) {
+        self.events += 1;
+        self.errors += u64::from(event.severity == Severity::Error);
+        let text = line(event);
+        if let Some(same) = self.lines.iter_mut().find(|line| line.text == text) {
+            same.times += 1;
+            return;
+        }
+        if self.lines.len() >= LINES || !has_room {
+            self.further += 1;
+            return;
+        }
+        self.lines.push(Line { text, times: 1 });
+        ticket.hold();
+        self.tickets.push(Arc::clone(ticket));
+    }
+
+    /// Returns the event of the digest, about the Alert itself.
+    pub(super) fn event(&self, alert: &Alert) -> Event {
+        Event {
+            involved_object: alert.object_ref(&()),
+            severity: match self.errors {
+                0 => Severity::Info,
+                _ => Severity::Error,
+            },
+            timestamp: Some(runtime::now()),
+            message: self.message(),
+            reason: REASON.to_owned(),
+            reporting_controller: NAME.to_owned(),
+            ..Event::default()
+        }
+    }
+
+    fn message(&self) -> String {
+        let count = |number: u64, what: &str| match number {
+            1 => format!("1 {what}"),
+            number => format!("{number} {what}s"),
+        };
+        let mut message = format!(
+            "{} in {}, {}",
+            count(self.events, "event"),
+            GoDuration::from(self.interval),
+            count(self.errors, "failure")
+        );
+        for line in &self.lines {
+            message.push_str("\n- ");
+            message.push_str(&line.text);
+            if line.times > 1 {
+                message.push_str(&format!(" ({} times)", line.times));
+            }
+        }
+        if self.further > 0 {
+            message.push_str(&format!("\n- and {}", count(self.further, "further event")));
+        }
+        message
+    }
+}
+
+/// Returns an event in one line.
+fn line(event: &Event) -> String {
+    let words = event.message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut message: String = words.chars().take(MESSAGE).collect();
+    if message.len() < words.len() {
+        message.push('…');
+    }
+    format!(
+        "{} {}: {}: {message}",
+        event.severity,
+        runtime::bounded_text(&object_name(event)),
+        runtime::bounded_text(&event.reason)
+    )
+}
+
+/// The digests that are being collected.
+#[derive(Debug, Default)]
+pub(super) struct Digests {
+    open: Mutex<HashMap<ObjectKey, Collected>>,
+    tasks: TaskTracker,
+    ends: CancellationToken,
+}
+
+impl Digests {
+    /// Adds an event to the digest of an Alert; `send` gets it at the end of the interval.
+    pub(super) fn add<F: Future<Output = ()> + Send>(
+        &self,
+        alert: &Alert,
+        interval: Duration,
+        event: &Event,
+        ticket: &Arc<Ticket>,
+        send: impl FnOnce(ObjectKey) -> F + Send + 'static,
+    ) {
+        let key = ObjectKey::new(alert.namespace().unwrap_or_default(), alert.name_any());
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = open.values().map(|digest| digest.lines.len()).sum::<usize>() < ALL_LINES;
+        let is_new = !open.contains_key(&key);
+        let digest = open.entry(key.clone()).or_default();
+        digest.add(event, ticket, has_room);
+        if is_new {
+            digest.interval = interval;
+            let wait = left(interval, &alert.uid().unwrap_or_default(), jiff::Timestamp::now());
+            let ends = self.ends.clone();
+            self.tasks.spawn(async move {
+                let _ = tokio::time::timeout(wait, ends.cancelled()).await;
+                send(key).await;
+            });
+        }
+    }
+
+    /// Ends the digest of an Alert, and returns what was collected.
+    pub(super) fn take(&self, key: &ObjectKey) -> Option<Collected> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.remove(key)
+    }
+
+    /// Ends all digests now, and waits until they are on their way.
+    pub(super) async fn drain(&self) {
+        self.ends.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// Returns the time until the current interval of an Alert ends.
+fn left(interval: Duration, uid: &str, now: jiff::Timestamp) -> Duration {
+    let hash = Sha256::digest(uid.as_bytes());
+    let phase = hash
+        .iter()
+        .take(8)
+        .fold(0_u64, |all, byte| all << 8 | u64::from(*byte));
+    let interval = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
+    let now = u64::try_from(now.as_millisecond()).unwrap_or_default();
+    let passed = (now % interval + phase % interval) % interval;
+    Duration::from_millis(interval - passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::journal::{Entry, Journal};
+
+    fn event(severity: &str, name: &str, message: &str) -> Event {
+        serde_json::from_value(json!({
+            "involvedObject": {"kind": "Bucket", "namespace": "ns", "name": name},
+            "severity": severity, "message": message, "reason": "R",
+        }))
+        .unwrap()
+    }
+
+    async fn ticket() -> Arc<Ticket> {
+        let (journal, _) = Journal::open(None).unwrap();
+        let entry = Entry {
+            at: 0,
+            key: String::new(),
+            event: Event::default(),
+        };
+        Arc::new(journal.add(&entry).await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn digest_has_a_line_for_each_event_and_counts_repetitions() {
+        let ticket = ticket().await;
+        let mut digest = Collected {
+            interval: Duration::from_secs(600),
+            ..Collected::default()
+        };
+        for (severity, name, message) in [
+            ("error", "a", "it\n  failed"),
+            ("info", "b", "done"),
+            ("error", "a", "it failed"),
+        ] {
+            digest.add(&event(severity, name, message), &ticket, true);
+        }
+        let expected = "3 events in 10m0s, 2 failures\n- error Bucket/ns/a: R: it failed (2 times)\n- info Bucket/ns/b: R: done";
+        assert_eq!(digest.message(), expected);
+        assert_eq!(digest.tickets.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn digest_is_bounded() {
+        let ticket = ticket().await;
+        let mut digest = Collected::default();
+        for number in 0..LINES + 7 {
+            let long = format!("{number} {}", "é".repeat(5000));
+            digest.add(&event("info", "a", &long), &ticket, true);
+        }
+        digest.add(&event("info", "b", "no room"), &ticket, false);
+        assert_eq!(
+            (digest.lines.len(), digest.tickets.len(), digest.further),
+            (LINES, LINES, 8)
+        );
+        let message = digest.message();
+        assert!(message.len() < LINES * (2 * MESSAGE + 100), "{}", message.len());
+        assert!(message.ends_with("…\n- and 8 further events"));
+    }
+
+    #[test]
+    fn intervals_end_at_the_same_time_after_a_restart() {
+        let interval = Duration::from_secs(600);
+        let at = |millis: i64| jiff::Timestamp::from_millisecond(millis).unwrap();
+        let end = |uid: &str, now: i64| {
+            let left = left(interval, uid, at(now));
+            assert!(left > Duration::ZERO && left <= interval);
+            now + i64::try_from(left.as_millis()).unwrap()
+        };
+        let first = end("u", 1_795_255_200_000);
+        assert_eq!(end("u", first - 1), first);
+        assert_eq!(end("u", first), first + 600_000);
+        assert_ne!(end("v", first - 1), first);
+    }
+}

@@ -1,0 +1,170 @@
+//! The extensions of Alerts on the way from an event to its deliveries.
+
+use std::{
+    hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
+    sync::Arc,
+};
+
+use api::{Event, Time, notification::Alert};
+use runtime::ObjectKey;
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::{Delivery, Dispatcher, digest::Collected};
+use crate::{
+    alerts,
+    event::{self, Meaning},
+    extensions::Extensions,
+    failures::object_name,
+    providers::Takes,
+    server::Accepted,
+};
+
+/// Objects whose events are matched at the same time, if an Alert remembers their failures.
+const TURNS: usize = 64;
+
+/// Keeps the events of an object in their order where this matters: its failures and its success.
+pub(super) struct Order(Vec<Mutex<()>>);
+
+impl Default for Order {
+    fn default() -> Self {
+        Self(std::iter::repeat_with(Mutex::default).take(TURNS).collect())
+    }
+}
+
+impl Order {
+    /// Waits for the earlier events of the object, if one of the Alerts remembers failures.
+    pub(super) async fn turn(&self, alerts: &[Arc<Alert>], event: &Event) -> Option<MutexGuard<'_, ()>> {
+        if !alerts.iter().any(|alert| Extensions::of(alert).tracks()) {
+            return None;
+        }
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(object_name(event));
+        let at = usize::try_from(hash % TURNS as u64).unwrap_or_default();
+        Some(self.0.get(at)?.lock().await)
+    }
+}
+
+/// The form in which an Alert sends an event.
+pub(super) enum Notice {
+    /// The event as it is.
+    Event,
+    /// The event as the end of failures since a time.
+    Recovery(Time),
+}
+
+impl Notice {
+    fn event(&self, event: &Arc<Event>, takes: Takes) -> Arc<Event> {
+        match self {
+            Self::Event => Arc::clone(event),
+            Self::Recovery(since) => Arc::new(event::recovered(event, since, takes)),
+        }
+    }
+}
+
+impl Dispatcher {
+    /// Returns what an Alert sends of an event, if anything.
+    pub(super) async fn notice(&self, alert: &Alert, accepted: &Accepted) -> Option<Notice> {
+        let (event, extensions) = (&accepted.event, Extensions::of(alert));
+        let repeated = event::is_repeated(event);
+        match event::meaning(event) {
+            Meaning::Failure if extensions.tracks() => {
+                if !self.is_for(alert, accepted).await {
+                    return None;
+                }
+                let failure = self
+                    .failures
+                    .fail(alert, event, extensions.threshold, &accepted.ticket);
+                return failure.is_sent(repeated).then_some(Notice::Event);
+            }
+            // The expressions of the Alert select failures: the success after one has another message.
+            Meaning::Success
+                if extensions.tracks() && alerts::names(alert, event, self.own_namespace_only) =>
+            {
+                let past = self.failures.succeed(alert, event, &accepted.ticket);
+                if let Some(past) = past
+                    && extensions.recovery
+                    && past.failures >= extensions.threshold
+                {
+                    return Some(Notice::Recovery(past.since));
+                }
+            }
+            _ => {}
+        }
+        (!repeated && self.is_for(alert, accepted).await).then_some(Notice::Event)
+    }
+
+    /// Returns true if an Alert counts a repeated event, or awaits it.
+    pub(crate) fn wants_repetition(&self, event: &Event) -> bool {
+        let object = &event.involved_object;
+        let kind = object.kind.as_deref().unwrap_or_default();
+        let namespace = object.namespace.as_deref().unwrap_or_default();
+        let meaning = event::meaning(event);
+        meaning != Meaning::Neither
+            && self.store.alerts(kind, namespace).iter().any(|alert| {
+                let extensions = Extensions::of(alert);
+                if !extensions.tracks() || !alerts::names(alert, event, self.own_namespace_only) {
+                    return false;
+                }
+                let failing = self.failures.of(alert, event);
+                match meaning {
+                    Meaning::Failure => failing.is_none_or(|past| past.failures < extensions.threshold),
+                    _ => failing.is_some(),
+                }
+            })
+    }
+
+    /// Delivers a notice of an event, or adds it to the digest of its Alert.
+    pub(super) fn notify(self: &Arc<Self>, alert: &Arc<Alert>, notice: &Notice, accepted: &Arc<Accepted>) {
+        let Some((provider, kind)) = self.target(alert, &accepted.event) else {
+            return;
+        };
+        let event = notice.event(&accepted.event, kind.takes);
+        if !event::is_taken(&event, kind.takes) {
+            tracing::debug!(
+                provider = alert.spec.provider_ref.name,
+                "the type of the provider does not take the event"
+            );
+            return;
+        }
+        if let Some(interval) = Extensions::of(alert).digest_for(kind.takes) {
+            let this = Arc::clone(self);
+            let send = async move |alert| this.deliver_digest(&alert);
+            self.digests.add(alert, interval, &event, &accepted.ticket, send);
+            return;
+        }
+        accepted.ticket.hold();
+        self.deliver_later(Delivery {
+            alert: Arc::clone(alert),
+            provider,
+            kind,
+            event,
+            tickets: vec![Arc::clone(&accepted.ticket)],
+            _accepted: Some(Arc::clone(accepted)),
+        });
+    }
+
+    /// Delivers what was collected for an Alert, as the Alert and its Provider are now.
+    fn deliver_digest(self: &Arc<Self>, alert: &ObjectKey) {
+        let Some(collected) = self.digests.take(alert) else {
+            return;
+        };
+        let alert = self.store.alert(alert).filter(|alert| !alert.spec.suspend);
+        let delivery = alert.and_then(|alert| self.digest(alert, &collected));
+        match delivery {
+            Some(delivery) => self.deliver_later(delivery),
+            None => collected.tickets.iter().for_each(|ticket| ticket.release()),
+        }
+    }
+
+    fn digest(&self, alert: Arc<Alert>, collected: &Collected) -> Option<Delivery> {
+        let event = Arc::new(collected.event(&alert));
+        let (provider, kind) = self.target(&alert, &event)?;
+        event::is_taken(&event, kind.takes).then(|| Delivery {
+            alert,
+            provider,
+            kind,
+            event,
+            tickets: collected.tickets.clone(),
+            _accepted: None,
+        })
+    }
+}

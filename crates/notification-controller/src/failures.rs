@@ -1,0 +1,453 @@
+//! Failing objects of Alerts that ask for notices of recovery or a threshold. They are annotations of the Alert, so that all replicas
+//! and their successors know them.
+//!
+//! A change counts at once in this process, and is written behind it. The watch of Alerts brings it to the other replicas.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use api::{Event, Time, notification::Alert};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{Patch, PatchParams},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use tokio_util::task::TaskTracker;
+
+use crate::{NAME, journal::Ticket};
+
+/// Prefix of the annotations that name failing objects; a hash of the object follows.
+const PREFIX: &str = "failing.weir.io/";
+/// Failing objects that an Alert remembers; events of further ones are sent as without extensions.
+const OBJECTS: usize = 64;
+/// Changes that are remembered until the watch shows them.
+const CHANGES: usize = 4096;
+/// Age in seconds at which a failure makes room for another: its object is probably gone.
+const FORGOTTEN: i64 = 30 * 24 * 3600;
+/// Timeout of one write.
+const WRITE: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The failures of an object since its last success.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Failing {
+    /// Kind, namespace and name of the object.
+    pub(crate) object: String,
+    /// Number of failures, at most the threshold of the Alert.
+    pub(crate) failures: u32,
+    /// Time of the first failure.
+    pub(crate) since: Time,
+}
+
+/// A failure in relation to the threshold of an Alert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The threshold is not reached yet.
+    Below,
+    /// This failure reaches the threshold.
+    Reached,
+    /// The threshold was reached before.
+    Beyond,
+    /// The object can't be remembered.
+    Unknown,
+}
+
+impl Failure {
+    /// Returns true if the failure is sent; `repeated` if the same event was received a short time ago.
+    pub(crate) fn is_sent(self, repeated: bool) -> bool {
+        match self {
+            Self::Below => false,
+            Self::Reached => true,
+            Self::Beyond | Self::Unknown => !repeated,
+        }
+    }
+}
+
+/// UID of an Alert, and name of the annotation of an object.
+type Id = (String, String);
+
+/// A change that the watch may not have shown yet.
+#[derive(Debug)]
+struct Change {
+    state: Option<Failing>,
+    /// A task is writing the change.
+    writing: bool,
+    /// The resourceVersion of the Alert with the change.
+    written: Option<u64>,
+    /// The events that made the change.
+    tickets: Vec<Arc<Ticket>>,
+}
+
+/// Result of a write that did not succeed.
+#[derive(Debug, PartialEq, Eq)]
+enum NotWritten {
+    /// The Alert was deleted.
+    Gone,
+    /// The API server refuses the write.
+    Refused,
+    Retry,
+}
+
+/// The failing objects of all Alerts.
+pub(crate) struct Failures {
+    client: Client,
+    changes: Mutex<HashMap<Id, Change>>,
+    tasks: TaskTracker,
+}
+
+impl Failures {
+    /// Begins with what the annotations of Alerts say; `client` writes in every replica.
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            client,
+            changes: Mutex::default(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Takes in the failure of an object.
+    pub(crate) fn fail(
+        self: &Arc<Self>,
+        alert: &Alert,
+        event: &Event,
+        threshold: u32,
+        ticket: &Arc<Ticket>,
+    ) -> Failure {
+        let id = id(alert, event);
+        let mut changes = self.lock();
+        let past = current(&mut changes, alert, &id);
+        let (failure, state) = after_failure(past.as_ref(), threshold, event);
+        let Some(state) = state else {
+            return failure;
+        };
+        if past.is_none() && !self.has_room(&mut changes, alert) {
+            return Failure::Unknown;
+        }
+        self.put(&mut changes, alert, id, Some(state), Some(ticket));
+        failure
+    }
+
+    /// Takes in the success of an object, and returns its failures before.
+    pub(crate) fn succeed(
+        self: &Arc<Self>,
+        alert: &Alert,
+        event: &Event,
+        ticket: &Arc<Ticket>,
+    ) -> Option<Failing> {
+        let id = id(alert, event);
+        let mut changes = self.lock();
+        let past = current(&mut changes, alert, &id)?;
+        self.put(&mut changes, alert, id, None, Some(ticket));
+        Some(past)
+    }
+
+    /// Returns the failures of the object of an event so far.
+    pub(crate) fn of(&self, alert: &Alert, event: &Event) -> Option<Failing> {
+        current(&mut self.lock(), alert, &id(alert, event))
+    }
+
+    /// Waits for the writes that are under way.
+    pub(crate) async fn drain(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Change>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if one more object of an Alert can be remembered. An old one makes room.
+    fn has_room(self: &Arc<Self>, changes: &mut HashMap<Id, Change>, alert: &Alert) -> bool {
+        if changes.len() >= CHANGES {
+            changes.retain(|_, change| change.writing);
+        }
+        if changes.len() >= CHANGES {
+            return false;
+        }
+        let uid = alert.uid().unwrap_or_default();
+        let known = annotations(alert).filter(|(key, _)| {
+            let change = changes.get(&(uid.clone(), (*key).to_owned()));
+            change.is_none_or(|change| change.state.is_some())
+        });
+        let known = known
+            .map(|(key, failing)| (key.to_owned(), failing))
+            .collect::<Vec<_>>();
+        let new = changes.iter().filter(|((owner, key), change)| {
+            *owner == uid && change.state.is_some() && !known.iter().any(|(known, _)| known == key)
+        });
+        if known.len() + new.count() < OBJECTS {
+            return true;
+        }
+        let before = runtime::now().0.as_second().saturating_sub(FORGOTTEN);
+        let old = known.into_iter().find(|(_, failing)| {
+            failing
+                .as_ref()
+                .is_none_or(|failing| failing.since.0.as_second() < before)
+        });
+        let Some((key, _)) = old else {
+            return false;
+        };
+        self.put(changes, alert, (uid, key), None, None);
+        true
+    }
+
+    /// Makes a change, and begins to write it.
+    fn put(
+        self: &Arc<Self>,
+        changes: &mut HashMap<Id, Change>,
+        alert: &Alert,
+        id: Id,
+        state: Option<Failing>,
+        ticket: Option<&Arc<Ticket>>,
+    ) {
+        let change = changes.entry(id.clone()).or_insert_with(|| Change {
+            state: None,
+            writing: false,
+            written: None,
+            tickets: Vec::new(),
+        });
+        change.state = state;
+        change.written = None;
+        if let Some(ticket) = ticket {
+            ticket.hold();
+            change.tickets.push(Arc::clone(ticket));
+        }
+        if !std::mem::replace(&mut change.writing, true) {
+            let (namespace, name) = (alert.namespace().unwrap_or_default(), alert.name_any());
+            let this = Arc::clone(self);
+            self.tasks
+                .spawn(async move { this.write(&namespace, &name, &id).await });
+        }
+    }
+
+    /// Writes a change and those that follow meanwhile.
+    async fn write(&self, namespace: &str, name: &str, id: &Id) {
+        let alerts = Api::<Alert>::namespaced(self.client.clone(), namespace);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let Some(state) = self.lock().get(id).map(|change| change.state.clone()) else {
+                return;
+            };
+            let written = send(&alerts, name, id, state.as_ref()).await;
+            if written == Err(NotWritten::Retry) {
+                tracing::info!(alert = name, namespace, "cannot write the failing objects yet");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                continue;
+            }
+            let mut changes = self.lock();
+            let Some(change) = changes.get_mut(id) else {
+                return;
+            };
+            if change.state != state && written.is_ok() {
+                continue;
+            }
+            change.writing = false;
+            change.written = written.as_ref().ok().copied().flatten();
+            let tickets = std::mem::take(&mut change.tickets);
+            if written == Err(NotWritten::Refused) {
+                tracing::error!(
+                    alert = name,
+                    namespace,
+                    "cannot write the failing objects: other replicas and later processes don't know them"
+                );
+            }
+            if written == Err(NotWritten::Gone) {
+                changes.remove(id);
+            }
+            drop(changes);
+            tickets.iter().for_each(|ticket| ticket.release());
+            return;
+        }
+    }
+}
+
+/// Writes the annotation of an object, and returns the resourceVersion of the Alert if it is a number.
+async fn send(
+    alerts: &Api<Alert>,
+    name: &str,
+    (uid, key): &Id,
+    state: Option<&Failing>,
+) -> Result<Option<u64>, NotWritten> {
+    let value = state.and_then(|state| serde_json::to_string(state).ok());
+    // With the UID, an Alert that was made anew is left alone.
+    let patch = json!({"metadata": {"uid": uid, "annotations": {key: value}}});
+    let params = PatchParams {
+        field_manager: Some(NAME.to_owned()),
+        ..PatchParams::default()
+    };
+    let patch = Patch::Merge(patch);
+    match tokio::time::timeout(WRITE, alerts.patch_metadata(name, &params, &patch)).await {
+        Ok(Ok(object)) => Ok(object.resource_version().and_then(|version| version.parse().ok())),
+        Ok(Err(kube::Error::Api(status))) => Err(match status.code {
+            404 | 422 => NotWritten::Gone,
+            409 if status.message.to_ascii_lowercase().contains("uid") => NotWritten::Gone,
+            409 | 429 | 500.. => NotWritten::Retry,
+            _ => NotWritten::Refused,
+        }),
+        Ok(Err(_)) | Err(_) => Err(NotWritten::Retry),
+    }
+}
+
+fn id(alert: &Alert, event: &Event) -> Id {
+    let object = object_name(event);
+    let hash = Sha256::digest(format!("{}/{object}", event.group()));
+    let hash = hash.get(..16).map(hex::encode).unwrap_or_default();
+    (alert.uid().unwrap_or_default(), format!("{PREFIX}{hash}"))
+}
+
+/// Returns kind, namespace and name of the object of an event.
+pub(crate) fn object_name(event: &Event) -> String {
+    let object = &event.involved_object;
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    format!(
+        "{}/{}/{}",
+        text(&object.kind),
+        text(&object.namespace),
+        text(&object.name)
+    )
+}
+
+/// Returns the failing objects that the annotations of an Alert name; `None` where one is malformed.
+fn annotations(alert: &Alert) -> impl Iterator<Item = (&str, Option<Failing>)> {
+    let ours = alert
+        .annotations()
+        .iter()
+        .filter(|(key, _)| key.starts_with(PREFIX));
+    ours.map(|(key, text)| (key.as_str(), serde_json::from_str(text).ok()))
+}
+
+/// Returns the failures of an object: from the last change, unless the Alert was read after its write.
+fn current(changes: &mut HashMap<Id, Change>, alert: &Alert, id: &Id) -> Option<Failing> {
+    let version = alert
+        .resource_version()
+        .and_then(|version| version.parse::<u64>().ok());
+    match changes.get(id) {
+        Some(change) if change.written.is_some() && version >= change.written => {
+            changes.remove(id);
+        }
+        Some(change) => return change.state.clone(),
+        None => {}
+    }
+    let text = alert.annotations().get(&id.1)?;
+    serde_json::from_str(text).ok()
+}
+
+/// Returns what a failure means, and the new state if it changes. Pure apart from the clock.
+fn after_failure(past: Option<&Failing>, threshold: u32, event: &Event) -> (Failure, Option<Failing>) {
+    let before = past.map_or(0, |past| past.failures);
+    if before >= threshold {
+        return (Failure::Beyond, None);
+    }
+    let failures = before.saturating_add(1);
+    let state = Failing {
+        object: runtime::bounded_text(&object_name(event)).into_owned(),
+        failures,
+        since: past.map_or_else(runtime::now, |past| past.since.clone()),
+    };
+    let failure = if failures == threshold {
+        Failure::Reached
+    } else {
+        Failure::Below
+    };
+    (failure, Some(state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event() -> Event {
+        serde_json::from_value(json!({
+            "involvedObject": {"apiVersion": "g/v1", "kind": "K", "namespace": "ns", "name": "n"},
+        }))
+        .unwrap()
+    }
+
+    fn alert(version: &str, annotations: &serde_json::Value) -> Alert {
+        serde_json::from_value(json!({
+            "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Alert",
+            "metadata": {"name": "a", "uid": "u", "resourceVersion": version, "annotations": annotations},
+            "spec": {"providerRef": {"name": "p"}, "eventSources": []},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn failures_count_up_to_the_threshold() {
+        let (mut past, mut seen) = (None, Vec::new());
+        for _ in 0..4 {
+            let (failure, state) = after_failure(past.as_ref(), 3, &event());
+            seen.push((failure, state.is_some()));
+            past = state.or(past);
+        }
+        assert_eq!(
+            seen,
+            [
+                (Failure::Below, true),
+                (Failure::Below, true),
+                (Failure::Reached, true),
+                (Failure::Beyond, false)
+            ]
+        );
+        assert_eq!(past.unwrap().failures, 3);
+        // Without a threshold, the first failure is sent, and a repetition is not.
+        let (failure, state) = after_failure(None, 1, &event());
+        assert!(failure.is_sent(true));
+        assert!(!after_failure(state.as_ref(), 1, &event()).0.is_sent(true));
+    }
+
+    #[test]
+    fn a_change_counts_until_the_watch_shows_it() {
+        let key = id(&alert("1", &json!({})), &event());
+        let failing = after_failure(None, 3, &event()).1.unwrap();
+        let shown = |failures: u32| {
+            let state = Failing {
+                failures,
+                ..failing.clone()
+            };
+            json!({key.1.clone(): serde_json::to_string(&state).unwrap()})
+        };
+        let mut changes = HashMap::new();
+        let count = |changes: &mut HashMap<Id, Change>, version: &str, failures: u32| {
+            let alert = alert(version, &shown(failures));
+            current(changes, &alert, &key).map(|failing| failing.failures)
+        };
+        assert_eq!(count(&mut changes, "5", 2), Some(2));
+        for (written, version, expected, left) in [
+            (None, "9", None, 1),
+            (Some(7), "6", None, 1),
+            (Some(7), "7", Some(2), 0),
+            (Some(7), "10", Some(2), 0),
+        ] {
+            let change = Change {
+                state: None,
+                writing: written.is_none(),
+                written,
+                tickets: Vec::new(),
+            };
+            changes.insert(key.clone(), change);
+            assert_eq!(count(&mut changes, version, 2), expected, "{written:?} {version}");
+            assert_eq!(changes.len(), left);
+        }
+        // What others wrote into the annotation is not believed.
+        let forged = alert("1", &json!({key.1.clone(): "[{}"}));
+        assert_eq!(current(&mut HashMap::new(), &forged, &key), None);
+    }
+
+    #[test]
+    fn objects_have_annotations_of_their_own_with_valid_names() {
+        let mut other = event();
+        other.involved_object.api_version = Some("h/v1".into());
+        let alert = alert("1", &json!({}));
+        let (one, two) = (id(&alert, &event()).1, id(&alert, &other).1);
+        assert_ne!(one, two);
+        assert_eq!(one.strip_prefix(PREFIX).unwrap().len(), 32);
+    }
+}
