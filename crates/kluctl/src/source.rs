@@ -94,8 +94,11 @@ impl fmt::Display for SourceAddress {
 pub struct FetchedSource {
     /// Files of the source.
     pub tree: Arc<dyn Tree>,
-    /// The commit that they are of, if that is known.
+    /// The commit that they are of, if that is known. An OCI artifact may name the one that it was made from.
     pub commit: Option<String>,
+    /// Identifies the files at the server: the commit of a Git repository, the digest of the manifest of an OCI artifact; `None` for local
+    /// files that replace a source.
+    pub revision: Option<String>,
 }
 
 /// A source of the items of a deployment. Each include that fetches one makes another.

@@ -91,7 +91,7 @@ impl Registry {
         }
     }
 
-    /// Downloads a manifest and verifies it against the digest that is wanted, or that the registry reports.
+    /// Downloads a manifest and verifies it against the digest that is wanted, or that the registry reports; its digest is that one.
     ///
     /// # Errors
     /// Fails when the manifest cannot be downloaded, is invalid, or has another digest.
@@ -111,10 +111,12 @@ impl Registry {
             Wanted::Tag(_) => promised(answer.response.headers()),
         };
         let body = answer.bytes(self.client.limits().document_bytes).await?;
+        let mut manifest = Manifest::parse(&body, &shown(&url))?;
         if let Some(promised) = promised {
             verify(&shown(&url), &promised, &body)?;
+            manifest.digest = promised;
         }
-        Manifest::parse(&body, &shown(&url))
+        Ok(manifest)
     }
 
     /// Downloads a blob and verifies it against its descriptor.

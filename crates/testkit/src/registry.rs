@@ -124,6 +124,20 @@ impl Registry {
         self.tokens.given()
     }
 
+    /// Returns method and path of all requests so far, as `HEAD /v2/org/repo/manifests/latest`, except for those that only find out if it
+    /// speaks HTTP (`GET /v2/`). A request is listed a moment after it was answered.
+    ///
+    /// # Errors
+    /// Returns an error if the log of the registry can't be read.
+    pub fn requests(&self) -> Result<Vec<String>> {
+        let log = std::fs::read_to_string(self.group.log("registry"))?;
+        let quoted = log.lines().filter_map(|line| line.split('"').nth(1));
+        let requests = quoted.filter_map(|request| request.split(" HTTP/").next().map(str::to_owned));
+        Ok(requests
+            .filter(|request| request.contains(" /v2/") && request != "GET /v2/")
+            .collect())
+    }
+
     fn url(&self, rest: &str) -> String {
         let scheme = if self.authority.is_some() { "https" } else { "http" };
         format!("{scheme}://{}/v2/{rest}", self.address)
@@ -291,7 +305,7 @@ fn configuration(
     };
     Ok(json!({
         "version": "0.1",
-        "log": {"level": "warn", "accesslog": {"disabled": true}},
+        "log": {"level": "warn", "accesslog": {"disabled": false}},
         "storage": {"inmemory": {}},
         "http": {"addr": address.to_string(), "tls": tls},
         "auth": auth,

@@ -30,19 +30,16 @@ pub async fn fetch_project(
     limits: &Limits,
     cancel: &CancellationToken,
 ) -> Result<FetchedSource, ProjectError> {
-    let is_git = matches!(address, SourceAddress::Git { .. });
+    let failure = failure_of(&address);
     let budget = Budget::new(limits.clone());
     let work = move |fetcher: &SourceFetcher| fetcher.fetch(&address, &budget);
     let fetched = with_fetcher(external, limits, cancel, work).await?;
-    fetched.map_err(|error| match is_git {
-        true => ProjectError::Git(error.to_string()),
-        false => ProjectError::Oci(error.to_string()),
-    })
+    fetched.map_err(|error| failure(error.to_string()))
 }
 
-/// Returns the commit that the reference of a Git repository names now. It asks the server for its references, and fetches nothing; a
-/// reference that is a commit needs no request. Returns `None` if commits don't identify the files: those of OCI registries, and those
-/// of a command line that replace a repository.
+/// Returns the revision that the address of a project names now: the commit of a Git repository, or the digest of an OCI artifact. It asks
+/// the server for its references or for the digest of the tag, and fetches nothing; an address with a commit or a digest needs no
+/// request. Returns `None` if files of a command line replace the source.
 ///
 /// # Errors
 /// Fails when the server can't be reached, has no such reference, or the work is cancelled.
@@ -52,9 +49,18 @@ pub async fn project_head(
     limits: &Limits,
     cancel: &CancellationToken,
 ) -> Result<Option<String>, ProjectError> {
+    let failure = failure_of(&address);
     let work = move |fetcher: &SourceFetcher| fetcher.head(&address);
     let head = with_fetcher(external, limits, cancel, work).await?;
-    head.map_err(|error| ProjectError::Git(error.to_string()))
+    head.map_err(|error| failure(error.to_string()))
+}
+
+/// Returns the error of an address that cannot be read.
+fn failure_of(address: &SourceAddress) -> fn(String) -> ProjectError {
+    match address {
+        SourceAddress::Git { .. } => ProjectError::Git,
+        SourceAddress::Oci { .. } => ProjectError::Oci,
+    }
 }
 
 /// Calls a function that blocks. It is cancelled when the caller is gone.
@@ -76,11 +82,11 @@ async fn with_fetcher<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{sync::Arc, time::Duration};
 
     use api::Secret;
     use kluctl::GitReference;
-    use testkit::GitServer;
+    use testkit::{GitServer, Registry, archive::tar_gz, eventually, registry::Login};
     use tree::TreePath;
 
     use super::*;
@@ -153,6 +159,73 @@ mod tests {
             .to_string();
         assert!(
             error.starts_with("failed to clone git source: repository not found"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn head_of_an_artifact_is_the_fetched_digest_and_needs_one_request_for_a_tag() {
+        let registry = Registry::start(Login::Anonymous, None).await.unwrap();
+        let archive = tar_gz(&[("deployment.yaml", b"deployments: []")]);
+        let digest = registry
+            .push_project("org/repo", "v1", &archive, "c0ffee")
+            .await
+            .unwrap();
+        let address = |tag: Option<&str>, digest: Option<&str>| SourceAddress::Oci {
+            url: format!("oci://{}/org/repo", registry.host()),
+            tag: tag.map(str::to_owned),
+            digest: digest.map(str::to_owned),
+        };
+        let (external, limits, cancel) = (
+            ExternalAccess {
+                credentials: Some(Arc::new(SecretCredentials {
+                    oci: vec![CredentialEntry {
+                        host: registry.host(),
+                        values: [("plain_http".to_owned(), Secret::new(b"true".to_vec()))].into(),
+                        ..CredentialEntry::default()
+                    }],
+                    ..SecretCredentials::default()
+                })),
+                ..ExternalAccess::default()
+            },
+            Limits::default(),
+            CancellationToken::new(),
+        );
+        let fetched = fetch_project(address(Some("v1"), None), &external, &limits, &cancel)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(
+            (fetched.commit.as_deref(), fetched.revision.as_deref()),
+            (Some("c0ffee"), Some(digest.as_str()))
+        );
+        let head = async |address| project_head(address, &external, &limits, &cancel).await;
+        let asked = async |count: usize| {
+            let listed = || async {
+                let requests = registry.requests()?;
+                let heads = requests.iter().filter(|request| request.starts_with("HEAD "));
+                let manifests = heads.filter(|request| request.ends_with("/manifests/v1"));
+                anyhow::ensure!(manifests.count() == count, "{requests:?}");
+                Ok(requests.len())
+            };
+            eventually("the requests", Duration::from_secs(30), listed)
+                .await
+                .unwrap()
+        };
+        let before = asked(0).await;
+        for _ in 0..2 {
+            let named = head(address(Some("v1"), None)).await.unwrap();
+            assert_eq!(named.as_deref(), Some(digest.as_str()));
+        }
+        assert_eq!(asked(2).await, before + 2, "a tag needs one request");
+        for tag in [None, Some("other")] {
+            let named = head(address(tag, Some(&digest))).await.unwrap();
+            assert_eq!(named.as_deref(), Some(digest.as_str()), "{tag:?}");
+        }
+        assert!(head(address(Some("v1"), None)).await.is_ok());
+        assert_eq!(asked(3).await, before + 3, "a digest needs no request");
+        let error = head(address(Some("missing"), None)).await.map(drop).unwrap_err();
+        assert!(
+            error.to_string().starts_with("failed to pull OCI source: "),
             "{error}"
         );
     }

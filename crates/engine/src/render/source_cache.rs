@@ -127,6 +127,7 @@ mod tests {
         FetchedSource {
             tree: Arc::new(Mem::default()),
             commit: Some(commit.to_owned()),
+            revision: Some(commit.to_owned()),
         }
     }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use git::{Call, Commit, Network, Remote, Resolved, Selector, Session};
 use kluctl::{CallbackError, FetchedSource, GitReference, RemoteRef, SourceAddress, Sources};
 use net::AddressPolicy;
-use oci::{Access, Client, Limits as OciLimits, Reference, Registry};
+use oci::{Access, Client, Limits as OciLimits, Reference, Registry, Wanted};
 use tempfile::TempDir;
 use tree::{Budget, Disk, Entry, Limits, NodeKind, Tree, TreeError, TreePath};
 
@@ -101,6 +101,7 @@ impl SourceFetcher {
         Ok(Some(FetchedSource {
             tree: Arc::new(tree),
             commit: None,
+            revision: None,
         }))
     }
 
@@ -131,6 +132,7 @@ impl SourceFetcher {
         Ok(Some(FetchedSource {
             tree: Arc::new(tree),
             commit: None,
+            revision: None,
         }))
     }
 
@@ -174,25 +176,53 @@ impl SourceFetcher {
         Ok(())
     }
 
-    /// Returns the commit that the reference of a Git repository names now, and fetches nothing; `None` if commits don't identify the
-    /// files of the source: those of OCI registries, and those that replace a repository.
+    /// Returns the revision that an address names now, and fetches nothing: the commit of a Git repository, or the digest of an OCI
+    /// artifact. Returns `None` if local files replace the source.
     pub(crate) fn head(&self, address: &SourceAddress) -> Result<Option<String>, CallbackError> {
-        let SourceAddress::Git { url, reference } = address else {
-            return Ok(None);
-        };
-        if self.external.overridden(url, false).is_some()
-            || self.external.remotely_overridden(url, false).is_some()
+        let (url, oci) = (address.url(), matches!(address, SourceAddress::Oci { .. }));
+        if self.external.overridden(url, oci).is_some()
+            || self.external.remotely_overridden(url, oci).is_some()
         {
             return Ok(None);
         }
+        match address {
+            SourceAddress::Git { url, reference } => self.git_head(url, reference),
+            SourceAddress::Oci { url, tag, digest } => {
+                self.artifact_head(url, tag.as_deref(), digest.as_deref())
+            }
+        }
+        .map(Some)
+    }
+
+    fn git_head(&self, url: &str, reference: &GitReference) -> Result<String, CallbackError> {
         if let GitReference::Commit(id) = reference {
-            return Ok(Some(id.to_ascii_lowercase()));
+            return Ok(id.to_ascii_lowercase());
         }
         let (remote, call) = (self.remote(url)?, self.call());
         let ask = || resolve(&mut self.network.open(&remote, &call)?, reference);
         let found = self.blocking.block_on_thread(ask)?;
         let resolved = found.map_err(|error| self.external.git_failure(&error))?;
-        Ok(Some(resolved.commit))
+        Ok(resolved.commit)
+    }
+
+    /// Asks the registry for the digest of a tag; a digest needs no request.
+    fn artifact_head(
+        &self,
+        url: &str,
+        tag: Option<&str>,
+        digest: Option<&str>,
+    ) -> Result<String, CallbackError> {
+        let failed = |error: oci::Error| self.external.oci_failure(url, &error);
+        let reference = Reference::parse(&artifact_name(url, tag, digest)).map_err(failed)?;
+        let wanted = match reference.wanted() {
+            Wanted::Digest(digest) => return Ok(digest.to_string()),
+            wanted => wanted,
+        };
+        let access = self.external.access(url, None)?;
+        let client = Client::new(access, OciLimits::default(), self.external.addresses.clone());
+        let registry = Registry::new(&client.map_err(failed)?, reference);
+        let found = self.blocking.block_on(registry.digest(&wanted))?;
+        Ok(found.map_err(failed)?.to_string())
     }
 
     fn git(&self, url: &str, reference: &GitReference) -> Result<FetchedSource, CallbackError> {
@@ -222,6 +252,7 @@ impl SourceFetcher {
         let id = commit.id();
         let source = |commit| FetchedSource {
             commit: Some(id.clone()),
+            revision: Some(id.clone()),
             tree: Arc::new(commit),
         };
         if let Some(cache) = &cache
@@ -240,13 +271,7 @@ impl SourceFetcher {
         tag: Option<&str>,
         digest: Option<&str>,
     ) -> Result<FetchedSource, CallbackError> {
-        let mut name = url.to_owned();
-        if let Some(tag) = tag {
-            name.push_str(&format!(":{tag}"));
-        }
-        if let Some(digest) = digest {
-            name.push_str(&format!("@{digest}"));
-        }
+        let name = artifact_name(url, tag, digest);
         let access = self.external.access(url, None)?;
         self.take(FetchedTotals::default())?;
         let addresses = self.external.addresses.clone();
@@ -266,6 +291,7 @@ impl SourceFetcher {
         let source = FetchedSource {
             tree: Arc::new(tree),
             commit: layer.commit,
+            revision: Some(layer.manifest),
         };
         if let Some(cache) = &cache {
             cache.keep(&layer.digest, source.clone(), bytes);
@@ -369,9 +395,18 @@ fn is_announced(session: &mut Session, reference: &GitReference, commit: &str) -
     Ok(refs.iter().any(|listed| listed.commit() == commit))
 }
 
+/// Returns the name of an artifact with its tag and digest.
+fn artifact_name(url: &str, tag: Option<&str>, digest: Option<&str>) -> String {
+    let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
+    let digest = digest.map(|digest| format!("@{digest}")).unwrap_or_default();
+    format!("{url}{tag}{digest}")
+}
+
 /// The first layer of an OCI artifact.
 struct Layer {
     digest: String,
+    /// Digest of the manifest that names the layer.
+    manifest: String,
     files: LayerFiles,
     /// The commit from the annotation `io.kluctl.image.git_info`.
     commit: Option<String>,
@@ -414,12 +449,14 @@ async fn layer(
     let files = match cached(&digest) {
         Some(source) => LayerFiles::Cached(FetchedSource {
             commit: commit.clone(),
+            revision: Some(manifest.digest.to_string()),
             ..source
         }),
         None => LayerFiles::Pulled(registry.blob(layer, most).await?),
     };
     Ok(Layer {
         digest,
+        manifest: manifest.digest.to_string(),
         files,
         commit,
     })

@@ -6,10 +6,10 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
-use serde_json::json;
-use testkit::{Fault, eventually, wait_gone};
+use serde_json::{Value, json};
+use testkit::{Fault, Registry, eventually, registry::Login, wait_gone};
 
-use crate::{fixture::TIMEOUT, gitops::Gitops, waiting::NEVER_READY};
+use crate::{fixture::TIMEOUT, gitops::Gitops, gitops_sources::packed, waiting::NEVER_READY};
 
 /// Seeds of each test.
 const SEEDS: u64 = 3;
@@ -122,22 +122,50 @@ async fn source_that_fails_changes_and_prunes_nothing_until_it_mends() -> Result
 #[tokio::test]
 async fn commit_that_is_no_longer_the_newest_prunes_nothing() -> Result<()> {
     let shop = Gitops::new("gf-stale").await?;
-    shop.push(&[("a", "1"), ("b", "1")])?;
-    let spec = json!({ "interval": "1s", "timeout": "10m", "prune": true });
+    let push = async |files: Vec<(String, String)>| shop.push_files(&files, &[]).map(drop);
+    outdated_source_prunes_nothing(&shop, json!({}), push).await
+}
+
+#[tokio::test]
+async fn artifact_that_its_tag_no_longer_names_prunes_nothing() -> Result<()> {
+    let shop = Gitops::new("gf-stale-oci").await?;
+    let registry = Registry::start(Login::Anonymous, None).await?;
+    let push = async |files: Vec<(String, String)>| {
+        let archive = packed(&files, "");
+        let pushed = registry.push_project("org/repo", "latest", &archive, "c0ffee");
+        pushed.await.map(drop)
+    };
+    let url = format!("oci://{}/org/repo", registry.host());
+    let spec = json!({ "source": { "oci": { "url": url } } });
+    outdated_source_prunes_nothing(&shop, spec, push).await
+}
+
+/// Publishes a project anew while the deployment of the one before waits: that one prunes nothing.
+async fn outdated_source_prunes_nothing(
+    shop: &Gitops,
+    mut spec: Value,
+    push: impl AsyncFn(Vec<(String, String)>) -> Result<()>,
+) -> Result<()> {
+    push(shop.fixture.maps(&[("a", "1"), ("b", "1")])).await?;
+    spec["interval"] = json!("1s");
+    spec["timeout"] = json!("10m");
+    spec["prune"] = json!(true);
     shop.create("shop", spec).await?;
     shop.ready("shop", SUCCEEDED).await?;
     let before = shop.fixture.config_maps().get("b").await?.metadata.uid;
 
-    // This commit has no `b` any more. Before it prunes, it waits for an object.
-    let slow = shop.fixture.maps(&[("a", "2"), ("slow", "1")]);
-    shop.push_files(&slow, &[("app/slow.yaml", NEVER_READY)])?;
+    // This project has no `b` any more. Before it prunes, it waits for an object.
+    let mut slow = shop.fixture.maps(&[("a", "2"), ("slow", "1")]);
+    slow.retain(|(path, _)| path != "app/slow.yaml");
+    slow.push(("app/slow.yaml".to_owned(), NEVER_READY.to_owned()));
+    push(slow).await?;
     shop.fixture.applied("slow").await?;
-    shop.push(&[("a", "3"), ("b", "3")])?;
+    push(shop.fixture.maps(&[("a", "3"), ("b", "3")])).await?;
     let deployments: Api<Deployment> = Api::namespaced(shop.fixture.client.clone(), &shop.fixture.namespace);
     let none = Patch::Merge(json!({ "spec": { "replicas": 0 } }));
     deployments.patch("slow", &PatchParams::default(), &none).await?;
 
-    eventually("the newest commit", TIMEOUT, || async {
+    eventually("the newest project", TIMEOUT, || async {
         ensure!(
             shop.value("b").await?.as_deref() == Some("3") && shop.value("a").await?.as_deref() == Some("3")
         );

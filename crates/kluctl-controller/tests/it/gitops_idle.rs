@@ -1,14 +1,15 @@
-//! Passes over deployments of `gitops.kluctl.io` that are only due by their interval: they ask the Git server, and the API server nothing,
+//! Passes over deployments of `gitops.kluctl.io` that are only due by their interval: they ask the Git server or the registry, and the API server nothing,
 //! and see all the same whatever changes.
 
 use anyhow::{Context as _, Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use testkit::{eventually, git::Fault, wait_for};
+use testkit::{Registry, eventually, git::Fault, registry::Login, wait_for};
 
 use crate::{
     fixture::TIMEOUT,
     gitops::Gitops,
+    gitops_sources::packed,
     requests::{described, of_passes},
 };
 
@@ -16,13 +17,20 @@ const SUCCEEDED: &str = "ReconciliationSucceeded";
 
 /// Waits until some passes in a row make no request to the API server, but some to the Git server.
 async fn without_requests(shop: &Gitops) -> Result<()> {
+    let requests = quiet_passes(shop, || Ok(shop.repo.requests().len())).await?;
+    ensure!(requests > 0, "the Git server was not asked");
+    Ok(())
+}
+
+/// Waits until some passes in a row make no request to the API server. Returns the number of their requests to the server of the source, by
+/// a function that counts all of its requests.
+async fn quiet_passes(shop: &Gitops, asked: impl Fn() -> Result<usize>) -> Result<usize> {
     eventually("passes without requests", TIMEOUT, || async {
-        let (mark, asked) = (shop.fixture.plane.audit_mark(), shop.repo.requests().len());
+        let (mark, before) = (shop.fixture.plane.audit_mark(), asked()?);
         shop.fixture.more_passes(3.0).await?;
         let entries = of_passes(&shop.fixture, mark)?;
         ensure!(entries.is_empty(), "{}", described(&entries));
-        ensure!(shop.repo.requests().len() > asked, "the Git server was not asked");
-        Ok(())
+        Ok(asked()? - before)
     })
     .await
 }
@@ -77,6 +85,60 @@ async fn pass_without_changes_asks_the_git_server_alone() -> Result<()> {
     without_requests(&shop).await?;
     shop.change("shop", json!({ "target": "prod" })).await?;
     shop.ready("shop", "PrepareFailed").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn pass_without_changes_asks_the_registry_for_the_digest_alone() -> Result<()> {
+    let shop = Gitops::new("g-idle-oci").await?;
+    let registry = Registry::start(Login::Anonymous, None).await?;
+    let push = async |tag: &str, value: &str| {
+        let archive = packed(&shop.fixture.maps(&[("a", value)]), "");
+        registry.push_project("org/repo", tag, &archive, "c0ffee").await
+    };
+    let asked = || Ok(registry.requests()?.len());
+    push("latest", "1").await?;
+    let url = format!("oci://{}/org/repo", registry.host());
+    let spec = json!({ "interval": "1s", "source": { "oci": { "url": url } } });
+    shop.create("shop", spec).await?;
+    shop.ready("shop", SUCCEEDED).await?;
+    let before = asked()?;
+    ensure!(
+        quiet_passes(&shop, asked).await? > 0,
+        "the registry was not asked"
+    );
+    let requests = registry.requests()?.split_off(before);
+    let heads = |request: &String| request == "HEAD /v2/org/repo/manifests/latest";
+    let last = &requests[requests.len().saturating_sub(2)..];
+    ensure!(last.iter().all(heads), "{requests:?}");
+
+    let deployed = async |expected: &str| {
+        eventually("the artifact to be deployed", TIMEOUT, || async {
+            let value = shop.value("a").await?;
+            ensure!(value.as_deref() == Some(expected), "{value:?}");
+            Ok(())
+        })
+        .await
+    };
+    push("latest", "2").await?;
+    deployed("2").await?;
+    quiet_passes(&shop, asked).await?;
+    let value = Patch::Merge(json!({ "data": { "value": "by hand" } }));
+    shop.fixture.config_maps().patch("a", &by_hand(), &value).await?;
+    drifted(&shop, "1 chg").await?;
+
+    let digest = push("v3", "3").await?;
+    shop.change(
+        "shop",
+        json!({ "source": { "oci": { "ref": { "digest": digest } } } }),
+    )
+    .await?;
+    deployed("3").await?;
+    drifted(&shop, "no drift").await?;
+    ensure!(
+        quiet_passes(&shop, asked).await? == 0,
+        "a digest needs no request"
+    );
     Ok(())
 }
 

@@ -18,7 +18,7 @@ const FAILED: &str = "PrepareFailed";
 const NO_DETAILS: &str = "prepare failed. Check status.lastPrepareError for details";
 
 /// Returns a project as `oci push` packs it.
-fn packed(files: &[(String, String)], dir: &str) -> Vec<u8> {
+pub(crate) fn packed(files: &[(String, String)], dir: &str) -> Vec<u8> {
     let files: Vec<(String, &[u8])> = files
         .iter()
         .map(|(path, text)| (format!("{dir}{path}"), text.as_bytes()))

@@ -37,6 +37,7 @@ impl Sources for Repositories {
         Ok(FetchedSource {
             tree: Arc::new(Mem::from_files(files).unwrap()),
             commit: None,
+            revision: None,
         })
     }
 

@@ -1,4 +1,4 @@
-//! Checks before objects are deleted: the KluctlDeployment and the commit of its source must still be those that were read, and no other
+//! Checks before objects are deleted: the KluctlDeployment and the revision of its source must still be those that were read, and no other
 //! deployment may own the objects.
 
 use std::{
@@ -21,7 +21,7 @@ use crate::common::{
     sharers::{Claimant, Sharing},
 };
 
-/// Timeout for asking a Git server for a commit.
+/// Timeout for asking a Git server or a registry for a revision.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Asked by a prune or a removal before it deletes objects. It reads other KluctlDeployments only then.
@@ -58,7 +58,7 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Requires that the source still names the commit that was read: a newer one may deploy what this one doesn't.
+    /// Requires that the source still names the revision that was read: a newer one may deploy what this one doesn't.
     pub(super) fn at(self, source: &'a ProjectRead) -> Self {
         Self {
             source: Some(source),
@@ -132,12 +132,12 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Reads the head of the source again. Sources that no commit identifies are not asked.
+    /// Reads the head of the source again. Files of a command line are not asked for.
     async fn check_source(&self) -> Result<(), String> {
         let Some(source) = self.source else {
             return Ok(());
         };
-        let Some(commit) = &source.commit else {
+        let Some(read) = &source.revision else {
             return Ok(());
         };
         let (rendering, cancel) = (&self.controller.rendering, self.cluster.cancellation());
@@ -156,8 +156,8 @@ impl<'a> Guard<'a> {
             }
         };
         match head {
-            Some(head) if head != *commit => Err(format!(
-                "nothing is deleted: the source has another commit meanwhile, {head} instead of {commit}"
+            Some(head) if head != *read => Err(format!(
+                "nothing is deleted: the source has another revision meanwhile, {head} instead of {read}"
             )),
             _ => Ok(()),
         }

@@ -102,8 +102,8 @@ pub(super) struct ProjectRead {
     pub(super) address: SourceAddress,
     /// Access to the source, with the credentials of the object.
     pub(super) external: ExternalAccess,
-    /// The commit that the reference of the source named.
-    pub(super) commit: Option<String>,
+    /// The revision that the source named: a commit or a digest; `None` for files of a command line.
+    pub(super) revision: Option<String>,
     /// True if the render read anything else.
     pub(super) reads_outside: bool,
 }
@@ -188,7 +188,7 @@ impl Controller {
             read: ProjectRead {
                 address: source.address,
                 external,
-                commit: fetched.commit,
+                revision: fetched.revision,
                 reads_outside: options.outside.any(),
             },
         })

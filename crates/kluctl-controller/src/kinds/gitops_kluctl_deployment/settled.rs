@@ -1,8 +1,8 @@
-//! Passes that left nothing to do, and what they read: a commit of a Git repository.
+//! Passes that left nothing to do, and what they read: a commit of a Git repository, or an artifact of an OCI registry.
 //!
-//! A pass that is only due by its interval asks the Git server for the commit of its reference, and nobody else, if the last pass succeeded
-//! without drift, on the cluster of the controller, with an index, and with a render that depends on nothing but the commit. All others
-//! read everything at each interval, and so do those with artifacts of OCI registries.
+//! A pass that is only due by its interval asks the server of its source for the commit or digest, and nobody else, if the last pass succeeded
+//! without drift, on the cluster of the controller, with an index, and with a render that depends on nothing but the source. All others
+//! read everything at each interval.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,8 @@ pub(super) struct SettledRead {
     address: SourceAddress,
     /// Access to the source, with the credentials of the object at that time.
     external: ExternalAccess,
-    commit: String,
+    /// The commit or digest that was read.
+    revision: String,
     /// Timeout for asking the server.
     timeout: Duration,
     interval: Duration,
@@ -44,15 +45,14 @@ impl Controller {
         if !is_done || !is_watched || self.is_dry_run(object) || has_drift(status) {
             return;
         }
-        let is_git = matches!(read.address, SourceAddress::Git { .. });
         let discriminator = prepared.rendered.target.discriminator;
-        let (Some(commit), Some(discriminator)) = (read.commit.filter(|_| is_git), discriminator) else {
+        let (Some(revision), Some(discriminator)) = (read.revision, discriminator) else {
             return;
         };
         let read = SettledRead {
             address: read.address,
             external: read.external,
-            commit,
+            revision,
             timeout: spec::timeout(spec) / 3,
             interval: spec::interval(spec),
             deployment: plan::until_deployment(object, status, &now()).map(|left| Instant::now() + left),
@@ -61,7 +61,7 @@ impl Controller {
             .remember(key(object), &discriminator, self.known_objects(), read);
     }
 
-    /// Returns the time until the next pass over an object, if all is as its last pass left it, and its reference names the same commit.
+    /// Returns the time until the next pass over an object, if all is as its last pass left it, and its reference names the same revision.
     pub(super) async fn still_settled(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
         let read = self.settled.unchanged(key, self.known_objects())?;
         let interval = match read.deployment {
@@ -73,7 +73,7 @@ impl Controller {
         let head = slot.waiting(tokio::time::timeout(read.timeout, head)).await;
         // An error is for the pass to report.
         let head = head.ok()?.ok()??;
-        (head == read.commit).then_some(interval)
+        (head == read.revision).then_some(interval)
     }
 
     fn known_objects(&self) -> KnownObjects<'_> {
