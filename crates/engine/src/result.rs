@@ -379,6 +379,16 @@ impl CommandResult {
         }
     }
 
+    /// Adds the origin of an operation without a project. A random id is added if it has none.
+    #[must_use]
+    pub fn described(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        if self.origin.id.is_empty() {
+            self.origin.id = uuid::Uuid::new_v4().to_string();
+        }
+        self
+    }
+
     /// Adds the objects, errors and warnings of another operation.
     pub(crate) fn add(&mut self, other: Self) {
         self.objects.extend(other.objects);

@@ -9,6 +9,7 @@
 //! - `guard` is asked before objects are deleted;
 //! - `inventory` has the kinds and namespaces of what was deployed (pure);
 //! - `status` has conditions and messages (pure);
+//! - `results` stores the results of commands;
 //! - `settled` remembers passes that left nothing to do;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
@@ -20,6 +21,7 @@ mod plan;
 mod prepare;
 mod removal;
 mod requests;
+mod results;
 mod settled;
 mod spec;
 mod status;
@@ -32,7 +34,7 @@ use api::{
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use cluster::Cluster;
-use engine::{ChartCache, ExternalAccess, RenderSlots, ResultStore, SourceCache};
+use engine::{ChartCache, ExternalAccess, RenderSlots, SourceCache};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt as _, api::DynamicObject};
 use references::{ClusterIdentity, Clusters, LabelIndex};
@@ -132,16 +134,6 @@ impl Controller {
     /// Returns true if all changes of an object are dry runs.
     fn is_dry_run(&self, object: &KluctlDeployment) -> bool {
         self.dry_run || object.spec.dry_run
-    }
-
-    /// Returns the store of results, which is written with the rights of the controller.
-    fn result_store(&self) -> ResultStore {
-        let cluster = Cluster::new(self.client().clone());
-        ResultStore::new(
-            cluster,
-            &self.results.command_result_namespace,
-            self.results.keep(),
-        )
     }
 
     /// Returns the identity of the cluster of the controller; empty without rights to read it.

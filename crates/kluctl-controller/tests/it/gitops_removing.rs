@@ -1,16 +1,155 @@
 //! Removal of KluctlDeployments of gitops.kluctl.io.
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::ServiceAccount};
-use kube::{Api, api::DeleteParams};
-use serde_json::json;
+use api::kluctl::gitops::KluctlDeploymentStatus;
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Secret, ServiceAccount},
+};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
 use testkit::{eventually, wait_gone};
 
 use crate::{
     fixture::{TIMEOUT, grant_in},
     gitops::Gitops,
+    requests::left_by_hand,
     waiting::NEVER_READY,
 };
+
+const SUCCEEDED: &str = "ReconciliationSucceeded";
+
+/// Returns the summaries of the stored results of a command.
+async fn stored(shop: &Gitops, results: &str, command: &str) -> Result<Vec<Value>> {
+    let store: Api<Secret> = Api::namespaced(shop.fixture.client.clone(), results);
+    let labelled = ListParams::default().labels("kluctl.io/result=true");
+    let secrets = store.list(&labelled).await?.items.into_iter();
+    let texts = secrets.filter_map(|secret| {
+        let annotations = secret.metadata.annotations?;
+        annotations.get("kluctl.io/command-result-summary").cloned()
+    });
+    let summaries = texts.map(|text| serde_json::from_str::<Value>(&text));
+    let mut summaries = summaries.collect::<Result<Vec<Value>, _>>()?;
+    summaries.retain(|summary| summary["commandInfo"]["command"] == command);
+    Ok(summaries)
+}
+
+#[tokio::test]
+async fn removal_stores_its_result_until_the_object_is_gone() -> Result<()> {
+    let shop = Gitops::new("gk-result").await?;
+    shop.push(&[("a", "1"), ("b", "1")])?;
+    let spec = json!({ "delete": true, "includeDeploymentDirs": ["app"] });
+    shop.create("shop", spec).await?;
+    shop.ready("shop", SUCCEEDED).await?;
+    // Somebody else keeps the object, and so its results.
+    let finalizers = |list: Value| Patch::Merge(json!({ "metadata": { "finalizers": list } }));
+    let params = PatchParams::default();
+    let both = json!(["finalizers.gitops.kluctl.io", "example.com/keep"]);
+    let object = shop.api().patch("shop", &params, &finalizers(both)).await?;
+    let status = object.status.context("a status")?;
+    shop.api().delete("shop", &DeleteParams::default()).await?;
+    let (kind, message) = shop.fixture.told("shop", "delete succeeded.").await?;
+    assert_eq!(
+        (kind.as_str(), message.as_str()),
+        ("Normal", "delete succeeded. 2 deleted objects.")
+    );
+    let found = eventually("the result", TIMEOUT, || async {
+        let mut found = stored(&shop, "gk-result-results", "delete").await?;
+        found.pop().context("no result is stored")
+    });
+    let summary = found.await?;
+    let counts = ["deletedObjects", "newObjects", "changedObjects"].map(|name| summary[name].as_u64());
+    assert_eq!(counts[0], Some(2), "{summary}");
+    ensure!(
+        counts[1..].iter().all(|count| count.unwrap_or_default() == 0),
+        "{summary}"
+    );
+    let info = &summary["commandInfo"];
+    assert_eq!(info["initiator"], "KluctlDeployment", "{info}");
+    assert_eq!(info["includeDeploymentDirs"], json!(["app"]), "{info}");
+    assert_eq!(summary["projectKey"], json!(status.project_key), "{summary}");
+    assert_eq!(summary["targetKey"], json!(status.target_key), "{summary}");
+    assert_eq!(summary["kluctlDeployment"]["name"], "shop", "{summary}");
+    ensure!(shop.value("a").await?.is_none() && shop.value("b").await?.is_none());
+
+    shop.api().patch("shop", &params, &finalizers(json!([]))).await?;
+    wait_gone(&shop.api(), "shop", TIMEOUT).await?;
+    eventually("its results to go with the object", TIMEOUT, || async {
+        let left = stored(&shop, "gk-result-results", "delete").await?;
+        ensure!(left.is_empty(), "{left:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn removal_deletes_what_was_deployed_and_no_target_that_was_only_rendered() -> Result<()> {
+    let shop = Gitops::new("gk-targets").await?;
+    let own = shop.fixture.namespace.clone();
+    let config = format!(
+        "discriminator: {own}-{{{{ target.name }}}}\ntargets:\n- name: test\n- name: prod\n- name: next\n"
+    );
+    shop.push_files(&shop.fixture.maps(&[("a", "1")]), &[(".kluctl.yaml", &config)])?;
+    shop.create("shop", json!({ "manual": true, "delete": true }))
+        .await?;
+    let (status, _) = shop.request("shop", "deploy", Value::Null).await?;
+    let target = |status: &KluctlDeploymentStatus| {
+        let key = status.target_key.clone();
+        key.and_then(|key| key.discriminator).unwrap_or_default()
+    };
+    assert_eq!(target(&status), format!("{own}-test"));
+    // A command line deployed the other targets.
+    let prod = left_by_hand(&shop.fixture, "prod", &format!("{own}-prod")).await?;
+    let next = left_by_hand(&shop.fixture, "next", &format!("{own}-next")).await?;
+
+    for kind in ["diff", "validate"] {
+        let (status, result) = shop.request("shop", kind, json!({ "target": "prod" })).await?;
+        assert_eq!(target(&status), format!("{own}-test"), "{kind}: {result:?}");
+    }
+    shop.change("shop", json!({ "target": "next" })).await?;
+    let (_, message, _) = shop.outcome("shop").await?;
+    let status = shop.api().get("shop").await?.status.context("a status")?;
+    assert_eq!(target(&status), format!("{own}-test"), "unapproved: {message}");
+
+    shop.api().delete("shop", &DeleteParams::default()).await?;
+    wait_gone(&shop.api(), "shop", TIMEOUT).await?;
+    ensure!(shop.value("a").await?.is_none(), "the deployed object is left");
+    for (name, api) in [("prod", prod), ("next", next)] {
+        ensure!(
+            api.get_opt(name).await?.is_some(),
+            "{name} was never deployed by it"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn objects_of_a_previous_discriminator_stay_and_are_named() -> Result<()> {
+    let shop = Gitops::new("gk-previous").await?;
+    let own = shop.fixture.namespace.clone();
+    let config = |name: &str| format!("discriminator: {own}-{name}\ntargets:\n- name: test\n");
+    let files = |map: &str| shop.fixture.maps(&[(map, "1")]);
+    shop.push_files(&files("a"), &[(".kluctl.yaml", &config("old"))])?;
+    shop.create("shop", json!({ "prune": true, "delete": true }))
+        .await?;
+    shop.ready("shop", SUCCEEDED).await?;
+    shop.push_files(&files("b"), &[(".kluctl.yaml", &config("new"))])?;
+    let (reason, message, _) = shop.outcome("shop").await?;
+    assert_eq!(reason, SUCCEEDED, "{message}");
+    let told = format!("objects with the previous discriminator {own}-old may be left");
+    let (kind, _) = shop.fixture.told("shop", &told).await?;
+    assert_eq!(kind, "Warning");
+    ensure!(shop.value("a").await?.is_some() && shop.value("b").await?.is_some());
+
+    // As with the original, a removal deletes what has the present one.
+    shop.api().delete("shop", &DeleteParams::default()).await?;
+    wait_gone(&shop.api(), "shop", TIMEOUT).await?;
+    ensure!(shop.value("a").await?.is_some() && shop.value("b").await?.is_none());
+    Ok(())
+}
 
 #[tokio::test]
 async fn removal_after_an_interrupted_first_deployment_deletes_what_it_applied() -> Result<()> {

@@ -7,8 +7,7 @@ use std::{
 
 use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
 use engine::{
-    CommandResult, CompareOptions, DeployOptions, Error, Inventory, ObjectError, ResultObject, ResultStore,
-    SearchedKinds, ValidateResult,
+    CommandResult, CompareOptions, DeployOptions, Error, Inventory, ObjectError, ResultObject, SearchedKinds,
     commands::{self, Project},
 };
 use jiff::Timestamp;
@@ -33,8 +32,6 @@ use crate::{
     metrics::{Command, CommandCounts},
 };
 
-/// Timeout for storing a result.
-const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time after which a drift detection searches for orphans again, although nothing was deployed.
 const ORPHANS_AGE: Duration = Duration::from_secs(600);
 
@@ -181,7 +178,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             memory.searched_orphans(&self.key);
             self.work.fresh = self.fresh(&mut result);
         }
-        let stored = self.store(&result, is_request).await;
+        let stored = self.controller().store_command(&result, is_request).await;
         let replaces =
             self.object.spec.prune && !spec::pokes_images(&self.object.spec) && self.sees_all(&result);
         self.note(&result, options.dry_run, replaces);
@@ -276,7 +273,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         if !result.errors.is_empty() {
             self.controller().memory.request_sweep(&self.key);
         }
-        let stored = self.store(&result, true).await;
+        let stored = self.controller().store_command(&result, true).await;
         let replaces = self.sees_all(&result);
         self.note(&result, result.dry_run, replaces);
         Ok(self.told(&result, stored))
@@ -315,7 +312,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             let (guard, previous) = (self.guard(), self.past().objects());
             commands::diff(&self.project(&guard, previous.as_deref()), &self.options()).await?
         };
-        let stored = self.store(&result, true).await;
+        let stored = self.controller().store_command(&result, true).await;
         self.work.status.last_diff_result = Some(status::bounded(result.summary().to_json()));
         Ok(self.told(&result, stored))
     }
@@ -367,7 +364,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         let value = status::bounded(result.to_value().to_json());
         let is_same = status::is_same(self.work.status.last_validate_result.as_ref(), &value);
         let stored = match is_request || !is_same {
-            true => self.store_validation(&result).await,
+            true => self.controller().store_validation(&result).await,
             false => false,
         };
         // Results that say the same keep their time, so that nothing is written.
@@ -464,50 +461,6 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             memory.swept(&self.key);
         }
         Ok((differing, comparison.orphans))
-    }
-
-    /// Stores the result of a command, unless it says nothing and nobody asked for it. Returns true if it is stored.
-    async fn store(&self, result: &CommandResult, is_request: bool) -> bool {
-        let flags = &self.controller().results;
-        let counts = result.counts();
-        let is_empty = result.is_unchanged() && counts.orphans + counts.errors + counts.warnings == 0;
-        let wanted = match is_request {
-            true => flags.write_command_result,
-            false => !is_empty && flags.stores(result.dry_run),
-        };
-        if !wanted {
-            return false;
-        }
-        let store = self.store_of_results();
-        let written = tokio::time::timeout(STORE_TIMEOUT, store.write_command(result)).await;
-        is_stored(written)
-    }
-
-    async fn store_validation(&self, result: &ValidateResult) -> bool {
-        if !self.controller().results.write_command_result {
-            return false;
-        }
-        let store = self.store_of_results();
-        let written = tokio::time::timeout(STORE_TIMEOUT, store.write_validation(result)).await;
-        is_stored(written)
-    }
-
-    fn store_of_results(&self) -> ResultStore {
-        self.controller().result_store()
-    }
-}
-
-fn is_stored<E: std::fmt::Display>(written: Result<Result<(), E>, tokio::time::error::Elapsed>) -> bool {
-    match written {
-        Ok(Ok(())) => true,
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "cannot store the result of the command");
-            false
-        }
-        Err(_) => {
-            tracing::warn!("cannot store the result of the command: the API server did not answer in time");
-            false
-        }
     }
 }
 

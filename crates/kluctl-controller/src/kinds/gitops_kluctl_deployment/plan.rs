@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::{
     Time,
-    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, TargetKey},
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -54,6 +54,15 @@ pub(crate) fn work(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: A
         validate,
         unapproved,
     }
+}
+
+/// Returns true if a rendered target replaces the one in the status before it is deployed. A removal deletes what has the discriminator
+/// there. So a target with another one waits until it is deployed, and one that one-time overrides chose is never noted.
+pub(crate) fn shows_target(status: &KluctlDeploymentStatus, target: &TargetKey, is_overridden: bool) -> bool {
+    let was_deployed = status.last_deploy_result.is_some() || status.begun_inventory.is_some();
+    let past = status.target_key.as_ref();
+    let is_same = past.is_some_and(|past| past.discriminator == target.discriminator);
+    !is_overridden && (past.is_none() || is_same || !was_deployed)
 }
 
 /// Returns true if the last validation had errors: it is repeated in each pass.
@@ -149,6 +158,32 @@ mod tests {
 
     fn json_patch(to: &mut Value, change: &Value) {
         super::super::requests::merge(to, change, 0);
+    }
+
+    #[test]
+    fn target_of_the_status_is_that_of_what_was_deployed() {
+        let target = |discriminator: &str| TargetKey {
+            target_name: Some("test".to_owned()),
+            cluster_id: "c".to_owned(),
+            discriminator: Some(discriminator.to_owned()),
+        };
+        let status = |target_key, last_deploy_result| KluctlDeploymentStatus {
+            target_key,
+            last_deploy_result,
+            ..KluctlDeploymentStatus::default()
+        };
+        let (new, a, b) = (status(None, None), target("a"), target("b"));
+        assert!(shows_target(&new, &a, false) && !shows_target(&new, &a, true));
+        let rendered = status(Some(a.clone()), None);
+        assert!(shows_target(&rendered, &b, false), "nothing was deployed");
+        let deployed = status(Some(a.clone()), Some(json!({})));
+        assert!(shows_target(&deployed, &a, false) && !shows_target(&deployed, &b, false));
+        assert!(!shows_target(&deployed, &a, true));
+        let begun = KluctlDeploymentStatus {
+            begun_inventory: Some(serde_json::Map::new()),
+            ..rendered
+        };
+        assert!(!shows_target(&begun, &b, false));
     }
 
     fn now() -> Time {

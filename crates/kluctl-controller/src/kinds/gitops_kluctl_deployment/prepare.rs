@@ -8,14 +8,12 @@ use api::{
 };
 use cluster::Cluster;
 use engine::{
-    DecryptionKeys, ExternalAccess, GitInfo, Initiator, Origin, ProjectError, ProjectKey, RemoteOverride,
-    RenderOptions,
+    DecryptionKeys, ExternalAccess, GitInfo, Origin, ProjectError, ProjectKey, RemoteOverride, RenderOptions,
 };
 use kluctl::{GitReference, Rendered, SourceAddress};
 use objects::ObjectRef;
 use references::ClusterIdentity;
 use runtime::Pass;
-use yaml::Value;
 
 use super::{
     Controller, credentials, key,
@@ -232,29 +230,13 @@ impl Controller {
         source: &Source,
         commit: Option<&str>,
     ) -> Origin {
-        let spec = &object.spec;
-        let images = spec
-            .images
-            .iter()
-            .filter_map(|image| serde_json::to_value(image).ok());
+        let project = ProjectKey {
+            repo_key: source.key.repo_key.clone().unwrap_or_default(),
+            sub_dir: source.key.sub_dir.clone().unwrap_or_default(),
+        };
         Origin {
-            reconcile_id: pass.id.to_owned(),
-            initiator: Initiator::KluctlDeployment,
-            project: ProjectKey {
-                repo_key: source.key.repo_key.clone().unwrap_or_default(),
-                sub_dir: source.key.sub_dir.clone().unwrap_or_default(),
-            },
             git: git_info(source, commit),
-            deployment: Some(engine::KluctlDeployment {
-                name: pass.name.to_owned(),
-                namespace: pass.namespace.to_owned(),
-                cluster_id: self.own_cluster_id().await,
-            }),
-            target_name_override: spec.target_name_override.clone().unwrap_or_default(),
-            context_override: spec.context.clone().unwrap_or_default(),
-            args: spec::args(spec),
-            images: images.map(Value::from_json).collect(),
-            ..Origin::default()
+            ..self.own_origin(pass, object, project).await
         }
     }
 }

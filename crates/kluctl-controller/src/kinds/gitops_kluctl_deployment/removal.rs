@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use api::{Fault, Reason, kluctl::gitops::KluctlDeployment};
+use engine::{CommandResult, ProjectKey};
 use runtime::{EventDraft, Pass, Severity};
 
 use super::{Controller, act::counted, guard::Guard, inventory, key, spec};
@@ -11,8 +12,23 @@ use crate::{
     metrics::Command,
 };
 
+/// Parts of the timeout of an object for deleting what was deployed, and for storing the result.
+const SHARES: (f32, f32) = (0.8, 0.15);
 /// Time after which this process gives up deleting the deployed objects, and removes the finalizer.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
+
+/// A removal after which objects may be left.
+struct Incomplete {
+    why: String,
+    /// The result, if objects were searched for.
+    result: Option<Box<CommandResult>>,
+}
+
+impl From<String> for Incomplete {
+    fn from(why: String) -> Self {
+        Self { why, result: None }
+    }
+}
 
 impl Controller {
     /// Deletes the deployed objects, or keeps them. Fails as long as another attempt may help.
@@ -39,14 +55,22 @@ impl Controller {
             return Ok(());
         }
         // Within the time of the pass, so that what is said is why.
-        let limit = spec::timeout(&object.spec).mul_f32(0.8);
-        let why = match tokio::time::timeout(limit, self.delete(pass, discriminator)).await {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(why)) => why,
-            Err(_) => "the cluster did not answer in time".to_owned(),
+        let limit = spec::timeout(&object.spec).mul_f32(SHARES.0);
+        let deleted = tokio::time::timeout(limit, self.delete(pass, discriminator)).await;
+        let Incomplete { why, result } = match deleted {
+            Ok(Ok(result)) => {
+                self.store_removal(object, result.as_deref()).await;
+                return Ok(());
+            }
+            Ok(Err(incomplete)) => incomplete,
+            Err(_) => "the cluster did not answer in time".to_owned().into(),
         };
         let tried = self.memory.removing_for(&key(object));
-        if tried < GIVE_UP_AFTER {
+        let is_last = tried >= GIVE_UP_AFTER;
+        // Attempts that delete nothing would replace the results of deployments.
+        let result = result.filter(|result| is_last || result.counts().deleted > 0);
+        self.store_removal(object, result.as_deref()).await;
+        if !is_last {
             let left = GIVE_UP_AFTER.saturating_sub(tried).as_secs();
             let message = format!(
                 "cannot delete what was deployed: {why}; tried again for {left} s, then given up (suspend the object to give up \
@@ -59,7 +83,24 @@ impl Controller {
         Ok(())
     }
 
-    async fn delete(&self, pass: &Pass<'_, KluctlDeployment>, discriminator: &str) -> Result<(), String> {
+    /// Stores the result of a removal. If that fails, the log has the reason.
+    async fn store_removal(&self, object: &KluctlDeployment, result: Option<&CommandResult>) {
+        let Some(result) = result else {
+            return;
+        };
+        let limit = spec::timeout(&object.spec).mul_f32(SHARES.1);
+        let stored = tokio::time::timeout(limit, self.store_command(result, false)).await;
+        if stored.is_err() {
+            tracing::warn!("cannot store the result of the removal in time");
+        }
+    }
+
+    /// Deletes what has the discriminator. Returns the result, unless other owners keep everything.
+    async fn delete(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        discriminator: &str,
+    ) -> Result<Option<Box<CommandResult>>, Incomplete> {
         let (object, started) = (pass.object, Instant::now());
         let account = object.spec.service_account_name.as_deref();
         let target = self
@@ -80,18 +121,39 @@ impl Controller {
         let deleted = engine::delete(&cluster, discriminator, &options).await;
         if let Some(why) = guard.refusal() {
             self.tell(object, Severity::Error, why);
-            return Ok(());
+            return Ok(None);
         }
         let result = deleted.map_err(|error| error.to_string())?;
+        let result = Box::new(self.described(pass, result).await);
         self.metrics
             .done(&key(object), Command::Delete, started.elapsed(), counted(&result));
         match result.failure().or_else(|| result.completeness.message()) {
-            Some(why) => Err(why),
+            Some(why) => Err(Incomplete {
+                why,
+                result: Some(result),
+            }),
             None => {
                 self.tell(object, Severity::Info, result.message());
-                Ok(())
+                Ok(Some(result))
             }
         }
+    }
+
+    /// Adds to the result of a removal what it removed: nothing is fetched, so this is what the status has.
+    async fn described(&self, pass: &Pass<'_, KluctlDeployment>, mut result: CommandResult) -> CommandResult {
+        let status = pass.object.status.as_ref();
+        let project = status.and_then(|status| status.project_key.clone());
+        let project = project.map_or_else(ProjectKey::default, |key| ProjectKey {
+            repo_key: key.repo_key.unwrap_or_default(),
+            sub_dir: key.sub_dir.unwrap_or_default(),
+        });
+        result.asked.inclusion = spec::inclusion(&pass.object.spec);
+        let mut origin = self.own_origin(pass, pass.object, project).await;
+        if let Some(target) = status.and_then(|status| status.target_key.clone()) {
+            origin.cluster_id = target.cluster_id;
+            origin.target.name = target.target_name.unwrap_or_default();
+        }
+        result.described(origin)
     }
 
     fn tell(&self, object: &KluctlDeployment, severity: Severity, text: String) {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use api::{
     Fault, Reason, condition_type, conditions,
-    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, ManualRequestResult},
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, ManualRequestResult, TargetKey},
 };
 use runtime::{EventDraft, Outcome, Pass, Requeue, Severity, now};
 
@@ -73,7 +73,7 @@ impl<'a, 'p> Work<'a, 'p> {
         );
         let Some(request) = requests::pending(self.pass.object) else {
             let object = self.pass.object.clone();
-            return match self.full(&object).await {
+            return match self.full(&object, false).await {
                 Ok(prepared) => {
                     let (controller, outcome) = (self.controller, self.done());
                     controller.settle(&object, prepared, &outcome);
@@ -191,16 +191,17 @@ impl<'a, 'p> Work<'a, 'p> {
         request: &api::kluctl::gitops::ManualRequest,
     ) -> Result<(Option<String>, Option<String>), PrepareError> {
         if kind == RequestKind::Reconcile {
-            self.full(object).await?;
+            self.full(object, request.overrides_patch.is_some()).await?;
             let failure = self.failure.as_ref().map(|(_, text)| text.clone());
             return Ok((None, failure));
         }
-        let mut prepared = self.prepare(object).await?;
+        let mut prepared = self.prepare(object, request.overrides_patch.is_some()).await?;
         let patch = request.overrides_patch.clone();
         let patch = patch.map(|patch| yaml::Value::from_json(serde_json::Value::Object(patch)));
         prepared.origin.overrides_patch = patch;
         if kind == RequestKind::Deploy {
-            self.begin_deployment(object, &prepared).await?;
+            self.begin_deployment(object, &prepared, request.overrides_patch.is_some())
+                .await?;
         }
         let acting = Acting::new(self, object, &prepared);
         let done = match kind {
@@ -219,20 +220,32 @@ impl<'a, 'p> Work<'a, 'p> {
         })
     }
 
-    async fn prepare(&mut self, object: &KluctlDeployment) -> Result<Prepared, PrepareError> {
+    /// Prepares the deployment of an object, which one-time overrides may have changed.
+    async fn prepare(
+        &mut self,
+        object: &KluctlDeployment,
+        is_overridden: bool,
+    ) -> Result<Prepared, PrepareError> {
         let prepared = tokio::select! {
             prepared = self.controller.prepare(self.pass, object, &mut self.status) => prepared?,
             () = self.pass.superseded.cancelled() => return Err(PrepareError::Fault(superseded())),
         };
         self.status.last_prepare_error = None;
-        self.status.target_key = Some(prepared.target_key());
+        let target = prepared.target_key();
+        if plan::shows_target(&self.status, &target, is_overridden) {
+            self.status.target_key = Some(target);
+        }
         Ok(prepared)
     }
 
     /// Makes a full reconciliation, and returns what it rendered. Errors of commands are in the status.
-    async fn full(&mut self, object: &KluctlDeployment) -> Result<Prepared, PrepareError> {
+    async fn full(
+        &mut self,
+        object: &KluctlDeployment,
+        is_overridden: bool,
+    ) -> Result<Prepared, PrepareError> {
         let generation = object.metadata.generation;
-        let prepared = match self.prepare(object).await {
+        let prepared = match self.prepare(object, is_overridden).await {
             Ok(prepared) => prepared,
             Err(error) => {
                 if self.status.observed_generation != generation {
@@ -254,7 +267,7 @@ impl<'a, 'p> Work<'a, 'p> {
             self.controller.memory.take_seen(&key(object));
         }
         if work.deploy {
-            self.begin_deployment(object, &prepared).await?;
+            self.begin_deployment(object, &prepared, is_overridden).await?;
         }
         if let Err(error) = self.commands(object, &prepared, work, is_same).await {
             let text = error.to_string();
@@ -303,12 +316,34 @@ impl<'a, 'p> Work<'a, 'p> {
         &mut self,
         object: &KluctlDeployment,
         prepared: &Prepared,
+        is_overridden: bool,
     ) -> Result<(), PrepareError> {
         if !self.controller.is_dry_run(object) {
+            self.begin_target(prepared.target_key(), is_overridden);
             inventory::begin(&mut self.status, &prepared.references());
         }
         let what = format!("Performing kluctl {}", spec::deploy_mode(&object.spec));
         self.progress(&what).await.map_err(PrepareError::Fault)
+    }
+
+    /// Notes the target that is deployed to from now on, unless one-time overrides chose another one, and names the discriminator that it
+    /// leaves: a removal deletes what has the one in the status.
+    fn begin_target(&mut self, target: TargetKey, is_overridden: bool) {
+        let past = self.status.target_key.as_ref();
+        if is_overridden && past.is_some() {
+            return;
+        }
+        let past = past.and_then(|past| past.discriminator.clone());
+        if let Some(past) = past.filter(|past| target.discriminator.as_ref() != Some(past)) {
+            self.told.push(Told {
+                severity: Severity::Error,
+                message: format!(
+                    "objects with the previous discriminator {past} may be left: check and delete them with \"weir delete \
+                     --discriminator {past}\""
+                ),
+            });
+        }
+        self.status.target_key = Some(target);
     }
 
     /// Forgets the hash of the objects, so that the next pass that renders them deploys: a change of the spec may not show in the
