@@ -26,6 +26,20 @@ pub const STORAGE_SCOPE: &str = "https://storage.azure.com/.default";
 /// The scope of tokens for repositories of Azure DevOps.
 pub const DEVOPS_SCOPE: &str = "499b84ac-1321-427f-aa17-267ca6975798/.default";
 
+/// The scope of tokens for event hubs.
+pub const EVENT_HUBS_SCOPE: &str = "https://eventhubs.azure.net/.default";
+
+/// Returns true if a URL is that of an event hub, which may get tokens of workloads.
+#[must_use]
+pub fn is_event_hub(url: &Url) -> bool {
+    const DOMAINS: [&str; 3] = ["windows.net", "chinacloudapi.cn", "usgovcloudapi.net"];
+    let is_host = |host: &str| {
+        let domain = host.split_once(".servicebus.").map(|(_, domain)| domain);
+        domain.is_some_and(|domain| DOMAINS.contains(&domain))
+    };
+    url.scheme() == "https" && url.host_str().is_some_and(is_host)
+}
+
 /// Returns true if a URL is that of a repository of Azure DevOps, which may get tokens of workloads.
 #[must_use]
 pub fn is_devops(url: &Url) -> bool {

@@ -16,6 +16,16 @@ pub const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 /// The scope of tokens that may read objects of buckets, and nothing else.
 pub const STORAGE_SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 
+/// The scope of tokens that may use Pub/Sub, and nothing else.
+pub const PUBSUB_SCOPE: &str = "https://www.googleapis.com/auth/pubsub";
+
+/// Returns true if a URL is one of Pub/Sub, which may get tokens of workloads.
+#[must_use]
+pub fn is_pubsub(url: &Url) -> bool {
+    let is_host = |host: &str| host == "pubsub.googleapis.com" || host.ends_with("-pubsub.googleapis.com");
+    url.scheme() == "https" && url.host_str().is_some_and(is_host)
+}
+
 /// Returns true if a host is that of a registry of Google Cloud, which may get tokens of workloads.
 #[must_use]
 pub fn is_registry(host: &str) -> bool {

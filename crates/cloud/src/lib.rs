@@ -27,10 +27,12 @@ pub mod gcp;
 pub mod github;
 pub mod http;
 pub mod jwt;
+mod kept;
 mod token;
 mod workload;
 
 pub use ambient::{Ambient, TrustedToken};
 pub use error::Error;
+pub use kept::{Bounds, Kept};
 pub use token::{Token, TokenRequest};
-pub use workload::{Cloud, GcpWorkload, Workload, WorkloadIdentity};
+pub use workload::{Cloud, GcpWorkload, Workload, WorkloadIdentity, WorkloadLogin};

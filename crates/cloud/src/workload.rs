@@ -225,6 +225,36 @@ pub enum Workload {
     Gcp(GcpWorkload),
 }
 
+/// A service account with its identity, and what credentials for it are kept by.
+#[derive(Debug, Clone)]
+pub struct WorkloadLogin {
+    key: String,
+    workload: Workload,
+}
+
+impl WorkloadLogin {
+    /// Returns the identity of a service account, which `name` is the namespace and name of, with its token.
+    #[must_use]
+    pub fn new(name: &str, identity: WorkloadIdentity, token: Secret<String>) -> Self {
+        Self {
+            key: format!("{:?}", (name, &identity)),
+            workload: identity.with_token(token),
+        }
+    }
+
+    /// Returns namespace, name and identity, which kept credentials belong to.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Returns the identity and the token that proves it.
+    #[must_use]
+    pub fn workload(&self) -> &Workload {
+        &self.workload
+    }
+}
+
 /// A principal of Google Cloud, and the token that proves it.
 #[derive(Debug, Clone)]
 pub struct GcpWorkload {

@@ -7,6 +7,7 @@ mod config;
 mod digest;
 mod extended;
 mod health;
+mod identity;
 mod lanes;
 mod nats;
 mod send;
@@ -14,12 +15,11 @@ mod send;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{
-    Event, Reason,
-    notification::{Alert, Provider},
+    Event, Fault, Reason,
+    notification::{Alert, Provider, ProviderSpec},
 };
 use futures::{Stream, StreamExt};
 use kube::{Client, ResourceExt};
-use net::AddressPolicy;
 use runtime::{Context, EventDraft, ObjectKey, Recorder, Severity};
 
 use crate::{
@@ -37,6 +37,7 @@ use clients::Clients;
 use digest::Digests;
 use extended::Order;
 pub(crate) use health::Health;
+pub(crate) use identity::Identities;
 use lanes::{Admission, Lanes, Turn};
 
 /// Events that are matched at the same time: matching may wait for an object's labels.
@@ -49,6 +50,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// Matches events and delivers them.
 pub(crate) struct Dispatcher {
     failures: Arc<Failures>,
+    identities: Identities,
     digests: Digests,
     order: Order,
     client: Client,
@@ -80,13 +82,18 @@ struct Delivery {
 
 impl Dispatcher {
     /// `client` writes in every replica.
-    pub(crate) fn new(ctx: &Context, flags: &Flags, store: Store, metrics: Metrics, client: Client) -> Self {
-        let addresses = match flags.allow_internal_addresses {
-            true => AddressPolicy::unrestricted(),
-            false => ctx.addresses().clone(),
-        };
+    pub(crate) fn new(
+        ctx: &Context,
+        flags: &Flags,
+        store: Store,
+        metrics: Metrics,
+        client: Client,
+        identities: Identities,
+    ) -> Self {
+        let addresses = flags.delivery_addresses(ctx);
         Self {
             failures: Arc::new(Failures::new(client)),
+            identities,
             digests: Digests::default(),
             order: Order::default(),
             client: ctx.client().clone(),
@@ -120,12 +127,17 @@ impl Dispatcher {
         tokio::join!(self.lanes.drain(), self.failures.drain());
     }
 
+    /// Returns the fault of the first field of a Provider that is not obeyed or can't be used.
+    pub(crate) fn refused(&self, spec: &ProviderSpec) -> Option<Fault> {
+        providers::refused(spec).or_else(|| self.identities.refused(spec))
+    }
+
     /// Looks whether deliveries to a provider can work, as far as this shows without one.
     ///
     /// # Errors
     /// Fails when its Secrets, certificates or address are invalid, or its type needs a key that is missing.
     pub(crate) async fn examine(&self, provider: &Provider) -> Result<(), Error> {
-        let loaded = config::load(&self.client, provider).await?;
+        let loaded = config::load(&self.client, &self.identities, provider).await?;
         let addresses = providers::check(&providers::find(&provider.spec.type_)?, &loaded.config)?;
         clients::check(self.clients.addresses(), &loaded.route)?;
         for address in addresses {
@@ -212,7 +224,7 @@ impl Dispatcher {
         if provider.spec.suspend {
             return None;
         }
-        if let Some(fault) = providers::refused(&provider.spec) {
+        if let Some(fault) = self.refused(&provider.spec) {
             failed(&format!("Provider '{name}': {}", fault.message));
             return None;
         }
@@ -296,7 +308,7 @@ impl Dispatcher {
             .map_or(TIMEOUT, |timeout| timeout.as_duration());
         let timeout = timeout.clamp(Duration::from_millis(100), LONGEST);
         let work = async {
-            let mut loaded = config::load(&self.client, &delivery.provider).await?;
+            let mut loaded = config::load(&self.client, &self.identities, &delivery.provider).await?;
             loaded.config.alert = AlertName {
                 namespace: delivery.alert.namespace().unwrap_or_default(),
                 name: delivery.alert.name_any(),
@@ -306,7 +318,11 @@ impl Dispatcher {
                 status_id::evaluate(&combined.event, &delivery.alert, &delivery.provider)?;
             let steps = (delivery.kind.steps)(&combined.event, &loaded.config)?;
             let way = send::Way::new(&self.clients, loaded.route, turn)?;
-            send::follow(&way, steps, tokio::time::Instant::now() + timeout).await
+            let sent = send::follow(&way, steps, tokio::time::Instant::now() + timeout).await;
+            if let (Err(Error::Status(401 | 403)), Some(key)) = (&sent, loaded.identity) {
+                self.identities.forget(&key);
+            }
+            sent
         };
         // The last attempt says more than "no answer", so that it gets a moment to end.
         let limit = timeout + Duration::from_millis(200);

@@ -53,6 +53,9 @@ pub enum Error {
     /// The key for the signature is missing.
     #[error("no key to sign with: set the key token in the Secret of spec.secretRef")]
     NoToken,
+    /// The identity of a cloud gets no token.
+    #[error("{0}")]
+    Identity(String),
     /// The token cannot be sent.
     #[error("the key token in the Secret of spec.secretRef has characters that no header may have")]
     BadToken,

@@ -3,8 +3,11 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Parser;
+use cloud::Bounds;
+use net::AddressPolicy;
 use runtime::{
-    CommonFlags,
+    CommonFlags, Context,
+    accounts::{InvalidDefaultAccount, OBJECT_IDENTITIES, ServiceAccounts},
     flags::{Idle, idle},
 };
 
@@ -17,11 +20,9 @@ const WATCHED: &str = "reconcile.fluxcd.io/watch=Enabled";
 /// Feature gate that turns the watch off.
 const NO_WATCH: &str = "DisableConfigWatchers";
 const GOOGLE_KEYS: &str = "https://www.googleapis.com/oauth2/v3/certs";
-const GATES: [&str; 3] = [
-    "CacheSecretsAndConfigMaps",
-    "DisableConfigWatchers",
-    "ObjectLevelWorkloadIdentity",
-];
+/// Feature gate of a cache that there is not.
+const CACHE: &str = "CacheSecretsAndConfigMaps";
+const GATES: [&str; 3] = [CACHE, NO_WATCH, OBJECT_IDENTITIES];
 
 /// Turns the events of controllers into webhooks and chat messages.
 #[derive(Debug, Clone, Parser)]
@@ -86,13 +87,13 @@ pub struct Flags {
     #[arg(long, default_value = GOOGLE_KEYS, value_name = "URL")]
     pub gcr_keys_url: String,
 
-    /// Accepted for compatibility; no token is cached.
-    #[arg(long)]
-    pub token_cache_max_size: Option<u32>,
+    /// Tokens of cloud identities that are kept; 0 keeps none.
+    #[arg(long, default_value_t = 100)]
+    pub token_cache_max_size: u32,
 
-    /// Accepted for compatibility; no token is cached.
-    #[arg(long, value_parser = runtime::duration::parse)]
-    pub token_cache_max_duration: Option<Duration>,
+    /// Longest time that tokens of cloud identities are kept.
+    #[arg(long, default_value = "1h", value_parser = runtime::duration::parse)]
+    pub token_cache_max_duration: Duration,
 
     /// Accepted for compatibility; kubeconfigs never run programs.
     #[arg(long, default_missing_value = "true", num_args = 0..=1, require_equals = true)]
@@ -157,10 +158,40 @@ impl Flags {
 
     /// Returns true unless a feature gate turns the watch of Secrets off.
     pub(crate) fn watches_secrets(&self) -> bool {
+        !self.is_gate_open(NO_WATCH)
+    }
+
+    /// Returns true if a feature gate is open; the last of its values counts.
+    fn is_gate_open(&self, gate: &str) -> bool {
         let mut gates = self.feature_gates.iter().rev();
-        !gates
-            .find(|(name, _)| name == NO_WATCH)
-            .is_some_and(|(_, on)| *on)
+        gates.find(|(name, _)| name == gate).is_some_and(|(_, on)| *on)
+    }
+
+    /// Returns the addresses that notifications may go to.
+    pub(crate) fn delivery_addresses(&self, ctx: &Context) -> AddressPolicy {
+        match self.allow_internal_addresses {
+            true => AddressPolicy::unrestricted(),
+            false => ctx.addresses().clone(),
+        }
+    }
+
+    /// Returns the service accounts whose cloud identities Providers use.
+    ///
+    /// # Errors
+    /// Fails when the default service account is set while the feature gate is closed, and when it has an invalid name.
+    pub(crate) fn service_accounts(&self) -> Result<ServiceAccounts, InvalidDefaultAccount> {
+        ServiceAccounts::new(
+            self.is_gate_open(OBJECT_IDENTITIES),
+            &self.common.default_service_account,
+        )
+    }
+
+    /// Returns the bounds of tokens that are kept.
+    pub(crate) fn token_bounds(&self) -> Bounds {
+        Bounds {
+            most: usize::try_from(self.token_cache_max_size).unwrap_or(usize::MAX),
+            longest: self.token_cache_max_duration,
+        }
     }
 
     /// Returns the labels of Secrets that are watched.
@@ -170,23 +201,11 @@ impl Flags {
 
     /// The given flags that have no effect.
     pub(crate) fn idle(&self) -> Vec<Idle> {
-        let gates = self.feature_gates.iter();
-        let gates = gates.filter(|(name, _)| name != NO_WATCH).any(|(_, on)| *on);
         idle([
             (
                 "--export-http-path-metrics",
                 self.export_http_path_metrics == Some(true),
                 "paths never become labels",
-            ),
-            (
-                "--token-cache-max-size",
-                self.token_cache_max_size.is_some(),
-                "no token is cached",
-            ),
-            (
-                "--token-cache-max-duration",
-                self.token_cache_max_duration.is_some(),
-                "no token is cached",
             ),
             (
                 "--insecure-kubeconfig-exec",
@@ -197,11 +216,6 @@ impl Flags {
                 "--insecure-kubeconfig-tls",
                 self.insecure_kubeconfig_tls == Some(true),
                 "certificates are checked",
-            ),
-            (
-                "--default-service-account",
-                !self.common.default_service_account.is_empty(),
-                "nothing is impersonated",
             ),
             (
                 "--requeue-dependency",
@@ -220,8 +234,8 @@ impl Flags {
             ),
             (
                 "--feature-gates",
-                gates,
-                "only DisableConfigWatchers has an effect",
+                self.is_gate_open(CACHE),
+                "Secrets are read when they are needed, not from a cache",
             ),
         ])
     }
@@ -249,19 +263,19 @@ mod tests {
         "receiverAddr",
         "watch-configs-label-selector",
         "gcr-keys-url",
+        "default-service-account",
+        "token-cache-max-size",
+        "token-cache-max-duration",
     ];
     /// Flags without one, each with a value that is not its default.
     const IDLE: &[(&str, &str)] = &[
         ("event-senders", "a/b"),
         ("event-token-audience", "x"),
         ("requeue-dependency", "1s"),
-        ("default-service-account", "x"),
         ("export-http-path-metrics", "true"),
-        ("token-cache-max-size", "1"),
-        ("token-cache-max-duration", "1h"),
         ("insecure-kubeconfig-exec", "true"),
         ("insecure-kubeconfig-tls", "true"),
-        ("feature-gates", "ObjectLevelWorkloadIdentity=true"),
+        ("feature-gates", "CacheSecretsAndConfigMaps=true"),
     ];
 
     #[test]
@@ -302,6 +316,15 @@ mod tests {
             (":9091", Duration::from_secs(600))
         );
         assert_eq!(flags.feature_gates.len(), 2);
+    }
+
+    #[test]
+    fn a_default_service_account_needs_the_feature_gate() {
+        let accounts = |args: &[&str]| flags(args).unwrap().service_accounts();
+        let account = "--default-service-account=tenant";
+        assert_eq!(accounts(&[account]), Err(InvalidDefaultAccount::Gate));
+        let open = accounts(&[account, "--feature-gates=ObjectLevelWorkloadIdentity=true"]).unwrap();
+        assert_eq!((open.of_objects, open.default.as_deref()), (true, Some("tenant")));
     }
 
     #[test]

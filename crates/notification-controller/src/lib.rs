@@ -31,7 +31,6 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use futures::StreamExt as _;
-use net::AddressPolicy;
 use runtime::{Context, RunOptions, WriteGate, run_kind};
 use tokio::task::JoinHandle;
 
@@ -39,7 +38,7 @@ pub use error::Error;
 pub use flags::Flags;
 
 use crate::{
-    delivery::Dispatcher,
+    delivery::{Dispatcher, Identities},
     journal::Journal,
     kinds::{Alerts, Providers, Receivers},
     metrics::{HttpMetrics, Metrics},
@@ -64,10 +63,7 @@ async fn serve_webhooks(
     flags: &Flags,
     index: &receivers::Index,
 ) -> anyhow::Result<(JoinHandle<()>, JoinHandle<()>)> {
-    let addresses = match flags.allow_internal_addresses {
-        true => AddressPolicy::unrestricted(),
-        false => ctx.addresses().clone(),
-    };
+    let addresses = flags.delivery_addresses(ctx);
     // Every replica annotates objects: its own client writes without the lease.
     let client = runtime::client::build(ctx.config().clone(), WriteGate::open(), ctx.metrics().clone())?;
     let metrics = HttpMetrics::register(ctx.metrics().registry(), "receiver", "/hook/")?;
@@ -90,9 +86,15 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     flags.check()?;
     let metrics = Metrics::register(ctx.metrics().registry())?;
     let store = Store::default();
-    // Every replica remembers failing objects: its own client writes without the lease.
+    // Every replica remembers failing objects and creates tokens: its own client writes without the lease.
     let client = runtime::client::build(ctx.config().clone(), WriteGate::open(), ctx.metrics().clone())?;
-    let dispatcher = Dispatcher::new(&ctx, &flags, store.clone(), metrics.clone(), client);
+    let identities = Identities::new(
+        client.clone(),
+        flags.delivery_addresses(&ctx),
+        flags.service_accounts()?,
+        flags.token_bounds(),
+    );
+    let dispatcher = Dispatcher::new(&ctx, &flags, store.clone(), metrics.clone(), client, identities);
     let dispatcher = Arc::new(dispatcher);
     let (journal, left) =
         Journal::open(flags.journal_path.as_deref()).context("--journal-path cannot be used")?;

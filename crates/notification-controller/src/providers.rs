@@ -42,6 +42,7 @@ use std::{collections::BTreeMap, fmt};
 
 use api::{Event, Fault, Secret, notification::ProviderSpec};
 use bytes::Bytes;
+use cloud::Cloud;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use url::Url;
 
@@ -60,6 +61,8 @@ pub struct Config {
     pub password: Option<Secret<String>>,
     /// Bearer token, or the key to sign with.
     pub token: Option<Secret<String>>,
+    /// Access token of the identity that takes the place of a token.
+    pub identity: Option<Secret<String>>,
     /// Headers that the user adds.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Further keys of the Secret: those of [`KEYS`] that it has.
@@ -273,6 +276,27 @@ pub fn find(name: &str) -> Result<ProviderType, Error> {
         .ok_or_else(|| Error::UnsupportedType(name.to_owned()))
 }
 
+/// The tokens of identities of a cloud that a type can use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Audience {
+    /// The cloud with the identities.
+    pub cloud: Cloud,
+    /// The scope of the tokens.
+    pub scope: &'static str,
+}
+
+/// Returns the tokens of identities that a type uses without credentials in its Secret, if it can.
+#[must_use]
+pub fn audience(kind: &str) -> Option<Audience> {
+    let all = [
+        (azuredevops::TYPE, azuredevops::AUDIENCE),
+        (azureeventhub::TYPE, azureeventhub::AUDIENCE),
+        (googlepubsub::TYPE, googlepubsub::AUDIENCE),
+    ];
+    let found = all.into_iter().find(|(known, _)| known.name == kind);
+    found.map(|(_, audience)| audience)
+}
+
 /// Returns the fault of the first field that is not obeyed or can't be used.
 #[must_use]
 pub fn refused(spec: &ProviderSpec) -> Option<Fault> {
@@ -286,11 +310,12 @@ pub fn refused(spec: &ProviderSpec) -> Option<Fault> {
             ),
         ));
     };
-    if let Some(name) = &spec.service_account_name {
-        return Some(Fault::unsupported(
-            "spec.serviceAccountName",
-            &format!("'{name}'"),
-        ));
+    if spec.service_account_name.is_some() && audience(kind.name).is_none() {
+        let message = format!(
+            "spec.serviceAccountName: the type {} uses no identity of a cloud: remove the field",
+            kind.name
+        );
+        return Some(Fault::stall(api::Reason::UnsupportedField, message));
     }
     status_id::refused(spec, kind.takes)
 }

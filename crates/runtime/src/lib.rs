@@ -3,6 +3,7 @@
 //! Everything that is the same for every kind lives here once, so that a kind is only its decisions ([`Reconciler`]),
 //! and a controller's `main` is its flags and [`start`].
 
+pub mod accounts;
 pub mod admin;
 pub mod backoff;
 pub mod client;

@@ -9,15 +9,15 @@ use artifact::{
     storage::{Quotas, Retention},
 };
 use clap::{Args, ValueEnum};
+use cloud::Bounds;
 use git::{SshAlgorithms, UnsupportedAlgorithms};
 use oci::cosign::TrustedRoot;
 use runtime::{
-    CommonFlags, duration,
+    CommonFlags,
+    accounts::{InvalidDefaultAccount, OBJECT_IDENTITIES, ServiceAccounts},
+    duration,
     flags::{Idle, idle},
-    secret,
 };
-
-use crate::{identity::ServiceAccounts, kept::Bounds};
 
 /// Format in which revisions are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -149,24 +149,8 @@ fn default_storage_addr() -> String {
 
 /// The feature gates that are accepted.
 const KNOWN_GATES: [&str; 2] = [CACHE, OBJECT_IDENTITIES];
-/// The gate of service accounts that objects name.
-const OBJECT_IDENTITIES: &str = "ObjectLevelWorkloadIdentity";
 /// The gate of a cache that there is not.
 const CACHE: &str = "CacheSecretsAndConfigMaps";
-
-/// Error of a default service account that cannot be used.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidDefaultAccount {
-    /// The gate is closed.
-    #[error(
-        "--default-service-account has no effect while the feature gate {OBJECT_IDENTITIES} is off: add \
-         --feature-gates={OBJECT_IDENTITIES}=true, or remove the flag"
-    )]
-    Gate,
-    /// The name is none of a service account.
-    #[error("--default-service-account={0:?} is not the name of a service account")]
-    Name(String),
-}
 
 /// Error of a feature gate that is unknown or has no boolean value.
 #[derive(Debug, thiserror::Error)]
@@ -250,18 +234,10 @@ impl Flags {
         &self,
         common: &CommonFlags,
     ) -> Result<ServiceAccounts, InvalidDefaultAccount> {
-        let of_objects = self.is_gate_open(OBJECT_IDENTITIES);
-        let name = common.default_service_account.as_str();
-        match name {
-            "" => {}
-            _ if !of_objects => return Err(InvalidDefaultAccount::Gate),
-            _ if !secret::is_object_name(name) => return Err(InvalidDefaultAccount::Name(name.to_owned())),
-            _ => {}
-        }
-        Ok(ServiceAccounts {
-            of_objects,
-            default: Some(name.to_owned()).filter(|name| !name.is_empty()),
-        })
+        ServiceAccounts::new(
+            self.is_gate_open(OBJECT_IDENTITIES),
+            &common.default_service_account,
+        )
     }
 
     /// Returns the bounds of credentials that are kept.

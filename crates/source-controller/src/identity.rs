@@ -1,10 +1,10 @@
 //! Credentials for Git servers and registries of clouds, for the identity of the controller or that of a service account.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use api::Secret;
 use cloud::{
-    Ambient, Cloud, Error, Token, Workload, WorkloadIdentity,
+    Ambient, Bounds, Cloud, Error, Kept, Token, Workload, WorkloadLogin,
     aws::{self, Ecr, codecommit},
     azure, gcp,
     http::{Client, Settings},
@@ -12,9 +12,8 @@ use cloud::{
 use jiff::Timestamp;
 use net::{AddressPolicy, Proxies, Proxy, Tls};
 use oci::Credentials;
+use runtime::accounts::{AccountTokens, ServiceAccounts};
 use url::Url;
-
-use crate::kept::{Bounds, Kept};
 
 /// Largest answer of a token service, in bytes.
 const ANSWER: u64 = 1 << 20;
@@ -29,19 +28,9 @@ pub(crate) struct Identities {
     ambient: Ambient,
     accounts: ServiceAccounts,
     bounds: Bounds,
-    /// Tokens of service accounts.
-    tokens: Kept<String, Secret<String>>,
+    tokens: AccountTokens,
     git: Kept<String, GitCredentials>,
     registries: Kept<String, Credentials>,
-}
-
-/// The service accounts whose identities are used.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ServiceAccounts {
-    /// True if objects may name service accounts.
-    pub(crate) of_objects: bool,
-    /// Name of the service account of objects that name none; default the identity of the controller.
-    pub(crate) default: Option<String>,
 }
 
 /// Credentials for a Git server.
@@ -64,20 +53,11 @@ pub(crate) struct Login {
     pub(crate) proxy: Option<Proxy>,
 }
 
-/// A service account with its identity.
-#[derive(Debug, Clone)]
-pub(crate) struct WorkloadLogin {
-    /// Namespace, name and identity, which kept credentials belong to.
-    key: String,
-    /// The identity and the token that proves it.
-    pub(crate) workload: Workload,
-}
-
 impl Login {
     /// Returns what credentials for a server are kept by.
     fn key(&self, server: &str) -> String {
         let proxy = self.proxy.as_ref().map(|proxy| proxy.url.as_str());
-        let account = self.workload.as_ref().map(|workload| workload.key.as_str());
+        let account = self.workload.as_ref().map(WorkloadLogin::key);
         format!("{:?}", (self.cloud, account, proxy, server))
     }
 }
@@ -94,7 +74,7 @@ impl Identities {
             ambient,
             accounts,
             bounds: kept,
-            tokens: Kept::new(kept),
+            tokens: AccountTokens::new(kept),
             git: Kept::new(kept),
             registries: Kept::new(kept),
         }
@@ -110,8 +90,8 @@ impl Identities {
         self.accounts.default.as_deref()
     }
 
-    /// Returns the tokens of service accounts that are kept.
-    pub(crate) fn tokens(&self) -> &Kept<String, Secret<String>> {
+    /// Returns the tokens of service accounts.
+    pub(crate) fn tokens(&self) -> &AccountTokens {
         &self.tokens
     }
 
@@ -123,18 +103,6 @@ impl Identities {
     /// Returns the credentials of the controller's environment.
     pub(crate) fn ambient(&self) -> &Ambient {
         &self.ambient
-    }
-
-    /// Returns the identity that the annotations of a service account name.
-    ///
-    /// # Errors
-    /// Fails when an annotation is missing or invalid.
-    pub(crate) async fn of_account(
-        &self,
-        cloud: Cloud,
-        annotations: &BTreeMap<String, String>,
-    ) -> Result<WorkloadIdentity, Error> {
-        WorkloadIdentity::read(cloud, annotations, &self.ambient).await
     }
 
     /// Returns the credentials for the repository at a URL.
@@ -273,17 +241,7 @@ impl Identities {
 
 impl Login {
     fn workload(&self) -> Option<&Workload> {
-        self.workload.as_ref().map(|login| &login.workload)
-    }
-}
-
-impl WorkloadLogin {
-    /// Returns the identity of a service account, which `name` is the namespace and name of, with its token.
-    pub(crate) fn new(name: &str, identity: WorkloadIdentity, token: Secret<String>) -> Self {
-        Self {
-            key: format!("{:?}", (name, &identity)),
-            workload: identity.with_token(token),
-        }
+        self.workload.as_ref().map(WorkloadLogin::workload)
     }
 }
 

@@ -8,7 +8,6 @@ mod builder;
 mod certificates;
 pub mod flags;
 mod identity;
-mod kept;
 mod kinds;
 mod permits;
 mod plan;

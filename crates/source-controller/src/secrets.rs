@@ -1,24 +1,19 @@
 //! Reading what the spec of a source names: Secrets, and a service account with its pull secrets and its token.
 
-use api::{Fault, Reason, Secret};
+use api::{Fault, Reason};
 use cloud::Cloud;
-use jiff::Timestamp;
-use k8s_openapi::api::{
-    authentication::v1::{TokenRequest, TokenRequestSpec},
-    core::v1::ServiceAccount,
-};
-use kube::{Api, Client, api::PostParams};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::{Api, Client};
+use runtime::accounts::NoLogin;
 
 use crate::{
-    identity::{Identities, WorkloadLogin},
+    identity::Identities,
     secret::{self, SecretData},
     source_kind::{SecretRole, ServiceAccountData, SourceKind, SourceSecrets},
 };
 
 /// The most pull secrets of a service account that are read; the rest is left out.
 const PULL_SECRETS: usize = 20;
-/// Lifetime of a requested token, in seconds.
-const TOKEN_SECONDS: i64 = 3600;
 
 /// Reads everything that an object names, live.
 ///
@@ -88,8 +83,8 @@ async fn service_account(
         .await
         .map_err(|error| failed("service account", &runtime::client::describe(&error)))?;
     let mut pull_secrets: Vec<SecretData> = Vec::new();
-    let named = account.image_pull_secrets.unwrap_or_default();
-    for reference in named.iter().take(PULL_SECRETS) {
+    let named = account.image_pull_secrets.iter().flatten();
+    for reference in named.take(PULL_SECRETS) {
         let found = secret::find(client, namespace, &reference.name).await;
         let found = found.map_err(|error| {
             failed(
@@ -102,60 +97,15 @@ async fn service_account(
     let workload = match cloud {
         None => None,
         Some(cloud) => {
-            let annotations = account.metadata.annotations.unwrap_or_default();
-            let identity = identities.of_account(cloud, &annotations).await;
-            let identity =
-                identity.map_err(|error| failed("the identity of service account", &error.to_string()))?;
-            // An account that was made again has other tokens.
-            let uid = account.metadata.uid.unwrap_or_default();
-            let key = format!("{:?}", (namespace, name, uid, identity.audience()));
-            let now = Timestamp::now().as_second();
-            let token = match identities.tokens().get(&key, now) {
-                Some(token) => token,
-                None => {
-                    let asked = token(&api, name, identity.audience().to_owned()).await;
-                    let (token, ends) = asked.map_err(|error| {
-                        failed("a token of service account", &runtime::client::describe(&error))
-                    })?;
-                    identities.tokens().keep(key, token.clone(), ends, now);
-                    token
-                }
-            };
-            Some(WorkloadLogin::new(
-                &format!("{namespace}/{name}"),
-                identity,
-                token,
-            ))
+            let login = identities
+                .tokens()
+                .login(&api, &account, cloud, identities.ambient());
+            let failed = |error: NoLogin| failed(error.what(), &error.to_string());
+            Some(login.await.map_err(failed)?)
         }
     };
     Ok(ServiceAccountData {
         pull_secrets,
         workload,
-    })
-}
-
-/// Creates a token, and returns it with its end in seconds of Unix.
-async fn token(
-    api: &Api<ServiceAccount>,
-    name: &str,
-    audience: String,
-) -> Result<(Secret<String>, i64), kube::Error> {
-    let request = TokenRequest {
-        spec: TokenRequestSpec {
-            audiences: vec![audience],
-            expiration_seconds: Some(TOKEN_SECONDS),
-            ..TokenRequestSpec::default()
-        },
-        ..TokenRequest::default()
-    };
-    let answer = api
-        .create_token_request(name, &PostParams::default(), &request)
-        .await?;
-    Ok(match answer.status {
-        Some(status) => (
-            Secret::new(status.token),
-            status.expiration_timestamp.0.as_second(),
-        ),
-        None => (Secret::default(), 0),
     })
 }

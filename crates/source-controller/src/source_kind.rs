@@ -29,7 +29,7 @@ use tree::Budget;
 use crate::{
     blocking::Work,
     builder::BuildError,
-    identity::{Identities, Login, WorkloadLogin},
+    identity::{Identities, Login},
     secret::SecretData,
     status,
 };
@@ -342,7 +342,7 @@ pub(crate) struct ServiceAccountData {
     /// Its pull secrets, in their order. Those that are missing are left out.
     pub pull_secrets: Vec<SecretData>,
     /// Its identity of [`SourceKind::cloud`].
-    pub(crate) workload: Option<WorkloadLogin>,
+    pub(crate) workload: Option<cloud::WorkloadLogin>,
 }
 
 impl ServiceAccountData {

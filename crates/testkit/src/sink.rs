@@ -102,7 +102,32 @@ impl WebhookSink {
     /// # Errors
     /// Returns an error if no port is free.
     pub fn start_tls() -> Result<Self> {
-        Self::start_with(Some(Authority::new(&["127.0.0.1", "localhost"])?))
+        Self::start_tls_for(&["127.0.0.1", "localhost"])
+    }
+
+    /// Starts a sink that speaks HTTPS under these names, which a proxy may lead to [`WebhookSink::address`].
+    ///
+    /// # Errors
+    /// Returns an error if no port is free, or a name can't stand in a certificate.
+    pub fn start_tls_for(names: &[&str]) -> Result<Self> {
+        Self::start_with(Some(Authority::new(names)?))
+    }
+
+    /// Starts a sink that speaks HTTPS with clients that show a certificate of another authority alone.
+    ///
+    /// # Errors
+    /// Returns an error if no port is free.
+    pub fn start_tls_asking_for(clients: &Authority) -> Result<Self> {
+        let authority = Authority::new(&["127.0.0.1", "localhost"])?;
+        Self::start_with(Some(authority.asking_for(clients)))
+    }
+
+    /// Returns host and port.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let origin = self.server.origin();
+        let (_, address) = origin.split_once("://").unwrap_or_default();
+        address.to_owned()
     }
 
     fn start_with(authority: Option<Authority>) -> Result<Self> {

@@ -10,6 +10,7 @@ use net::{Proxy, Roots};
 use tree::Budget;
 use yaml::Value;
 
+use super::identity::Identities;
 use crate::{
     Error,
     providers::{self, AlertName, Config},
@@ -46,6 +47,8 @@ pub(crate) struct Route {
 pub(crate) struct Loaded {
     pub(super) config: Config,
     pub(super) route: Route,
+    /// The key of the access token in [`Config::identity`].
+    pub(super) identity: Option<String>,
 }
 
 impl Tls {
@@ -76,7 +79,11 @@ impl fmt::Debug for Loaded {
 ///
 /// # Errors
 /// Fails when a Secret is missing or invalid, or the address is.
-pub(crate) async fn load(client: &Client, provider: &Provider) -> Result<Loaded, Error> {
+pub(crate) async fn load(
+    client: &Client,
+    identities: &Identities,
+    provider: &Provider,
+) -> Result<Loaded, Error> {
     let api = Api::<KubernetesSecret>::namespaced(client.clone(), &provider.namespace().unwrap_or_default());
     let secret = match &provider.spec.secret_ref {
         Some(reference) => Some(Keys::read(&api, &reference.name).await?),
@@ -90,11 +97,18 @@ pub(crate) async fn load(client: &Client, provider: &Provider) -> Result<Loaded,
         Some(reference) => Some(named_proxy(&Keys::read(&api, &reference.name).await?)?),
         None => proxy(provider, secret.as_ref())?,
     };
+    let mut config = Config {
+        proxied: proxy.is_some(),
+        ..config(provider, secret.as_ref())?
+    };
+    let identity = identities.token(provider, &config, proxy.as_ref()).await?;
+    let identity = identity.map(|(key, token)| {
+        config.identity = Some(token);
+        key
+    });
     Ok(Loaded {
-        config: Config {
-            proxied: proxy.is_some(),
-            ..config(provider, secret.as_ref())?
-        },
+        config,
+        identity,
         route: Route {
             tls: certificates,
             proxy,
@@ -200,6 +214,7 @@ fn config(provider: &Provider, secret: Option<&Keys>) -> Result<Config, Error> {
     Ok(Config {
         address: address(key("address")?.as_ref().or(spec.address.as_ref()))?,
         password,
+        identity: None,
         keys,
         uid: provider.uid().unwrap_or_default(),
         alert: AlertName::default(),

@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use runtime::{ObjectKey, Outcome, Pass, Reconciler, Requeue};
 
 use super::outcome;
-use crate::{Error, delivery::Dispatcher, providers};
+use crate::{Error, delivery::Dispatcher};
 
 /// The interval at which a ready provider is checked again: its Secret may change.
 const INTERVAL: Duration = Duration::from_secs(600);
@@ -50,7 +50,7 @@ impl Reconciler for Providers {
     }
 
     fn validate(&self, object: &Provider) -> Result<(), Fault> {
-        providers::refused(&object.spec).map_or(Ok(()), Err)
+        self.dispatcher.refused(&object.spec).map_or(Ok(()), Err)
     }
 
     fn progressing(&self, _: &Provider) -> Option<ProviderStatus> {
@@ -97,6 +97,7 @@ fn fault(error: &Error) -> Fault {
         | Error::BadSecret { .. }
         | Error::NoToken
         | Error::BadToken
+        | Error::Identity(_)
         | Error::Certificates(_)
         | Error::BadProxy { .. } => Fault::retry(Reason::AuthenticationFailed, message),
         Error::BadAddress

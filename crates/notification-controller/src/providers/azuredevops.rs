@@ -1,14 +1,22 @@
 //! `azuredevops`: the status of a commit on Azure DevOps.
 
 use api::{Event, Secret};
+use cloud::{Cloud, azure};
+use http::header;
 use serde_json::json;
 
 use super::{
-    Config, ProviderType, Step, Takes,
+    Audience, Config, ProviderType, Step, Takes,
     git::{self, Listed, Repository, States, Status},
     wire,
 };
 use crate::Error;
+
+/// Tokens of identities for repositories.
+pub(super) const AUDIENCE: Audience = Audience {
+    cloud: Cloud::Azure,
+    scope: azure::DEVOPS_SCOPE,
+};
 
 const STATES: States = States {
     success: "succeeded",
@@ -31,7 +39,10 @@ fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
     if git != "_git" {
         return Err(FORM);
     }
-    let token = config.required_token()?;
+    let identity = config.identity_for(&repository.server, azure::is_devops)?;
+    if identity.is_none() {
+        config.required_token()?;
+    }
     let Some(status) = Status::of(event, config, &STATES)? else {
         return Ok(Vec::new());
     };
@@ -59,7 +70,10 @@ fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
     let body = json!({"state": status.state, "description": status.description, "context": context});
     let mut post = wire::json(Secret::new(url), &body)?;
     for request in [&mut asked, &mut post] {
-        wire::basic(&mut request.headers, "", token)?;
+        match &identity {
+            Some(bearer) => wire::secret_header(&mut request.headers, header::AUTHORIZATION, bearer)?,
+            None => wire::basic(&mut request.headers, "", config.required_token()?)?,
+        }
     }
     let listed = Listed {
         list: "/value",

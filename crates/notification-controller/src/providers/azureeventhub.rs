@@ -1,25 +1,35 @@
 //! `azureeventhub`: the event as a message of an Azure Event Hub, over its REST interface.
 //!
-//! The address is a connection string with a shared key, or the name of the hub, with the namespace as channel and a token.
+//! The address is a connection string with a shared key, or the name of the hub, with the namespace as channel and a token or an identity.
 
 use std::collections::BTreeMap;
 
 use api::{Event, Secret};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use cloud::{Cloud, azure};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::header;
 use sha2::Sha256;
 use url::{Url, form_urlencoded::byte_serialize};
 
-use super::{Config, ProviderType, Step, Takes, generic, wire};
+use super::{Audience, Config, ProviderType, Step, Takes, generic, wire};
 use crate::Error;
 
 /// Lifetime of a signature, in seconds.
 const LIFETIME: i64 = 3600;
 const SUFFIX: &str = ".servicebus.windows.net";
+const NO_CREDENTIALS: Error = Error::Config(
+    "no credentials: use a connection string with a shared key, or set the key token in the Secret of spec.secretRef",
+);
 const FORM: Error = Error::Config(
     "the address is not a connection string: Endpoint=sb://host/;SharedAccessKeyName=..;SharedAccessKey=..;EntityPath=hub",
 );
+
+/// Tokens of identities for event hubs.
+pub(super) const AUDIENCE: Audience = Audience {
+    cloud: Cloud::Azure,
+    scope: azure::EVENT_HUBS_SCOPE,
+};
 
 /// The type `azureeventhub`.
 pub(super) const TYPE: ProviderType = ProviderType {
@@ -37,18 +47,16 @@ fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
             ));
         }
         (true, None) => shared(address, jiff::Timestamp::now().as_second() + LIFETIME)?,
-        (false, Some(token)) => {
+        (false, token) => {
             let namespace = config.required_channel()?;
             let host = match namespace.contains('.') {
                 true => namespace.to_owned(),
                 false => format!("{namespace}{SUFFIX}"),
             };
-            (hub(&host, address)?, format!("Bearer {token}"))
-        }
-        (false, None) => {
-            return Err(Error::Config(
-                "no credentials: use a connection string with a shared key, or set the key token in the Secret of spec.secretRef",
-            ));
+            let hub = hub(&host, address)?;
+            let identity = config.identity_for(&hub, azure::is_event_hub)?;
+            let bearer = identity.or(token.map(|token| format!("Bearer {token}")));
+            (hub, bearer.ok_or(NO_CREDENTIALS)?)
         }
     };
     let url = wire::at(&hub, hub.path().split('/').chain(["messages"]))?;

@@ -5,17 +5,21 @@
 use api::{Event, Secret};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use cloud::{Token, gcp};
+use cloud::{Cloud, Token, gcp};
 use http::{HeaderValue, header};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::{Config, ProviderType, Step, Takes, generic, wire};
+use super::{Audience, Config, ProviderType, Step, Takes, generic, wire};
 use crate::Error;
 
 const ENDPOINT: &str = "https://pubsub.googleapis.com/";
-/// The scope of tokens that may use Pub/Sub, and nothing else.
-const SCOPE: &str = "https://www.googleapis.com/auth/pubsub";
+
+/// Tokens of identities for Pub/Sub.
+pub(super) const AUDIENCE: Audience = Audience {
+    cloud: Cloud::Gcp,
+    scope: gcp::PUBSUB_SCOPE,
+};
 
 /// The type `googlepubsub`.
 pub(super) const TYPE: ProviderType = ProviderType {
@@ -31,7 +35,12 @@ fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
     if !attributes.is_empty() {
         wire::set(&mut message, "attributes", attributes);
     }
+    let identity = config.identity_for(&url, gcp::is_pubsub)?;
     let mut publish = wire::json(Secret::new(url), &json!({"messages": [message]}))?;
+    if let Some(bearer) = identity {
+        wire::secret_header(&mut publish.headers, header::AUTHORIZATION, &bearer)?;
+        return Ok(vec![Step::Send(publish)]);
+    }
     let form = credentials(config.required_token()?)?;
     let mut ask = wire::post(
         Secret::new(form.url),
@@ -80,7 +89,7 @@ fn credentials(token: &str) -> Result<cloud::TokenRequest, Error> {
     );
     let credentials = gcp::Credentials::parse(token.as_bytes()).map_err(|_| FORM)?;
     credentials
-        .request(SCOPE, jiff::Timestamp::now())
+        .request(gcp::PUBSUB_SCOPE, jiff::Timestamp::now())
         .map_err(|_| FORM)
 }
 

@@ -44,6 +44,24 @@ impl Config {
         ))
     }
 
+    /// Returns true if spec and Secret have credentials, so that no identity is used.
+    pub(crate) fn has_credentials(&self) -> bool {
+        let key = |address: &Secret<String>| address.expose().contains("SharedAccessKey");
+        self.token().is_some() || self.address.as_ref().is_some_and(key)
+    }
+
+    /// Returns the access token of an identity, which `may_get` says that a URL may get; `None` if no identity is used.
+    pub(super) fn identity_for(&self, url: &Url, may_get: fn(&Url) -> bool) -> Result<Option<String>, Error> {
+        match &self.identity {
+            None => Ok(None),
+            Some(_) if !may_get(url) => Err(Error::Config(
+                "the address is no service of the cloud, so that it gets no token of an identity: set the key token in the Secret of \
+                 spec.secretRef",
+            )),
+            Some(token) => Ok(Some(format!("Bearer {}", token.expose()))),
+        }
+    }
+
     /// Returns the token or, without one, the password.
     pub(super) fn token_or_password(&self) -> Result<&str, Error> {
         let password = self.password.as_ref().map(|password| password.expose().as_str());

@@ -11,6 +11,7 @@ mod delivery;
 mod endpoint;
 mod extensions;
 mod health;
+mod identities;
 mod journal;
 mod nats;
 mod proxies;

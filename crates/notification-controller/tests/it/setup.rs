@@ -29,6 +29,12 @@ impl TestNamespace {
     }
 
     pub(crate) async fn with(name: &str, flags: impl FnOnce(Launch) -> Launch) -> Self {
+        let plane = ControlPlane::shared().await.unwrap();
+        Self::with_namespace(plane.namespace(name).await.unwrap(), flags).await
+    }
+
+    /// Starts the controller in a namespace that is there.
+    pub(crate) async fn with_namespace(namespace: String, flags: impl FnOnce(Launch) -> Launch) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let plane = ControlPlane::shared().await.unwrap();
         for crd in [
@@ -39,7 +45,6 @@ impl TestNamespace {
         ] {
             plane.apply(serde_json::to_value(crd).unwrap()).await.unwrap();
         }
-        let namespace = plane.namespace(name).await.unwrap();
         let launch = launch().run_by(plane.kubeconfig()).namespace(&namespace);
         Self {
             plane,

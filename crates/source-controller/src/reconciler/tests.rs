@@ -160,8 +160,8 @@ impl Fixture {
             identities: Arc::new(Identities::new(
                 net::AddressPolicy::command_line(),
                 cloud::Ambient::default(),
-                crate::identity::ServiceAccounts::default(),
-                crate::kept::Bounds {
+                runtime::accounts::ServiceAccounts::default(),
+                cloud::Bounds {
                     most: 0,
                     longest: Duration::ZERO,
                 },

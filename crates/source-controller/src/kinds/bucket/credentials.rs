@@ -69,7 +69,7 @@ pub(super) fn settings(spec: &BucketSpec, secrets: &SourceSecrets) -> Result<Set
         )
     };
     let account = secrets.service_account.as_ref();
-    let workload = account.and_then(|account| Some(&account.workload.as_ref()?.workload));
+    let workload = account.and_then(|account| Some(account.workload.as_ref()?.workload()));
     let service = match provider {
         Provider::Generic | Provider::Aws => {
             let login = s3_login(spec, provider, secrets, workload)?;

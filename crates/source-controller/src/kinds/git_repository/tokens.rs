@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use api::{Fault, Reason, Secret};
 use cloud::{
+    Bounds, Kept,
     github::App,
     http::{Client, Settings},
 };
 use git::Auth;
 use net::{AddressPolicy, Proxies, Proxy, Tls};
 
-use crate::{
-    kept::{Bounds, Kept},
-    secret::SecretData,
-};
+use crate::secret::SecretData;
 
 /// User name that GitHub expects beside a token.
 const USER: &str = "x-access-token";

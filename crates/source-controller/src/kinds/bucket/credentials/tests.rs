@@ -205,9 +205,9 @@ fn missing_secrets_are_named_by_their_role() {
 async fn service_accounts_come_before_the_identity_of_the_controller() {
     use std::collections::BTreeMap;
 
-    use cloud::{Ambient, Cloud, WorkloadIdentity};
+    use cloud::{Ambient, Cloud, WorkloadIdentity, WorkloadLogin};
 
-    use crate::{identity::WorkloadLogin, source_kind::ServiceAccountData};
+    use crate::source_kind::ServiceAccountData;
 
     let pool = "projects/1/locations/global/workloadIdentityPools/p/providers/k";
     let annotations: BTreeMap<String, String> = [

@@ -1,4 +1,4 @@
-//! Credentials that are kept until they nearly end, for all passes of the process.
+//! Credentials that are kept until they nearly end, for the whole process.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -10,21 +10,23 @@ const MARGIN: i64 = 300;
 
 /// Bounds of what is kept.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub struct Bounds {
     /// The most entries; 0 for none at all.
-    pub(crate) most: usize,
+    pub most: usize,
     /// The longest time that an entry is used.
-    pub(crate) longest: Duration,
+    pub longest: Duration,
 }
 
 /// The kept credentials, by what they belong to. The oldest entry goes first.
-pub(crate) struct Kept<K, V> {
+pub struct Kept<K, V> {
     bounds: Bounds,
     entries: Mutex<Vec<(K, V, i64)>>,
 }
 
 impl<K: PartialEq, V: Clone> Kept<K, V> {
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    /// Begins without any credentials.
+    #[must_use]
+    pub fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
             entries: Mutex::default(),
@@ -32,14 +34,14 @@ impl<K: PartialEq, V: Clone> Kept<K, V> {
     }
 
     /// Returns an entry that lasts; `now` is in seconds of Unix.
-    pub(crate) fn get(&self, key: &K, now: i64) -> Option<V> {
+    pub fn get(&self, key: &K, now: i64) -> Option<V> {
         let entries = self.lock();
         let found = entries.iter().find(|(own, _, ends)| own == key && *ends > now);
         found.map(|(_, value, _)| value.clone())
     }
 
     /// Keeps an entry that ends at a time in seconds of Unix.
-    pub(crate) fn keep(&self, key: K, value: V, ends: i64, now: i64) {
+    pub fn keep(&self, key: K, value: V, ends: i64, now: i64) {
         let longest = i64::try_from(self.bounds.longest.as_secs()).unwrap_or(i64::MAX);
         let ends = ends.saturating_sub(MARGIN).min(now.saturating_add(longest));
         let mut entries = self.lock();
@@ -53,7 +55,7 @@ impl<K: PartialEq, V: Clone> Kept<K, V> {
     }
 
     /// Drops an entry, which was not accepted.
-    pub(crate) fn forget(&self, key: &K) {
+    pub fn forget(&self, key: &K) {
         self.lock().retain(|(own, ..)| own != key);
     }
 

@@ -1,0 +1,168 @@
+//! Access tokens of cloud identities for Providers without credentials: of a ServiceAccount, or of the controller.
+
+use std::time::Duration;
+
+use api::{
+    Fault, Reason, Secret,
+    notification::{Provider, ProviderSpec},
+};
+use cloud::{
+    Ambient, Bounds, Cloud, Kept, Token, Workload, WorkloadLogin,
+    http::{Client as TokenClient, Settings},
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::{Api, Client, ResourceExt as _};
+use net::{AddressPolicy, Proxies, Proxy};
+use runtime::accounts::{AccountTokens, NoLogin, OBJECT_IDENTITIES, ServiceAccounts};
+
+use crate::{
+    Error,
+    providers::{self, Audience, Config},
+};
+
+/// Largest answer of a token service, in bytes.
+const ANSWER: u64 = 1 << 20;
+/// Timeout of a request to a token service.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Cloud identities, with the tokens that were obtained for them.
+pub(crate) struct Identities {
+    client: Client,
+    addresses: AddressPolicy,
+    ambient: Ambient,
+    accounts: ServiceAccounts,
+    logins: AccountTokens,
+    tokens: Kept<String, Secret<String>>,
+}
+
+impl Identities {
+    /// Begins without tokens; `client` creates those of service accounts in every replica.
+    pub(crate) fn new(
+        client: Client,
+        addresses: AddressPolicy,
+        accounts: ServiceAccounts,
+        kept: Bounds,
+    ) -> Self {
+        Self {
+            client,
+            addresses,
+            ambient: Ambient::new(std::env::vars()).with_instance(),
+            accounts,
+            logins: AccountTokens::new(kept),
+            tokens: Kept::new(kept),
+        }
+    }
+
+    /// Returns the fault of a Provider that names a service account while the feature gate is closed.
+    pub(super) fn refused(&self, spec: &ProviderSpec) -> Option<Fault> {
+        let is_named = spec.service_account_name.is_some();
+        (is_named && !self.accounts.of_objects).then(|| {
+            let message = format!(
+                "spec.serviceAccountName: the feature gate {OBJECT_IDENTITIES} is off: start the controller with \
+                 --feature-gates={OBJECT_IDENTITIES}=true, or remove the field"
+            );
+            Fault::stall(Reason::FeatureGateDisabled, message)
+        })
+    }
+
+    /// Returns an access token for a Provider and the key that it is kept by; `None` if the Provider uses no identity.
+    ///
+    /// # Errors
+    /// Fails when the identity gets no token, or the Provider has credentials and a service account.
+    pub(super) async fn token(
+        &self,
+        provider: &Provider,
+        config: &Config,
+        proxy: Option<&Proxy>,
+    ) -> Result<Option<(String, Secret<String>)>, Error> {
+        let Some(audience) = providers::audience(&provider.spec.type_) else {
+            return Ok(None);
+        };
+        let named = provider.spec.service_account_name.as_deref();
+        if config.has_credentials() {
+            return match named {
+                None => Ok(None),
+                Some(_) => Err(Error::Config(
+                    "there are credentials in the Secret or the address, so that spec.serviceAccountName must not be set",
+                )),
+            };
+        }
+        let login = match named.or(self.accounts.default.as_deref()) {
+            None => None,
+            Some(name) => Some(self.login(provider, name, audience.cloud).await?),
+        };
+        let account = login.as_ref().map(WorkloadLogin::key);
+        let through = proxy.map(|proxy| proxy.url.as_str());
+        let key = format!("{:?}", (account, audience.scope, through));
+        let now = Timestamp::now().as_second();
+        if let Some(token) = self.tokens.get(&key, now) {
+            return Ok(Some((key, token)));
+        }
+        let token = self.ask(login.as_ref(), audience, proxy).await;
+        let token = token.map_err(|error| {
+            let whose = match &login {
+                None => "the controller",
+                Some(_) => "the service account",
+            };
+            Error::Identity(format!("no token for the identity of {whose}: {error}"))
+        })?;
+        let ends = now.saturating_add(i64::try_from(token.expires_in).unwrap_or_default());
+        self.tokens.keep(key.clone(), token.access.clone(), ends, now);
+        Ok(Some((key, token.access)))
+    }
+
+    /// Forgets an access token, which was not accepted.
+    pub(super) fn forget(&self, key: &str) {
+        self.tokens.forget(&key.to_owned());
+    }
+
+    async fn login(&self, provider: &Provider, name: &str, cloud: Cloud) -> Result<WorkloadLogin, Error> {
+        let namespace = provider.namespace().unwrap_or_default();
+        let by_default = match provider.spec.service_account_name {
+            Some(_) => "",
+            None => {
+                "; it is the --default-service-account of the controller, used because spec.serviceAccountName is not set"
+            }
+        };
+        let failed = |what: &str, why: &str| {
+            Error::Identity(format!(
+                "failed to get {what} '{namespace}/{name}': {why}{by_default}"
+            ))
+        };
+        if !runtime::secret::is_object_name(name) {
+            return Err(failed("service account", "it is not a valid name"));
+        }
+        let api = Api::<ServiceAccount>::namespaced(self.client.clone(), &namespace);
+        let account = api
+            .get(name)
+            .await
+            .map_err(|error| failed("service account", &runtime::client::describe(&error)))?;
+        let login = self.logins.login(&api, &account, cloud, &self.ambient).await;
+        login.map_err(|error: NoLogin| failed(error.what(), &error.to_string()))
+    }
+
+    async fn ask(
+        &self,
+        login: Option<&WorkloadLogin>,
+        audience: Audience,
+        proxy: Option<&Proxy>,
+    ) -> Result<Token, cloud::Error> {
+        let client = TokenClient::new(Settings {
+            addresses: self.addresses.clone(),
+            answer_bytes: ANSWER,
+            timeout: TIMEOUT,
+            proxies: proxy.cloned().map_or(Proxies::Environment, Proxies::Only),
+            ..Settings::default()
+        })?;
+        let id = Timestamp::now().as_nanosecond().to_string();
+        match (login.map(WorkloadLogin::workload), audience.cloud) {
+            (Some(Workload::Azure(application)), _) => application.token(&client, audience.scope, &id).await,
+            (Some(Workload::Gcp(workload)), _) => {
+                workload.token(&client, &self.ambient, audience.scope).await
+            }
+            (_, Cloud::Gcp) => self.ambient.gcp(&client).await,
+            (_, _) => self.ambient.azure(&client, audience.scope, &id).await,
+        }
+    }
+}

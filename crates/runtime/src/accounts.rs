@@ -1,0 +1,156 @@
+//! ServiceAccounts as identities of clouds: whose are used, and their tokens.
+
+use api::Secret;
+use cloud::{Ambient, Bounds, Cloud, Kept, WorkloadIdentity, WorkloadLogin};
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    core::v1::ServiceAccount,
+};
+use kube::{Api, ResourceExt as _, api::PostParams};
+
+use crate::secret::is_object_name;
+
+/// Feature gate of service accounts that objects name.
+pub const OBJECT_IDENTITIES: &str = "ObjectLevelWorkloadIdentity";
+/// Lifetime of a requested token, in seconds.
+const TOKEN_SECONDS: i64 = 3600;
+
+/// The service accounts whose identities are used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServiceAccounts {
+    /// True if objects may name service accounts.
+    pub of_objects: bool,
+    /// Name of the service account of objects that name none; default the identity of the controller.
+    pub default: Option<String>,
+}
+
+/// Error of a default service account that cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidDefaultAccount {
+    /// The gate is closed.
+    #[error(
+        "--default-service-account has no effect while the feature gate {OBJECT_IDENTITIES} is off: add \
+         --feature-gates={OBJECT_IDENTITIES}=true, or remove the flag"
+    )]
+    Gate,
+    /// The name is none of a service account.
+    #[error("--default-service-account={0:?} is not the name of a service account")]
+    Name(String),
+}
+
+impl ServiceAccounts {
+    /// Reads the value of `--default-service-account`, which may be empty.
+    ///
+    /// # Errors
+    /// Fails when a default service account is set while objects may name none, because they would use the identity of the controller,
+    /// and when it has an invalid name.
+    pub fn new(of_objects: bool, default: &str) -> Result<Self, InvalidDefaultAccount> {
+        match default {
+            "" => {}
+            _ if !of_objects => return Err(InvalidDefaultAccount::Gate),
+            name if !is_object_name(name) => return Err(InvalidDefaultAccount::Name(name.to_owned())),
+            _ => {}
+        }
+        Ok(Self {
+            of_objects,
+            default: Some(default.to_owned()).filter(|name| !name.is_empty()),
+        })
+    }
+}
+
+/// Error of a service account that has no identity or gets no token.
+#[derive(Debug, thiserror::Error)]
+pub enum NoLogin {
+    /// Its annotations name no identity of the cloud.
+    #[error("{0}")]
+    Identity(cloud::Error),
+    /// The API server gives no token.
+    #[error("{}", crate::client::describe(.0))]
+    Token(kube::Error),
+}
+
+impl NoLogin {
+    /// Returns the missing part, for messages that name the service account after it.
+    #[must_use]
+    pub fn what(&self) -> &'static str {
+        match self {
+            Self::Identity(_) => "the identity of service account",
+            Self::Token(_) => "a token of service account",
+        }
+    }
+}
+
+/// Tokens of service accounts, kept until they nearly end.
+pub struct AccountTokens(Kept<String, Secret<String>>);
+
+impl AccountTokens {
+    /// Begins with no token.
+    #[must_use]
+    pub fn new(kept: Bounds) -> Self {
+        Self(Kept::new(kept))
+    }
+
+    /// Returns the identity of a service account for a cloud, with a token of the account.
+    ///
+    /// # Errors
+    /// Fails when the annotations of the account name no identity, or its token can't be created.
+    pub async fn login(
+        &self,
+        api: &Api<ServiceAccount>,
+        account: &ServiceAccount,
+        cloud: Cloud,
+        ambient: &Ambient,
+    ) -> Result<WorkloadLogin, NoLogin> {
+        let identity = WorkloadIdentity::read(cloud, account.annotations(), ambient)
+            .await
+            .map_err(NoLogin::Identity)?;
+        let namespace = account.namespace().unwrap_or_default();
+        let name = account.name_any();
+        // An account that was made again has other tokens.
+        let uid = account.uid().unwrap_or_default();
+        let key = format!("{:?}", (&namespace, &name, uid, identity.audience()));
+        let now = Timestamp::now().as_second();
+        let token = match self.0.get(&key, now) {
+            Some(token) => token,
+            None => {
+                let (token, ends) = create(api, &name, identity.audience().to_owned())
+                    .await
+                    .map_err(NoLogin::Token)?;
+                self.0.keep(key, token.clone(), ends, now);
+                token
+            }
+        };
+        Ok(WorkloadLogin::new(
+            &format!("{namespace}/{name}"),
+            identity,
+            token,
+        ))
+    }
+}
+
+/// Creates a token, and returns it with its end in seconds of Unix.
+async fn create(
+    api: &Api<ServiceAccount>,
+    name: &str,
+    audience: String,
+) -> Result<(Secret<String>, i64), kube::Error> {
+    let request = TokenRequest {
+        spec: TokenRequestSpec {
+            audiences: vec![audience],
+            expiration_seconds: Some(TOKEN_SECONDS),
+            ..TokenRequestSpec::default()
+        },
+        ..TokenRequest::default()
+    };
+    let answer = api
+        .create_token_request(name, &PostParams::default(), &request)
+        .await?;
+    Ok(match answer.status {
+        Some(status) => (
+            Secret::new(status.token),
+            status.expiration_timestamp.0.as_second(),
+        ),
+        None => (Secret::default(), 0),
+    })
+}
