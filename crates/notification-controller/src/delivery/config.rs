@@ -13,7 +13,7 @@ use yaml::Value;
 use super::identity::Identities;
 use crate::{
     Error,
-    providers::{self, AlertName, Config},
+    providers::{self, AlertName, Config, Takes},
 };
 
 /// Longest address, wherever it comes from.
@@ -91,7 +91,7 @@ pub(crate) async fn load(
     };
     let certificates = match &provider.spec.cert_secret_ref {
         Some(reference) => tls(&Keys::read(&api, &reference.name).await?)?,
-        None => Tls::default(),
+        None => own_tls(provider, secret.as_ref())?,
     };
     let proxy = match &provider.spec.proxy_secret_ref {
         Some(reference) => Some(named_proxy(&Keys::read(&api, &reference.name).await?)?),
@@ -272,6 +272,17 @@ fn headers(secret: &Keys) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
         headers.push((name, value));
     }
     Ok(headers)
+}
+
+/// The certificates in the Secret of credentials, which types for commits read if there is no other Secret with them.
+fn own_tls(provider: &Provider, secret: Option<&Keys>) -> Result<Tls, Error> {
+    const KEYS: [&str; 6] = ["ca.crt", "tls.crt", "tls.key", "caFile", "certFile", "keyFile"];
+    let kind = providers::find(&provider.spec.type_)?;
+    let secret = secret.filter(|secret| KEYS.iter().any(|key| secret.data.contains_key(*key)));
+    match secret {
+        Some(secret) if kind.takes == Takes::Commits => tls(secret),
+        _ => Ok(Tls::default()),
+    }
 }
 
 fn tls(secret: &Keys) -> Result<Tls, Error> {

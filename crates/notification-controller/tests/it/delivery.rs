@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha2::Sha256;
-use testkit::{Answer, WebhookSink};
+use testkit::{Answer, Authority, WebhookSink};
 
 use crate::setup::{PATIENCE, TestNamespace};
 
@@ -159,6 +159,80 @@ async fn the_authority_of_a_secret_is_trusted_and_no_other() {
     let warning = setup.warning("wrong", "NotificationDispatchFailed").await;
     assert!(warning.message.unwrap().contains("the connection failed"));
     assert_eq!(sink.received().len(), 1);
+}
+
+#[tokio::test]
+async fn client_certificate_is_shown_to_a_server_that_asks_for_it() {
+    let setup = TestNamespace::new("mutual").await;
+    let (clients, others) = (
+        Authority::new(&["us"]).unwrap(),
+        Authority::new(&["them"]).unwrap(),
+    );
+    let sink = WebhookSink::start_tls_asking_for(&clients).unwrap();
+    let pair = |authority: &Authority| json!({"ca.crt": sink.ca_pem(), "tls.crt": authority.server_pem, "tls.key": authority.server_key_pem});
+    setup.secret("known", &pair(&clients)).await;
+    setup.secret("unknown", &pair(&others)).await;
+    setup.secret("without", &json!({"ca.crt": sink.ca_pem()})).await;
+    for name in ["known", "unknown", "without"] {
+        let spec = json!({"type": "generic", "address": sink.url(name), "certSecretRef": {"name": name}, "timeout": "3s"});
+        setup.provider(name, &spec).await;
+        setup.alert(name, name, &json!({})).await;
+        setup.wait_ready("Alert", name, "True").await;
+    }
+    setup.accepted(&setup.event("sealed")).await;
+    sink.wait_for("the message", PATIENCE, |request| request.path == "/known")
+        .await
+        .unwrap();
+    for name in ["unknown", "without"] {
+        setup.warning(name, "NotificationDispatchFailed").await;
+    }
+    assert_eq!(sink.received().len(), 1);
+}
+
+#[tokio::test]
+async fn certificates_beside_a_token_are_used_unless_another_secret_has_some() {
+    let setup = TestNamespace::new("beside").await;
+    let (sink, other) = (
+        WebhookSink::start_tls().unwrap(),
+        WebhookSink::start_tls().unwrap(),
+    );
+    sink.answer(Answer::Status(200, "[]".into()));
+    let secret = json!({"token": "t0ken", "ca.crt": sink.ca_pem()});
+    setup.secret("beside", &secret).await;
+    setup.secret("other", &json!({"ca.crt": other.ca_pem()})).await;
+    for (name, kind, more) in [
+        ("beside", "github", json!({})),
+        (
+            "precedence",
+            "github",
+            json!({"certSecretRef": {"name": "other"}}),
+        ),
+        ("generic", "generic", json!({})),
+    ] {
+        let mut spec = json!({
+            "type": kind, "address": sink.url(&format!("team/{name}")), "secretRef": {"name": "beside"}, "timeout": "3s",
+        });
+        spec.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        setup.provider(name, &spec).await;
+        setup.alert(name, name, &json!({})).await;
+        setup.wait_ready("Alert", name, "True").await;
+    }
+    let mut event = setup.event("sealed");
+    event["severity"] = "error".into();
+    let hash = "0123456789012345678901234567890123456789";
+    event["metadata"]["source.toolkit.fluxcd.io/revision"] = format!("main@sha1:{hash}").into();
+    setup.accepted(&event).await;
+    sink.wait_for("the status", PATIENCE, |request| {
+        request.method == "POST" && request.path.contains("/team/beside/statuses/")
+    })
+    .await
+    .unwrap();
+    for name in ["precedence", "generic"] {
+        let warning = setup.warning(name, "NotificationDispatchFailed").await;
+        assert!(warning.message.unwrap().contains("the connection failed"));
+    }
 }
 
 #[tokio::test]
