@@ -250,8 +250,9 @@ impl Dispatcher {
     }
 
     async fn deliver(&self, delivery: &Delivery, turn: &Turn) {
-        let combined = event::combine(&delivery.event, &delivery.alert.spec);
+        let mut combined = event::combine(&delivery.event, &delivery.alert.spec);
         self.tell_conflicts(delivery, &combined);
+        self.write_message(&delivery.alert, &mut combined.event).await;
         let result = self.send_in_turn(delivery, &combined, turn).await;
         let key = |namespace: Option<String>, name| ObjectKey::new(namespace.unwrap_or_default(), name);
         self.health.report(

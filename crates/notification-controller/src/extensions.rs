@@ -1,18 +1,19 @@
-//! Annotations of an Alert for what Flux doesn't have: notices of recovery, a threshold of failures, digests. Pure.
+//! Annotations of an Alert for what Flux doesn't have: notices of recovery, a threshold of failures, digests, templates. Pure.
 
 use std::time::Duration;
 
 use api::{GoDuration, notification::Alert};
 use kube::ResourceExt as _;
 
-use crate::providers::Takes;
+use crate::{providers::Takes, template};
 
 /// Prefix of our annotations.
 const PREFIX: &str = "weir.io/";
 const RECOVERY: &str = "weir.io/notify-recovery";
 const THRESHOLD: &str = "weir.io/failure-threshold";
 const DIGEST: &str = "weir.io/digest-interval";
-const KNOWN: [&str; 3] = [RECOVERY, THRESHOLD, DIGEST];
+const TEMPLATE: &str = "weir.io/message-template";
+const KNOWN: [&str; 4] = [RECOVERY, THRESHOLD, DIGEST, TEMPLATE];
 /// Largest threshold: each failure below it is a write to the Alert.
 const MOST_FAILURES: u32 = 100;
 /// Bounds of the interval of a digest. The journal gives up events that are older than an hour.
@@ -53,6 +54,12 @@ impl Extensions {
     }
 }
 
+/// Returns the template of the messages of an Alert, unless it is too long.
+pub(crate) fn message_template(alert: &Alert) -> Option<&str> {
+    let text = alert.annotations().get(TEMPLATE)?;
+    (text.len() <= template::LONGEST).then_some(text.as_str())
+}
+
 /// Returns the annotations without effect, each with the reason; `takes` is what the Provider of the Alert takes, if that is known.
 pub(crate) fn problems(alert: &Alert, takes: Option<Takes>) -> Vec<String> {
     let ours = alert
@@ -70,6 +77,7 @@ pub(crate) fn problems(alert: &Alert, takes: Option<Takes>) -> Vec<String> {
         DIGEST if takes.is_some_and(|takes| Extensions::of(alert).digest_for(takes).is_none()) => {
             Some("the type of the Provider has no digests, events are sent at once".to_owned())
         }
+        TEMPLATE => template::mistake(value),
         _ if !KNOWN.contains(&name) => Some(format!("unknown; known are {}", KNOWN.join(", "))),
         _ => None,
     };

@@ -26,6 +26,7 @@ mod senders;
 mod served;
 mod server;
 mod store;
+mod template;
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,11 +1,12 @@
 //! The extensions of Alerts on the way from an event to its deliveries.
 
 use std::{
+    collections::BTreeMap,
     hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
     sync::Arc,
 };
 
-use api::{Event, Time, notification::Alert};
+use api::{Event, Reason, Time, notification::Alert};
 use runtime::ObjectKey;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -13,10 +14,11 @@ use super::{Delivery, Dispatcher, digest::Collected};
 use crate::{
     alerts,
     event::{self, Meaning},
-    extensions::Extensions,
+    extensions::{self, Extensions},
     failures::object_name,
     providers::Takes,
     server::Accepted,
+    template,
 };
 
 /// Objects whose events are matched at the same time, if an Alert remembers their failures.
@@ -140,6 +142,23 @@ impl Dispatcher {
             tickets: vec![Arc::clone(&accepted.ticket)],
             _accepted: Some(Arc::clone(accepted)),
         });
+    }
+
+    /// Replaces the message of an event by that of the template of an Alert. If it fails, the message stays as it is.
+    pub(super) async fn write_message(&self, alert: &Alert, event: &mut Event) {
+        let Some(text) = extensions::message_template(alert) else {
+            return;
+        };
+        match template::render(text, alert, event).await {
+            Ok(message) => event.message = message,
+            Err(error) => {
+                let message = format!(
+                    "the message about {} was sent as it is: {error}",
+                    object_name(event)
+                );
+                self.warn(alert, Reason::InvalidConfig, message, BTreeMap::new());
+            }
+        }
     }
 
     /// Delivers what was collected for an Alert, as the Alert and its Provider are now.

@@ -234,3 +234,44 @@ async fn annotations_without_effect_are_said_and_stop_nothing() {
     setup.extended("hook", &corrected, &json!({})).await;
     wait_alert(&setup, "no condition", |alert| condition(alert).is_none()).await;
 }
+
+#[tokio::test]
+async fn templates_write_messages_and_failing_ones_leave_them() {
+    let setup = TestNamespace::new("templates").await;
+    let annotations = |template: &str| json!({"weir.io/message-template": template});
+    let metadata = json!({"eventMetadata": {"team": "shop"}});
+    let good = "{{ event.involvedObject.name }} of {{ event.metadata.team }}: {{ event.message }}";
+    setup.extended("good", &annotations(good), &metadata).await;
+    let bomb = "{% for i in range(1000000000) %}x{% endfor %}";
+    setup.extended("bomb", &annotations(bomb), &json!({})).await;
+    let missing = "{{ event.metadata.team }}";
+    setup.extended("missing", &annotations(missing), &json!({})).await;
+    setup
+        .extended("hook", &annotations("{{ event.message"), &json!({}))
+        .await;
+    wait_alert(&setup, "the condition", |alert| {
+        let conditions = alert.data["status"]["conditions"].as_array().cloned();
+        conditions.into_iter().flatten().any(|condition| {
+            condition["type"] == "AnnotationsValid"
+                && condition["message"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("annotation weir.io/message-template has no effect: ")
+        })
+    })
+    .await;
+    setup.accepted(&failure(&setup, "it broke")).await;
+    setup.wait_message("good", "shop of shop: it broke").await;
+    for name in ["bomb", "missing", "hook"] {
+        let sent = setup.wait_message(name, "it broke").await;
+        assert_eq!(sent.json()["message"], "it broke", "{name}");
+    }
+    for name in ["bomb", "missing"] {
+        let warning = setup.warning_on("Alert", name, "InvalidConfig").await;
+        let message = warning.message.unwrap();
+        assert!(
+            message.contains("was sent as it is: annotation weir.io/message-template: "),
+            "{message}"
+        );
+    }
+}

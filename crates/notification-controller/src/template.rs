@@ -1,0 +1,194 @@
+//! Templates of messages: a Jinja2 template over the event, bounded in time, steps and memory. It reads no files, and knows neither the
+//! time nor randomness.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{Event, notification::Alert};
+use jinja::{Renderer, Vars};
+use kube::ResourceExt as _;
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tree::{Budget, Limits, Mem};
+use yaml::Map;
+
+/// Longest template, in bytes.
+pub(crate) const LONGEST: usize = 16 * 1024;
+/// Longest message that a template may render, in bytes.
+const MESSAGE: usize = 32 * 1024;
+/// Steps of a template.
+const STEPS: u64 = 200_000;
+/// Bytes that a template may allocate.
+const BYTES: u64 = 4 << 20;
+/// Timeout of a template.
+const TIME: Duration = Duration::from_secs(2);
+/// Templates that are rendered at the same time.
+const AT_ONCE: usize = 2;
+
+static RENDERING: Semaphore = Semaphore::const_new(AT_ONCE);
+
+/// Error of a template for an event.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TemplateError {
+    /// The template is invalid, fails for the event, or exceeds a limit.
+    #[error("annotation weir.io/message-template: {0}")]
+    Failed(String),
+    /// The message is too long.
+    #[error("annotation weir.io/message-template: the message is longer than {MESSAGE} bytes")]
+    TooLong,
+    /// The message has no text.
+    #[error("annotation weir.io/message-template: the message is empty")]
+    Empty,
+    /// There is no thread or no stack for it.
+    #[error("the template of the message can't be rendered now")]
+    NoRoom,
+}
+
+/// Renders the message of an event for an Alert.
+///
+/// # Errors
+/// Fails when the template is invalid, fails, or exceeds a limit, and when the message is empty or too long.
+pub(crate) async fn render(text: &str, alert: &Alert, event: &Event) -> Result<String, TemplateError> {
+    let vars = variables(&alert.namespace().unwrap_or_default(), &alert.name_any(), event);
+    let text = text.to_owned();
+    let permit = RENDERING.acquire().await.map_err(|_| TemplateError::NoRoom)?;
+    let rendering = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        render_now(&text, &vars)
+    });
+    let rendered = rendering.await.map_err(|_| TemplateError::NoRoom)??;
+    let message = rendered.trim_end();
+    match message.len() {
+        0 => Err(TemplateError::Empty),
+        1..=MESSAGE => Ok(message.to_owned()),
+        _ => Err(TemplateError::TooLong),
+    }
+}
+
+/// Returns the reason why a template can't be used for any event.
+pub(crate) fn mistake(text: &str) -> Option<String> {
+    if text.len() > LONGEST {
+        return Some(format!("it is longer than {LONGEST} bytes"));
+    }
+    // The event of another object may have what this one lacks, so that only mistakes of syntax count.
+    match run(text, &variables("namespace", "name", &Event::default())) {
+        Ok(Err(jinja::Error::Template(failure))) if failure.syntax => {
+            Some(one_line(&jinja::Error::Template(failure)))
+        }
+        _ => None,
+    }
+}
+
+fn variables(namespace: &str, name: &str, event: &Event) -> Vars {
+    let vars = json!({"event": event, "alert": {"namespace": namespace, "name": name}});
+    match vars {
+        serde_json::Value::Object(vars) => Vars::new(&Map::from_json(vars)),
+        _ => Vars::default(),
+    }
+}
+
+fn render_now(text: &str, vars: &Vars) -> Result<String, TemplateError> {
+    match run(text, vars) {
+        Ok(rendered) => rendered.map_err(|error| TemplateError::Failed(one_line(&error))),
+        Err(_) => Err(TemplateError::NoRoom),
+    }
+}
+
+fn run(text: &str, vars: &Vars) -> std::io::Result<Result<String, jinja::Error>> {
+    let limits = Limits {
+        steps: STEPS,
+        bytes: BYTES,
+        include_depth: 4,
+        ..Limits::default()
+    };
+    let budget = Budget::new(limits).with_timeout(TIME);
+    tree::on_deep_stack(|| {
+        let mut renderer = Renderer::new(Arc::new(Mem::default()), &[], vars);
+        renderer.render_str(text, &budget)
+    })
+}
+
+fn one_line(error: &jinja::Error) -> String {
+    let text = error.to_string();
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    runtime::bounded_text(&words).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event() -> Event {
+        serde_json::from_value(json!({
+            "involvedObject": {"kind": "GitRepository", "namespace": "ns", "name": "shop"},
+            "severity": "error", "message": "it failed", "reason": "Failed", "metadata": {"revision": "main@sha1:1"},
+        }))
+        .unwrap()
+    }
+
+    async fn rendered(text: &str) -> Result<String, TemplateError> {
+        let alert = serde_json::from_value(json!({
+            "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Alert",
+            "metadata": {"name": "a", "namespace": "ns"},
+            "spec": {"providerRef": {"name": "p"}, "eventSources": []},
+        }));
+        render(text, &alert.unwrap(), &event()).await
+    }
+
+    #[tokio::test]
+    async fn template_sees_event_and_alert() {
+        let text = "{{ alert.name }}: {{ event.involvedObject.name | upper }} {{ event.message }} \
+                    {{ event.metadata.revision }} {{ event.metadata.team | default('nobody') }}\n";
+        let message = rendered(text).await.unwrap();
+        assert_eq!(message, "a: SHOP it failed main@sha1:1 nobody");
+        assert_eq!(rendered("plain").await.unwrap(), "plain");
+        // The example of the documentation.
+        let text = "{{ event.involvedObject.kind }} {{ event.involvedObject.name }}: {{ event.message }}\n\
+                    {%- if event.severity == \"error\" %}\n\
+                    Ask {{ event.metadata.team | default(\"the platform team\") }}.\n\
+                    {%- endif %}\n";
+        let message = rendered(text).await.unwrap();
+        assert_eq!(message, "GitRepository shop: it failed\nAsk the platform team.");
+    }
+
+    #[tokio::test]
+    async fn bombs_end_with_the_budget() {
+        for text in [
+            "{% for i in range(1000000000) %}x{% endfor %}",
+            "{{ 'x' * 1000000000 }}",
+            "{{ 10 ** (10 ** 10) }}",
+            "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+            "{% set ns = namespace(x='x') %}{% for i in range(64) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}",
+        ] {
+            let error = rendered(text).await.unwrap_err();
+            assert!(matches!(error, TemplateError::Failed(_)), "{text}: {error:?}");
+            assert_eq!(mistake(text), None, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn files_time_and_randomness_are_out_of_reach() {
+        for text in [
+            "{% include '/etc/passwd' %}",
+            "{{ time.now() }}",
+            "{{ [1, 2] | random }}",
+            "{{ load_template('x') }}",
+        ] {
+            let error = rendered(text).await.unwrap_err();
+            assert!(matches!(error, TemplateError::Failed(_)), "{text}: {error:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn empty_and_long_messages_are_refused() {
+        assert_eq!(rendered("{{ '' }} \n").await, Err(TemplateError::Empty));
+        assert_eq!(rendered("{{ 'x' * 40000 }}").await, Err(TemplateError::TooLong));
+    }
+
+    #[test]
+    fn mistakes_of_syntax_are_found_without_an_event() {
+        assert_eq!(mistake("{{ event.metadata.team }}"), None);
+        assert!(mistake("{{ event.message").is_some());
+        assert!(mistake("{% if %}").is_some());
+        assert!(mistake(&"x".repeat(LONGEST + 1)).is_some());
+    }
+}
