@@ -12,7 +12,7 @@ use testkit::wait_for;
 use crate::fixture::{Fixture, TIMEOUT, config_map, message_of};
 
 /// A job that never runs: it is ready at once.
-fn job(color: &str) -> String {
+pub(crate) fn job(color: &str) -> String {
     format!(
         r#"apiVersion: batch/v1
 kind: CronJob
@@ -35,7 +35,7 @@ spec:
     )
 }
 
-fn image_of(job: &CronJob) -> Option<&str> {
+pub(crate) fn image_of(job: &CronJob) -> Option<&str> {
     let template = &job.spec.as_ref()?.job_template.spec.as_ref()?.template;
     template.spec.as_ref()?.containers.first()?.image.as_deref()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::{
     Time,
-    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, TargetKey},
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec, KluctlDeploymentStatus, TargetKey},
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -74,6 +74,12 @@ fn is_unready(status: &KluctlDeploymentStatus) -> bool {
     errors
         .and_then(Value::as_array)
         .is_some_and(|errors| !errors.is_empty())
+}
+
+/// Returns the time until a pass checks again what nothing has changed.
+pub(crate) fn shortest_period(spec: &KluctlDeploymentSpec) -> Duration {
+    let validate = spec.validate.then(|| spec::validate_interval(spec));
+    spec::interval(spec).min(validate.unwrap_or(Duration::MAX))
 }
 
 /// Returns the time until the next pass after one that ended with this status.

@@ -54,7 +54,7 @@ impl Controller {
             external: read.external,
             revision,
             timeout: spec::timeout(spec) / 3,
-            interval: spec::interval(spec),
+            interval: plan::shortest_period(spec),
             deployment: plan::until_deployment(object, status, &now()).map(|left| Instant::now() + left),
         };
         self.settled

@@ -404,6 +404,10 @@ mod tests {
                 "spec.source.secretRef is not supported anymore, use 'spec.credentials.git' instead",
             ),
             (
+                json!({ "source": { "url": "https://h.io/a", "credentials": [{ "host": "h.io" }] } }),
+                "spec.source.credentials is not supported anymore, use 'spec.credentials.git' instead",
+            ),
+            (
                 json!({ "helmCredentials": [{}] }),
                 "spec.helmCredentials can not be used anymore",
             ),
@@ -430,6 +434,26 @@ mod tests {
         ] {
             let error = source(&spec(&change)).unwrap_err().to_string();
             assert!(error.contains(expected), "{change}: {error}");
+        }
+    }
+
+    #[test]
+    fn informational_fields_of_images_change_nothing() {
+        let image = json!({ "image": "a", "resultImage": "b" });
+        let of = |image: &serde_json::Value| {
+            let images = images(&spec(&json!({ "images": [image] }))).unwrap();
+            images.iter().map(kluctl::FixedImage::to_map).collect::<Vec<_>>()
+        };
+        let object = json!({ "group": "apps", "version": "v1", "kind": "Deployment", "name": "shop", "namespace": "apps" });
+        for (name, value) in [
+            ("deployedImage", json!("c")),
+            ("object", object),
+            ("deployTags", json!(["x"])),
+            ("deploymentDir", json!("app")),
+        ] {
+            let mut listed = image.clone();
+            listed[name] = value;
+            assert_eq!(of(&listed), of(&image), "{name}: a list of images has it");
         }
     }
 
