@@ -8,6 +8,7 @@ mod home;
 mod ignore;
 mod load;
 mod metadata;
+mod package;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use crate::{Error, Value};
 pub use files::Files;
 pub(crate) use home::ChartPath;
 pub use metadata::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency};
+pub use package::{Package, Required, with_build};
 
 /// One file of a chart.
 #[derive(Debug, Clone)]
@@ -57,10 +59,10 @@ impl Chart {
     /// Returns an error if it is not a valid chart, or if it exceeds a limit of size, files or depth.
     pub fn load(tree: &dyn Tree, path: &TreePath, budget: &Budget) -> Result<Self, Error> {
         if tree.is_file(path) {
-            let files = archive::named_files(&tree.read(path)?, path.name(), budget)?;
+            let files = archive::named_files(&tree.read(path)?, path.name(), archive::MAX_FILE, budget)?;
             return Self::from_files(files, budget);
         }
-        Self::from_files(directory::files(tree, path, budget)?, budget)
+        Self::from_files(directory::files(tree, path, archive::MAX_FILE, budget)?, budget)
     }
 
     /// Makes a chart of its files.
@@ -142,7 +144,7 @@ impl Chart {
 /// # Errors
 /// Returns an error if it is not a gzipped tarball, a path leads out of the chart, or a limit of size or files is exceeded.
 pub fn unpack(data: &[u8], name: &str, budget: &Budget) -> Result<Vec<File>, Error> {
-    archive::named_files(data, name, budget)
+    archive::named_files(data, name, archive::MAX_FILE, budget)
 }
 
 fn is_manifest(name: &str) -> bool {

@@ -16,8 +16,13 @@ pub(super) const MAX_FILE: u64 = 5 << 20;
 /// The maximum number of files of a chart.
 pub(super) const MAX_FILES: usize = 50_000;
 
-/// Reads the files of an archive; errors name it.
-pub(super) fn named_files(data: &[u8], name: &str, budget: &Budget) -> Result<Vec<File>, Error> {
+/// Reads the files of an archive, each of at most `max_file` bytes; errors name it.
+pub(super) fn named_files(
+    data: &[u8],
+    name: &str,
+    max_file: u64,
+    budget: &Budget,
+) -> Result<Vec<File>, Error> {
     if !data.starts_with(b"\x1F\x8B\x08") {
         let what = if name.ends_with(".yaml") || name.ends_with(".yml") {
             "seems to be a YAML file, but expected a gzipped archive"
@@ -26,11 +31,11 @@ pub(super) fn named_files(data: &[u8], name: &str, budget: &Budget) -> Result<Ve
         };
         return Err(Error::Chart(format!("file '{name}' {what}")));
     }
-    files(data, MAX_CHART, budget)
+    files(data, MAX_CHART, max_file, budget)
 }
 
-/// Reads the files of an archive of at most `max` bytes together.
-pub(super) fn files(data: &[u8], max: u64, budget: &Budget) -> Result<Vec<File>, Error> {
+/// Reads the files of an archive of at most `max` bytes together, and `max_file` each.
+pub(super) fn files(data: &[u8], max: u64, max_file: u64, budget: &Budget) -> Result<Vec<File>, Error> {
     let failed = |error: std::io::Error| Error::Chart(format!("the archive can't be read: {error}"));
     // Headers take room besides the files, padding too.
     let unpacked = MultiGzDecoder::new(data).take(max.saturating_mul(2));
@@ -59,9 +64,9 @@ pub(super) fn files(data: &[u8], max: u64, budget: &Budget) -> Result<Vec<File>,
             let words = format!("decompressed chart is larger than the maximum file size {max}");
             return Err(Error::Chart(words));
         }
-        if size > MAX_FILE.min(budget.limits().file_bytes) {
+        if size > max_file.min(budget.limits().file_bytes) {
             return Err(Error::Chart(format!(
-                "decompressed chart file {path:?} is larger than the maximum file size {MAX_FILE}"
+                "decompressed chart file {path:?} is larger than the maximum file size {max_file}"
             )));
         }
         let mut data = Vec::new();

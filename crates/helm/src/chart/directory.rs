@@ -4,7 +4,7 @@ use tree::{Budget, Tree, TreeError, TreePath};
 
 use super::{
     File,
-    archive::{MAX_CHART, MAX_FILE, MAX_FILES, without_mark},
+    archive::{MAX_CHART, MAX_FILES, without_mark},
     ignore::Rules,
 };
 use crate::Error;
@@ -12,8 +12,13 @@ use crate::Error;
 /// The maximum depth of nested directories.
 const MAX_DEPTH: u32 = 64;
 
-/// All files of a chart that are not ignored, in the order in which a walk finds them.
-pub(super) fn files(tree: &dyn Tree, root: &TreePath, budget: &Budget) -> Result<Vec<File>, Error> {
+/// All files of a chart that are not ignored, each of at most `max_file` bytes, in the order in which a walk finds them.
+pub(super) fn files(
+    tree: &dyn Tree,
+    root: &TreePath,
+    max_file: u64,
+    budget: &Budget,
+) -> Result<Vec<File>, Error> {
     let ignore = root.child(".helmignore");
     let rules = match tree.read(&ignore) {
         Ok(text) => {
@@ -26,6 +31,7 @@ pub(super) fn files(tree: &dyn Tree, root: &TreePath, budget: &Budget) -> Result
         tree,
         rules,
         budget,
+        max_file,
         files: Vec::new(),
         above: Vec::new(),
         entries: 0,
@@ -40,6 +46,7 @@ struct Walk<'a> {
     tree: &'a dyn Tree,
     rules: Rules,
     budget: &'a Budget,
+    max_file: u64,
     files: Vec<File>,
     /// The resolved paths of the directories above.
     above: Vec<TreePath>,
@@ -103,19 +110,19 @@ impl Walk<'_> {
 
     fn file(&mut self, path: &TreePath, name: String) -> Result<(), Error> {
         let too_large = || {
-            let name = path.name();
+            let (name, max) = (path.name(), self.max_file);
             Error::Chart(format!(
-                "chart file {name:?} is larger than the maximum file size {MAX_FILE}"
+                "chart file {name:?} is larger than the maximum file size {max}"
             ))
         };
         let data = match self.tree.read(path) {
             // Files that the tree refuses to read have the same message.
-            Err(TreeError::TooLarge { len, .. }) if len > MAX_FILE => return Err(too_large()),
+            Err(TreeError::TooLarge { len, .. }) if len > self.max_file => return Err(too_large()),
             read => read?,
         };
         let len = data.len() as u64;
         self.bytes = self.bytes.saturating_add(len);
-        if len > MAX_FILE {
+        if len > self.max_file {
             return Err(too_large());
         }
         if self.bytes > MAX_CHART {

@@ -109,7 +109,7 @@ fn subchart(name: &str, files: Vec<File>, depth: u32, budget: &Budget) -> Result
     if name.ends_with(".tgz") {
         return match files.first() {
             Some(file) if file.name == name => from_files(
-                archive::files(&file.data, archive::MAX_CHART, budget)?,
+                archive::files(&file.data, archive::MAX_CHART, archive::MAX_FILE, budget)?,
                 depth.saturating_add(1),
                 budget,
             ),

@@ -88,7 +88,7 @@ pub struct Metadata {
 }
 
 /// Parses a file as a map; an empty file is an empty map.
-fn read_map(data: &[u8], file: &str, kind: &str, budget: &Budget) -> Result<Map, Error> {
+pub(super) fn read_map(data: &[u8], file: &str, kind: &str, budget: &Budget) -> Result<Map, Error> {
     let failed = |words: String| Error::Chart(format!("cannot load {file}: {words}"));
     let document = yaml::read::goyaml_lenient(data, budget)
         .map_err(|error| failed(crate::values::yaml_words(&error)))?;

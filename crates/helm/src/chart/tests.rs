@@ -337,16 +337,21 @@ fn load_refuses_archives_over_the_limits() {
     header.set_path("c/x").unwrap();
     header.set_size(6 << 20);
     header.set_cksum();
-    let got = archive::files(&gzip(header.as_bytes()), 100 << 20, &Budget::default())
-        .unwrap_err()
-        .to_string();
+    let got = archive::files(
+        &gzip(header.as_bytes()),
+        100 << 20,
+        archive::MAX_FILE,
+        &Budget::default(),
+    )
+    .unwrap_err()
+    .to_string();
     assert!(got.contains("larger than the maximum file size 5242880"), "{got}");
     let many = tar_gz(&[
         ("c/a", &[0; 40_000]),
         ("c/b", &[0; 40_000]),
         ("c/c", &[0; 40_000]),
     ]);
-    let got = archive::files(&many, 100_000, &Budget::default())
+    let got = archive::files(&many, 100_000, archive::MAX_FILE, &Budget::default())
         .unwrap_err()
         .to_string();
     assert!(got.contains("larger than the maximum file size 100000"), "{got}");

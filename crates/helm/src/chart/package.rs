@@ -1,0 +1,264 @@
+//! Charts that are packaged again: with another version, merged values, or the charts that they depend on.
+
+use std::io::Write;
+
+use bytes::Bytes;
+use flate2::{Compression, GzBuilder};
+use tree::{Budget, Tree, TreePath};
+use versions::Version;
+use yaml::Value;
+
+use super::{Chart, Dependency, File, archive, directory, metadata};
+use crate::{Error, values::Sources};
+
+const METADATA: &str = "Chart.yaml";
+const VALUES: &str = "values.yaml";
+/// Locks of the dependencies, of charts with the API versions v2 and v1.
+const LOCKS: [&str; 2] = ["Chart.lock", "requirements.lock"];
+/// Level of compression, that of Helm.
+const LEVEL: u32 = 6;
+
+/// The files of a valid chart.
+#[derive(Debug, Clone)]
+pub struct Package {
+    name: String,
+    version: String,
+    /// Names of the charts in `charts`.
+    present: Vec<String>,
+    required: Vec<Required>,
+    files: Vec<File>,
+}
+
+/// A chart that another one depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Required {
+    /// The name of the chart.
+    pub name: String,
+    /// The version, or range of versions.
+    pub version: String,
+    /// The address of the repository, `file://` and a path, or empty.
+    pub repository: String,
+    /// The name that the parent gives the chart, or empty.
+    pub alias: String,
+}
+
+impl Package {
+    /// Reads an archive, whose files have at most `max_file` bytes each.
+    ///
+    /// # Errors
+    /// Returns an error if it is not a valid chart, or exceeds a limit of size, files or depth.
+    pub fn from_archive(data: &[u8], name: &str, max_file: u64, budget: &Budget) -> Result<Self, Error> {
+        Self::from_files(archive::named_files(data, name, max_file, budget)?, budget)
+    }
+
+    /// Reads a directory, without the files that `.helmignore` names.
+    ///
+    /// # Errors
+    /// Returns an error if it is not a valid chart, or exceeds a limit of size, files or depth.
+    pub fn from_directory(
+        tree: &dyn Tree,
+        path: &TreePath,
+        max_file: u64,
+        budget: &Budget,
+    ) -> Result<Self, Error> {
+        Self::from_files(directory::files(tree, path, max_file, budget)?, budget)
+    }
+
+    fn from_files(files: Vec<File>, budget: &Budget) -> Result<Self, Error> {
+        let chart = Chart::from_files(files.clone(), budget)?;
+        let lock = LOCKS
+            .iter()
+            .find_map(|lock| files.iter().find(|file| file.name == *lock));
+        let declared = || chart.metadata.dependencies.iter().flatten();
+        let required = match lock {
+            Some(lock) => locked(lock, budget)?,
+            None => declared().map(|one| Required::of(&one.borrow())).collect(),
+        };
+        let present = chart.dependencies.iter().map(|chart| chart.name().to_owned());
+        Ok(Self {
+            name: chart.metadata.name.clone(),
+            version: chart.metadata.version.clone(),
+            present: present.collect(),
+            required,
+            files,
+        })
+    }
+
+    /// Returns the name of the chart.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the version of the chart.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Returns the content of a file of the chart itself, if it has it.
+    #[must_use]
+    pub fn file(&self, name: &str) -> Option<&Bytes> {
+        self.files
+            .iter()
+            .find(|file| file.name == name)
+            .map(|file| &file.data)
+    }
+
+    /// Returns the charts that `charts` lacks. `Chart.lock` counts before `Chart.yaml`; as in the original, none is looked for if
+    /// there are as many charts as are required.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&Required> {
+        if self.present.len() == self.required.len() {
+            return Vec::new();
+        }
+        let lacks = |required: &&Required| !self.present.iter().any(|name| name == required.shown());
+        self.required.iter().filter(lacks).collect()
+    }
+
+    /// Adds a chart to `charts`.
+    pub fn add(&mut self, dependency: &Self) {
+        let named = format!("charts/{}/", dependency.name);
+        let is_taken = self.files.iter().any(|file| file.name.starts_with(&named));
+        let dir = match is_taken {
+            // Another version of it.
+            true => format!("charts/{}-{}/", dependency.name, dependency.version),
+            false => named,
+        };
+        self.files.retain(|file| !file.name.starts_with(&dir));
+        self.present.push(dependency.name.clone());
+        self.files.extend(dependency.files.iter().map(|file| File {
+            name: format!("{dir}{}", file.name),
+            data: file.data.clone(),
+        }));
+    }
+
+    /// Sets the version in `Chart.yaml`.
+    ///
+    /// # Errors
+    /// Returns an error if a limit is reached.
+    pub fn set_version(&mut self, version: &str, budget: &Budget) -> Result<(), Error> {
+        if version == self.version {
+            return Ok(());
+        }
+        if let Some(file) = self.files.iter_mut().find(|file| file.name == METADATA) {
+            let mut map = metadata::read_map(&file.data, METADATA, "chart.Metadata", budget)?;
+            map.insert("version", version);
+            file.data = yaml::print::goyaml(&Value::Map(map)).into();
+        }
+        version.clone_into(&mut self.version);
+        Ok(())
+    }
+
+    /// Replaces `values.yaml` by the merge of these files, later ones over earlier ones; returns false if the values are the same.
+    ///
+    /// # Errors
+    /// Returns an error if one of the files is no map in YAML, or the chart has no `values.yaml`.
+    pub fn merge_values(&mut self, files: Vec<(String, Bytes)>, budget: &Budget) -> Result<bool, Error> {
+        let merged = merged(files, budget)?;
+        let values = self.files.iter_mut().find(|file| file.name == VALUES);
+        let values =
+            values.ok_or_else(|| Error::Values(format!("failed to locate values file: {VALUES}")))?;
+        let before = self::merged(vec![(VALUES.to_owned(), values.data.clone())], budget)?;
+        if merged == before {
+            return Ok(false);
+        }
+        values.data = yaml::print::goyaml(&merged).into();
+        Ok(true)
+    }
+
+    /// Writes the archive: the same bytes for the same files.
+    ///
+    /// # Errors
+    /// Returns an error if it can't be written.
+    pub fn write(&self, out: impl Write) -> std::io::Result<()> {
+        let gzip = GzBuilder::new().mtime(0).operating_system(255);
+        let mut tarball = tar::Builder::new(gzip.write(out, Compression::new(LEVEL)));
+        let mut files: Vec<&File> = self.files.iter().collect();
+        // The metadata first, so that readers of a stream find it.
+        files.sort_by_key(|file| (file.name != METADATA, file.name.as_str()));
+        for file in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(file.data.len() as u64);
+            header.set_mode(0o644);
+            header.set_mtime(0);
+            let path = format!("{}/{}", self.name, file.name);
+            tarball.append_data(&mut header, path, file.data.as_ref())?;
+        }
+        tarball.into_inner()?.finish()?;
+        Ok(())
+    }
+}
+
+impl Required {
+    fn of(dependency: &Dependency) -> Self {
+        Self {
+            name: dependency.name.clone(),
+            version: dependency.version.clone(),
+            repository: dependency.repository.clone(),
+            alias: dependency.alias.clone(),
+        }
+    }
+
+    /// Returns the alias, or the name without one.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        match self.alias.as_str() {
+            "" => &self.name,
+            alias => alias,
+        }
+    }
+}
+
+/// Reads the dependencies of a lock.
+fn locked(file: &File, budget: &Budget) -> Result<Vec<Required>, Error> {
+    let map = metadata::read_map(&file.data, &file.name, "chart.Lock", budget)?;
+    let items = match map.get("dependencies") {
+        Some(Value::Seq(items)) => items.as_slice(),
+        _ => &[],
+    };
+    let text = |item: &Value, key: &str| {
+        let text = item.as_map().and_then(|map| map.get_str(key));
+        text.unwrap_or_default().to_owned()
+    };
+    let read = items.iter().map(|item| Required {
+        name: text(item, "name"),
+        version: text(item, "version"),
+        repository: text(item, "repository"),
+        alias: text(item, "alias"),
+    });
+    Ok(read.collect())
+}
+
+fn merged(files: Vec<(String, Bytes)>, budget: &Budget) -> Result<Value, Error> {
+    let sources = Sources {
+        files,
+        ..Sources::default()
+    };
+    let merged = crate::Value::Dict(sources.merge(None, budget)?);
+    merged
+        .to_yaml(budget)
+        .map_err(|error| Error::Values(error.to_string()))
+}
+
+/// Returns a version with other build metadata, as `1.2.3+4`.
+///
+/// # Errors
+/// Returns an error if the version is invalid.
+pub fn with_build(version: &str, build: &str) -> Result<String, Error> {
+    let failed = |error| {
+        Error::Chart(format!(
+            "failed to set semver metadata {build} on {version}: {error}"
+        ))
+    };
+    let parsed = Version::parse(version).map_err(failed)?;
+    let pre = match parsed.pre.as_str() {
+        "" => String::new(),
+        pre => format!("-{pre}"),
+    };
+    let built = format!("{}.{}.{}{pre}+{build}", parsed.major, parsed.minor, parsed.patch);
+    Version::parse(&built).map(|_| built).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests;
