@@ -147,6 +147,32 @@ reasons! {
     IndexationFailed,
     /// The reason of Ready=True of a HelmRepository in 2021.
     IndexationSucceed,
+    /// A chart was stored as it is.
+    ChartPullSucceeded,
+    /// A chart was packaged and stored.
+    ChartPackageSucceeded,
+    /// A newer chart was found than is stored.
+    NewChart,
+    /// The source of a chart is missing.
+    SourceUnavailable,
+    /// Charts are not made of sources of this kind.
+    UnsupportedSourceKind,
+    /// The source of a chart has no artifact.
+    NoSourceArtifact,
+    /// There is no such chart, or no version of it that fits.
+    InvalidChartReference,
+    /// A chart could not be downloaded.
+    ChartPullError,
+    /// The version of a chart could not be changed.
+    MetadataPatchError,
+    /// The values of a chart could not be merged.
+    ValuesFilesError,
+    /// A chart that another one depends on could not be added.
+    DependencyBuildError,
+    /// A chart could not be packaged.
+    ChartPackageError,
+    /// The signatures of a chart are missing or not by a trusted key.
+    ChartVerificationError,
     /// Informational events of releases of 2021.
     Info = "info",
     /// Error events of releases of 2021.

@@ -58,6 +58,8 @@ pub mod condition_type {
     pub const STORAGE_OPERATION_FAILED: &str = "StorageOperationFailed";
     /// The source cannot be fetched.
     pub const FETCH_FAILED: &str = "FetchFailed";
+    /// A chart cannot be packaged.
+    pub const BUILD_FAILED: &str = "BuildFailed";
     /// An included source is missing or without an artifact.
     pub const INCLUDE_UNAVAILABLE: &str = "IncludeUnavailable";
     /// A newer revision was seen than is stored.

@@ -3,6 +3,7 @@
 mod bucket;
 mod external_artifact;
 mod git_repository;
+mod helm_chart;
 mod helm_repository;
 mod oci_repository;
 
@@ -18,6 +19,9 @@ pub use git_repository::{
     GitRepositoryStatus, GitRepositoryVerification, NamespaceSelector,
     definition as git_repository_definition,
 };
+pub use helm_chart::{
+    HelmChart, HelmChartSourceReference, HelmChartSpec, HelmChartStatus, definition as helm_chart_definition,
+};
 pub use helm_repository::{
     HelmRepository, HelmRepositorySpec, HelmRepositoryStatus, definition as helm_repository_definition,
 };
@@ -32,5 +36,6 @@ pub(crate) const KINDS: &[ServedKind] = &[
     ServedKind::of::<Bucket>(bucket_definition),
     ServedKind::of::<OCIRepository>(oci_repository_definition),
     ServedKind::of::<HelmRepository>(helm_repository_definition),
+    ServedKind::of::<HelmChart>(helm_chart_definition),
     ServedKind::of::<ExternalArtifact>(external_artifact_definition),
 ];

@@ -4,7 +4,7 @@ mod cache;
 mod download;
 mod unpack;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{fs::File, path::Path, sync::Arc, time::Duration};
 
 use api::{Artifact, SafeUrl};
 use net::AddressPolicy;
@@ -68,13 +68,21 @@ pub fn unpack_stored(
     root: &Path,
     limits: &Limits,
 ) -> Result<Option<u64>, Error> {
-    if storage.verify(path, digest)? != Verdict::Good {
-        return Ok(None);
-    }
-    let Some((file, _, _)) = storage.open_file(path)? else {
+    let Some(file) = open_stored(storage, path, digest)? else {
         return Ok(None);
     };
     unpack::unpack_file(file, root, limits).map(|counted| Some(counted.bytes))
+}
+
+/// Opens the artifact at a path of the storage, if it has this digest. `None` if there is no such artifact.
+///
+/// # Errors
+/// Fails when the storage can't be read.
+pub fn open_stored(storage: &Storage, path: &str, digest: &Digest) -> Result<Option<File>, Error> {
+    if storage.verify(path, digest)? != Verdict::Good {
+        return Ok(None);
+    }
+    Ok(storage.open_file(path)?.map(|(file, _, _)| file))
 }
 
 /// Downloads, verifies and unpacks artifacts into a directory of its own, and keeps them to share by digest.

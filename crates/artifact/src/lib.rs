@@ -13,5 +13,5 @@ pub mod storage;
 
 pub use digest::{Algorithm, Digest};
 pub use error::Error;
-pub use fetch::{ArtifactCache, Limits as FetchLimits, Unpacked, unpack, unpack_stored};
+pub use fetch::{ArtifactCache, Limits as FetchLimits, Unpacked, open_stored, unpack, unpack_stored};
 pub use storage::{Key, Storage};

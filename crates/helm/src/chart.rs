@@ -19,7 +19,7 @@ use crate::{Error, Value};
 
 pub use files::Files;
 pub(crate) use home::ChartPath;
-pub use metadata::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency};
+pub use metadata::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency, identity};
 pub use package::{Package, Required, with_build};
 
 /// One file of a chart.

@@ -19,6 +19,17 @@ use runtime::{
     flags::{Idle, idle},
 };
 
+/// The largest sizes of what Helm repositories have, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct HelmLimits {
+    /// The index of a repository, unpacked.
+    pub index: u64,
+    /// The archive of a chart, packed.
+    pub chart: u64,
+    /// A file of a chart.
+    pub chart_file: u64,
+}
+
 /// Format in which revisions are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RevisionFormat {
@@ -101,6 +112,14 @@ pub struct Flags {
     #[arg(long, default_value = "50Mi", value_parser = bytes)]
     pub helm_index_max_size: u64,
 
+    /// Bytes that the archive of a Helm chart may have at most.
+    #[arg(long, default_value = "10Mi", value_parser = bytes)]
+    pub helm_chart_max_size: u64,
+
+    /// Bytes that a file of a Helm chart may have at most.
+    #[arg(long, default_value = "5Mi", value_parser = bytes)]
+    pub helm_chart_file_max_size: u64,
+
     /// Pairs of a feature gate and true or false. ObjectLevelWorkloadIdentity lets objects use the cloud identities of service
     /// accounts; CacheSecretsAndConfigMaps is accepted for compatibility.
     #[arg(long, value_delimiter = ',', value_parser = feature_gate)]
@@ -114,14 +133,6 @@ pub struct Flags {
 /// Flags of upstream for what this controller does not do (yet).
 #[derive(Debug, Clone, Args)]
 pub struct Accepted {
-    /// Accepted for compatibility: there are no Helm charts yet.
-    #[arg(long)]
-    pub helm_chart_max_size: Option<i64>,
-
-    /// Accepted for compatibility: there are no Helm charts yet.
-    #[arg(long)]
-    pub helm_chart_file_max_size: Option<i64>,
-
     /// Accepted for compatibility: an index is read as a stream, and never held in memory.
     #[arg(long)]
     pub helm_cache_max_size: Option<i64>,
@@ -248,21 +259,24 @@ impl Flags {
         }
     }
 
+    /// The largest sizes of what Helm repositories have.
+    #[must_use]
+    pub fn helm_limits(&self) -> HelmLimits {
+        HelmLimits {
+            index: self.helm_index_max_size,
+            chart: self.helm_chart_max_size,
+            chart_file: self.helm_chart_file_max_size,
+        }
+    }
+
     /// The given flags that have no effect.
     #[must_use]
     pub fn idle(&self, common: &CommonFlags) -> Vec<Idle> {
-        const CHARTS: &str = "there are no Helm charts yet";
         const CACHE_OF_INDEXES: &str = "an index is read as a stream, and never held in memory";
         let own = &self.accepted;
         let selects = !own.watch_configs_label_selector.is_empty();
         let caches = self.is_gate_open(CACHE);
         idle([
-            ("--helm-chart-max-size", own.helm_chart_max_size.is_some(), CHARTS),
-            (
-                "--helm-chart-file-max-size",
-                own.helm_chart_file_max_size.is_some(),
-                CHARTS,
-            ),
             (
                 "--helm-cache-max-size",
                 own.helm_cache_max_size.is_some(),

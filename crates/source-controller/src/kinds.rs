@@ -2,6 +2,7 @@
 
 mod bucket;
 mod git_repository;
+mod helm_chart;
 mod helm_repository;
 mod oci_repository;
 
@@ -14,8 +15,8 @@ use runtime::{Context, RunOptions, run_kind};
 
 #[cfg(test)]
 pub(crate) use self::{
-    bucket::Buckets, git_repository::GitRepositories, helm_repository::HelmRepositories,
-    oci_repository::OciRepositories,
+    bucket::Buckets, git_repository::GitRepositories, helm_chart::HelmCharts,
+    helm_repository::HelmRepositories, oci_repository::OciRepositories,
 };
 use crate::{
     reconciler::{Shared, SourceReconciler},
@@ -29,6 +30,7 @@ pub(crate) const ALL: &[Registration] = &[
     Registration::of::<oci_repository::OciRepositories>(),
     Registration::of::<bucket::Buckets>(),
     Registration::of::<helm_repository::HelmRepositories>(),
+    Registration::of::<helm_chart::HelmCharts>(),
 ];
 
 /// Concurrent passes of a kind. Most of a pass is waiting for a server, and one that hangs must not take the place of those
@@ -64,7 +66,8 @@ async fn run<K: SourceKind>(ctx: Context, shared: Arc<Shared>) -> Result<(), run
         ssh: shared.ssh.clone(),
         identities: Arc::clone(&shared.identities),
         trusted_root: shared.trusted_root.clone(),
-        index_bytes: shared.index_bytes,
+        helm: shared.helm,
+        scratch: shared.scratch.clone(),
     });
     let options = RunOptions {
         concurrency: CONCURRENCY,

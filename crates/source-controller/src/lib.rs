@@ -19,6 +19,7 @@ mod source_kind;
 mod status;
 mod stored;
 mod sweep;
+mod wake;
 
 use std::{sync::Arc, time::Duration};
 
@@ -104,13 +105,14 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let identities = Identities::new(ctx.addresses().clone(), ambient, accounts, flags.token_bounds());
     let shared = Arc::new(Shared {
         client: ctx.client().clone(),
-        builder: Builder::new(Arc::clone(&storage), scratch, flags.artifact_digest_algo),
+        builder: Builder::new(Arc::clone(&storage), scratch.clone(), flags.artifact_digest_algo),
         storage,
         style: flags.revision_format.into(),
         ssh,
         identities: Arc::new(identities),
         trusted_root: flags.trusted_root()?.map(Arc::new),
-        index_bytes: flags.helm_index_max_size,
+        helm: flags.helm_limits(),
+        scratch,
     });
     let kinds = kinds::ALL.iter();
     try_join_all(kinds.map(|kind| (kind.run)(ctx.clone(), Arc::clone(&shared)))).await?;

@@ -1,6 +1,6 @@
 //! The reconciler that all kinds of sources share. A pass observes, plans, acts, and makes the status.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use api::{Artifact, Fault, Reason, finalizer, revision::Style};
 use artifact::{Key, Storage, storage::alias};
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     blocking,
     builder::{BuildRequest, BuildScope, Builder, PACK_TIMEOUT},
+    flags::HelmLimits,
     identity::Identities,
     plan::{self, Plan, StoredArtifact},
     secrets,
@@ -40,8 +41,10 @@ pub(crate) struct Shared {
     pub(crate) identities: Arc<Identities>,
     /// The sigstore of signatures by identities whose object names none.
     pub(crate) trusted_root: Option<Arc<oci::cosign::TrustedRoot>>,
-    /// The largest size of the index of a Helm repository, in bytes.
-    pub(crate) index_bytes: u64,
+    /// The largest sizes of what Helm repositories have.
+    pub(crate) helm: HelmLimits,
+    /// Directory for temporary files.
+    pub(crate) scratch: PathBuf,
 }
 
 /// Reconciles the objects of one kind of source.
@@ -133,7 +136,8 @@ impl<K: SourceKind> SourceReconciler<K> {
         };
         let plan = plan::plan(&stored, &wanted);
         tracing::debug!(revision, ?plan, "planned");
-        let outdated = matches!(plan, Plan::Build(why) if why.is_new_revision()).then(|| revision.clone());
+        let outdated = matches!(plan, Plan::Build(why) if why.is_new_revision());
+        let outdated = outdated.then(|| K::outdated(pass.object, &resolved, &revision));
         let failed = |fault| FailedPass {
             outdated: outdated.clone(),
             ..FailedPass::keeping(stored.artifact().cloned(), fault)
@@ -172,12 +176,16 @@ impl<K: SourceKind> SourceReconciler<K> {
             revision,
             ..artifact
         };
-        let event = K::event_message(&resolved, &artifact, description.as_deref());
+        let event = (
+            K::event_reason(&resolved),
+            K::event_message(&resolved, &artifact, description.as_deref()),
+        );
         let url = self
             .shared
             .storage
             .url(&key.path(alias(&K::file_name(&resolved))));
         let success = Success {
+            ready: K::ready(&resolved, &artifact.revision),
             artifact,
             url,
             event,

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt::Debug,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -13,7 +13,7 @@ use artifact::storage::ArtifactWriter;
 use api::{
     Artifact, Condition, Fault, GoDuration, LocalObjectReference, Reason,
     revision::Style,
-    source::{BucketStatus, GitRepositoryStatus, HelmRepositoryStatus, OCIRepositoryStatus},
+    source::{BucketStatus, GitRepositoryStatus, HelmChartStatus, HelmRepositoryStatus, OCIRepositoryStatus},
 };
 use artifact::{Algorithm, Storage, pack::Packed};
 use cloud::Cloud;
@@ -29,6 +29,7 @@ use tree::Budget;
 use crate::{
     blocking::Work,
     builder::BuildError,
+    flags::HelmLimits,
     identity::{Identities, Login},
     secret::SecretData,
     status,
@@ -188,7 +189,7 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     /// the trusted keys changed since the last success. A kind that verifies what it fetched returns `None`, and implements [`SourceKind::verification`].
     ///
     /// # Errors
-    /// A fault with a reason that [`SourceKind::failure_condition`] maps to SourceVerified.
+    /// A fault with a reason that [`SourceKind::failure_conditions`] maps to SourceVerified.
     fn verify(&self, _: &Self::Request, _: &Self::Resolved, _: &Work) -> Result<Option<Verification>, Fault> {
         Ok(None)
     }
@@ -201,14 +202,22 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     /// Returns a short description of a fetched revision for the event of a new artifact, such as the subject of a commit.
     fn describe(fetched: &Self::Fetched) -> Option<String>;
 
-    /// Returns the message of Ready=True.
-    fn ready_message(revision: &str) -> String {
-        format!("stored artifact for revision '{revision}'")
+    /// Returns reason and message of Ready=True.
+    fn ready(_: &Self::Resolved, revision: &str) -> (Reason, String) {
+        (
+            Reason::Succeeded,
+            format!("stored artifact for revision '{revision}'"),
+        )
     }
 
-    /// Returns the message of ArtifactOutdated.
-    fn outdated_message(_: &Self::Object, revision: &str) -> String {
-        format!("new upstream revision '{revision}'")
+    /// Returns reason and message of ArtifactOutdated.
+    fn outdated(_: &Self::Object, _: &Self::Resolved, revision: &str) -> (Reason, String) {
+        (Reason::NewRevision, format!("new upstream revision '{revision}'"))
+    }
+
+    /// Returns the reason of the event for a new artifact, or for the end of a failure, for kinds that have their own.
+    fn event_reason(_: &Self::Resolved) -> Option<Reason> {
+        None
     }
 
     /// Returns the message of the event for a new artifact, or for the end of a failure. `description` is that of
@@ -236,9 +245,9 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         false
     }
 
-    /// Returns the condition type that a failure is reported in, beside Ready.
-    fn failure_condition(reason: Reason) -> Option<&'static str> {
-        status::failure_condition(reason)
+    /// Returns the condition types that a failure is reported in, beside Ready.
+    fn failure_conditions(reason: Reason) -> &'static [&'static str] {
+        status::failure_conditions(reason)
     }
 }
 
@@ -259,8 +268,10 @@ pub struct KindSettings {
     pub(crate) identities: Arc<Identities>,
     /// The sigstore of signatures by identities whose object names none.
     pub(crate) trusted_root: Option<Arc<TrustedRoot>>,
-    /// The largest size of the index of a Helm repository, in bytes.
-    pub index_bytes: u64,
+    /// The largest sizes of what Helm repositories have.
+    pub helm: HelmLimits,
+    /// Directory for temporary files.
+    pub scratch: PathBuf,
 }
 
 /// The purpose of a Secret.
@@ -445,6 +456,7 @@ common_fields! {
     OCIRepositoryStatus { observed_ignore }
     BucketStatus { observed_ignore }
     HelmRepositoryStatus {}
+    HelmChartStatus {}
 }
 
 /// Options of packing an artifact.

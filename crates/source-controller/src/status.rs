@@ -24,8 +24,8 @@ pub(crate) struct FailedPass {
     pub(crate) fault: Fault,
     /// The artifact that can still be used.
     pub(crate) artifact: Option<Artifact>,
-    /// A newer revision than that of the artifact, if there is one.
-    pub(crate) outdated: Option<String>,
+    /// Reason and message of ArtifactOutdated, if there is a newer revision than that of the artifact.
+    pub(crate) outdated: Option<(Reason, String)>,
 }
 
 impl FailedPass {
@@ -50,8 +50,10 @@ pub(crate) struct Success {
     pub(crate) artifact: Artifact,
     /// URL of the latest artifact.
     pub(crate) url: String,
-    /// Message of the event of a new artifact.
-    pub(crate) event: String,
+    /// Reason and message of Ready=True.
+    pub(crate) ready: (Reason, String),
+    /// Reason, if the kind has its own, and message of the event of a new artifact.
+    pub(crate) event: (Option<Reason>, String),
     /// Verification of the revision, if it was verified.
     pub(crate) verification: Option<Verification>,
 }
@@ -110,11 +112,12 @@ impl<K: SourceKind> Report<'_, K> {
         let Success {
             artifact,
             url,
+            ready,
             event,
             verification,
         } = success;
         let (reason, message) = match self.style {
-            Style::Rfc5 => (Reason::Succeeded, K::ready_message(&artifact.revision)),
+            Style::Rfc5 => ready,
             Style::Legacy => (
                 K::LEGACY_READY,
                 format!("Fetched revision: {}", artifact.revision),
@@ -166,16 +169,19 @@ impl<K: SourceKind> Report<'_, K> {
             ));
         }
         if self.style == Style::Rfc5 {
-            let failure = K::failure_condition(*reason);
+            let failures = K::failure_conditions(*reason);
             // SourceVerified is good when it is true, the others are bad.
-            let is_verification = failure == Some(types::SOURCE_VERIFIED);
-            new.extend(failure.map(|name| self.condition(name, !is_verification, *reason, message)));
-            if K::verifies(self.object) && !is_verification {
+            let is_good = |name: &str| name == types::SOURCE_VERIFIED;
+            new.extend(
+                failures
+                    .iter()
+                    .map(|name| self.condition(name, !is_good(name), *reason, message)),
+            );
+            if K::verifies(self.object) && !failures.iter().any(|name| is_good(name)) {
                 new.extend(conditions::get(&past.conditions, types::SOURCE_VERIFIED).cloned());
             }
-            if let Some(revision) = &failed.outdated {
-                let message = K::outdated_message(self.object, revision);
-                new.push(self.condition(types::ARTIFACT_OUTDATED, true, Reason::NewRevision, &message));
+            if let Some((reason, message)) = &failed.outdated {
+                new.push(self.condition(types::ARTIFACT_OUTDATED, true, *reason, message));
             }
             let stored = conditions::get(&past.conditions, types::ARTIFACT_IN_STORAGE);
             new.extend(stored.filter(|_| failed.artifact.is_some()).cloned());
@@ -296,7 +302,11 @@ impl<K: SourceKind> Report<'_, K> {
     }
 
     /// Returns the event of a new artifact, or of the end of a failure.
-    fn success(&self, artifact: &Artifact, event: String) -> Option<EventDraft> {
+    fn success(
+        &self,
+        artifact: &Artifact,
+        (own_reason, event): (Option<Reason>, String),
+    ) -> Option<EventDraft> {
         let past = K::past(self.object);
         let before = past
             .artifact
@@ -311,7 +321,7 @@ impl<K: SourceKind> Report<'_, K> {
         };
         let (reason, message) = match self.style {
             Style::Legacy => (Reason::Info, format!("Fetched revision: {}", artifact.revision)),
-            Style::Rfc5 => (reason, event),
+            Style::Rfc5 => (own_reason.unwrap_or(reason), event),
         };
         Some(EventDraft {
             severity: Severity::Info,
@@ -386,8 +396,8 @@ fn new_status<K: SourceKind>(common: SourceStatus) -> K::Status {
     status
 }
 
-/// Returns the condition type that a failure with a common reason is reported in, beside Ready.
-pub(crate) const fn failure_condition(reason: Reason) -> Option<&'static str> {
+/// Returns the condition types that a failure with a common reason is reported in, beside Ready.
+pub(crate) const fn failure_conditions(reason: Reason) -> &'static [&'static str] {
     match reason {
         Reason::URLInvalid
         | Reason::AuthenticationFailed
@@ -400,13 +410,13 @@ pub(crate) const fn failure_condition(reason: Reason) -> Option<&'static str> {
         | Reason::BucketOperationFailed
         | Reason::InvalidSTSConfiguration
         | Reason::FeatureGateDisabled
-        | Reason::Timeout => Some(types::FETCH_FAILED),
-        Reason::VerificationError => Some(types::SOURCE_VERIFIED),
+        | Reason::Timeout => &[types::FETCH_FAILED],
+        Reason::VerificationError => &[types::SOURCE_VERIFIED],
         Reason::StorageOperationFailed
         | Reason::DirectoryCreationFailed
         | Reason::ArchiveOperationFailed
-        | Reason::GarbageCollectionFailed => Some(types::STORAGE_OPERATION_FAILED),
-        _ => None,
+        | Reason::GarbageCollectionFailed => &[types::STORAGE_OPERATION_FAILED],
+        _ => &[],
     }
 }
 

@@ -131,13 +131,14 @@ impl S3Server {
     ///
     /// # Errors
     /// Returns an error if the server refuses it.
-    pub async fn put(&self, bucket: &str, objects: &[(&str, &str)]) -> Result<()> {
+    pub async fn put(&self, bucket: &str, objects: &[(&str, impl AsRef<[u8]>)]) -> Result<()> {
         if self.client.head(self.url(bucket)).send().await?.status() == 404 {
             self.control(Method::PUT, bucket, String::new()).await?;
         }
         for (key, content) in objects {
             let path = format!("{bucket}/{}", encoded(key));
-            self.control(Method::PUT, &path, (*content).to_owned()).await?;
+            self.control(Method::PUT, &path, content.as_ref().to_vec())
+                .await?;
         }
         Ok(())
     }
@@ -187,7 +188,8 @@ impl S3Server {
         format!("http://{}/{path}", self.control)
     }
 
-    async fn control(&self, method: Method, path: &str, body: String) -> Result<String> {
+    async fn control(&self, method: Method, path: &str, body: impl Into<Vec<u8>>) -> Result<String> {
+        let body = body.into();
         let answer = self
             .client
             .request(method, self.url(path))

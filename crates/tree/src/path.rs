@@ -62,6 +62,24 @@ impl TreePath {
         Ok(Self(parts.join("/")))
     }
 
+    /// Returns a path below the root: `..` never climbs above it, and a leading slash is the root.
+    #[must_use]
+    pub fn confined(path: &str) -> Self {
+        let mut parts: Vec<&str> = Vec::new();
+        for part in path.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts.pop();
+                }
+                name => parts.push(name),
+            }
+        }
+        parts
+            .into_iter()
+            .fold(Self::root(), |path, part| path.child(part))
+    }
+
     /// Returns the path of an entry called `name` (one component, as [`crate::Tree::list`] returns it).
     #[must_use]
     pub fn child(&self, name: &str) -> Self {

@@ -102,6 +102,20 @@ pub(super) fn read_map(data: &[u8], file: &str, kind: &str, budget: &Budget) -> 
     }
 }
 
+/// Reads name and version of a valid `Chart.yaml`.
+///
+/// # Errors
+/// Returns an error if the file is invalid, or a limit is reached.
+pub fn identity(data: &[u8], budget: &Budget) -> Result<(String, String), Error> {
+    let mut metadata = Metadata::default();
+    metadata.read(data, "Chart.yaml", budget)?;
+    if metadata.api_version.is_empty() {
+        metadata.api_version = "v1".to_owned();
+    }
+    metadata.validate()?;
+    Ok((metadata.name, metadata.version))
+}
+
 /// Checks that a file contains a map.
 pub(super) fn check(data: &[u8], file: &str, budget: &Budget) -> Result<(), Error> {
     read_map(data, file, "chart.Lock", budget).map(|_| ())

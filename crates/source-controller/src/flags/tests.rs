@@ -25,6 +25,8 @@ const OBEYED: &[&str] = &[
     "revision-format",
     "sigstore-trusted-root",
     "helm-index-max-size",
+    "helm-chart-max-size",
+    "helm-chart-file-max-size",
     "token-cache-max-size",
     "token-cache-max-duration",
     "ssh-kex-algos",
@@ -33,8 +35,6 @@ const OBEYED: &[&str] = &[
 /// Flags without one, each with a value that is not its default.
 const IDLE: &[(&str, &str)] = &[
     ("no-cross-namespace-refs", "true"),
-    ("helm-chart-max-size", "1"),
-    ("helm-chart-file-max-size", "1"),
     ("helm-cache-max-size", "1"),
     ("helm-cache-ttl", "1m"),
     ("helm-cache-purge-interval", "1m"),

@@ -203,8 +203,11 @@ impl SourceKind for Buckets {
         None
     }
 
-    fn ready_message(revision: &str) -> String {
-        format!("stored artifact: revision '{revision}'")
+    fn ready(_: &Listed, revision: &str) -> (Reason, String) {
+        (
+            Reason::Succeeded,
+            format!("stored artifact: revision '{revision}'"),
+        )
     }
 
     fn event_message(listed: &Listed, _: &Artifact, _: Option<&str>) -> String {

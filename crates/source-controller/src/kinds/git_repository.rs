@@ -5,7 +5,6 @@
 //! - [`checkout`] fetches a commit with its submodules, [`include`] the artifacts of other objects, and [`fetch`] packs them;
 //! - [`shared`] has the requests that passes share;
 //! - [`verification`] verifies signatures (pure);
-//! - [`wake`] wakes an object when what it includes has a new artifact.
 
 mod checkout;
 mod credentials;
@@ -15,14 +14,13 @@ mod shared;
 mod spec;
 mod tokens;
 mod verification;
-mod wake;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use api::{
     Artifact, Fault, Reason, condition_type as types,
     revision::Style,
-    source::{GitRepository, GitRepositoryStatus},
+    source::{GitRepository, GitRepositoryInclude, GitRepositoryStatus},
 };
 use artifact::{Storage, pack::Packed, storage::ArtifactWriter};
 use cloud::Cloud;
@@ -42,12 +40,15 @@ use crate::{
         given, named, timeout,
     },
     status,
+    wake::{self, Links, SourceName, Wake},
 };
 use checkout::{Checkout, Sparse};
 use include::Include;
 use shared::Contents;
 use verification::Verify;
 
+/// Name of the kind.
+const KIND: &str = "GitRepository";
 /// Maximum characters of a commit's subject in an event.
 const SUBJECT_CHARS: usize = 50;
 /// Beginning of the messages about a Secret that names no proxy.
@@ -62,7 +63,7 @@ pub(crate) struct GitRepositories {
     client: kube::Client,
     storage: Arc<Storage>,
     requeue_dependency: Duration,
-    wake: wake::Wake,
+    wake: Wake,
     tokens: tokens::Tokens,
     identities: Arc<Identities>,
 }
@@ -116,14 +117,18 @@ impl SourceKind for GitRepositories {
             client: settings.client,
             storage: settings.storage,
             requeue_dependency: settings.requeue_dependency,
-            wake: wake::Wake::default(),
+            wake: Wake::default(),
             tokens: tokens::Tokens::new(settings.addresses, settings.identities.bounds()),
             identities: settings.identities,
         }
     }
 
     fn triggers(&self, ctx: &Context) -> Vec<BoxStream<'static, Trigger>> {
-        vec![self.wake.triggers(ctx)]
+        let changes = wake::changes(ctx, KIND, |object: &GitRepository| Links {
+            uses: object.spec.include.iter().map(included).collect(),
+            artifact: object.status.as_ref().and_then(|status| status.artifact.clone()),
+        });
+        vec![self.wake.triggers(KIND, vec![changes])]
     }
 
     fn secrets(object: &GitRepository) -> Named<'_> {
@@ -337,15 +342,15 @@ impl SourceKind for GitRepositories {
         fetched.verification.clone()
     }
 
-    fn failure_condition(reason: Reason) -> Option<&'static str> {
+    fn failure_conditions(reason: Reason) -> &'static [&'static str] {
         match reason {
-            Reason::NotFound | Reason::NoArtifact => Some(types::INCLUDE_UNAVAILABLE),
-            Reason::CopyFailure => Some(types::STORAGE_OPERATION_FAILED),
+            Reason::NotFound | Reason::NoArtifact => &[types::INCLUDE_UNAVAILABLE],
+            Reason::CopyFailure => &[types::STORAGE_OPERATION_FAILED],
             Reason::InvalidVerificationMode
             | Reason::InvalidGitObject
             | Reason::InvalidTagSignature
-            | Reason::InvalidCommitSignature => Some(types::SOURCE_VERIFIED),
-            reason => status::failure_condition(reason),
+            | Reason::InvalidCommitSignature => &[types::SOURCE_VERIFIED],
+            reason => status::failure_conditions(reason),
         }
     }
 
@@ -356,6 +361,14 @@ impl SourceKind for GitRepositories {
 
     fn event_message(_: &Resolved, artifact: &Artifact, subject: Option<&str>) -> String {
         event_message(&artifact.revision, subject)
+    }
+}
+
+/// Returns the source that an include names.
+fn included(include: &GitRepositoryInclude) -> SourceName {
+    SourceName {
+        kind: KIND.to_owned(),
+        name: include.repository.name.clone(),
     }
 }
 

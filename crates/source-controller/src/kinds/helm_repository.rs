@@ -32,6 +32,7 @@ use self::known::KnownIndexes;
 use crate::{
     blocking::{self, Purpose, Work},
     builder::BuildError,
+    flags::HelmLimits,
     source_kind::{
         KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, named, timeout,
     },
@@ -49,7 +50,7 @@ const ENTRY_BYTES: u64 = 8 << 20;
 pub(crate) struct HelmRepositories {
     runtime: Handle,
     addresses: AddressPolicy,
-    index_bytes: u64,
+    sizes: HelmLimits,
     known: KnownIndexes,
 }
 
@@ -91,7 +92,7 @@ impl SourceKind for HelmRepositories {
         Self {
             runtime: Handle::current(),
             addresses: settings.addresses,
-            index_bytes: settings.index_bytes,
+            sizes: settings.helm,
             known: KnownIndexes::default(),
         }
     }
@@ -217,12 +218,15 @@ impl SourceKind for HelmRepositories {
         None
     }
 
-    fn ready_message(revision: &str) -> String {
-        format!("stored artifact: revision '{revision}'")
+    fn ready(_: &HelmIndex, revision: &str) -> (Reason, String) {
+        (
+            Reason::Succeeded,
+            format!("stored artifact: revision '{revision}'"),
+        )
     }
 
-    fn outdated_message(_: &HelmRepository, revision: &str) -> String {
-        format!("new index revision '{revision}'")
+    fn outdated(_: &HelmRepository, _: &HelmIndex, revision: &str) -> (Reason, String) {
+        (Reason::NewRevision, format!("new index revision '{revision}'"))
     }
 
     fn event_message(index: &HelmIndex, artifact: &Artifact, _: Option<&str>) -> String {
@@ -234,16 +238,17 @@ impl SourceKind for HelmRepositories {
         format!("stored fetched index of {size} from '{}'", index.shown)
     }
 
-    fn failure_condition(reason: Reason) -> Option<&'static str> {
+    fn failure_conditions(reason: Reason) -> &'static [&'static str] {
         match reason {
-            Reason::Failed | Reason::IndexationFailed => Some(types::FETCH_FAILED),
-            reason => status::failure_condition(reason),
+            Reason::Failed | Reason::IndexationFailed => &[types::FETCH_FAILED],
+            reason => status::failure_conditions(reason),
         }
     }
 }
 
 impl HelmRepositories {
-    fn repository(&self, request: &HelmRequest, work: &Work) -> Result<Repository, Fault> {
+    /// Makes a client of the repository.
+    pub(super) fn repository(&self, request: &HelmRequest, work: &Work) -> Result<Repository, Fault> {
         let failed = |error: &oci::Error| {
             let message = format!("failed to construct Helm client: {error}");
             Fault::retry(Reason::AuthenticationFailed, message)
@@ -251,7 +256,8 @@ impl HelmRepositories {
         let limits = Limits {
             // The timeout of the work ends it, in words that say what to do.
             timeout: work.timeout.saturating_add(Duration::from_secs(1)),
-            index_bytes: self.index_bytes,
+            index_bytes: self.sizes.index,
+            archive_bytes: self.sizes.chart,
             entry_bytes: ENTRY_BYTES,
             ..Limits::default()
         };

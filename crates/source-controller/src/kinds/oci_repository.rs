@@ -19,7 +19,7 @@ use artifact::{pack::Packed, storage::ArtifactWriter};
 use cloud::Cloud;
 use net::{AddressPolicy, Need, Proxies};
 use oci::{
-    Access, Client, Digest, Limits, Reference, Registry, Wanted,
+    Access, Archive, Client, Digest, Limits, Reference, Registry, Wanted,
     cosign::{Signer, TrustedRoot, Verdict},
 };
 use tokio::runtime::Handle;
@@ -48,6 +48,8 @@ pub(crate) struct OciRepositories {
     addresses: AddressPolicy,
     identities: Arc<Identities>,
     trusted_root: Option<Arc<TrustedRoot>>,
+    /// Bytes of the archive of a chart.
+    chart_bytes: u64,
 }
 
 /// A repository with credentials, and what to follow in it.
@@ -103,6 +105,7 @@ impl SourceKind for OciRepositories {
             addresses: settings.addresses,
             identities: settings.identities,
             trusted_root: settings.trusted_root,
+            chart_bytes: settings.helm.chart,
         }
     }
 
@@ -174,32 +177,9 @@ impl SourceKind for OciRepositories {
     }
 
     fn request(object: &OCIRepository, secrets: &SourceSecrets) -> Result<OciRequest, Fault> {
-        let spec = &object.spec;
-        let reference = spec::repository(spec)?;
-        let (trusted, fingerprint) = credentials::trusted(spec, secrets)?;
-        let access = credentials::access(spec, &reference, secrets)?;
-        let proxies = credentials::proxies(secrets)?;
-        // The identity of the controller is for objects without credentials, not for those with useless ones.
-        let by_identity = Self::service_account(object).is_some() || !Self::has_credentials(object);
-        let cloud = Self::cloud(object).filter(|_| by_identity && access.credentials.is_none());
-        Ok(OciRequest {
-            identity: cloud.map(|cloud| {
-                let proxy = match &proxies {
-                    Proxies::Only(proxy) => Some(proxy.clone()),
-                    _ => None,
-                };
-                secrets.login(cloud, proxy)
-            }),
-            url: spec.url.to_string(),
-            selector: spec::selector(spec)?,
-            rule: LayerRule::of(spec.layer_selector.as_ref()),
-            access,
-            proxies,
-            insecure: spec.insecure,
-            trusted,
-            fingerprint,
-            reference,
-        })
+        let reference = spec::repository(&object.spec)?;
+        let access = credentials::access(&object.spec, &reference, secrets)?;
+        Self::request_with(object, reference, access, secrets)
     }
 
     fn server(request: &OciRequest) -> String {
@@ -302,17 +282,23 @@ impl SourceKind for OciRepositories {
         None
     }
 
-    fn ready_message(revision: &str) -> String {
-        format!("stored artifact for digest '{revision}'")
+    fn ready(_: &OciResolved, revision: &str) -> (Reason, String) {
+        (
+            Reason::Succeeded,
+            format!("stored artifact for digest '{revision}'"),
+        )
     }
 
-    fn outdated_message(object: &OCIRepository, revision: &str) -> String {
+    fn outdated(object: &OCIRepository, _: &OciResolved, revision: &str) -> (Reason, String) {
         let name = spec::repository(&object.spec).ok().zip(revision.rsplit_once('@'));
         let name = name.map_or_else(
             || object.spec.url.to_string(),
             |(reference, (tag, _))| format!("{}/{}:{tag}", reference.host(), reference.repository()),
         );
-        format!("new revision '{revision}' for '{name}'")
+        (
+            Reason::NewRevision,
+            format!("new revision '{revision}' for '{name}'"),
+        )
     }
 
     fn event_message(resolved: &OciResolved, artifact: &Artifact, _: Option<&str>) -> String {
@@ -329,7 +315,91 @@ impl SourceKind for OciRepositories {
     }
 }
 
+/// A chart in a registry, of a HelmRepository.
 impl OciRepositories {
+    /// Returns the request for a chart of a HelmRepository, whose Secret may have a user name and a password.
+    pub(super) fn chart_request(
+        object: &OCIRepository,
+        secrets: &SourceSecrets,
+    ) -> Result<OciRequest, Fault> {
+        let reference = spec::repository(&object.spec)?;
+        let access = credentials::access_of_charts(&object.spec, &reference, secrets)?;
+        Self::request_with(object, reference, access, secrets)
+    }
+
+    /// Returns the tags of a chart.
+    pub(super) fn chart_tags(&self, request: &OciRequest, work: &Work) -> Result<Vec<String>, Fault> {
+        let failed = format!("could not get tags for {}", request.url);
+        let tags = async {
+            let registry = self.open(request, work).await?.0;
+            registry.tags().await.map_err(|error| fault(&failed, &error))
+        };
+        self.run(work, &failed, tags)
+    }
+
+    /// Downloads a chart.
+    pub(super) fn chart(
+        &self,
+        request: &OciRequest,
+        resolved: &OciResolved,
+        work: &Work,
+    ) -> Result<Archive, Fault> {
+        let failed = format!("failed to get {}", request.url);
+        let pulled = async {
+            let registry = self.registry(request, resolved.plain_http, work).await?;
+            let wanted = Wanted::Digest(resolved.digest.clone());
+            registry
+                .chart(&wanted)
+                .await
+                .map_err(|error| fault(&failed, &error))
+        };
+        self.run(work, &failed, pulled)
+    }
+}
+
+impl OciRequest {
+    /// Returns the same request for one tag.
+    pub(super) fn with_tag(self, tag: String) -> Self {
+        Self {
+            selector: Selector::Tag(tag),
+            ..self
+        }
+    }
+}
+
+impl OciRepositories {
+    fn request_with(
+        object: &OCIRepository,
+        reference: Reference,
+        access: Access,
+        secrets: &SourceSecrets,
+    ) -> Result<OciRequest, Fault> {
+        let spec = &object.spec;
+        let (trusted, fingerprint) = credentials::trusted(spec, secrets)?;
+        let proxies = credentials::proxies(secrets)?;
+        // The identity of the controller is for objects without credentials, not for those with useless ones.
+        let by_identity = Self::service_account(object).is_some() || !Self::has_credentials(object);
+        let cloud = Self::cloud(object).filter(|_| by_identity && access.credentials.is_none());
+        Ok(OciRequest {
+            identity: cloud.map(|cloud| {
+                let proxy = match &proxies {
+                    Proxies::Only(proxy) => Some(proxy.clone()),
+                    _ => None,
+                };
+                secrets.login(cloud, proxy)
+            }),
+            url: spec.url.to_string(),
+            selector: spec::selector(spec)?,
+            rule: LayerRule::of(spec.layer_selector.as_ref()),
+            access,
+            proxies,
+            insecure: spec.insecure,
+            trusted,
+            fingerprint,
+            reference,
+        })
+    }
+
     /// Makes a client of the repository.
     async fn registry(&self, request: &OciRequest, plain_http: bool, work: &Work) -> Result<Registry, Fault> {
         let mut access = Access {
@@ -350,6 +420,7 @@ impl OciRepositories {
         }
         let limits = Limits {
             timeout: work.timeout,
+            archive_bytes: self.chart_bytes,
             ..Limits::default()
         };
         let proxies = request.proxies.clone();
@@ -361,20 +432,23 @@ impl OciRepositories {
         Ok(Registry::new(&client, request.reference.clone()))
     }
 
+    /// Makes a client of the repository, after finding out if an insecure registry speaks TLS: true if it does not.
+    async fn open(&self, request: &OciRequest, work: &Work) -> Result<(Registry, bool), Fault> {
+        let registry = self.registry(request, false, work).await?;
+        if !request.insecure {
+            return Ok((registry, false));
+        }
+        let spoken = registry.speaks_tls().await;
+        match spoken.map_err(|error| fault("failed to determine artifact digest", &error))? {
+            true => Ok((registry, false)),
+            false => Ok((self.registry(request, true, work).await?, true)),
+        }
+    }
+
     /// Returns the artifact that the request selects now.
     async fn look(&self, request: &OciRequest, work: &Work) -> Result<OciResolved, Fault> {
         let failed = "failed to determine artifact digest";
-        let mut registry = self.registry(request, false, work).await?;
-        let mut plain_http = false;
-        if request.insecure
-            && !registry
-                .speaks_tls()
-                .await
-                .map_err(|error| fault(failed, &error))?
-        {
-            plain_http = true;
-            registry = self.registry(request, true, work).await?;
-        }
+        let (registry, plain_http) = self.open(request, work).await?;
         let tag = match &request.selector {
             Selector::Digest(digest) => {
                 let known = registry.digest(&Wanted::Digest(digest.clone())).await;

@@ -156,7 +156,12 @@ impl Fixture {
             style: Style::Rfc5,
             ssh: git::SshAlgorithms::default(),
             trusted_root: None,
-            index_bytes: 1 << 20,
+            helm: crate::flags::HelmLimits {
+                index: 1 << 20,
+                chart: 1 << 20,
+                chart_file: 1 << 20,
+            },
+            scratch: dir.path().to_owned(),
             identities: Arc::new(Identities::new(
                 net::AddressPolicy::command_line(),
                 cloud::Ambient::default(),

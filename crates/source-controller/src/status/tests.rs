@@ -3,8 +3,9 @@
 use api::{
     conditions::Subject,
     source::{
-        Bucket, BucketSpec, GitRepository, GitRepositorySpec, GitRepositoryVerification, HelmRepository,
-        HelmRepositorySpec, OCIRepository, OCIRepositorySpec, OCIRepositoryVerification,
+        Bucket, BucketSpec, GitRepository, GitRepositorySpec, GitRepositoryVerification, HelmChart,
+        HelmChartSpec, HelmRepository, HelmRepositorySpec, OCIRepository, OCIRepositorySpec,
+        OCIRepositoryVerification,
     },
 };
 use artifact::{Digest, pack::Packed};
@@ -12,10 +13,11 @@ use jiff::Timestamp;
 use testkit::fuzz::{self, Random};
 
 use super::*;
-use crate::kinds::{Buckets, GitRepositories, HelmRepositories, OciRepositories};
+use crate::kinds::{Buckets, GitRepositories, HelmCharts, HelmRepositories, OciRepositories};
 
 const NEGATIVE: &[&str] = &[
     types::FETCH_FAILED,
+    types::BUILD_FAILED,
     types::STORAGE_OPERATION_FAILED,
     types::ARTIFACT_OUTDATED,
     types::INCLUDE_UNAVAILABLE,
@@ -28,6 +30,9 @@ const REASONS: &[Reason] = &[
     Reason::AuthenticationFailed,
     Reason::GitOperationFailed,
     Reason::OCIArtifactPullFailed,
+    Reason::InvalidChartReference,
+    Reason::ChartPackageError,
+    Reason::ChartVerificationError,
     Reason::BucketOperationFailed,
     Reason::SourceIgnoreError,
     Reason::OCIArtifactLayerOperationFailed,
@@ -77,7 +82,8 @@ fn pass<K: SourceKind>(random: &mut Random, object: &K::Object, second: i64) -> 
             let success = Success {
                 artifact,
                 url: "http://h/latest.tar.gz".to_owned(),
-                event: "stored".to_owned(),
+                ready: (Reason::Succeeded, "stored".to_owned()),
+                event: (None, "stored".to_owned()),
                 verification,
             };
             report.ready(success, &StoredArtifact::None).status
@@ -94,7 +100,7 @@ fn pass<K: SourceKind>(random: &mut Random, object: &K::Object, second: i64) -> 
             let failed = FailedPass {
                 fault,
                 artifact: past.filter(|_| random.flag()),
-                outdated: (random.flag()).then(|| "main@sha1:9".to_owned()),
+                outdated: (random.flag()).then(|| (Reason::NewRevision, "main@sha1:9".to_owned())),
             };
             report.failed(&failed).status
         }
@@ -184,5 +190,10 @@ fn fuzz_statuses_of_each_kind_keep_the_rules_of_kstatus() {
         walk::<Buckets>(random, Bucket::new("name", BucketSpec::default()));
         let helm = HelmRepositorySpec::default();
         walk::<HelmRepositories>(random, HelmRepository::new("name", helm));
+        let chart = HelmChartSpec {
+            verify: verified.then(OCIRepositoryVerification::default),
+            ..HelmChartSpec::default()
+        };
+        walk::<HelmCharts>(random, HelmChart::new("name", chart));
     });
 }

@@ -69,6 +69,8 @@ async fn an_older_spec_brings_no_older_artifact_back() {
         })
         .await;
 
+    // The write of the status is in the audit log once the next pass has begun.
+    setup.more_passes(2.0).await;
     let mark = setup.plane.audit_mark();
     proxy.freeze(older, |_| true);
     setup.more_passes(3.0).await;

@@ -15,6 +15,7 @@ mod contents;
 mod failures;
 mod faults;
 mod github;
+mod helm_chart;
 mod helm_repository;
 mod hostile;
 mod identities;

@@ -149,7 +149,7 @@ impl Sparse {
     pub(super) fn new(directories: &[String], parts: &[Part]) -> Result<Self, Fault> {
         let mut kept = Vec::new();
         for directory in directories {
-            let path = confined(directory);
+            let path = TreePath::confined(directory);
             let exists = path.is_root()
                 || parts
                     .iter()
@@ -174,23 +174,6 @@ impl Sparse {
     }
 }
 
-/// Returns a path below the root: `..` never climbs above it, and a leading slash is the root.
-pub(super) fn confined(path: &str) -> TreePath {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            name => parts.push(name),
-        }
-    }
-    parts
-        .into_iter()
-        .fold(TreePath::root(), |path, part| path.child(part))
-}
-
 #[cfg(test)]
 mod tests {
     use testkit::fuzz;
@@ -208,7 +191,7 @@ mod tests {
             ("a/./..", ""),
         ];
         for (path, expected) in cases {
-            assert_eq!(confined(path).as_str(), expected, "{path}");
+            assert_eq!(TreePath::confined(path).as_str(), expected, "{path}");
         }
     }
 
@@ -217,12 +200,12 @@ mod tests {
         let words = ["..", ".", "/", "a", "b.yaml", "\u{0}", " ", "é", "\\", "..."];
         fuzz::run("confined paths", |random| {
             let path = random.text(&words, 0..12);
-            let found = confined(&path);
+            let found = TreePath::confined(&path);
             assert!(
                 found.components().all(|part| !matches!(part, "" | "." | "..")),
                 "{path:?}"
             );
-            assert_eq!(confined(found.as_str()), found);
+            assert_eq!(TreePath::confined(found.as_str()), found);
             let sparse = Sparse(vec![found.clone()]);
             assert!(sparse.keeps(&found.child("x"), NodeKind::File { executable: false }));
         });
@@ -230,7 +213,7 @@ mod tests {
 
     #[test]
     fn sparse_directories_keep_their_files_and_the_directories_above() {
-        let sparse = Sparse(vec![confined("./a/b"), confined("c")]);
+        let sparse = Sparse(vec![TreePath::confined("./a/b"), TreePath::confined("c")]);
         let file = NodeKind::File { executable: false };
         for (path, kind, kept) in [
             ("a", NodeKind::Dir, true),
@@ -241,7 +224,7 @@ mod tests {
             ("cc", NodeKind::Dir, false),
             ("x", file, false),
         ] {
-            assert_eq!(sparse.keeps(&confined(path), kind), kept, "{path}");
+            assert_eq!(sparse.keeps(&TreePath::confined(path), kind), kept, "{path}");
         }
     }
 }

@@ -14,8 +14,6 @@ use artifact::{Digest, FetchLimits, Storage, pack::PathKind};
 use kube::{Api, Client};
 use tree::{Budget, TreePath};
 
-use super::checkout::confined;
-
 /// Time of reading one object.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -34,7 +32,7 @@ impl Include {
         let to = given.to_path.as_deref().filter(|path| !path.is_empty());
         Self {
             from: given.from_path.clone().unwrap_or_default(),
-            to: confined(to.unwrap_or(&name)),
+            to: TreePath::confined(to.unwrap_or(&name)),
             name,
         }
     }
@@ -117,7 +115,7 @@ pub(super) fn unpack(
         Ok(None) => return Err(failed("its artifact is not stored here (yet)")),
         Err(error) => return Err(failed(&error.to_string())),
     }
-    let from = dir.join(confined(&include.from).as_str());
+    let from = dir.join(TreePath::confined(&include.from).as_str());
     if fs::symlink_metadata(&from).is_err() {
         return Err(failed("no such file or directory"));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::{Fault, Reason, Secret, source::OCIRepositorySpec};
 use net::{Proxies, Tls};
 use oci::{
-    Access, Identity, Reference,
+    Access, Credentials, Identity, Reference,
     cosign::{PublicKey, Signer, Trust, TrustedRoot},
     docker,
 };
@@ -14,12 +14,14 @@ use super::spec::{self, IdentityPattern};
 
 use crate::{
     certificates, proxy,
-    secret::SecretData,
+    secret::{BasicAuth, SecretData},
     source_kind::{SecretRole, SourceSecrets},
 };
 
 /// The most trusted keys of a Secret.
 const KEYS: usize = 100;
+/// Key of a Secret with credentials of Docker.
+const DOCKER_CONFIG: &str = ".dockerconfigjson";
 /// Key of a Secret with a trusted root.
 const TRUSTED_ROOT: &str = "trusted_root.json";
 /// Beginnings of the messages about signatures.
@@ -55,6 +57,34 @@ fn prefixed(failed: &str, mut fault: Fault) -> Fault {
     fault
 }
 
+/// Returns credentials and certificates of a HelmRepository: its Secret has a user name and a password, or credentials of Docker for the
+/// host of the registry.
+pub(super) fn access_of_charts(
+    spec: &OCIRepositorySpec,
+    repository: &Reference,
+    secrets: &SourceSecrets,
+) -> Result<Access, Fault> {
+    let Some(secret) = secrets.get(SecretRole::Credentials) else {
+        return access(spec, repository, secrets);
+    };
+    let credentials = match secret.bytes(&[DOCKER_CONFIG]) {
+        Some(_) => docker::find(&read_logins(secret)?, repository).ok_or_else(|| {
+            let (host, name) = (repository.host(), secret.name());
+            let message = format!("no auth config for '{host}' in the docker-registry Secret '{name}'");
+            Fault::retry(Reason::AuthenticationFailed, message)
+        })?,
+        None => match secret.basic_auth()? {
+            Some(BasicAuth { username, password }) => Credentials::Basic { username, password },
+            None => return access(spec, repository, &SourceSecrets::default()),
+        },
+    };
+    let access = Access {
+        credentials: Some(credentials),
+        ..Access::default()
+    };
+    certified(access, spec, secrets)
+}
+
 /// Returns credentials and certificates. The Secret of the spec is asked first, then the pull secrets of the service account.
 pub(super) fn access(
     spec: &OCIRepositorySpec,
@@ -74,10 +104,15 @@ pub(super) fn access(
         }
         credentials = docker::find(&logins, repository);
     }
-    let mut access = Access {
+    let access = Access {
         credentials,
         ..Access::default()
     };
+    certified(access, spec, secrets)
+}
+
+/// Adds the certificates of the spec.
+fn certified(mut access: Access, spec: &OCIRepositorySpec, secrets: &SourceSecrets) -> Result<Access, Fault> {
     match secrets.get(SecretRole::Certificates) {
         Some(secret) => {
             let failed = format!("failed to generate transport for '{}'", spec.url);
@@ -94,7 +129,7 @@ fn read_logins(secret: &SecretData) -> Result<Vec<docker::Login>, Fault> {
         let message = format!("failed to get credential: secret '{name}': {why}");
         Fault::retry(Reason::AuthenticationFailed, message)
     };
-    if let Some(bytes) = secret.bytes(&[".dockerconfigjson"]) {
+    if let Some(bytes) = secret.bytes(&[DOCKER_CONFIG]) {
         return docker::logins(bytes).map_err(|error| invalid(error.to_string()));
     }
     Err(invalid(

@@ -55,9 +55,13 @@ fn stored() -> Stored {
 
 fn success(artifact: Artifact, event: String) -> Success {
     Success {
-        artifact,
         url: "http://h/latest.tar.gz".to_owned(),
-        event,
+        ready: (
+            Reason::Succeeded,
+            format!("stored artifact for revision '{}'", artifact.revision),
+        ),
+        event: (None, event),
+        artifact,
         verification: None,
     }
 }
@@ -235,7 +239,10 @@ fn failed_status_keeps_the_artifact_and_has_one_event() {
     let failure = FailedPass {
         fault: Fault::retry(Reason::GitOperationFailed, "no route"),
         artifact: before.status.as_ref().unwrap().artifact.clone(),
-        outdated: Some("main@sha1:2".to_owned()),
+        outdated: Some((
+            Reason::NewRevision,
+            "new upstream revision 'main@sha1:2'".to_owned(),
+        )),
     };
     let outcome = failed(&before, Style::Rfc5, &failure);
     let status = &outcome.status;

@@ -1,0 +1,338 @@
+//! HelmChart: a chart of a Helm repository, or out of the artifact of another source.
+//!
+//! - [`spec`] refuses invalid and unsupported fields (pure);
+//! - [`origin`] reads the source;
+//! - [`look`] finds name and version of the chart that the source has now;
+//! - [`build`] downloads and packages it, with [`dependencies`];
+//! - [`failure`] has the words and reasons of failures (pure).
+
+mod build;
+mod dependencies;
+mod failure;
+mod look;
+mod origin;
+mod spec;
+
+use std::{fs::File, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
+
+use api::{
+    Artifact, Fault, Reason, condition_type as types, conditions,
+    revision::Style,
+    source::{Bucket, GitRepository, HelmChart, HelmChartSpec, HelmChartStatus, HelmRepository},
+};
+use artifact::{
+    Storage,
+    pack::{self, Packed},
+    storage::ArtifactWriter,
+};
+use futures::stream::BoxStream;
+use kube::Resource as _;
+use net::AddressPolicy;
+use runtime::{Context, Trigger};
+use tokio::runtime::Handle;
+
+use self::look::Place;
+use super::{helm_repository::HelmRepositories, oci_repository::OciRepositories};
+use crate::{
+    blocking::Work,
+    builder::BuildError,
+    flags::HelmLimits,
+    identity::Identities,
+    source_kind::{
+        KindSettings, Named, PackOptions, SourceKind, SourceSecrets, SourceSpec, Verification, timeout,
+    },
+    wake::{self, Links, SourceName, Wake},
+};
+
+/// The kind HelmChart.
+pub(crate) struct HelmCharts {
+    runtime: Handle,
+    client: kube::Client,
+    storage: Arc<Storage>,
+    identities: Arc<Identities>,
+    requeue_dependency: Duration,
+    scratch: PathBuf,
+    sizes: HelmLimits,
+    addresses: AddressPolicy,
+    repositories: HelmRepositories,
+    registries: OciRepositories,
+    wake: Wake,
+}
+
+/// A chart to look for.
+#[derive(Clone)]
+pub(crate) struct ChartRequest {
+    namespace: String,
+    generation: Option<i64>,
+    spec: HelmChartSpec,
+    past: Option<HelmChartStatus>,
+}
+
+/// The chart that the source has now.
+#[derive(Clone)]
+pub(crate) struct ResolvedChart {
+    name: String,
+    /// With the build metadata that the object asks for.
+    version: String,
+    /// Revision of the source's artifact; `None` for registries, which have none.
+    source_revision: Option<String>,
+    /// True if the archive is made here, and not that of the source.
+    packaged: bool,
+    /// The files of values that are merged.
+    values_files: Vec<String>,
+    /// True if missing files of values are left out.
+    ignores_missing: bool,
+    place: Place,
+}
+
+/// An archive, in a file that lives as long as the directory that it was fetched to.
+pub(crate) struct FetchedChart {
+    archive: PathBuf,
+    values_files: Vec<String>,
+    dependencies: usize,
+}
+
+impl SourceKind for HelmCharts {
+    type Object = HelmChart;
+    type Status = HelmChartStatus;
+    type Request = ChartRequest;
+    type Resolved = ResolvedChart;
+    type Fetched = FetchedChart;
+
+    const DIRECTORY: &'static str = "helmchart";
+    const LEGACY_READY: Reason = Reason::ChartPullSucceeded;
+
+    fn new(settings: KindSettings) -> Self {
+        Self {
+            runtime: Handle::current(),
+            repositories: HelmRepositories::new(settings.clone()),
+            registries: OciRepositories::new(settings.clone()),
+            client: settings.client,
+            storage: settings.storage,
+            identities: settings.identities,
+            requeue_dependency: settings.requeue_dependency,
+            scratch: settings.scratch,
+            sizes: settings.helm,
+            addresses: settings.addresses,
+            wake: Wake::default(),
+        }
+    }
+
+    fn triggers(&self, ctx: &Context) -> Vec<BoxStream<'static, Trigger>> {
+        let charts = wake::changes(ctx, "HelmChart", |chart: &HelmChart| Links {
+            uses: vec![SourceName {
+                kind: chart.spec.source_ref.kind.clone(),
+                name: chart.spec.source_ref.name.clone(),
+            }],
+            artifact: None,
+        });
+        let changes = vec![
+            charts,
+            wake::changes(ctx, "HelmRepository", |source: &HelmRepository| {
+                provides(source.status.as_ref().and_then(|status| status.artifact.as_ref()))
+            }),
+            wake::changes(ctx, "GitRepository", |source: &GitRepository| {
+                provides(source.status.as_ref().and_then(|status| status.artifact.as_ref()))
+            }),
+            wake::changes(ctx, "Bucket", |source: &Bucket| {
+                provides(source.status.as_ref().and_then(|status| status.artifact.as_ref()))
+            }),
+        ];
+        vec![self.wake.triggers("HelmChart", changes)]
+    }
+
+    fn spec(object: &HelmChart) -> SourceSpec<'_> {
+        SourceSpec {
+            interval: object.spec.interval.as_duration(),
+            timeout: timeout(None),
+            suspend: object.spec.suspend,
+            ignore: None,
+        }
+    }
+
+    /// The Secrets are those of the source, and read with it.
+    fn secrets(_: &HelmChart) -> Named<'_> {
+        Vec::new()
+    }
+
+    fn validate(object: &HelmChart) -> Result<(), Fault> {
+        spec::validate(&object.spec)
+    }
+
+    fn request(object: &HelmChart, _: &SourceSecrets) -> Result<ChartRequest, Fault> {
+        Ok(ChartRequest {
+            namespace: object.meta().namespace.clone().unwrap_or_default(),
+            generation: object.meta().generation,
+            spec: object.spec.clone(),
+            past: object.status.clone(),
+        })
+    }
+
+    fn server(request: &ChartRequest) -> String {
+        let source = &request.spec.source_ref;
+        format!("{}/{}/{}", source.kind, request.namespace, source.name)
+    }
+
+    fn resolve(&self, request: &ChartRequest, work: &Work) -> Result<ResolvedChart, Fault> {
+        self.wake.start();
+        self.look(request, work)
+    }
+
+    fn revision(chart: &ResolvedChart, _: Style) -> String {
+        chart.version.clone()
+    }
+
+    fn file_name(chart: &ResolvedChart) -> String {
+        format!("{}-{}.tgz", chart.name, chart.version)
+    }
+
+    /// Each generation is built once more, as in the original: the values may be others.
+    fn config_changed(object: &HelmChart) -> bool {
+        let observed = object
+            .status
+            .as_ref()
+            .and_then(|status| status.observed_generation);
+        observed != object.meta().generation
+    }
+
+    fn inputs_changed(object: &HelmChart, chart: &ResolvedChart) -> bool {
+        let observed = object.status.as_ref();
+        observed.and_then(|status| status.observed_chart_name.as_deref()) != Some(chart.name.as_str())
+    }
+
+    fn observe_inputs(status: &mut HelmChartStatus, chart: &ResolvedChart) {
+        status.observed_chart_name = Some(chart.name.clone());
+        status
+            .observed_source_artifact_revision
+            .clone_from(&chart.source_revision);
+        status.observed_values_files = match chart.ignores_missing {
+            true => chart.values_files.clone(),
+            false => Vec::new(),
+        };
+    }
+
+    fn verifies(object: &HelmChart) -> bool {
+        object.spec.verify.is_some()
+    }
+
+    /// The keys are not recorded, so each pass verifies, as in the original.
+    fn keys_changed(object: &HelmChart, _: &ChartRequest) -> bool {
+        object.spec.verify.is_some()
+    }
+
+    fn verify(
+        &self,
+        _: &ChartRequest,
+        chart: &ResolvedChart,
+        work: &Work,
+    ) -> Result<Option<Verification>, Fault> {
+        self.verify_chart(chart, work)
+    }
+
+    fn fetch(
+        &self,
+        request: &ChartRequest,
+        chart: &ResolvedChart,
+        work: &Work,
+        dir: &Path,
+    ) -> Result<FetchedChart, Fault> {
+        self.build(request, chart, work, dir)
+    }
+
+    fn fetched(fetched: &FetchedChart, chart: ResolvedChart) -> ResolvedChart {
+        ResolvedChart {
+            values_files: fetched.values_files.clone(),
+            ..chart
+        }
+    }
+
+    fn pack(
+        fetched: &FetchedChart,
+        options: &PackOptions,
+        out: &mut ArtifactWriter<'_>,
+    ) -> Result<Packed, BuildError> {
+        options.budget.check()?;
+        let archive = File::open(&fetched.archive).map_err(|error| disk(&error))?;
+        Ok(pack::copy(archive, options.algorithm, u64::MAX, out)?)
+    }
+
+    fn describe(fetched: &FetchedChart) -> Option<String> {
+        match fetched.dependencies {
+            0 => None,
+            count => Some(format!("resolved {count} chart dependencies")),
+        }
+    }
+
+    fn ready(chart: &ResolvedChart, _: &str) -> (Reason, String) {
+        (chart.reason(), chart.summary())
+    }
+
+    fn outdated(_: &HelmChart, chart: &ResolvedChart, _: &str) -> (Reason, String) {
+        let (name, version) = (&chart.name, &chart.version);
+        let message = format!("new '{name}' chart with version '{version}'");
+        (Reason::NewChart, message)
+    }
+
+    fn event_reason(chart: &ResolvedChart) -> Option<Reason> {
+        Some(chart.reason())
+    }
+
+    fn event_message(chart: &ResolvedChart, _: &Artifact, description: Option<&str>) -> String {
+        match description {
+            Some(description) => format!("{}; {description}", chart.summary()),
+            None => chart.summary(),
+        }
+    }
+
+    fn failure_conditions(reason: Reason) -> &'static [&'static str] {
+        failure::conditions(reason)
+    }
+}
+
+impl ResolvedChart {
+    fn reason(&self) -> Reason {
+        match self.packaged {
+            true => Reason::ChartPackageSucceeded,
+            false => Reason::ChartPullSucceeded,
+        }
+    }
+
+    /// Describes the stored chart in the words of the original.
+    fn summary(&self) -> String {
+        let action = if self.packaged { "packaged" } else { "pulled" };
+        let (name, version) = (&self.name, &self.version);
+        let values = match self.values_files.as_slice() {
+            [] => String::new(),
+            files => format!(" and merged values files [{}]", files.join(" ")),
+        };
+        format!("{action} '{name}' chart with version '{version}'{values}")
+    }
+}
+
+impl ChartRequest {
+    /// Returns the status of the last pass, if it succeeded for the same generation of the object and the same revision of the source: then
+    /// there is nothing to look for.
+    fn known(&self, revision: &str) -> Option<&HelmChartStatus> {
+        let past = self.past.as_ref()?;
+        let is_same = past.observed_generation == self.generation
+            && past.observed_source_artifact_revision.as_deref() == Some(revision)
+            && conditions::is_true(&past.conditions, types::READY);
+        is_same.then_some(past)
+    }
+}
+
+/// Returns the links of a source.
+fn provides(artifact: Option<&Artifact>) -> Links {
+    Links {
+        uses: Vec::new(),
+        artifact: artifact.cloned(),
+    }
+}
+
+fn disk(error: &io::Error) -> Fault {
+    let message = format!("failed to use the temporary working directory: {error}");
+    Fault::retry(Reason::DirectoryCreationFailed, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! The charts that a chart depends on: out of the same artifact, or of Helm repositories.
+
+use std::path::Path;
+
+use api::{
+    Fault, Reason,
+    source::{HelmRepository, OCIRepository},
+};
+use helm::chart::{Package, Required};
+use oci::{Access, Archive, Client, Limits, Repository};
+use tree::{Budget, Tree as _, TreePath};
+use versions::{Constraint, Version};
+
+use super::{ChartRequest, HelmCharts, failure, look, origin};
+use crate::{
+    blocking::{self, Purpose, Work},
+    source_kind::SourceKind as _,
+};
+
+/// The most charts that one chart may lack.
+const MAX_MISSING: usize = 100;
+
+impl HelmCharts {
+    /// Adds the charts that `charts` lacks, and returns their number.
+    pub(super) fn add_missing(
+        &self,
+        request: &ChartRequest,
+        package: &mut Package,
+        dir: &Path,
+        work: &Work,
+        budget: &Budget,
+    ) -> Result<usize, Fault> {
+        let missing: Vec<Required> = package.missing().into_iter().cloned().collect();
+        if missing.len() > MAX_MISSING {
+            let why = format!(
+                "{} charts are missing, at most {MAX_MISSING} are fetched",
+                missing.len()
+            );
+            return Err(failure::build(Reason::DependencyBuildError, &why));
+        }
+        for required in &missing {
+            let found = match required.repository.as_str() {
+                local if local.is_empty() || local.starts_with("file://") => {
+                    self.local(request, required, dir, budget)
+                }
+                alias if alias.starts_with('@') || alias.starts_with("alias:") => {
+                    Err("aliased repository dependency is not supported".to_owned())
+                }
+                _ => self.remote(request, required, work, budget),
+            };
+            let found = found.map_err(|why| {
+                let why = format!("failed to add chart dependency '{}': {why}", required.shown());
+                failure::build(Reason::DependencyBuildError, &why)
+            })?;
+            package.add(&found);
+        }
+        Ok(missing.len())
+    }
+
+    /// Loads a chart that lies in the same artifact.
+    fn local(
+        &self,
+        request: &ChartRequest,
+        required: &Required,
+        dir: &Path,
+        budget: &Budget,
+    ) -> Result<Package, String> {
+        let relative = required.repository.strip_prefix("file://").unwrap_or_default();
+        let base = TreePath::confined(&request.spec.chart);
+        let path = TreePath::confined(&format!("{base}/{relative}"));
+        let tree = self.artifact_tree(dir).map_err(|fault| fault.message)?;
+        let shown = &required.repository;
+        if !tree.is_file(&path) && !tree.is_file(&path.child("Chart.yaml")) {
+            return Err(format!("no chart found at '{path}' (reference '{shown}')"));
+        }
+        let package = match tree.is_file(&path) {
+            true => tree
+                .read(&path)
+                .map_err(|error| error.to_string())
+                .and_then(|data| {
+                    let package = Package::from_archive(&data, path.name(), self.sizes.chart_file, budget);
+                    package.map_err(|error| error.to_string())
+                }),
+            false => Package::from_directory(&tree, &path, self.sizes.chart_file, budget)
+                .map_err(|error| error.to_string()),
+        };
+        let package = package
+            .map_err(|error| format!("failed to load chart from '{path}' (reference '{shown}'): {error}"))?;
+        let range = &required.version;
+        let constraint = Constraint::parse(range)
+            .map_err(|error| format!("invalid version/constraint format '{range}': {error}"))?;
+        match Version::parse(package.version()) {
+            Ok(version) if constraint.matches(&version) => Ok(package),
+            _ => Err(format!("can't get a valid version for constraint '{range}'")),
+        }
+    }
+
+    /// Downloads a chart, with the credentials of the HelmRepository of the namespace that has the same URL, if there is one.
+    fn remote(
+        &self,
+        request: &ChartRequest,
+        required: &Required,
+        work: &Work,
+        budget: &Budget,
+    ) -> Result<Package, String> {
+        let url = &required.repository;
+        let listed = async {
+            let found = origin::repository_of(&self.client, &request.namespace, url).await;
+            found.map_err(|why| Fault::retry(Reason::DependencyBuildError, why))
+        };
+        let known = self.asked(work, listed).map_err(|fault| fault.message)?;
+        let archive = match (known, url.starts_with("oci://")) {
+            (Some(repository), false) => {
+                let asked = self.helm_request(&request.namespace, &repository, work);
+                let client = asked.and_then(|asked| self.repositories.repository(&asked, work));
+                self.newest(&client.map_err(|fault| fault.message)?, required, work)
+            }
+            (None, false) => self.newest(&self.anonymous(url, work)?, required, work),
+            (known, true) => self.of_registry(request, known, required, work),
+        }?;
+        let name = archive.url().rsplit('/').next().unwrap_or_default();
+        let package = Package::from_archive(archive.bytes(), name, self.sizes.chart_file, budget);
+        package.map_err(|error| {
+            let version = &required.version;
+            format!("failed to load downloaded archive of version '{version}': {error}")
+        })
+    }
+
+    /// Makes a client without credentials.
+    fn anonymous(&self, url: &str, work: &Work) -> Result<Repository, String> {
+        let limits = Limits {
+            timeout: work.timeout,
+            index_bytes: self.sizes.index,
+            archive_bytes: self.sizes.chart,
+            ..Limits::default()
+        };
+        let client = Client::new(Access::default(), limits, self.addresses.clone());
+        let repository = client.and_then(|client| Repository::new(&client, url));
+        repository.map_err(|error| error.to_string())
+    }
+
+    /// Downloads the newest version in the range of a repository.
+    fn newest(&self, client: &Repository, required: &Required, work: &Work) -> Result<Archive, String> {
+        let (name, range, url) = (&required.name, &required.version, &required.repository);
+        let purpose = Purpose {
+            failed: "the repository doesn't answer",
+            reason: Reason::DependencyBuildError,
+            remedy: "check the server",
+        };
+        let fetched = async {
+            let failed = |error: oci::Error| {
+                let why = format!("failed to get chart '{name}' version '{range}' from '{url}': {error}");
+                Fault::retry(Reason::DependencyBuildError, why)
+            };
+            let entries = client.entries(name).await.map_err(failed)?;
+            let entry = oci::newest(entries, |entry| &entry.version, range).map_err(failed)?;
+            let entry = entry.ok_or_else(|| {
+                let why = format!("no '{name}' chart with version matching '{range}' found");
+                Fault::retry(Reason::DependencyBuildError, why)
+            })?;
+            client.fetch(&entry).await.map_err(|error| {
+                let why = format!("chart download of version '{}' failed: {error}", entry.version);
+                Fault::retry(Reason::DependencyBuildError, why)
+            })
+        };
+        blocking::request(&self.runtime, work, purpose, fetched).map_err(|fault| fault.message)
+    }
+
+    /// Downloads the newest version in the range of a registry.
+    fn of_registry(
+        &self,
+        request: &ChartRequest,
+        known: Option<HelmRepository>,
+        required: &Required,
+        work: &Work,
+    ) -> Result<Archive, String> {
+        let repository = known.unwrap_or_else(|| {
+            let spec = api::source::HelmRepositorySpec {
+                url: required.repository.as_str().into(),
+                ..api::source::HelmRepositorySpec::default()
+            };
+            HelmRepository::new("", spec)
+        });
+        let spec = look::oci_spec(&repository, &required.name);
+        let work = &look::within(work, &repository);
+        let found = (|| {
+            let asked = OCIRepository::new("", spec);
+            let asked = self.registry_request(&request.namespace, &asked, work)?;
+            let (tag, _) = self.tag(&asked, &required.name, &required.version, work)?;
+            let asked = asked.with_tag(tag);
+            let resolved = self.registries.resolve(&asked, work)?;
+            self.registries.chart(&asked, &resolved, work)
+        })();
+        found.map_err(|fault: Fault| fault.message)
+    }
+}

@@ -1,0 +1,80 @@
+//! Faults of charts, in the words of the original. Pure.
+
+use api::{Class, Fault, Reason, condition_type as types};
+
+use crate::status;
+
+/// Returns a fault that begins with the summary of its reason. It stalls if only a change of the object or its source helps.
+pub(super) fn build(reason: Reason, why: &str) -> Fault {
+    let summary = match reason {
+        Reason::InvalidChartReference => "invalid chart reference",
+        Reason::ChartPullError => "chart pull error",
+        Reason::MetadataPatchError => "chart metadata patch error",
+        Reason::ValuesFilesError => "values files merge error",
+        Reason::DependencyBuildError => "dependency build error",
+        Reason::ChartVerificationError => "chart verification error",
+        _ => "chart package error",
+    };
+    let message = format!("{summary}: {why}");
+    match reason {
+        Reason::ChartPullError if is_refusal(why) => Fault::retry(Reason::AuthenticationFailed, message),
+        Reason::InvalidChartReference | Reason::MetadataPatchError | Reason::ValuesFilesError => {
+            Fault::stall(reason, message)
+        }
+        _ => Fault::retry(reason, message),
+    }
+}
+
+/// Returns true if a server refused the credentials, or its certificate was refused: words that messages have, as in the original.
+fn is_refusal(why: &str) -> bool {
+    ["401 Unauthorized", "authentication failed for", "certificate"]
+        .iter()
+        .any(|words| why.contains(words))
+}
+
+/// Words a fault of another kind as a failure of this reason. Faults of secrets and of the storage keep their own.
+pub(super) fn reworded(reason: Reason, prefix: &str, fault: Fault) -> Fault {
+    let why = format!("{prefix}{}", fault.message);
+    match fault.reason {
+        Reason::GitOperationFailed
+        | Reason::OCIArtifactPullFailed
+        | Reason::OCIArtifactLayerOperationFailed
+        | Reason::ReadOperationFailed
+        | Reason::VerificationError
+        | Reason::Failed
+        | Reason::IndexationFailed => Fault {
+            class: fault.class,
+            ..build(reason, &why)
+        },
+        _ => fault,
+    }
+}
+
+/// Makes a fault one that is retried: nothing wakes a chart of a registry when it gets another version.
+pub(super) fn retried(fault: Fault) -> Fault {
+    Fault {
+        class: match fault.class {
+            Class::Stall => Class::Retry,
+            class => class,
+        },
+        ..fault
+    }
+}
+
+/// Returns the condition types of a failure.
+pub(super) fn conditions(reason: Reason) -> &'static [&'static str] {
+    match reason {
+        Reason::MetadataPatchError
+        | Reason::ValuesFilesError
+        | Reason::DependencyBuildError
+        | Reason::ChartPackageError => &[types::BUILD_FAILED],
+        Reason::ChartVerificationError => &[types::BUILD_FAILED, types::SOURCE_VERIFIED],
+        Reason::SourceUnavailable
+        | Reason::UnsupportedSourceKind
+        | Reason::NoSourceArtifact
+        | Reason::InvalidChartReference
+        | Reason::ChartPullError
+        | Reason::Failed => &[types::FETCH_FAILED],
+        reason => status::failure_conditions(reason),
+    }
+}

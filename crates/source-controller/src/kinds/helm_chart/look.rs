@@ -1,0 +1,438 @@
+//! Finding name and version of the chart that a source has now.
+
+use std::{io::BufReader, sync::Arc, time::Duration};
+
+use api::{
+    Artifact, Fault, GoDuration, Reason, condition_type as types, conditions,
+    source::{Bucket, GitRepository, HelmChartStatus, HelmRepository, OCIRepository, OCIRepositorySpec},
+};
+use artifact::{FetchLimits, open_stored, unpack_stored};
+use helm::chart::{Package, identity, with_build};
+use oci::Entry;
+use tempfile::TempDir;
+use tree::{Budget, Disk, Limits, Tree as _, TreePath};
+
+use super::{
+    ChartRequest, HelmCharts, ResolvedChart, failure, origin,
+    spec::{self, Origin},
+};
+use crate::{
+    blocking::{self, Purpose, Work},
+    builder::temp_dir,
+    kinds::{
+        helm_repository::{HelmRepositories, HelmRequest},
+        oci_repository::{OciRepositories, OciRequest, OciResolved},
+    },
+    secrets,
+    source_kind::{SourceKind, Verification},
+};
+
+/// Longest timeout that a HelmRepository gives its server.
+const LONGEST: Duration = Duration::from_secs(5 * 60);
+
+/// The place that a chart is fetched from.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// The stored one is up to date. The place is looked for when it is missing in the storage.
+    Unknown,
+    /// An archive that the index of a repository names.
+    Repository(Box<(HelmRequest, Entry)>),
+    /// A tag of a registry.
+    Registry(Box<(OciRequest, OciResolved)>),
+    /// An unpacked artifact.
+    Directory(Arc<TempDir>),
+}
+
+/// Name and version of a chart, and where it is.
+struct Found {
+    name: String,
+    version: String,
+    source_revision: Option<String>,
+    /// True if the chart is a directory.
+    is_directory: bool,
+    place: Place,
+}
+
+impl HelmCharts {
+    /// Looks for the chart, unless nothing changed since the last success.
+    pub(super) fn look(&self, request: &ChartRequest, work: &Work) -> Result<ResolvedChart, Fault> {
+        self.look_at(request, work, |revision| request.known(revision))
+    }
+
+    /// Looks for the chart, also if nothing changed.
+    pub(super) fn look_again(&self, request: &ChartRequest, work: &Work) -> Result<ResolvedChart, Fault> {
+        self.look_at(request, work, |_| None)
+    }
+
+    fn look_at<'a>(
+        &self,
+        request: &'a ChartRequest,
+        work: &Work,
+        known: impl Fn(&str) -> Option<&'a HelmChartStatus>,
+    ) -> Result<ResolvedChart, Fault> {
+        let found = match spec::origin(&request.spec)? {
+            Origin::HelmRepository => {
+                let repository: HelmRepository = self.source(request, work)?;
+                if repository.spec.is_oci() {
+                    self.in_registry(request, &repository, work)?
+                } else {
+                    let artifact = repository
+                        .status
+                        .as_ref()
+                        .and_then(|status| status.artifact.as_ref());
+                    let artifact = self.artifact(request, artifact)?;
+                    if let Some(past) = known(&artifact.revision) {
+                        return Ok(request.unchanged(past));
+                    }
+                    self.in_index(request, &repository, artifact, work)?
+                }
+            }
+            Origin::GitRepository | Origin::Bucket => {
+                let artifact = self.source_artifact(request, work)?;
+                let artifact = self.artifact(request, artifact.as_ref())?;
+                if let Some(past) = known(&artifact.revision) {
+                    return Ok(request.unchanged(past));
+                }
+                self.in_artifact(request, artifact)?
+            }
+        };
+        request.resolved(found)
+    }
+
+    /// Waits for requests to the API server.
+    pub(super) fn asked<T>(
+        &self,
+        work: &Work,
+        requests: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let purpose = Purpose {
+            failed: "failed to get source",
+            reason: Reason::SourceUnavailable,
+            remedy: "check the API server",
+        };
+        blocking::request(&self.runtime, work, purpose, requests)
+    }
+
+    /// Reads the source of a chart.
+    fn source<K>(&self, request: &ChartRequest, work: &Work) -> Result<K, Fault>
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let name = &request.spec.source_ref.name;
+        let read = origin::read(&self.client, &request.namespace, name, self.requeue_dependency);
+        self.asked(work, read)
+    }
+
+    /// Reads the artifact of a source that is no Helm repository.
+    fn source_artifact(&self, request: &ChartRequest, work: &Work) -> Result<Option<Artifact>, Fault> {
+        Ok(match spec::origin(&request.spec)? {
+            Origin::Bucket => {
+                let bucket: Bucket = self.source(request, work)?;
+                bucket.status.and_then(|status| status.artifact)
+            }
+            _ => {
+                let repository: GitRepository = self.source(request, work)?;
+                repository.status.and_then(|status| status.artifact)
+            }
+        })
+    }
+
+    /// Returns an artifact, or the fault that there is none.
+    fn artifact<'a>(
+        &self,
+        request: &ChartRequest,
+        artifact: Option<&'a Artifact>,
+    ) -> Result<&'a Artifact, Fault> {
+        artifact.ok_or_else(|| self.without_artifact(request))
+    }
+
+    fn without_artifact(&self, request: &ChartRequest) -> Fault {
+        let source = &request.spec.source_ref;
+        origin::without_artifact(&source.kind, &source.name, self.requeue_dependency)
+    }
+
+    /// Finds the version in the stored index of a repository.
+    fn in_index(
+        &self,
+        request: &ChartRequest,
+        repository: &HelmRepository,
+        artifact: &Artifact,
+        work: &Work,
+    ) -> Result<Found, Fault> {
+        let lost = || self.without_artifact(request);
+        let digest = origin::digest(artifact).ok_or_else(lost)?;
+        let opened = open_stored(&self.storage, &artifact.path, &digest);
+        let index = opened.map_err(|error| storage(&error))?.ok_or_else(lost)?;
+        let asked = self.helm_request(&request.namespace, repository, work)?;
+        let client = self.repositories.repository(&asked, work)?;
+        let chart = &request.spec.chart;
+        let entry = client.find_stored(BufReader::new(index), chart, &request.spec.version);
+        let entry = entry.map_err(|error| unfound(chart, &request.spec.version, &error))?;
+        Ok(Found {
+            name: chart.clone(),
+            version: entry.version.clone(),
+            source_revision: Some(artifact.revision.clone()),
+            is_directory: false,
+            place: Place::Repository(Box::new((asked, entry))),
+        })
+    }
+
+    /// Makes the request to a Helm repository, with its Secrets.
+    pub(super) fn helm_request(
+        &self,
+        namespace: &str,
+        repository: &HelmRepository,
+        work: &Work,
+    ) -> Result<HelmRequest, Fault> {
+        let read = secrets::read::<HelmRepositories>(&self.client, &self.identities, namespace, repository);
+        let secrets = self.asked(work, read)?;
+        HelmRepositories::validate(repository)?;
+        HelmRepositories::request(repository, &secrets)
+    }
+
+    /// Makes the request to a registry, with the Secrets of the HelmRepository and the keys of the chart.
+    pub(super) fn registry_request(
+        &self,
+        namespace: &str,
+        repository: &OCIRepository,
+        work: &Work,
+    ) -> Result<OciRequest, Fault> {
+        let read = secrets::read::<OciRepositories>(&self.client, &self.identities, namespace, repository);
+        let secrets = self.asked(work, read)?;
+        OciRepositories::validate(repository)?;
+        OciRepositories::chart_request(repository, &secrets)
+    }
+
+    /// Finds the tag of a version in a registry.
+    fn in_registry(
+        &self,
+        request: &ChartRequest,
+        repository: &HelmRepository,
+        work: &Work,
+    ) -> Result<Found, Fault> {
+        let spec = &request.spec;
+        let asked = OCIRepository::new(&spec.source_ref.name, oci_spec(repository, &spec.chart));
+        let asked = OCIRepository {
+            spec: OCIRepositorySpec {
+                verify: spec.verify.clone(),
+                ..asked.spec
+            },
+            ..asked
+        };
+        let work = &within(work, repository);
+        let asked = self.registry_request(&request.namespace, &asked, work)?;
+        let (tag, version) = self.tag(&asked, &spec.chart, &spec.version, work)?;
+        let asked = asked.with_tag(tag);
+        let resolved = self.registries.resolve(&asked, work).map_err(pull)?;
+        let name = spec.chart.rsplit('/').next().unwrap_or(&spec.chart);
+        Ok(Found {
+            name: name.to_owned(),
+            version,
+            source_revision: None,
+            is_directory: false,
+            place: Place::Registry(Box::new((asked, resolved))),
+        })
+    }
+
+    /// Returns the tag of the newest version in a range, and the version. An exact version needs no list of tags.
+    pub(super) fn tag(
+        &self,
+        asked: &OciRequest,
+        chart: &str,
+        range: &str,
+        work: &Work,
+    ) -> Result<(String, String), Fault> {
+        if is_exact(range) {
+            return Ok((range.replace('+', "_"), range.to_owned()));
+        }
+        let tags = self.registries.chart_tags(asked, work).map_err(pull)?;
+        let versions: Vec<(String, String)> =
+            tags.into_iter().map(|tag| (tag.replace('_', "+"), tag)).collect();
+        let newest = oci::newest(versions, |(version, _)| version, range);
+        let missing = || oci::Error::NoVersion {
+            chart: chart.to_owned(),
+            range: range.to_owned(),
+            url: String::new(),
+        };
+        let found = newest.and_then(|found| found.ok_or_else(missing));
+        // Nothing wakes the chart when the registry gets another tag.
+        let (version, tag) = found.map_err(|error| failure::retried(unfound(chart, range, &error)))?;
+        Ok((tag, version))
+    }
+
+    /// Reads name and version in an artifact.
+    fn in_artifact(&self, request: &ChartRequest, artifact: &Artifact) -> Result<Found, Fault> {
+        let lost = || self.without_artifact(request);
+        let digest = origin::digest(artifact).ok_or_else(lost)?;
+        let dir = temp_dir(&self.scratch)?;
+        let root = dir.path().join("artifact");
+        let unpacked = unpack_stored(&self.storage, &artifact.path, &digest, &root, &self.unpacking());
+        unpacked.map_err(|error| storage(&error))?.ok_or_else(lost)?;
+        let invalid = |why: String| failure::build(Reason::InvalidChartReference, &why);
+        let tree = Disk::open(&root, &self.limits()).map_err(|error| invalid(error.to_string()))?;
+        let path = TreePath::confined(&request.spec.chart);
+        let budget = Budget::new(self.limits());
+        let (name, version, is_directory) = if tree.is_file(&path) {
+            let data = tree.read(&path).map_err(|error| invalid(error.to_string()))?;
+            let package = Package::from_archive(&data, path.name(), self.sizes.chart_file, &budget);
+            let package = package.map_err(|error| invalid(error.to_string()))?;
+            (package.name().to_owned(), package.version().to_owned(), false)
+        } else {
+            let data = tree.read(&path.child("Chart.yaml"));
+            let data = data.map_err(|error| invalid(format!("no chart at path '{path}': {error}")))?;
+            let (name, version) = identity(&data, &budget).map_err(|error| invalid(error.to_string()))?;
+            (name, version, true)
+        };
+        Ok(Found {
+            name,
+            version,
+            source_revision: Some(artifact.revision.clone()),
+            is_directory,
+            place: Place::Directory(Arc::new(dir)),
+        })
+    }
+
+    /// Verifies the signatures of a chart in a registry.
+    pub(super) fn verify_chart(
+        &self,
+        chart: &ResolvedChart,
+        work: &Work,
+    ) -> Result<Option<Verification>, Fault> {
+        let failed = |fault| failure::reworded(Reason::ChartVerificationError, "", fault);
+        let Place::Registry(place) = &chart.place else {
+            let why = "only charts of a HelmRepository of the type oci can be verified";
+            return Err(failure::build(Reason::ChartVerificationError, why));
+        };
+        let (request, resolved) = place.as_ref();
+        let verified = self.registries.verify(request, resolved, work).map_err(failed)?;
+        Ok(verified.map(|verified| Verification {
+            message: format!("verified signature of version {}", chart.version),
+            ..verified
+        }))
+    }
+
+    /// Limits of reading the files of charts.
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            file_bytes: self.sizes.chart.max(self.sizes.chart_file),
+            ..Limits::default()
+        }
+    }
+
+    fn unpacking(&self) -> FetchLimits {
+        FetchLimits {
+            skip_links: true,
+            ..FetchLimits::default()
+        }
+    }
+}
+
+impl ChartRequest {
+    /// Returns the stored chart.
+    fn unchanged(&self, past: &HelmChartStatus) -> ResolvedChart {
+        let stored = conditions::get(&past.conditions, types::READY);
+        let packaged = stored.is_some_and(|ready| ready.reason == Reason::ChartPackageSucceeded.as_str());
+        ResolvedChart {
+            name: past.observed_chart_name.clone().unwrap_or_default(),
+            version: past
+                .artifact
+                .as_ref()
+                .map(|artifact| artifact.revision.clone())
+                .unwrap_or_default(),
+            source_revision: past.observed_source_artifact_revision.clone(),
+            packaged,
+            values_files: self.merged_files(),
+            ignores_missing: self.spec.ignore_missing_values_files,
+            place: Place::Unknown,
+        }
+    }
+
+    /// Returns the files of values of the stored chart, or those of the spec.
+    fn merged_files(&self) -> Vec<String> {
+        let observed = self.past.as_ref().map(|past| &past.observed_values_files);
+        match observed.filter(|files| self.spec.ignore_missing_values_files && !files.is_empty()) {
+            Some(files) => files.clone(),
+            None => self.spec.merged_files().into_iter().map(str::to_owned).collect(),
+        }
+    }
+
+    fn resolved(&self, found: Found) -> Result<ResolvedChart, Fault> {
+        let revision = found.source_revision.as_deref();
+        let is_repository = spec::origin(&self.spec)? == Origin::HelmRepository;
+        let build = spec::build_metadata(&self.spec, revision.filter(|_| !is_repository), self.generation);
+        let version = match &build {
+            None => found.version,
+            Some(build) => with_build(&found.version, build)
+                .map_err(|error| failure::build(Reason::MetadataPatchError, &error.to_string()))?,
+        };
+        Ok(ResolvedChart {
+            name: found.name,
+            version,
+            packaged: found.is_directory || build.is_some(),
+            source_revision: found.source_revision,
+            values_files: self.merged_files(),
+            ignores_missing: self.spec.ignore_missing_values_files,
+            place: found.place,
+        })
+    }
+}
+
+/// Returns the spec of a chart in the registry of a HelmRepository.
+pub(super) fn oci_spec(repository: &HelmRepository, chart: &str) -> OCIRepositorySpec {
+    let spec = &repository.spec;
+    let url = format!("{}/{chart}", spec.url.expose().trim_end_matches('/'));
+    OCIRepositorySpec {
+        url: url.as_str().into(),
+        interval: spec.interval.unwrap_or(GoDuration::from_secs(60)),
+        provider: spec.provider.clone(),
+        secret_ref: spec.secret_ref.clone(),
+        cert_secret_ref: spec.cert_secret_ref.clone(),
+        insecure: spec.insecure,
+        ..OCIRepositorySpec::default()
+    }
+}
+
+/// Returns the work with the timeout of a HelmRepository, five minutes at most.
+pub(super) fn within(work: &Work, repository: &HelmRepository) -> Work {
+    let timeout = repository.spec.timeout.map(GoDuration::as_duration);
+    Work {
+        timeout: timeout.map_or(work.timeout, |timeout| timeout.min(LONGEST)),
+        ..work.clone()
+    }
+}
+
+/// Returns true for a version, false for a range. `1.2` is a range.
+fn is_exact(range: &str) -> bool {
+    let core = range.split(['-', '+']).next().unwrap_or_default();
+    versions::Version::parse(range).is_ok() && core.split('.').count() == 3
+}
+
+/// Words the failure of finding a version.
+fn unfound(chart: &str, range: &str, error: &oci::Error) -> Fault {
+    let why = match error {
+        oci::Error::NoChart { .. } => "no chart name found".to_owned(),
+        oci::Error::NoVersion { .. } => format!("no '{chart}' chart with version matching '{range}' found"),
+        error => error.to_string(),
+    };
+    let why = format!("failed to get chart version for remote reference: {why}");
+    match error {
+        oci::Error::NoChart { .. } | oci::Error::NoVersion { .. } | oci::Error::InvalidRange { .. } => {
+            failure::build(Reason::InvalidChartReference, &why)
+        }
+        _ => failure::build(Reason::ChartPullError, &why),
+    }
+}
+
+/// Words the failure of a request to a registry.
+fn pull(fault: Fault) -> Fault {
+    let prefix = "failed to get chart version for remote reference: ";
+    failure::reworded(Reason::ChartPullError, prefix, fault)
+}
+
+fn storage(error: &artifact::Error) -> Fault {
+    let message = format!("failed to read the artifact of the source: {error}");
+    Fault::retry(Reason::StorageOperationFailed, message)
+}

@@ -1,0 +1,91 @@
+//! Reading the source of a chart.
+
+use std::{fmt::Debug, time::Duration};
+
+use api::{Artifact, Fault, Reason, source::HelmRepository};
+use kube::{
+    Api, Client, Resource,
+    api::{ApiResource, DynamicObject, ListParams},
+    core::NamespaceResourceScope,
+};
+use serde::de::DeserializeOwned;
+
+/// Time of reading one object.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// HelmRepositories that are listed at a time.
+const PAGE: u32 = 500;
+
+/// Reads a source.
+///
+/// # Errors
+/// A fault that waits, if it is missing or cannot be read.
+pub(super) async fn read<K>(client: &Client, namespace: &str, name: &str, delay: Duration) -> Result<K, Fault>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+{
+    let unread = |why: String| {
+        let message = format!("failed to get source: {why}");
+        Fault::wait(delay, Reason::SourceUnavailable, message)
+    };
+    if !crate::secret::is_object_name(name) {
+        return Err(unread(format!("'{name}' is not a valid name")));
+    }
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
+    let read = tokio::time::timeout(READ_TIMEOUT, api.get_opt(name)).await;
+    let read = read.map_err(|_| unread("the API server did not answer in time".to_owned()))?;
+    let found = read.map_err(|error| unread(runtime::client::describe(&error)))?;
+    found.ok_or_else(|| {
+        unread(format!(
+            "{}.{} \"{name}\" not found",
+            K::plural(&()),
+            K::group(&())
+        ))
+    })
+}
+
+/// Returns the HelmRepository of the namespace with this URL, if there is one.
+///
+/// # Errors
+/// The failure of the list.
+pub(super) async fn repository_of(
+    client: &Client,
+    namespace: &str,
+    url: &str,
+) -> Result<Option<HelmRepository>, String> {
+    let kind = ApiResource::erase::<HelmRepository>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
+    let wanted = normalized(url);
+    let mut params = ListParams::default().limit(PAGE);
+    loop {
+        let listed = tokio::time::timeout(READ_TIMEOUT, api.list(&params)).await;
+        let listed = listed.map_err(|_| "the API server did not answer in time".to_owned())?;
+        let listed = listed.map_err(|error| runtime::client::describe(&error))?;
+        // One that can't be decoded hides no other.
+        let mut decoded = listed
+            .items
+            .into_iter()
+            .filter_map(|object| object.try_parse().ok());
+        let found = decoded.find(|one: &HelmRepository| normalized(one.spec.url.expose()) == wanted);
+        match (found, listed.metadata.continue_) {
+            (None, Some(token)) if !token.is_empty() => params = params.continue_token(&token),
+            (found, _) => return Ok(found),
+        }
+    }
+}
+
+/// Returns a URL without the slashes at its end.
+fn normalized(url: &str) -> &str {
+    url.trim().trim_end_matches('/')
+}
+
+/// Returns the fault of a source without an artifact.
+pub(super) fn without_artifact(kind: &str, name: &str, delay: Duration) -> Fault {
+    let message = format!("no artifact available for {kind} source '{name}'");
+    Fault::wait(delay, Reason::NoSourceArtifact, message)
+}
+
+/// Returns the digest of an artifact.
+pub(super) fn digest(artifact: &Artifact) -> Option<artifact::Digest> {
+    let digest = artifact.digest.as_deref()?;
+    artifact::Digest::parse(digest).ok()
+}

@@ -1,0 +1,177 @@
+//! Validation of a HelmChart: what is invalid or not obeyed is refused, by name. Pure.
+
+use std::sync::LazyLock;
+
+use api::{Fault, Reason, source::HelmChartSpec};
+use go::regexp::Regexp;
+
+use super::failure;
+use crate::source_kind::given;
+
+/// Names of charts in repositories, those of the original.
+static NAME: LazyLock<Option<Regexp>> = LazyLock::new(|| Regexp::compile(r"^([-a-z0-9]+/?\.?)+$").ok());
+/// Longest name of a chart, or path to one, in bytes.
+const NAME_BYTES: usize = 1024;
+
+/// A kind of source that has charts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    HelmRepository,
+    GitRepository,
+    Bucket,
+}
+
+/// Returns the kind of the source.
+pub(super) fn origin(spec: &HelmChartSpec) -> Result<Origin, Fault> {
+    match spec.source_ref.kind.as_str() {
+        "HelmRepository" => Ok(Origin::HelmRepository),
+        "GitRepository" => Ok(Origin::GitRepository),
+        "Bucket" => Ok(Origin::Bucket),
+        kind => {
+            let message = format!("failed to get source: unsupported source kind '{kind}'");
+            Err(Fault::stall(Reason::UnsupportedSourceKind, message))
+        }
+    }
+}
+
+/// Refuses what cannot work.
+pub(super) fn validate(spec: &HelmChartSpec) -> Result<(), Fault> {
+    if spec.access_from.is_some() {
+        return Err(Fault::unsupported("spec.accessFrom", "access control"));
+    }
+    if let Some(other) =
+        given(&spec.reconcile_strategy).filter(|name| !matches!(*name, "ChartVersion" | "Revision"))
+    {
+        return Err(Fault::unsupported(
+            "spec.reconcileStrategy",
+            &format!("'{other}'"),
+        ));
+    }
+    let verify = spec.verify.as_ref();
+    if let Some(verify) = verify.filter(|verify| verify.provider != "cosign") {
+        let value = format!("'{}'", verify.provider);
+        return Err(Fault::unsupported("spec.verify.provider", &value));
+    }
+    if spec.interval.as_duration().is_zero() {
+        let message = "spec.interval: it must be more than nothing";
+        return Err(Fault::stall(Reason::InvalidSpec, message));
+    }
+    let origin = origin(spec)?;
+    if verify.is_some() && origin != Origin::HelmRepository {
+        let message = "spec.verify: only charts of a HelmRepository of the type oci can be verified";
+        return Err(Fault::stall(Reason::InvalidSpec, message));
+    }
+    if spec.chart.len() > NAME_BYTES {
+        let why = format!("the name has more than {NAME_BYTES} bytes");
+        return Err(failure::build(Reason::InvalidChartReference, &why));
+    }
+    match origin {
+        Origin::HelmRepository => name(&spec.chart),
+        Origin::GitRepository | Origin::Bucket => path(&spec.chart),
+    }
+}
+
+/// Refuses what is no name of a chart in a repository.
+fn name(chart: &str) -> Result<(), Fault> {
+    let is_name = NAME.as_ref().is_some_and(|pattern| pattern.is_match(chart));
+    let refused = |why: &str| Err(failure::build(Reason::InvalidChartReference, why));
+    match chart {
+        "" => refused("no name set for remote chart reference"),
+        _ if is_name => Ok(()),
+        _ => refused(&format!(
+            "invalid chart name '{chart}': a valid name must be lower case letters and numbers and MAY be separated with dashes (-), \
+             slashes (/) or periods (.)"
+        )),
+    }
+}
+
+/// Refuses what is no path in an artifact.
+fn path(chart: &str) -> Result<(), Fault> {
+    match chart {
+        "" => Err(failure::build(
+            Reason::InvalidChartReference,
+            "no path set for local chart reference",
+        )),
+        _ if chart.starts_with('/') => Err(failure::build(
+            Reason::InvalidChartReference,
+            "local chart reference path is expected to be relative",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the build metadata that is appended to the version of a chart: the revision of a source that is no repository, if the object asks for
+/// it, and the generation of the object, if there are values to merge.
+pub(super) fn build_metadata(
+    spec: &HelmChartSpec,
+    revision: Option<&str>,
+    generation: Option<i64>,
+) -> Option<String> {
+    let follows = spec.reconcile_strategy.as_deref() == Some("Revision");
+    let revision = revision.filter(|_| follows).map(short);
+    let generation = (!spec.merged_files().is_empty()).then(|| generation.unwrap_or_default().to_string());
+    let parts: Vec<String> = revision.into_iter().chain(generation).collect();
+    (!parts.is_empty()).then(|| parts.join("."))
+}
+
+/// Returns the first twelve digits of the hash of a revision: the value of a label has 63 characters.
+fn short(revision: &str) -> String {
+    let hash = revision.rsplit([':', '/']).next().unwrap_or(revision);
+    hash.chars().take(12).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_revision_and_generation() {
+        let spec = |strategy: &str, files: &[&str]| HelmChartSpec {
+            reconcile_strategy: Some(strategy.to_owned()),
+            values_files: files.iter().map(|file| (*file).to_owned()).collect(),
+            ..HelmChartSpec::default()
+        };
+        let revision = Some("main@sha1:0123456789abcdef0123456789abcdef01234567");
+        for (spec, revision, expected) in [
+            (spec("ChartVersion", &[]), revision, None),
+            (spec("Revision", &[]), revision, Some("0123456789ab")),
+            (spec("Revision", &["a.yaml"]), revision, Some("0123456789ab.7")),
+            (spec("ChartVersion", &["a.yaml"]), revision, Some("7")),
+            (spec("Revision", &["values.yaml"]), None, None),
+            (
+                spec("Revision", &[]),
+                Some("sha256:fedcba9876543210"),
+                Some("fedcba987654"),
+            ),
+            (spec("Revision", &[]), Some("main/abc"), Some("abc")),
+        ] {
+            let found = build_metadata(&spec, revision, Some(7));
+            assert_eq!(found.as_deref(), expected, "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn invalid_names_and_paths_are_refused() {
+        for (kind, chart, text) in [
+            ("HelmRepository", "", "no name set"),
+            ("HelmRepository", "Shop", "invalid chart name 'Shop'"),
+            ("HelmRepository", "../x", "invalid chart name '../x'"),
+            ("GitRepository", "", "no path set"),
+            ("Bucket", "/charts/x", "is expected to be relative"),
+            ("HelmRelease", "x", "unsupported source kind 'HelmRelease'"),
+        ] {
+            let spec = HelmChartSpec {
+                chart: chart.to_owned(),
+                interval: api::GoDuration::from_secs(60),
+                source_ref: api::source::HelmChartSourceReference {
+                    kind: kind.to_owned(),
+                    ..Default::default()
+                },
+                ..HelmChartSpec::default()
+            };
+            let fault = validate(&spec).unwrap_err();
+            assert_eq!(fault.class, api::Class::Stall, "{fault}");
+            assert!(fault.message.contains(text), "{fault}");
+        }
+    }
+}
