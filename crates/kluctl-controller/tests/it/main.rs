@@ -15,6 +15,7 @@ mod gitops;
 mod gitops_charts;
 mod gitops_cost;
 mod gitops_deploying;
+mod gitops_disturbed;
 mod gitops_faults;
 mod gitops_fetching;
 mod gitops_idle;
