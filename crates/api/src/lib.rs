@@ -32,7 +32,7 @@ pub use event::{Event, Severity};
 pub use fault::{Class, Fault, Reason};
 pub use initializing::is_initializing;
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-pub use names::{annotation, condition_type, finalizer, group};
+pub use names::{annotation, commit_metadata, condition_type, finalizer, group};
 pub use reference::{
     KubeConfig, LocalObjectReference, NamespacedObjectReference, SecretKeyReference, SourceReference,
 };

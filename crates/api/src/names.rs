@@ -32,6 +32,18 @@ pub mod annotation {
     pub const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 }
 
+/// Metadata of commits in the events of sources. The group of no kind begins the keys, so that the original drops them.
+pub mod commit_metadata {
+    /// Prefix of the keys.
+    pub const PREFIX: &str = "commit.weir.io/";
+    /// Name of the author, without the address.
+    pub const AUTHOR: &str = "commit.weir.io/author";
+    /// First line of the message.
+    pub const SUBJECT: &str = "commit.weir.io/subject";
+    /// Prefix of all these keys.
+    pub const MESSAGE: &str = "commit.weir.io/message";
+}
+
 /// Finalizers that the controllers set.
 pub mod finalizer {
     /// The finalizer of sources (which early releases left on Alerts and Providers, too).

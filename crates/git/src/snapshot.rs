@@ -21,6 +21,12 @@ const CACHE_BYTES: usize = 8 << 20;
 /// The longest name of a file, in bytes: no file system has longer ones.
 const NAME_BYTES: usize = 255;
 
+/// The longest message of a commit that is kept, in characters.
+const MESSAGE_CHARS: usize = 4096;
+
+/// The longest name of an author that is kept, in characters.
+const NAME_CHARS: usize = 256;
+
 /// Bytes of memory of a path, beside twice its own: its readers have a copy.
 const PER_NODE: u64 = 200;
 
@@ -63,6 +69,8 @@ pub struct Snapshot {
     tag: Option<ObjectId>,
     tree: ObjectId,
     subject: String,
+    author: String,
+    message: String,
     /// The memory of the objects and paths.
     memory: Arc<Mutex<Share>>,
 }
@@ -84,6 +92,8 @@ impl Snapshot {
             tag: None,
             tree: id,
             subject: String::new(),
+            author: String::new(),
+            message: String::new(),
             memory: Arc::new(Mutex::new(memory)),
         };
         let mut buffer = Vec::new();
@@ -96,6 +106,9 @@ impl Snapshot {
                         CommitRef::from_bytes(&buffer, gix::hash::Kind::Sha1).map_err(|e| broken(id, &e))?;
                     snapshot.tree = commit.tree();
                     snapshot.subject = subject(commit.message);
+                    snapshot.message = beginning(commit.message, MESSAGE_CHARS);
+                    let author = commit.author().map(|author| beginning(author.name, NAME_CHARS));
+                    snapshot.author = author.unwrap_or_default();
                     return Ok(snapshot);
                 }
                 Kind::Tag => {
@@ -146,6 +159,18 @@ impl Snapshot {
     #[must_use]
     pub fn subject(&self) -> &str {
         &self.subject
+    }
+
+    /// Returns the message of the commit, at most its first 4096 characters.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Returns the name of the author without the address, at most its first 256 characters; empty if it is damaged.
+    #[must_use]
+    pub fn author(&self) -> &str {
+        &self.author
     }
 
     /// Lists all paths of the commit; parents come before what they hold, in no other order.
@@ -318,6 +343,11 @@ fn subject(message: &BStr) -> String {
         .unwrap_or_default()
         .trim_end()
         .to_owned()
+}
+
+/// Returns the beginning of a text without the blanks around it.
+fn beginning(text: &BStr, chars: usize) -> String {
+    text.to_str_lossy().trim().chars().take(chars).collect()
 }
 
 fn unsent(id: ObjectId) -> Error {

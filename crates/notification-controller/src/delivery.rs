@@ -26,6 +26,7 @@ use crate::{
     Error, Flags,
     alerts::{self, Verdict, expressions::Matcher, labels::LabelReader},
     event::{self, Combined},
+    extensions,
     failures::{Failures, object_name},
     journal::Ticket,
     metrics::{Fate, Metrics},
@@ -252,6 +253,9 @@ impl Dispatcher {
     async fn deliver(&self, delivery: &Delivery, turn: &Turn) {
         let mut combined = event::combine(&delivery.event, &delivery.alert.spec);
         self.tell_conflicts(delivery, &combined);
+        if extensions::asks_for_commits(&delivery.alert) {
+            event::add_commit(&mut combined.event, &delivery.event);
+        }
         self.write_message(&delivery.alert, &mut combined.event).await;
         let result = self.send_in_turn(delivery, &combined, turn).await;
         let key = |namespace: Option<String>, name| ObjectKey::new(namespace.unwrap_or_default(), name);

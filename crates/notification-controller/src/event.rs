@@ -4,7 +4,7 @@ mod repetition;
 
 use std::collections::BTreeMap;
 
-use api::{Event, annotation, notification::AlertSpec};
+use api::{Event, annotation, commit_metadata, notification::AlertSpec};
 use sha2::{Digest, Sha256};
 
 use crate::providers::Takes;
@@ -13,6 +13,14 @@ pub(crate) use repetition::Comparison;
 /// Keys of the controller that only its peers need.
 const DROPPED: [&str; 2] = ["checksum", "digest"];
 const SUMMARY: &str = "summary";
+/// Metadata of a commit, and its names in notifications that ask for it.
+const COMMIT: [(&str, &str); 3] = [
+    (commit_metadata::AUTHOR, "commitAuthor"),
+    (commit_metadata::SUBJECT, "commitSubject"),
+    (commit_metadata::MESSAGE, "commitMessage"),
+];
+/// Longest value of the metadata of a commit, in characters.
+const COMMIT_TEXT: usize = 2048;
 /// Mark of an event that repeats an earlier one, and is taken in for the failures of its object alone. It is not delivered.
 const REPEATED: &str = "weir.io/repeated";
 /// Metadata of the first success after a failure.
@@ -39,7 +47,7 @@ pub(crate) fn clean(event: &mut Event) {
         if key == REPEATED {
             return false;
         }
-        if key.starts_with(annotation::EVENT_PREFIX) {
+        if key.starts_with(annotation::EVENT_PREFIX) || COMMIT.iter().any(|(known, _)| key == known) {
             return true;
         }
         key.strip_prefix(&prefix)
@@ -135,6 +143,16 @@ pub(crate) fn is_taken(event: &Event, takes: Takes) -> bool {
         Takes::News => !updates,
         Takes::Commits => updates || event.severity == api::Severity::Error || has("commit"),
         Takes::ChangeRequests => !updates && has("change_request"),
+    }
+}
+
+/// Adds what an event says of its commit to the metadata of a notification; what is there has precedence.
+pub(crate) fn add_commit(notification: &mut Event, event: &Event) {
+    for (key, name) in COMMIT {
+        if let Some(text) = event.metadata.get(key) {
+            let text = || text.chars().take(COMMIT_TEXT).collect();
+            notification.metadata.entry(name.to_owned()).or_insert_with(text);
+        }
     }
 }
 

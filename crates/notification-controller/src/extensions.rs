@@ -13,7 +13,8 @@ const RECOVERY: &str = "weir.io/notify-recovery";
 const THRESHOLD: &str = "weir.io/failure-threshold";
 const DIGEST: &str = "weir.io/digest-interval";
 const TEMPLATE: &str = "weir.io/message-template";
-const KNOWN: [&str; 4] = [RECOVERY, THRESHOLD, DIGEST, TEMPLATE];
+const COMMIT: &str = "weir.io/commit-metadata";
+const KNOWN: [&str; 5] = [RECOVERY, THRESHOLD, DIGEST, TEMPLATE, COMMIT];
 /// Largest threshold: each failure below it is a write to the Alert.
 const MOST_FAILURES: u32 = 100;
 /// Bounds of the interval of a digest. The journal gives up events that are older than an hour.
@@ -60,6 +61,12 @@ pub(crate) fn message_template(alert: &Alert) -> Option<&str> {
     (text.len() <= template::LONGEST).then_some(text.as_str())
 }
 
+/// Returns true if an Alert asks for the author and the message of commits.
+pub(crate) fn asks_for_commits(alert: &Alert) -> bool {
+    let asked = alert.annotations().get(COMMIT);
+    asked.and_then(|text| flag(text)).unwrap_or_default()
+}
+
 /// Returns the annotations without effect, each with the reason; `takes` is what the Provider of the Alert takes, if that is known.
 pub(crate) fn problems(alert: &Alert, takes: Option<Takes>) -> Vec<String> {
     let ours = alert
@@ -67,7 +74,7 @@ pub(crate) fn problems(alert: &Alert, takes: Option<Takes>) -> Vec<String> {
         .iter()
         .filter(|(name, _)| name.starts_with(PREFIX));
     let problem = |name: &str, value: &str| match name {
-        RECOVERY if flag(value).is_none() => Some("the value must be true or false".to_owned()),
+        RECOVERY | COMMIT if flag(value).is_none() => Some("the value must be true or false".to_owned()),
         THRESHOLD if threshold(value).is_none() => {
             Some(format!("the value must be a number from 1 to {MOST_FAILURES}"))
         }
@@ -157,6 +164,7 @@ mod tests {
     fn each_invalid_annotation_is_named_and_off() {
         for (name, value, takes) in [
             (RECOVERY, "yes", None),
+            (COMMIT, "yes", None),
             (THRESHOLD, "0", None),
             (THRESHOLD, "101", None),
             (THRESHOLD, "-3", None),

@@ -113,6 +113,8 @@ pub(crate) struct Built<K: SourceKind> {
     pub(crate) resolved: K::Resolved,
     /// Description of the revision, for the event.
     pub(crate) description: Option<String>,
+    /// Further metadata of the revision, for the event.
+    pub(crate) event_metadata: BTreeMap<String, String>,
     /// Metadata of the artifact.
     pub(crate) metadata: BTreeMap<String, String>,
     /// Verification of what was fetched, if there was one.
@@ -183,6 +185,7 @@ impl Builder {
                 stored,
                 resolved,
                 description: K::describe(&fetched),
+                event_metadata: K::event_metadata(&fetched),
                 metadata: K::metadata(&fetched),
                 verification: K::verification(&fetched),
             })

@@ -1,6 +1,6 @@
 //! The reconciler that all kinds of sources share. A pass observes, plans, acts, and makes the status.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use api::{Artifact, Fault, Reason, finalizer, revision::Style};
 use artifact::{Key, Storage, storage::alias};
@@ -147,8 +147,11 @@ impl<K: SourceKind> SourceReconciler<K> {
                 true => None,
                 false => self.verify(pass, &request, &resolved).await.map_err(failed)?,
             };
-        let (artifact, resolved, description) = match plan {
-            Plan::Keep => (stored.artifact().cloned().unwrap_or_default(), resolved, None),
+        let (artifact, resolved, description, event_metadata) = match plan {
+            Plan::Keep => {
+                let artifact = stored.artifact().cloned().unwrap_or_default();
+                (artifact, resolved, None, BTreeMap::new())
+            }
             Plan::Build(why) => {
                 tracing::info!(revision, why = why.message(), "building an artifact");
                 let build = BuildRequest {
@@ -167,7 +170,7 @@ impl<K: SourceKind> SourceReconciler<K> {
                     metadata: built.metadata,
                     ..report.artifact(built.stored, &revision)
                 };
-                (artifact, built.resolved, built.description)
+                (artifact, built.resolved, built.description, built.event_metadata)
             }
         };
         let revision = K::revision(&resolved, self.shared.style);
@@ -189,6 +192,7 @@ impl<K: SourceKind> SourceReconciler<K> {
             artifact,
             url,
             event,
+            event_metadata,
             verification,
         };
         let mut outcome = report.ready(success, &stored);

@@ -202,6 +202,11 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     /// Returns a short description of a fetched revision for the event of a new artifact, such as the subject of a commit.
     fn describe(fetched: &Self::Fetched) -> Option<String>;
 
+    /// Returns further metadata of a fetched revision for the event of a new artifact.
+    fn event_metadata(_: &Self::Fetched) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
     /// Returns reason and message of Ready=True.
     fn ready(_: &Self::Resolved, revision: &str) -> (Reason, String) {
         (

@@ -54,6 +54,8 @@ pub(crate) struct Success {
     pub(crate) ready: (Reason, String),
     /// Reason, if the kind has its own, and message of the event of a new artifact.
     pub(crate) event: (Option<Reason>, String),
+    /// Further metadata of that event.
+    pub(crate) event_metadata: BTreeMap<String, String>,
     /// Verification of the revision, if it was verified.
     pub(crate) verification: Option<Verification>,
 }
@@ -114,6 +116,7 @@ impl<K: SourceKind> Report<'_, K> {
             url,
             ready,
             event,
+            event_metadata,
             verification,
         } = success;
         let (reason, message) = match self.style {
@@ -124,7 +127,7 @@ impl<K: SourceKind> Report<'_, K> {
             ),
         };
         let mut events: Vec<EventDraft> = self.corruption(stored).into_iter().collect();
-        events.extend(self.success(&artifact, event));
+        events.extend(self.success(&artifact, event, event_metadata));
         let mut new = vec![self.condition(types::READY, true, reason, &message)];
         if self.style == Style::Rfc5 {
             new.push(self.condition(types::ARTIFACT_IN_STORAGE, true, reason, &message));
@@ -306,6 +309,7 @@ impl<K: SourceKind> Report<'_, K> {
         &self,
         artifact: &Artifact,
         (own_reason, event): (Option<Reason>, String),
+        mut metadata: BTreeMap<String, String>,
     ) -> Option<EventDraft> {
         let past = K::past(self.object);
         let before = past
@@ -323,11 +327,12 @@ impl<K: SourceKind> Report<'_, K> {
             Style::Legacy => (Reason::Info, format!("Fetched revision: {}", artifact.revision)),
             Style::Rfc5 => (own_reason.unwrap_or(reason), event),
         };
+        metadata.extend(self.metadata(artifact));
         Some(EventDraft {
             severity: Severity::Info,
             reason,
             message,
-            metadata: self.metadata(artifact),
+            metadata,
         })
     }
 

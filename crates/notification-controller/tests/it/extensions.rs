@@ -275,3 +275,29 @@ async fn templates_write_messages_and_failing_ones_leave_them() {
         );
     }
 }
+
+#[tokio::test]
+async fn metadata_of_commits_is_sent_to_those_who_ask() {
+    let setup = TestNamespace::new("commits").await;
+    let asks = json!({"weir.io/commit-metadata": "true"});
+    setup.extended("hook", &asks, &json!({})).await;
+    let own = json!({"eventMetadata": {"commitAuthor": "the Alert"}});
+    setup.extended("own", &asks, &own).await;
+    setup.generic("plain", &json!({})).await;
+    let mut event = setup.event("stored artifact");
+    event["metadata"]["commit.weir.io/author"] = "Ada".into();
+    event["metadata"]["commit.weir.io/subject"] = "Fix it".into();
+    event["metadata"]["commit.weir.io/message"] = "x".repeat(9000).into();
+    event["metadata"]["commit.weir.io/other"] = "dropped".into();
+    setup.accepted(&event).await;
+    let metadata = async |path: &str| {
+        let sent = setup.wait_message(path, "stored artifact").await;
+        sent.json()["metadata"].clone()
+    };
+    let expected = json!({
+        "revision": "main@sha1:1", "commitAuthor": "Ada", "commitSubject": "Fix it", "commitMessage": "x".repeat(2048),
+    });
+    assert_eq!(metadata("hook").await, expected);
+    assert_eq!(metadata("own").await["commitAuthor"], "the Alert");
+    assert_eq!(metadata("plain").await, json!({"revision": "main@sha1:1"}));
+}

@@ -16,6 +16,7 @@ mod journal;
 mod nats;
 mod proxies;
 mod pubsub;
+mod push;
 mod receivers;
 mod refusals;
 mod secrets;

@@ -15,7 +15,7 @@ mod spec;
 mod tokens;
 mod verification;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use api::{
     Artifact, Fault, Reason, condition_type as types,
@@ -357,6 +357,14 @@ impl SourceKind for GitRepositories {
     fn describe(fetched: &fetch::Fetched) -> Option<String> {
         let first = fetched.parts.first()?;
         Some(first.snapshot.subject().to_owned())
+    }
+
+    fn event_metadata(fetched: &fetch::Fetched) -> BTreeMap<String, String> {
+        fetched
+            .parts
+            .first()
+            .map(|first| fetch::commit_metadata(&first.snapshot))
+            .unwrap_or_default()
     }
 
     fn event_message(_: &Resolved, artifact: &Artifact, subject: Option<&str>) -> String {

@@ -84,6 +84,7 @@ fn pass<K: SourceKind>(random: &mut Random, object: &K::Object, second: i64) -> 
                 url: "http://h/latest.tar.gz".to_owned(),
                 ready: (Reason::Succeeded, "stored".to_owned()),
                 event: (None, "stored".to_owned()),
+                event_metadata: BTreeMap::new(),
                 verification,
             };
             report.ready(success, &StoredArtifact::None).status

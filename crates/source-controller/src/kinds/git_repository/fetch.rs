@@ -1,14 +1,14 @@
 //! Packing a fetched commit, and the failures of the Git server in the words of conditions.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fs::File,
     io::{Cursor, Read},
     path::Path,
     sync::Arc,
 };
 
-use api::{Fault, Reason};
+use api::{Fault, Reason, commit_metadata};
 use artifact::pack::{self, IGNORE_FILE, Item, Packed, PathKind};
 use artifact::storage::ArtifactWriter;
 use git::{Node, NodeKind, Snapshot};
@@ -48,6 +48,21 @@ pub(super) fn fault(error: &git::Error) -> Fault {
         reason,
         format!("failed to checkout and determine revision: {error}{remedy}"),
     )
+}
+
+/// Returns what an event says of a commit. URLs in it lose what may be secret.
+pub(super) fn commit_metadata(commit: &Snapshot) -> BTreeMap<String, String> {
+    let texts = [
+        (commit_metadata::AUTHOR, commit.author(), 256),
+        (commit_metadata::SUBJECT, commit.subject(), 256),
+        (commit_metadata::MESSAGE, commit.message(), 2048),
+    ];
+    let bounded = |text: &str, chars: usize| api::redact(text).chars().take(chars).collect::<String>();
+    texts
+        .into_iter()
+        .map(|(key, text, chars)| (key.to_owned(), bounded(text, chars)))
+        .filter(|(_, text)| !text.is_empty())
+        .collect()
 }
 
 /// Returns how a GitRepository gives a server what it demands.

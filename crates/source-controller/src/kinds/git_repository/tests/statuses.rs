@@ -62,6 +62,7 @@ fn success(artifact: Artifact, event: String) -> Success {
         ),
         event: (None, event),
         artifact,
+        event_metadata: BTreeMap::new(),
         verification: None,
     }
 }
