@@ -84,11 +84,12 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         ..RunOptions::default()
     };
     let (gone, orphaned) = OrphanedResults::new(&ctx, &flags.results);
+    let store = orphaned.store().clone();
     let cleaning = tokio::spawn(orphaned.run(ctx.clone()));
     let address = flags.original.source_override_bind_address.as_deref();
     let overrides = SourceOverrides::start(&ctx, address).await?;
-    let gitops =
-        gitops_kluctl_deployment::Controller::new(&ctx, &flags, reconciler.shared(), gone)?.with(overrides);
+    let gitops = gitops_kluctl_deployment::Controller::new(&ctx, &flags, reconciler.shared(), store, gone)?
+        .with(overrides);
     let both = tokio::try_join!(
         run_kind(&ctx, reconciler, options),
         run_kind(&ctx, gitops, RunOptions::default()),

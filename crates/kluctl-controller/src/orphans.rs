@@ -53,12 +53,19 @@ impl OrphanedResults {
         (GoneObjects(sender), orphaned)
     }
 
+    /// The results in the namespace of the flags. Its clones know when the results without a group were adopted.
+    #[must_use]
+    pub fn store(&self) -> &ResultStore {
+        &self.store
+    }
+
     /// Deletes once the process leads what was left before, then the results of each object that goes, until the process ends.
     pub async fn run(mut self, ctx: Context) {
         if ctx.leader().await.is_err() {
             return;
         }
         self.report(self.delete(None).await);
+        self.adopt().await;
         let shutdown = ctx.shutdown().clone();
         while let Some(Some(first)) = shutdown.run_until_cancelled(self.gone.recv()).await {
             let mut keys = HashSet::from([first]);
@@ -66,6 +73,16 @@ impl OrphanedResults {
                 keys.insert(more);
             }
             self.report(self.delete(Some(&keys)).await);
+        }
+    }
+
+    /// Adds the group to results of the original, once, so that later writes needn't list them.
+    async fn adopt(&self) {
+        match self.store.adopt().await {
+            Ok(0) | Err(engine::Error::Cancelled) => {}
+            Ok(results) => tracing::info!(results, "labelled stored results with their project and target"),
+            // Writes of results find and clean them up without the label, too.
+            Err(error) => tracing::debug!(%error, "cannot label stored results"),
         }
     }
 

@@ -3,11 +3,22 @@
 //! A Secret holds at most one MiB. A result that needs more is kept in parts: the first Secret holds the reduced result and the
 //! first piece of the compressed objects, and names how many parts there are; the others, of the same id, hold the rest. The
 //! original reads the reduced result of such a one, which is all that its lists need.
+//!
+//! The label `weir.io/result-group` has a hash of the project, the target and the type of result, so that a write lists those
+//! results only among which it lets go of old ones. Results of the original don't have it until [`ResultStore::adopt`] adds it.
 
 mod pack;
+mod secrets;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use cluster::{ApplyOptions, Cluster, DeleteOptions, Detail};
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use cluster::{ApplyOptions, Cluster, DeleteOptions, Detail, Patch};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use objects::{ObjectRef, meta};
@@ -15,6 +26,7 @@ use yaml::{Map, Value};
 
 use super::{CommandResult, KluctlDeployment, Origin, contents};
 use crate::{Error, PARALLEL, ValidateResult};
+use secrets::{group, part_ref, secrets, stored};
 
 const LABEL: &str = "kluctl.io/result";
 const COMMAND_ID: &str = "kluctl.io/command-result-id";
@@ -35,8 +47,14 @@ const AS_RESULTS: ApplyOptions<'_> = ApplyOptions {
 const PARTS: &str = "weir.io/result-parts";
 /// The result of which this is a further part, as `id/number`.
 const PART: &str = "weir.io/result-part";
+/// Label on all Secrets of a result: the hash of its project, its target and its type.
+const GROUP: &str = "weir.io/result-group";
 /// Maximum size of the part of a result in one Secret, in bytes; leaves room for the other fields and for base64.
 const PART_BYTES: usize = 900 << 10;
+/// Selects results without a group.
+const UNGROUPED: &str = "kluctl.io/result=true,!weir.io/result-group";
+/// Age of a part without its first Secret from which on no write of it can still be under way.
+const LEFT_OVER: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
 /// Maximum number of results that are listed.
 const MOST_RESULTS: usize = 100_000;
 /// Maximum number of Secrets of one result.
@@ -66,6 +84,8 @@ pub struct ResultStore {
     cluster: Cluster,
     namespace: String,
     keep: Keep,
+    /// True after results without a group were adopted: then writes don't look for any. Clones share it.
+    adopted: Arc<AtomicBool>,
 }
 
 /// A result that is kept.
@@ -128,6 +148,16 @@ impl ResultStore {
             cluster,
             namespace,
             keep,
+            adopted: Arc::default(),
+        }
+    }
+
+    /// The same results over another connection.
+    #[must_use]
+    pub fn over(&self, cluster: Cluster) -> Self {
+        Self {
+            cluster,
+            ..self.clone()
         }
     }
 
@@ -175,7 +205,7 @@ impl ResultStore {
     }
 
     async fn write(&self, record: Record<'_>) -> Result<(), Error> {
-        let stored = self.list().await;
+        let before = self.before(&record).await;
         let secrets = match self.kept(&record) {
             0 => Vec::new(),
             _ => secrets(&self.namespace, &record),
@@ -190,11 +220,22 @@ impl ResultStore {
         for secret in secrets.iter().rev() {
             self.write_secret(secret).await?;
         }
-        match stored {
+        match before {
             Err(Error::Cluster(error)) if error.is_forbidden() => Ok(()),
             Err(error) => Err(error),
-            Ok(stored) => self.clean_up(&record, &stored).await,
+            Ok(before) => self.clean_up(&record, &before).await,
         }
+    }
+
+    /// Lists what is stored of the same type, project and target: the Secrets of the group, and results that have no group yet.
+    async fn before(&self, record: &Record<'_>) -> Result<Vec<Value>, Error> {
+        let group = format!("{GROUP}={}", group(record.is_validation, &record.summary));
+        if self.adopted.load(Ordering::Relaxed) {
+            return self.selected(&group).await;
+        }
+        let (mut grouped, others) = futures::try_join!(self.selected(&group), self.selected(UNGROUPED))?;
+        grouped.extend(others);
+        Ok(grouped)
     }
 
     /// Writes a Secret, and makes the namespace if it is missing.
@@ -231,22 +272,32 @@ impl ResultStore {
         Ok(())
     }
 
-    /// Lets go of older results of the same project and target, of those that were there before this one.
-    async fn clean_up(&self, record: &Record<'_>, stored: &[StoredResult]) -> Result<(), Error> {
-        let same = |result: &&StoredResult| {
+    /// Lets go of older results of the same type, project and target, of those that were there before this one, and of parts that an
+    /// interrupted write or deletion left.
+    async fn clean_up(&self, record: &Record<'_>, before: &[Value]) -> Result<(), Error> {
+        let same = |result: &StoredResult| {
             result.is_validation == record.is_validation
-                && result.id != record.id
                 && ["projectKey", "targetKey"]
                     .iter()
                     .all(|key| result.summary.get(key) == record.summary.get(key))
         };
+        let mut results: Vec<StoredResult> = before.iter().filter_map(stored).filter(same).collect();
+        newest_first(&mut results);
+        let left = left_over(before, record.id, Timestamp::now());
         let others = self.kept(record).saturating_sub(1);
-        let old = stored.iter().filter(same).skip(others);
+        let old = results
+            .iter()
+            .filter(|result| result.id != record.id)
+            .skip(others);
         let deletions = old.map(|old| self.delete(old)).collect::<Vec<_>>();
         stream::iter(deletions)
             .buffer_unordered(PARALLEL)
-            .try_collect()
-            .await
+            .try_collect::<()>()
+            .await?;
+        for part in left {
+            self.cluster.delete(&part, DeleteOptions::default()).await?;
+        }
+        Ok(())
     }
 
     /// Returns the number of results to keep for this kind of result.
@@ -264,8 +315,38 @@ impl ResultStore {
     /// Fails when the API server refuses the request or can't be reached.
     pub async fn list(&self) -> Result<Vec<StoredResult>, Error> {
         let mut found = self.labelled(LABEL, "true").await?;
-        found.sort_by_cached_key(|result| std::cmp::Reverse(start(&result.summary)));
+        newest_first(&mut found);
         Ok(found)
+    }
+
+    /// Adds the group to results that were stored without one, such as those of the original. From then on, writes through this store and
+    /// its clones don't list results without a group. Returns their number. Those that are deleted meanwhile are left out.
+    ///
+    /// # Errors
+    /// Fails when the API server refuses the request or can't be reached.
+    pub async fn adopt(&self) -> Result<usize, Error> {
+        let found = self.selected(UNGROUPED).await?;
+        let results = found.iter().filter_map(stored).collect::<Vec<_>>();
+        let labelled = results.iter().map(|result| async move {
+            let group = group(result.is_validation, &result.summary);
+            let labels = Map::from([("labels", Map::from([(GROUP, group)]))]);
+            let patch = Patch::Merge(Value::Map(Map::from([("metadata", labels)])));
+            match self
+                .cluster
+                .patch(&result.secret, &patch, AS_RESULTS.manager)
+                .await
+            {
+                Ok(_) => Ok(1),
+                Err(error) if error.is_not_found() => Ok(0),
+                Err(error) => Err(Error::from(error)),
+            }
+        });
+        let labelled = stream::iter(labelled.collect::<Vec<_>>()).buffer_unordered(PARALLEL);
+        let count = labelled
+            .try_fold(0, |sum, one| async move { Ok(sum + one) })
+            .await?;
+        self.adopted.store(true, Ordering::Relaxed);
+        Ok(count)
     }
 
     /// Finds a result by its identity.
@@ -283,14 +364,20 @@ impl ResultStore {
         Ok(None)
     }
 
-    /// Lists the results in the namespace of this store. Whoever may write Secrets elsewhere must not be able to pretend to have some.
     async fn labelled(&self, label: &str, value: &str) -> Result<Vec<StoredResult>, Error> {
+        let listed = self.selected(&format!("{label}={value}")).await?;
+        Ok(listed.iter().filter_map(stored).collect())
+    }
+
+    /// Lists the metadata of Secrets in the namespace of this store. Whoever may write Secrets elsewhere must not be able to pretend to have
+    /// results.
+    async fn selected(&self, selector: &str) -> Result<Vec<Value>, Error> {
         let kind = self.cluster.kind("", "v1", "Secret").await?;
-        let (namespace, selector) = (Some(self.namespace.as_str()), format!("{label}={value}"));
+        let namespace = Some(self.namespace.as_str());
         let listed = self
             .cluster
-            .list_selected(&kind, namespace, &selector, Detail::Metadata, MOST_RESULTS);
-        Ok(listed.await?.iter().filter_map(stored).collect())
+            .list_selected(&kind, namespace, selector, Detail::Metadata, MOST_RESULTS);
+        Ok(listed.await?)
     }
 
     /// Lists the results of KluctlDeployments of any cluster; none without the right to list Secrets.
@@ -345,28 +432,31 @@ impl ResultStore {
     /// Fails when the result is missing or corrupt, or the API server refuses the request.
     pub async fn read_compacted(&self, stored: &StoredResult) -> Result<Value, Error> {
         let broken = |reason: ReadError| stored.broken(&reason);
-        let first = self
-            .cluster
-            .get(&stored.secret)
-            .await?
-            .ok_or_else(|| broken(ReadError::Gone))?;
+        let secrets = self.read_secrets(stored).await?;
+        let unpacked = |key: &'static str| -> Result<Value, ReadError> {
+            Ok(pack::unpacked(&secrets::entry(&secrets, key)?)?)
+        };
         if stored.is_validation {
-            return unpacked(&first, "result").map_err(broken);
+            return unpacked("result").map_err(broken);
         }
-        let mut result = unpacked(&first, "reducedResult").map_err(broken)?;
-        let mut packed = entry(&first, "compactedObjects").map_err(broken)?;
-        for number in 1..stored.parts {
-            let part = part_ref(&stored.secret, number);
-            let part = self.cluster.get(&part).await?;
-            let part = part.ok_or_else(|| broken(ReadError::PartGone(number)))?;
-            packed.extend(entry(&part, "compactedObjects").map_err(broken)?);
-        }
-        let objects = pack::unpacked(&packed).map_err(|error| broken(error.into()))?;
+        let mut result = unpacked("reducedResult").map_err(broken)?;
+        let objects = unpacked("compactedObjects").map_err(broken)?;
         if let Some(root) = result.as_map_mut() {
             root.remove("objects");
             root.insert("compactedObjects", objects);
         }
         Ok(result)
+    }
+
+    /// Reads all Secrets of a result, the first one first.
+    async fn read_secrets(&self, stored: &StoredResult) -> Result<Vec<Value>, Error> {
+        let first = self.cluster.get(&stored.secret).await?;
+        let mut secrets = vec![first.ok_or_else(|| stored.broken(&ReadError::Gone))?];
+        for number in 1..stored.parts {
+            let part = self.cluster.get(&part_ref(&stored.secret, number)).await?;
+            secrets.push(part.ok_or_else(|| stored.broken(&ReadError::PartGone(number)))?);
+        }
+        Ok(secrets)
     }
 
     /// Lets go of a result.
@@ -385,136 +475,33 @@ impl ResultStore {
     }
 }
 
+/// Sorts results by the time at which they began, the newest first.
+fn newest_first(results: &mut [StoredResult]) {
+    results.sort_by_cached_key(|result| std::cmp::Reverse(start(&result.summary)));
+}
+
+/// Returns the parts whose first Secret is missing, although they are old. Parts of the result `id` have just been written.
+fn left_over(secrets: &[Value], id: &str, now: Timestamp) -> Vec<ObjectRef> {
+    let first = |secret| meta::label(secret, COMMAND_ID).or_else(|| meta::label(secret, VALIDATE_ID));
+    let whole: HashSet<&str> = secrets.iter().filter_map(first).chain([id]).collect();
+    let is_left = |secret: &&Value| {
+        let owner = meta::annotation(secret, PART).and_then(|part| Some(part.rsplit_once('/')?.0));
+        let made = meta::text(secret, "creationTimestamp").and_then(|time| time.parse::<Timestamp>().ok());
+        owner.is_some_and(|owner| !whole.contains(owner))
+            && made.is_some_and(|made| now.duration_since(made) > LEFT_OVER)
+    };
+    secrets
+        .iter()
+        .filter(is_left)
+        .filter_map(|secret| ObjectRef::of(secret).ok())
+        .collect()
+}
+
 fn start(summary: &Value) -> Option<Timestamp> {
     let start = summary
         .pointer(&["commandInfo", "startTime"])
         .or_else(|| summary.get("startTime"));
     start.and_then(Value::as_str)?.parse().ok()
-}
-
-fn stored(secret: &Value) -> Option<StoredResult> {
-    let (id, is_validation) = match meta::label(secret, COMMAND_ID) {
-        Some(id) => (id, false),
-        None => (meta::label(secret, VALIDATE_ID)?, true),
-    };
-    let name = if is_validation {
-        VALIDATE_SUMMARY
-    } else {
-        COMMAND_SUMMARY
-    };
-    Some(StoredResult {
-        id: id.to_owned(),
-        is_validation,
-        summary: serde_json::from_str(meta::annotation(secret, name)?).ok()?,
-        secret: ObjectRef::of(secret).ok()?,
-        parts: meta::annotation(secret, PARTS)
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(1)
-            .min(MOST_PARTS),
-    })
-}
-
-/// The Secrets that hold a result, the first one first.
-fn secrets(namespace: &str, record: &Record<'_>) -> Vec<Value> {
-    let name = secret_name(record);
-    let mut data: Vec<(&'static str, &[u8])> = Vec::new();
-    let mut rest: Vec<&[u8]> = Vec::new();
-    let mut room = PART_BYTES;
-    for (key, bytes) in &record.data {
-        let (now, later) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
-        room -= now.len();
-        data.push((key, now));
-        rest.extend(later.chunks(PART_BYTES));
-    }
-    let mut annotations = Map::from([
-        (
-            if record.is_validation {
-                VALIDATE_SUMMARY
-            } else {
-                COMMAND_SUMMARY
-            },
-            Value::from(yaml::print::json_sorted_html(&record.summary)),
-        ),
-        (REPO_KEY, Value::from(record.origin.project.repo_key.as_str())),
-        (SUB_DIR, Value::from(record.origin.project.sub_dir.as_str())),
-    ]);
-    if let Some(deployment) = &record.origin.deployment {
-        annotations.insert(DEPLOYMENT_NAME, deployment.name.as_str());
-        annotations.insert(DEPLOYMENT_NAMESPACE, deployment.namespace.as_str());
-    }
-    if !rest.is_empty() {
-        annotations.insert(PARTS, (rest.len() + 1).to_string());
-    }
-    let id_label = if record.is_validation {
-        VALIDATE_ID
-    } else {
-        COMMAND_ID
-    };
-    let labels = Map::from([(LABEL, Value::from("true")), (id_label, Value::from(record.id))]);
-    let mut secrets = vec![secret(namespace, &name, labels, annotations, &data)];
-    for (index, bytes) in rest.into_iter().enumerate() {
-        let number = index + 1;
-        let annotations = Map::from([(PART, Value::from(format!("{}/{number}", record.id)))]);
-        let name = format!("{name}-{number}");
-        secrets.push(secret(
-            namespace,
-            &name,
-            Map::new(),
-            annotations,
-            &[("compactedObjects", bytes)],
-        ));
-    }
-    secrets
-}
-
-fn secret(namespace: &str, name: &str, labels: Map, annotations: Map, data: &[(&str, &[u8])]) -> Value {
-    let encoded: Map = data
-        .iter()
-        .map(|(key, bytes)| ((*key).to_owned(), Value::from(STANDARD.encode(bytes))))
-        .collect();
-    Value::Map(Map::from([
-        ("apiVersion", Value::from("v1")),
-        ("kind", Value::from("Secret")),
-        (
-            "metadata",
-            Value::Map(Map::from([
-                ("name", Value::from(name)),
-                ("namespace", Value::from(namespace)),
-                ("labels", Value::Map(labels)),
-                ("annotations", Value::Map(annotations)),
-            ])),
-        ),
-        ("data", Value::Map(encoded)),
-    ]))
-}
-
-/// `cr-<repository>-<id>`, at most 60 characters, so that a number fits behind it.
-fn secret_name(record: &Record<'_>) -> String {
-    let prefix = if record.is_validation { "vr" } else { "cr" };
-    let repository = record
-        .origin
-        .project
-        .repo_key
-        .rsplit('/')
-        .next()
-        .unwrap_or_default();
-    let repository = repository.trim_end_matches(".git").to_ascii_lowercase();
-    let clean: String = repository
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .take(60_usize.saturating_sub(record.id.len() + prefix.len() + 2))
-        .collect();
-    match clean.trim_matches('-') {
-        "" => format!("{prefix}-{}", record.id),
-        clean => format!("{prefix}-{clean}-{}", record.id),
-    }
-}
-
-fn part_ref(first: &ObjectRef, number: usize) -> ObjectRef {
-    ObjectRef {
-        name: format!("{}-{number}", first.name),
-        ..first.clone()
-    }
 }
 
 /// Error of reading a stored result.
@@ -534,63 +521,29 @@ enum ReadError {
     Expand(#[from] contents::ExpandError),
 }
 
-/// Decompresses an entry of a Secret.
-fn unpacked(secret: &Value, key: &'static str) -> Result<Value, ReadError> {
-    Ok(pack::unpacked(&entry(secret, key)?)?)
-}
-
-/// Decodes an entry of a Secret.
-fn entry(secret: &Value, key: &'static str) -> Result<Vec<u8>, ReadError> {
-    let text = secret.pointer(&["data", key]).and_then(Value::as_str);
-    let text = text.ok_or(ReadError::NoEntry(key))?;
-    STANDARD.decode(text).map_err(|_| ReadError::Base64(key))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn record(size: usize) -> (Origin, Vec<u8>) {
-        let origin = Origin {
-            id: "0b8f2f6e-1111-2222-3333-444455556666".to_owned(),
-            project: super::super::ProjectKey {
-                repo_key: "git://example.com/Team/My_Project.git".to_owned(),
-                sub_dir: "sub".to_owned(),
-            },
-            ..Origin::default()
-        };
-        (origin, vec![7; size])
-    }
+    use serde_json::json;
 
     #[test]
-    fn a_small_result_is_one_secret_and_a_large_one_several() {
-        for (size, parts) in [(10, 1), (PART_BYTES, 2), (3 * PART_BYTES, 4)] {
-            let (origin, bytes) = record(size);
-            let record = Record {
-                id: &origin.id,
-                origin: &origin,
-                is_validation: false,
-                summary: Value::Null,
-                data: vec![("reducedResult", vec![1; 100]), ("compactedObjects", bytes)],
-            };
-            let secrets = secrets("kluctl-results", &record);
-            assert_eq!(secrets.len(), parts, "{size}");
-            let first = &secrets[0];
-            assert_eq!(meta::label(first, LABEL), Some("true"));
-            let name = meta::text(first, "name").unwrap();
-            assert_eq!(name, "cr-my-project-0b8f2f6e-1111-2222-3333-444455556666");
-            assert_eq!(
-                meta::annotation(first, PARTS),
-                (parts > 1).then_some(&*parts.to_string())
-            );
-            for secret in &secrets[1..] {
-                assert!(meta::label(secret, LABEL).is_none(), "only the first is a result");
-            }
-            let all: usize = secrets
-                .iter()
-                .map(|secret| entry(secret, "compactedObjects").unwrap().len())
-                .sum();
-            assert_eq!(all, size);
-        }
+    fn parts_are_left_over_if_they_are_old_and_their_result_is_gone() {
+        let part = |name: &str, of: &str, made: &str| {
+            Value::from_json(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
+                "name": name, "namespace": "n", "annotations": {PART: format!("{of}/1")}, "creationTimestamp": made}}))
+        };
+        let (old, new) = ("2026-01-01T00:00:00Z", "2026-01-01T02:30:00Z");
+        let secrets = [
+            part("gone", "gone", old),
+            part("under-way", "other", new),
+            part("own", "own", old),
+            part("whole", "whole", old),
+            Value::from_json(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
+                "name": "first", "namespace": "n", "labels": {COMMAND_ID: "whole"}}})),
+        ];
+        let now: Timestamp = "2026-01-01T03:00:00Z".parse().unwrap();
+        let left = left_over(&secrets, "own", now);
+        let names: Vec<_> = left.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(names, ["gone"]);
     }
 }

@@ -21,5 +21,6 @@ mod repositories;
 
 mod render;
 mod results;
+mod results_at_scale;
 mod settled;
 mod world;

@@ -34,7 +34,7 @@ use api::{
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use cluster::Cluster;
-use engine::{ChartCache, ExternalAccess, RenderSlots, SourceCache};
+use engine::{ChartCache, ExternalAccess, RenderSlots, ResultStore, SourceCache};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt as _, api::DynamicObject};
 use references::{ClusterIdentity, Clusters, LabelIndex};
@@ -80,6 +80,7 @@ pub struct Controller {
     dry_run: bool,
     cluster_id: OnceCell<String>,
     gone: GoneObjects,
+    store: ResultStore,
     overrides: Option<SourceOverrides>,
 }
 
@@ -89,7 +90,7 @@ fn key(object: &KluctlDeployment) -> ObjectKey {
 }
 
 impl Controller {
-    /// Starts without any memory of earlier passes. Objects that are gone are reported to `gone`.
+    /// Starts without any memory of earlier passes. Results are stored in `store`, and objects that are gone are reported to `gone`.
     ///
     /// # Errors
     /// If a metric of the same name is registered.
@@ -97,6 +98,7 @@ impl Controller {
         ctx: &Context,
         flags: &Flags,
         shared: SharedParts,
+        store: ResultStore,
         gone: GoneObjects,
     ) -> Result<Self, prometheus::Error> {
         Ok(Self {
@@ -117,6 +119,7 @@ impl Controller {
             dry_run: flags.dry_run,
             cluster_id: OnceCell::new(),
             gone,
+            store,
             overrides: None,
         })
     }

@@ -65,6 +65,24 @@ async fn results_of_objects_that_are_gone_are_deleted_at_the_start() -> Result<(
         .wait_log("the end of the deletion", TIMEOUT, said)
         .await?;
     assert_eq!(line["results"], json!(1));
+    // Those that are left get the label by which writes find them.
+    let said = |entry: &Value| entry["msg"] == "labelled stored results with their project and target";
+    let line = fixture
+        .controller
+        .wait_log("the labels of the results", TIMEOUT, said)
+        .await?;
+    assert_eq!(line["results"], json!(4));
+    let grouped = [
+        "get",
+        "secrets",
+        "-n",
+        &results,
+        "-l",
+        "weir.io/result-group",
+        "-o",
+        "name",
+    ];
+    assert_eq!(plane.kubectl(&grouped).await?.lines().count(), 4);
     let names = [
         "get",
         "secrets",

@@ -69,12 +69,7 @@ impl Controller {
 
     /// Returns the store of results, which is written with the rights of the controller.
     fn result_store(&self) -> ResultStore {
-        let cluster = Cluster::new(self.client().clone());
-        ResultStore::new(
-            cluster,
-            &self.results.command_result_namespace,
-            self.results.keep(),
-        )
+        self.store.over(Cluster::new(self.client().clone()))
     }
 }
 
