@@ -34,13 +34,11 @@ pub mod annotation {
 
 /// Metadata of commits in the events of sources. The group of no kind begins the keys, so that the original drops them.
 pub mod commit_metadata {
-    /// Prefix of the keys.
-    pub const PREFIX: &str = "commit.weir.io/";
     /// Name of the author, without the address.
     pub const AUTHOR: &str = "commit.weir.io/author";
     /// First line of the message.
     pub const SUBJECT: &str = "commit.weir.io/subject";
-    /// Prefix of all these keys.
+    /// Message with all its lines.
     pub const MESSAGE: &str = "commit.weir.io/message";
 }
 
