@@ -19,6 +19,7 @@ mod pubsub;
 mod push;
 mod receivers;
 mod refusals;
+mod schemas;
 mod secrets;
 mod senders;
 mod setup;
