@@ -168,8 +168,13 @@ bench-kluctl: control-plane ## Measure the commands of weir with kluctl projects
 	$(CARGO) build --release --locked -p cli
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-kluctl $(if $(ITEMS),--items $(ITEMS))
 
+.PHONY: bench-gitops
+bench-gitops: control-plane ## Measure KluctlDeployments of gitops.kluctl.io while nothing changes (OBJECTS=50,200)
+	$(CARGO) build --release --locked -p kluctl-controller -p testkit -p e2e
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-gitops $(if $(OBJECTS),--objects $(OBJECTS))
+
 .PHONY: bench
-bench: control-plane bench-kustomize bench-helm bench-kluctl ## Measure pairs of GitRepository and KluctlDeployment beside the API server alone (PAIRS=1,50,200x3), kustomizations, charts and projects
+bench: control-plane bench-kustomize bench-helm bench-kluctl bench-gitops ## Measure pairs of GitRepository and KluctlDeployment beside the API server alone (PAIRS=1,50,200x3), kustomizations, charts and projects
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench $(if $(PAIRS),--pairs $(PAIRS))
 
 .PHONY: clean

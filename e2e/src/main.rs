@@ -23,6 +23,8 @@ enum Command {
     Attack(attack::Args),
     /// Measure many pairs of GitRepository and KluctlDeployment: time, memory and CPU
     Bench(bench::pairs::Args),
+    /// Measure KluctlDeployments of `gitops.kluctl.io` while nothing changes
+    BenchGitops(bench::gitops::Args),
     /// Measure `weir kustomize build` beside kustomize
     BenchKustomize(bench::kustomize::Args),
     /// Measure `weir helm template` beside helm
@@ -41,6 +43,7 @@ async fn main() -> ExitCode {
         Command::Fault(args) => fault::run(&args).await,
         Command::Attack(args) => attack::run(&args).await,
         Command::Bench(args) => bench::pairs::run(&args).await,
+        Command::BenchGitops(args) => bench::gitops::run(&args).await,
         Command::BenchKustomize(args) => bench::kustomize::run(&args),
         Command::BenchHelm(args) => bench::helm::run(&args),
         Command::BenchKluctl(args) => bench::kluctl::run(&args).await,

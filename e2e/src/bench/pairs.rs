@@ -1,11 +1,12 @@
 //! Measures pairs of GitRepository and KluctlDeployment: time, memory and CPU, beside the API server alone.
 
-mod project;
+pub(super) mod project;
 mod reference;
 mod table;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
     str::FromStr,
     time::{Duration, Instant},
 };
@@ -19,22 +20,21 @@ use kube::{
     api::{ListParams, Patch, PatchParams},
     runtime::{WatchStreamExt as _, watcher},
 };
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use testkit::{Repo, process::Usage};
 
 pub use self::reference::Reference;
 use self::reference::for_all;
-use super::measure::print;
-use crate::cluster::{CONTROLLERS, NAMESPACE, TestCluster, is_at, is_ready};
+use super::{calm::Calm, measure::print};
+use crate::cluster::{CONTROLLERS, TestCluster, is_at, is_ready};
 
 /// Number of concurrent API requests while the pairs are created, of the reference, too.
 const CONCURRENT_REQUESTS: usize = 8;
 /// Time after the last pass until the memory of an idle controller is read.
 const IDLE: Duration = Duration::from_secs(60);
-/// Number of intervals without a change that are measured, and their length in seconds.
-const INTERVALS: (u32, u64) = (10, 6);
-/// Time without a write after which the controller has nothing left to send.
-const QUIET: Duration = Duration::from_secs(3);
+/// Length of an interval without a change, in seconds.
+const INTERVAL: u64 = 6;
 /// Number of pairs from which on idle controllers are measured, too: it takes two minutes.
 const MANY: usize = 200;
 /// Maximum time until all pairs are Ready.
@@ -104,19 +104,6 @@ pub struct Figures {
     pub cpu: BTreeMap<String, Duration>,
     /// The intervals without a change, with many pairs.
     pub calm: Option<Calm>,
-}
-
-/// Some intervals without a change.
-#[derive(Debug)]
-pub struct Calm {
-    /// Number of the measured intervals.
-    pub intervals: u32,
-    /// CPU time of the kluctl-controller.
-    pub cpu: Duration,
-    /// Its requests, those for its lease aside.
-    pub requests: usize,
-    /// Its requests that write.
-    pub writes: usize,
 }
 
 /// Measures a load on a new control plane, and the reference on another one. Prints the progress.
@@ -244,7 +231,7 @@ async fn reconcile(cluster: &TestCluster, load: Load) -> Result<Duration> {
         handled == Some("unchanged") && is_ready(object)
     };
     all(
-        cluster,
+        cluster.deployments(),
         (0..load.pairs).map(project::name).collect(),
         |_, object| handled(object),
     )
@@ -254,57 +241,19 @@ async fn reconcile(cluster: &TestCluster, load: Load) -> Result<Duration> {
 
 /// Shortens the intervals, and measures some of them without a change.
 async fn keep_calm(cluster: &TestCluster, load: Load) -> Result<Calm> {
-    let (intervals, seconds) = INTERVALS;
-    let shorter = json!({"spec": {"interval": format!("{seconds}s")}});
+    let shorter = json!({"spec": {"interval": format!("{INTERVAL}s")}});
     let shorter = &shorter;
     for_all(load, |index| async move {
         cluster.patch_deployment(&project::name(index), shorter).await
     })
     .await?;
     all(
-        cluster,
+        cluster.deployments(),
         (0..load.pairs).map(project::name).collect(),
         |_, object| is_ready(object),
     )
     .await?;
-    let name = "kluctl-controller";
-    end_of_requests(cluster).await?;
-    let (mark, before) = (cluster.plane.audit_mark(), cluster.controller(name)?.usage()?.cpu);
-    // The work of intervals is measured, which nothing announces.
-    tokio::time::sleep(Duration::from_secs(seconds * u64::from(intervals))).await;
-    let cpu = cluster.controller(name)?.usage()?.cpu.saturating_sub(before);
-    let (requests, writes) = requests_since(cluster, mark)?;
-    Ok(Calm {
-        intervals,
-        cpu,
-        requests,
-        writes,
-    })
-}
-
-/// Waits until the kluctl-controller has sent all it had to send: Events of deployments follow their status.
-async fn end_of_requests(cluster: &TestCluster) -> Result<()> {
-    let began = Instant::now();
-    while began.elapsed() < IDLE {
-        let mark = cluster.plane.audit_mark();
-        tokio::time::sleep(QUIET).await;
-        if requests_since(cluster, mark)?.1 == 0 {
-            return Ok(());
-        }
-    }
-    Ok(())
-}
-
-/// Returns the number of requests of the kluctl-controller since a mark, those for its lease aside, and how many of them write.
-fn requests_since(cluster: &TestCluster, mark: u64) -> Result<(usize, usize)> {
-    let user = format!("system:serviceaccount:{NAMESPACE}:kluctl-controller");
-    let entries = cluster.plane.audit_since(mark)?;
-    let own = entries
-        .iter()
-        .filter(|entry| entry.user == user && entry.resource != "leases");
-    Ok(own.fold((0, 0), |(requests, writes), entry| {
-        (requests + 1, writes + usize::from(entry.is_write()))
-    }))
+    Calm::measure(cluster, Duration::from_secs(INTERVAL)).await
 }
 
 /// Waits until every pair is Ready at its commit.
@@ -312,17 +261,20 @@ async fn all_ready(cluster: &TestCluster, heads: &BTreeMap<String, String>) -> R
     let at_head = |name: &str, object: &KluctlDeployment| {
         is_ready(object) && heads.get(name).is_some_and(|head| is_at(object, head))
     };
-    all(cluster, heads.keys().cloned().collect(), at_head).await
+    all(cluster.deployments(), heads.keys().cloned().collect(), at_head).await
 }
 
-/// Waits until a predicate holds for every one of the KluctlDeployments.
-async fn all(
-    cluster: &TestCluster,
-    mut missing: std::collections::BTreeSet<String>,
-    holds: impl Fn(&str, &KluctlDeployment) -> bool,
-) -> Result<()> {
+/// Waits until a predicate holds for every one of the objects.
+pub(super) async fn all<K>(
+    api: Api<K>,
+    mut missing: BTreeSet<String>,
+    holds: impl Fn(&str, &K) -> bool,
+) -> Result<()>
+where
+    K: kube::Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
     let watch = async {
-        let events = watcher(cluster.deployments(), watcher::Config::default())
+        let events = watcher(api, watcher::Config::default())
             .default_backoff()
             .applied_objects();
         pin_mut!(events);

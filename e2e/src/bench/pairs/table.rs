@@ -1,6 +1,6 @@
 //! The figures of a load as a table.
 
-use std::{fmt::Write as _, time::Duration};
+use std::fmt::Write as _;
 
 use super::{Figures, Load};
 use crate::{bench::measure::mebibytes, cluster::CONTROLLERS};
@@ -71,23 +71,8 @@ impl Figures {
             }
         }
         if let Some(calm) = &self.calm {
-            let _ = writeln!(
-                text,
-                "  {} intervals without a change: {:.2} ms of CPU an object and interval, {} requests of the kluctl-controller, {} of them write",
-                calm.intervals,
-                per_pass(calm.cpu, self.load.pairs, calm.intervals),
-                calm.requests,
-                calm.writes,
-            );
+            let _ = writeln!(text, "  {}", calm.line(self.load.pairs));
         }
         text
     }
-}
-
-/// Returns the milliseconds of an object and interval.
-fn per_pass(cpu: Duration, objects: usize, intervals: u32) -> f64 {
-    let passes = u32::try_from(objects)
-        .unwrap_or(u32::MAX)
-        .saturating_mul(intervals);
-    cpu.as_secs_f64() * 1000.0 / f64::from(passes.max(1))
 }

@@ -1,0 +1,104 @@
+//! Intervals without a change: the work of a kluctl-controller that has nothing to do.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::cluster::{NAMESPACE, TestCluster};
+
+/// Number of intervals that are measured.
+const INTERVALS: u32 = 10;
+/// Time without a write after which the controller has nothing left to send.
+const QUIET: Duration = Duration::from_secs(3);
+/// Maximum time until it has sent everything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Some intervals without a change.
+#[derive(Debug)]
+pub struct Calm {
+    /// CPU time of the kluctl-controller.
+    pub cpu: Duration,
+    /// Its requests, those for its lease aside.
+    pub requests: usize,
+    /// Its requests that write.
+    pub writes: usize,
+}
+
+impl Calm {
+    /// Waits until the kluctl-controller has nothing left to write, and measures ten intervals of this length.
+    ///
+    /// # Errors
+    /// Returns an error if the controller ended.
+    pub async fn measure(cluster: &TestCluster, interval: Duration) -> Result<Self> {
+        let controller = cluster.controller("kluctl-controller")?;
+        end_of_requests(cluster).await?;
+        let (mark, before) = (cluster.plane.audit_mark(), controller.usage()?.cpu);
+        // The work of intervals is measured, which nothing announces.
+        tokio::time::sleep(interval * INTERVALS).await;
+        let cpu = controller.usage()?.cpu.saturating_sub(before);
+        let (requests, writes) = requests_since(cluster, mark)?;
+        Ok(Self {
+            cpu,
+            requests,
+            writes,
+        })
+    }
+
+    /// Returns the figures of a number of objects as a line.
+    #[must_use]
+    pub fn line(&self, objects: usize) -> String {
+        let passes = u32::try_from(objects)
+            .unwrap_or(u32::MAX)
+            .saturating_mul(INTERVALS);
+        let cpu = self.cpu.as_secs_f64() * 1000.0 / f64::from(passes.max(1));
+        format!(
+            "{INTERVALS} intervals without a change: {cpu:.2} ms of CPU an object and interval, {} requests of the kluctl-controller, {} of \
+             them write",
+            self.requests, self.writes
+        )
+    }
+}
+
+/// Waits until the kluctl-controller has sent all it had to send: Events of deployments follow their status.
+async fn end_of_requests(cluster: &TestCluster) -> Result<()> {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        let mark = cluster.plane.audit_mark();
+        tokio::time::sleep(QUIET).await;
+        if requests_since(cluster, mark)?.1 == 0 {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Returns the number of requests of the kluctl-controller since a mark, those for its lease aside, and how many of them write. Reviews of
+/// its own rights are created, but write nothing.
+fn requests_since(cluster: &TestCluster, mark: u64) -> Result<(usize, usize)> {
+    let user = format!("system:serviceaccount:{NAMESPACE}:kluctl-controller");
+    let entries = cluster.plane.audit_since(mark)?;
+    let own = entries
+        .iter()
+        .filter(|entry| entry.user == user && entry.resource != "leases");
+    Ok(own.fold((0, 0), |(requests, writes), entry| {
+        let is_write = entry.is_write() && !entry.resource.starts_with("selfsubject");
+        (requests + 1, writes + usize::from(is_write))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_has_the_time_of_an_object_and_interval() {
+        let calm = Calm {
+            cpu: Duration::from_millis(500),
+            requests: 3,
+            writes: 1,
+        };
+        let line = calm.line(100);
+        assert!(line.contains("0.50 ms") && line.contains("3 requests") && line.contains("1 of them write"));
+        assert!(calm.line(0).contains("500.00 ms"));
+    }
+}
