@@ -1,5 +1,6 @@
 //! Kills the controllers in the middle of deployments, and checks that the cluster ends up as after an undisturbed run.
 
+pub mod events;
 pub mod servers;
 pub mod walk;
 pub mod writes;
@@ -55,6 +56,8 @@ pub enum FaultKind {
     Kills,
     /// A controller is killed after each of its writes
     Writes,
+    /// The notification-controller is killed while it takes events
+    Events,
     /// Git servers fail in every way
     Servers,
     /// Random specs that the schema accepts
@@ -80,6 +83,9 @@ async fn play_all(report: &mut Report, seed: u64, args: &Args) -> Result<()> {
     }
     if wanted(FaultKind::Writes) {
         writes::play(report).await?;
+    }
+    if wanted(FaultKind::Events) {
+        events::accepted_events_survive(report, seed).await?;
     }
     if wanted(FaultKind::Servers) {
         servers::fetches_keep_their_pace(report).await?;

@@ -21,6 +21,7 @@ use std::{
 };
 
 use api::Event;
+use prometheus::IntGauge;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -86,12 +87,12 @@ impl Ticket {
 }
 
 impl Journal {
-    /// Opens the journal in a directory, and returns the events that are not done, the oldest first. Without a directory, there is
-    /// no journal, and nothing survives.
+    /// Opens the journal in a directory, and returns the events that are not done, the oldest first; `pending` is kept at their number.
+    /// Without a directory, there is no journal, and nothing survives.
     ///
     /// # Errors
     /// If the directory cannot be used, or another process uses it.
-    pub(crate) fn open(path: Option<&Path>) -> io::Result<(Arc<Self>, Left)> {
+    pub(crate) fn open(path: Option<&Path>, pending: IntGauge) -> io::Result<(Arc<Self>, Left)> {
         let Some(path) = path else {
             let journal = Self {
                 commands: None,
@@ -104,7 +105,7 @@ impl Journal {
         let (commands, received) = mpsc::channel();
         std::thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || write(segments, &received))?;
+            .spawn(move || write(segments, &received, &pending))?;
         let journal = Arc::new(Self {
             commands: Some(commands),
             next: AtomicU64::new(next),
@@ -156,7 +157,9 @@ impl Journal {
 }
 
 /// Writes what is received until all senders are gone.
-fn write(mut segments: Segments, received: &mpsc::Receiver<Command>) {
+fn write(mut segments: Segments, received: &mpsc::Receiver<Command>, pending: &IntGauge) {
+    let count = |segments: &Segments| pending.set(i64::try_from(segments.live()).unwrap_or(i64::MAX));
+    count(&segments);
     while let Ok(first) = received.recv() {
         let batch = std::iter::once(first).chain(received.try_iter().take(BATCH - 1));
         let (mut adds, mut done, mut answers, mut flushed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -171,6 +174,7 @@ fn write(mut segments: Segments, received: &mpsc::Receiver<Command>) {
             }
         }
         let written = segments.write(&adds, &done);
+        count(&segments);
         if let Err(error) = &written {
             tracing::error!(%error, "the journal of events cannot be written");
         }
@@ -186,6 +190,10 @@ fn write(mut segments: Segments, received: &mpsc::Receiver<Command>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn pending() -> IntGauge {
+        IntGauge::new("pending", "-").unwrap()
+    }
 
     fn entry(message: &str) -> Entry {
         let event = Event {
@@ -208,7 +216,7 @@ mod tests {
     #[tokio::test]
     async fn journal_returns_what_was_not_released() {
         let dir = tempfile::tempdir().unwrap();
-        let (journal, left) = Journal::open(Some(dir.path())).unwrap();
+        let (journal, left) = Journal::open(Some(dir.path()), pending()).unwrap();
         assert!(left.is_empty());
         let first = journal.add(&entry("first")).await.unwrap();
         let second = journal.add(&entry("second")).await.unwrap();
@@ -220,7 +228,7 @@ mod tests {
         journal.flush().await;
         drop((journal, second));
         // The lock goes with the writer.
-        let open = || Journal::open(Some(dir.path()));
+        let open = || Journal::open(Some(dir.path()), pending());
         let (_journal, left) =
             testkit::eventually("the lock", std::time::Duration::from_secs(10), || async {
                 Ok(open()?)
@@ -233,7 +241,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_kept_without_a_directory() {
-        let (journal, left) = Journal::open(None).unwrap();
+        let (journal, left) = Journal::open(None, pending()).unwrap();
         assert!(left.is_empty());
         journal.add(&entry("x")).await.unwrap().release();
         journal.flush().await;

@@ -97,8 +97,8 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     );
     let dispatcher = Dispatcher::new(&ctx, &flags, store.clone(), metrics.clone(), client, identities);
     let dispatcher = Arc::new(dispatcher);
-    let (journal, left) =
-        Journal::open(flags.journal_path.as_deref()).context("--journal-path cannot be used")?;
+    let (journal, left) = Journal::open(flags.journal_path.as_deref(), metrics.pending.clone())
+        .context("--journal-path cannot be used")?;
     let wants = Arc::clone(&dispatcher);
     let wants = Arc::new(move |event: &api::Event| wants.wants_repetition(event));
     let server = Server::new(&ctx, &flags, metrics, Arc::clone(&journal), wants);

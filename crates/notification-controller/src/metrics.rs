@@ -81,6 +81,8 @@ pub(crate) struct Metrics {
     dropped: IntCounterVec,
     refused: IntCounterVec,
     replayed: IntCounter,
+    /// Events of the journal that are not done.
+    pub(crate) pending: IntGauge,
 }
 
 /// The outcome of a notification, as its metric counts it.
@@ -131,8 +133,13 @@ impl Metrics {
                 "weir_notification_events_replayed_total",
                 "Number of events that an earlier process left in the journal.",
             )?,
+            pending: IntGauge::new(
+                "weir_notification_events_pending",
+                "Number of accepted events in the journal that are not delivered yet.",
+            )?,
         };
         registry.register(Box::new(metrics.replayed.clone()))?;
+        registry.register(Box::new(metrics.pending.clone()))?;
         registry.register(Box::new(metrics.notifications.clone()))?;
         registry.register(Box::new(metrics.dropped.clone()))?;
         registry.register(Box::new(metrics.refused.clone()))?;

@@ -197,7 +197,7 @@ mod tests {
     }
 
     async fn ticket() -> Arc<Ticket> {
-        let (journal, _) = Journal::open(None).unwrap();
+        let (journal, _) = Journal::open(None, prometheus::IntGauge::new("pending", "-").unwrap()).unwrap();
         let entry = Entry {
             at: 0,
             key: String::new(),

@@ -91,6 +91,11 @@ impl Segments {
         Ok((opened, left))
     }
 
+    /// Returns the number of events that are not done.
+    pub(super) fn live(&self) -> usize {
+        self.live.len()
+    }
+
     /// Returns the first ID that was never used.
     pub(super) fn next_id(&self) -> u64 {
         self.next

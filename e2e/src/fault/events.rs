@@ -1,0 +1,227 @@
+//! Kills the notification-controller while it takes and delivers events: none that it accepted is lost.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use futures::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use testkit::{eventually, stack::EVENTS_AUDIENCE};
+
+use crate::{
+    cluster::{NAMESPACE, PATIENCE, TestCluster},
+    report::Report,
+};
+
+const NAME: &str = "notification-controller";
+const KILLS: u32 = 200;
+/// Events of each round.
+const EVENTS: u32 = 24;
+/// The latest moment of a kill: a round's events are accepted and delivered within it.
+const LATEST: Duration = Duration::from_millis(40);
+
+/// Counts of all rounds.
+#[derive(Debug, Default)]
+struct Sums {
+    accepted: usize,
+    repeated: usize,
+    /// Rounds in which the kill left accepted events in the journal.
+    replayed: u32,
+}
+
+/// Kills the controller at seeded moments after the first event of a round, and checks what arrived.
+///
+/// # Errors
+/// Returns an error if an accepted event is lost, or arrives more than twice.
+pub async fn accepted_events_survive(report: &mut Report, seed: u64) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let journal = format!("--journal-path={}", dir.path().display());
+    let mut cluster = TestCluster::bare().await?;
+    let flags = [journal.as_str(), "--enable-leader-election=false"];
+    cluster.start(NAME, &flags).await?;
+    let token = token(&cluster).await?;
+    alert(&cluster, &token).await?;
+    let title = format!("{NAME} is killed {KILLS} times while it takes events (seed {seed})");
+    report
+        .step(&title, async {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut sums = Sums::default();
+            for round in 0..KILLS {
+                let moment = LATEST.mul_f64(random.f64());
+                let played = self::round(&mut cluster, round, moment, &token, &mut sums).await;
+                played.with_context(|| format!("round {round}, killed after {moment:?}"))?;
+            }
+            ensure!(
+                sums.replayed > KILLS / 10,
+                "only {} kills met events",
+                sums.replayed
+            );
+            Ok(format!(
+                "{} accepted events arrived, {} of them twice; {} kills left some",
+                sums.accepted, sums.repeated, sums.replayed
+            ))
+        })
+        .await?;
+    cluster.stop().await
+}
+
+/// Returns a token of the source-controller, with which it posts its events.
+async fn token(cluster: &TestCluster) -> Result<String> {
+    let file = cluster
+        .plane
+        .service_account_token_file(NAMESPACE, "source-controller", EVENTS_AUDIENCE)
+        .await?;
+    Ok(std::fs::read_to_string(file)?.trim().to_owned())
+}
+
+/// Applies an Alert for all GitRepositories, and its Provider, and waits until events arrive.
+async fn alert(cluster: &TestCluster, token: &str) -> Result<()> {
+    let group = "notification.toolkit.fluxcd.io/v1beta3";
+    let provider = json!({
+        "apiVersion": group, "kind": "Provider", "metadata": {"name": "hook", "namespace": NAMESPACE},
+        "spec": {"type": "generic", "address": cluster.sink.url("hook")},
+    });
+    let alert = json!({
+        "apiVersion": group, "kind": "Alert", "metadata": {"name": "hook", "namespace": NAMESPACE},
+        "spec": {"providerRef": {"name": "hook"}, "eventSources": [{"kind": "GitRepository", "name": "*"}]},
+    });
+    for object in [provider, alert] {
+        cluster.plane.apply(object).await?;
+    }
+    let http = testkit::http::client(None)?;
+    let mut number = 0;
+    eventually("the first event", PATIENCE, || {
+        number += 1;
+        let message = format!("attempt with the letter {}", letters(number));
+        let (http, url) = (
+            &http,
+            cluster.controller(NAME).map(testkit::Controller::events_url),
+        );
+        async move {
+            http.post(url?)
+                .bearer_auth(token)
+                .json(&event(&message))
+                .send()
+                .await?;
+            ensure!(!cluster.sink.received().is_empty(), "nothing arrived");
+            Ok(())
+        }
+    })
+    .await?;
+    drained(cluster).await
+}
+
+/// Posts events until the kill, restarts the controller, and waits for what it accepted.
+async fn round(
+    cluster: &mut TestCluster,
+    round: u32,
+    moment: Duration,
+    token: &str,
+    sums: &mut Sums,
+) -> Result<()> {
+    cluster.sink.clear();
+    let accepted = Mutex::new(BTreeSet::new());
+    let http = testkit::http::client(None)?;
+    let controller = cluster.controller(NAME)?;
+    let url = controller.events_url();
+    let posts = stream::iter(0..EVENTS).for_each_concurrent(8, |number| {
+        let message = format!("event {} of {}", letters(number), letters(round));
+        let (http, url, accepted) = (&http, &url, &accepted);
+        async move {
+            let answer = http
+                .post(url)
+                .bearer_auth(token)
+                .json(&event(&message))
+                .send()
+                .await;
+            if answer.is_ok_and(|answer| answer.status() == 202) {
+                accepted
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(message);
+            }
+        }
+    });
+    let kill = async {
+        tokio::time::sleep(moment).await;
+        controller.kill().await
+    };
+    let ((), killed) = tokio::join!(posts, kill);
+    killed?;
+    let accepted = accepted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let running = cluster
+        .controllers
+        .iter_mut()
+        .find(|controller| controller.name() == NAME);
+    running.context("it was started")?.restart().await?;
+    eventually("all accepted events", PATIENCE, || async {
+        let counts = arrived(cluster);
+        let missing: Vec<&String> = accepted
+            .iter()
+            .filter(|message| !counts.contains_key(*message))
+            .collect();
+        ensure!(missing.is_empty(), "{missing:?} are missing");
+        Ok(())
+    })
+    .await?;
+    drained(cluster).await?;
+    let counts = arrived(cluster);
+    for (message, count) in &counts {
+        ensure!(*count <= 2, "{message} arrived {count} times");
+    }
+    let replayed = cluster
+        .controller(NAME)?
+        .metric("weir_notification_events_replayed_total")
+        .await?;
+    sums.accepted += accepted.len();
+    sums.repeated += counts.values().filter(|count| **count == 2).count();
+    sums.replayed += u32::from(replayed > 0.0);
+    Ok(())
+}
+
+/// Waits until the journal has no event, so that the next kill meets none of this round.
+async fn drained(cluster: &TestCluster) -> Result<()> {
+    eventually("an empty journal", PATIENCE, || async {
+        let pending = cluster
+            .controller(NAME)?
+            .metric("weir_notification_events_pending")
+            .await?;
+        ensure!(pending.abs() < f64::EPSILON, "{pending} events are left");
+        Ok(())
+    })
+    .await
+}
+
+/// Returns the messages that arrived, with how often they did.
+fn arrived(cluster: &TestCluster) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for request in cluster.sink.received() {
+        let message = request.json()["message"].as_str().unwrap_or_default().to_owned();
+        *counts.entry(message).or_default() += 1;
+    }
+    counts
+}
+
+/// Writes a number in letters: numbers don't make messages different.
+fn letters(number: u32) -> String {
+    number
+        .to_string()
+        .bytes()
+        .map(|digit| char::from(digit.saturating_add(b'a' - b'0')))
+        .collect()
+}
+
+fn event(message: &str) -> Value {
+    json!({
+        "involvedObject": {
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "name": "shop",
+            "namespace": NAMESPACE, "uid": "u-1", "resourceVersion": "7",
+        },
+        "severity": "info", "timestamp": "2026-11-21T10:00:00Z", "message": message, "reason": "NewArtifact",
+        "metadata": {"source.toolkit.fluxcd.io/revision": "main@sha1:1"},
+        "reportingController": "source-controller", "reportingInstance": "source-controller-0",
+    })
+}
