@@ -441,6 +441,48 @@ mod tests {
         assert_eq!(current(&mut HashMap::new(), &forged, &key), None);
     }
 
+    async fn ticket() -> Arc<Ticket> {
+        let (journal, _) = crate::journal::Journal::open(None).unwrap();
+        let entry = crate::journal::Entry {
+            at: 0,
+            key: String::new(),
+            event: Event::default(),
+        };
+        Arc::new(journal.add(&entry).await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn failures_of_too_many_objects_are_sent_and_old_ones_make_room() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let failures = Arc::new(Failures::new(Client::try_from(config).unwrap()));
+        let ticket = ticket().await;
+        let full = |oldest: &str| {
+            let state = |since: &str| json!({"object": "K/ns/o", "failures": 1, "since": since}).to_string();
+            let now = runtime::now().0.to_string();
+            let mut all: serde_json::Map<_, _> = (1..OBJECTS)
+                .map(|number| (format!("{PREFIX}{number}"), state(&now).into()))
+                .collect();
+            all.insert(format!("{PREFIX}0"), state(oldest).into());
+            alert("1", &all.into())
+        };
+        let now = runtime::now().0.to_string();
+        let failure = failures.fail(&full(&now), &event(), 3, &ticket);
+        assert_eq!(failure, Failure::Unknown);
+        assert!(failure.is_sent(false) && !failure.is_sent(true));
+        assert!(failures.lock().is_empty());
+        // An object that has failed for longer than a month is forgotten instead.
+        let old = full("2020-01-01T00:00:00Z");
+        assert_eq!(failures.fail(&old, &event(), 3, &ticket), Failure::Below);
+        let states: Vec<_> = failures
+            .lock()
+            .values()
+            .map(|change| change.state.is_some())
+            .collect();
+        assert_eq!(states.iter().filter(|is_failing| **is_failing).count(), 1);
+        assert_eq!(states.len(), 2, "one is remembered, one is removed");
+    }
+
     #[test]
     fn objects_have_annotations_of_their_own_with_valid_names() {
         let mut other = event();
