@@ -7,8 +7,11 @@ use serde_json::Value;
 
 /// Tests of the schema that are next to the code.
 const SPEC: &str = "src/kinds/gitops_kluctl_deployment/spec.rs";
-/// Files with tests, and their tests with the fields of which they show the effect.
-const SHOWN: &[(&str, &[(&str, &[&str])])] = &[
+/// Tests, with the fields of which they show the effect.
+type Tests = &'static [(&'static str, &'static [&'static str])];
+
+/// Files with tests.
+const SHOWN: &[(&str, Tests)] = &[
     (
         SPEC,
         &[
