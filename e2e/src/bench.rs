@@ -1,6 +1,7 @@
 //! Benchmarks: the controllers under load, and the command line beside the original programs.
 
 pub mod calm;
+pub mod events;
 pub mod gitops;
 pub mod helm;
 pub mod kluctl;

@@ -9,6 +9,7 @@ pub mod attack;
 pub mod bench;
 pub mod cluster;
 pub mod demo;
+pub mod events;
 pub mod fault;
 pub mod rbac;
 pub mod report;

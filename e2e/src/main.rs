@@ -25,6 +25,8 @@ enum Command {
     Bench(bench::pairs::Args),
     /// Measure KluctlDeployments of `gitops.kluctl.io` while nothing changes
     BenchGitops(bench::gitops::Args),
+    /// Measure the notification-controller with many events at once
+    BenchEvents(bench::events::Args),
     /// Measure `weir kustomize build` beside kustomize
     BenchKustomize(bench::kustomize::Args),
     /// Measure `weir helm template` beside helm
@@ -44,6 +46,7 @@ async fn main() -> ExitCode {
         Command::Attack(args) => attack::run(&args).await,
         Command::Bench(args) => bench::pairs::run(&args).await,
         Command::BenchGitops(args) => bench::gitops::run(&args).await,
+        Command::BenchEvents(args) => bench::events::run(&args).await,
         Command::BenchKustomize(args) => bench::kustomize::run(&args),
         Command::BenchHelm(args) => bench::helm::run(&args),
         Command::BenchKluctl(args) => bench::kluctl::run(&args).await,

@@ -8,18 +8,18 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, stream};
-use serde_json::{Value, json};
-use testkit::{eventually, stack::EVENTS_AUDIENCE};
+use testkit::eventually;
 
 use crate::{
-    cluster::{NAMESPACE, PATIENCE, TestCluster},
+    cluster::{PATIENCE, TestCluster},
+    events::{EventSender, apply_alert, apply_provider, letters},
     report::Report,
 };
 
 const NAME: &str = "notification-controller";
-const KILLS: u32 = 200;
+const KILLS: usize = 200;
 /// Events of each round.
-const EVENTS: u32 = 24;
+const EVENTS: usize = 24;
 /// The latest moment of a kill: a round's events are accepted and delivered within it.
 const LATEST: Duration = Duration::from_millis(40);
 
@@ -29,7 +29,7 @@ struct Sums {
     accepted: usize,
     repeated: usize,
     /// Rounds in which the kill left accepted events in the journal.
-    replayed: u32,
+    replayed: usize,
 }
 
 /// Kills the controller at seeded moments after the first event of a round, and checks what arrived.
@@ -42,8 +42,8 @@ pub async fn accepted_events_survive(report: &mut Report, seed: u64) -> Result<(
     let mut cluster = TestCluster::bare().await?;
     let flags = [journal.as_str(), "--enable-leader-election=false"];
     cluster.start(NAME, &flags).await?;
-    let token = token(&cluster).await?;
-    alert(&cluster, &token).await?;
+    let sender = EventSender::new(&cluster).await?;
+    alert(&cluster, &sender).await?;
     let title = format!("{NAME} is killed {KILLS} times while it takes events (seed {seed})");
     report
         .step(&title, async {
@@ -51,7 +51,7 @@ pub async fn accepted_events_survive(report: &mut Report, seed: u64) -> Result<(
             let mut sums = Sums::default();
             for round in 0..KILLS {
                 let moment = LATEST.mul_f64(random.f64());
-                let played = self::round(&mut cluster, round, moment, &token, &mut sums).await;
+                let played = self::round(&mut cluster, round, moment, &sender, &mut sums).await;
                 played.with_context(|| format!("round {round}, killed after {moment:?}"))?;
             }
             ensure!(
@@ -68,44 +68,18 @@ pub async fn accepted_events_survive(report: &mut Report, seed: u64) -> Result<(
     cluster.stop().await
 }
 
-/// Returns a token of the source-controller, with which it posts its events.
-async fn token(cluster: &TestCluster) -> Result<String> {
-    let file = cluster
-        .plane
-        .service_account_token_file(NAMESPACE, "source-controller", EVENTS_AUDIENCE)
-        .await?;
-    Ok(std::fs::read_to_string(file)?.trim().to_owned())
-}
-
 /// Applies an Alert for all GitRepositories, and its Provider, and waits until events arrive.
-async fn alert(cluster: &TestCluster, token: &str) -> Result<()> {
-    let group = "notification.toolkit.fluxcd.io/v1beta3";
-    let provider = json!({
-        "apiVersion": group, "kind": "Provider", "metadata": {"name": "hook", "namespace": NAMESPACE},
-        "spec": {"type": "generic", "address": cluster.sink.url("hook")},
-    });
-    let alert = json!({
-        "apiVersion": group, "kind": "Alert", "metadata": {"name": "hook", "namespace": NAMESPACE},
-        "spec": {"providerRef": {"name": "hook"}, "eventSources": [{"kind": "GitRepository", "name": "*"}]},
-    });
-    for object in [provider, alert] {
-        cluster.plane.apply(object).await?;
-    }
-    let http = testkit::http::client(None)?;
+async fn alert(cluster: &TestCluster, sender: &EventSender) -> Result<()> {
+    apply_provider(cluster).await?;
+    apply_alert(cluster, "hook", "*").await?;
+    let url = cluster.controller(NAME)?.events_url();
     let mut number = 0;
     eventually("the first event", PATIENCE, || {
         number += 1;
         let message = format!("attempt with the letter {}", letters(number));
-        let (http, url) = (
-            &http,
-            cluster.controller(NAME).map(testkit::Controller::events_url),
-        );
+        let url = &url;
         async move {
-            http.post(url?)
-                .bearer_auth(token)
-                .json(&event(&message))
-                .send()
-                .await?;
+            sender.post(url, "shop", &message).await?;
             ensure!(!cluster.sink.received().is_empty(), "nothing arrived");
             Ok(())
         }
@@ -117,27 +91,24 @@ async fn alert(cluster: &TestCluster, token: &str) -> Result<()> {
 /// Posts events until the kill, restarts the controller, and waits for what it accepted.
 async fn round(
     cluster: &mut TestCluster,
-    round: u32,
+    round: usize,
     moment: Duration,
-    token: &str,
+    sender: &EventSender,
     sums: &mut Sums,
 ) -> Result<()> {
     cluster.sink.clear();
     let accepted = Mutex::new(BTreeSet::new());
-    let http = testkit::http::client(None)?;
     let controller = cluster.controller(NAME)?;
     let url = controller.events_url();
     let posts = stream::iter(0..EVENTS).for_each_concurrent(8, |number| {
         let message = format!("event {} of {}", letters(number), letters(round));
-        let (http, url, accepted) = (&http, &url, &accepted);
+        let (url, accepted) = (&url, &accepted);
         async move {
-            let answer = http
-                .post(url)
-                .bearer_auth(token)
-                .json(&event(&message))
-                .send()
-                .await;
-            if answer.is_ok_and(|answer| answer.status() == 202) {
+            if sender
+                .post(url, "shop", &message)
+                .await
+                .is_ok_and(|status| status == 202)
+            {
                 accepted
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -178,7 +149,7 @@ async fn round(
         .await?;
     sums.accepted += accepted.len();
     sums.repeated += counts.values().filter(|count| **count == 2).count();
-    sums.replayed += u32::from(replayed > 0.0);
+    sums.replayed += usize::from(replayed > 0.0);
     Ok(())
 }
 
@@ -203,25 +174,4 @@ fn arrived(cluster: &TestCluster) -> BTreeMap<String, usize> {
         *counts.entry(message).or_default() += 1;
     }
     counts
-}
-
-/// Writes a number in letters: numbers don't make messages different.
-fn letters(number: u32) -> String {
-    number
-        .to_string()
-        .bytes()
-        .map(|digit| char::from(digit.saturating_add(b'a' - b'0')))
-        .collect()
-}
-
-fn event(message: &str) -> Value {
-    json!({
-        "involvedObject": {
-            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "name": "shop",
-            "namespace": NAMESPACE, "uid": "u-1", "resourceVersion": "7",
-        },
-        "severity": "info", "timestamp": "2026-11-21T10:00:00Z", "message": message, "reason": "NewArtifact",
-        "metadata": {"source.toolkit.fluxcd.io/revision": "main@sha1:1"},
-        "reportingController": "source-controller", "reportingInstance": "source-controller-0",
-    })
 }
