@@ -111,12 +111,13 @@ impl Registry {
             Wanted::Tag(_) => promised(answer.response.headers()),
         };
         let body = answer.bytes(self.client.limits().document_bytes).await?;
-        let mut manifest = Manifest::parse(&body, &shown(&url))?;
-        if let Some(promised) = promised {
-            verify(&shown(&url), &promised, &body)?;
-            manifest.digest = promised;
+        // Nothing is parsed before it is verified.
+        if let Some(promised) = &promised {
+            verify(&shown(&url), promised, &body)?;
         }
-        Ok(manifest)
+        let manifest = Manifest::parse(&body, &shown(&url))?;
+        let digest = promised.unwrap_or(manifest.digest);
+        Ok(Manifest { digest, ..manifest })
     }
 
     /// Downloads a blob and verifies it against its descriptor.

@@ -213,6 +213,19 @@ async fn a_registry_that_lies_is_caught() {
     );
     let error = said(place.manifest(&wanted).await);
     assert!(error.contains("has digest sha256:"), "{error}");
+    // A manifest has the digest that was asked for, by whatever algorithm.
+    let manifest = format!(
+        "{{\"config\": {{\"digest\": \"{}\", \"size\": 2}}}}",
+        digest("{}")
+    );
+    let empty = format!("sha512:{}", "0".repeat(128));
+    let long = oci::Digest::parse(&empty).unwrap().again(manifest.as_bytes());
+    let wanted = Wanted::Digest(long.clone());
+    server.page(
+        &format!("/v2/charts/shop/manifests/{wanted}"),
+        Page::Content(manifest.into()),
+    );
+    assert_eq!(place.manifest(&wanted).await.unwrap().digest, long);
     let descriptor = |text: &str, size| oci::Descriptor {
         media_type: "x".to_owned(),
         digest: digest(text),
