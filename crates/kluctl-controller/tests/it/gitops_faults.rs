@@ -70,6 +70,36 @@ async fn rejected_object_keeps_no_other_and_what_was_removed_goes_with_its_repai
 }
 
 #[tokio::test]
+async fn prune_is_made_up_for_without_a_new_commit() -> Result<()> {
+    let shop = Gitops::new("gf-unpruned").await?;
+    // The API server refuses to change the value of an immutable ConfigMap.
+    let push = |value: &str, more: &[(&str, &str)]| {
+        let text = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: fixed}}\nimmutable: true\ndata: {{value: '{value}'}}\n"
+        );
+        let maps = [&[("fixed", value), ("a", value)], more].concat();
+        shop.push_files(&shop.fixture.maps(&maps), &[("app/fixed.yaml", &text)])
+    };
+    push("1", &[("removed", "1")])?;
+    shop.create("shop", json!({ "prune": true })).await?;
+    let (reason, message, _) = shop.outcome("shop").await?;
+    ensure!(reason == SUCCEEDED, "{message}");
+
+    push("2", &[])?;
+    for _ in 0..2 {
+        let (reason, message, _) = shop.outcome("shop").await?;
+        ensure!(reason == "DeployFailed", "{reason} {message}");
+        ensure!(shop.value("removed").await?.is_some(), "pruned after errors");
+    }
+    shop.delete_map("fixed").await?;
+    let (reason, message, _) = shop.outcome("shop").await?;
+    ensure!(reason == SUCCEEDED, "{reason} {message}");
+    ensure!(shop.value("removed").await?.is_none(), "the orphan is left");
+    assert_eq!(shop.value("fixed").await?.as_deref(), Some("2"));
+    Ok(())
+}
+
+#[tokio::test]
 async fn source_that_fails_changes_and_prunes_nothing_until_it_mends() -> Result<()> {
     let shop = Gitops::new("gf-source").await?;
     shop.push(&[("a", "0"), ("b0", "0")])?;

@@ -41,7 +41,7 @@ impl Gitops {
         .await
     }
 
-    async fn delete_map(&self, name: &str) -> Result<()> {
+    pub(crate) async fn delete_map(&self, name: &str) -> Result<()> {
         self.fixture
             .config_maps()
             .delete(name, &DeleteParams::default())

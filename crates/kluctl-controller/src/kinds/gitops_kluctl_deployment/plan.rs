@@ -40,7 +40,7 @@ pub(crate) fn work(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: A
         ended(status.last_deploy_result.as_ref(), Some("commandInfo"))
             .is_none_or(|end| since(end, now) >= period)
     });
-    let wanted = is_new || is_approval || is_changed || is_overdue;
+    let wanted = is_new || is_approval || is_changed || is_overdue || (!dry_run && is_unpruned(object));
     let unapproved = wanted && spec.manual && approved != hash;
     let deploy = wanted && !unapproved;
     // A dry run deploys nothing that could be validated, if nothing was deployed before.
@@ -65,15 +65,23 @@ pub(crate) fn shows_target(status: &KluctlDeploymentStatus, target: &TargetKey, 
     !is_overridden && (past.is_none() || is_same || !was_deployed)
 }
 
+/// Returns true if orphans may be left, because the last deployment or prune had errors: nothing is pruned after errors, so only another
+/// deployment prunes them.
+fn is_unpruned(object: &KluctlDeployment) -> bool {
+    let status = object.status.as_ref();
+    let result = status.and_then(|status| status.last_deploy_result.as_ref());
+    object.spec.prune && !spec::pokes_images(&object.spec) && has_errors(result)
+}
+
+/// Returns true if a result has errors.
+fn has_errors(result: Option<&Value>) -> bool {
+    let errors = result.and_then(|result| result.get("errors")?.as_array());
+    errors.is_some_and(|errors| !errors.is_empty())
+}
+
 /// Returns true if the last validation had errors: it is repeated in each pass.
 fn is_unready(status: &KluctlDeploymentStatus) -> bool {
-    let errors = status
-        .last_validate_result
-        .as_ref()
-        .and_then(|result| result.get("errors"));
-    errors
-        .and_then(Value::as_array)
-        .is_some_and(|errors| !errors.is_empty())
+    has_errors(status.last_validate_result.as_ref())
 }
 
 /// Returns the time until a pass checks again what nothing has changed.
@@ -227,6 +235,23 @@ mod tests {
         assert_eq!(
             work(json!({ "spec": { "validateInterval": "59s", "validate": false } })),
             (false, false)
+        );
+        let failed = json!({ "commandInfo": { "endTime": "2026-01-01T00:59:00Z" }, "errors": [{}] });
+        let failed = |prune: bool, more: Value| {
+            let mut change = json!({ "spec": { "prune": prune }, "status": { "lastDeployResult": failed } });
+            json_patch(&mut change, &more);
+            work(change)
+        };
+        assert_eq!(failed(true, json!({})), (true, true), "orphans are left");
+        assert_eq!(failed(false, json!({})), (false, false));
+        assert_eq!(
+            failed(true, json!({ "spec": { "deployMode": "poke-images" } })),
+            (false, false)
+        );
+        assert_eq!(
+            failed(true, json!({ "spec": { "manual": true } })),
+            (false, false),
+            "not approved"
         );
         let manual = json!({ "spec": { "manual": true }, "status": { "lastObjectsHash": "x" } });
         assert_eq!(work(manual), (false, false), "not approved");
