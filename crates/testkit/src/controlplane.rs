@@ -54,6 +54,8 @@ pub struct Options {
     pub api_server_flags: Vec<String>,
     /// If true, Services of type LoadBalancer get no address, as in a cluster without a cloud.
     pub no_load_balancers: bool,
+    /// Local port to which the kubelet forwards all ports of all Pods; without one, no port can be forwarded.
+    pub forwarded_port: Option<u16>,
 }
 
 /// A running control plane. Unless it is shared or detached, dropping it stops it.
@@ -332,6 +334,15 @@ async fn bring_up(group: &Group, binaries: &Binaries, options: &Options) -> Resu
         false => include_str!("controlplane/assets/load-balancer-stage.yaml"),
     };
     fs::write(dir.join("load-balancer-stage.yaml"), stage)?;
+    let kubelet = match options.forwarded_port {
+        Some(port) => Some((free_address()?, port)),
+        None => None,
+    };
+    if let Some((_, port)) = kubelet {
+        let forwards =
+            include_str!("controlplane/assets/port-forward.yaml").replace("PORT", &port.to_string());
+        fs::write(dir.join(components::FORWARDS), forwards)?;
+    }
     fs::write(dir.join(etcd::ADDRESS), etcd.to_string())?;
 
     let setup = Setup {
@@ -346,13 +357,16 @@ async fn bring_up(group: &Group, binaries: &Binaries, options: &Options) -> Resu
     listening(group, etcd).await?;
     group.spawn(
         "kube-apiserver",
-        setup.api_server().args(&options.api_server_flags),
+        setup
+            .api_server()
+            .args(kubelet.map(|_| "--kubelet-preferred-address-types=InternalIP"))
+            .args(&options.api_server_flags),
     )?;
     let client = client(&credentials.kubeconfig("admin")).await?;
     answering(group, &client).await?;
     group.spawn("kube-controller-manager", &mut setup.controller_manager())?;
     group.spawn("kube-scheduler", &mut setup.scheduler())?;
-    group.spawn("kwok", &mut setup.kwok())?;
+    group.spawn("kwok", &mut setup.kwok(kubelet.map(|(address, _)| address)))?;
     let furnished = objects::furnish(&client).await;
     if let Err(error) = furnished {
         bail!("{error:#}\n{}", group.any_exited().unwrap_or_default());

@@ -4,6 +4,9 @@ use std::{net::SocketAddr, path::Path, process::Command};
 
 use super::{binaries::Binaries, credentials::Credentials};
 
+/// The file that says where forwarded ports lead.
+pub(crate) const FORWARDS: &str = "port-forward.yaml";
+
 /// The input of the components' command lines.
 pub(crate) struct Setup<'a> {
     pub(crate) binaries: &'a Binaries,
@@ -121,7 +124,8 @@ impl Setup<'_> {
         command
     }
 
-    pub(crate) fn kwok(&self) -> Command {
+    /// Returns the command line of kwok. With an address, it serves the requests there that the API server passes to kubelets.
+    pub(crate) fn kwok(&self, kubelet: Option<SocketAddr>) -> Command {
         let mut command = self.command("kwok");
         command
             .arg(format!(
@@ -137,6 +141,16 @@ impl Setup<'_> {
             // Without a lease the node turns NotReady after 40 seconds, and its Pods with it.
             .arg("--node-lease-duration-seconds=40")
             .arg("--cidr=10.0.0.1/16");
+        if let Some(address) = kubelet {
+            let pki = |file: &str| self.credentials.pki(file).display().to_string();
+            command
+                .arg(format!("--config={}", self.dir.join(FORWARDS).display()))
+                .arg(format!("--server-address={address}"))
+                .arg(format!("--node-ip={}", address.ip()))
+                .arg(format!("--node-port={}", address.port()))
+                .arg(format!("--tls-cert-file={}", pki("server.pem")))
+                .arg(format!("--tls-private-key-file={}", pki("server.key")));
+        }
         command
     }
 
