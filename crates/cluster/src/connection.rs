@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use http::{Method, Request, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use kube::{Client, client::Body};
 use tokio::{sync::Semaphore, time};
@@ -391,17 +391,21 @@ impl Cluster {
 
     /// Sends a request once, and returns the status and the body of the answer, which is not read yet.
     pub(crate) async fn open(&self, what: &str, call: &Call) -> Result<(u16, Body), Error> {
-        let request = self.request(what, call)?;
+        let answer = self.answer(what, self.request(what, call)?).await?;
+        Ok((answer.status().as_u16(), answer.into_body()))
+    }
+
+    /// Sends a request once, and returns the answer, whose body is not read yet.
+    pub(crate) async fn answer(&self, what: &str, request: Request<Body>) -> Result<Response<Body>, Error> {
         let sent = time::timeout(self.request_timeout(), self.shared.client.send(request));
         let answer = self.unless_cancelled(sent).await?.map_err(|_| Error::Timeout {
             what: what.to_owned(),
             after: self.request_timeout(),
         })?;
-        let answer = answer.map_err(|error| Error::Unreachable {
+        answer.map_err(|error| Error::Unreachable {
             what: what.to_owned(),
             reason: chain(&error),
-        })?;
-        Ok((answer.status().as_u16(), answer.into_body()))
+        })
     }
 
     /// Returns the timeout of one attempt.
@@ -414,7 +418,7 @@ impl Cluster {
         self.memory.share()
     }
 
-    fn request(&self, what: &str, call: &Call) -> Result<Request<Body>, Error> {
+    pub(crate) fn request(&self, what: &str, call: &Call) -> Result<Request<Body>, Error> {
         let mut builder = Request::builder()
             .method(&call.method)
             .uri(&call.url)
