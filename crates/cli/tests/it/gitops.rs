@@ -29,12 +29,17 @@ static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
 async fn plane() -> Result<&'static ControlPlane> {
     let start = || async {
         let plane = ControlPlane::start(Options::default()).await?;
-        plane
-            .install_crds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds"))
-            .await?;
+        install_crds(&plane).await?;
         anyhow::Ok(plane)
     };
     PLANE.get_or_try_init(start).await
+}
+
+/// Installs all definitions.
+async fn install_crds(plane: &ControlPlane) -> Result<()> {
+    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
+    plane.install_crds(&crds).await?;
+    Ok(())
 }
 
 /// A namespace with KluctlDeployments, and a local project.
@@ -54,12 +59,11 @@ impl Fixture {
         let namespace = plane().await?.namespace(prefix).await?;
         // No other test has it.
         let url = format!("https://example.invalid/team/{namespace}.git");
-        Self::of_repository(namespace, url).await
+        Self::of_repository(plane().await?, namespace, url)
     }
 
     /// Creates the checkout of a project in a repository.
-    async fn of_repository(namespace: String, url: String) -> Result<Self> {
-        let plane = plane().await?;
+    fn of_repository(plane: &'static ControlPlane, namespace: String, url: String) -> Result<Self> {
         let map = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: '{{{{ args.name }}}}', namespace: {namespace}}}\ndata: {{a: '{{{{ args.a }}}}'}}\n"
         );

@@ -133,8 +133,8 @@ pub(super) struct OverrideFlags {
     pub(super) inclusion: InclusionFlags,
     #[command(flatten)]
     pub(super) sources: LocalSourceFlags,
-    /// Local port that is forwarded to the port source-override of the controller, through which it reads local sources. With it, the local
-    /// project replaces its repository, too
+    /// Local port that leads to the port source-override of the controller, through which it reads local sources. Default: a connection through
+    /// the cluster to the port of that name of its Pod
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     pub(super) local_source_override_port: u16,
 }

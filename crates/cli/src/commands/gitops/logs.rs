@@ -23,11 +23,11 @@ use super::{
 use crate::{output, terminal::printable, usage::boolean_flag};
 
 /// Label of the Pods of the controller.
-const SELECTOR: &str = "control-plane=kluctl-controller";
+pub(super) const SELECTOR: &str = "control-plane=kluctl-controller";
 /// Namespaces in which the controller is looked for: that of kluctl, and that of Weir.
 const NAMESPACES: [&str; 2] = ["kluctl-system", "flux-system"];
 /// Maximum number of Pods whose logs are read.
-const PODS: usize = 50;
+pub(super) const PODS: usize = 50;
 /// Maximum number of lines that are read ahead.
 const AHEAD: usize = 1000;
 /// Pause before a log whose connection broke is read on.

@@ -2,14 +2,14 @@
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
-use testkit::{Controller, GitServer, Page, Repo, WebServer, eventually, tls::Authority};
+use testkit::{ControlPlane, Controller, GitServer, Page, Repo, WebServer, eventually, tls::Authority};
 
 use super::{Fixture, TIMEOUT, failed, logs, plane, stderr, stdout, succeeded};
 
 /// A project in a repository, and a controller that watches its namespace.
 pub(super) struct Real {
     pub(super) fixture: Fixture,
-    controller: Controller,
+    pub(super) controller: Controller,
     pub(super) repo: Repo,
     pub(super) server: GitServer,
 }
@@ -21,11 +21,15 @@ impl Real {
 
     /// Starts the controller with more flags.
     pub(super) async fn with(prefix: &str, flags: &[&str]) -> Result<Self> {
-        let plane = plane().await?;
+        Self::within(plane().await?, prefix, flags).await
+    }
+
+    /// Starts the controller with more flags in another control plane.
+    pub(super) async fn within(plane: &'static ControlPlane, prefix: &str, flags: &[&str]) -> Result<Self> {
         let namespace = plane.namespace(prefix).await?;
         let server = GitServer::start()?;
         let repo = server.repo("shop")?;
-        let fixture = Fixture::of_repository(namespace, repo.url()).await?;
+        let fixture = Fixture::of_repository(plane, namespace, repo.url())?;
         let mut launch = Controller::named("kluctl-controller").run_by(plane.kubeconfig());
         for flag in flags {
             launch = launch.flag(flag);

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use tempfile::TempDir;
-use testkit::{Registry, ports, registry::Login};
+use testkit::{ControlPlane, Options, Registry, eventually, ports, registry::Login};
 
-use super::{controller::Real, failed, succeeded};
+use super::{TIMEOUT, controller::Real, failed, install_crds, stderr, succeeded};
 use crate::program::files;
 
 /// Returns the manifest of a ConfigMap with a value.
@@ -181,12 +181,103 @@ async fn local_project_replaces_its_repository_through_the_port() -> Result<()> 
     // Without a connection nothing is requested.
     let dir = real.fixture.dir.path().join("deploy");
     let flags = format!("--local-git-override example.com/x={}", dir.display());
-    let message = failed(&real.run(&format!("deploy {flags}")).await?)?;
-    ensure!(message.contains("--local-source-override-port"), "{message}");
     let other = ports::free_port()?;
     let flags = format!("{flags} --local-source-override-port {other} --controller-namespace {namespace}");
     let message = failed(&real.run(&format!("deploy {flags}")).await?)?;
     ensure!(message.contains(&format!("local port {other}")), "{message}");
+    Ok(())
+}
+
+/// Creates the Pod of the controller, whose ports lead to the test's controller, and waits until it is ready.
+async fn pod(real: &Real) -> Result<()> {
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "controller", "namespace": real.fixture.namespace, "labels": {"control-plane": "kluctl-controller"}},
+        "spec": {"containers": [
+            {"name": "manager", "image": "weir", "ports": [{"name": "source-override", "containerPort": 8082}]}
+        ]},
+    });
+    real.fixture.plane.apply(pod).await?;
+    eventually("the Pod to be ready", TIMEOUT, || async {
+        let ready = [
+            "get",
+            "pod",
+            "controller",
+            "-n",
+            &real.fixture.namespace,
+            "-o",
+            "jsonpath={.status.conditions[?(@.type=='Ready')].status}",
+        ];
+        ensure!(real.fixture.plane.kubectl(&ready).await? == "True");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_project_replaces_its_repository_through_the_cluster() -> Result<()> {
+    let port = ports::free_port()?;
+    let options = Options {
+        forwarded_port: Some(port),
+        ..Options::default()
+    };
+    let plane = ControlPlane::lent(options).await?;
+    install_crds(plane.get()).await?;
+    let flag = format!("--source-override-bind-address=127.0.0.1:{port}");
+    let real = Real::within(plane.get(), "gitops-forward", &[&flag]).await?;
+    let namespace = real.fixture.namespace.clone();
+    real.fixture
+        .deployment("shop", json!({ "suspend": true }))
+        .await?;
+    let config = real
+        .fixture
+        .read(".kluctl.yaml")?
+        .replace("default: '1'", "default: '2'");
+    std::fs::write(real.fixture.dir.path().join("deploy/.kluctl.yaml"), config)?;
+
+    // Without a Pod that has the port, the repository is deployed, unless a flag names local sources.
+    let place = format!("--controller-namespace {namespace}");
+    succeeded(&real.run(&format!("deploy {place}")).await?)?;
+    assert_eq!(real.value("m").await?.as_deref(), Some("1"));
+    let dir = real.fixture.dir.path().join("deploy");
+    let named = format!("--local-git-override example.com/x={}", dir.display());
+    let message = failed(&real.run(&format!("deploy {place} {named}")).await?)?;
+    ensure!(message.contains("a port named source-override"), "{message}");
+
+    pod(&real).await?;
+    let diff = real.run(&format!("diff {place}")).await?;
+    ensure!(
+        succeeded(&diff)?.contains("Changed objects:"),
+        "{}",
+        stderr(&diff)
+    );
+    assert_eq!(real.value("m").await?.as_deref(), Some("1"));
+    let deployed = real.run(&format!("deploy {place}")).await?;
+    succeeded(&deployed)?;
+    let message = stderr(&deployed);
+    ensure!(message.contains("The controller reads git://"), "{message}");
+    assert_eq!(real.value("m").await?.as_deref(), Some("2"));
+    let audit = plane.get().audit()?;
+    ensure!(
+        audit
+            .iter()
+            .any(|entry| entry.subresource == "portforward" && entry.code == 101)
+    );
+
+    // Nobody listens any more.
+    drop(real.controller);
+    let message = failed(
+        &real
+            .fixture
+            .gitops(&format!("deploy --yes {place} {named}"))
+            .await?,
+    )?;
+    ensure!(
+        message.contains(&format!(
+            "the controller at port 8082 of Pod {namespace}/controller"
+        )),
+        "{message}"
+    );
     Ok(())
 }
 
