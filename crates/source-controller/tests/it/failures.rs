@@ -478,17 +478,19 @@ async fn server_that_hangs_delays_no_other_of_its_namespace() {
     const SLOW: usize = 8;
     let setup = TestNamespace::start().await;
     let (slow, good) = (GitServer::start().unwrap(), GitServer::start().unwrap());
-    let repo = slow.repo("slow").unwrap();
-    repo.commit("first", &[("a", "b")]).unwrap();
-    repo.fail(Fault::HangMidPack);
+    // One repository each: passes of the same URL share their requests.
+    let mut repos = Vec::new();
     for number in 0..SLOW {
-        setup
-            .apply(&format!("slow-{number}"), &repo.url(), json!({}))
-            .await;
+        let name = format!("slow-{number}");
+        let repo = slow.repo(&name).unwrap();
+        repo.commit("first", &[("a", "b")]).unwrap();
+        repo.fail(Fault::HangMidPack);
+        setup.apply(&name, &repo.url(), json!({})).await;
+        repos.push(repo);
     }
     let count = |step: Step| {
-        let requests = repo.requests();
-        requests.iter().filter(|request| request.step == step).count()
+        let requests = repos.iter().flat_map(testkit::Repo::requests);
+        requests.filter(|request| request.step == step).count()
     };
     eventually("the slow fetches", PATIENCE, || async {
         let (listed, fetched) = (count(Step::LsRefs), count(Step::Fetch));
