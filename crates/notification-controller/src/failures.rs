@@ -442,7 +442,8 @@ mod tests {
     }
 
     async fn ticket() -> Arc<Ticket> {
-        let (journal, _) = crate::journal::Journal::open(None).unwrap();
+        let (journal, _) =
+            crate::journal::Journal::open(None, prometheus::IntGauge::new("pending", "-").unwrap()).unwrap();
         let entry = crate::journal::Entry {
             at: 0,
             key: String::new(),
