@@ -150,21 +150,20 @@ impl Package {
         Ok(())
     }
 
-    /// Replaces `values.yaml` by the merge of these files, later ones over earlier ones; returns false if the values are the same.
+    /// Replaces `values.yaml` by the merge of these files, later ones over earlier ones, unless the values are the same.
     ///
     /// # Errors
     /// Returns an error if one of the files is no map in YAML, or the chart has no `values.yaml`.
-    pub fn merge_values(&mut self, files: Vec<(String, Bytes)>, budget: &Budget) -> Result<bool, Error> {
+    pub fn merge_values(&mut self, files: Vec<(String, Bytes)>, budget: &Budget) -> Result<(), Error> {
         let merged = merged(files, budget)?;
         let values = self.files.iter_mut().find(|file| file.name == VALUES);
         let values =
             values.ok_or_else(|| Error::Values(format!("failed to locate values file: {VALUES}")))?;
         let before = self::merged(vec![(VALUES.to_owned(), values.data.clone())], budget)?;
-        if merged == before {
-            return Ok(false);
+        if merged != before {
+            values.data = yaml::print::goyaml(&merged).into();
         }
-        values.data = yaml::print::goyaml(&merged).into();
-        Ok(true)
+        Ok(())
     }
 
     /// Writes the archive: the same bytes for the same files.

@@ -313,11 +313,15 @@ impl ChartRequest {
     /// Returns the status of the last pass, if it succeeded for the same generation of the object and the same revision of the source: then
     /// there is nothing to look for.
     fn known(&self, revision: &str) -> Option<&HelmChartStatus> {
-        let past = self.past.as_ref()?;
-        let is_same = past.observed_generation == self.generation
-            && past.observed_source_artifact_revision.as_deref() == Some(revision)
-            && conditions::is_true(&past.conditions, types::READY);
-        is_same.then_some(past)
+        self.succeeded()
+            .filter(|past| past.observed_source_artifact_revision.as_deref() == Some(revision))
+    }
+
+    /// Returns the status of the last pass, if it succeeded for the same generation of the object.
+    fn succeeded(&self) -> Option<&HelmChartStatus> {
+        self.past.as_ref().filter(|past| {
+            past.observed_generation == self.generation && conditions::is_true(&past.conditions, types::READY)
+        })
     }
 }
 

@@ -235,6 +235,20 @@ async fn values_files_are_merged_into_the_chart() {
     let object = charts.wait_ready("test").await;
     // Nothing but the chart's own values is left, so that they are as they were.
     assert_eq!(files(&object).await["shop/values.yaml"], values[0].1);
+    assert_eq!(status(&object)["observedValuesFiles"], json!(["values.yaml"]));
+    let ready = |object: &HelmChart| condition(object, types::READY).unwrap().message;
+    let message = ready(&object);
+    assert!(
+        message.ends_with("merged values files [values.yaml]"),
+        "{message}"
+    );
+    assert_eq!(ready(&charts.reconcile("test", "1").await), message);
+    let none = json!({"valuesFiles": ["none.yaml"], "ignoreMissingValuesFiles": true});
+    charts.apply("none", shop(&none)).await;
+    let object = charts.wait_ready("none").await;
+    assert_eq!(ready(&object), "packaged 'shop' chart with version '1.0.0+1'");
+    let again = charts.reconcile("none", "1").await;
+    assert_eq!(ready(&again), ready(&object), "a missing file is not merged");
     let all = json!({"valuesFiles": ["none.yaml", "values-prod.yaml"], "ignoreMissingValuesFiles": true});
     charts.apply("test", shop(&all)).await;
     let object = charts
@@ -379,7 +393,10 @@ async fn chart_out_of_a_bucket_is_an_archive() {
     let bucket = BucketNamespace::start().await;
     let server = S3Server::start().await.unwrap();
     let chart = packed("shop", "1.0.0", &[]);
-    server.put("shop", &[("charts/shop.tgz", &chart)]).await.unwrap();
+    let metadata = "apiVersion: v2\nname: lacking\nversion: 1.0.0\ndependencies: [{name: lib, version: 1, repository: '@a'}]\n";
+    let lacking = tar_gz(&[("lacking/Chart.yaml", metadata.as_bytes())]);
+    let objects: &[(&str, &[u8])] = &[("charts/shop.tgz", &chart), ("charts/lacking.tgz", &lacking)];
+    server.put("shop", objects).await.unwrap();
     bucket.apply_s3("charts", &server, json!({})).await;
     let charts = Objects::<HelmChart>::of(&bucket.setup).await;
     let source = json!({"kind": "Bucket", "name": "charts"});
@@ -406,6 +423,13 @@ async fn chart_out_of_a_bucket_is_an_archive() {
         condition(&object, types::READY).unwrap().reason,
         "ChartPackageSucceeded"
     );
+
+    // The dependencies of an archive are those that it has.
+    let lacking =
+        json!({"chart": "charts/lacking.tgz", "sourceRef": source, "reconcileStrategy": "Revision"});
+    charts.apply("lacking", lacking).await;
+    let object = charts.wait_ready("lacking").await;
+    assert_eq!(artifact(&object).revision, format!("1.0.0+{}", &digest[..12]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

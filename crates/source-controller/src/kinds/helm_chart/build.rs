@@ -53,6 +53,7 @@ impl HelmCharts {
             .with_cancellation(work.cancelled.clone());
         let Source { mut package, archive } = self.load(request, chart, work, &budget)?;
         let path = dir.join("chart.tgz");
+        let is_directory = archive.is_none();
         if let Some(archive) = archive.filter(|_| !chart.packaged) {
             fs::write(&path, archive).map_err(|error| disk(&error))?;
             return Ok(FetchedChart {
@@ -65,7 +66,8 @@ impl HelmCharts {
             |error: &dyn std::fmt::Display| failure::build(Reason::ChartPackageError, &error.to_string());
         let values_files = self.merge_values(request, chart, &mut package, &budget)?;
         let dependencies = match &chart.place {
-            Place::Directory(source) => {
+            // An archive has what it was packaged with, as in the original.
+            Place::Directory(source) if is_directory => {
                 self.add_missing(request, &mut package, source.path(), work, &budget)?
             }
             _ => 0,
@@ -210,10 +212,10 @@ impl HelmCharts {
             return Ok(Vec::new());
         }
         let merged: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
-        let replaced = package
+        package
             .merge_values(files, budget)
             .map_err(|error| failed(&error.to_string()))?;
-        Ok(if replaced { merged } else { Vec::new() })
+        Ok(merged)
     }
 
     /// Reads a file of values of an artifact; `None` if it is missing.

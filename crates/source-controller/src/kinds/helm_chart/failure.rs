@@ -27,9 +27,13 @@ pub(super) fn build(reason: Reason, why: &str) -> Fault {
 
 /// Returns true if a server refused the credentials, or its certificate was refused: words that messages have, as in the original.
 fn is_refusal(why: &str) -> bool {
-    ["401 Unauthorized", "authentication failed for", "certificate"]
-        .iter()
-        .any(|words| why.contains(words))
+    [
+        "401 Unauthorized",
+        "authentication failed for",
+        "invalid peer certificate",
+    ]
+    .iter()
+    .any(|words| why.contains(words))
 }
 
 /// Words a fault of another kind as a failure of this reason. Faults of secrets and of the storage keep their own.

@@ -352,8 +352,9 @@ impl ChartRequest {
 
     /// Returns the files of values of the stored chart, or those of the spec.
     fn merged_files(&self) -> Vec<String> {
-        let observed = self.past.as_ref().map(|past| &past.observed_values_files);
-        match observed.filter(|files| self.spec.ignore_missing_values_files && !files.is_empty()) {
+        // They are observed if some may be missing; none, if all were.
+        let observed = self.succeeded().map(|past| &past.observed_values_files);
+        match observed.filter(|_| self.spec.ignore_missing_values_files) {
             Some(files) => files.clone(),
             None => self.spec.merged_files().into_iter().map(str::to_owned).collect(),
         }
