@@ -174,7 +174,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
                 .request
                 .ask(RequestKind::Deploy, &args.deploy, args.confirm.yes)?;
             let mut printer = results::Printer::new(&asked.ops, &args.output);
-            asked.run(|of, handled| printer.command(of, handled))
+            asked.run(|of, handled| printer.command(of, handled, "Deployed"))
         }
         Command::Prune(args) => {
             let overrides = DeployOverrideFlags::default();
@@ -182,7 +182,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
                 .request
                 .ask(RequestKind::Prune, &overrides, args.confirm.yes)?;
             let mut printer = results::Printer::new(&asked.ops, &args.output);
-            asked.run(|of, handled| printer.command(of, handled))
+            asked.run(|of, handled| printer.command(of, handled, "Pruned"))
         }
         Command::Validate(args) => {
             let overrides = DeployOverrideFlags::default();

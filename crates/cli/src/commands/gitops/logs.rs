@@ -70,10 +70,10 @@ pub(crate) fn run(args: &LogsArgs) -> Result<()> {
     };
     ops.block_on(async {
         let tail = LogTail::open(&ops.cluster, &args.logs, args.follow).await?;
-        let places = places(&args.logs).join(" and ");
+        let places = named(&args.logs);
         ensure!(
             tail.is_some(),
-            "there are no Pods with the label {SELECTOR} in namespace {places}: use --controller-namespace"
+            "there are no Pods with the label {SELECTOR} in {places}: use --controller-namespace"
         );
         let printing = print(tail, &wanted, &args.logs);
         let cancelled = ops.cluster.cancellation().cancelled();
@@ -239,6 +239,14 @@ pub(super) fn places(flags: &LogFlags) -> Vec<&str> {
     match &flags.controller_namespace {
         Some(namespace) => vec![namespace],
         None => NAMESPACES.to_vec(),
+    }
+}
+
+/// Returns `namespace a` or `the namespaces a and b`.
+pub(super) fn named(flags: &LogFlags) -> String {
+    match places(flags).as_slice() {
+        [one] => format!("namespace {one}"),
+        all => format!("the namespaces {}", all.join(" and ")),
     }
 }
 

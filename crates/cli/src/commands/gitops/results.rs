@@ -40,12 +40,21 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints the result of a deployment or a prune.
-    pub(super) fn command(&mut self, of: &ObjectRef, handled: &Handled) -> Result<()> {
-        if let Some((_, result)) = self.result(of, handled)? {
+    /// Prints the result of a deployment or a prune. `done` is the verb of the message about its success, such as `Deployed`.
+    pub(super) fn command(&mut self, of: &ObjectRef, handled: &Handled, done: &str) -> Result<()> {
+        if let Some((stored, result)) = self.result(of, handled)? {
             self.print(&result, text::stored_command_result)?;
+            self.conclude(of, handled, done, &stored);
         }
         Ok(())
+    }
+
+    /// Says that a command succeeded, and the numbers of objects in its result, which prints nothing if nothing changed.
+    fn conclude(&self, of: &ObjectRef, handled: &Handled, done: &str, stored: &StoredResult) {
+        if handled.error.is_none() {
+            let text = format!("{done} {}: {}", shown(of), counted(&stored.summary));
+            self.ops.terminal.success(&text);
+        }
     }
 
     /// Prints the result of a diff, and deletes it: nobody else needs it.
@@ -54,6 +63,7 @@ impl<'a> Printer<'a> {
             return Ok(());
         };
         self.print(&result, text::stored_command_result)?;
+        self.conclude(of, handled, "Compared", &stored);
         let status = Map::from([("status", Map::from([("lastDiffResult", Value::Null)]))]);
         let clean_up = async {
             self.store.delete(&stored).await?;
@@ -147,6 +157,30 @@ impl<'a> Printer<'a> {
     }
 }
 
+/// Returns the numbers of objects in the summary of a result, as in `1 new, 2 orphan objects`, or `no changes`. Pure.
+fn counted(summary: &Value) -> String {
+    let counts = [
+        ("newObjects", "new"),
+        ("changedObjects", "changed"),
+        ("deletedObjects", "deleted"),
+        ("orphanObjects", "orphan"),
+    ];
+    let counts = counts.iter().filter_map(|(field, name)| {
+        let count = summary.get(field)?.as_u64().filter(|count| *count > 0)?;
+        Some((count, *name))
+    });
+    let counts: Vec<(u64, &str)> = counts.collect();
+    let named: Vec<String> = counts
+        .iter()
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
+    match counts.iter().map(|(count, _)| count).sum() {
+        0_u64 => "no changes".to_owned(),
+        1 => format!("{} object", named.join(", ")),
+        _ => format!("{} objects", named.join(", ")),
+    }
+}
+
 /// Prints to stdout, or appends to a file.
 fn append(output: &OutputTarget, text: &str) -> Result<()> {
     let Some(file) = &output.file else {
@@ -157,4 +191,22 @@ fn append(output: &OutputTarget, text: &str) -> Result<()> {
         std::io::Write::write_all(&mut file, text.as_bytes())
     };
     append().with_context(|| format!("write {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn counts_of_a_summary_are_named() {
+        let text = |summary| counted(&Value::from_json(summary));
+        assert_eq!(text(json!({})), "no changes");
+        assert_eq!(
+            text(json!({"newObjects": 0, "changedObjects": 1})),
+            "1 changed object"
+        );
+        let all = json!({"newObjects": 1, "changedObjects": 2, "deletedObjects": 3, "orphanObjects": 4});
+        assert_eq!(text(all), "1 new, 2 changed, 3 deleted, 4 orphan objects");
+    }
 }

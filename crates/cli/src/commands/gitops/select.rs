@@ -111,7 +111,11 @@ impl GitOps {
             let namespace = flags.namespace.as_deref().unwrap_or(&self.namespace);
             let found = reference(namespace, name);
             let object = self.block_on(self.cluster.get(&found))?;
-            ensure!(object.is_some(), "KluctlDeployment {} not found", shown(&found));
+            ensure!(
+                object.is_some(),
+                "KluctlDeployment {} not found: use --namespace if it is in another one",
+                shown(&found)
+            );
             return Ok(vec![found]);
         }
         let namespace = flags.namespace.as_deref();

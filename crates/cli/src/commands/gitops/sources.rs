@@ -88,11 +88,11 @@ fn serve(ops: &GitOps, client: Client, local: Vec<SourceOverride>) {
 /// Returns how to get a port.
 fn no_port(logs: &LogFlags) -> String {
     format!(
-        "the controller can't read files of this machine: no Pod with the label {SELECTOR} in namespace {} is ready and has a port named \
+        "the controller can't read files of this machine: no Pod with the label {SELECTOR} in {} is ready and has a port named \
          {PORT}. Start the controller with --source-override-bind-address=:8082 and with that port, or use --controller-namespace; if it \
          runs elsewhere, name a local port that leads to it by --local-source-override-port. Or use `weir deploy` or `weir diff` with the \
          same flags, which run without the controller",
-        logs::places(logs).join(" and ")
+        logs::named(logs)
     )
 }
 
@@ -216,9 +216,9 @@ async fn authority(ops: &GitOps, logs: &LogFlags) -> Result<String> {
         }
     }
     bail!(
-        "there is no ConfigMap {CONFIG_MAP} in namespace {}: start the controller with --source-override-bind-address=:8082, or use \
+        "there is no ConfigMap {CONFIG_MAP} in {}: start the controller with --source-override-bind-address=:8082, or use \
          --controller-namespace",
-        places.join(" and ")
+        logs::named(logs)
     )
 }
 

@@ -41,7 +41,10 @@ pub(crate) struct SuspendArgs {
 /// Runs `weir gitops suspend`, or `weir gitops resume` if `suspend` is false.
 pub(crate) fn run(args: &SuspendArgs, suspend: bool) -> Result<()> {
     let ops = GitOps::open(&args.cluster, args.waiting.timeout)?;
-    let verb = if suspend { "suspend" } else { "resume" };
+    let (verb, done) = match suspend {
+        true => ("suspend", "Suspended"),
+        false => ("resume", "Resumed"),
+    };
     let unnamed = if args.all {
         Unnamed::ConfirmAll
     } else {
@@ -55,6 +58,7 @@ pub(crate) fn run(args: &SuspendArgs, suspend: bool) -> Result<()> {
         ops.block_on(set(&ops, of, suspend))
             .with_context(|| format!("{verb} KluctlDeployment {}", shown(of)))?;
         step.done();
+        ops.terminal.success(&format!("{done} {}", shown(of)));
     }
     Ok(())
 }

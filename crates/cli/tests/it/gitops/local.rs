@@ -256,7 +256,13 @@ async fn local_project_replaces_its_repository_through_the_cluster() -> Result<(
     succeeded(&deployed)?;
     let message = stderr(&deployed);
     ensure!(message.contains("The controller reads git://"), "{message}");
+    ensure!(
+        message.contains("Deployed ") && message.contains(": 1 changed object"),
+        "{message}"
+    );
     assert_eq!(real.value("m").await?.as_deref(), Some("2"));
+    let again = real.run(&format!("deploy {place}")).await?;
+    ensure!(stderr(&again).contains(": no changes"), "{}", stderr(&again));
     let audit = plane.get().audit()?;
     ensure!(
         audit
