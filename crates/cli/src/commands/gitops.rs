@@ -207,8 +207,12 @@ impl RequestFlags {
     fn ask(&self, kind: RequestKind, deploy: &DeployOverrideFlags, yes: bool) -> Result<Asked<'_>> {
         let overrides = Overrides::read(&self.overrides, deploy)?;
         let ops = GitOps::open(&self.cluster, self.waiting.timeout)?;
-        let found = ops.select(&self.select, Unnamed::Confirm, kind.verb(), yes)?;
+        // First, so that who confirms knows which source is used.
         let sources = sources::offer(&ops, &self.overrides, &self.logs, &self.select)?;
+        if sources.is_empty() {
+            ops.warn_of_changes(&self.select);
+        }
+        let found = ops.select(&self.select, Unnamed::Confirm, kind.verb(), yes)?;
         let request = Request::new(kind, overrides.with_sources(sources), &self.logs);
         Ok(Asked { ops, request, found })
     }

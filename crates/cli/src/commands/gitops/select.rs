@@ -132,16 +132,21 @@ impl GitOps {
         }
     }
 
-    /// Returns the KluctlDeployments with the repository and the directory of the local project.
-    fn of_local_project(&self, flags: &SelectFlags) -> Result<Vec<Value>> {
-        let local = LocalProject::find(flags)?;
-        let found = self.list(flags.namespace.as_deref(), "")?;
-        if local.dirty {
+    /// Warns of changes in the local project that the controller doesn't read, if its KluctlDeployments are selected by it.
+    pub(super) fn warn_of_changes(&self, flags: &SelectFlags) {
+        let is_by_project = flags.name.is_none() && flags.label_selector.is_none();
+        if is_by_project && LocalProject::find(flags).is_ok_and(|local| local.dirty) {
             self.terminal.warning(
                 "The local project has changes that are not committed. The controller doesn't see them: it uses the source of the \
                  KluctlDeployment",
             );
         }
+    }
+
+    /// Returns the KluctlDeployments with the repository and the directory of the local project.
+    fn of_local_project(&self, flags: &SelectFlags) -> Result<Vec<Value>> {
+        let local = LocalProject::find(flags)?;
+        let found = self.list(flags.namespace.as_deref(), "")?;
         Ok(found
             .into_iter()
             .filter(|object| local.is_source_of(object))

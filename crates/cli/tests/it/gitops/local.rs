@@ -237,7 +237,10 @@ async fn local_project_replaces_its_repository_through_the_cluster() -> Result<(
 
     // Without a Pod that has the port, the repository is deployed, unless a flag names local sources.
     let place = format!("--controller-namespace {namespace}");
-    succeeded(&real.run(&format!("deploy {place}")).await?)?;
+    let deployed = real.run(&format!("deploy {place}")).await?;
+    succeeded(&deployed)?;
+    let unread = "changes that are not committed";
+    ensure!(stderr(&deployed).contains(unread), "{}", stderr(&deployed));
     assert_eq!(real.value("m").await?.as_deref(), Some("1"));
     let dir = real.fixture.dir.path().join("deploy");
     let named = format!("--local-git-override example.com/x={}", dir.display());
