@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
-use api::{Condition, conditions, kluctl::KluctlDeployment, notification::Provider};
+use api::{Condition, conditions, kluctl::KluctlDeployment, source::OCIRepository};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api, ResourceExt as _,
@@ -26,6 +26,8 @@ const HOOK: &str = "alerts";
 const NOT_PLAYED: &[(&str, &str)] = &[
     // Pull secrets of an OCIRepository's service account.
     ("source-controller", "get /serviceaccounts"),
+    // Cloud identities of Providers.
+    ("notification-controller", "get /serviceaccounts"),
 ];
 
 /// Returns the folder of the bundled example.
@@ -371,29 +373,24 @@ impl Shop<'_> {
             .await?;
         report
             .step("what isn't supported yet is refused by name", async {
-                let provider = json!({
-                    "apiVersion": "notification.toolkit.fluxcd.io/v1beta3",
-                    "kind": "Provider",
-                    "metadata": {"name": "bus", "namespace": NAMESPACE},
-                    "spec": {"type": "azureeventhub", "serviceAccountName": "sender"},
+                let artifact = json!({
+                    "apiVersion": "source.toolkit.fluxcd.io/v1",
+                    "kind": "OCIRepository",
+                    "metadata": {"name": "signed", "namespace": NAMESPACE},
+                    "spec": {"url": "oci://registry.invalid/shop", "interval": "1h", "verify": {"provider": "notation"}},
                 });
-                cluster.plane.apply(provider).await?;
-                let providers: Api<Provider> = Api::namespaced(cluster.client.clone(), NAMESPACE);
-                let refused = |provider: &Provider| {
-                    let conditions = provider
-                        .status
-                        .as_ref()
-                        .map(|status| status.conditions.as_slice());
-                    conditions::get(conditions.unwrap_or_default(), "Ready")
-                        .is_some_and(|ready| ready.is_false() && ready.reason == "UnsupportedField")
+                cluster.plane.apply(artifact).await?;
+                let repositories: Api<OCIRepository> = Api::namespaced(cluster.client.clone(), NAMESPACE);
+                let ready = |repository: &OCIRepository| {
+                    let conditions = repository.status.as_ref().map(|status| status.conditions.as_slice());
+                    conditions::get(conditions.unwrap_or_default(), "Ready").cloned()
                 };
-                let provider = wait_for(&providers, "bus", "UnsupportedField", PATIENCE, refused).await?;
-                let conditions = provider
-                    .status
-                    .map(|status| status.conditions)
-                    .unwrap_or_default();
-                let message = conditions::get(&conditions, "Ready").map(|ready| ready.message.clone());
-                providers.delete("bus", &DeleteParams::default()).await?;
+                let refused = |repository: &OCIRepository| {
+                    ready(repository).is_some_and(|ready| ready.is_false() && ready.reason == "UnsupportedField")
+                };
+                let repository = wait_for(&repositories, "signed", "UnsupportedField", PATIENCE, refused).await?;
+                let message = ready(&repository).map(|ready| ready.message);
+                repositories.delete("signed", &DeleteParams::default()).await?;
                 Ok(message.unwrap_or_default())
             })
             .await
