@@ -33,11 +33,6 @@ mod status;
 mod watching;
 mod work;
 
-/// The allocator of every controller: that of glibc keeps much of what a burst of work used, and that of musl is slow with several threads
-/// (ADR 29).
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 pub use clock::now;
 pub use context::Context;
 pub use driver::{RunOptions, Trigger, run_kind};
