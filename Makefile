@@ -177,8 +177,12 @@ bench-gitops: control-plane ## Measure KluctlDeployments of gitops.kluctl.io whi
 bench-events: control-plane ## Measure the notification-controller with 10,000 events a second (ALERTS=1,100,1000)
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-events $(if $(ALERTS),--alerts $(ALERTS))
 
+.PHONY: bench-sources
+bench-sources: control-plane ## Measure the source-controller beside Git and nginx (OBJECTS=1,50,200,1000 ONLY=many,large,serving)
+	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-sources $(if $(OBJECTS),--objects $(OBJECTS)) $(if $(ONLY),--only $(ONLY))
+
 .PHONY: bench
-bench: control-plane bench-kustomize bench-helm bench-kluctl bench-gitops bench-events ## Measure pairs of GitRepository and KluctlDeployment beside the API server alone (PAIRS=1,50,200x3), kustomizations, charts and projects
+bench: control-plane bench-kustomize bench-helm bench-kluctl bench-gitops bench-events bench-sources ## Measure pairs of GitRepository and KluctlDeployment beside the API server alone (PAIRS=1,50,200x3), kustomizations, charts and projects
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench $(if $(PAIRS),--pairs $(PAIRS))
 
 .PHONY: clean

@@ -8,3 +8,4 @@ pub mod kluctl;
 pub mod kustomize;
 pub mod measure;
 pub mod pairs;
+pub mod sources;

@@ -27,6 +27,8 @@ enum Command {
     BenchGitops(bench::gitops::Args),
     /// Measure the notification-controller with many events at once
     BenchEvents(bench::events::Args),
+    /// Measure the source-controller: many repositories, large ones, and its artifact server beside nginx
+    BenchSources(bench::sources::Args),
     /// Measure `weir kustomize build` beside kustomize
     BenchKustomize(bench::kustomize::Args),
     /// Measure `weir helm template` beside helm
@@ -47,6 +49,7 @@ async fn main() -> ExitCode {
         Command::Bench(args) => bench::pairs::run(&args).await,
         Command::BenchGitops(args) => bench::gitops::run(&args).await,
         Command::BenchEvents(args) => bench::events::run(&args).await,
+        Command::BenchSources(args) => bench::sources::run(&args).await,
         Command::BenchKustomize(args) => bench::kustomize::run(&args),
         Command::BenchHelm(args) => bench::helm::run(&args),
         Command::BenchKluctl(args) => bench::kluctl::run(&args).await,

@@ -35,7 +35,7 @@ pub(crate) fn packages(folder: &str, names: &[&str]) -> Result<PathBuf> {
         .arg("download")
         .args(names)
         .current_dir(&debs))
-    .context("the tests of Git over SSH need the packages of Debian, or sshd in /usr/sbin")?;
+    .with_context(|| format!("can't fetch the Debian packages {}", names.join(", ")))?;
     for deb in fs::read_dir(&debs)?.flatten() {
         run(Command::new("dpkg-deb").arg("-x").arg(deb.path()).arg(&files))?;
     }

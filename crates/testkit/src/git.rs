@@ -148,6 +148,14 @@ impl GitServer {
         Repo::create(&self.inner, name)
     }
 
+    /// Serves a bare repository that is elsewhere on this machine, and stays there.
+    ///
+    /// # Errors
+    /// Returns an error if the name is taken.
+    pub fn lend(&self, name: &str, path: &Path) -> Result<Repo> {
+        Repo::lend(&self.inner, name, path)
+    }
+
     /// Returns the folder of the bare repositories.
     pub(crate) fn root(&self) -> &Path {
         self.inner.root.path()

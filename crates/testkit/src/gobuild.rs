@@ -31,7 +31,7 @@ pub(crate) struct Recipe {
 ///
 /// # Errors
 /// Returns an error if neither that nor a home directory is known.
-pub(crate) fn cache_dir() -> Result<PathBuf> {
+pub fn cache_dir() -> Result<PathBuf> {
     let from = |name: &str| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())

@@ -94,6 +94,7 @@ impl SshServer {
     /// Returns an error if it isn't there and can't be fetched.
     pub fn resolve() -> Result<PathBuf> {
         packages("openssh", &["openssh-server", "libwrap0", "libnss-wrapper"])
+            .context("the tests of Git over SSH need the packages of Debian, or sshd in /usr/sbin")
     }
 
     /// Fetches the packages unless the system's own server can be used.

@@ -1,13 +1,14 @@
-//! Intervals without a change: the work of a kluctl-controller that has nothing to do.
+//! Intervals without a change: the work of a controller that has nothing to do.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use testkit::git::Step;
 
 use crate::cluster::{NAMESPACE, TestCluster};
 
-/// Number of intervals that are measured.
-const INTERVALS: u32 = 10;
+/// Number of intervals that are usually measured.
+pub const INTERVALS: u32 = 10;
 /// Time without a write after which the controller has nothing left to send.
 const QUIET: Duration = Duration::from_secs(3);
 /// Maximum time until it has sent everything.
@@ -16,31 +17,53 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Some intervals without a change.
 #[derive(Debug)]
 pub struct Calm {
-    /// CPU time of the kluctl-controller.
+    /// Name of the controller.
+    pub name: String,
+    /// Number of measured intervals.
+    pub intervals: u32,
+    /// CPU time of the controller.
     pub cpu: Duration,
     /// Its requests, those for its lease aside.
     pub requests: usize,
     /// Its requests that write.
     pub writes: usize,
+    /// Requests to the Git server: handshakes, lists of refs, and packs.
+    pub git: [usize; 3],
 }
 
 impl Calm {
-    /// Waits until the kluctl-controller has nothing left to write, and measures ten intervals of this length.
+    /// Waits until a controller has nothing left to write, and measures some intervals of this length.
     ///
     /// # Errors
     /// Returns an error if the controller ended.
-    pub async fn measure(cluster: &TestCluster, interval: Duration) -> Result<Self> {
-        let controller = cluster.controller("kluctl-controller")?;
-        end_of_requests(cluster).await?;
+    pub async fn measure(
+        cluster: &TestCluster,
+        name: &str,
+        interval: Duration,
+        intervals: u32,
+    ) -> Result<Self> {
+        let controller = cluster.controller(name)?;
+        end_of_requests(cluster, name).await?;
         let (mark, before) = (cluster.plane.audit_mark(), controller.usage()?.cpu);
+        let asked = cluster.git.requests().len();
         // The work of intervals is measured, which nothing announces.
-        tokio::time::sleep(interval * INTERVALS).await;
+        tokio::time::sleep(interval * intervals).await;
         let cpu = controller.usage()?.cpu.saturating_sub(before);
-        let (requests, writes) = requests_since(cluster, mark)?;
+        let git = cluster.git.requests();
+        let (requests, writes) = requests_since(cluster, name, mark)?;
+        let count = |step| {
+            git.iter()
+                .skip(asked)
+                .filter(|request| request.step == step)
+                .count()
+        };
         Ok(Self {
+            name: name.to_owned(),
+            intervals,
             cpu,
             requests,
             writes,
+            git: [Step::Info, Step::LsRefs, Step::Fetch].map(count),
         })
     }
 
@@ -49,33 +72,32 @@ impl Calm {
     pub fn line(&self, objects: usize) -> String {
         let passes = u32::try_from(objects)
             .unwrap_or(u32::MAX)
-            .saturating_mul(INTERVALS);
+            .saturating_mul(self.intervals);
         let cpu = self.cpu.as_secs_f64() * 1000.0 / f64::from(passes.max(1));
         format!(
-            "{INTERVALS} intervals without a change: {cpu:.2} ms of CPU an object and interval, {} requests of the kluctl-controller, {} of \
-             them write",
-            self.requests, self.writes
+            "{} intervals without a change: {cpu:.2} ms of CPU an object and interval, {} requests of the {}, {} of them write",
+            self.intervals, self.requests, self.name, self.writes
         )
     }
 }
 
-/// Waits until the kluctl-controller has sent all it had to send: Events of deployments follow their status.
-async fn end_of_requests(cluster: &TestCluster) -> Result<()> {
+/// Waits until a controller has sent all it had to send: Events follow their status.
+pub async fn end_of_requests(cluster: &TestCluster, name: &str) -> Result<()> {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         let mark = cluster.plane.audit_mark();
         tokio::time::sleep(QUIET).await;
-        if requests_since(cluster, mark)?.1 == 0 {
+        if requests_since(cluster, name, mark)?.1 == 0 {
             return Ok(());
         }
     }
     Ok(())
 }
 
-/// Returns the number of requests of the kluctl-controller since a mark, those for its lease aside, and how many of them write. Reviews of
+/// Returns the number of requests of a controller since a mark, those for its lease aside, and how many of them write. Reviews of
 /// its own rights are created, but write nothing.
-fn requests_since(cluster: &TestCluster, mark: u64) -> Result<(usize, usize)> {
-    let user = format!("system:serviceaccount:{NAMESPACE}:kluctl-controller");
+fn requests_since(cluster: &TestCluster, name: &str, mark: u64) -> Result<(usize, usize)> {
+    let user = format!("system:serviceaccount:{NAMESPACE}:{name}");
     let entries = cluster.plane.audit_since(mark)?;
     let own = entries
         .iter()
@@ -93,12 +115,19 @@ mod tests {
     #[test]
     fn line_has_the_time_of_an_object_and_interval() {
         let calm = Calm {
+            name: "a-controller".to_owned(),
+            intervals: INTERVALS,
             cpu: Duration::from_millis(500),
             requests: 3,
             writes: 1,
+            git: [0; 3],
         };
         let line = calm.line(100);
-        assert!(line.contains("0.50 ms") && line.contains("3 requests") && line.contains("1 of them write"));
+        assert!(
+            line.contains("0.50 ms")
+                && line.contains("3 requests of the a-controller")
+                && line.contains("1 of them write")
+        );
         assert!(calm.line(0).contains("500.00 ms"));
     }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use testkit::{Repo, stack};
 
 use super::{
-    calm::Calm,
+    calm::{self, Calm},
     measure::{mebibytes, print},
     pairs::{Load, all, project},
 };
@@ -65,7 +65,13 @@ pub async fn measure(objects: usize) -> Result<String> {
     let created = began.elapsed();
     let asked = |repos: &[Repo]| repos.iter().map(|repo| repo.requests().len()).sum::<usize>();
     let before = asked(&repos);
-    let calm = Calm::measure(&cluster, Duration::from_secs(INTERVAL)).await?;
+    let calm = Calm::measure(
+        &cluster,
+        "kluctl-controller",
+        Duration::from_secs(INTERVAL),
+        calm::INTERVALS,
+    )
+    .await?;
     let asked = asked(&repos) - before;
     let usage = cluster.controller("kluctl-controller")?.usage()?;
     cluster.stop().await?;

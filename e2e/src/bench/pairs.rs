@@ -26,7 +26,10 @@ use testkit::{Repo, process::Usage};
 
 pub use self::reference::Reference;
 use self::reference::for_all;
-use super::{calm::Calm, measure::print};
+use super::{
+    calm::{self, Calm},
+    measure::print,
+};
 use crate::cluster::{CONTROLLERS, TestCluster, is_at, is_ready};
 
 /// Number of concurrent API requests while the pairs are created, of the reference, too.
@@ -253,7 +256,13 @@ async fn keep_calm(cluster: &TestCluster, load: Load) -> Result<Calm> {
         |_, object| is_ready(object),
     )
     .await?;
-    Calm::measure(cluster, Duration::from_secs(INTERVAL)).await
+    Calm::measure(
+        cluster,
+        "kluctl-controller",
+        Duration::from_secs(INTERVAL),
+        calm::INTERVALS,
+    )
+    .await
 }
 
 /// Waits until every pair is Ready at its commit.

@@ -45,6 +45,17 @@ impl Repo {
         Ok(this)
     }
 
+    pub(super) fn lend(inner: &Arc<Inner>, name: &str, path: &Path) -> Result<Self> {
+        let this = Self {
+            inner: Arc::clone(inner),
+            name: name.to_owned(),
+        };
+        std::os::unix::fs::symlink(path, this.path())
+            .with_context(|| format!("can't serve {} as {name}", path.display()))?;
+        lock(&inner.behaviours).insert(name.to_owned(), super::Behaviour::default());
+        Ok(this)
+    }
+
     /// Returns the folder of the bare repository.
     #[must_use]
     pub fn path(&self) -> PathBuf {

@@ -1,0 +1,94 @@
+//! Measures the source-controller: many repositories at once and without a change, large ones beside Git itself, and its artifact server
+//! beside nginx.
+
+mod generated;
+mod large;
+mod load;
+mod many;
+mod serving;
+
+use std::{process, time::Duration};
+
+use anyhow::{Context as _, Result};
+use testkit::process::Usage;
+
+use super::measure::print;
+use crate::cluster::TestCluster;
+
+/// The only controller that runs.
+const NAME: &str = "source-controller";
+
+/// A part of the benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Repositories that are created at once, and then do not change
+    Many,
+    /// First artifacts beside `git clone` and `git archive`
+    Large,
+    /// The artifact server beside nginx
+    Serving,
+}
+
+/// Arguments of `e2e bench-sources`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Numbers of GitRepositories, which are measured one after another; each has its own repository
+    #[arg(long, value_delimiter = ',', value_name = "OBJECTS", default_values_t = [1, 50, 200, 1000])]
+    objects: Vec<usize>,
+    /// Parts that are measured; all if none is named
+    #[arg(long, value_delimiter = ',', value_enum)]
+    only: Vec<Part>,
+}
+
+/// Measures all parts and prints their figures.
+///
+/// # Errors
+/// Returns an error if an object does not become Ready, or a server does not answer.
+pub async fn run(args: &Args) -> Result<()> {
+    let measured = |part| args.only.is_empty() || args.only.contains(&part);
+    if measured(Part::Many) {
+        for objects in &args.objects {
+            print(&Box::pin(many::measure(*objects)).await?);
+        }
+    }
+    if measured(Part::Large) {
+        print(&Box::pin(large::measure()).await?);
+    }
+    if measured(Part::Serving) {
+        print(&Box::pin(serving::measure()).await?);
+    }
+    Ok(())
+}
+
+/// CPU times of the processes that take part.
+#[derive(Debug, Clone, Copy)]
+struct Cpu {
+    controller: Duration,
+    git: Duration,
+    api: Duration,
+}
+
+impl Cpu {
+    /// Reads the times so far.
+    fn read(cluster: &TestCluster) -> Result<Self> {
+        Ok(Self {
+            controller: cluster.controller(NAME)?.usage()?.cpu,
+            git: ended_children()?,
+            api: cluster.plane.usage("kube-apiserver")?.cpu,
+        })
+    }
+
+    /// Returns the times since an earlier reading.
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            controller: self.controller.saturating_sub(earlier.controller),
+            git: self.git.saturating_sub(earlier.git),
+            api: self.api.saturating_sub(earlier.api),
+        }
+    }
+}
+
+/// Returns the CPU time of all programs that this process started and that have ended: `git http-backend` is among them.
+fn ended_children() -> Result<Duration> {
+    Ok(Usage::of(process::id()).context("this process")?.children_cpu)
+}
