@@ -13,7 +13,8 @@ use api::{
 };
 use kube::ResourceExt;
 
-const ALL: &str = "*";
+/// The name of a source that stands for all objects of its kind and namespace.
+pub(crate) const ALL: &str = "*";
 
 /// The answer to the question if an event is for an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,12 +68,15 @@ pub fn names(alert: &Alert, event: &Event, own_namespace_only: bool) -> bool {
         && sources.any(|source| object(source, &own, event))
 }
 
-/// Returns kind and namespace of the sources of an alert: events of others are never for it.
-pub(crate) fn subjects(alert: &Alert) -> BTreeSet<(String, String)> {
+/// Returns kind, namespace and name of the sources of an alert: events of others are never for it.
+pub(crate) fn subjects(alert: &Alert) -> BTreeSet<(String, String, String)> {
     let own = alert.namespace().unwrap_or_default();
     let sources = alert.spec.event_sources.iter();
     sources
-        .map(|source| (source.kind.clone(), namespace_of(source, &own).to_owned()))
+        .map(|source| {
+            let namespace = namespace_of(source, &own).to_owned();
+            (source.kind.clone(), namespace, source.name.clone())
+        })
         .collect()
 }
 

@@ -1,6 +1,6 @@
 //! From an accepted event to its deliveries: which alerts, which providers, one lane a provider.
 //!
-//! A slow provider fills its own lane and nothing else.
+//! A slow provider fills its own lane and nothing else. What waits there for long is read back from the journal.
 
 mod clients;
 mod config;
@@ -8,6 +8,7 @@ mod digest;
 mod extended;
 mod health;
 mod identity;
+mod jobs;
 mod lanes;
 mod nats;
 mod send;
@@ -21,6 +22,7 @@ use api::{
 use futures::{Stream, StreamExt};
 use kube::{Client, ResourceExt};
 use runtime::{Context, EventDraft, ObjectKey, Recorder, Severity};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     Error, Flags,
@@ -28,18 +30,19 @@ use crate::{
     event::{self, Combined},
     extensions,
     failures::{Failures, object_name},
-    journal::Ticket,
+    journal::{self, Ticket},
     metrics::{Fate, Metrics},
     providers::{self, AlertName, ProviderType, status_id},
-    server::Accepted,
+    server::{Accepted, Deliveries},
     store::Store,
 };
 use clients::Clients;
 use digest::Digests;
-use extended::Order;
+use extended::{Notice, Order};
 pub(crate) use health::Health;
 pub(crate) use identity::Identities;
-use lanes::{Admission, Lanes, Turn};
+use jobs::Job;
+use lanes::{Lanes, Turn};
 
 /// Events that are matched at the same time: matching may wait for an object's labels.
 const MATCHING: usize = 8;
@@ -60,12 +63,16 @@ pub(crate) struct Dispatcher {
     labels: LabelReader,
     expressions: Matcher,
     clients: Clients,
-    lanes: Lanes,
+    lanes: Lanes<Job>,
+    /// Memory of the events that were read back.
+    memory: Arc<Semaphore>,
     health: Health,
     metrics: Metrics,
     own_namespace_only: bool,
 }
 
+/// Bytes of all events that were read back from the journal.
+const READ_BYTES: usize = 8 * 1024 * 1024;
 /// Pauses of its provider that a delivery waits for.
 const PAUSES: usize = 3;
 
@@ -75,10 +82,14 @@ struct Delivery {
     provider: Arc<Provider>,
     kind: ProviderType,
     event: Arc<Event>,
+    /// The form of the one event that it is about; `None` of a digest.
+    notice: Option<Notice>,
     /// The accepted events that it is about, which stay in the journal until it ends. They are held for it.
     tickets: Vec<Arc<Ticket>>,
     /// The share of the memory for waiting events.
     _accepted: Option<Arc<Accepted>>,
+    /// The share of the memory for events that were read back.
+    _read: Option<OwnedSemaphorePermit>,
 }
 
 impl Dispatcher {
@@ -103,7 +114,8 @@ impl Dispatcher {
             labels: LabelReader::new(ctx.client().clone()),
             expressions: Matcher::default(),
             clients: Clients::new(addresses),
-            lanes: Lanes::default(),
+            lanes: Lanes::new(journal::FULL),
+            memory: Arc::new(Semaphore::new(READ_BYTES)),
             health: Health::default(),
             metrics,
             own_namespace_only: ctx.flags().no_cross_namespace_refs,
@@ -149,10 +161,7 @@ impl Dispatcher {
 
     async fn dispatch(self: &Arc<Self>, accepted: Arc<Accepted>) {
         let mut matched = 0;
-        let about = &accepted.event.involved_object;
-        let kind = about.kind.as_deref().unwrap_or_default();
-        let namespace = about.namespace.as_deref().unwrap_or_default();
-        let alerts = self.store.alerts(kind, namespace);
+        let alerts = self.store.alerts(&accepted.event.involved_object);
         let _turn = self.order.turn(&alerts, &accepted.event).await;
         for alert in alerts {
             if let Some(notice) = self.notice(&alert, &accepted).await {
@@ -233,24 +242,8 @@ impl Dispatcher {
         Some((provider, kind))
     }
 
-    fn deliver_later(self: &Arc<Self>, delivery: Delivery) {
-        let provider = &delivery.provider;
-        let lane = ObjectKey::new(provider.namespace().unwrap_or_default(), provider.name_any());
-        let name = delivery.kind.name;
-        let this = Arc::clone(self);
-        let tickets = delivery.tickets.clone();
-        let work = async move |turn: Turn| {
-            this.deliver(&delivery, &turn).await;
-            delivery.tickets.iter().for_each(|ticket| ticket.release());
-        };
-        if self.lanes.enter(&lane, work) == Admission::Full {
-            tickets.iter().for_each(|ticket| ticket.release());
-            self.metrics.notification(name, Fate::Dropped);
-            tracing::error!(provider = %lane, "a notification was dropped: too many wait for this provider");
-        }
-    }
-
-    async fn deliver(&self, delivery: &Delivery, turn: &Turn) {
+    /// Delivers once, and returns the outcome; `None` if the provider can't be used now, and the delivery can wait until it can.
+    async fn deliver(&self, delivery: &Delivery, turn: &Turn) -> Option<Fate> {
         let mut combined = event::combine(&delivery.event, &delivery.alert.spec);
         self.tell_conflicts(delivery, &combined);
         if extensions::asks_for_commits(&delivery.alert) {
@@ -258,38 +251,50 @@ impl Dispatcher {
         }
         self.write_message(&delivery.alert, &mut combined.event).await;
         let result = self.send_in_turn(delivery, &combined, turn).await;
-        let key = |namespace: Option<String>, name| ObjectKey::new(namespace.unwrap_or_default(), name);
-        self.health.report(
-            key(delivery.provider.namespace(), delivery.provider.name_any()),
-            key(delivery.alert.namespace(), delivery.alert.name_any()),
-            result.as_ref().err(),
-        );
+        self.report(delivery, result.as_ref().err());
         let fate = match result {
             Ok(()) => Fate::Sent,
             Err(error) => {
-                let provider = delivery.provider.name_any();
-                let object = object_name(&delivery.event);
-                let message =
-                    format!("failed to send notification for {object}: Provider '{provider}': {error}");
-                self.recorder.record(
-                    delivery.provider.as_ref(),
-                    EventDraft {
-                        severity: Severity::Error,
-                        reason: Reason::NotificationDispatchFailed,
-                        message: message.clone(),
-                        metadata: BTreeMap::new(),
-                    },
-                );
-                self.warn(
-                    &delivery.alert,
-                    Reason::NotificationDispatchFailed,
-                    message,
-                    BTreeMap::new(),
-                );
+                let waits = error.is_outage() && delivery.can_wait() && !turn.is_last();
+                self.tell_failure(delivery, &error, waits);
+                if waits {
+                    return None;
+                }
                 Fate::Failed
             }
         };
         self.metrics.notification(delivery.kind.name, fate);
+        Some(fate)
+    }
+
+    /// Takes in the result of a delivery for the conditions of its Provider and Alert.
+    fn report(&self, delivery: &Delivery, error: Option<&Error>) {
+        let alert = delivery.alert.as_ref();
+        let alert = ObjectKey::new(alert.namespace().unwrap_or_default(), alert.name_any());
+        self.health.report(delivery.lane(), alert, error);
+    }
+
+    /// Reports a failed delivery on its Provider and its Alert.
+    fn tell_failure(&self, delivery: &Delivery, error: &Error, waits: bool) {
+        let (provider, object) = (delivery.provider.name_any(), object_name(&delivery.event));
+        let later = if waits {
+            "; it waits, and is sent again"
+        } else {
+            ""
+        };
+        let message =
+            format!("failed to send notification for {object}: Provider '{provider}': {error}{later}");
+        let reason = Reason::NotificationDispatchFailed;
+        self.recorder.record(
+            delivery.provider.as_ref(),
+            EventDraft {
+                severity: Severity::Error,
+                reason,
+                message: message.clone(),
+                metadata: BTreeMap::new(),
+            },
+        );
+        self.warn(&delivery.alert, reason, message, BTreeMap::new());
     }
 
     /// Sends when the provider wants no pause, and again after a pause that it asked for.
@@ -372,5 +377,15 @@ impl Dispatcher {
                 metadata,
             },
         );
+    }
+}
+
+impl Deliveries for Dispatcher {
+    fn wants_repetition(&self, event: &Event) -> bool {
+        self.awaits_repetition(event)
+    }
+
+    fn has_room(&self, event: &Event) -> bool {
+        self.finds_room(event)
     }
 }

@@ -92,7 +92,25 @@ pub enum Error {
     /// The provider pointed elsewhere.
     #[error("answered with a redirect (status {0}), which is not followed: use the final address")]
     Redirect(u16),
+    /// The notifications that wait for the provider take all the room that it gets.
+    #[error("dropped: too many notifications wait for this Provider")]
+    NoRoom,
+    /// The event was accepted too long ago.
+    #[error("given up: the event is older than an hour")]
+    TooOld,
     /// Slack took the request and refused the message.
     #[error("answered that it did not take the message")]
     NotTaken,
+}
+
+impl Error {
+    /// Returns true if the provider can't be used now, whatever is sent: the same notification may succeed later.
+    #[must_use]
+    pub(crate) fn is_outage(&self) -> bool {
+        match self {
+            Self::TimedOut(_) | Self::Unreachable(_) | Self::UnreadableSecret(..) => true,
+            Self::Status(status) => matches!(status, 429 | 500 | 502..=599),
+            _ => false,
+        }
+    }
 }

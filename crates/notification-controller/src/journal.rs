@@ -1,21 +1,22 @@
-//! The journal of accepted events: what was answered with 202 survives the end of the process.
+//! The journal of accepted events: what was answered with 202 survives the end of the process, and needs no memory while it waits.
 //!
 //! ```text
-//! event -> append, sync -> 202 -> deliveries -> all ended -> append "done"
+//! event -> append, sync -> 202 -> deliveries, some after they were read back -> all ended -> append "done"
 //! ```
 //! A directory has segments that are only appended to. One thread writes them, many records per sync. A segment goes when all its events
-//! are done; the live events of one that stays for too long move to the newest. After a restart, what is not done is delivered again,
-//! so that an event can arrive twice, but is not lost.
+//! are done; the live events of the oldest move to the newest when there is more than twice as much as is alive. After a restart, what is
+//! not done is delivered again, apart from deliveries that have ended, so that an event can arrive twice, but is not lost.
 
 mod record;
 mod segments;
+mod ticket;
 
 use std::{
     io,
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
         mpsc,
     },
 };
@@ -25,10 +26,15 @@ use prometheus::IntGauge;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use segments::Segments;
+use segments::{Ended, Reader, Segments};
+pub(crate) use ticket::{Ticket, is_old};
 
 /// Records that are written with one sync.
 const BATCH: usize = 256;
+/// Bytes of the events that are not done; further events are refused.
+pub(crate) const FULL: u64 = 48 * 1024 * 1024;
+/// Age at which an event is given up, in seconds.
+pub(crate) const MAX_AGE: i64 = 3600;
 
 /// An event in the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,50 +46,34 @@ pub(crate) struct Entry {
     pub(crate) event: Event,
 }
 
-/// Error of a record that could not be written.
+/// The part of an [`Entry`] that is kept in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Summary {
+    pub(crate) at: i64,
+    pub(crate) key: String,
+}
+
+/// Error of a record that could not be written, or for which there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the journal of events cannot be written")]
+#[error("the journal of events cannot be written, or is full")]
 pub(crate) struct NotWritten;
 
-/// Events that an earlier process left, the oldest first; without an entry if it cannot be read.
-pub(crate) type Left = Vec<(Ticket, Option<Entry>)>;
+/// Events that an earlier process left, the oldest first; without a summary if it cannot be read.
+pub(crate) type Left = Vec<(Ticket, Option<Summary>)>;
 
 enum Command {
     Add(u64, Vec<u8>, oneshot::Sender<bool>),
-    Done(u64),
+    Ended(Ended),
     Flush(oneshot::Sender<()>),
 }
 
 /// The journal, or nothing if there is none.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    commands: Option<mpsc::Sender<Command>>,
+    files: Option<(mpsc::Sender<Command>, Reader)>,
     next: AtomicU64,
-}
-
-/// An event that is kept until all its holders have released it. Dropping is not releasing: what a shutdown interrupts stays.
-#[derive(Debug)]
-pub(crate) struct Ticket {
-    id: u64,
-    journal: Arc<Journal>,
-    holders: AtomicUsize,
-}
-
-impl Ticket {
-    /// Adds a holder. A new ticket has one.
-    pub(crate) fn hold(&self) {
-        self.holders.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Removes a holder; the last one ends the event.
-    pub(crate) fn release(&self) {
-        if self.holders.fetch_sub(1, Ordering::AcqRel) == 1
-            && let Some(commands) = &self.journal.commands
-        {
-            // The writer ends after all senders.
-            let _ = commands.send(Command::Done(self.id));
-        }
-    }
+    /// Bytes of the events that are not done.
+    bytes: Arc<AtomicU64>,
 }
 
 impl Journal {
@@ -95,45 +85,47 @@ impl Journal {
     pub(crate) fn open(path: Option<&Path>, pending: IntGauge) -> io::Result<(Arc<Self>, Left)> {
         let Some(path) = path else {
             let journal = Self {
-                commands: None,
+                files: None,
                 next: AtomicU64::new(1),
+                bytes: Arc::default(),
             };
             return Ok((Arc::new(journal), Vec::new()));
         };
-        let (segments, live) = Segments::open(path)?;
+        let summarize = |payload: &[u8]| serde_json::from_slice::<Summary>(payload).ok();
+        let (segments, live) = Segments::open(path, summarize)?;
         let next = segments.next_id();
+        let bytes = Arc::new(AtomicU64::new(segments.bytes()));
+        let reader = segments.reader();
         let (commands, received) = mpsc::channel();
+        let counted = Arc::clone(&bytes);
         std::thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || write(segments, &received, &pending))?;
+            .spawn(move || write(segments, &received, &pending, &counted))?;
         let journal = Arc::new(Self {
-            commands: Some(commands),
+            files: Some((commands, reader)),
             next: AtomicU64::new(next),
+            bytes,
         });
-        let left = live.into_iter().map(|(id, payload)| {
-            let entry = serde_json::from_slice(&payload).ok();
-            (journal.ticket(id), entry)
+        let left = live.into_iter().map(|live| {
+            let (at, key) = live.summary.as_ref().map_or((0, ""), |read| (read.at, &read.key));
+            let ticket = Ticket::new(&journal, live.id, at, key, live.length, live.parts);
+            (ticket, live.summary)
         });
         let left = left.collect();
         Ok((journal, left))
     }
 
-    fn ticket(self: &Arc<Self>, id: u64) -> Ticket {
-        Ticket {
-            id,
-            journal: Arc::clone(self),
-            holders: AtomicUsize::new(1),
-        }
-    }
-
     /// Adds an event; with the ticket, it is on the disk.
     ///
     /// # Errors
-    /// If it could not be written.
+    /// If it could not be written, or the journal is full.
     pub(crate) async fn add(self: &Arc<Self>, entry: &Entry) -> Result<Ticket, NotWritten> {
         let id = self.next.fetch_add(1, Ordering::AcqRel);
-        if let Some(commands) = &self.commands {
+        let mut length = 0;
+        if let Some((commands, _)) = &self.files {
             let payload = serde_json::to_vec(entry).map_err(|_| NotWritten)?;
+            length = record::length(&payload);
+            let room = Room::of(&self.bytes, length).ok_or(NotWritten)?;
             let (written, answer) = oneshot::channel();
             commands
                 .send(Command::Add(id, payload, written))
@@ -141,42 +133,75 @@ impl Journal {
             if answer.await != Ok(true) {
                 return Err(NotWritten);
             }
+            room.keep();
         }
-        Ok(self.ticket(id))
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        Ok(Ticket::new(self, id, entry.at, &entry.key, length, Vec::new()))
     }
 
     /// Waits until all that was said before is written.
     pub(crate) async fn flush(&self) {
-        if let Some(commands) = &self.commands {
+        if let Some((commands, _)) = &self.files {
             let (written, answer) = oneshot::channel();
             if commands.send(Command::Flush(written)).is_ok() {
                 let _ = answer.await;
             }
         }
     }
+
+    fn end(&self, ended: Ended) {
+        if let Some((commands, _)) = &self.files {
+            // The writer ends after all senders.
+            let _ = commands.send(Command::Ended(ended));
+        }
+    }
+}
+
+/// Room in the journal for an event that is being written.
+struct Room<'a>(&'a AtomicU64, u64);
+
+impl<'a> Room<'a> {
+    fn of(bytes: &'a AtomicU64, length: u64) -> Option<Self> {
+        let before = bytes.fetch_add(length, Ordering::AcqRel);
+        let room = Self(bytes, length);
+        (before + length <= FULL).then_some(room)
+    }
+
+    /// Leaves the room to the event, until that is done.
+    fn keep(mut self) {
+        self.1 = 0;
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::AcqRel);
+    }
 }
 
 /// Writes what is received until all senders are gone.
-fn write(mut segments: Segments, received: &mpsc::Receiver<Command>, pending: &IntGauge) {
+fn write(mut segments: Segments, received: &mpsc::Receiver<Command>, pending: &IntGauge, bytes: &AtomicU64) {
     let count = |segments: &Segments| pending.set(i64::try_from(segments.live()).unwrap_or(i64::MAX));
     count(&segments);
     while let Ok(first) = received.recv() {
         let batch = std::iter::once(first).chain(received.try_iter().take(BATCH - 1));
-        let (mut adds, mut done, mut answers, mut flushed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut adds, mut ended, mut answers, mut flushed) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for command in batch {
             match command {
                 Command::Add(id, payload, answer) => {
                     adds.push((id, payload));
                     answers.push(answer);
                 }
-                Command::Done(id) => done.push(id),
+                Command::Ended(event) => ended.push(event),
                 Command::Flush(answer) => flushed.push(answer),
             }
         }
-        let written = segments.write(&adds, &done);
+        let written = segments.write(&adds, &ended);
         count(&segments);
-        if let Err(error) = &written {
-            tracing::error!(%error, "the journal of events cannot be written");
+        match &written {
+            Ok(released) => drop(bytes.fetch_sub(*released, Ordering::AcqRel)),
+            Err(error) => tracing::error!(%error, "the journal of events cannot be written"),
         }
         for answer in answers {
             let _ = answer.send(written.is_ok());
@@ -207,10 +232,13 @@ mod tests {
         }
     }
 
-    fn messages(left: &[(Ticket, Option<Entry>)]) -> Vec<&str> {
-        left.iter()
-            .map(|(_, entry)| entry.as_ref().unwrap().event.message.as_str())
-            .collect()
+    async fn messages(left: &[(Ticket, Option<Summary>)]) -> Vec<String> {
+        let mut messages = Vec::new();
+        for (ticket, summary) in left {
+            assert_eq!(summary.as_ref().map(|summary| summary.at), Some(5));
+            messages.push(ticket.read().await.unwrap().message);
+        }
+        messages
     }
 
     #[tokio::test]
@@ -221,6 +249,9 @@ mod tests {
         let first = journal.add(&entry("first")).await.unwrap();
         let second = journal.add(&entry("second")).await.unwrap();
         let third = journal.add(&entry("third")).await.unwrap();
+        assert_eq!(second.read().await.unwrap().message, "second");
+        third.hold();
+        third.release_delivery(7);
         first.hold();
         first.release();
         second.release();
@@ -235,8 +266,29 @@ mod tests {
             })
             .await
             .unwrap();
-        assert_eq!(messages(&left), ["first", "third"]);
+        assert_eq!(messages(&left).await, ["first", "third"]);
         assert!(open().is_err(), "one process at a time");
+        let ended: Vec<bool> = left.iter().map(|(ticket, _)| ticket.has_ended(7)).collect();
+        assert_eq!(ended, [false, true]);
+    }
+
+    #[tokio::test]
+    async fn full_journal_refuses_until_an_event_is_done() {
+        let dir = tempfile::tempdir().unwrap();
+        let (journal, _) = Journal::open(Some(dir.path()), pending()).unwrap();
+        let large = entry(&"x".repeat(3 * 1024 * 1024));
+        let mut tickets = Vec::new();
+        while let Ok(ticket) = journal.add(&large).await {
+            tickets.push(ticket);
+        }
+        assert_eq!(tickets.len(), 15);
+        assert!(journal.add(&large).await.is_err());
+        journal.add(&entry("small")).await.unwrap().release();
+        tickets[3].release();
+        journal.flush().await;
+        journal.add(&large).await.unwrap();
+        assert!(tickets[3].read().await.is_none());
+        assert_eq!(tickets[4].read().await.unwrap(), large.event);
     }
 
     #[tokio::test]

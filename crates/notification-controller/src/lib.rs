@@ -3,8 +3,9 @@
 //! ```text
 //! POST event -> senders (who posts) -> server (limits, duplicates) -> journal -> queue -> alerts (match) -> lane of the provider -> payload -> delivery
 //! ```
-//! An event is in the journal before it is accepted, and until its deliveries have ended. The server never waits for a delivery. What finds no place in a queue is counted. Matching and payloads are pure; the
-//! address, the credentials and the answer of a provider never reach a log, an event or a status.
+//! An event is in the journal before it is accepted, and until its deliveries have ended; what waits for a provider is read back from there.
+//! The server never waits for a delivery. What finds no place is counted. Matching and payloads are pure; the address, the credentials and the
+//! answer of a provider never reach a log, an event or a status.
 
 pub mod alerts;
 mod body;
@@ -99,9 +100,8 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let dispatcher = Arc::new(dispatcher);
     let (journal, left) = Journal::open(flags.journal_path.as_deref(), metrics.pending.clone())
         .context("--journal-path cannot be used")?;
-    let wants = Arc::clone(&dispatcher);
-    let wants = Arc::new(move |event: &api::Event| wants.wants_repetition(event));
-    let server = Server::new(&ctx, &flags, metrics, Arc::clone(&journal), wants);
+    let deliveries = Arc::clone(&dispatcher);
+    let server = Server::new(&ctx, &flags, metrics, Arc::clone(&journal), deliveries);
     let listener = runtime::http::listen(&flags.events_addr).await?;
     let index = receivers::Index::default();
     let (webhooks, followed) = serve_webhooks(&ctx, &flags, &index).await?;

@@ -90,7 +90,7 @@ pub(crate) struct Metrics {
 pub(crate) enum Fate {
     Sent,
     Failed,
-    /// The provider's lane was full.
+    /// The share of the provider was full, or the event became too old.
     Dropped,
 }
 
@@ -151,7 +151,7 @@ impl Metrics {
                     .inc_by(0);
             }
         }
-        for reason in ["queue", "memory", "journal", "age"] {
+        for reason in ["queue", "memory", "backlog", "journal", "age"] {
             metrics.dropped.with_label_values(&[reason]).inc_by(0);
         }
         for refused in Refused::ALL {

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Flags, body, event,
-    journal::{Entry, Journal, Left, Ticket},
+    journal::{Entry, Journal, Left, Ticket, is_old},
     metrics::Metrics,
     senders::{Refused, Senders},
     store::{self, Store},
@@ -44,8 +44,6 @@ const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
 const QUEUE: usize = 1024;
 /// Events that the suppression of duplicates remembers.
 const REMEMBERED: usize = 20_000;
-/// Age at which an event that could not be delivered is given up after a restart, in seconds.
-const MAX_AGE: i64 = 3600;
 /// The timeout for receiving a body.
 const BODY_TIME: Duration = Duration::from_secs(20);
 const LIMITS: Limits = Limits {
@@ -65,12 +63,18 @@ pub(crate) struct Accepted {
     _share: OwnedSemaphorePermit,
 }
 
-/// Decides if a repeated event is taken in all the same, for the failures of its object.
-pub(crate) type WantsRepetition = Arc<dyn Fn(&Event) -> bool + Send + Sync>;
+/// The server's questions to the deliveries.
+pub(crate) trait Deliveries: Send + Sync {
+    /// Returns true if a repeated event is taken in all the same, for the failures of its object.
+    fn wants_repetition(&self, event: &Event) -> bool;
+
+    /// Returns false if an event would find no room at any of its Providers.
+    fn has_room(&self, event: &Event) -> bool;
+}
 
 /// The event endpoint.
 pub(crate) struct Server {
-    wants_repetition: WantsRepetition,
+    deliveries: Arc<dyn Deliveries>,
     readiness: Readiness,
     metrics: Metrics,
     senders: Option<Senders>,
@@ -91,13 +95,13 @@ impl Server {
         flags: &Flags,
         metrics: Metrics,
         journal: Arc<Journal>,
-        wants_repetition: WantsRepetition,
+        deliveries: Arc<dyn Deliveries>,
     ) -> Self {
         for what in store::SYNC {
             ctx.readiness().expect(what);
         }
         Self {
-            wants_repetition,
+            deliveries,
             readiness: ctx.readiness().clone(),
             metrics,
             senders: Senders::new(ctx, flags),
@@ -112,44 +116,27 @@ impl Server {
     /// the suppression of duplicates. Those that are too old are given up.
     pub(crate) fn left(&self, left: Left, store: Store) -> impl Stream<Item = Accepted> + Send + 'static {
         let now = jiff::Timestamp::now().as_second();
-        let mut events = Vec::new();
-        for (ticket, entry) in left {
-            let Some(entry) = entry.filter(|entry| now.saturating_sub(entry.at) < MAX_AGE) else {
-                self.metrics.event_dropped("age");
-                tracing::error!("an event of the journal was given up: it is too old, or cannot be read");
-                ticket.release();
+        let mut tickets = Vec::new();
+        for (ticket, summary) in left {
+            let Some(summary) = summary.filter(|summary| !is_old(summary.at, now)) else {
+                give_up(&self.metrics, &ticket);
                 continue;
             };
             let mut key = [0; 32];
-            if hex::decode_to_slice(&entry.key, &mut key).is_ok() {
+            if hex::decode_to_slice(&summary.key, &mut key).is_ok() {
                 lock(&self.dedupe).see(key, Instant::now());
             }
             self.metrics.event_replayed();
-            events.push((ticket, entry.event));
+            tickets.push(ticket);
         }
-        let bytes = Arc::clone(&self.bytes);
+        let (bytes, metrics) = (Arc::clone(&self.bytes), self.metrics.clone());
         let wait = async move {
             store.synced().await;
-            futures::stream::iter(events)
+            futures::stream::iter(tickets)
         };
         futures::stream::once(wait)
             .flatten()
-            .then(move |(ticket, event)| {
-                let size = serde_json::to_vec(&event)
-                    .map_or(0, |json| json.len())
-                    .min(MAX_BODY);
-                let bytes = Arc::clone(&bytes);
-                async move {
-                    let share = bytes
-                        .acquire_many_owned(u32::try_from(size).unwrap_or_default())
-                        .await;
-                    share.ok().map(|share| Accepted {
-                        event: Arc::new(event),
-                        ticket: Arc::new(ticket),
-                        _share: share,
-                    })
-                }
-            })
+            .then(move |ticket| read_back(ticket, Arc::clone(&bytes), metrics.clone()))
             .filter_map(futures::future::ready)
     }
 
@@ -167,6 +154,30 @@ impl Server {
         });
         (tokio::spawn(serve(listener, router, LIMITS, shutdown)), stream)
     }
+}
+
+/// Reads an event of an earlier process as soon as there is memory for it.
+async fn read_back(ticket: Ticket, bytes: Arc<Semaphore>, metrics: Metrics) -> Option<Accepted> {
+    let size = usize::try_from(ticket.length()).unwrap_or(MAX_BODY).min(MAX_BODY);
+    let share = bytes
+        .acquire_many_owned(u32::try_from(size).unwrap_or_default())
+        .await
+        .ok()?;
+    let Some(event) = ticket.read().await else {
+        give_up(&metrics, &ticket);
+        return None;
+    };
+    Some(Accepted {
+        event: Arc::new(event),
+        ticket: Arc::new(ticket),
+        _share: share,
+    })
+}
+
+fn give_up(metrics: &Metrics, ticket: &Ticket) {
+    metrics.event_dropped("age");
+    tracing::error!("an event of the journal was given up: it is too old, or cannot be read");
+    ticket.release();
 }
 
 async fn measured(State(running): State<Arc<Running>>, request: Request) -> Response {
@@ -216,6 +227,10 @@ impl Running {
                 unidentified(why)
             })?;
         }
+        if !server.deliveries.has_room(&event) {
+            server.metrics.event_dropped("backlog");
+            return Err(busy("too many notifications wait for the Providers of the event"));
+        }
         // A place comes first: an event that is suppressed later must have had one.
         let Ok(place) = self.queue.clone().try_reserve_owned() else {
             server.metrics.event_dropped("queue");
@@ -231,7 +246,7 @@ impl Running {
         };
         rate_headers(response.headers_mut(), occurrence);
         if matches!(occurrence, Occurrence::Repeated(_)) {
-            if !(server.wants_repetition)(&event) {
+            if !server.deliveries.wants_repetition(&event) {
                 tracing::debug!(object = ?event.involved_object.name, "Discarding event, rate limiting duplicate events");
                 return Err(response);
             }

@@ -8,6 +8,7 @@ use std::{
 
 use api::notification::{Alert, Provider};
 use futures::StreamExt;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Api, Resource, ResourceExt,
     api::{ApiResource, DynamicObject},
@@ -24,8 +25,8 @@ use crate::{alerts, extensions};
 
 type Map<T> = Arc<RwLock<Objects<T>>>;
 
-/// Kind and namespace of objects that an Alert is about.
-type About = (String, String);
+/// Kind, namespace and name of objects that an Alert is about; the name may be [`alerts::ALL`].
+type About = (String, String, String);
 
 /// The objects of a kind, some of which can be found by what they are about.
 #[derive(Debug)]
@@ -75,10 +76,16 @@ impl<T> Objects<T> {
         }
     }
 
-    /// Returns the objects that are about this.
-    fn about(&self, subject: &About) -> Vec<Arc<T>> {
-        let keys = self.by_subject.get(subject).into_iter().flatten();
-        keys.filter_map(|key| self.by_key.get(key).cloned()).collect()
+    /// Returns the objects that are about this object, or about all of its kind and namespace, by their keys.
+    fn about(&self, kind: &str, namespace: &str, name: &str) -> Vec<Arc<T>> {
+        let of = |name: &str| {
+            self.by_subject
+                .get(&(kind.to_owned(), namespace.to_owned(), name.to_owned()))
+        };
+        let named = of(name).filter(|_| name != alerts::ALL);
+        let keys: BTreeSet<_> = named.into_iter().chain(of(alerts::ALL)).flatten().collect();
+        let objects = keys.into_iter().filter_map(|key| self.by_key.get(key));
+        objects.cloned().collect()
     }
 }
 
@@ -112,10 +119,13 @@ impl Store {
             .await;
     }
 
-    /// Returns the Alerts with a source of this kind and namespace, by namespace and name. Its cost doesn't grow with the others.
-    pub(crate) fn alerts(&self, kind: &str, namespace: &str) -> Vec<Arc<Alert>> {
+    /// Returns the Alerts with a source that names this object, or all of its kind and namespace, by namespace and name. Its cost doesn't
+    /// grow with the others.
+    pub(crate) fn alerts(&self, object: &ObjectReference) -> Vec<Arc<Alert>> {
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        let (kind, namespace, name) = (text(&object.kind), text(&object.namespace), text(&object.name));
         let alerts = self.alerts.read().unwrap_or_else(PoisonError::into_inner);
-        alerts.about(&(kind.to_owned(), namespace.to_owned()))
+        alerts.about(&kind, &namespace, &name)
     }
 
     /// Returns an Alert.
@@ -330,43 +340,48 @@ mod tests {
     }
 
     #[test]
-    fn alerts_are_found_by_kind_and_namespace_of_their_sources() {
+    fn alerts_are_found_by_the_objects_of_their_sources() {
         let map = Objects::<Alert>::new(alerts::subjects);
         let mut alerts = map.write().unwrap();
-        let alert = |sources: Value| {
+        let alert = |name: &str, sources: Value| {
             let alert: Alert = serde_json::from_value(json!({
                 "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Alert",
-                "metadata": {"name": "a", "namespace": "ns"},
+                "metadata": {"name": name, "namespace": "ns"},
                 "spec": {"providerRef": {"name": "p"}, "eventSources": sources},
             }))
             .unwrap();
-            Arc::new(alert)
+            (ObjectKey::new("ns", name), Arc::new(alert))
         };
-        let names = |alerts: &Objects<Alert>, kind: &str, namespace: &str| {
-            let found = alerts.about(&(kind.to_owned(), namespace.to_owned()));
-            found.len()
+        let names = |alerts: &Objects<Alert>, kind: &str, namespace: &str, name: &str| {
+            let found = alerts.about(kind, namespace, name);
+            found.iter().map(|alert| alert.name_any()).collect::<String>()
         };
-        let key = ObjectKey::new("ns", "a");
         let both = json!([
             {"kind": "GitRepository", "name": "*"},
             {"kind": "GitRepository", "name": "x"},
             {"kind": "Bucket", "name": "*", "namespace": "other"},
         ]);
-        alerts.insert(key.clone(), alert(both));
-        alerts.insert(
-            ObjectKey::new("ns", "b"),
-            alert(json!([{"kind": "Bucket", "name": "*"}])),
+        let (key, object) = alert("b", both);
+        alerts.insert(key.clone(), object);
+        let (other, object) = alert(
+            "a",
+            json!([{"kind": "Bucket", "name": "z"}, {"kind": "GitRepository", "name": "x"}]),
         );
-        assert_eq!(names(&alerts, "GitRepository", "ns"), 1);
-        assert_eq!(names(&alerts, "GitRepository", "other"), 0);
-        assert_eq!(names(&alerts, "Bucket", "other"), 1);
-        assert_eq!(names(&alerts, "Bucket", "ns"), 1);
+        alerts.insert(other.clone(), object);
+        assert_eq!(names(&alerts, "GitRepository", "ns", "x"), "ab");
+        assert_eq!(names(&alerts, "GitRepository", "ns", "y"), "b");
+        assert_eq!(names(&alerts, "GitRepository", "ns", "*"), "b");
+        assert_eq!(names(&alerts, "GitRepository", "other", "x"), "");
+        assert_eq!(names(&alerts, "Bucket", "other", "z"), "b");
+        assert_eq!(names(&alerts, "Bucket", "ns", "z"), "a");
+        assert_eq!(names(&alerts, "Bucket", "ns", "y"), "");
         // A change and a removal leave nothing behind.
-        alerts.insert(key.clone(), alert(json!([{"kind": "Bucket", "name": "y"}])));
-        assert_eq!(names(&alerts, "GitRepository", "ns"), 0);
-        assert_eq!(names(&alerts, "Bucket", "ns"), 2);
+        let (_, changed) = alert("b", json!([{"kind": "Bucket", "name": "y"}]));
+        alerts.insert(key.clone(), changed);
+        assert_eq!(names(&alerts, "GitRepository", "ns", "y"), "");
+        assert_eq!(names(&alerts, "Bucket", "ns", "y"), "b");
         alerts.remove(&key);
-        alerts.remove(&ObjectKey::new("ns", "b"));
+        alerts.remove(&other);
         assert!(alerts.by_key.is_empty() && alerts.by_subject.is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Digests: the events of an Alert that are collected for an interval and sent as one notification.
 //!
-//! The journal keeps the collected events until the digest is sent. The ends of the intervals follow from the UID of the Alert, so that a
+//! The journal keeps the collected events until the digest is sent, within bounds. The ends of the intervals follow from the UID of the Alert, so that a
 //! restart doesn't move them, and not all Alerts have the same.
 
 use std::{
@@ -21,6 +21,9 @@ use crate::{NAME, failures::object_name, journal::Ticket};
 const LINES: usize = 50;
 /// Lines of all digests together.
 const ALL_LINES: usize = 4000;
+/// Events of all digests together that the journal keeps, and their bytes.
+const ALL_TICKETS: usize = 20_000;
+const ALL_BYTES: u64 = 8 * 1024 * 1024;
 /// Length of the message in a line, in characters.
 const MESSAGE: usize = 300;
 /// Reason of the event of a digest.
@@ -43,10 +46,24 @@ pub(super) struct Collected {
     further: u64,
     interval: Duration,
     pub(super) tickets: Vec<Arc<Ticket>>,
+    /// Bytes of the events in the journal.
+    bytes: u64,
+}
+
+/// The room in all digests.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    lines: bool,
+    events: bool,
 }
 
 impl Collected {
-    fn add(&mut self, event: &Event, ticket: &Arc<Ticket>, has_room: bool) {
+    fn add(&mut self, event: &Event, ticket: &Arc<Ticket>, room: Room) {
+        if room.events {
+            ticket.hold();
+            self.tickets.push(Arc::clone(ticket));
+            self.bytes += u64::from(ticket.length());
+        }
         self.events += 1;
         self.errors += u64::from(event.severity == Severity::Error);
         let text = line(event);
@@ -54,13 +71,11 @@ impl Collected {
             same.times += 1;
             return;
         }
-        if self.lines.len() >= LINES || !has_room {
+        if self.lines.len() >= LINES || !room.lines {
             self.further += 1;
             return;
         }
         self.lines.push(Line { text, times: 1 });
-        ticket.hold();
-        self.tickets.push(Arc::clone(ticket));
     }
 
     /// Returns the event of the digest, about the Alert itself.
@@ -139,10 +154,15 @@ impl Digests {
     ) {
         let key = ObjectKey::new(alert.namespace().unwrap_or_default(), alert.name_any());
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_room = open.values().map(|digest| digest.lines.len()).sum::<usize>() < ALL_LINES;
+        let of = |count: fn(&Collected) -> usize| open.values().map(count).sum::<usize>();
+        let bytes: u64 = open.values().map(|digest| digest.bytes).sum();
+        let room = Room {
+            lines: of(|digest| digest.lines.len()) < ALL_LINES,
+            events: of(|digest| digest.tickets.len()) < ALL_TICKETS && bytes < ALL_BYTES,
+        };
         let is_new = !open.contains_key(&key);
         let digest = open.entry(key.clone()).or_default();
-        digest.add(event, ticket, has_room);
+        digest.add(event, ticket, room);
         if is_new {
             digest.interval = interval;
             let wait = left(interval, &alert.uid().unwrap_or_default(), jiff::Timestamp::now());
@@ -206,6 +226,11 @@ mod tests {
         Arc::new(journal.add(&entry).await.unwrap())
     }
 
+    const ROOM: Room = Room {
+        lines: true,
+        events: true,
+    };
+
     #[tokio::test]
     async fn digest_has_a_line_for_each_event_and_counts_repetitions() {
         let ticket = ticket().await;
@@ -218,11 +243,12 @@ mod tests {
             ("info", "b", "done"),
             ("error", "a", "it failed"),
         ] {
-            digest.add(&event(severity, name, message), &ticket, true);
+            digest.add(&event(severity, name, message), &ticket, ROOM);
         }
         let expected = "3 events in 10m0s, 2 failures\n- error Bucket/ns/a: R: it failed (2 times)\n- info Bucket/ns/b: R: done";
         assert_eq!(digest.message(), expected);
-        assert_eq!(digest.tickets.len(), 2);
+        // The journal keeps repetitions, too, so that they are counted again after a restart.
+        assert_eq!(digest.tickets.len(), 3);
     }
 
     #[tokio::test]
@@ -231,12 +257,16 @@ mod tests {
         let mut digest = Collected::default();
         for number in 0..LINES + 7 {
             let long = format!("{number} {}", "é".repeat(5000));
-            digest.add(&event("info", "a", &long), &ticket, true);
+            digest.add(&event("info", "a", &long), &ticket, ROOM);
         }
-        digest.add(&event("info", "b", "no room"), &ticket, false);
+        let none = Room {
+            lines: false,
+            events: false,
+        };
+        digest.add(&event("info", "b", "no room"), &ticket, none);
         assert_eq!(
             (digest.lines.len(), digest.tickets.len(), digest.further),
-            (LINES, LINES, 8)
+            (LINES, LINES + 7, 8)
         );
         let message = digest.message();
         assert!(message.len() < LINES * (2 * MESSAGE + 100), "{}", message.len());

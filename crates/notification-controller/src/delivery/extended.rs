@@ -46,6 +46,7 @@ impl Order {
 }
 
 /// The form in which an Alert sends an event.
+#[derive(Debug, Clone)]
 pub(super) enum Notice {
     /// The event as it is.
     Event,
@@ -54,7 +55,8 @@ pub(super) enum Notice {
 }
 
 impl Notice {
-    fn event(&self, event: &Arc<Event>, takes: Takes) -> Arc<Event> {
+    /// Returns the event in this form, for a type of provider.
+    pub(super) fn event(&self, event: &Arc<Event>, takes: Takes) -> Arc<Event> {
         match self {
             Self::Event => Arc::clone(event),
             Self::Recovery(since) => Arc::new(event::recovered(event, since, takes)),
@@ -95,13 +97,10 @@ impl Dispatcher {
     }
 
     /// Returns true if an Alert counts a repeated event, or awaits it.
-    pub(crate) fn wants_repetition(&self, event: &Event) -> bool {
-        let object = &event.involved_object;
-        let kind = object.kind.as_deref().unwrap_or_default();
-        let namespace = object.namespace.as_deref().unwrap_or_default();
+    pub(super) fn awaits_repetition(&self, event: &Event) -> bool {
         let meaning = event::meaning(event);
         meaning != Meaning::Neither
-            && self.store.alerts(kind, namespace).iter().any(|alert| {
+            && self.store.alerts(&event.involved_object).iter().any(|alert| {
                 let extensions = Extensions::of(alert);
                 if !extensions.tracks() || !alerts::names(alert, event, self.own_namespace_only) {
                     return false;
@@ -133,15 +132,21 @@ impl Dispatcher {
             self.digests.add(alert, interval, &event, &accepted.ticket, send);
             return;
         }
-        accepted.ticket.hold();
-        self.deliver_later(Delivery {
+        let delivery = Delivery {
             alert: Arc::clone(alert),
             provider,
             kind,
             event,
+            notice: Some(notice.clone()),
             tickets: vec![Arc::clone(&accepted.ticket)],
             _accepted: Some(Arc::clone(accepted)),
-        });
+            _read: None,
+        };
+        if accepted.ticket.has_ended(delivery.number()) {
+            return;
+        }
+        accepted.ticket.hold();
+        self.deliver_later(delivery);
     }
 
     /// Replaces the message of an event by that of the template of an Alert. If it fails, the message stays as it is.
@@ -182,8 +187,10 @@ impl Dispatcher {
             provider,
             kind,
             event,
+            notice: None,
             tickets: collected.tickets.clone(),
             _accepted: None,
+            _read: None,
         })
     }
 }

@@ -8,6 +8,7 @@ const SUM: usize = 8;
 const HEAD: usize = 4 + SUM;
 const ADD: u8 = b'A';
 const DONE: u8 = b'D';
+const PART: u8 = b'P';
 
 /// A record of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,13 +17,28 @@ pub(super) enum Record<'a> {
     Add(u64, &'a [u8]),
     /// The end of an event.
     Done(u64),
+    /// The end of one delivery of an event.
+    Part(u64, u64),
+}
+
+/// A record with its position in the bytes that it was read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found<'a> {
+    pub(super) at: usize,
+    pub(super) length: usize,
+    pub(super) record: Record<'a>,
 }
 
 /// Appends a record to a buffer.
 pub(super) fn encode(record: &Record<'_>, to: &mut Vec<u8>) {
+    let bytes;
     let (kind, id, payload) = match record {
         Record::Add(id, payload) => (ADD, id, *payload),
         Record::Done(id) => (DONE, id, &[][..]),
+        Record::Part(id, part) => {
+            bytes = part.to_le_bytes();
+            (PART, id, &bytes[..])
+        }
     };
     let mut body = Vec::with_capacity(9 + payload.len());
     body.push(kind);
@@ -33,15 +49,21 @@ pub(super) fn encode(record: &Record<'_>, to: &mut Vec<u8>) {
     to.extend_from_slice(&body);
 }
 
+/// Returns the length of the record of an event, in bytes.
+pub(super) fn length(payload: &[u8]) -> u64 {
+    (HEAD + 9 + payload.len()) as u64
+}
+
 /// Returns the records up to the first one that is incomplete or damaged: a write that the end of the process interrupted.
-pub(super) fn decode(bytes: &[u8]) -> Vec<Record<'_>> {
-    let mut records = Vec::new();
+pub(super) fn decode(bytes: &[u8]) -> impl Iterator<Item = Found<'_>> {
     let mut rest = bytes;
-    while let Some((record, after)) = first(rest) {
-        records.push(record);
+    std::iter::from_fn(move || {
+        let (record, after) = first(rest)?;
+        let at = bytes.len() - rest.len();
+        let length = rest.len() - after.len();
         rest = after;
-    }
-    records
+        Some(Found { at, length, record })
+    })
 }
 
 fn first(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
@@ -61,6 +83,10 @@ fn first(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     match *kind {
         ADD => Some((Record::Add(id, payload), after)),
         DONE => Some((Record::Done(id), after)),
+        PART => Some((
+            Record::Part(id, u64::from_le_bytes(payload.try_into().ok()?)),
+            after,
+        )),
         _ => None,
     }
 }
@@ -79,24 +105,29 @@ mod tests {
         bytes
     }
 
+    fn read(bytes: &[u8]) -> Vec<Record<'_>> {
+        decode(bytes).map(|found| found.record).collect()
+    }
+
     #[test]
     fn records_end_at_the_first_damage() {
         let records = [
             Record::Add(1, b"one"),
+            Record::Part(1, 7),
             Record::Done(1),
             Record::Add(u64::MAX, b""),
         ];
         let whole = bytes(&records);
-        assert_eq!(decode(&whole), records);
+        assert_eq!(read(&whole), records);
         for cut in 0..whole.len() {
-            let read = decode(&whole[..cut]);
-            assert!(read.len() < 3 && read[..] == records[..read.len()], "{cut}");
+            let read = read(&whole[..cut]);
+            assert!(read.len() < 4 && read[..] == records[..read.len()], "{cut}");
         }
         for at in 0..whole.len() {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x10;
-            let read = decode(&damaged);
-            assert!(read.len() < 3 && read[..] == records[..read.len()], "{at}");
+            let read = read(&damaged);
+            assert!(read.len() < 4 && read[..] == records[..read.len()], "{at}");
         }
     }
 
@@ -106,12 +137,13 @@ mod tests {
             let text = random.text(&["a", "\n", "é", "{}"], 0..9);
             let mut whole = bytes(&[
                 Record::Add(1, text.as_bytes()),
+                Record::Part(1, 2),
                 Record::Done(1),
                 Record::Add(2, b"x"),
             ]);
             random.damage(&mut whole, 4);
-            for record in decode(&whole) {
-                let (Record::Add(id, _) | Record::Done(id)) = record;
+            for found in decode(&whole) {
+                let (Record::Add(id, _) | Record::Done(id) | Record::Part(id, _)) = found.record;
                 assert!(id <= 2);
             }
         });

@@ -4,96 +4,162 @@ use std::{
     collections::BTreeMap,
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Write as _},
+    os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::record::{self, Record};
+use super::record::{self, Found, Record};
 
 /// Length from which the next segment begins, in bytes.
 const LENGTH: u64 = 4 * 1024 * 1024;
-/// Segments from which the live events of the oldest move to the newest.
-const MANY: usize = 8;
+/// Length of all segments from which the live events of the oldest move to the newest, in bytes; at least twice that of the live events.
+const MUCH: u64 = 8 * LENGTH;
 /// The longest segment that is read, in bytes; none is written that is longer.
 const LONGEST: u64 = 64 * 1024 * 1024;
+/// Attempts to read an event, which may move meanwhile.
+const READS: usize = 3;
 const SUFFIX: &str = ".journal";
 
-/// The segments of a directory, and which of them has which live event.
+/// The position of the record of a live event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Position {
+    segment: u64,
+    at: u64,
+    length: u32,
+}
+
+/// Reads live events while others are written; cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Reader {
+    dir: PathBuf,
+    live: Arc<Mutex<BTreeMap<u64, Position>>>,
+}
+
+impl Reader {
+    /// Returns the payload of a live event, or `None` if it can't be read. It blocks.
+    pub(super) fn read(&self, id: u64) -> Option<Vec<u8>> {
+        // An event may move to another segment between the look at its position and the reading.
+        (0..READS).find_map(|_| {
+            let position = self.lock().get(&id).copied()?;
+            let file = File::open(path(&self.dir, position.segment)).ok()?;
+            let mut bytes = vec![0; usize::try_from(position.length).ok()?];
+            file.read_exact_at(&mut bytes, position.at).ok()?;
+            match record::decode(&bytes).next()?.record {
+                Record::Add(found, payload) if found == id => Some(payload.to_vec()),
+                _ => None,
+            }
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Position>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The state of a segment.
+#[derive(Debug, Default)]
+struct Segment {
+    /// Number of its live events.
+    live: usize,
+    /// Length in bytes.
+    length: u64,
+    /// It has ends of single deliveries.
+    has_parts: bool,
+}
+
+/// The segments of a directory, and the positions of the live events.
 #[derive(Debug)]
 pub(super) struct Segments {
-    dir: PathBuf,
-    /// Segments by number, with the number of their live events.
-    segments: BTreeMap<u64, usize>,
-    live: BTreeMap<u64, u64>,
+    reader: Reader,
+    /// Segments by number.
+    segments: BTreeMap<u64, Segment>,
+    /// Length of the records of live events, in bytes.
+    bytes: u64,
     newest: u64,
     file: File,
-    length: u64,
     next: u64,
-    /// Events that ended, and whose record could not be written.
-    unwritten: Vec<u64>,
+    /// Events and deliveries that ended, and whose record could not be written.
+    unwritten: Vec<Ended>,
     _lock: File,
 }
 
-type Live = Vec<(u64, Vec<u8>)>;
+/// The end of an event, or of one of its deliveries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Event(u64),
+    Part(u64, u64),
+}
+
+/// An event that was left.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Live<T> {
+    pub(super) id: u64,
+    /// Length of its record, in bytes.
+    pub(super) length: u32,
+    /// Its deliveries that have ended.
+    pub(super) parts: Vec<u64>,
+    pub(super) summary: T,
+}
 
 impl Segments {
-    /// Opens a directory, which is made if it is missing, and returns its live events, the oldest first.
-    pub(super) fn open(dir: &Path) -> io::Result<(Self, Live)> {
+    /// Opens a directory, which is made if it is missing, and returns its live events, the oldest first, each with what `summarize` makes of
+    /// its payload.
+    pub(super) fn open<T>(dir: &Path, summarize: impl Fn(&[u8]) -> T) -> io::Result<(Self, Vec<Live<T>>)> {
         fs::create_dir_all(dir)?;
         let lock = File::create(dir.join("lock"))?;
         lock.try_lock()
             .map_err(|_| io::Error::other("another process uses the journal"))?;
-        let mut numbers = Vec::new();
-        for entry in fs::read_dir(dir)? {
-            let name = entry?.file_name();
-            let number = name
-                .to_str()
-                .and_then(|name| name.strip_suffix(SUFFIX)?.parse::<u64>().ok());
-            numbers.extend(number);
-        }
-        numbers.sort_unstable();
-        let (mut payloads, mut next) = (BTreeMap::new(), 1);
+        let numbers = numbers(dir)?;
+        let mut left = Leftovers::default();
+        let mut segments = BTreeMap::new();
         for number in &numbers {
             let bytes = read(&path(dir, *number))?;
-            for record in record::decode(&bytes) {
-                let (Record::Add(id, _) | Record::Done(id)) = record;
-                next = next.max(id.saturating_add(1));
-                match record {
-                    Record::Add(id, payload) => drop(payloads.insert(id, (*number, payload.to_vec()))),
-                    Record::Done(id) => drop(payloads.remove(&id)),
-                }
-            }
+            let state = Segment {
+                live: 0,
+                length: bytes.len() as u64,
+                has_parts: left.take(*number, &bytes, &summarize),
+            };
+            segments.insert(*number, state);
         }
-        let mut segments: BTreeMap<u64, usize> = numbers.iter().map(|number| (*number, 0)).collect();
+        for (position, _) in left.events.values() {
+            segments.entry(position.segment).or_default().live += 1;
+        }
         let newest = numbers.last().map_or(1, |last| last.saturating_add(1));
-        let mut live = BTreeMap::new();
-        for (id, (number, _)) in &payloads {
-            live.insert(*id, *number);
-            *segments.entry(*number).or_default() += 1;
-        }
-        segments.insert(newest, 0);
+        segments.insert(newest, Segment::default());
         let file = create(dir, newest)?;
-        let left = payloads
-            .into_iter()
-            .map(|(id, (_, payload))| (id, payload))
-            .collect();
+        let positions = left.events.iter().map(|(id, (position, _))| (*id, *position));
+        let live: BTreeMap<u64, Position> = positions.collect();
         let mut opened = Self {
-            dir: dir.to_owned(),
+            bytes: live.values().map(|position| u64::from(position.length)).sum(),
+            reader: Reader {
+                dir: dir.to_owned(),
+                live: Arc::new(Mutex::new(live)),
+            },
             segments,
-            live,
             newest,
             file,
-            length: 0,
-            next,
+            next: left.next,
             unwritten: Vec::new(),
             _lock: lock,
         };
         opened.sweep();
-        Ok((opened, left))
+        Ok((opened, left.into_live()))
+    }
+
+    /// Returns a reader of the live events.
+    pub(super) fn reader(&self) -> Reader {
+        self.reader.clone()
     }
 
     /// Returns the number of events that are not done.
     pub(super) fn live(&self) -> usize {
-        self.live.len()
+        self.reader.lock().len()
+    }
+
+    /// Returns the length of the records of all events that are not done, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Returns the first ID that was never used.
@@ -101,56 +167,101 @@ impl Segments {
         self.next
     }
 
-    /// Writes records, and waits for the disk if there are new events.
-    pub(super) fn write(&mut self, adds: &[(u64, Vec<u8>)], done: &[u64]) -> io::Result<()> {
-        self.unwritten.extend_from_slice(done);
-        let mut bytes = Vec::new();
-        for id in &self.unwritten {
-            record::encode(&Record::Done(*id), &mut bytes);
+    /// Writes records, and waits for the disk if there are new events. Returns the bytes of the events that ended.
+    pub(super) fn write(&mut self, adds: &[(u64, Vec<u8>)], ended: &[Ended]) -> io::Result<u64> {
+        self.unwritten.extend_from_slice(ended);
+        let (mut bytes, mut added) = (Vec::new(), Vec::new());
+        for ended in &self.unwritten {
+            let record = match ended {
+                Ended::Event(id) => Record::Done(*id),
+                Ended::Part(id, part) => Record::Part(*id, *part),
+            };
+            record::encode(&record, &mut bytes);
         }
         for (id, payload) in adds {
+            let at = bytes.len();
             record::encode(&Record::Add(*id, payload), &mut bytes);
+            added.push((*id, at, bytes.len() - at));
         }
-        self.append(&bytes, !adds.is_empty())?;
-        for id in std::mem::take(&mut self.unwritten) {
-            if let Some(number) = self.live.remove(&id)
-                && let Some(count) = self.segments.get_mut(&number)
-            {
-                *count = count.saturating_sub(1);
+        let begin = self.append(&bytes, !adds.is_empty())?;
+        let before = self.bytes;
+        for ended in std::mem::take(&mut self.unwritten) {
+            match ended {
+                Ended::Event(id) => self.remove(id),
+                Ended::Part(..) => self.segments.entry(self.newest).or_default().has_parts = true,
             }
         }
-        for (id, _) in adds {
-            self.live.insert(*id, self.newest);
-            *self.segments.entry(self.newest).or_default() += 1;
+        let released = before.saturating_sub(self.bytes);
+        for (id, at, length) in added {
+            self.insert(id, begin, at, length);
         }
         // The records are safe, whatever happens to the files now.
         if let Err(error) = self.tidy() {
             tracing::warn!(%error, "segments of the journal of events cannot be replaced");
         }
-        Ok(())
+        Ok(released)
+    }
+
+    fn insert(&mut self, id: u64, begin: u64, at: usize, length: usize) {
+        self.remove(id);
+        let position = Position {
+            segment: self.newest,
+            at: begin + at as u64,
+            length: u32::try_from(length).unwrap_or(u32::MAX),
+        };
+        self.bytes += u64::from(position.length);
+        self.segments.entry(position.segment).or_default().live += 1;
+        self.reader.lock().insert(id, position);
+    }
+
+    fn remove(&mut self, id: u64) {
+        let Some(position) = self.reader.lock().remove(&id) else {
+            return;
+        };
+        self.bytes = self.bytes.saturating_sub(u64::from(position.length));
+        if let Some(segment) = self.segments.get_mut(&position.segment) {
+            segment.live = segment.live.saturating_sub(1);
+        }
+    }
+
+    fn length(&self) -> u64 {
+        self.segments
+            .get(&self.newest)
+            .map_or(0, |segment| segment.length)
     }
 
     /// Removes, begins and compacts segments as it is time.
     fn tidy(&mut self) -> io::Result<()> {
         self.sweep();
-        if self.length > LENGTH {
+        if self.length() > LENGTH {
             self.begin()?;
         }
-        if self.segments.len() > MANY {
+        // A turn of all segments leaves nothing but live events.
+        for _ in 0..self.segments.len() {
+            let all: u64 = self.segments.values().map(|segment| segment.length).sum();
+            if all <= MUCH.max(2 * self.bytes) {
+                break;
+            }
             self.compact()?;
+            if self.length() > LENGTH {
+                self.begin()?;
+            }
         }
         Ok(())
     }
 
-    fn append(&mut self, bytes: &[u8], sync: bool) -> io::Result<()> {
+    /// Appends bytes to the newest segment, and returns the position at which they begin.
+    fn append(&mut self, bytes: &[u8], sync: bool) -> io::Result<u64> {
         let written = self
             .file
             .write_all(bytes)
             .and_then(|()| if sync { self.file.sync_data() } else { Ok(()) });
         match written {
             Ok(()) => {
-                self.length += bytes.len() as u64;
-                Ok(())
+                let segment = self.segments.entry(self.newest).or_default();
+                let begin = segment.length;
+                segment.length += bytes.len() as u64;
+                Ok(begin)
             }
             Err(error) => {
                 // Nothing behind half a record can be read: the next one begins a segment.
@@ -163,9 +274,9 @@ impl Segments {
     /// Begins the next segment.
     fn begin(&mut self) -> io::Result<()> {
         let number = self.newest.saturating_add(1);
-        self.file = create(&self.dir, number)?;
-        (self.newest, self.length) = (number, 0);
-        self.segments.insert(number, 0);
+        self.file = create(&self.reader.dir, number)?;
+        self.newest = number;
+        self.segments.insert(number, Segment::default());
         Ok(())
     }
 
@@ -174,9 +285,10 @@ impl Segments {
         while let Some((number, 0)) = self
             .segments
             .first_key_value()
-            .map(|(number, count)| (*number, *count))
+            .map(|(number, segment)| (*number, segment.live))
             && number != self.newest
-            && fs::remove_file(path(&self.dir, number)).is_ok()
+            && self.take_over(number).is_ok()
+            && fs::remove_file(path(&self.reader.dir, number)).is_ok()
         {
             self.segments.remove(&number);
         }
@@ -184,32 +296,128 @@ impl Segments {
 
     /// Moves the live events of the oldest segment to the newest.
     fn compact(&mut self) -> io::Result<()> {
-        let Some((oldest, _)) = self
-            .segments
-            .first_key_value()
-            .map(|(number, count)| (*number, *count))
-        else {
+        let oldest = self.segments.first_key_value().map(|(number, _)| *number);
+        let Some(oldest) = oldest.filter(|number| *number != self.newest) else {
             return Ok(());
         };
-        let read = read(&path(&self.dir, oldest))?;
+        let read = read(&path(&self.reader.dir, oldest))?;
         let (mut bytes, mut moved) = (Vec::new(), Vec::new());
-        for record in record::decode(&read) {
+        for Found { record, .. } in record::decode(&read) {
             if let Record::Add(id, _) = record
-                && self.live.get(&id) == Some(&oldest)
+                && self
+                    .reader
+                    .lock()
+                    .get(&id)
+                    .is_some_and(|position| position.segment == oldest)
             {
+                let at = bytes.len();
                 record::encode(&record, &mut bytes);
-                moved.push(id);
+                moved.push((id, at, bytes.len() - at));
             }
         }
-        self.append(&bytes, true)?;
-        for id in moved {
-            self.live.insert(id, self.newest);
-            *self.segments.entry(self.newest).or_default() += 1;
+        let begin = self.append(&bytes, true)?;
+        for (id, at, length) in moved {
+            self.insert(id, begin, at, length);
         }
-        self.segments.insert(oldest, 0);
         self.sweep();
         Ok(())
     }
+
+    /// Repeats the ends of deliveries of a segment that is to be removed, as far as their events are live.
+    fn take_over(&mut self, number: u64) -> io::Result<()> {
+        if !self
+            .segments
+            .get(&number)
+            .is_some_and(|segment| segment.has_parts)
+        {
+            return Ok(());
+        }
+        let read = read(&path(&self.reader.dir, number))?;
+        let mut bytes = Vec::new();
+        for Found { record, .. } in record::decode(&read) {
+            if let Record::Part(id, _) = record
+                && self.reader.lock().contains_key(&id)
+            {
+                record::encode(&record, &mut bytes);
+            }
+        }
+        if !bytes.is_empty() {
+            self.append(&bytes, false)?;
+            self.segments.entry(self.newest).or_default().has_parts = true;
+        }
+        Ok(())
+    }
+}
+
+/// The events that are left in segments that are read from the oldest on.
+struct Leftovers<T> {
+    events: BTreeMap<u64, (Position, T)>,
+    parts: BTreeMap<u64, Vec<u64>>,
+    next: u64,
+}
+
+impl<T> Default for Leftovers<T> {
+    fn default() -> Self {
+        Self {
+            events: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            next: 1,
+        }
+    }
+}
+
+impl<T> Leftovers<T> {
+    /// Takes in the records of a segment, and returns true if it has ends of single deliveries.
+    fn take(&mut self, segment: u64, bytes: &[u8], summarize: impl Fn(&[u8]) -> T) -> bool {
+        let mut has_parts = false;
+        for Found { at, length, record } in record::decode(bytes) {
+            let (Record::Add(id, _) | Record::Done(id) | Record::Part(id, _)) = record;
+            self.next = self.next.max(id.saturating_add(1));
+            match record {
+                Record::Add(id, payload) => {
+                    let position = Position {
+                        segment,
+                        at: at as u64,
+                        length: u32::try_from(length).unwrap_or(u32::MAX),
+                    };
+                    self.events.insert(id, (position, summarize(payload)));
+                }
+                Record::Done(id) => {
+                    self.events.remove(&id);
+                    self.parts.remove(&id);
+                }
+                Record::Part(id, part) => {
+                    has_parts = true;
+                    self.parts.entry(id).or_default().push(part);
+                }
+            }
+        }
+        has_parts
+    }
+
+    fn into_live(mut self) -> Vec<Live<T>> {
+        let live = self.events.into_iter().map(|(id, (position, summary))| Live {
+            id,
+            length: position.length,
+            parts: self.parts.remove(&id).unwrap_or_default(),
+            summary,
+        });
+        live.collect()
+    }
+}
+
+/// Returns the numbers of the segments of a directory, the oldest first.
+fn numbers(dir: &Path) -> io::Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        let number = name
+            .to_str()
+            .and_then(|name| name.strip_suffix(SUFFIX)?.parse::<u64>().ok());
+        numbers.extend(number);
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
 fn path(dir: &Path, number: u64) -> PathBuf {
@@ -233,50 +441,4 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn files(dir: &Path) -> usize {
-        fs::read_dir(dir).unwrap().count() - 1
-    }
-
-    #[test]
-    fn a_stuck_event_moves_and_segments_stay_few() {
-        let dir = tempfile::tempdir().unwrap();
-        let (mut segments, _) = Segments::open(dir.path()).unwrap();
-        segments.write(&[(1, b"stuck".to_vec())], &[]).unwrap();
-        let large = vec![b'x'; 1024 * 1024];
-        for id in 2..60 {
-            segments.write(&[(id, large.clone())], &[]).unwrap();
-            segments.write(&[], &[id]).unwrap();
-        }
-        assert!(files(dir.path()) <= MANY, "{}", files(dir.path()));
-        drop(segments);
-        let (segments, live) = Segments::open(dir.path()).unwrap();
-        assert_eq!((live, segments.next_id()), (vec![(1, b"stuck".to_vec())], 60));
-    }
-
-    #[test]
-    fn torn_write_loses_nothing_before_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let (mut segments, _) = Segments::open(dir.path()).unwrap();
-        segments
-            .write(&[(1, b"a".to_vec()), (2, b"b".to_vec())], &[])
-            .unwrap();
-        segments.write(&[], &[1]).unwrap();
-        let file = path(dir.path(), segments.newest);
-        drop(segments);
-        OpenOptions::new()
-            .append(true)
-            .open(&file)
-            .unwrap()
-            .write_all(&[9, 0, 0, 0, 7])
-            .unwrap();
-        let (mut segments, live) = Segments::open(dir.path()).unwrap();
-        assert_eq!(live, [(2, b"b".to_vec())]);
-        segments.write(&[(3, b"c".to_vec())], &[2]).unwrap();
-        assert_eq!(files(dir.path()), 1);
-        drop(segments);
-        assert_eq!(Segments::open(dir.path()).unwrap().1, [(3, b"c".to_vec())]);
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@
 )]
 
 mod alerts;
+mod backlog;
 mod delivery;
 mod endpoint;
 mod extensions;

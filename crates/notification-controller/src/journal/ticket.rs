@@ -1,0 +1,111 @@
+//! The handle of an event in the journal.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use api::Event;
+
+use super::{Entry, Journal, MAX_AGE, segments::Ended};
+
+/// An event that is kept until all its holders have released it. Dropping is not releasing: what a shutdown interrupts stays.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    id: u64,
+    /// Time of its acceptance, in seconds of Unix time.
+    at: i64,
+    tag: u64,
+    /// Length of its record, in bytes.
+    length: u32,
+    /// Deliveries that ended in an earlier process.
+    ended: Box<[u64]>,
+    journal: Arc<Journal>,
+    holders: AtomicUsize,
+}
+
+impl Ticket {
+    pub(super) fn new(
+        journal: &Arc<Journal>,
+        id: u64,
+        at: i64,
+        key: &str,
+        length: u32,
+        mut ended: Vec<u64>,
+    ) -> Self {
+        ended.sort_unstable();
+        let key = key.get(..16).and_then(|key| u64::from_str_radix(key, 16).ok());
+        Self {
+            id,
+            at,
+            tag: key.unwrap_or_default() ^ id.rotate_left(32) ^ at.cast_unsigned(),
+            length,
+            ended: ended.into_boxed_slice(),
+            journal: Arc::clone(journal),
+            holders: AtomicUsize::new(1),
+        }
+    }
+
+    /// Returns a number that is the same after a restart, and differs between events, also those of other replicas.
+    pub(crate) fn tag(&self) -> u64 {
+        self.tag
+    }
+
+    /// Returns the length of the record of the event, in bytes; 0 without a journal.
+    pub(crate) fn length(&self) -> u32 {
+        self.length
+    }
+
+    /// Returns true if the event can be read back.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.journal.files.is_some()
+    }
+
+    /// Returns true if the event was accepted so long ago that it is given up.
+    pub(crate) fn is_old(&self) -> bool {
+        is_old(self.at, jiff::Timestamp::now().as_second())
+    }
+
+    /// Reads the event back, unless it is done.
+    pub(crate) async fn read(&self) -> Option<Event> {
+        let (_, reader) = self.journal.files.as_ref()?;
+        let (reader, id) = (reader.clone(), self.id);
+        let read = move || {
+            let payload = reader.read(id)?;
+            serde_json::from_slice::<Entry>(&payload).ok()
+        };
+        let entry = tokio::task::spawn_blocking(read).await.ok()??;
+        Some(entry.event)
+    }
+
+    /// Adds a holder. A new ticket has one.
+    pub(crate) fn hold(&self) {
+        self.holders.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Removes a holder; the last one ends the event.
+    pub(crate) fn release(&self) {
+        if self.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.journal.end(Ended::Event(self.id));
+        }
+    }
+
+    /// Removes the holder of a delivery, which is not repeated after a restart.
+    pub(crate) fn release_delivery(&self, delivery: u64) {
+        if self.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.journal.end(Ended::Event(self.id));
+        } else {
+            self.journal.end(Ended::Part(self.id, delivery));
+        }
+    }
+
+    /// Returns true if a delivery ended in an earlier process.
+    pub(crate) fn has_ended(&self, delivery: u64) -> bool {
+        self.ended.binary_search(&delivery).is_ok()
+    }
+}
+
+/// Returns true if an event of this time is given up now; both in seconds of Unix time.
+pub(crate) fn is_old(at: i64, now: i64) -> bool {
+    now.saturating_sub(at) >= MAX_AGE
+}
