@@ -16,6 +16,20 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
 /// Packs files into a tar.gz under exactly these names, even absolute ones and those with `..`; at most 100 bytes each.
 #[must_use]
 pub fn tar_gz(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = entries(files);
+    archive.resize(archive.len() + 1024, 0);
+    gzip(&archive)
+}
+
+/// Packs files, and a block of entries after them that is there so many times, into a tar.gz; takes memory for one of the blocks.
+#[must_use]
+pub fn tar_gz_of_many(files: &[(&str, &[u8])], block: &[(&str, &[u8])], times: usize) -> Vec<u8> {
+    let repeated = gzip(&entries(block)).repeat(times);
+    [gzip(&entries(files)), repeated, gzip(&[0; 1024])].concat()
+}
+
+/// Returns the entries of an archive, without its end.
+fn entries(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = Vec::new();
     for (name, data) in files {
         let mut header = tar::Header::new_gnu();
@@ -29,6 +43,5 @@ pub fn tar_gz(files: &[(&str, &[u8])]) -> Vec<u8> {
         archive.extend_from_slice(data);
         archive.resize(archive.len().next_multiple_of(512), 0);
     }
-    archive.resize(archive.len() + 1024, 0);
-    gzip(&archive)
+    archive
 }

@@ -61,8 +61,7 @@ pub(super) fn files(data: &[u8], max: u64, max_file: u64, budget: &Budget) -> Re
             return Err(Error::Chart(format!("the chart has more than {MAX_FILES} files")));
         }
         if total > max {
-            let words = format!("decompressed chart is larger than the maximum file size {max}");
-            return Err(Error::Chart(words));
+            return Err(too_large(max));
         }
         if size > max_file.min(budget.limits().file_bytes) {
             return Err(Error::Chart(format!(
@@ -78,10 +77,20 @@ pub(super) fn files(data: &[u8], max: u64, max_file: u64, budget: &Budget) -> Re
             data: without_mark(Bytes::from(data)),
         });
     }
+    // What lies beyond would be missing without a word.
+    if archive.into_inner().limit() == 0 {
+        return Err(too_large(max));
+    }
     if files.is_empty() {
         return Err(Error::Chart("no files in chart archive".to_owned()));
     }
     Ok(files)
+}
+
+/// Returns the error of a chart of more than `max` bytes.
+fn too_large(max: u64) -> Error {
+    let words = format!("decompressed chart is larger than the maximum file size {max}");
+    Error::Chart(words)
 }
 
 /// Returns the path inside of the chart's directory.

@@ -1,5 +1,5 @@
 use go::path::Pattern;
-use testkit::archive::{gzip, tar_gz};
+use testkit::archive::{gzip, tar_gz, tar_gz_of_many};
 use tree::{Disk, Limits, Mem};
 
 use super::*;
@@ -362,6 +362,34 @@ fn load_refuses_archives_over_the_limits() {
     let tree = Mem::from_files([("c.tgz", bomb)]).unwrap();
     let got = Chart::load(&tree, &TreePath::parse("c.tgz").unwrap(), &Budget::default()).unwrap_err();
     assert!(got.to_string().contains("deeper than 20"), "{got}");
+}
+
+#[test]
+fn archives_of_countless_entries_are_refused_not_cut() {
+    let meta = ("c/Chart.yaml", META.as_bytes());
+    let read = |data: &[u8], max: u64| {
+        let files = archive::files(data, max, archive::MAX_FILE, &Budget::default());
+        files.map_err(|error| error.to_string())
+    };
+    // A million files.
+    let block = [("c/x", [].as_slice()); 1000];
+    let files = tar_gz_of_many(&[meta], &block, 1000);
+    let got = read(&files, archive::MAX_CHART).unwrap_err();
+    assert_eq!(got, "the chart has more than 50000 files");
+    // Directories are no files, but what comes after them must not be lost: twice the size of a chart is read.
+    let directories = |count: usize| {
+        let mut entries: Vec<(&str, &[u8])> = vec![meta];
+        entries.extend(std::iter::repeat_n(("c/d/", [].as_slice()), count));
+        entries.push(("c/values.yaml", b"a: 1"));
+        tar_gz(&entries)
+    };
+    let max = 512 * 100;
+    assert_eq!(read(&directories(100), max).unwrap().len(), 2);
+    let got = read(&directories(300), max).unwrap_err();
+    assert_eq!(
+        got,
+        "decompressed chart is larger than the maximum file size 51200"
+    );
 }
 
 #[test]
