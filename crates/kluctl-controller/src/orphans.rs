@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use cluster::{Cluster, Detail};
+use cluster::{Cluster, Detail, ResourceKind};
 use engine::{ResultStore, StoredResult};
-use objects::meta;
+use futures::{StreamExt as _, stream};
+use objects::{ObjectRef, meta};
 use runtime::{Context, ObjectKey};
 use tokio::sync::mpsc;
 
@@ -12,6 +13,10 @@ use crate::flags::ResultFlags;
 
 /// API group and version of the objects.
 const GROUP: (&str, &str) = ("gitops.kluctl.io", "v1beta1");
+/// Kind of the objects.
+const KIND: &str = "KluctlDeployment";
+/// Number of objects whose results are deleted at the same time.
+const PARALLEL: usize = 8;
 /// Maximum number of KluctlDeployments that are listed; with more of them, nothing is deleted.
 const MOST: usize = 100_000;
 
@@ -64,7 +69,7 @@ impl OrphanedResults {
         if ctx.leader().await.is_err() {
             return;
         }
-        self.report(self.delete(None).await);
+        self.report(self.delete_left_behind().await);
         self.adopt().await;
         let shutdown = ctx.shutdown().clone();
         while let Some(Some(first)) = shutdown.run_until_cancelled(self.gone.recv()).await {
@@ -72,16 +77,21 @@ impl OrphanedResults {
             while let Ok(more) = self.gone.try_recv() {
                 keys.insert(more);
             }
-            self.report(self.delete(Some(&keys)).await);
+            let mut deletions = stream::iter(keys)
+                .map(|key| self.delete(key))
+                .buffer_unordered(PARALLEL);
+            while let Some(deleted) = deletions.next().await {
+                self.report(deleted);
+            }
         }
     }
 
-    /// Adds the group to results of the original, once, so that later writes needn't list them.
+    /// Adds the labels to results of the original, once, so that nothing needs to list them again.
     async fn adopt(&self) {
         match self.store.adopt().await {
             Ok(0) | Err(engine::Error::Cancelled) => {}
             Ok(results) => tracing::info!(results, "labelled stored results with their project and target"),
-            // Writes of results find and clean them up without the label, too.
+            // Writes and deletions find them without the labels, too.
             Err(error) => tracing::debug!(%error, "cannot label stored results"),
         }
     }
@@ -95,18 +105,53 @@ impl OrphanedResults {
         }
     }
 
-    /// Deletes the results of the objects that are gone, of `keys` or any, and returns their number.
-    async fn delete(&self, keys: Option<&HashSet<ObjectKey>>) -> Result<usize, engine::Error> {
+    /// Deletes the results of an object unless there is one again, and returns their number.
+    async fn delete(&self, key: ObjectKey) -> Result<usize, engine::Error> {
+        let Some(cluster_id) = self.cluster_id().await?.filter(|_| self.is_own(&key)) else {
+            return Ok(0);
+        };
+        let deployment = engine::KluctlDeployment {
+            name: key.name,
+            namespace: key.namespace,
+            cluster_id,
+        };
+        // Results first: an object that is created in between is read.
+        let results = self.store.of_deployment(&deployment).await?;
+        if results.is_empty() || self.may_exist(&deployment).await? {
+            return Ok(0);
+        }
+        self.store.delete_all(&results).await
+    }
+
+    /// Returns true unless the API server says that there is no such object.
+    async fn may_exist(&self, deployment: &engine::KluctlDeployment) -> Result<bool, engine::Error> {
+        // The answer about an object is the same if there is no such kind.
+        if self.kind().await?.is_none() {
+            return Ok(true);
+        }
+        let object = ObjectRef {
+            group: GROUP.0.to_owned(),
+            version: GROUP.1.to_owned(),
+            kind: KIND.to_owned(),
+            namespace: Some(deployment.namespace.clone()),
+            name: deployment.name.clone(),
+        };
+        match self.cluster.get(&object).await {
+            Err(error) if error.is_forbidden() => Ok(true),
+            found => Ok(found?.is_some()),
+        }
+    }
+
+    /// Deletes the results of all objects that are gone, and returns their number.
+    async fn delete_left_behind(&self) -> Result<usize, engine::Error> {
         // Results first: an object that is created in between is listed.
         let mut results = self.store.of_deployments().await?;
-        results.retain(|result| key(result).is_some_and(|key| self.may_be_gone(&key, keys)));
+        results.retain(|result| key(result).is_some_and(|key| self.is_own(&key)));
         if results.is_empty() {
             return Ok(0);
         }
-        let cluster_id = match self.cluster.id().await {
-            // With rights in one namespace only, it is not known which results are this cluster's.
-            Err(error) if error.is_forbidden() => return Ok(0),
-            other => other?,
+        let Some(cluster_id) = self.cluster_id().await? else {
+            return Ok(0);
         };
         results.retain(|result| {
             let deployment = result.deployment();
@@ -119,16 +164,31 @@ impl OrphanedResults {
         self.store.delete_all(&results).await
     }
 
-    fn may_be_gone(&self, key: &ObjectKey, keys: Option<&HashSet<ObjectKey>>) -> bool {
-        let is_own = self.namespace.as_ref().is_none_or(|own| *own == key.namespace);
-        is_own && keys.is_none_or(|keys| keys.contains(key))
+    /// Returns the ID of the cluster; `None` without the right to read it: then it is not known which results are this cluster's.
+    async fn cluster_id(&self) -> Result<Option<String>, engine::Error> {
+        match self.cluster.id().await {
+            Err(error) if error.is_forbidden() => Ok(None),
+            other => Ok(Some(other?)),
+        }
+    }
+
+    /// Returns true if the objects of the namespace are this controller's.
+    fn is_own(&self, key: &ObjectKey) -> bool {
+        self.namespace.as_ref().is_none_or(|own| *own == key.namespace)
+    }
+
+    /// Returns the kind; `None` if the API server doesn't serve it.
+    async fn kind(&self) -> Result<Option<ResourceKind>, engine::Error> {
+        match self.cluster.kind(GROUP.0, GROUP.1, KIND).await {
+            Err(cluster::Error::NoMatch { .. }) => Ok(None),
+            other => Ok(Some(other?)),
+        }
     }
 
     /// Lists all objects; `None` if it is unknown which there are.
     async fn live(&self) -> Result<Option<HashSet<ObjectKey>>, engine::Error> {
-        let kind = match self.cluster.kind(GROUP.0, GROUP.1, "KluctlDeployment").await {
-            Err(cluster::Error::NoMatch { .. }) => return Ok(None),
-            other => other?,
+        let Some(kind) = self.kind().await? else {
+            return Ok(None);
         };
         let namespace = self.namespace.as_deref();
         let listed = self

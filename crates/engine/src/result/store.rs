@@ -5,9 +5,11 @@
 //! original reads the reduced result of such a one, which is all that its lists need.
 //!
 //! The label `weir.io/result-group` has a hash of the project, the target and the type of result, so that a write lists those
-//! results only among which it lets go of old ones. Results of the original don't have it until [`ResultStore::adopt`] adds it.
+//! results only among which it lets go of old ones. The label `weir.io/result-deployment` has a hash of the KluctlDeployment, so that its
+//! deletion lists its results only. Results of the original don't have them until [`ResultStore::adopt`] adds them.
 
 mod pack;
+mod read;
 mod secrets;
 
 use std::{
@@ -26,7 +28,8 @@ use yaml::{Map, Value};
 
 use super::{CommandResult, KluctlDeployment, Origin, contents};
 use crate::{Error, PARALLEL, ValidateResult};
-use secrets::{group, part_ref, secrets, stored};
+use read::ReadError;
+use secrets::{deployment, group, part_ref, secrets, stored};
 
 const LABEL: &str = "kluctl.io/result";
 const COMMAND_ID: &str = "kluctl.io/command-result-id";
@@ -49,10 +52,14 @@ const PARTS: &str = "weir.io/result-parts";
 const PART: &str = "weir.io/result-part";
 /// Label on all Secrets of a result: the hash of its project, its target and its type.
 const GROUP: &str = "weir.io/result-group";
+/// Label on the first Secret of a result: the hash of its KluctlDeployment, or `none`.
+const DEPLOYMENT: &str = "weir.io/result-deployment";
 /// Maximum size of the part of a result in one Secret, in bytes; leaves room for the other fields and for base64.
 const PART_BYTES: usize = 900 << 10;
 /// Selects results without a group.
 const UNGROUPED: &str = "kluctl.io/result=true,!weir.io/result-group";
+/// Selects results that were stored without one of the labels: all have the second one.
+const UNLABELLED: &str = "kluctl.io/result=true,!weir.io/result-deployment";
 /// Age of a part without its first Secret from which on no write of it can still be under way.
 const LEFT_OVER: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
 /// Maximum number of results that are listed.
@@ -84,7 +91,7 @@ pub struct ResultStore {
     cluster: Cluster,
     namespace: String,
     keep: Keep,
-    /// True after results without a group were adopted: then writes don't look for any. Clones share it.
+    /// True after results without labels were adopted: then nothing looks for any. Clones share it.
     adopted: Arc<AtomicBool>,
 }
 
@@ -319,18 +326,23 @@ impl ResultStore {
         Ok(found)
     }
 
-    /// Adds the group to results that were stored without one, such as those of the original. From then on, writes through this store and
-    /// its clones don't list results without a group. Returns their number. Those that are deleted meanwhile are left out.
+    /// Adds the labels to results that were stored without them, such as those of the original. From then on, nothing lists results without
+    /// labels through this store and its clones. Returns their number. Those that are deleted meanwhile are left out.
     ///
     /// # Errors
     /// Fails when the API server refuses the request or can't be reached.
     pub async fn adopt(&self) -> Result<usize, Error> {
-        let found = self.selected(UNGROUPED).await?;
+        let found = self.selected(UNLABELLED).await?;
         let results = found.iter().filter_map(stored).collect::<Vec<_>>();
         let labelled = results.iter().map(|result| async move {
-            let group = group(result.is_validation, &result.summary);
-            let labels = Map::from([("labels", Map::from([(GROUP, group)]))]);
-            let patch = Patch::Merge(Value::Map(Map::from([("metadata", labels)])));
+            let labels = Map::from([
+                (GROUP, group(result.is_validation, &result.summary)),
+                (DEPLOYMENT, deployment(result.deployment().as_ref())),
+            ]);
+            let patch = Patch::Merge(Value::Map(Map::from([(
+                "metadata",
+                Map::from([("labels", labels)]),
+            )])));
             match self
                 .cluster
                 .patch(&result.secret, &patch, AS_RESULTS.manager)
@@ -393,6 +405,26 @@ impl ResultStore {
         Ok(found)
     }
 
+    /// Lists the results of a KluctlDeployment; none without the right to list Secrets. All results are listed as long as those without labels
+    /// are not adopted.
+    ///
+    /// # Errors
+    /// Fails when the API server can't be reached.
+    pub async fn of_deployment(&self, wanted: &KluctlDeployment) -> Result<Vec<StoredResult>, Error> {
+        if !self.adopted.load(Ordering::Relaxed) {
+            let mut found = self.of_deployments().await?;
+            found.retain(|result| result.deployment().as_ref() == Some(wanted));
+            return Ok(found);
+        }
+        let mut found = match self.labelled(DEPLOYMENT, &deployment(Some(wanted))).await {
+            Err(Error::Cluster(error)) if error.is_forbidden() => Vec::new(),
+            other => other?,
+        };
+        // Labels are written by whoever may write Secrets.
+        found.retain(|result| result.deployment().as_ref() == Some(wanted));
+        Ok(found)
+    }
+
     /// Lets go of several results, and returns their number. A failure doesn't keep the others.
     ///
     /// # Errors
@@ -407,56 +439,6 @@ impl ResultStore {
         ended
             .into_iter()
             .try_fold(0, |count, ended| ended.map(|()| count + 1))
-    }
-
-    /// The whole result of an operation, with all of each object.
-    ///
-    /// # Errors
-    /// Fails when the result is missing or corrupt, or the API server refuses the request.
-    pub async fn read(&self, stored: &StoredResult) -> Result<Value, Error> {
-        let mut result = self.read_compacted(stored).await?;
-        let Some(root) = result.as_map_mut() else {
-            return Ok(result);
-        };
-        if let Some(Value::Seq(objects)) = root.remove("compactedObjects") {
-            let objects: Result<Vec<Value>, _> = objects.iter().map(contents::expanded).collect();
-            let objects = objects.map_err(|error| stored.broken(&error.into()))?;
-            root.insert("objects", objects);
-        }
-        Ok(result)
-    }
-
-    /// The whole result of an operation or a validation, as the command that made it prints it.
-    ///
-    /// # Errors
-    /// Fails when the result is missing or corrupt, or the API server refuses the request.
-    pub async fn read_compacted(&self, stored: &StoredResult) -> Result<Value, Error> {
-        let broken = |reason: ReadError| stored.broken(&reason);
-        let secrets = self.read_secrets(stored).await?;
-        let unpacked = |key: &'static str| -> Result<Value, ReadError> {
-            Ok(pack::unpacked(&secrets::entry(&secrets, key)?)?)
-        };
-        if stored.is_validation {
-            return unpacked("result").map_err(broken);
-        }
-        let mut result = unpacked("reducedResult").map_err(broken)?;
-        let objects = unpacked("compactedObjects").map_err(broken)?;
-        if let Some(root) = result.as_map_mut() {
-            root.remove("objects");
-            root.insert("compactedObjects", objects);
-        }
-        Ok(result)
-    }
-
-    /// Reads all Secrets of a result, the first one first.
-    async fn read_secrets(&self, stored: &StoredResult) -> Result<Vec<Value>, Error> {
-        let first = self.cluster.get(&stored.secret).await?;
-        let mut secrets = vec![first.ok_or_else(|| stored.broken(&ReadError::Gone))?];
-        for number in 1..stored.parts {
-            let part = self.cluster.get(&part_ref(&stored.secret, number)).await?;
-            secrets.push(part.ok_or_else(|| stored.broken(&ReadError::PartGone(number)))?);
-        }
-        Ok(secrets)
     }
 
     /// Lets go of a result.
@@ -502,23 +484,6 @@ fn start(summary: &Value) -> Option<Timestamp> {
         .pointer(&["commandInfo", "startTime"])
         .or_else(|| summary.get("startTime"));
     start.and_then(Value::as_str)?.parse().ok()
-}
-
-/// Error of reading a stored result.
-#[derive(Debug, thiserror::Error)]
-enum ReadError {
-    #[error("it is gone")]
-    Gone,
-    #[error("part {0} is gone")]
-    PartGone(usize),
-    #[error("{0} is missing")]
-    NoEntry(&'static str),
-    #[error("{0} is not valid base64")]
-    Base64(&'static str),
-    #[error(transparent)]
-    Unpack(#[from] pack::UnpackError),
-    #[error(transparent)]
-    Expand(#[from] contents::ExpandError),
 }
 
 #[cfg(test)]

@@ -186,7 +186,7 @@ async fn results_of_the_original_are_adopted_and_cleaned_up() -> Result<()> {
     for repo in ["own", "own", "other"] {
         ids.push(deploy(&world, repo).await?);
     }
-    // The original knows no such label.
+    // The original knows no such labels.
     let ungroup = [
         "label",
         "secrets",
@@ -194,6 +194,7 @@ async fn results_of_the_original_are_adopted_and_cleaned_up() -> Result<()> {
         "-n",
         &world.namespace,
         "weir.io/result-group-",
+        "weir.io/result-deployment-",
     ];
     world.plane.kubectl(&ungroup).await?;
     ids.push(deploy(&world, "own").await?);

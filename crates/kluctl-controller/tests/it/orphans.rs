@@ -1,8 +1,10 @@
 //! Stored results of KluctlDeployments that are gone.
 
 use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
 use serde_json::{Value, json};
-use testkit::{ControlPlane, Options, eventually, stack};
+use testkit::{ControlPlane, Options, eventually, stack, wait_gone};
 
 use crate::fixture::{Fixture, TIMEOUT, own_plane, plane};
 
@@ -28,26 +30,30 @@ async fn store(plane: &ControlPlane, results: &str, id: &str, deployment: Value)
     Ok(())
 }
 
+/// Returns the ID of the cluster in results.
+async fn cluster_id(plane: &ControlPlane) -> Result<String> {
+    let id = "jsonpath={.metadata.uid}";
+    plane
+        .kubectl(&["get", "namespace", "kube-system", "-o", id])
+        .await
+}
+
+/// Returns a KluctlDeployment that deploys nothing.
+fn suspended(name: &str, namespace: &str) -> Value {
+    json!({
+        "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment", "metadata": {"name": name, "namespace": namespace},
+        "spec": {"interval": "1h", "suspend": true, "source": {"git": {"url": "https://example.invalid/shop"}}},
+    })
+}
+
 #[tokio::test]
 async fn results_of_objects_that_are_gone_are_deleted_at_the_start() -> Result<()> {
     let plane = plane().await?;
     let results = plane.namespace("orphan-results").await?;
-    let cluster = plane
-        .kubectl(&[
-            "get",
-            "namespace",
-            "kube-system",
-            "-o",
-            "jsonpath={.metadata.uid}",
-        ])
-        .await?;
+    let cluster = cluster_id(plane).await?;
     let home = plane.namespace("orphans").await?;
     let of = |name: &str, namespace: &str, cluster: &str| json!({"name": name, "namespace": namespace, "clusterId": cluster});
-    let live = json!({
-        "apiVersion": "gitops.kluctl.io/v1beta1", "kind": "KluctlDeployment", "metadata": {"name": "live", "namespace": home},
-        "spec": {"interval": "1h", "suspend": true, "source": {"git": {"url": "https://example.invalid/shop"}}},
-    });
-    plane.apply(live).await?;
+    plane.apply(suspended("live", &home)).await?;
     for (id, deployment) in [
         ("of-live", of("live", &home, &cluster)),
         ("of-gone", of("gone", &home, &cluster)),
@@ -78,7 +84,7 @@ async fn results_of_objects_that_are_gone_are_deleted_at_the_start() -> Result<(
         "-n",
         &results,
         "-l",
-        "weir.io/result-group",
+        "weir.io/result-group,weir.io/result-deployment",
         "-o",
         "name",
     ];
@@ -105,6 +111,52 @@ async fn results_of_objects_that_are_gone_are_deleted_at_the_start() -> Result<(
             .context("a part is left")?
             .to_string()
             .contains("not found")
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn deletion_lists_the_results_of_its_object_alone() -> Result<()> {
+    let plane = plane().await?;
+    let results = plane.namespace("orphan-one-results").await?;
+    let home = plane.namespace("orphan-one").await?;
+    let cluster = cluster_id(plane).await?;
+    for name in ["gone", "left"] {
+        plane.apply(suspended(name, &home)).await?;
+        let of = json!({"name": name, "namespace": home, "clusterId": cluster});
+        store(plane, &results, &format!("of-{name}"), of).await?;
+    }
+    let flag = format!("--command-result-namespace={results}");
+    let fixture = Fixture::within(plane, &home, &[&flag]).await?;
+    let said = |entry: &Value| entry["msg"] == "labelled stored results with their project and target";
+    fixture
+        .controller
+        .wait_log("the labels of the results", TIMEOUT, said)
+        .await?;
+    let mark = plane.audit_mark();
+    let delete = [
+        "delete",
+        "kluctldeployments.gitops.kluctl.io",
+        "gone",
+        "-n",
+        &home,
+    ];
+    plane.kubectl(&delete).await?;
+    let secrets = Api::<Secret>::namespaced(fixture.plane.client().await?, &results);
+    wait_gone(&secrets, "of-gone", TIMEOUT).await?;
+    ensure!(secrets.get_opt("of-left").await?.is_some());
+    let lists: Vec<String> = fixture
+        .requests_since(mark)?
+        .into_iter()
+        .filter(|entry| entry.verb == "list" && entry.resource == "secrets" && entry.namespace == results)
+        .map(|entry| entry.uri)
+        .collect();
+    ensure!(
+        lists.len() == 1
+            && lists
+                .iter()
+                .all(|uri| uri.contains("weir.io%2Fresult-deployment")),
+        "{lists:?}"
     );
     Ok(())
 }

@@ -6,15 +6,28 @@ use sha2::{Digest as _, Sha256};
 use yaml::{Map, Value};
 
 use super::{
-    COMMAND_ID, COMMAND_SUMMARY, DEPLOYMENT_NAME, DEPLOYMENT_NAMESPACE, GROUP, LABEL, MOST_PARTS, PART,
-    PART_BYTES, PARTS, REPO_KEY, ReadError, Record, SUB_DIR, StoredResult, VALIDATE_ID, VALIDATE_SUMMARY,
+    COMMAND_ID, COMMAND_SUMMARY, DEPLOYMENT, DEPLOYMENT_NAME, DEPLOYMENT_NAMESPACE, GROUP, KluctlDeployment,
+    LABEL, MOST_PARTS, PART, PART_BYTES, PARTS, REPO_KEY, ReadError, Record, SUB_DIR, StoredResult,
+    VALIDATE_ID, VALIDATE_SUMMARY,
 };
 
 /// Returns the value of the label that all Secrets of results of one type, project and target have: 40 hexadecimal digits.
 pub(super) fn group(is_validation: bool, summary: &Value) -> String {
     let key = |name| summary.get(name).cloned().unwrap_or(Value::Null);
-    let facts = vec![Value::from(is_validation), key("projectKey"), key("targetKey")];
-    let digest = Sha256::digest(yaml::print::json_sorted_html(&Value::from(facts)));
+    hash(&[Value::from(is_validation), key("projectKey"), key("targetKey")])
+}
+
+/// Returns the value of the label of the results of a KluctlDeployment: 40 hexadecimal digits, or `none` for results of a command line.
+pub(super) fn deployment(of: Option<&KluctlDeployment>) -> String {
+    of.map_or_else(
+        || "none".to_owned(),
+        |of| hash(&[&of.name, &of.namespace, &of.cluster_id].map(|text| Value::from(text.as_str()))),
+    )
+}
+
+/// Returns the first 160 bits of the SHA-256 of a list, in hexadecimal.
+fn hash(facts: &[Value]) -> String {
+    let digest = Sha256::digest(yaml::print::json_sorted_html(&Value::from(facts.to_vec())));
     digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -106,6 +119,10 @@ fn marks(record: &Record<'_>, group: &str) -> (Map, Map) {
         (LABEL, Value::from("true")),
         (id, Value::from(record.id)),
         (GROUP, Value::from(group)),
+        (
+            DEPLOYMENT,
+            Value::from(deployment(record.origin.deployment.as_ref())),
+        ),
     ]);
     let mut annotations = Map::from([
         (
