@@ -258,8 +258,9 @@ impl Reconciler for Controller {
             "the reconciliation of the request was interrupted",
             &now(),
         );
-        if status.last_prepare_error.is_none() {
-            status::set_final(&mut status, object, &now());
+        match status.last_prepare_error {
+            None => drop(status::set_final(&mut status, object, &now())),
+            Some(_) => status::observe(&mut status, object),
         }
         Some(status)
     }

@@ -1,6 +1,7 @@
 //! Full reconciliations of KluctlDeployments of gitops.kluctl.io.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use api::conditions;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use testkit::{eventually, wait_for, wait_gone};
@@ -375,6 +376,26 @@ async fn suspended_object_does_nothing_but_says_so() -> Result<()> {
             .is_none_or(|all| !all.contains_key("kluctl.io/request-reconcile"))
     });
     ensure!(object.await?.spec.suspend);
+    Ok(())
+}
+
+#[tokio::test]
+async fn suspension_of_an_object_that_cannot_be_prepared_is_observed() -> Result<()> {
+    let shop = Gitops::new("gd-suspend-failed").await?;
+    shop.push_files(&[], &[("deployment.yaml", "deployments: {}")])?;
+    shop.create("shop", json!({})).await?;
+    let failed = shop.ready("shop", "PrepareFailed").await?;
+    shop.change("shop", json!({ "suspend": true })).await?;
+    let api = shop.api();
+    let object = wait_for(&api, "shop", "the new generation in Ready", TIMEOUT, |object| {
+        let ready = object
+            .status
+            .as_ref()
+            .and_then(|status| conditions::get(&status.conditions, "Ready"));
+        ready.is_some_and(|ready| ready.observed_generation == object.metadata.generation)
+    });
+    let status = object.await?.status.context("a status")?;
+    ensure!(ready_of(&status) == ready_of(&failed) && status.last_prepare_error == failed.last_prepare_error);
     Ok(())
 }
 

@@ -74,8 +74,6 @@ pub(crate) fn set_ready(
     text: &str,
     now: &Time,
 ) {
-    conditions::remove(&mut status.conditions, condition_type::RECONCILING);
-    conditions::remove(&mut status.conditions, condition_type::STALLED);
     let ready = Condition::new(
         condition_type::READY,
         reason == Reason::ReconciliationSucceeded,
@@ -84,10 +82,25 @@ pub(crate) fn set_ready(
         object.metadata.generation,
         now.clone(),
     );
+    finish(status, object, ready);
+}
+
+/// Sets Ready to a condition, and removes Reconciling and Stalled.
+fn finish(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, ready: Condition) {
+    conditions::remove(&mut status.conditions, condition_type::RECONCILING);
+    conditions::remove(&mut status.conditions, condition_type::STALLED);
     conditions::set(&mut status.conditions, ready);
     let past = object.status.as_ref().map_or(&[][..], |past| &past.conditions);
     conditions::carry_times(past, &mut status.conditions);
     conditions::sort(&mut status.conditions);
+}
+
+/// Sets the generation of Ready to that of the object, and leaves its reason and message. Removes Reconciling and Stalled.
+pub(crate) fn observe(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment) {
+    if let Some(mut ready) = conditions::get(&status.conditions, condition_type::READY).cloned() {
+        ready.observed_generation = object.metadata.generation;
+        finish(status, object, ready);
+    }
 }
 
 /// Sets the error of the preparation, and Ready.
