@@ -5,7 +5,7 @@
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -36,14 +36,14 @@ impl KnownObjects<'_> {
 }
 
 /// A pass that left nothing to do.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct SettledPass<R> {
     until: Instant,
     discriminator: String,
     /// Fingerprint of the labelled objects that were not applied, such as those that other controllers made.
     others: u64,
     /// The other things that the pass read.
-    read: R,
+    read: Arc<R>,
 }
 
 /// The last passes of all objects, as far as they left nothing to do, with what else they read.
@@ -56,7 +56,7 @@ impl<R> Default for SettledPasses<R> {
     }
 }
 
-impl<R: Clone> SettledPasses<R> {
+impl<R> SettledPasses<R> {
     /// Remembers a pass that left nothing to do, unless the objects with its discriminator are not known, or it has none.
     pub(crate) fn remember(&self, key: ObjectKey, discriminator: &str, objects: KnownObjects<'_>, read: R) {
         if discriminator.is_empty() {
@@ -69,17 +69,18 @@ impl<R: Clone> SettledPasses<R> {
             until: Instant::now() + FULL_PASS.mul_f64(0.9 + fastrand::f64() / 5.0),
             discriminator: discriminator.to_owned(),
             others,
-            read,
+            read: Arc::new(read),
         };
         self.lock().insert(key, pass);
     }
 
     /// Returns what the last pass over an object read besides its objects, if they are as it left them.
-    pub(crate) fn unchanged(&self, key: &ObjectKey, objects: KnownObjects<'_>) -> Option<R> {
-        let pass = self.lock().get(key).cloned()?;
+    pub(crate) fn unchanged(&self, key: &ObjectKey, objects: KnownObjects<'_>) -> Option<Arc<R>> {
+        let passes = self.lock();
+        let pass = passes.get(key)?;
         let is_same =
             pass.until > Instant::now() && objects.others(key, &pass.discriminator) == Some(pass.others);
-        is_same.then_some(pass.read)
+        is_same.then(|| Arc::clone(&pass.read))
     }
 
     /// Forgets the last pass of an object: another one begins, or the object is gone.

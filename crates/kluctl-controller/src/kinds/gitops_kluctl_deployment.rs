@@ -15,6 +15,7 @@
 
 mod act;
 mod credentials;
+mod events;
 mod guard;
 mod inventory;
 mod plan;

@@ -7,9 +7,14 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use testkit::{Fault, Registry, eventually, registry::Login, wait_gone};
+use testkit::{Fate, Fault, Registry, eventually, proxy::ApiRequest, registry::Login, wait_gone};
 
-use crate::{fixture::TIMEOUT, gitops::Gitops, gitops_sources::packed, waiting::NEVER_READY};
+use crate::{
+    fixture::{Fixture, TIMEOUT, plane},
+    gitops::{Gitops, ready_of},
+    gitops_sources::packed,
+    waiting::NEVER_READY,
+};
 
 /// Seeds of each test.
 const SEEDS: u64 = 3;
@@ -206,5 +211,33 @@ async fn outdated_source_prunes_nothing(
     shop.ready("shop", SUCCEEDED).await?;
     let after = shop.fixture.config_maps().get("b").await?.metadata.uid;
     ensure!(before == after, "it was deleted, and made again");
+    Ok(())
+}
+
+#[tokio::test]
+async fn search_for_orphans_that_fails_is_repeated_by_the_next_pass() -> Result<()> {
+    let flag = "--command-result-namespace=gf-search-results";
+    let (fixture, proxy) = Fixture::by_proxy(plane().await?, "gf-search", &[flag]).await?;
+    let shop = Gitops::of(fixture)?;
+    shop.push(&[("a", "1"), ("removed", "1")])?;
+    shop.create("shop", json!({ "prune": true })).await?;
+    shop.ready("shop", SUCCEEDED).await?;
+    shop.push(&[("a", "2")])?;
+    let is_search = |request: &ApiRequest| {
+        request.path.ends_with("/configmaps")
+            && request.query.contains("labelSelector")
+            && !request.is_watch()
+    };
+    proxy.rule(move |request| match is_search(request) {
+        true => Fate::Status(400, None),
+        false => Fate::Pass,
+    });
+    let status = shop.reconcile("shop").await?;
+    let before = proxy.requests().into_iter().filter(is_search).count();
+    ensure!(before > 0, "nothing was searched: {:?}", ready_of(&status));
+    ensure!(shop.value("a").await?.as_deref() == Some("2") && shop.value("removed").await?.is_some());
+    proxy.heal();
+    let status = shop.reconcile("shop").await?;
+    ensure!(shop.value("removed").await?.is_none(), "{:?}", ready_of(&status));
     Ok(())
 }

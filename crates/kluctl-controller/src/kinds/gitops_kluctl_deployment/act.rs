@@ -6,6 +6,7 @@ use std::{
 };
 
 use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
+use cluster::Gap;
 use engine::{
     CommandResult, CompareOptions, DeployOptions, Error, Inventory, ObjectError, ResultObject, SearchedKinds,
     commands::{self, Project},
@@ -179,8 +180,10 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             self.work.fresh = self.fresh(&mut result);
         }
         let stored = self.controller().store_command(&result, is_request).await;
-        let replaces =
-            self.object.spec.prune && !spec::pokes_images(&self.object.spec) && self.sees_all(&result);
+        let prunes = self.object.spec.prune && !spec::pokes_images(&self.object.spec);
+        let is_failure = |gap: &Gap| !gap.forbidden;
+        self.work.unpruned = prunes && !dry_run && result.completeness.gaps().iter().any(is_failure);
+        let replaces = prunes && self.sees_all(&result);
         self.note(&result, options.dry_run, replaces);
         Ok(self.told(&result, stored))
     }

@@ -17,7 +17,7 @@ use super::{Controller, key, plan, prepare::Prepared, spec};
 use crate::common::settled::KnownObjects;
 
 /// The things that a pass read besides the deployed objects.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct SettledRead {
     address: SourceAddress,
     /// Access to the source, with the credentials of the object at that time.
@@ -40,7 +40,9 @@ impl Controller {
         outcome: &Outcome<KluctlDeploymentStatus>,
     ) {
         let (spec, status, read) = (&object.spec, &outcome.status, prepared.read);
-        let is_done = outcome.fault.is_none() && matches!(outcome.requeue, Requeue::Interval(_));
+        let is_done = outcome.fault.is_none()
+            && matches!(outcome.requeue, Requeue::Interval(_))
+            && status.last_objects_hash.is_some();
         let is_watched = spec.kube_config.is_none() && !read.reads_outside;
         if !is_done || !is_watched || self.is_dry_run(object) || has_drift(status) {
             return;
@@ -69,7 +71,7 @@ impl Controller {
             None => read.interval,
         };
         let cancel = CancellationToken::new();
-        let head = engine::project_head(read.address, &read.external, &self.rendering, &cancel);
+        let head = engine::project_head(read.address.clone(), &read.external, &self.rendering, &cancel);
         let head = slot.waiting(tokio::time::timeout(read.timeout, head)).await;
         // An error is for the pass to report.
         let head = head.ok()?.ok()??;

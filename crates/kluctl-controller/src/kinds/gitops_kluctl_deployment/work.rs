@@ -6,7 +6,7 @@ use api::{
     Fault, Reason, condition_type, conditions,
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, ManualRequestResult, TargetKey},
 };
-use runtime::{EventDraft, Outcome, Pass, Requeue, Severity, now};
+use runtime::{Outcome, Pass, Requeue, Severity, now};
 
 use super::{
     Controller,
@@ -22,11 +22,6 @@ use crate::common::{memory::Ages, message};
 const AT_ONCE: Duration = Duration::from_millis(1);
 /// Delay before the next look at an object of `flux.kluctl.io` that does not give way yet.
 const LEGACY_DELAY: Duration = Duration::from_secs(5);
-/// Metadata key for the revision of an event.
-const REVISION: &str = "gitops.kluctl.io/revision";
-/// Metadata key that asks to update the status of the commit.
-const COMMIT_STATUS: &str = "gitops.kluctl.io/commit_status";
-
 /// A command that ran.
 pub(super) struct Told {
     pub(super) severity: Severity,
@@ -43,7 +38,9 @@ pub(super) struct Work<'a, 'p> {
     pub(super) failure: Option<(Reason, String)>,
     /// The state after the deployment of this pass.
     pub(super) fresh: Option<Fresh>,
-    started: Instant,
+    /// True if orphans may be left because a kind could not be listed, other than for missing rights.
+    pub(super) unpruned: bool,
+    pub(super) started: Instant,
 }
 
 impl<'a, 'p> Work<'a, 'p> {
@@ -55,6 +52,7 @@ impl<'a, 'p> Work<'a, 'p> {
             told: Vec::new(),
             failure: None,
             fresh: None,
+            unpruned: false,
             started: Instant::now(),
         }
     }
@@ -278,7 +276,8 @@ impl<'a, 'p> Work<'a, 'p> {
             self.failure = Some((reason, text));
             self.forget_hash();
         } else {
-            self.status.last_objects_hash = Some(prepared.hash.clone());
+            // Only another deployment prunes what this one could not search.
+            self.status.last_objects_hash = (!self.unpruned).then(|| prepared.hash.clone());
             self.status
                 .last_manual_objects_hash
                 .clone_from(&object.spec.manual_objects_hash);
@@ -419,7 +418,7 @@ impl<'a, 'p> Work<'a, 'p> {
         }
     }
 
-    fn ready_message(&self) -> String {
+    pub(super) fn ready_message(&self) -> String {
         conditions::get(&self.status.conditions, condition_type::READY)
             .map_or_else(String::new, |ready| ready.message.clone())
     }
@@ -445,56 +444,6 @@ impl<'a, 'p> Work<'a, 'p> {
             events,
             fault,
         }
-    }
-
-    /// Returns the events: one for each command that did something, and one at the end if something changed.
-    fn events(&self, reason: Reason, delay: Duration) -> Vec<EventDraft> {
-        let event = |severity, message: String, is_end: bool| {
-            let mut metadata = std::collections::BTreeMap::new();
-            if let Some(commit) = &self.status.observed_commit {
-                metadata.insert(REVISION.to_owned(), commit.clone());
-            }
-            if is_end {
-                metadata.insert(COMMIT_STATUS.to_owned(), "update".to_owned());
-            }
-            EventDraft {
-                severity,
-                reason,
-                message: message::limit(message, message::MESSAGE_BYTES),
-                metadata,
-            }
-        };
-        let mut events: Vec<EventDraft> = self
-            .told
-            .iter()
-            .map(|told| event(told.severity, told.message.clone(), false))
-            .collect();
-        let past = self.pass.object.status.as_ref();
-        let ready = |status: &KluctlDeploymentStatus| {
-            let ready = conditions::get(&status.conditions, condition_type::READY);
-            ready.map(|ready| (ready.status, ready.reason.clone(), ready.message.clone()))
-        };
-        let prepared = |status: &KluctlDeploymentStatus| status.last_prepare_error.clone();
-        let news = past.is_none_or(|past| {
-            ready(past) != ready(&self.status) || prepared(past) != prepared(&self.status)
-        });
-        match reason {
-            Reason::ReconciliationSucceeded if news || !events.is_empty() => {
-                let message = message::finished(self.started.elapsed(), delay);
-                events.push(event(Severity::Info, message, true));
-            }
-            Reason::ReconciliationSucceeded | Reason::Progressing => {}
-            _ if news => {
-                let message = self
-                    .status
-                    .last_prepare_error
-                    .clone()
-                    .unwrap_or_else(|| self.ready_message());
-                events.push(event(Severity::Error, message, false));
-            }
-            _ => {}
-        }
-        events
     }
 }
 

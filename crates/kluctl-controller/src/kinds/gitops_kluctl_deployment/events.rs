@@ -1,0 +1,66 @@
+//! Events of a pass.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use api::{Reason, condition_type, conditions, kluctl::gitops::KluctlDeploymentStatus};
+use runtime::{EventDraft, Severity};
+
+use super::work::Work;
+use crate::common::message;
+
+/// Metadata key for the revision of an event.
+const REVISION: &str = "gitops.kluctl.io/revision";
+/// Metadata key that asks to update the status of the commit.
+const COMMIT_STATUS: &str = "gitops.kluctl.io/commit_status";
+
+impl Work<'_, '_> {
+    /// Returns the events: one for each command that did something, and one at the end if something changed.
+    pub(super) fn events(&self, reason: Reason, delay: Duration) -> Vec<EventDraft> {
+        let event = |severity, message: String, is_end: bool| {
+            let mut metadata = BTreeMap::new();
+            if let Some(commit) = &self.status.observed_commit {
+                metadata.insert(REVISION.to_owned(), commit.clone());
+            }
+            if is_end {
+                metadata.insert(COMMIT_STATUS.to_owned(), "update".to_owned());
+            }
+            EventDraft {
+                severity,
+                reason,
+                message: message::limit(message, message::MESSAGE_BYTES),
+                metadata,
+            }
+        };
+        let mut events: Vec<EventDraft> = self
+            .told
+            .iter()
+            .map(|told| event(told.severity, told.message.clone(), false))
+            .collect();
+        let past = self.pass.object.status.as_ref();
+        let ready = |status: &KluctlDeploymentStatus| {
+            let ready = conditions::get(&status.conditions, condition_type::READY);
+            ready.map(|ready| (ready.status, ready.reason.clone(), ready.message.clone()))
+        };
+        let prepared = |status: &KluctlDeploymentStatus| status.last_prepare_error.clone();
+        let news = past.is_none_or(|past| {
+            ready(past) != ready(&self.status) || prepared(past) != prepared(&self.status)
+        });
+        match reason {
+            Reason::ReconciliationSucceeded if news || !events.is_empty() => {
+                let message = message::finished(self.started.elapsed(), delay);
+                events.push(event(Severity::Info, message, true));
+            }
+            Reason::ReconciliationSucceeded | Reason::Progressing => {}
+            _ if news => {
+                let message = self
+                    .status
+                    .last_prepare_error
+                    .clone()
+                    .unwrap_or_else(|| self.ready_message());
+                events.push(event(Severity::Error, message, false));
+            }
+            _ => {}
+        }
+        events
+    }
+}
