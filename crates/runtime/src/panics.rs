@@ -19,8 +19,9 @@ pub(crate) fn install_hook() {
     }));
 }
 
-/// Runs a future; returns the location of a panic in it as error.
-pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
+/// Runs a future; returns the location of a panic in it as error. It takes a pinned one, because a future that is given by value needs its space
+/// in the caller and in this function.
+pub(crate) async fn caught<T>(work: impl Future<Output = T> + Unpin) -> Result<T, String> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|_| {
         LOCATION
             .with_borrow_mut(Option::take)
@@ -34,9 +35,9 @@ mod tests {
 
     #[tokio::test]
     async fn caught_returns_the_location_of_a_panic() {
-        assert_eq!(caught(async { 5 }).await, Ok(5));
+        assert_eq!(caught(Box::pin(async { 5 })).await, Ok(5));
         assert!(
-            caught(async { panic!("s3cret") })
+            caught(Box::pin(async { panic!("s3cret") }))
                 .await
                 .is_err_and(|location: String| !location.contains("s3cret"))
         );

@@ -116,7 +116,7 @@ impl<R: Reconciler> ReconciledKind<R> {
             slot: slot.clone(),
             started: Instant::now(),
         };
-        let report = match panics::caught(run.steps(stop)).await {
+        let report = match panics::caught(Box::pin(run.steps(stop))).await {
             Ok(report) => report,
             Err(location) => run.panicked(&location).await,
         };
@@ -184,8 +184,8 @@ impl<R: Reconciler> PassRun<'_, R> {
         let announced = self.announcement(&object);
         let end = {
             let pass = self.pass(&object, &cancel, stop);
-            let work = self.announcing(reconciler.reconcile(&pass), announced);
-            run_work(work, timeout, &cancel, stop, R::FINISHES).await
+            let work = self.announcing(Box::pin(reconciler.reconcile(&pass)), announced);
+            run_work(Box::pin(work), timeout, &cancel, stop, R::FINISHES).await
         };
         let fault = match end {
             WorkEnd::Done(outcome) => return self.conclude(outcome).await,
@@ -241,7 +241,14 @@ impl<R: Reconciler> PassRun<'_, R> {
         let timeout = self.timeout(&object);
         let end = {
             let pass = self.pass(&object, &cancel, stop);
-            run_work(reconciler.finalize(&pass), timeout, &cancel, stop, false).await
+            run_work(
+                Box::pin(reconciler.finalize(&pass)),
+                timeout,
+                &cancel,
+                stop,
+                false,
+            )
+            .await
         };
         let fault = match self.cleaned_up(end) {
             Ok(Some(())) => return Ok(()),
@@ -265,7 +272,7 @@ impl<R: Reconciler> PassRun<'_, R> {
         let end = {
             let pass = self.pass(&object, &cancel, stop);
             let work = self.kind.reconciler.finalize_undecodable(&pass, why);
-            run_work(work, UNDECODABLE_TIMEOUT, &cancel, stop, false).await
+            run_work(Box::pin(work), UNDECODABLE_TIMEOUT, &cancel, stop, false).await
         };
         let report = match self.cleaned_up(end) {
             Ok(Some(events)) => {
@@ -388,12 +395,11 @@ impl<R: Reconciler> PassRun<'_, R> {
     }
 
     /// Runs the kind's own work. If it takes longer than a moment, the status says that it is running, unless it wrote one itself.
-    async fn announcing<T>(&self, work: impl Future<Output = T>, status: Option<R::Status>) -> T {
-        let mut work = std::pin::pin!(work);
+    async fn announcing<T>(&self, mut work: impl Future<Output = T> + Unpin, status: Option<R::Status>) -> T {
         let Some(status) = status else {
             return work.await;
         };
-        if let Ok(done) = tokio::time::timeout(ANNOUNCE_AFTER, work.as_mut()).await {
+        if let Ok(done) = tokio::time::timeout(ANNOUNCE_AFTER, &mut work).await {
             return done;
         }
         let announced = async {

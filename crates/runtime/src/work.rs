@@ -51,9 +51,9 @@ pub(crate) enum WorkEnd<T> {
 }
 
 /// Runs the kind's own work until it ends, is cancelled, or exceeds its timeout. Work that `finishes` is not cancelled when it is
-/// superseded: it ends itself.
+/// superseded: it ends itself. The work is pinned by the caller: it is the largest part of a pass, and many passes wait at the same time.
 pub(crate) async fn run_work<T>(
-    work: impl Future<Output = T>,
+    work: impl Future<Output = T> + Unpin,
     timeout: Duration,
     cancel: &CancellationToken,
     stop: &StopSignals,
@@ -112,15 +112,22 @@ mod tests {
     async fn run_work_returns_how_the_work_ended() {
         let minute = Duration::from_secs(60);
         assert!(matches!(
-            run_work(async { 1 }, minute, &CancellationToken::new(), &stop(), false).await,
+            run_work(
+                Box::pin(async { 1 }),
+                minute,
+                &CancellationToken::new(),
+                &stop(),
+                false
+            )
+            .await,
             WorkEnd::Done(1)
         ));
-        let forever = std::future::pending::<()>;
+        let forever = || Box::pin(std::future::pending::<()>());
         assert!(matches!(
             run_work(forever(), minute, &CancellationToken::new(), &stop(), false).await,
             WorkEnd::TimedOut
         ));
-        let panicking = async { panic!("on purpose") };
+        let panicking = Box::pin(async { panic!("on purpose") });
         assert!(matches!(
             run_work(panicking, minute, &CancellationToken::new(), &stop(), false).await,
             WorkEnd::Panicked(_)
@@ -131,7 +138,14 @@ mod tests {
             run_work(forever(), minute, &CancellationToken::new(), &newer, false).await,
             WorkEnd::Superseded
         ));
-        let finishing = run_work(async { 2 }, minute, &CancellationToken::new(), &newer, true).await;
+        let finishing = run_work(
+            Box::pin(async { 2 }),
+            minute,
+            &CancellationToken::new(),
+            &newer,
+            true,
+        )
+        .await;
         assert!(matches!(finishing, WorkEnd::Done(2)));
         let ending = stop();
         ending.abort.cancel();
@@ -146,10 +160,10 @@ mod tests {
         let (cancel, stop) = (CancellationToken::new(), stop());
         let (send, receive) = tokio::sync::oneshot::channel();
         let token = cancel.clone();
-        let work = async move {
+        let work = Box::pin(async move {
             token.cancelled().await;
             send.send(()).unwrap();
-        };
+        });
         assert!(matches!(
             run_work(work, Duration::from_secs(5), &cancel, &stop, false).await,
             WorkEnd::TimedOut
