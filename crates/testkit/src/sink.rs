@@ -56,6 +56,8 @@ pub struct Received {
     pub body: Bytes,
     /// Time of its arrival.
     pub at: SystemTime,
+    /// The response that it gets.
+    pub answer: Answer,
 }
 
 impl Received {
@@ -75,9 +77,46 @@ impl Received {
     }
 }
 
+/// Requests that wait for their response.
+#[derive(Debug, Default)]
+struct Waiting {
+    now: usize,
+    most: usize,
+    /// Number of changes of the response: what came before a change isn't counted any more.
+    changes: usize,
+}
+
+/// A request that waits for its response, until this is dropped.
+struct Begun {
+    inner: Arc<Inner>,
+    changes: usize,
+}
+
+impl Begun {
+    fn new(inner: &Arc<Inner>) -> Self {
+        let mut waiting = lock(&inner.waiting);
+        waiting.now += 1;
+        waiting.most = waiting.most.max(waiting.now);
+        Self {
+            inner: Arc::clone(inner),
+            changes: waiting.changes,
+        }
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.inner.waiting);
+        if waiting.changes == self.changes {
+            waiting.now -= 1;
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Inner {
     answer: Mutex<Answer>,
+    waiting: Mutex<Waiting>,
     received: watch::Sender<Vec<Received>>,
 }
 
@@ -133,6 +172,7 @@ impl WebhookSink {
     fn start_with(authority: Option<Authority>) -> Result<Self> {
         let inner = Inner {
             answer: Mutex::new(Answer::ok()),
+            waiting: Mutex::default(),
             received: watch::channel(Vec::new()).0,
         };
         let inner = Arc::new(inner);
@@ -157,7 +197,20 @@ impl WebhookSink {
 
     /// Sets the response to later requests. Requests that hang go on hanging.
     pub fn answer(&self, answer: Answer) {
-        *lock(&self.inner.answer) = answer;
+        let mut current = lock(&self.inner.answer);
+        *current = answer;
+        let mut waiting = lock(&self.inner.waiting);
+        *waiting = Waiting {
+            changes: waiting.changes + 1,
+            ..Waiting::default()
+        };
+    }
+
+    /// Returns the largest number of requests that waited for their response at the same time, among those since the last
+    /// [`WebhookSink::answer`].
+    #[must_use]
+    pub fn most_at_once(&self) -> usize {
+        lock(&self.inner.waiting).most
     }
 
     /// Returns all requests so far.
@@ -229,15 +282,19 @@ async fn take(State(inner): State<Arc<Inner>>, request: Request) -> Response {
         .path_and_query()
         .map(ToString::to_string)
         .unwrap_or_default();
+    let (answer, _begun) = {
+        let answer = lock(&inner.answer);
+        (answer.clone(), Begun::new(&inner))
+    };
     let received = Received {
         method: head.method.to_string(),
         path,
         headers: head.headers,
         body,
         at: SystemTime::now(),
+        answer: answer.clone(),
     };
     inner.received.send_modify(|all| all.push(received));
-    let answer = lock(&inner.answer).clone();
     let status = |code| StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     match answer {
         Answer::Status(code, text) => (status(code), text).into_response(),

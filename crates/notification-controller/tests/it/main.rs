@@ -15,6 +15,7 @@ mod health;
 mod identities;
 mod journal;
 mod nats;
+mod outages;
 mod proxies;
 mod pubsub;
 mod push;

@@ -187,6 +187,84 @@ async fn outage_loses_nothing_and_is_probed_ever_more_rarely() {
     assert_eq!(attempts.load(Ordering::Relaxed), tried + 1000);
 }
 
+/// The behavior of a provider for ten minutes.
+#[derive(Debug, Clone, Copy)]
+enum Trouble {
+    Hangs,
+    Busy,
+    Fails,
+    Slow,
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_minutes_of_trouble_delay_nobody_else_and_end_without_a_storm() {
+    const TROUBLE: Duration = Duration::from_secs(600);
+    const ITEMS: usize = 1000;
+    for trouble in [Trouble::Hangs, Trouble::Busy, Trouble::Fails, Trouble::Slow] {
+        let lanes = lanes();
+        let begin = Instant::now();
+        let counts = Arc::new([const { AtomicUsize::new(0) }; 3]);
+        let (done, mut finished) = unbounded_channel();
+        let (others, mut on_time) = unbounded_channel();
+        let work = || {
+            let (done, counts) = (done.clone(), Arc::clone(&counts));
+            run(move |item, turn: Turn| {
+                let (done, counts) = (done.clone(), Arc::clone(&counts));
+                async move {
+                    let [now, most, early] = &*counts;
+                    if begin.elapsed() < TROUBLE {
+                        early.fetch_add(1, Ordering::Relaxed);
+                        match trouble {
+                            Trouble::Hangs => sleep(Duration::from_secs(10)).await,
+                            Trouble::Busy => turn.pause(Duration::from_secs(60)),
+                            Trouble::Fails => {}
+                            Trouble::Slow => sleep(Duration::from_secs(9)).await,
+                        }
+                        if !matches!(trouble, Trouble::Slow) {
+                            return Ended::Outage(item);
+                        }
+                    }
+                    most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    sleep(Duration::from_millis(100)).await;
+                    now.fetch_sub(1, Ordering::Relaxed);
+                    done.send(item).unwrap();
+                    Ended::Sent
+                }
+            })
+        };
+        for item in 0..ITEMS {
+            lanes.enter(&key("troubled"), &KEPT, |_| Some(item), work);
+            for other in [key("near"), ObjectKey::new("elsewhere", "far")] {
+                lanes.enter(&other, &KEPT, |_| Some(item), || tell(&others));
+            }
+        }
+        while on_time.len() < 2 * ITEMS {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(begin.elapsed(), Duration::ZERO, "{trouble:?}");
+        assert_eq!(all(&mut on_time).len(), 2 * ITEMS);
+        while finished.len() < ITEMS {
+            sleep(Duration::from_secs(1)).await;
+        }
+        // The next attempt, after it the others four at a time.
+        let late = (begin.elapsed() - TROUBLE).as_secs();
+        assert!(late <= 60 + 25 + 10, "{trouble:?}: {late} s later");
+        lanes.drain().await;
+        let mut sent = all(&mut finished);
+        sent.sort_unstable();
+        assert_eq!(sent, (0..ITEMS).collect::<Vec<_>>(), "{trouble:?}");
+        let [_, most, early] = &*counts;
+        assert_eq!(most.load(Ordering::Relaxed), 4, "{trouble:?}");
+        let early = early.load(Ordering::Relaxed);
+        let bound = if matches!(trouble, Trouble::Slow) {
+            4 * 600 / 9 + 4
+        } else {
+            30
+        };
+        assert!(early <= bound, "{trouble:?}: {early} attempts in ten minutes");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn item_that_always_fails_has_a_last_turn_while_others_succeed() {
     let lanes = lanes();
