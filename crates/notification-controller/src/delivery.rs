@@ -22,11 +22,15 @@ use api::{
 use futures::{Stream, StreamExt};
 use kube::{Client, ResourceExt};
 use runtime::{Context, EventDraft, ObjectKey, Recorder, Severity};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     Error, Flags,
-    alerts::{self, Verdict, expressions::Matcher, labels::LabelReader},
+    alerts::{
+        self, Verdict,
+        expressions::Matcher,
+        labels::{LabelReader, LabelsError},
+    },
     event::{self, Combined},
     extensions,
     failures::{Failures, object_name},
@@ -75,6 +79,15 @@ pub(crate) struct Dispatcher {
 const READ_BYTES: usize = 8 * 1024 * 1024;
 /// Pauses of its provider that a delivery waits for.
 const PAUSES: usize = 3;
+
+/// An alert that may be for an event.
+struct Candidate<'a> {
+    alert: &'a Alert,
+    /// The event is for the alert, apart from labels.
+    passes: bool,
+    /// The labels of the object, which are read when the first alert of the event asks for them.
+    labels: &'a OnceCell<Result<BTreeMap<String, String>, LabelsError>>,
+}
 
 /// One event for one provider.
 struct Delivery {
@@ -163,10 +176,17 @@ impl Dispatcher {
         let mut matched = 0;
         let alerts = self.store.alerts(&accepted.event.involved_object);
         let _turn = self.order.turn(&alerts, &accepted.event).await;
-        for alert in alerts {
-            if let Some(notice) = self.notice(&alert, &accepted).await {
+        let passing = self.passing(&alerts, &accepted.event).await;
+        let labels = OnceCell::new();
+        for (alert, passes) in alerts.iter().zip(passing) {
+            let candidate = Candidate {
+                alert,
+                passes,
+                labels: &labels,
+            };
+            if let Some(notice) = self.notice(&candidate, &accepted).await {
                 matched += 1;
-                self.notify(&alert, &notice, &accepted);
+                self.notify(alert, &notice, &accepted);
             }
         }
         let object = &accepted.event.involved_object;
@@ -188,20 +208,33 @@ impl Dispatcher {
         accepted.ticket.release();
     }
 
-    async fn is_for(&self, alert: &Alert, accepted: &Accepted) -> bool {
-        let verdict = alerts::verdict(alert, &accepted.event, self.own_namespace_only);
+    /// Returns for each alert if an event is for it, apart from labels.
+    async fn passing(&self, alerts: &[Arc<Alert>], event: &Event) -> Vec<bool> {
+        let is_candidate =
+            |alert: &Arc<Alert>| alerts::verdict(alert, event, self.own_namespace_only) != Verdict::No;
+        let mut passing: Vec<_> = alerts.iter().map(is_candidate).collect();
         // The expressions come after what costs nothing.
-        let passes = verdict != Verdict::No
-            && self
-                .expressions
-                .is_match(&alert.spec, &accepted.event.message)
-                .await;
-        let wanted = match verdict {
-            Verdict::IfLabels(wanted) if passes => wanted,
-            Verdict::Yes => return passes,
+        let chosen = alerts.iter().zip(&passing).filter(|(_, passes)| **passes);
+        let chosen: Vec<_> = chosen.map(|(alert, _)| Arc::clone(alert)).collect();
+        let mut matches = self
+            .expressions
+            .matches(&chosen, &event.message)
+            .await
+            .into_iter();
+        for passes in &mut passing {
+            *passes = *passes && matches.next().unwrap_or_default();
+        }
+        passing
+    }
+
+    async fn is_for(&self, candidate: &Candidate<'_>, accepted: &Accepted) -> bool {
+        let (alert, object) = (candidate.alert, &accepted.event.involved_object);
+        let wanted = match alerts::verdict(alert, &accepted.event, self.own_namespace_only) {
+            Verdict::IfLabels(wanted) if candidate.passes => wanted,
+            Verdict::Yes => return candidate.passes,
             Verdict::No | Verdict::IfLabels(_) => return false,
         };
-        match self.labels.labels(&accepted.event.involved_object).await {
+        match candidate.labels.get_or_init(|| self.labels.labels(object)).await {
             Ok(labels) => wanted
                 .iter()
                 .any(|wanted| wanted.iter().all(|(key, value)| labels.get(key) == Some(value))),

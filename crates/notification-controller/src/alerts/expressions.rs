@@ -2,10 +2,11 @@
 
 use std::{
     collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
     sync::{Arc, Mutex, PoisonError},
 };
 
-use api::notification::AlertSpec;
+use api::notification::{Alert, AlertSpec};
 use regex_automata::{
     meta::{Builder, Config, Regex},
     util::syntax,
@@ -26,8 +27,12 @@ const MESSAGE_BYTES: usize = 8 << 10;
 const KEPT_BYTES: usize = 32 << 20;
 /// Memory for a match, as a multiple of the size of the compiled expressions.
 const MATCH_GROWTH: usize = 3;
-/// Lists that are compiled or matched at the same time.
+/// Events whose messages are matched at the same time.
 const AT_ONCE: usize = 2;
+/// Work of one turn of an event: bytes of compiled expressions times bytes of the message. A second or less.
+const WORK: usize = 1 << 32;
+/// Work of compiling, as that of a message of so many bytes.
+const COMPILING: usize = 4096;
 
 /// The reason why an expression can't be used. It is one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -138,9 +143,7 @@ impl Compiled {
     }
 
     fn is_match(&self, spec: &AlertSpec, message: &str) -> bool {
-        let message = message
-            .get(..message.floor_char_boundary(MESSAGE_BYTES))
-            .unwrap_or(message);
+        let message = beginning(message);
         // A list of nothing but broken expressions lets nothing pass, rather than everything.
         let included = spec.inclusion_list.is_empty()
             || self.inclusion.as_ref().is_some_and(|list| list.is_match(message));
@@ -149,52 +152,87 @@ impl Compiled {
 }
 
 /// Matches messages with the expressions of alerts, in time that is linear in the message, and away from the threads that
-/// everything else runs on.
+/// everything else runs on. Lists are compiled once for all alerts and events, as long as they have room together.
 #[derive(Clone)]
 pub struct Matcher {
-    compiled: Arc<Mutex<CompiledLists>>,
+    kept: Arc<Mutex<KeptLists>>,
     slots: Arc<Semaphore>,
-}
-
-#[derive(Default)]
-struct CompiledLists {
-    lists: HashMap<Vec<String>, (Arc<Compiled>, u64)>,
-    bytes: usize,
-    uses: u64,
 }
 
 impl Default for Matcher {
     fn default() -> Self {
         Self {
-            compiled: Arc::default(),
+            kept: Arc::default(),
             slots: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 }
 
 impl Matcher {
-    /// Returns true if the expressions of an alert let a message pass: any of its `inclusionList`, and none of its `exclusionList`,
-    /// in the first 8 KiB.
-    pub async fn is_match(&self, spec: &AlertSpec, message: &str) -> bool {
-        if spec.inclusion_list.is_empty() && spec.exclusion_list.is_empty() {
-            return true;
+    /// Returns for each alert if its expressions let a message pass: any of its `inclusionList`, and none of its
+    /// `exclusionList`, in the first 8 KiB.
+    pub async fn matches(&self, alerts: &[Arc<Alert>], message: &str) -> Vec<bool> {
+        if alerts.iter().all(|alert| is_open(&alert.spec)) {
+            return vec![true; alerts.len()];
         }
-        let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
-            return false;
-        };
-        let (lists, spec, message) = (Arc::clone(&self.compiled), spec.clone(), message.to_owned());
-        let matched = tokio::task::spawn_blocking(move || {
-            let _held = slot;
-            compiled(&lists, &spec).is_match(&spec, &message)
-        });
-        matched.await.unwrap_or(false)
+        let message: Arc<str> = beginning(message).into();
+        let mut passes = Vec::with_capacity(alerts.len());
+        while let Some(rest) = alerts.get(passes.len()..).filter(|rest| !rest.is_empty()) {
+            // Other events get their turns in between.
+            let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
+                break;
+            };
+            let (kept, rest, message) = (Arc::clone(&self.kept), rest.to_vec(), Arc::clone(&message));
+            let matched = tokio::task::spawn_blocking(move || {
+                let _held = slot;
+                match_some(&kept, &rest, &message)
+            });
+            match matched.await {
+                Ok(some) if !some.is_empty() => passes.extend(some),
+                _ => passes.push(false),
+            }
+        }
+        passes.resize(alerts.len(), false);
+        passes
     }
+}
 
-    /// Returns the memory of the compiled expressions that are kept, in bytes.
-    #[cfg(test)]
-    fn kept_bytes(&self) -> usize {
-        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).bytes
+/// Returns true if an alert has no expressions.
+fn is_open(spec: &AlertSpec) -> bool {
+    spec.inclusion_list.is_empty() && spec.exclusion_list.is_empty()
+}
+
+/// Returns the part of a message that is matched.
+fn beginning(message: &str) -> &str {
+    let end = message.floor_char_boundary(MESSAGE_BYTES);
+    message.get(..end).unwrap_or(message)
+}
+
+/// Matches a message for the first alerts, at least one, until that is enough work for one turn. Equal lists are matched once.
+fn match_some(kept: &Mutex<KeptLists>, alerts: &[Arc<Alert>], message: &str) -> Vec<bool> {
+    let mut known: HashMap<*const Compiled, (Arc<Compiled>, bool)> = HashMap::new();
+    let (mut passes, mut work) = (Vec::new(), 0_usize);
+    for alert in alerts {
+        if work >= WORK {
+            break;
+        }
+        if is_open(&alert.spec) {
+            passes.push(true);
+            continue;
+        }
+        let (compiled, is_new) = compiled(kept, &alert.spec);
+        let bytes = compiled.bytes();
+        if is_new {
+            work = work.saturating_add(bytes.saturating_mul(COMPILING).max(WORK / 16));
+        }
+        let (_, passed) = known.entry(Arc::as_ptr(&compiled)).or_insert_with(|| {
+            work = work.saturating_add(bytes.saturating_mul(message.len()));
+            let passed = compiled.is_match(&alert.spec, message);
+            (compiled, passed)
+        });
+        passes.push(*passed);
     }
+    passes
 }
 
 /// Matches a message without keeping anything.
@@ -203,45 +241,93 @@ pub(crate) fn matches_once(spec: &AlertSpec, message: &str) -> bool {
     Compiled::new(spec).is_match(spec, message)
 }
 
-fn compiled(lists: &Mutex<CompiledLists>, spec: &AlertSpec) -> Arc<Compiled> {
-    let lock = || lists.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut key = vec![spec.inclusion_list.len().to_string()];
-    key.extend(spec.inclusion_list.iter().chain(&spec.exclusion_list).cloned());
-    if let Some(found) = lock().get(&key) {
-        return found;
+/// Returns the compiled lists of an alert, and true if they were compiled for this.
+fn compiled(kept: &Mutex<KeptLists>, spec: &AlertSpec) -> (Arc<Compiled>, bool) {
+    let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = lock().get(spec) {
+        return (found, false);
     }
     let made = Arc::new(Compiled::new(spec));
-    lock().insert(&key, &made);
-    made
+    lock().keep(spec, &made);
+    (made, true)
 }
 
-impl CompiledLists {
-    fn get(&mut self, key: &[String]) -> Option<Arc<Compiled>> {
+/// The compiled lists of alerts, by the hashes of their texts. Equal ones are there once.
+#[derive(Default)]
+struct KeptLists {
+    lists: HashMap<u64, Kept>,
+    hashes: RandomState,
+    bytes: usize,
+    /// Number of lists that were looked up.
+    uses: u64,
+    #[cfg(test)]
+    compiled: usize,
+}
+
+struct Kept {
+    inclusion: Vec<String>,
+    exclusion: Vec<String>,
+    compiled: Arc<Compiled>,
+    /// Number of the last use.
+    used: u64,
+}
+
+impl Kept {
+    /// Returns the memory, in bytes.
+    fn cost(&self) -> usize {
+        size(&self.inclusion) + size(&self.exclusion) + self.compiled.bytes() + 512
+    }
+}
+
+impl KeptLists {
+    fn hash(&self, spec: &AlertSpec) -> u64 {
+        self.hashes.hash_one((&spec.inclusion_list, &spec.exclusion_list))
+    }
+
+    fn get(&mut self, spec: &AlertSpec) -> Option<Arc<Compiled>> {
         self.uses += 1;
-        let (found, used) = self.lists.get_mut(key)?;
-        *used = self.uses;
-        Some(Arc::clone(found))
+        let hash = self.hash(spec);
+        let kept = self.lists.get_mut(&hash)?;
+        if kept.inclusion != spec.inclusion_list || kept.exclusion != spec.exclusion_list {
+            return None;
+        }
+        kept.used = self.uses;
+        Some(Arc::clone(&kept.compiled))
     }
 
-    fn insert(&mut self, key: &[String], made: &Arc<Compiled>) {
-        self.bytes += cost(key, made);
-        if let Some((old, _)) = self.lists.insert(key.to_vec(), (Arc::clone(made), self.uses)) {
-            self.bytes -= cost(key, &old);
+    /// Keeps a list if there is room. Those that were not used for long make room; if all are in use, the new one is compiled
+    /// again next time, instead of all.
+    fn keep(&mut self, spec: &AlertSpec, made: &Arc<Compiled>) {
+        #[cfg(test)]
+        {
+            self.compiled += 1;
         }
-        while self.bytes > KEPT_BYTES {
-            let oldest = self.lists.iter().min_by_key(|(_, (_, used))| *used);
-            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else {
-                break;
+        let hash = self.hash(spec);
+        let new = Kept {
+            inclusion: spec.inclusion_list.clone(),
+            exclusion: spec.exclusion_list.clone(),
+            compiled: Arc::clone(made),
+            used: self.uses,
+        };
+        self.remove(hash);
+        while self.bytes + new.cost() > KEPT_BYTES {
+            let long = 2 * self.lists.len() as u64;
+            let oldest = self.lists.iter().min_by_key(|(_, kept)| kept.used);
+            let oldest = oldest.filter(|(_, kept)| self.uses.saturating_sub(kept.used) > long);
+            let Some(oldest) = oldest.map(|(hash, _)| *hash) else {
+                return;
             };
-            if let Some((old, _)) = self.lists.remove(&oldest) {
-                self.bytes -= cost(&oldest, &old);
-            }
+            self.remove(oldest);
+        }
+        self.bytes += new.cost();
+        self.lists.insert(hash, new);
+    }
+
+    fn remove(&mut self, hash: u64) {
+        if let Some(kept) = self.lists.remove(&hash) {
+            self.bytes -= kept.cost();
         }
     }
-}
-
-fn cost(key: &[String], compiled: &Compiled) -> usize {
-    size(key) + compiled.bytes() + 512
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use api::{Event, Reason, Time, notification::Alert};
 use runtime::ObjectKey;
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::{Delivery, Dispatcher, digest::Collected};
+use super::{Candidate, Delivery, Dispatcher, digest::Collected};
 use crate::{
     alerts,
     event::{self, Meaning},
@@ -66,12 +66,13 @@ impl Notice {
 
 impl Dispatcher {
     /// Returns what an Alert sends of an event, if anything.
-    pub(super) async fn notice(&self, alert: &Alert, accepted: &Accepted) -> Option<Notice> {
+    pub(super) async fn notice(&self, candidate: &Candidate<'_>, accepted: &Accepted) -> Option<Notice> {
+        let alert = candidate.alert;
         let (event, extensions) = (&accepted.event, Extensions::of(alert));
         let repeated = event::is_repeated(event);
         match event::meaning(event) {
             Meaning::Failure if extensions.tracks() => {
-                if !self.is_for(alert, accepted).await {
+                if !self.is_for(candidate, accepted).await {
                     return None;
                 }
                 let failure = self
@@ -93,7 +94,7 @@ impl Dispatcher {
             }
             _ => {}
         }
-        (!repeated && self.is_for(alert, accepted).await).then_some(Notice::Event)
+        (!repeated && self.is_for(candidate, accepted).await).then_some(Notice::Event)
     }
 
     /// Returns true if an Alert counts a repeated event, or awaits it.

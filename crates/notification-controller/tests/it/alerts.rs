@@ -129,3 +129,37 @@ async fn alerts_hear_what_they_name_and_suspended_providers_get_nothing() {
     let counts = ["one", "all", "kind", "name", "foreign", "suspended"].map(|name| setup.bodies(name).len());
     assert_eq!(counts, [1, 2, 0, 0, 1, 0]);
 }
+
+#[tokio::test]
+async fn labels_of_an_object_are_read_once_for_all_alerts() {
+    const ALERTS: usize = 20;
+    let setup = TestNamespace::new("labels-once").await;
+    let labels = json!({"name": "web", "namespace": setup.namespace, "labels": {"tier": "web"}});
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": labels});
+    setup.plane.apply(object).await.unwrap();
+    let source = json!({"kind": "ConfigMap", "name": "*", "matchLabels": {"tier": "web"}});
+    setup.generic("hook", &json!({"eventSources": [source]})).await;
+    for number in 1..ALERTS {
+        let name = format!("hook-{number}");
+        let spec = json!({"eventSources": [source]});
+        setup.alert(&name, "hook", &spec).await;
+        setup.wait_ready("Alert", &name, "True").await;
+    }
+    let mark = setup.plane.audit_mark();
+    let mut event = setup.event("labelled");
+    let about = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "web", "namespace": setup.namespace});
+    event["involvedObject"] = about;
+    setup.accepted(&event).await;
+    testkit::eventually("a notification of each Alert", PATIENCE, || async {
+        let count = setup.bodies("hook").len();
+        anyhow::ensure!(count == ALERTS, "{count} notifications");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let entries = setup.plane.audit_since(mark).unwrap();
+    let reads = entries.iter().filter(|entry| {
+        entry.resource == "configmaps" && entry.name == "web" && entry.namespace == setup.namespace
+    });
+    assert_eq!(reads.count(), 1);
+}
