@@ -27,3 +27,4 @@ mod senders;
 mod setup;
 mod tokens;
 mod types;
+mod webhooks;

@@ -144,7 +144,7 @@ impl Hooks {
     }
 }
 
-fn hmac256(body: &str) -> String {
+pub(crate) fn hmac256(body: &str) -> String {
     let mac = Hmac::<Sha256>::new_from_slice(TOKEN.as_bytes()).unwrap();
     hex::encode(mac.chain_update(body).finalize().into_bytes())
 }
