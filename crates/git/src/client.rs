@@ -10,8 +10,8 @@ use tokio::runtime::Handle;
 use tree::Memory;
 
 use crate::{
-    Call, Error, Remote, Session, SshAlgorithms, clock::Clock, intake::Intake, remote::ClientTls,
-    session::Way, ssh::connect::Server,
+    Call, Error, Remote, Session, SshAlgorithms, announced::Announcements, clock::Clock, intake::Intake,
+    remote::ClientTls, session::Way, ssh::connect::Server,
 };
 
 /// Maximum number of clients with own certificates or proxies that are kept.
@@ -28,8 +28,22 @@ const MEMORY: u64 = 192 << 20;
 
 static PROCESS: LazyLock<Memory> = LazyLock::new(|| Memory::new(MEMORY));
 
-/// A client by its certificates and proxy; the last one is the last used.
-type OwnClient = (Option<ClientTls>, Client);
+/// An HTTP client with its certificates and proxy.
+#[derive(Debug, Clone)]
+struct OwnClient {
+    tls: Option<ClientTls>,
+    client: Client,
+    /// Number of the client in this process.
+    number: u64,
+}
+
+/// Clients; the last one is the last used.
+#[derive(Debug, Default)]
+struct Clients {
+    kept: Vec<OwnClient>,
+    /// Number of clients that were made.
+    made: u64,
+}
 
 /// The way to all Git servers. Connections are kept for a short while and reused; credentials are not.
 #[derive(Debug, Clone)]
@@ -37,7 +51,8 @@ pub struct Network {
     runtime: Handle,
     addresses: AddressPolicy,
     algorithms: SshAlgorithms,
-    clients: Arc<Mutex<Vec<OwnClient>>>,
+    clients: Arc<Mutex<Clients>>,
+    announcements: Announcements,
 }
 
 impl Network {
@@ -50,6 +65,7 @@ impl Network {
             addresses,
             algorithms: SshAlgorithms::default(),
             clients: Arc::default(),
+            announcements: Announcements::default(),
         }
     }
 
@@ -77,27 +93,39 @@ impl Network {
                 algorithms: self.algorithms.clone(),
                 policy: self.addresses.clone(),
             })),
-            None => Way::Http(self.client(remote)?),
+            None => {
+                let own = self.client(remote)?;
+                let announcement = self.announcements.of(own.number, remote.url().as_str());
+                Way::Http(own.client, Arc::new(announcement))
+            }
         };
         let clock = Clock::start(self.runtime.clone(), call, remote.shown());
         let intake = Intake::new(remote.shown(), clock.clone(), memory, call.limits.slowest);
         Session::new(way, clock, intake, remote, call)
     }
 
-    fn client(&self, remote: &Remote) -> Result<Client, Error> {
+    fn client(&self, remote: &Remote) -> Result<OwnClient, Error> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = clients.iter().position(|(tls, _)| tls.as_ref() == remote.tls()) {
-            let used = clients.remove(at);
-            let client = used.1.clone();
-            clients.push(used);
-            return Ok(client);
+        let own = match clients
+            .kept
+            .iter()
+            .position(|own| own.tls.as_ref() == remote.tls())
+        {
+            Some(at) => clients.kept.remove(at),
+            None => {
+                clients.made += 1;
+                OwnClient {
+                    tls: remote.tls().cloned(),
+                    client: build(remote, &self.addresses)?,
+                    number: clients.made,
+                }
+            }
+        };
+        if clients.kept.len() >= MAX_KEPT {
+            clients.kept.remove(0);
         }
-        let client = build(remote, &self.addresses)?;
-        if clients.len() >= MAX_KEPT {
-            clients.remove(0);
-        }
-        clients.push((remote.tls().cloned(), client.clone()));
-        Ok(client)
+        clients.kept.push(own.clone());
+        Ok(own)
     }
 }
 

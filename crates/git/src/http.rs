@@ -19,12 +19,19 @@ use reqwest::{
 
 use crate::wire::{Request, Wire, lock};
 
+/// Path and query of the request for what a server announces.
+const ANNOUNCES: &str = "/info/refs?service=git-upload-pack";
+/// Content type of its answer.
+const ANNOUNCEMENT: &str = "application/x-git-upload-pack-advertisement";
+
 /// Bytes of a request: wants and haves of one shallow fetch are a few hundred.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
 
 enum State {
     Written(Request),
     Answered(Response),
+    /// The answer of an earlier session.
+    Repeated(Bytes),
     Over,
 }
 
@@ -32,6 +39,8 @@ enum State {
 struct Exchange {
     wire: Arc<Wire>,
     state: State,
+    /// True if the answer is what the server announces.
+    announces: bool,
 }
 
 impl Exchange {
@@ -43,8 +52,10 @@ impl Exchange {
             }
             sent => sent,
         };
-        let State::Answered(response) = &self.state else {
-            return Ok(String::new());
+        let response = match &self.state {
+            State::Answered(response) => response,
+            State::Repeated(_) => return Ok(ANNOUNCEMENT.to_owned()),
+            State::Written(_) | State::Over => return Ok(String::new()),
         };
         let kind = response
             .headers()
@@ -55,11 +66,18 @@ impl Exchange {
 
     fn next(&mut self) -> io::Result<Bytes> {
         self.answer()?;
-        let State::Answered(response) = &mut self.state else {
-            return Ok(Bytes::new());
+        let response = match &mut self.state {
+            State::Answered(response) => response,
+            State::Repeated(body) => return Ok(std::mem::take(body)),
+            State::Written(_) | State::Over => return Ok(Bytes::new()),
         };
         match self.wire.next(response) {
-            Ok(Some(bytes)) => Ok(bytes),
+            Ok(Some(bytes)) => {
+                if self.announces {
+                    self.wire.announcement.receive(&bytes);
+                }
+                Ok(bytes)
+            }
             Ok(None) => {
                 self.state = State::Over;
                 Ok(Bytes::new())
@@ -163,9 +181,15 @@ impl Smart {
                 .collect(),
             body: Vec::new(),
         };
+        let announces = !post && request.tail() == ANNOUNCES;
+        let repeated = announces.then(|| self.0.announcement.repeated()).flatten();
+        if announces && repeated.is_none() {
+            self.0.announcement.begin();
+        }
         let exchange = Exchange {
             wire: Arc::clone(&self.0),
-            state: State::Written(request),
+            state: repeated.map_or(State::Written(request), State::Repeated),
+            announces,
         };
         let exchange = Arc::new(Mutex::new(exchange));
         let source = |part| ResponseReader {

@@ -9,6 +9,7 @@
 //! address that is not http, https or ssh. Only [`Checkout`] and [`History`] look at a directory that somebody else checked out,
 //! and only [`Worktree`] adds commits to it.
 
+mod announced;
 mod checkout;
 mod client;
 mod clock;

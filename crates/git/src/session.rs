@@ -31,6 +31,7 @@ use tree::MemoryError;
 
 use crate::{
     Advertised, Call, Error, Limits, Reference, Remote, Resolved, Snapshot,
+    announced::Announcement,
     clock::Clock,
     error::chain,
     http::Smart,
@@ -57,7 +58,7 @@ pub struct Session {
 
 /// The way to a server.
 pub(crate) enum Way {
-    Http(Client),
+    Http(Client, Arc<Announcement>),
     Ssh(Box<Server>),
 }
 
@@ -180,7 +181,14 @@ impl Session {
     }
 
     fn list(&mut self, prefixes: &[String]) -> Result<Vec<Advertised>, Error> {
-        self.with_room(|session| session.list_once(prefixes))
+        match self.with_room(|session| session.list_once(prefixes)) {
+            // The server may be another one than when it announced itself.
+            Err(_) if self.way.forgets_announcement() => {
+                self.transport = self.way.transport(&self.remote, &self.clock, &self.intake)?;
+                self.with_room(|session| session.list_once(prefixes))
+            }
+            done => done,
+        }
     }
 
     /// Reads refs with the memory that is free, and else once more with all that they may need.
@@ -214,8 +222,9 @@ impl Session {
         };
         let listed = refs.iter().filter_map(Advertised::read).collect();
         // An older server lists everything once, with the handshake.
-        if handshake.server_protocol_version != Protocol::V2 {
-            handshake.refs = Some(refs);
+        match handshake.server_protocol_version {
+            Protocol::V2 => self.way.remember_announcement(),
+            _ => handshake.refs = Some(refs),
         }
         self.handshake = Some(handshake);
         Ok(listed)
@@ -302,6 +311,21 @@ impl std::fmt::Debug for Session {
 }
 
 impl Way {
+    /// Remembers the capabilities with which refs were listed.
+    fn remember_announcement(&self) {
+        if let Self::Http(_, announcement) = self {
+            announcement.remember();
+        }
+    }
+
+    /// Forgets the capabilities of an earlier session. Returns true if this session used them.
+    fn forgets_announcement(&self) -> bool {
+        match self {
+            Self::Http(_, announcement) => announcement.forget(),
+            Self::Ssh(_) => false,
+        }
+    }
+
     /// Returns a new transport. It connects when it is used.
     fn transport(
         &self,
@@ -309,8 +333,8 @@ impl Way {
         clock: &Clock,
         intake: &Arc<Intake>,
     ) -> Result<Box<dyn Transport + Send>, Error> {
-        let client = match self {
-            Self::Http(client) => client,
+        let (client, announcement) = match self {
+            Self::Http(client, announcement) => (client.clone(), Arc::clone(announcement)),
             Self::Ssh(server) => {
                 let (answer, request) =
                     link::open(server.as_ref().clone(), clock.clone(), Arc::clone(intake));
@@ -324,7 +348,13 @@ impl Way {
             url: remote.shown(),
             why: chain(&error),
         })?;
-        let wire = Wire::new(client.clone(), Arc::clone(intake), remote.clone(), clock.clone());
+        let wire = Wire::new(
+            client,
+            announcement,
+            Arc::clone(intake),
+            remote.clone(),
+            clock.clone(),
+        );
         Ok(Box::new(http::Transport::new_http(
             Smart(Arc::new(wire)),
             url,

@@ -13,7 +13,7 @@ use reqwest::{
 };
 use url::Url;
 
-use crate::{Error, Remote, clock::Clock, intake::Intake, remote::shown};
+use crate::{Error, Remote, announced::Announcement, clock::Clock, intake::Intake, remote::shown};
 
 /// Redirects followed in a row.
 const MAX_REDIRECTS: usize = 5;
@@ -30,7 +30,7 @@ pub(crate) struct Request {
 
 impl Request {
     /// Returns the part of the URL after the repository's own.
-    fn tail(&self) -> &str {
+    pub(crate) fn tail(&self) -> &str {
         self.url.get(self.base_len..).unwrap_or_default()
     }
 }
@@ -41,17 +41,26 @@ pub(crate) struct Wire {
     remote: Remote,
     clock: Clock,
     intake: Arc<Intake>,
+    /// The announcement of the server, in this session or an earlier one.
+    pub(crate) announcement: Arc<Announcement>,
     /// Target of a redirect.
     base: Mutex<Option<String>>,
 }
 
 impl Wire {
-    pub(crate) fn new(client: Client, intake: Arc<Intake>, remote: Remote, clock: Clock) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        announcement: Arc<Announcement>,
+        intake: Arc<Intake>,
+        remote: Remote,
+        clock: Clock,
+    ) -> Self {
         Self {
             client,
             remote,
             clock,
             intake,
+            announcement,
             base: Mutex::default(),
         }
     }
@@ -77,6 +86,8 @@ impl Wire {
                 if url.as_str() != request.url {
                     let base = url.as_str().strip_suffix(request.tail()).unwrap_or(url.as_str());
                     *lock(&self.base) = Some(base.to_owned());
+                    // Later requests go there only after this answer.
+                    self.announcement.discard();
                 }
                 return Ok(response);
             };

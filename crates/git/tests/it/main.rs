@@ -5,6 +5,7 @@
 mod faults;
 mod fetching;
 mod hostile;
+mod listing;
 mod ssh;
 
 use std::{
