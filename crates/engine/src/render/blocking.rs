@@ -84,8 +84,8 @@ impl BlockingContext {
         output.ok_or_else(|| CallbackError::new("cancelled"))
     }
 
-    /// Blocks until work that uses the network without futures ends, on a thread of its own, and returns its output. The work must end
-    /// soon after the render is cancelled.
+    /// Blocks until work that uses the network without futures ends, and returns its output. If a permit is given back meanwhile, the work has
+    /// a thread of its own. It must end soon after the render is cancelled.
     ///
     /// # Errors
     /// Fails when the render is cancelled before that, and if there is no thread.
@@ -93,6 +93,10 @@ impl BlockingContext {
         &self,
         work: impl FnOnce() -> T + Send,
     ) -> Result<T, CallbackError> {
+        if self.permit.is_none() && self.cluster.is_none() {
+            self.outside.note();
+            return Ok(work());
+        }
         thread::scope(|scope| {
             let (send, receive) = oneshot::channel();
             let work = || drop(send.send(work()));
