@@ -37,7 +37,7 @@ pub use error::Error;
 pub use exception::{Exception, InvalidException};
 pub use need::Need;
 pub use policy::{AddressPolicy, ClusterServices, Refusal, Unresolved};
-pub use proxy::{InvalidProxy, Proxy};
+pub use proxy::{InvalidProxy, Proxy, ProxyProtocol};
 pub use redirect::Redirects;
 pub use resolver::Resolver;
 pub use tls::{Roots, Tls};

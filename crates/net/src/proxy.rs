@@ -1,4 +1,4 @@
-//! HTTP proxies that users name.
+//! HTTP and SOCKS5 proxies that users name.
 
 use api::Secret;
 use url::Url;
@@ -8,11 +8,26 @@ use crate::Error;
 /// Longest address of a proxy, in bytes.
 const MAX_ADDRESS: usize = 2048;
 
-/// An HTTP proxy that users name, and the credentials for it.
+/// Default port of SOCKS5 proxies.
+const SOCKS_PORT: u16 = 1080;
+
+/// The protocol of a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProxyProtocol {
+    /// HTTP, by `http` or `https`.
+    Http,
+    /// SOCKS5. The proxy resolves names, as with clients of Go.
+    Socks5,
+}
+
+/// A proxy that users name, and the credentials for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
-    /// URL of the proxy, `http` or `https`, without credentials.
+    /// Address of the proxy without credentials. Its scheme is `http` or `https`; that of a SOCKS5 proxy is `http`, so that its host is read as
+    /// those of other servers are.
     pub url: Url,
+    /// The protocol that the proxy speaks.
+    pub protocol: ProxyProtocol,
     /// Username and password for the proxy.
     pub auth: Option<(String, Secret<String>)>,
 }
@@ -26,8 +41,8 @@ pub enum InvalidProxy {
     /// The address is not a URL with a host.
     #[error("address is not the URL of a proxy")]
     NoUrl,
-    /// The proxy speaks another protocol than HTTP.
-    #[error("the proxy is not supported: only http and https are")]
+    /// The proxy speaks another protocol than HTTP and SOCKS5.
+    #[error("the proxy is not supported: only http, https and socks5 are")]
     Scheme,
     /// A password is there, and no username.
     #[error("a password needs a username")]
@@ -38,7 +53,7 @@ impl Proxy {
     /// Makes a proxy of its address and the credentials that are named beside it; those in the address come second.
     ///
     /// # Errors
-    /// Fails when the address is not an http or https URL with a host, or a password has no username.
+    /// Fails when the address is not an `http`, `https`, `socks5` or `socks5h` URL with a host, or a password has no username.
     pub fn parse(
         address: &str,
         username: Option<&str>,
@@ -47,10 +62,12 @@ impl Proxy {
         if address.len() > MAX_ADDRESS {
             return Err(InvalidProxy::Long);
         }
-        let mut url = Url::parse(address.trim()).map_err(|_| InvalidProxy::NoUrl)?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(InvalidProxy::Scheme);
-        }
+        let url = Url::parse(address.trim()).map_err(|_| InvalidProxy::NoUrl)?;
+        let (protocol, mut url) = match url.scheme() {
+            "http" | "https" => (ProxyProtocol::Http, url),
+            "socks5" | "socks5h" => (ProxyProtocol::Socks5, of_socks(&url)?),
+            _ => return Err(InvalidProxy::Scheme),
+        };
         if url.host_str().is_none_or(str::is_empty) {
             return Err(InvalidProxy::NoUrl);
         }
@@ -62,16 +79,35 @@ impl Proxy {
         // Neither can fail: the URL has a host.
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        Ok(Self { url, auth })
+        Ok(Self { url, protocol, auth })
     }
 
     pub(crate) fn for_all(&self) -> Result<reqwest::Proxy, Error> {
-        let proxy = reqwest::Proxy::all(self.url.clone())?;
+        let proxy = match self.protocol {
+            ProxyProtocol::Http => reqwest::Proxy::all(self.url.clone())?,
+            ProxyProtocol::Socks5 => {
+                let host = self.url.host_str().unwrap_or_default();
+                let port = self.url.port_or_known_default().unwrap_or(SOCKS_PORT);
+                reqwest::Proxy::all(format!("socks5h://{host}:{port}"))?
+            }
+        };
         Ok(match &self.auth {
             Some((user, password)) => proxy.basic_auth(user, password.expose()),
             None => proxy,
         })
     }
+}
+
+/// Returns the `http` URL with the address and the credentials of a SOCKS5 proxy.
+fn of_socks(url: &Url) -> Result<Url, InvalidProxy> {
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(InvalidProxy::NoUrl);
+    }
+    let (_, rest) = url.as_str().split_once("://").ok_or(InvalidProxy::NoUrl)?;
+    let mut http = Url::parse(&format!("http://{rest}")).map_err(|_| InvalidProxy::NoUrl)?;
+    let port = url.port().unwrap_or(SOCKS_PORT);
+    http.set_port(Some(port)).map_err(|()| InvalidProxy::NoUrl)?;
+    Ok(http)
 }
 
 /// The credentials in a URL, decoded.
@@ -110,13 +146,33 @@ mod tests {
     }
 
     #[test]
+    fn socks_proxy_has_a_port_of_its_own_and_an_address_like_others() {
+        for (address, host, port) in [
+            ("socks5://proxy", "proxy", 1080),
+            ("SOCKS5H://u:p%40@proxy:80", "proxy", 80),
+            ("socks5://169.254.169.254:1", "169.254.169.254", 1),
+            ("socks5://2852039166", "169.254.169.254", 1080),
+        ] {
+            let found = Proxy::parse(address, None, None).unwrap();
+            assert_eq!(found.protocol, ProxyProtocol::Socks5, "{address}");
+            assert_eq!(found.url.host_str(), Some(host), "{address}");
+            assert_eq!(found.url.port_or_known_default(), Some(port), "{address}");
+            assert!(found.for_all().is_ok());
+        }
+        let found = Proxy::parse("socks5://u:p%40@proxy", None, None).unwrap();
+        assert_eq!((found.url.username(), found.auth), ("", auth("u", "p@")));
+    }
+
+    #[test]
     fn invalid_proxies_are_refused_without_their_credentials() {
         let long = format!("http://{}", "canary".repeat(400));
         for (address, expected) in [
             (long.as_str(), InvalidProxy::Long),
             ("canary", InvalidProxy::NoUrl),
             ("http://", InvalidProxy::NoUrl),
-            ("socks5://u:canary@proxy:1080", InvalidProxy::Scheme),
+            ("socks4://u:canary@proxy:1080", InvalidProxy::Scheme),
+            ("socks5:canary", InvalidProxy::NoUrl),
+            ("socks5:///canary", InvalidProxy::NoUrl),
             ("file:///canary", InvalidProxy::Scheme),
         ] {
             let error = Proxy::parse(address, None, None).unwrap_err();

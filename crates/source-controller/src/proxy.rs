@@ -25,7 +25,8 @@ pub(crate) fn read(secret: &SecretData, failed: &str) -> Result<Proxy, Fault> {
     let proxy = proxy.map_err(|error| match error {
         InvalidProxy::Scheme => match SafeUrl::parse(address.trim()) {
             Ok(url) => {
-                let why = format!("address: the proxy '{url}' is not supported: only http and https are");
+                let why =
+                    format!("address: the proxy '{url}' is not supported: only http, https and socks5 are");
                 invalid(Reason::UnsupportedField, &why)
             }
             Err(_) => refused(&InvalidProxy::NoUrl.to_string()),
@@ -73,8 +74,8 @@ mod tests {
             (vec![], "secret 'ns/p': key 'address' not found"),
             (vec![("address", "proxy:canary")], "secret 'ns/p'"),
             (
-                vec![("address", "socks5://proxy:1080")],
-                "only http and https are",
+                vec![("address", "socks4://proxy:1080")],
+                "only http, https and socks5 are",
             ),
             (
                 vec![("address", "http://u:canary@proxy")],

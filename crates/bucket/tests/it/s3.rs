@@ -150,6 +150,7 @@ async fn temporary_keys_come_from_a_token_service_through_the_proxy() {
     };
     let through = |password: &str| bucket::Settings {
         proxy: Some(net::Proxy {
+            protocol: net::ProxyProtocol::Http,
             url: proxy.url().parse().unwrap(),
             auth: Some(("me".to_owned(), secret("s3cret-proxy"))),
         }),

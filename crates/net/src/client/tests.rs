@@ -171,6 +171,7 @@ async fn policy_applies_to_a_named_proxy_and_to_what_is_asked_of_it() {
     server.page("/", Page::Content("x".into()));
     let through = |policy: AddressPolicy| ClientOptions {
         proxies: Proxies::Only(Proxy {
+            protocol: crate::ProxyProtocol::Http,
             url: proxy.url().parse().unwrap(),
             auth: Some(("me".to_owned(), Secret::new("canary".to_owned()))),
         }),

@@ -438,8 +438,8 @@ mod tests {
         assert_eq!(user(named_proxy(&named).ok()).as_deref(), Some("u"));
         for (error, expected) in [
             (
-                proxy(&spec(), Some(&keys(&[("proxy", "socks5://u:s3cret@proxy")]))).unwrap_err(),
-                "Secret 's', key proxy: the proxy is not supported: only http and https are",
+                proxy(&spec(), Some(&keys(&[("proxy", "socks4://u:s3cret@proxy")]))).unwrap_err(),
+                "Secret 's', key proxy: the proxy is not supported: only http, https and socks5 are",
             ),
             (
                 named_proxy(&keys(&[("address", "http://p"), ("password", "s3cret")])).unwrap_err(),

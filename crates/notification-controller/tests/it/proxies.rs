@@ -14,6 +14,8 @@ async fn deliveries_go_through_the_proxy_that_the_provider_names() {
     let inside = |user: &str| address.replace("http://", &format!("http://{user}@"));
     let named = json!({"address": address, "username": "me", "password": "s3cret"});
     setup.secret("named", &named).await;
+    let socks = json!({"address": proxy.socks_url(), "username": "me", "password": "s3cret"});
+    setup.secret("socks", &socks).await;
     setup
         .secret("inside", &json!({"proxy": inside("me:s3cret")}))
         .await;
@@ -40,6 +42,7 @@ async fn deliveries_go_through_the_proxy_that_the_provider_names() {
             json!({"secretRef": {"name": "inside"}, "proxy": "http://127.0.0.1:1"}),
         ),
         ("spec", json!({"proxy": inside("me:s3cret")})),
+        ("socks", json!({"proxySecretRef": {"name": "socks"}})),
         ("wrong", json!({"proxySecretRef": {"name": "wrong"}})),
         (
             "sealed",
@@ -55,7 +58,7 @@ async fn deliveries_go_through_the_proxy_that_the_provider_names() {
         setup.wait_ready("Alert", name, "True").await;
     }
     setup.accepted(&setup.event("by proxy")).await;
-    for name in ["named", "inside", "spec"] {
+    for name in ["named", "inside", "spec", "socks"] {
         setup.wait_message(name, "by proxy").await;
     }
     let arrived = |request: &testkit::Received| request.path == "/sealed";
@@ -80,13 +83,13 @@ async fn deliveries_go_through_the_proxy_that_the_provider_names() {
 async fn unusable_proxies_are_reported_on_the_provider() {
     let setup = TestNamespace::new("badproxy").await;
     setup
-        .secret("socks", &json!({"address": "socks5://u:c4n4ry@proxy"}))
+        .secret("socks", &json!({"address": "socks4://u:c4n4ry@proxy"}))
         .await;
     setup.secret("nothing", &json!({"username": "u"})).await;
     for (name, message) in [
         (
             "socks",
-            "Secret 'socks': the proxy is not supported: only http and https are",
+            "Secret 'socks': the proxy is not supported: only http, https and socks5 are",
         ),
         (
             "nothing",

@@ -225,7 +225,7 @@ async fn bearer_tokens_are_sent_by_https() {
 }
 
 #[tokio::test]
-async fn proxies_of_objects_are_used_for_http_and_https() {
+async fn http_and_socks_proxies_of_objects_are_used_for_http_and_https() {
     let (setup, plain, tls) = (
         TestNamespace::start().await,
         GitServer::start().unwrap(),
@@ -246,7 +246,13 @@ async fn proxies_of_objects_are_used_for_http_and_https() {
         )
         .await;
     setup
-        .secret("socks", json!({"address": "socks5://127.0.0.1:1080"}))
+        .secret(
+            "socks",
+            json!({"address": proxy.socks_url(), "username": "me", "password": "canary"}),
+        )
+        .await;
+    setup
+        .secret("socks4", json!({"address": "socks4://127.0.0.1:1080"}))
         .await;
     setup.secret("ca", json!({"ca.crt": tls.ca_pem()})).await;
     let repo = |git: &GitServer| {
@@ -265,9 +271,15 @@ async fn proxies_of_objects_are_used_for_http_and_https() {
     }
     setup.apply("refused", &https.url(), by("refused")).await;
     setup.wait_failed("refused", "GitOperationFailed", "").await;
-    setup.apply("socks", &http.url(), by("socks")).await;
+    for (name, repo) in [("socks-http", &http), ("socks-https", &https)] {
+        let asked = proxy.asked().len();
+        setup.apply(name, &repo.url(), by("socks")).await;
+        setup.wait_ready(name).await;
+        assert!(proxy.asked().len() > asked, "{name}");
+    }
+    setup.apply("socks4", &http.url(), by("socks4")).await;
     setup
-        .wait_failed("socks", "UnsupportedField", "only http and https are")
+        .wait_failed("socks4", "UnsupportedField", "only http, https and socks5 are")
         .await;
     setup.apply("missing", &http.url(), by("none")).await;
     let missing = "failed to configure proxy options: failed to get secret";
