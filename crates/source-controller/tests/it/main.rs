@@ -16,6 +16,7 @@ mod failures;
 mod faults;
 mod github;
 mod helm_chart;
+mod helm_chart_hostile;
 mod helm_repository;
 mod hostile;
 mod identities;

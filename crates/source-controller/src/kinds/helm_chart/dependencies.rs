@@ -11,7 +11,10 @@ use oci::{Access, Archive, Client, Limits, Repository};
 use tree::{Budget, Tree as _, TreePath};
 use versions::{Constraint, Version};
 
-use super::{ChartRequest, HelmCharts, failure, look, origin};
+use super::{
+    ChartRequest, HelmCharts, failure, look,
+    origin::{self, KnownRepositories},
+};
 use crate::{
     blocking::{self, Purpose, Work},
     source_kind::SourceKind as _,
@@ -19,6 +22,25 @@ use crate::{
 
 /// The most charts that one chart may lack.
 const MAX_MISSING: usize = 100;
+
+/// The place of a chart that another one requires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The same artifact.
+    Artifact,
+    /// A repository of the configuration of a user, which a controller doesn't have.
+    Alias,
+    /// A Helm repository or a registry.
+    Remote,
+}
+
+fn place(required: &Required) -> Place {
+    match required.repository.as_str() {
+        local if local.is_empty() || local.starts_with("file://") => Place::Artifact,
+        alias if alias.starts_with('@') || alias.starts_with("alias:") => Place::Alias,
+        _ => Place::Remote,
+    }
+}
 
 impl HelmCharts {
     /// Adds the charts that `charts` lacks, and returns their number.
@@ -38,20 +60,26 @@ impl HelmCharts {
             );
             return Err(failure::build(Reason::DependencyBuildError, &why));
         }
+        let failed = |required: &Required, why: &str| {
+            let why = format!("failed to add chart dependency '{}': {why}", required.shown());
+            failure::build(Reason::DependencyBuildError, &why)
+        };
+        // Listed once for all, and only if a chart comes from a repository.
+        let mut known = None;
         for required in &missing {
-            let found = match required.repository.as_str() {
-                local if local.is_empty() || local.starts_with("file://") => {
-                    self.local(request, required, dir, budget)
+            let found = match place(required) {
+                Place::Artifact => self.local(request, required, dir, budget),
+                Place::Alias => Err("aliased repository dependency is not supported".to_owned()),
+                Place::Remote => {
+                    if known.is_none() {
+                        let listed = self.repositories_of(request, &missing, work);
+                        known = Some(listed.map_err(|why| failed(required, &why))?);
+                    }
+                    let repository = known.as_ref().and_then(|known| known.get(&required.repository));
+                    self.remote(request, required, repository, work, budget)
                 }
-                alias if alias.starts_with('@') || alias.starts_with("alias:") => {
-                    Err("aliased repository dependency is not supported".to_owned())
-                }
-                _ => self.remote(request, required, work, budget),
             };
-            let found = found.map_err(|why| {
-                let why = format!("failed to add chart dependency '{}': {why}", required.shown());
-                failure::build(Reason::DependencyBuildError, &why)
-            })?;
+            let found = found.map_err(|why| failed(required, &why))?;
             package.add(&found);
         }
         Ok(missing.len())
@@ -95,23 +123,35 @@ impl HelmCharts {
         }
     }
 
+    /// Returns the HelmRepositories of the namespace with the URLs of missing charts.
+    fn repositories_of(
+        &self,
+        request: &ChartRequest,
+        missing: &[Required],
+        work: &Work,
+    ) -> Result<KnownRepositories, String> {
+        let remote = missing.iter().filter(|required| place(required) == Place::Remote);
+        let urls: Vec<&str> = remote.map(|required| required.repository.as_str()).collect();
+        let listed = async {
+            let found = origin::repositories_of(&self.client, &request.namespace, &urls).await;
+            found.map_err(|why| Fault::retry(Reason::DependencyBuildError, why))
+        };
+        self.asked(work, listed).map_err(|fault| fault.message)
+    }
+
     /// Downloads a chart, with the credentials of the HelmRepository of the namespace that has the same URL, if there is one.
     fn remote(
         &self,
         request: &ChartRequest,
         required: &Required,
+        known: Option<&HelmRepository>,
         work: &Work,
         budget: &Budget,
     ) -> Result<Package, String> {
         let url = &required.repository;
-        let listed = async {
-            let found = origin::repository_of(&self.client, &request.namespace, url).await;
-            found.map_err(|why| Fault::retry(Reason::DependencyBuildError, why))
-        };
-        let known = self.asked(work, listed).map_err(|fault| fault.message)?;
         let archive = match (known, url.starts_with("oci://")) {
             (Some(repository), false) => {
-                let asked = self.helm_request(&request.namespace, &repository, work);
+                let asked = self.helm_request(&request.namespace, repository, work);
                 let client = asked.and_then(|asked| self.repositories.repository(&asked, work));
                 self.newest(&client.map_err(|fault| fault.message)?, required, work)
             }
@@ -170,11 +210,11 @@ impl HelmCharts {
     fn of_registry(
         &self,
         request: &ChartRequest,
-        known: Option<HelmRepository>,
+        known: Option<&HelmRepository>,
         required: &Required,
         work: &Work,
     ) -> Result<Archive, String> {
-        let repository = known.unwrap_or_else(|| {
+        let repository = known.cloned().unwrap_or_else(|| {
             let spec = api::source::HelmRepositorySpec {
                 url: required.repository.as_str().into(),
                 ..api::source::HelmRepositorySpec::default()

@@ -1,6 +1,10 @@
 //! Reading the source of a chart.
 
-use std::{fmt::Debug, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Debug,
+    time::Duration,
+};
 
 use api::{Artifact, Fault, Reason, source::HelmRepository};
 use kube::{
@@ -43,34 +47,53 @@ where
     })
 }
 
-/// Returns the HelmRepository of the namespace with this URL, if there is one.
+/// HelmRepositories by their URLs, without the slashes at the end.
+#[derive(Debug, Default)]
+pub(super) struct KnownRepositories(HashMap<String, HelmRepository>);
+
+impl KnownRepositories {
+    /// Returns the HelmRepository with this URL, if there is one.
+    pub(super) fn get(&self, url: &str) -> Option<&HelmRepository> {
+        self.0.get(normalized(url))
+    }
+}
+
+/// Lists the HelmRepositories of the namespace once, and returns those with these URLs; the first one of each.
 ///
 /// # Errors
 /// The failure of the list.
-pub(super) async fn repository_of(
+pub(super) async fn repositories_of(
     client: &Client,
     namespace: &str,
-    url: &str,
-) -> Result<Option<HelmRepository>, String> {
+    urls: &[&str],
+) -> Result<KnownRepositories, String> {
     let kind = ApiResource::erase::<HelmRepository>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
-    let wanted = normalized(url);
+    let mut wanted: HashSet<&str> = urls.iter().map(|url| normalized(url)).collect();
+    let mut known = KnownRepositories::default();
     let mut params = ListParams::default().limit(PAGE);
-    loop {
+    while !wanted.is_empty() {
         let listed = tokio::time::timeout(READ_TIMEOUT, api.list(&params)).await;
         let listed = listed.map_err(|_| "the API server did not answer in time".to_owned())?;
         let listed = listed.map_err(|error| runtime::client::describe(&error))?;
         // One that can't be decoded hides no other.
-        let mut decoded = listed
+        let decoded = listed
             .items
             .into_iter()
             .filter_map(|object| object.try_parse().ok());
-        let found = decoded.find(|one: &HelmRepository| normalized(one.spec.url.expose()) == wanted);
-        match (found, listed.metadata.continue_) {
-            (None, Some(token)) if !token.is_empty() => params = params.continue_token(&token),
-            (found, _) => return Ok(found),
+        for one in decoded {
+            let one: HelmRepository = one;
+            let url = normalized(one.spec.url.expose()).to_owned();
+            if wanted.remove(url.as_str()) {
+                known.0.insert(url, one);
+            }
+        }
+        match listed.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => break,
         }
     }
+    Ok(known)
 }
 
 /// Returns a URL without the slashes at its end.
