@@ -91,7 +91,7 @@ async fn hostile_charts_fail_alone_and_say_why() {
     let setup = TestNamespace::start().await;
     let level = |number: usize| {
         let before = format!("*x{}", number.saturating_sub(1));
-        let list = vec![if number == 0 { "lol" } else { before.as_str() }; 10].join(", ");
+        let list = [if number == 0 { "lol" } else { before.as_str() }; 10].join(", ");
         format!("x{number}: &x{number} [{list}]\n")
     };
     let bomb = metadata("shop", "2.0.0") + &(0..12).map(level).collect::<String>();
