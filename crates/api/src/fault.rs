@@ -30,6 +30,13 @@ macro_rules! reasons {
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => reasons!(@text $name $($text)?)),+ }
             }
+
+            /// Returns the reason with the name that clients see; `None` if there is no such reason.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                $(if name == Self::$name.as_str() { return Some(Self::$name); })+
+                None
+            }
         }
     };
 }

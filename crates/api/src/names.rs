@@ -28,6 +28,8 @@ pub mod annotation {
     pub const REQUEST_VALIDATE: &str = "kluctl.io/request-validate";
     /// Prefix of annotations that are added to the events of an object.
     pub const EVENT_PREFIX: &str = "event.toolkit.fluxcd.io/";
+    /// Set by a controller while the notification-controller has not acknowledged the object's last event.
+    pub const EVENT_PENDING: &str = "event.weir.io/pending";
     /// Set to `disabled`, keeps Flux from substituting variables in a manifest.
     pub const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 }

@@ -1,18 +1,23 @@
 //! Recording events: as a Kubernetes Event on the object, and by a POST to the notification-controller.
 //!
-//! Recording never waits: each destination has a bounded queue and a task of its own, and events that exceed the queue are
-//! dropped and counted. A slow or missing notification-controller costs events, never a reconciliation.
+//! Recording never waits: each destination has a bounded queue and a task of its own. Kubernetes Events that exceed the queue are
+//! dropped and counted. Events for the notification-controller wait until it acknowledges them; an object whose event waits for long
+//! gets an annotation, by which a later process knows that its state is still to be announced.
 
 mod aggregate;
 mod draft;
 mod inbox;
+mod mark;
+mod outbox;
+mod pending;
 mod post;
+mod sender;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{Event, annotation};
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Client, Resource};
+use kube::{Client, Resource, api::ApiResource};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
@@ -20,11 +25,15 @@ use url::Url;
 use crate::{error::Error, flags::EventsFlags, metrics::Metrics};
 use aggregate::RecordedEvent;
 use inbox::Inbox;
+use mark::Marks;
+use outbox::Outbox;
 use post::Poster;
+use sender::Sender;
 
 pub use draft::{EventDraft, Severity};
+pub(crate) use mark::repeated;
 
-/// Capacity of each queue; further events are dropped and counted.
+/// Capacity of the queue of Kubernetes Events; further ones are dropped and counted.
 const QUEUE: usize = 512;
 
 /// Records events for one controller.
@@ -33,7 +42,7 @@ pub struct Recorder {
     controller: Arc<str>,
     instance: Arc<str>,
     kubernetes: mpsc::Sender<RecordedEvent>,
-    post: Option<mpsc::Sender<Event>>,
+    outbox: Option<Arc<Outbox>>,
     metrics: Metrics,
 }
 
@@ -42,14 +51,22 @@ pub struct Recorder {
 pub struct Flush {
     tasks: TaskTracker,
     end: CancellationToken,
+    outbox: Option<Arc<Outbox>>,
 }
 
 impl Flush {
-    /// Waits until all recorded events have been sent, at most `grace`.
+    /// Waits until all recorded events have been sent, at most `grace`. The lost ones are counted.
     pub async fn wait(&self, grace: Duration) {
         self.end.cancel();
         if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
             tracing::info!("some events were not sent before the end");
+        }
+        let lost = self.outbox.as_ref().map_or(0, |outbox| outbox.count_lost());
+        if lost > 0 {
+            tracing::warn!(
+                lost,
+                "the notification-controller never gets these events, which it had not acknowledged before the end"
+            );
         }
     }
 }
@@ -69,6 +86,22 @@ impl Recorder {
     ) -> Result<(Self, Flush), Error> {
         let (tasks, end) = (TaskTracker::new(), CancellationToken::new());
         let (kubernetes, recorded) = mpsc::channel(QUEUE);
+        let outbox = match parse_address(&posts.events_addr)? {
+            None => None,
+            Some(url) => {
+                let outbox = Arc::new(Outbox::new(metrics.clone()));
+                let sender = Sender {
+                    poster: Poster::new(url, posts.events_token_file.clone())?,
+                    marks: Marks::new(client.clone(), controller),
+                    outbox: Arc::clone(&outbox),
+                    end: end.clone(),
+                    metrics: metrics.clone(),
+                    failures: 0,
+                };
+                tasks.spawn(sender.run());
+                Some(outbox)
+            }
+        };
         tasks.spawn(aggregate::write_events(
             client,
             Inbox {
@@ -77,50 +110,37 @@ impl Recorder {
             },
             metrics.clone(),
         ));
-        let post = match parse_address(&posts.events_addr)? {
-            None => None,
-            Some(url) => {
-                let (post, events) = mpsc::channel(QUEUE);
-                let inbox = Inbox {
-                    receiver: events,
-                    end: end.clone(),
-                };
-                let poster = Poster::new(url, posts.events_token_file.clone())?;
-                tasks.spawn(poster.run(inbox, metrics.clone()));
-                Some(post)
-            }
-        };
         tasks.close();
         let recorder = Self {
             controller: controller.into(),
             instance: instance.into(),
             kubernetes,
-            post,
+            outbox: outbox.clone(),
             metrics,
         };
-        Ok((recorder, Flush { tasks, end }))
+        Ok((recorder, Flush { tasks, end, outbox }))
     }
 
     /// Records an event about an object.
     pub fn record<O: Resource<DynamicType = ()>>(&self, object: &O, draft: EventDraft) {
-        let reference = object.object_ref(&());
-        self.record_on(reference, object.meta().annotations.as_ref(), draft);
+        let (reference, resource) = (object.object_ref(&()), ApiResource::erase::<O>(&()));
+        self.record_on(reference, &resource, object.meta().annotations.as_ref(), draft);
     }
 
-    /// Records an event about the object of a reference; `annotations` are those of the object.
+    /// Records an event about the object of a reference, which is one of `resource`; `annotations` are those of the object.
     pub fn record_on(
         &self,
         object: ObjectReference,
+        resource: &ApiResource,
         annotations: Option<&BTreeMap<String, String>>,
         draft: EventDraft,
     ) {
         let severity = draft.severity;
         let event = event(&self.controller, &self.instance, object, annotations, draft);
         if severity != Severity::Trace
-            && let Some(post) = &self.post
-            && post.try_send(event.clone()).is_err()
+            && let Some(outbox) = &self.outbox
         {
-            self.metrics.event_dropped("webhook");
+            outbox.push(event.clone(), resource.clone(), mark::is_marked(annotations));
         }
         if self
             .kubernetes
@@ -128,6 +148,31 @@ impl Recorder {
             .is_err()
         {
             self.metrics.event_dropped("kubernetes");
+        }
+    }
+
+    /// Returns true if the state of an object has to be announced once more: it has the mark of an earlier process, and no event of
+    /// it waits in this one.
+    pub(crate) fn is_unannounced(
+        &self,
+        object: &ObjectReference,
+        annotations: Option<&BTreeMap<String, String>>,
+    ) -> bool {
+        let outbox = self.outbox.as_ref();
+        mark::is_marked(annotations) && outbox.is_some_and(|outbox| !outbox.has(object))
+    }
+
+    /// Posts an event about the state of an object once more; Kubernetes has it already.
+    pub(crate) fn repeat_on(
+        &self,
+        object: ObjectReference,
+        resource: &ApiResource,
+        annotations: Option<&BTreeMap<String, String>>,
+        draft: EventDraft,
+    ) {
+        if let Some(outbox) = &self.outbox {
+            let event = event(&self.controller, &self.instance, object, annotations, draft);
+            outbox.push(event, resource.clone(), true);
         }
     }
 }

@@ -113,6 +113,14 @@ impl Metrics {
         self.0.leader.with_label_values(&[name]).set(i64::from(leads));
     }
 
+    /// Says how many events wait until the notification-controller acknowledges them.
+    pub(crate) fn events_pending(&self, number: usize) {
+        self.0
+            .pending
+            .with_label_values(&[] as &[&str])
+            .set(i64::try_from(number).unwrap_or(i64::MAX));
+    }
+
     /// Counts an event that did not reach `sink`.
     pub(crate) fn event_dropped(&self, sink: &str) {
         self.0.dropped.with_label_values(&[sink]).inc();

@@ -1,5 +1,6 @@
 //! One pass over one object: everything around the kind's own decisions, in the order of the architecture.
 
+mod announcements;
 mod patches;
 
 use std::{
@@ -7,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::{Class, Fault, Reason, annotation};
+use api::{Class, Fault, Reason};
 use kube::{
     Api, ResourceExt,
     api::{ApiResource, DynamicObject},
@@ -22,7 +23,7 @@ use crate::{
     clock::now,
     context::Context,
     decode,
-    events::EventDraft,
+    events::Severity,
     metrics::{Ending, KindMetrics},
     panics,
     queue::ObjectKey,
@@ -372,47 +373,6 @@ impl<R: Reconciler> PassRun<'_, R> {
         }
     }
 
-    /// Returns the status with Reconciling=True, once for each generation and each request.
-    fn announcement(&mut self, object: &R::Object) -> Option<R::Status> {
-        let live = self.status.live();
-        let generation = live.metadata.generation;
-        let requested = live
-            .annotations()
-            .get(annotation::RECONCILE_REQUESTED_AT)
-            .cloned();
-        let status = live.data.get("status").unwrap_or(&Value::Null);
-        let handled = status.get("lastHandledReconcileAt").and_then(Value::as_str);
-        let observed = status.get("observedGeneration").and_then(Value::as_i64);
-        if observed == generation && (requested.is_none() || requested.as_deref() == handled) {
-            return None;
-        }
-        let now = Some((generation, requested));
-        if *self.announced == now {
-            return None;
-        }
-        *self.announced = now;
-        self.kind.reconciler.progressing(object)
-    }
-
-    /// Runs the kind's own work. If it takes longer than a moment, the status says that it is running, unless it wrote one itself.
-    async fn announcing<T>(&self, mut work: impl Future<Output = T> + Unpin, status: Option<R::Status>) -> T {
-        let Some(status) = status else {
-            return work.await;
-        };
-        if let Ok(done) = tokio::time::timeout(ANNOUNCE_AFTER, &mut work).await {
-            return done;
-        }
-        let announced = async {
-            match serde_json::to_value(&status) {
-                // A failed write is in the log, and the pass writes its status at its end.
-                Ok(status) => drop(self.status.announce(&status).await),
-                Err(error) => tracing::error!(%error, "a status cannot be encoded"),
-            }
-        };
-        let (done, ()) = futures::join!(work, announced);
-        done
-    }
-
     /// Writes status and events, and returns when the next pass is due.
     async fn conclude(&mut self, outcome: Outcome<R::Status>) -> Report {
         let result = Report::of(&outcome);
@@ -429,20 +389,18 @@ impl<R: Reconciler> PassRun<'_, R> {
             );
         }
         let written = self.write(&outcome.status).await;
+        let is_announced = outcome
+            .events
+            .iter()
+            .any(|event| event.severity != Severity::Trace);
         self.record(outcome.events);
-        match written {
-            Ok(()) => result,
-            Err(report) => report,
+        if let Err(report) = written {
+            return report;
         }
-    }
-
-    fn record(&mut self, events: Vec<EventDraft>) {
-        let recorder = self.kind.ctx.recorder();
-        let live = self.status.live();
-        for event in events {
-            let annotations = live.metadata.annotations.as_ref();
-            recorder.record_on(status::reference(live), annotations, event);
+        if !is_announced {
+            self.announce_again();
         }
+        result
     }
 
     async fn write(&self, status: &impl Serialize) -> Result<(), Report> {
@@ -489,9 +447,6 @@ impl<R: Reconciler> PassRun<'_, R> {
         report::RETRY
     }
 }
-
-/// Time after which a running pass shows in the status of its object.
-const ANNOUNCE_AFTER: Duration = Duration::from_secs(2);
 
 /// Delay before the next pass of an object that had to make room for others.
 const EVICTED_RETRY: Duration = Duration::from_secs(30);

@@ -1,6 +1,7 @@
 //! The contract between a kind and the pass that all kinds share.
 
 use std::{
+    collections::BTreeMap,
     fmt::{self, Debug},
     future::Future,
     time::Duration,
@@ -184,6 +185,13 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     fn suspended_status(&self, object: &Self::Object) -> Option<Self::Status> {
         let _ = object;
         None
+    }
+
+    /// Returns the metadata of an event that repeats what the status of the object says, such as the revision; the keys are those of
+    /// the kind's own events. Pure. Default: none.
+    fn event_metadata(&self, object: &Self::Object) -> BTreeMap<String, String> {
+        let _ = object;
+        BTreeMap::new()
     }
 
     /// Observes, plans, acts, and returns the new status.

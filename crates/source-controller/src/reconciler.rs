@@ -323,6 +323,10 @@ impl<K: SourceKind> Reconciler for SourceReconciler<K> {
             .failed(&FailedPass::keeping(artifact, fault.clone()))
     }
 
+    fn event_metadata(&self, object: &K::Object) -> BTreeMap<String, String> {
+        self.report(object).current_metadata()
+    }
+
     fn suspended_status(&self, object: &K::Object) -> Option<K::Status> {
         self.report(object).suspended()
     }

@@ -336,6 +336,12 @@ impl<K: SourceKind> Report<'_, K> {
         })
     }
 
+    /// Returns the metadata of an event about the artifact that the status has.
+    pub(crate) fn current_metadata(&self) -> BTreeMap<String, String> {
+        let artifact = K::past(self.object).artifact;
+        artifact.map_or_else(BTreeMap::new, |artifact| self.metadata(&artifact))
+    }
+
     fn metadata(&self, artifact: &Artifact) -> BTreeMap<String, String> {
         let (name, digest) = match self.style {
             Style::Rfc5 => ("digest", &artifact.digest),

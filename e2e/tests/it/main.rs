@@ -14,6 +14,7 @@ mod crash;
 mod deploy;
 mod flux_cli;
 mod lease;
+mod outage;
 mod prometheus;
 mod seeds;
 mod story;

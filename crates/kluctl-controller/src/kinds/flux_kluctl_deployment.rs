@@ -31,6 +31,7 @@ mod status;
 
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     time::{Duration, Instant},
 };
 
@@ -349,6 +350,13 @@ impl Reconciler for Controller {
         let outcome = status::failed(object, &Failure::from(fault.clone()), &now());
         self.observe_outcome(object, &outcome);
         outcome
+    }
+
+    fn event_metadata(&self, object: &KluctlDeployment) -> BTreeMap<String, String> {
+        object
+            .status
+            .as_ref()
+            .map_or_else(BTreeMap::new, events::current_metadata)
     }
 
     fn suspended_status(&self, object: &KluctlDeployment) -> Option<KluctlDeploymentStatus> {

@@ -28,7 +28,7 @@ mod spec;
 mod status;
 mod work;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use api::{
     Fault, condition_type, conditions, finalizer,
@@ -249,6 +249,13 @@ impl Reconciler for Controller {
         };
         self.observe_outcome(object, &outcome);
         outcome
+    }
+
+    fn event_metadata(&self, object: &KluctlDeployment) -> BTreeMap<String, String> {
+        object
+            .status
+            .as_ref()
+            .map_or_else(BTreeMap::new, events::current_metadata)
     }
 
     fn suspended_status(&self, object: &KluctlDeployment) -> Option<KluctlDeploymentStatus> {

@@ -1,4 +1,4 @@
-//! Posting events to the notification-controller, one after the other.
+//! One POST of an event to the notification-controller.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,21 +14,12 @@ use reqwest::{
 use tokio::io::AsyncReadExt as _;
 use url::Url;
 
-use super::inbox::Inbox;
-use crate::{error::Error, metrics::Metrics};
+use crate::error::Error;
 
 /// Longest token that is sent, in bytes.
 const MAX_TOKEN: u64 = 16 * 1024;
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The pauses before the second and later attempts.
-const PAUSES: [Duration; 4] = [
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-    Duration::from_secs(8),
-];
-
 /// Meaning of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Response {
@@ -55,6 +46,41 @@ enum TokenError {
     Unreadable(std::io::Error),
     #[error("the file of --events-token-file has no token of at most {MAX_TOKEN} characters")]
     NoToken,
+}
+
+/// Result of a POST that was answered for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// The receiver has the event.
+    Accepted,
+    /// The receiver will never take it; the reason is in the log.
+    Refused,
+}
+
+/// A POST that should be repeated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// The reason, without secrets.
+    pub(super) why: String,
+    /// True if the receiver answered.
+    pub(super) is_answer: bool,
+    /// True if the name of the receiver cannot be resolved.
+    pub(super) is_unknown_host: bool,
+}
+
+impl Failure {
+    fn of(why: String) -> Self {
+        Self {
+            why,
+            is_answer: false,
+            is_unknown_host: false,
+        }
+    }
+
+    /// The process ends before there is an answer.
+    pub(super) fn ended() -> Self {
+        Self::of("the process ends".to_owned())
+    }
 }
 
 /// Posts events to one address.
@@ -88,17 +114,8 @@ impl Poster {
         })
     }
 
-    /// Posts the events of the queue until it ends.
-    pub(super) async fn run(self, mut events: Inbox<Event>, metrics: Metrics) {
-        while let Some(event) = events.next().await {
-            if !self.post(&event).await {
-                metrics.event_dropped("webhook");
-            }
-        }
-    }
-
-    /// Posts an event; returns false if it was dropped.
-    async fn post(&self, event: &Event) -> bool {
+    /// Posts an event once.
+    pub(super) async fn post(&self, event: &Event) -> Result<Sent, Failure> {
         let object = &event.involved_object;
         let names = (
             object.kind.as_deref(),
@@ -107,7 +124,7 @@ impl Poster {
         );
         let (Some(kind), Some(namespace), Some(name)) = names else {
             tracing::error!("an event without kind, namespace or name is not posted");
-            return false;
+            return Ok(Sent::Refused);
         };
         let Ok(body) = serde_json::to_vec(event) else {
             tracing::error!(
@@ -116,60 +133,53 @@ impl Poster {
                 name,
                 "an event that cannot be encoded is not posted"
             );
-            return false;
+            return Ok(Sent::Refused);
         };
-        let mut pauses = PAUSES.iter();
-        loop {
-            let why = match self
-                .send(body.clone())
-                .await
-                .map(|status| (status, meaning(status)))
-            {
-                Err(why) => why,
-                Ok((_, Response::Accepted)) => return true,
-                Ok((_, Response::Duplicate)) => {
-                    tracing::debug!(
-                        kind,
-                        namespace,
-                        name,
-                        "the notification-controller has this event already"
-                    );
-                    return true;
-                }
-                Ok((status, Response::Refused)) => {
-                    let help = help(status, self.token_file.is_some());
-                    tracing::error!(kind, namespace, name, %status, "the notification-controller refused an event{help}");
-                    return false;
-                }
-                Ok((status, Response::Retry)) => format!("status {status}"),
-            };
-            let Some(pause) = pauses.next() else {
-                tracing::error!(
+        let status = self.send(body).await?;
+        match meaning(status) {
+            Response::Accepted => Ok(Sent::Accepted),
+            Response::Duplicate => {
+                tracing::debug!(
                     kind,
                     namespace,
                     name,
-                    error = why,
-                    "cannot post an event to the notification-controller"
+                    "the notification-controller has this event already"
                 );
-                return false;
-            };
-            tokio::time::sleep(*pause).await;
+                Ok(Sent::Accepted)
+            }
+            Response::Refused => {
+                let help = help(status, self.token_file.is_some());
+                tracing::error!(kind, namespace, name, %status, "the notification-controller refused an event{help}");
+                Ok(Sent::Refused)
+            }
+            Response::Retry => Err(Failure {
+                why: format!("status {status}"),
+                is_answer: true,
+                is_unknown_host: false,
+            }),
         }
     }
 
-    /// Sends one request; returns the status of the response, or why there is none.
-    async fn send(&self, body: Vec<u8>) -> Result<StatusCode, String> {
+    /// Sends one request; returns the status of the response.
+    async fn send(&self, body: Vec<u8>) -> Result<StatusCode, Failure> {
         let mut request = Request::new(Method::POST, self.url.clone());
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(file) = &self.token_file {
-            let value = authorization(file).await.map_err(|error| error.to_string())?;
-            headers.insert(AUTHORIZATION, value);
+            let value = authorization(file).await;
+            headers.insert(
+                AUTHORIZATION,
+                value.map_err(|error| Failure::of(error.to_string()))?,
+            );
         }
         *request.body_mut() = Some(body.into());
-        let sent = self.client.send(request).await;
-        sent.map(|answer| answer.status())
-            .map_err(|error| api::redact(&error.to_string()))
+        match self.client.send(request).await {
+            Ok(answer) => Ok(answer.status()),
+            Err(error) => Err(Failure {
+                is_unknown_host: matches!(error, net::Error::Unresolved),
+                ..Failure::of(api::redact(&error.to_string()))
+            }),
+        }
     }
 }
 
@@ -262,7 +272,7 @@ mod tests {
         let poster = Poster::new(url, Some(file.clone())).unwrap();
         for token in ["first", "renewed"] {
             std::fs::write(&file, format!("{token}\n")).unwrap();
-            assert!(poster.post(&event()).await);
+            assert_eq!(poster.post(&event()).await, Ok(Sent::Accepted));
             let head = requests.recv().await.unwrap().to_lowercase();
             assert!(
                 head.contains(&format!("authorization: bearer {token}\r\n")),
@@ -271,7 +281,7 @@ mod tests {
         }
         for unusable in ["", "two\nlines", &"x".repeat(20_000)] {
             std::fs::write(&file, unusable).unwrap();
-            let error = poster.send(Vec::new()).await.unwrap_err();
+            let error = poster.send(Vec::new()).await.unwrap_err().why;
             assert!(error.contains("--events-token-file"), "{error}");
             assert!(!error.contains("two"), "{error}");
         }
@@ -290,7 +300,11 @@ mod tests {
         let (elsewhere, mut stolen) = receiver("202 Accepted".into()).await;
         let (url, mut requests) = receiver(format!("307 Moved\r\nlocation: {elsewhere}")).await;
         let poster = Poster::new(url, Some(file)).unwrap();
-        assert!(!poster.post(&event()).await, "a redirect is a refusal");
+        assert_eq!(
+            poster.post(&event()).await,
+            Ok(Sent::Refused),
+            "a redirect is a refusal"
+        );
         assert!(requests.recv().await.is_some());
         assert!(stolen.try_recv().is_err(), "the redirect was followed");
     }

@@ -28,6 +28,7 @@ pub(super) struct Families {
     pub(super) requests: IntCounterVec,
     pub(super) leader: IntGaugeVec,
     pub(super) dropped: IntCounterVec,
+    pub(super) pending: IntGaugeVec,
 }
 
 /// By object.
@@ -83,6 +84,12 @@ impl Families {
                 "leader_election_master_status",
                 "Whether this process is the leader.",
                 &["name"],
+            )?,
+            pending: gauge(
+                &registry,
+                "weir_events_pending",
+                "Number of events that wait until the notification-controller acknowledges them.",
+                &[],
             )?,
             dropped: counter(
                 &registry,

@@ -144,13 +144,14 @@ pub(crate) fn ready_message(conditions: &[Condition]) -> &str {
     conditions::get(conditions, condition_type::READY).map_or("", |ready| &ready.message)
 }
 
-fn event(
-    severity: Severity,
-    reason: Reason,
-    message: String,
-    revision: Option<&str>,
-    commit: bool,
-) -> EventDraft {
+/// Returns the metadata of an event that repeats what the status says. Of a deployment that succeeded, it updates the status of the
+/// commit.
+pub(super) fn current_metadata(status: &KluctlDeploymentStatus) -> BTreeMap<String, String> {
+    let is_ready = conditions::is_true(&status.conditions, condition_type::READY);
+    metadata(status.last_attempted_revision.as_deref(), is_ready)
+}
+
+fn metadata(revision: Option<&str>, commit: bool) -> BTreeMap<String, String> {
     let mut metadata = BTreeMap::new();
     if let Some(revision) = revision {
         metadata.insert(REVISION.to_owned(), revision.to_owned());
@@ -158,10 +159,20 @@ fn event(
     if commit {
         metadata.insert(COMMIT_STATUS.to_owned(), "update".to_owned());
     }
+    metadata
+}
+
+fn event(
+    severity: Severity,
+    reason: Reason,
+    message: String,
+    revision: Option<&str>,
+    commit: bool,
+) -> EventDraft {
     EventDraft {
         severity,
         reason,
         message,
-        metadata,
+        metadata: metadata(revision, commit),
     }
 }

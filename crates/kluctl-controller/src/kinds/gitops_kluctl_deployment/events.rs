@@ -13,23 +13,34 @@ const REVISION: &str = "gitops.kluctl.io/revision";
 /// Metadata key that asks to update the status of the commit.
 const COMMIT_STATUS: &str = "gitops.kluctl.io/commit_status";
 
+/// Returns the metadata of an event that repeats what the status says. Of a deployment that succeeded, it updates the status of the
+/// commit.
+pub(super) fn current_metadata(status: &KluctlDeploymentStatus) -> BTreeMap<String, String> {
+    metadata(
+        status,
+        conditions::is_true(&status.conditions, condition_type::READY),
+    )
+}
+
+fn metadata(status: &KluctlDeploymentStatus, updates_commit: bool) -> BTreeMap<String, String> {
+    let mut metadata = BTreeMap::new();
+    if let Some(commit) = &status.observed_commit {
+        metadata.insert(REVISION.to_owned(), commit.clone());
+    }
+    if updates_commit {
+        metadata.insert(COMMIT_STATUS.to_owned(), "update".to_owned());
+    }
+    metadata
+}
+
 impl Work<'_, '_> {
     /// Returns the events: one for each command that did something, and one at the end if something changed.
     pub(super) fn events(&self, reason: Reason, delay: Duration) -> Vec<EventDraft> {
-        let event = |severity, message: String, is_end: bool| {
-            let mut metadata = BTreeMap::new();
-            if let Some(commit) = &self.status.observed_commit {
-                metadata.insert(REVISION.to_owned(), commit.clone());
-            }
-            if is_end {
-                metadata.insert(COMMIT_STATUS.to_owned(), "update".to_owned());
-            }
-            EventDraft {
-                severity,
-                reason,
-                message: message::limit(message, message::MESSAGE_BYTES),
-                metadata,
-            }
+        let event = |severity, message: String, is_end: bool| EventDraft {
+            severity,
+            reason,
+            message: message::limit(message, message::MESSAGE_BYTES),
+            metadata: metadata(&self.status, is_end),
         };
         let mut events: Vec<EventDraft> = self
             .told
