@@ -10,8 +10,13 @@ use tokio::runtime::Handle;
 use tree::Memory;
 
 use crate::{
-    Call, Error, Remote, Session, SshAlgorithms, announced::Announcements, clock::Clock, intake::Intake,
-    remote::ClientTls, session::Way, ssh::connect::Server,
+    Call, Error, Remote, Session, SshAlgorithms,
+    announced::Announcements,
+    clock::Clock,
+    intake::Intake,
+    remote::ClientTls,
+    session::{Way, on_branch::Proofs},
+    ssh::connect::Server,
 };
 
 /// Maximum number of clients with own certificates or proxies that are kept.
@@ -53,6 +58,7 @@ pub struct Network {
     algorithms: SshAlgorithms,
     clients: Arc<Mutex<Clients>>,
     announcements: Announcements,
+    proofs: Proofs,
 }
 
 impl Network {
@@ -66,6 +72,7 @@ impl Network {
             algorithms: SshAlgorithms::default(),
             clients: Arc::default(),
             announcements: Announcements::default(),
+            proofs: Proofs::default(),
         }
     }
 
@@ -101,7 +108,7 @@ impl Network {
         };
         let clock = Clock::start(self.runtime.clone(), call, remote.shown());
         let intake = Intake::new(remote.shown(), clock.clone(), memory, call.limits.slowest);
-        Session::new(way, clock, intake, remote, call)
+        Session::new(way, clock, intake, (remote, call), (tenant, &self.proofs))
     }
 
     fn client(&self, remote: &Remote) -> Result<OwnClient, Error> {

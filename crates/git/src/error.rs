@@ -74,6 +74,18 @@ pub enum Error {
         /// Hint for the user; may be empty.
         hint: String,
     },
+    /// The commit is not on the branch that is named with it. The message begins with that of the original.
+    #[error(
+        "unable to resolve commit object for '{commit}': object not found: it is not on the branch '{branch}' of '{url}'"
+    )]
+    NotOnBranch {
+        /// Hash of the commit.
+        commit: String,
+        /// The branch.
+        branch: String,
+        /// The repository.
+        url: String,
+    },
     /// No tag is in the wanted semver range.
     #[error("no match found for semver: {0}")]
     NoMatch(String),

@@ -20,7 +20,7 @@ const OTHER_OBJECTS: u64 = 100;
 /// Bytes of a pack that hold the sizes at the beginning of a delta.
 const DELTA_HEAD: usize = 128;
 /// Bytes of the header of a pack.
-const PACK_HEADER: usize = 12;
+pub(crate) const PACK_HEADER: usize = 12;
 /// Bytes of the hash that names the base of a delta.
 const HASH_BYTES: usize = 20;
 /// Bytes that are inflated at once.

@@ -18,7 +18,7 @@ pub struct Selector {
     pub semver: Option<String>,
     /// A full ref name.
     pub name: Option<String>,
-    /// The hash of a commit; with a branch it is shown as a commit of that branch.
+    /// The hash of a commit; with a branch, it must be a commit of that branch.
     pub commit: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub enum Reference {
     Commit {
         /// Its full hash.
         hash: String,
-        /// The branch that the revision names.
+        /// The branch that it must be on, which the revision names.
         branch: Option<String>,
     },
     /// A full ref name, possibly with `^{}`.
@@ -88,7 +88,7 @@ impl Reference {
         }
     }
 
-    /// The answer for a commit, which needs no server.
+    /// The answer for a commit, which needs no list of refs.
     pub(crate) fn without_refs(&self) -> Result<Option<Resolved>, Error> {
         let Self::Commit { hash, branch } = self else {
             return Ok(None);

@@ -1,5 +1,7 @@
 //! One conversation with a Git server: list refs, fetch a commit.
 
+pub(crate) mod on_branch;
+
 use std::{
     fs,
     num::NonZeroU32,
@@ -41,6 +43,7 @@ use crate::{
     ssh::{connect::Server, link},
     wire::Wire,
 };
+use on_branch::Proofs;
 
 /// Threads that index a received pack. Sessions run beside each other, so one does not take all processors.
 const INDEX_THREADS: usize = 2;
@@ -54,6 +57,9 @@ pub struct Session {
     way: Way,
     transport: Box<dyn Transport + Send>,
     handshake: Option<Handshake>,
+    /// Name of the tenant that the proofs are for.
+    tenant: String,
+    proofs: Proofs,
 }
 
 /// The way to a server.
@@ -67,8 +73,8 @@ impl Session {
         way: Way,
         clock: Clock,
         intake: Intake,
-        remote: &Remote,
-        call: &Call,
+        (remote, call): (&Remote, &Call),
+        (tenant, proofs): (&str, &Proofs),
     ) -> Result<Self, Error> {
         let intake = Arc::new(intake);
         let transport = way.transport(remote, &clock, &intake)?;
@@ -80,6 +86,8 @@ impl Session {
             way,
             transport,
             handshake: None,
+            tenant: tenant.to_owned(),
+            proofs: proofs.clone(),
         })
     }
 
@@ -99,14 +107,22 @@ impl Session {
         self.list(&["HEAD", "refs/heads/", "refs/tags/"].map(str::to_owned))
     }
 
-    /// Lists what `reference` needs and says which commit it means.
+    /// Lists what `reference` needs and says which commit it means. A commit with a branch must be on it; the server is asked for that when
+    /// the branch has moved.
     ///
     /// # Errors
-    /// Fails when [`Session::list_refs`] does, with [`Error::RefNotFound`] if the repository has no such ref, or with
-    /// [`Error::EmptyRepository`] when it has none at all.
+    /// Fails when [`Session::list_refs`] does, with [`Error::RefNotFound`] if the repository has no such ref, with
+    /// [`Error::EmptyRepository`] when it has none at all, or with [`Error::NotOnBranch`].
     pub fn resolve(&mut self, reference: &Reference) -> Result<Resolved, Error> {
-        if let Some(resolved) = reference.without_refs()? {
-            return Ok(resolved);
+        match (reference.without_refs()?, reference) {
+            (
+                Some(resolved),
+                Reference::Commit {
+                    branch: Some(branch), ..
+                },
+            ) => return self.resolve_on(branch, resolved),
+            (Some(resolved), _) => return Ok(resolved),
+            (None, _) => {}
         }
         let refs = self.list_refs(reference)?;
         match select(reference, &refs) {
@@ -144,7 +160,7 @@ impl Session {
         let (intake, clock, limits, shown) = (&self.intake, &self.clock, &self.limits, self.remote.shown());
         let mut held = None;
         let received = protocol::fetch(
-            &mut Want(want),
+            &mut Want { want, have: None },
             |received, progress, stop: &AtomicBool| {
                 let failed = |error| GixError::from_error(intake.fail(error));
                 let spooled = pack::spool(received, dir).map_err(failed)?;
@@ -371,8 +387,12 @@ fn agent() -> (&'static str, Option<String>) {
     )
 }
 
-/// Asks for one object and has none.
-struct Want(ObjectId);
+/// Asks for one object.
+struct Want {
+    want: ObjectId,
+    /// Commit that the client has, with all that it leads to. Nothing else is asked of the server but the names of objects.
+    have: Option<ObjectId>,
+}
 
 impl fetch::Negotiate for Want {
     fn mark_complete_and_common_ref(&mut self) -> gix::Result<negotiate::Action> {
@@ -382,18 +402,25 @@ impl fetch::Negotiate for Want {
     }
 
     fn add_wants(&mut self, arguments: &mut Arguments, _: &[bool]) -> bool {
-        arguments.want(self.0);
+        arguments.want(self.want);
+        if self.have.is_some() && arguments.can_use_filter() {
+            // Only commits are of interest.
+            arguments.filter("tree:0");
+        }
         true
     }
 
     fn one_round(
         &mut self,
         _: &mut negotiate::one_round::State,
-        _: &mut Arguments,
+        arguments: &mut Arguments,
         _: Option<&Response>,
     ) -> gix::Result<(negotiate::Round, bool)> {
+        if let Some(have) = self.have {
+            arguments.have(have);
+        }
         let round = negotiate::Round {
-            haves_sent: 0,
+            haves_sent: usize::from(self.have.is_some()),
             in_vain: 0,
             haves_to_send: 0,
             previous_response_had_at_least_one_in_common: false,

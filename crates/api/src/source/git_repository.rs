@@ -108,8 +108,8 @@ pub struct GitRepositoryRef {
     /// Full name of a reference, as in `refs/heads/main` or `refs/pull/1/head`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Full hash of a commit (40 hexadecimal digits). A `branch` beside it only names it in the revision, and need not contain
-    /// it.
+    /// Full hash of a commit (40 hexadecimal digits). It must be on the `branch` beside it, if there is
+    /// one, which the revision names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }

@@ -6,6 +6,7 @@ mod faults;
 mod fetching;
 mod hostile;
 mod listing;
+mod on_branch;
 mod ssh;
 
 use std::{

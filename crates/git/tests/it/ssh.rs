@@ -16,7 +16,7 @@ fn repo(git: &GitServer) -> (Repo, String) {
     (repo, commit)
 }
 
-fn pair() -> SshKeyPair {
+pub(super) fn pair() -> SshKeyPair {
     SshKeyPair::generate("-t ed25519", "").unwrap()
 }
 
@@ -28,7 +28,7 @@ fn known(text: &str) -> KnownHosts {
     KnownHosts::parse(text.as_bytes()).unwrap()
 }
 
-fn login(pair: &SshKeyPair, known_hosts: &str) -> SshLogin {
+pub(super) fn login(pair: &SshKeyPair, known_hosts: &str) -> SshLogin {
     SshLogin {
         keys: vec![key(pair)],
         known_hosts: known(known_hosts),
@@ -36,7 +36,7 @@ fn login(pair: &SshKeyPair, known_hosts: &str) -> SshLogin {
     }
 }
 
-fn remote(url: &str, login: SshLogin) -> Remote {
+pub(super) fn remote(url: &str, login: SshLogin) -> Remote {
     Remote::new(url).unwrap().with_ssh(login)
 }
 

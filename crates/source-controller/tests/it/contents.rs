@@ -320,12 +320,46 @@ async fn nothing_is_fetched_again_for_an_unchanged_commit_tag_or_range() {
         assert_eq!(&revision(&object), expected, "{name}");
     }
     assert_eq!(fetches(&repo), before);
-    // One list of refs for each, and nothing for the two that name a commit.
+    // One list of refs for each, and nothing for the one that names a commit alone.
     let steps: Vec<Step> = repo
         .requests()
         .into_iter()
         .skip(asked)
         .map(|request| request.step)
         .collect();
-    assert_eq!(steps, vec![Step::LsRefs; cases.len() - 2]);
+    assert_eq!(steps, vec![Step::LsRefs; cases.len() - 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commit_that_is_not_on_its_branch_is_refused_and_the_artifact_stays() {
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
+    let repo = git.repo("pinned").unwrap();
+    let first = repo.commit("first", &[("n", "1")]).unwrap();
+    repo.commit("second", &[("n", "2")]).unwrap();
+    let elsewhere = repo
+        .change("elsewhere")
+        .on("other")
+        .from(&first)
+        .write("n", "3")
+        .push()
+        .unwrap();
+    let pin = |commit: &str| json!({"ref": {"branch": "main", "commit": commit}});
+    setup.apply("pinned", &repo.url(), pin(&first)).await;
+    setup.apply("elsewhere", &repo.url(), pin(&elsewhere)).await;
+    let refused = |commit: &str| {
+        format!(
+            "failed to checkout and determine revision: unable to resolve commit object for '{commit}': object not found"
+        )
+    };
+    setup
+        .wait_failed("elsewhere", "GitOperationFailed", &refused(&elsewhere))
+        .await;
+    let stored = artifact_of(&setup.wait_ready("pinned").await);
+
+    repo.change("forced").orphan().write("n", "4").push().unwrap();
+    setup.request("pinned", "again").await;
+    let failed = setup
+        .wait_failed("pinned", "GitOperationFailed", &refused(&first))
+        .await;
+    assert_eq!(artifact_of(&failed).revision, stored.revision);
 }
