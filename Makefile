@@ -49,6 +49,12 @@ flux-cli: ## Build the real flux command line into the cache, and try it as a cl
 	target/debug/testkit build --tests --flux
 	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --locked -p e2e --test it flux_cli
 
+.PHONY: flux-notification
+flux-notification: ## Build the notification-controller of Flux into the cache, and send it our events; later runs of `make test` do so, too
+	$(CARGO) build --locked --workspace --bins
+	target/debug/testkit build --tests --flux-notification
+	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --locked -p e2e --test it flux_notification
+
 .PHONY: conformance
 # The recorded commands run with the binary of `cli`, which cargo builds for its tests. Those on a cluster need a control plane. A case that fails fails the target, unless
 # docs/differences.md names it.

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Timeout of a start or a graceful end on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Listen addresses of a controller. Not every controller uses all of them.
 #[derive(Debug, Clone, Copy)]

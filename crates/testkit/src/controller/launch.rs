@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{Addresses, Controller, PATIENCE};
 use crate::{
+    flux_notification,
     ports::free_address,
     process::{Group, Identity},
 };
@@ -166,17 +167,19 @@ impl Launch {
         let mut args = vec![
             format!("--metrics-addr={}", addresses.metrics),
             format!("--health-addr={}", addresses.health),
-            // The servers of the tests are on loopback.
-            "--allow-addresses=127.0.0.0/8,::1".to_owned(),
         ];
+        if self.name != flux_notification::NAME {
+            // The servers of the tests are on loopback.
+            args.push("--allow-addresses=127.0.0.0/8,::1".to_owned());
+        }
         match self.name.as_str() {
             "source-controller" => args.extend([
                 format!("--storage-addr={}", addresses.storage),
                 format!("--storage-adv-addr={}", addresses.storage),
                 format!("--storage-path={}", storage.display()),
             ]),
-            // The only one that listens for events.
-            "notification-controller" => args.extend([
+            // The only ones that listen for events.
+            "notification-controller" | flux_notification::NAME => args.extend([
                 format!("--events-addr={}", addresses.events),
                 format!("--receiverAddr={}", addresses.receiver),
             ]),

@@ -32,6 +32,9 @@ enum Task {
         /// Build the `flux` command line, too, which takes minutes
         #[arg(long)]
         flux: bool,
+        /// Build the notification-controller of Flux, too, which takes minutes
+        #[arg(long)]
+        flux_notification: bool,
     },
     /// Start a control plane with our controllers in the background
     Up {
@@ -67,7 +70,11 @@ fn run(cli: &Cli) -> Result<()> {
         .build()?;
     let dir = std::path::absolute(&cli.dir).context("the folder has no absolute path")?;
     match &cli.command {
-        Task::Build { tests, flux } => {
+        Task::Build {
+            tests,
+            flux,
+            flux_notification,
+        } => {
             let binaries = Binaries::resolve()?;
             if *tests {
                 Prometheus::resolve()?;
@@ -78,6 +85,9 @@ fn run(cli: &Cli) -> Result<()> {
             }
             if *flux {
                 testkit::flux::build()?;
+            }
+            if *flux_notification {
+                testkit::flux_notification::build()?;
             }
             let kubectl = binaries.path("kubectl").display().to_string();
             say(format_args!(
