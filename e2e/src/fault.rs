@@ -1,6 +1,7 @@
 //! Kills the controllers in the middle of deployments, and checks that the cluster ends up as after an undisturbed run.
 
 pub mod events;
+pub mod quiet;
 pub mod servers;
 pub mod walk;
 pub mod writes;
@@ -62,6 +63,8 @@ pub enum FaultKind {
     Servers,
     /// Random specs that the schema accepts
     Walk,
+    /// Nothing changes for ten intervals
+    Quiet,
 }
 
 /// Plays the rounds and prints a table of them.
@@ -92,6 +95,9 @@ async fn play_all(report: &mut Report, seed: u64, args: &Args) -> Result<()> {
     }
     if wanted(FaultKind::Walk) {
         walk::walk_over_specs(report, seed).await?;
+    }
+    if wanted(FaultKind::Quiet) {
+        Box::pin(quiet::nothing_happens_while_nothing_changes(report)).await?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Measures pairs of GitRepository and KluctlDeployment: time, memory and CPU, beside the API server alone.
 
-pub(super) mod project;
+pub(crate) mod project;
 mod reference;
 mod table;
 
@@ -274,7 +274,7 @@ async fn all_ready(cluster: &TestCluster, heads: &BTreeMap<String, String>) -> R
 }
 
 /// Waits until a predicate holds for every one of the objects.
-pub(super) async fn all<K>(
+pub(crate) async fn all<K>(
     api: Api<K>,
     mut missing: BTreeSet<String>,
     holds: impl Fn(&str, &K) -> bool,

@@ -8,7 +8,7 @@ use super::Load;
 use crate::cluster::TestCluster;
 
 /// Returns the name of a pair, and of everything in it.
-pub(in crate::bench) fn name(index: usize) -> String {
+pub(crate) fn name(index: usize) -> String {
     format!("pair-{index}")
 }
 
@@ -51,7 +51,7 @@ fn workload(name: &str) -> Value {
 }
 
 /// Creates the repository of a pair.
-pub(in crate::bench) fn repository(cluster: &TestCluster, load: Load, index: usize) -> Result<Repo> {
+pub(crate) fn repository(cluster: &TestCluster, load: Load, index: usize) -> Result<Repo> {
     let name = name(index);
     let repo = cluster.git.repo(&name)?;
     let project = format!("discriminator: {name}\ntargets:\n  - name: only\n    context: default\n");
