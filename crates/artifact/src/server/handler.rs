@@ -1,23 +1,21 @@
 //! The answer to one request.
 
-use std::{io, sync::Arc};
+use std::{
+    fs::File,
+    io::{self, Seek as _},
+    sync::Arc,
+};
 
 use bytes::Bytes;
-use futures::TryStreamExt;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
-use hyper::body::Frame;
-use tokio::{fs::File, io::AsyncReadExt, io::AsyncSeekExt};
-use tokio_util::io::ReaderStream;
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 
+use super::body;
 use super::request::{Part, http_date, not_modified, part, storage_path};
 use crate::{Digest, Error, Storage, storage::Stamp};
 
 /// The body of an answer.
 pub type Body = UnsyncBoxBody<Bytes, io::Error>;
-
-/// Bytes read from disk at a time.
-const CHUNK: usize = 64 << 10;
 
 /// Answers a request for a file of the storage. The body of the request is not looked at.
 pub async fn answer<B>(storage: Arc<Storage>, request: Request<B>) -> Response<Body> {
@@ -40,9 +38,16 @@ pub async fn answer<B>(storage: Arc<Storage>, request: Request<B>) -> Response<B
     let Some(path) = storage_path(request.uri.path()) else {
         return not_found();
     };
-    let opened = open(storage, path.clone()).await;
-    match opened {
-        Ok(Some((file, stamp, digest))) => respond(&request.headers, head, &path, file, stamp, &digest).await,
+    // All that reads from the disk, up to the first chunk, runs on a thread for blocking work.
+    let answered = tokio::task::spawn_blocking(move || {
+        let opened = storage.open_file(&path)?;
+        let answer =
+            opened.map(|(file, stamp, digest)| respond(&request.headers, head, &path, file, stamp, &digest));
+        answer.transpose().map_err(Error::io("read", &path))
+    });
+    let failed = |error| Error::io("open", "an artifact")(io::Error::other(error));
+    match answered.await.map_err(failed).flatten() {
+        Ok(Some(response)) => response,
         Ok(None) => not_found(),
         Err(error) => {
             tracing::error!(%error, "failed to serve an artifact");
@@ -51,20 +56,14 @@ pub async fn answer<B>(storage: Arc<Storage>, request: Request<B>) -> Response<B
     }
 }
 
-async fn open(storage: Arc<Storage>, path: String) -> Result<Option<(File, Stamp, Digest)>, Error> {
-    let opened = tokio::task::spawn_blocking(move || storage.open_file(&path)).await;
-    let opened = opened.map_err(|error| Error::io("open", "an artifact")(io::Error::other(error)))??;
-    Ok(opened.map(|(file, stamp, digest)| (File::from_std(file), stamp, digest)))
-}
-
-async fn respond(
+fn respond(
     asked: &HeaderMap,
     head: bool,
     path: &str,
     mut file: File,
     stamp: Stamp,
     digest: &Digest,
-) -> Response<Body> {
+) -> io::Result<Response<Body>> {
     let etag = format!("\"{digest}\"");
     let mut headers = HeaderMap::new();
     insert(&mut headers, header::ETAG, &etag);
@@ -73,7 +72,7 @@ async fn respond(
     }
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     if not_modified(asked, &etag, stamp.modified()) {
-        return with(StatusCode::NOT_MODIFIED, headers, empty());
+        return Ok(with(StatusCode::NOT_MODIFIED, headers, empty()));
     }
     let (status, first, len) = match part(asked, &etag, stamp.modified(), stamp.size) {
         Part::Whole => (StatusCode::OK, 0, stamp.size),
@@ -91,7 +90,7 @@ async fn respond(
                 header::CONTENT_RANGE,
                 &format!("bytes */{}", stamp.size),
             );
-            return with(StatusCode::RANGE_NOT_SATISFIABLE, headers, empty());
+            return Ok(with(StatusCode::RANGE_NOT_SATISFIABLE, headers, empty()));
         }
     };
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(len));
@@ -101,13 +100,12 @@ async fn respond(
         HeaderValue::from_static("nosniff"),
     );
     if head {
-        return with(status, headers, empty());
+        return Ok(with(status, headers, empty()));
     }
-    if first > 0 && file.seek(io::SeekFrom::Start(first)).await.is_err() {
-        return plain(StatusCode::INTERNAL_SERVER_ERROR, "500 internal server error\n");
+    if first > 0 {
+        file.seek(io::SeekFrom::Start(first))?;
     }
-    let stream = ReaderStream::with_capacity(file.take(len), CHUNK).map_ok(Frame::data);
-    with(status, headers, StreamBody::new(stream).boxed_unsync())
+    Ok(with(status, headers, body::of(file, len)?))
 }
 
 fn content_type(path: &str) -> &'static str {
