@@ -7,7 +7,7 @@ use std::{
 
 use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts};
 
-use super::{config::Route, nats};
+use super::{config::Route, lanes::WIDTH, nats};
 use crate::Error;
 use url::Url;
 
@@ -85,7 +85,8 @@ fn build(addresses: &AddressPolicy, route: &Route) -> Result<Client, Error> {
             read: None,
             total: None,
         },
-        idle_per_host: 1,
+        // With fewer, most deliveries of a busy Provider would make a connection of their own.
+        idle_per_host: WIDTH,
         ..ClientOptions::new(addresses.clone())
     };
     options.build().map_err(|error| match error {

@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use shares::{Fill, Shares};
 
 /// Deliveries to one provider at the same time.
-const WIDTH: usize = 4;
+pub(super) const WIDTH: usize = 4;
 /// Deliveries that may wait for one provider without a journal.
 const LENGTH: usize = 256;
 /// Waiting deliveries of a provider whose events stay in memory.
