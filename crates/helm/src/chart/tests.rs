@@ -331,6 +331,35 @@ fn load_reads_archives() {
 }
 
 #[test]
+fn links_in_archives_are_empty_files_as_in_helm() {
+    let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(
+        Vec::new(),
+        flate2::Compression::fast(),
+    ));
+    let mut header = tar::Header::new_gnu();
+    header.set_size(META.len() as u64);
+    archive
+        .append_data(&mut header, "c/Chart.yaml", META.as_bytes())
+        .unwrap();
+    for (name, kind) in [
+        ("c/symbolic", tar::EntryType::Symlink),
+        ("c/hard", tar::EntryType::Link),
+    ] {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(0);
+        archive.append_link(&mut header, name, "c/Chart.yaml").unwrap();
+    }
+    let data = archive.into_inner().unwrap().finish().unwrap();
+    let files = super::archive::files(&data, 1 << 20, 1 << 20, &Budget::default()).unwrap();
+    let read: Vec<_> = files
+        .iter()
+        .map(|file| (file.name.as_str(), file.data.len()))
+        .collect();
+    assert_eq!(read, [("Chart.yaml", META.len()), ("symbolic", 0), ("hard", 0)]);
+}
+
+#[test]
 fn load_refuses_archives_over_the_limits() {
     // The header alone says how large a file is.
     let mut header = tar::Header::new_gnu();
