@@ -35,6 +35,7 @@ mod orphans;
 mod poison;
 mod removing;
 mod requests;
+mod rights;
 mod scope;
 mod secrets;
 mod sharing;
