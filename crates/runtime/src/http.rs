@@ -3,25 +3,25 @@
 //!
 //! It never reads a body by itself; who reads one bounds it.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+mod places;
+
+use std::{net::SocketAddr, time::Duration};
 
 use axum::Router;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-};
+use hyper::{Request, body::Incoming, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::Service as _;
 
 use crate::error::Error;
+use places::{Place, Places};
 
 /// The limits of a port.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at the same time; more wait to be accepted.
+    /// Connections at the same time. One more ends the connection that has waited longest for the headers of a request; it waits while all
+    /// have requests.
     pub connections: usize,
     /// Bytes of a request's headers, at least 8 KiB; more get 431.
     pub header_bytes: usize,
@@ -66,15 +66,9 @@ pub async fn listen(address: &str) -> Result<TcpListener, Error> {
 
 /// Serves until `shutdown`, then lets running requests end within the grace.
 pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdown: CancellationToken) {
-    let slots = Arc::new(Semaphore::new(limits.connections.max(1)));
+    let places = Places::new(limits.connections);
     let tasks = TaskTracker::new();
     loop {
-        let Some(Ok(slot)) = shutdown
-            .run_until_cancelled(Arc::clone(&slots).acquire_owned())
-            .await
-        else {
-            break;
-        };
         let stream = match shutdown.run_until_cancelled(listener.accept()).await {
             None => break,
             Some(Ok((stream, _))) => stream,
@@ -85,11 +79,16 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdo
                 continue;
             }
         };
-        let (router, shutdown) = (router.clone(), shutdown.clone());
-        tasks.spawn(async move {
-            connection(stream, router, limits, shutdown).await;
-            drop(slot);
-        });
+        let Some(place) = shutdown.run_until_cancelled(places.take()).await else {
+            break;
+        };
+        tasks.spawn(connection(
+            stream,
+            place,
+            router.clone(),
+            limits,
+            shutdown.clone(),
+        ));
     }
     tasks.close();
     if tokio::time::timeout(limits.grace, tasks.wait()).await.is_err() {
@@ -97,7 +96,20 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdo
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, limits: Limits, shutdown: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    place: Place,
+    router: Router,
+    limits: Limits,
+    shutdown: CancellationToken,
+) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let (begun, mut router) = (place.begin(), router.clone());
+        async move {
+            let response = router.call(request).await?;
+            Ok::<_, std::convert::Infallible>(response.map(|body| begun.until_the_end_of(body)))
+        }
+    });
     // Small answers should leave at once; without it they are only slower.
     let _ = stream.set_nodelay(true);
     let connection = hyper::server::conn::http1::Builder::new()
@@ -105,10 +117,14 @@ async fn connection(stream: TcpStream, router: Router, limits: Limits, shutdown:
         .header_read_timeout(limits.header_time)
         .max_buf_size(limits.header_bytes.max(8192))
         .max_header_size(limits.header_bytes.max(8192))
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Ok(ended),
+        () = place.ended() => {
+            tracing::debug!("a connection without a request was closed for another one");
+            return;
+        }
         _ = tokio::time::timeout(limits.lifetime, shutdown.cancelled()) => {
             connection.as_mut().graceful_shutdown();
             tokio::time::timeout(limits.grace, connection).await
@@ -193,6 +209,75 @@ mod tests {
         let waiting = tokio::spawn(answer(address, request));
         drop(first);
         assert!(waiting.await.unwrap().ends_with("hello"));
+    }
+
+    #[tokio::test]
+    async fn connections_without_headers_give_way_to_others_the_oldest_first() {
+        const PLACES: usize = 4;
+        let limits = Limits {
+            connections: PLACES,
+            header_time: Duration::from_secs(3600),
+            ..Limits::default()
+        };
+        let (address, _shutdown, _server) = started(limits).await;
+        let mut slow = Vec::new();
+        for _ in 0..PLACES {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n").await.unwrap();
+            slow.push(stream);
+        }
+        let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        let answered = tokio::time::timeout(Duration::from_secs(10), answer(address, request));
+        assert!(answered.await.unwrap().ends_with("hello"));
+        // One place was enough.
+        for (at, mut stream) in slow.into_iter().enumerate() {
+            let _ = stream.write_all(b"connection: close\r\n\r\n").await;
+            let mut bytes = Vec::new();
+            let _ = stream.read_to_end(&mut bytes).await;
+            assert_eq!(bytes.ends_with(b"hello"), at > 0, "connection {at}");
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_keep_their_places_until_they_are_answered() {
+        let (release, released) = tokio::sync::watch::channel(false);
+        let limits = Limits {
+            connections: 1,
+            header_time: Duration::from_secs(3600),
+            ..Limits::default()
+        };
+        let listener = listen("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (begin, mut begun) = tokio::sync::mpsc::channel(2);
+        let handler = move || {
+            let (begin, mut released) = (begin.clone(), released.clone());
+            async move {
+                begin.send(()).await.unwrap();
+                released.wait_for(|released| *released).await.unwrap();
+                "hello"
+            }
+        };
+        let router = Router::new().route("/", get(handler));
+        tokio::spawn(serve(listener, router, limits, CancellationToken::new()));
+        // It stays open after its answer.
+        let mut first = TcpStream::connect(address).await.unwrap();
+        first
+            .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+            .await
+            .unwrap();
+        begun.recv().await.unwrap();
+        let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        let second = tokio::spawn(answer(address, request));
+        let third = TcpStream::connect(address).await.unwrap();
+        drop(third);
+        assert!(begun.try_recv().is_err());
+        release.send_replace(true);
+        let mut bytes = Vec::new();
+        let ended = tokio::time::timeout(Duration::from_secs(10), first.read_to_end(&mut bytes));
+        let _ = ended.await.unwrap();
+        assert!(bytes.ends_with(b"hello"));
+        let answered = tokio::time::timeout(Duration::from_secs(10), second);
+        assert!(answered.await.unwrap().unwrap().ends_with("hello"));
     }
 
     #[tokio::test]
