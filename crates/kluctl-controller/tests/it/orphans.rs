@@ -151,8 +151,9 @@ async fn deletion_lists_the_results_of_its_object_alone() -> Result<()> {
         .filter(|entry| entry.verb == "list" && entry.resource == "secrets" && entry.namespace == results)
         .map(|entry| entry.uri)
         .collect();
+    // The end of a pass and the watch both tell that the object is gone, sometimes one after the other.
     ensure!(
-        lists.len() == 1
+        (1..=2).contains(&lists.len())
             && lists
                 .iter()
                 .all(|uri| uri.contains("weir.io%2Fresult-deployment")),
