@@ -1,7 +1,7 @@
 //! The HTTP clients: one per set of certificates and proxy, shared by all sessions of the process.
 
 use std::{
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -28,10 +28,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout for each read of a response: servers of Git send a sign of life every few seconds.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes of memory that all sessions of the process hold: lists of refs, and objects while packs are indexed and read.
+/// Bytes of memory that all sessions of a network hold: lists of refs, and objects while packs are indexed and read.
 const MEMORY: u64 = 192 << 20;
-
-static PROCESS: LazyLock<Memory> = LazyLock::new(|| Memory::new(MEMORY));
 
 /// An HTTP client with its certificates and proxy.
 #[derive(Debug, Clone)]
@@ -50,7 +48,8 @@ struct Clients {
     made: u64,
 }
 
-/// The way to all Git servers. Connections are kept for a short while and reused; credentials are not.
+/// The way to all Git servers, one in a process. Connections are kept for a short while and reused; credentials are not. Its sessions
+/// share 192 MiB of memory.
 #[derive(Debug, Clone)]
 pub struct Network {
     runtime: Handle,
@@ -59,6 +58,7 @@ pub struct Network {
     clients: Arc<Mutex<Clients>>,
     announcements: Announcements,
     proofs: Proofs,
+    memory: Memory,
 }
 
 impl Network {
@@ -73,6 +73,7 @@ impl Network {
             clients: Arc::default(),
             announcements: Announcements::default(),
             proofs: Proofs::default(),
+            memory: Memory::new(MEMORY),
         }
     }
 
@@ -92,7 +93,7 @@ impl Network {
             "" => remote.url().host_str().unwrap_or_default(),
             tenant => tenant,
         };
-        let memory = PROCESS.tenant(tenant);
+        let memory = self.memory.tenant(tenant);
         let way = match remote.ssh() {
             Some((address, login)) => Way::Ssh(Box::new(Server {
                 address: address.clone(),

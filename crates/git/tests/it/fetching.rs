@@ -5,7 +5,7 @@ use testkit::{GitServer, git::Step};
 
 use tree::{Tree as _, TreePath};
 
-use super::{NETWORK, branch, call, fetch, resolve};
+use super::{NETWORK, branch, call, fetch, own_network, resolve};
 
 #[test]
 fn the_files_of_a_commit_come_with_their_kinds_and_content() {
@@ -455,7 +455,8 @@ fn a_list_of_refs_over_16_mib_is_refused() {
         ..Selector::default()
     };
     let remote = Remote::new(&repo.url()).unwrap();
-    let error = resolve(&remote, &reference.reference().unwrap(), &call()).unwrap_err();
+    let mut session = own_network().open(&remote, &call()).unwrap();
+    let error = session.resolve(&reference.reference().unwrap()).unwrap_err();
     assert!(
         error.to_string().contains("bytes of a list of refs was reached"),
         "{error}"
@@ -478,6 +479,7 @@ fn large_lists_of_refs_never_wait_for_each_other() {
         ..Selector::default()
     };
     let (remote, reference) = (Remote::new(&repo.url()).unwrap(), reference.reference().unwrap());
+    let network = &own_network();
     let list = |number: usize, refs_bytes: u64| {
         let limits = Limits {
             refs_bytes,
@@ -488,7 +490,8 @@ fn large_lists_of_refs_never_wait_for_each_other() {
             limits,
             ..call()
         };
-        resolve(&remote, &reference, &call).map(|resolved| resolved.revision())
+        let resolved = network.open(&remote, &call)?.resolve(&reference);
+        resolved.map(|resolved| resolved.revision())
     };
     let list = &list;
     let lists = |refs_bytes: u64| -> Vec<_> {
