@@ -3,10 +3,11 @@
 //! ```text
 //! event -> append, sync -> 202 -> deliveries, some after they were read back -> all ended -> append "done"
 //! ```
-//! A directory has segments that are only appended to. One thread writes them, many records per sync. A segment goes when all its events
+//! A directory has segments that are only appended to. One thread writes them, many records per sync; another one reads them. A segment goes when all its events
 //! are done; the live events of the oldest move to the newest when there is more than twice as much as is alive. After a restart, what is
 //! not done is delivered again, apart from deliveries that have ended, so that an event can arrive twice, but is not lost.
 
+mod readings;
 mod record;
 mod segments;
 mod ticket;
@@ -26,7 +27,8 @@ use prometheus::IntGauge;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use segments::{Ended, Reader, Segments};
+use readings::Readings;
+use segments::{Ended, Segments};
 pub(crate) use ticket::{Ticket, is_old};
 
 /// Records that are written with one sync.
@@ -67,10 +69,17 @@ enum Command {
     Flush(oneshot::Sender<()>),
 }
 
+/// The threads that write and read the files.
+#[derive(Debug)]
+struct Files {
+    commands: mpsc::Sender<Command>,
+    readings: Readings,
+}
+
 /// The journal, or nothing if there is none.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    files: Option<(mpsc::Sender<Command>, Reader)>,
+    files: Option<Files>,
     next: AtomicU64,
     /// Bytes of the events that are not done.
     bytes: Arc<AtomicU64>,
@@ -95,14 +104,14 @@ impl Journal {
         let (segments, live) = Segments::open(path, summarize)?;
         let next = segments.next_id();
         let bytes = Arc::new(AtomicU64::new(segments.bytes()));
-        let reader = segments.reader();
+        let readings = Readings::start(segments.reader())?;
         let (commands, received) = mpsc::channel();
         let counted = Arc::clone(&bytes);
         std::thread::Builder::new()
             .name("journal".to_owned())
             .spawn(move || write(segments, &received, &pending, &counted))?;
         let journal = Arc::new(Self {
-            files: Some((commands, reader)),
+            files: Some(Files { commands, readings }),
             next: AtomicU64::new(next),
             bytes,
         });
@@ -122,7 +131,7 @@ impl Journal {
     pub(crate) async fn add(self: &Arc<Self>, entry: &Entry) -> Result<Ticket, NotWritten> {
         let id = self.next.fetch_add(1, Ordering::AcqRel);
         let mut length = 0;
-        if let Some((commands, _)) = &self.files {
+        if let Some(Files { commands, .. }) = &self.files {
             let payload = serde_json::to_vec(entry).map_err(|_| NotWritten)?;
             length = record::length(&payload);
             let room = Room::of(&self.bytes, length).ok_or(NotWritten)?;
@@ -141,7 +150,7 @@ impl Journal {
 
     /// Waits until all that was said before is written.
     pub(crate) async fn flush(&self) {
-        if let Some((commands, _)) = &self.files {
+        if let Some(Files { commands, .. }) = &self.files {
             let (written, answer) = oneshot::channel();
             if commands.send(Command::Flush(written)).is_ok() {
                 let _ = answer.await;
@@ -150,7 +159,7 @@ impl Journal {
     }
 
     fn end(&self, ended: Ended) {
-        if let Some((commands, _)) = &self.files {
+        if let Some(Files { commands, .. }) = &self.files {
             // The writer ends after all senders.
             let _ = commands.send(Command::Ended(ended));
         }

@@ -36,14 +36,28 @@ pub(super) struct Reader {
     live: Arc<Mutex<BTreeMap<u64, Position>>>,
 }
 
+/// The segment that was read last.
+#[derive(Debug, Default)]
+pub(super) struct OpenSegment(Option<(u64, File)>);
+
+impl OpenSegment {
+    /// Returns the file of a segment, which stays open until another one is asked for.
+    fn get(&mut self, dir: &Path, number: u64) -> Option<&File> {
+        if self.0.as_ref().is_none_or(|(open, _)| *open != number) {
+            self.0 = Some((number, File::open(path(dir, number)).ok()?));
+        }
+        self.0.as_ref().map(|(_, file)| file)
+    }
+}
+
 impl Reader {
     /// Returns the payload of a live event, or `None` if it can't be read. It blocks.
-    pub(super) fn read(&self, id: u64) -> Option<Vec<u8>> {
+    pub(super) fn read(&self, id: u64, open: &mut OpenSegment) -> Option<Vec<u8>> {
         // An event may move to another segment between the look at its position and the reading.
         (0..READS).find_map(|_| {
             let position = self.lock().get(&id).copied()?;
-            let file = File::open(path(&self.dir, position.segment)).ok()?;
             let mut bytes = vec![0; usize::try_from(position.length).ok()?];
+            let file = open.get(&self.dir, position.segment)?;
             file.read_exact_at(&mut bytes, position.at).ok()?;
             match record::decode(&bytes).next()?.record {
                 Record::Add(found, payload) if found == id => Some(payload.to_vec()),

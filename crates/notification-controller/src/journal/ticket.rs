@@ -68,13 +68,9 @@ impl Ticket {
 
     /// Reads the event back, unless it is done.
     pub(crate) async fn read(&self) -> Option<Event> {
-        let (_, reader) = self.journal.files.as_ref()?;
-        let (reader, id) = (reader.clone(), self.id);
-        let read = move || {
-            let payload = reader.read(id)?;
-            serde_json::from_slice::<Entry>(&payload).ok()
-        };
-        let entry = tokio::task::spawn_blocking(read).await.ok()??;
+        let files = self.journal.files.as_ref()?;
+        let payload = files.readings.read(self.id).await?;
+        let entry = serde_json::from_slice::<Entry>(&payload).ok()?;
         Some(entry.event)
     }
 

@@ -1,0 +1,47 @@
+//! Reads events back from the journal, on one thread: many threads would each keep memory of what they read.
+
+use std::{io, sync::mpsc};
+
+use tokio::sync::oneshot;
+
+use super::segments::{OpenSegment, Reader};
+
+/// An event to be read, and where its payload goes.
+type Reading = (u64, oneshot::Sender<Option<Vec<u8>>>);
+
+/// The thread that reads; it ends with the last handle.
+#[derive(Debug)]
+pub(super) struct Readings(mpsc::Sender<Reading>);
+
+impl Readings {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// If there can't be another thread.
+    pub(super) fn start(reader: Reader) -> io::Result<Self> {
+        let (readings, received) = mpsc::channel();
+        std::thread::Builder::new()
+            .name("journal-reader".to_owned())
+            .spawn(move || run(&reader, &received))?;
+        Ok(Self(readings))
+    }
+
+    /// Returns the payload of a live event, or `None` if it can't be read.
+    pub(super) async fn read(&self, id: u64) -> Option<Vec<u8>> {
+        let (read, answer) = oneshot::channel();
+        self.0.send((id, read)).ok()?;
+        answer.await.ok()?
+    }
+}
+
+/// Reads what is asked for until nobody can ask any more. The segment of the last event stays open while more wait.
+fn run(reader: &Reader, received: &mpsc::Receiver<Reading>) {
+    while let Ok(first) = received.recv() {
+        let mut open = OpenSegment::default();
+        for (id, answer) in std::iter::once(first).chain(received.try_iter()) {
+            if !answer.is_closed() {
+                let _ = answer.send(reader.read(id, &mut open));
+            }
+        }
+    }
+}
