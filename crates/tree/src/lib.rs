@@ -1,4 +1,4 @@
-//! File trees confined to a root, and the budget and the stack of a piece of work.
+//! File trees confined to a root, the budget and the stack of a piece of work, and the record of what it read.
 //!
 //! Everything that renders (kustomize, jinja, kluctl) reads through [`Tree`] and never through `std::fs`, so no
 //! repository can name a file outside its own root. This crate performs no network access and never writes files.
@@ -12,6 +12,7 @@ mod mem;
 mod memory;
 mod overlay;
 mod path;
+mod record;
 mod stack;
 
 pub use budget::{Budget, Exceeded, Limits};
@@ -20,6 +21,7 @@ pub use mem::Mem;
 pub use memory::{Memory, MemoryError, Share, Tenant};
 pub use overlay::Overlay;
 pub use path::{PathError, TreePath};
+pub use record::{Record, Recording};
 pub use stack::on_deep_stack;
 
 use bytes::Bytes;

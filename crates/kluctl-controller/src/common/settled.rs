@@ -83,6 +83,17 @@ impl<R> SettledPasses<R> {
         is_same.then(|| Arc::clone(&pass.read))
     }
 
+    /// Replaces what the last pass over an object read, if that is still `was`. Everything is read again when it would have been anyway.
+    pub(crate) fn replace(&self, key: &ObjectKey, was: &Arc<R>, now: R) {
+        if let Some(pass) = self
+            .lock()
+            .get_mut(key)
+            .filter(|pass| Arc::ptr_eq(&pass.read, was))
+        {
+            pass.read = Arc::new(now);
+        }
+    }
+
     /// Forgets the last pass of an object: another one begins, or the object is gone.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.lock().remove(key);

@@ -10,13 +10,14 @@
 //! - `act` deploys, prunes and validates as planned;
 //! - `status` computes status and events (pure);
 //! - `begun` has what may be deployed, and remembers the kinds and namespaces of a deployment until it has a result;
-//! - `settled` remembers passes that left nothing to do;
+//! - `settled` remembers passes that left nothing to do, and `elsewhere` ends those whose artifact changed in other places only;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
 mod act;
 mod begun;
 mod consumer;
 mod discriminators;
+mod elsewhere;
 mod events;
 mod observe;
 mod plan;
@@ -194,7 +195,7 @@ impl Controller {
             prepared = self.prepare(pass, &artifact) => prepared,
             () = pass.superseded.cancelled() => Err(self.superseded(object, &artifact).await),
         };
-        let prepared = prepared.map_err(failure)?;
+        let mut prepared = prepared.map_err(failure)?;
         let previous = discriminators::previous(object.status.as_ref(), prepared.discriminator());
         let facts = observe::facts(
             object,
@@ -235,7 +236,7 @@ impl Controller {
             took: started.elapsed(),
         };
         let outcome = status::done(object, &report, &runtime::now());
-        self.settle(object, &artifact, &prepared, &outcome);
+        self.settle(object, &artifact, &mut prepared, &outcome);
         Ok(outcome)
     }
 
@@ -365,11 +366,16 @@ impl Reconciler for Controller {
     }
 
     async fn reconcile(&self, pass: &Pass<'_, KluctlDeployment>) -> Outcome<KluctlDeploymentStatus> {
-        self.settled.forget(&pass.key());
         let mut object = Cow::Borrowed(pass.object);
-        let outcome = match self.work(pass, &mut object).await {
-            Ok(outcome) => outcome,
-            Err(failure) => status::failed(&object, &failure, &now()),
+        let outcome = match self.unaffected(pass).await {
+            Some(outcome) => outcome,
+            None => {
+                self.settled.forget(&pass.key());
+                match self.work(pass, &mut object).await {
+                    Ok(outcome) => outcome,
+                    Err(failure) => status::failed(&object, &failure, &now()),
+                }
+            }
         };
         self.observe_outcome(pass.object, &outcome);
         outcome

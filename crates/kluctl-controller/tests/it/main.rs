@@ -30,6 +30,7 @@ mod key_services;
 mod limits;
 mod metrics;
 mod migrating;
+mod monorepo;
 mod options;
 mod orphans;
 mod poison;

@@ -100,7 +100,7 @@ async fn deployment_of_one_object_needs_few_requests() -> Result<()> {
 }
 
 /// Waits until some passes in a row make no request.
-async fn without_requests(fixture: &Fixture) -> Result<()> {
+pub(crate) async fn without_requests(fixture: &Fixture) -> Result<()> {
     eventually("passes without requests", TIMEOUT, || async {
         let mark = fixture.plane.audit_mark();
         fixture.more_passes(3.0).await?;

@@ -9,7 +9,7 @@ use kluctl::{Rendered, Request, Target};
 use objects::ObjectRef;
 use references::ClusterIdentity;
 use runtime::Pass;
-use tree::Tree;
+use tree::{Record, Recording, Tree};
 use yaml::{Map, Value};
 
 use super::{Controller, begun, consumer::key, discriminators, source::ProjectSource, spec};
@@ -30,6 +30,8 @@ pub(crate) struct Prepared {
     pub(crate) involved: Vec<PinnedSource>,
     /// True if the render depends on more than the artifact and the spec.
     pub(crate) reads_outside: bool,
+    /// The calls by which the render read the artifact, unless they were too many.
+    pub(crate) record: Option<Record>,
 }
 
 impl Prepared {
@@ -110,6 +112,8 @@ impl Controller {
                 format!("kluctlDeployment path not found: {path}"),
             ));
         }
+        let recording = Arc::new(Recording::new(files));
+        let files: Arc<dyn Tree> = Arc::<Recording>::clone(&recording);
         let rendering = RenderOptions {
             name: format!("KluctlDeployment/{}", key(pass.object)),
             slots: self.render_slots.clone(),
@@ -134,6 +138,7 @@ impl Controller {
             hash,
             involved: external.pinned.list(),
             reads_outside: rendering.outside.any(),
+            record: recording.take(),
         })
     }
 }

@@ -1,0 +1,89 @@
+//! Passes over new artifacts whose changes are elsewhere: the last render would have read the same from them.
+//!
+//! In a repository of many projects, a commit changes the artifact of them all. A pass that left nothing to do has a record of what its
+//! render read. If the new artifact answers the same, the render would be the same, and the pass ends with the new revision in the
+//! status, without an event.
+
+use std::sync::Arc;
+
+use api::kluctl::{KluctlDeployment, KluctlDeploymentStatus};
+use references::SourceArtifact;
+use runtime::{Outcome, Pass, Requeue};
+use tokio_util::sync::CancellationToken;
+use tree::{Record, Tree};
+
+use super::{
+    Controller,
+    consumer::key,
+    settled::{SettledRead, wishes},
+    spec,
+};
+
+impl Controller {
+    /// Returns the outcome of a pass that is due because of a new artifact alone, and whose render would be the last one. `None` in all
+    /// other cases, also if the artifact can't be read: a complete pass says why.
+    pub(super) async fn unaffected(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+    ) -> Option<Outcome<KluctlDeploymentStatus>> {
+        let key = key(pass.object);
+        let read = self.settled.unchanged(&key, self.known_objects())?;
+        if read.wishes != wishes(pass.object) || self.successors.contains(&key) != Some(false) {
+            return None;
+        }
+        let artifact = tokio::select! {
+            artifact = self.same_for_render(pass, &read) => artifact?,
+            () = pass.superseded.cancelled() => return None,
+        };
+        let mut status = pass.object.status.clone()?;
+        tracing::info!(
+            revision = artifact.revision(),
+            "the changes of the new artifact are elsewhere: nothing is rendered"
+        );
+        status.last_attempted_revision = Some(artifact.revision().to_owned());
+        let requeue = Requeue::Interval(read.interval);
+        let now = SettledRead {
+            artifact,
+            ..SettledRead::clone(&read)
+        };
+        self.settled.replace(&key, &read, now);
+        Some(Outcome {
+            status,
+            requeue,
+            events: Vec::new(),
+            fault: None,
+        })
+    }
+
+    /// Returns the new artifact of a source, if the last render would have read the same from it.
+    async fn same_for_render(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        read: &SettledRead,
+    ) -> Option<SourceArtifact> {
+        let object = pass.object;
+        let record = read.record.clone()?;
+        let attempted = object.status.as_ref()?.last_attempted_revision.as_deref();
+        if attempted != Some(read.artifact.revision()) {
+            return None;
+        }
+        let newest = self.references.newest_artifact(object, attempted);
+        let artifact = pass.slot.waiting(newest).await.ok()?;
+        let is_same_source = artifact.source == read.artifact.source && artifact.git == read.artifact.git;
+        if !is_same_source || artifact.revision() == read.artifact.revision() {
+            return None;
+        }
+        let limit = spec::timeout(&object.spec) / 3;
+        let files = self.references.files(object, &artifact, limit, &pass.cancel);
+        let files = pass.slot.waiting(files).await.ok()?;
+        holds(record, files, &pass.cancel).await.then_some(artifact)
+    }
+}
+
+/// Repeats the calls of a record on other files.
+async fn holds(record: Arc<Record>, files: Arc<dyn Tree>, cancel: &CancellationToken) -> bool {
+    let cancelled = cancel.child_token();
+    let _end = cancelled.clone().drop_guard();
+    let compare = move || record.holds_on(&*files, || cancelled.is_cancelled());
+    tokio::task::spawn_blocking(compare).await.unwrap_or_default()
+}

@@ -1,0 +1,262 @@
+//! Records what a piece of work read of a tree, so that another tree can be asked if it would have read the same there.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+
+use crate::{Entry, NodeKind, Tree, TreeError, TreePath};
+
+/// Maximum number of calls in a record.
+const MAX_CALLS: usize = 16_384;
+/// Maximum length of all paths in a record, in bytes.
+const MAX_PATH_BYTES: usize = 2 << 20;
+
+/// A call of a [`Tree`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Call {
+    Read,
+    List,
+    LeftOut,
+    Kind,
+    Resolve,
+    IsFile,
+    IsDir,
+}
+
+/// The SHA-256 of an answer; `None` if it can't be compared.
+type Answer = Option<[u8; 32]>;
+
+impl Call {
+    /// Calls a tree, and returns the hash of the answer.
+    fn repeat(self, tree: &dyn Tree, path: &TreePath) -> Answer {
+        match self {
+            Self::Read => content(&tree.read(path)),
+            Self::List => list(&tree.list(path)),
+            Self::LeftOut => paths(&tree.left_out()),
+            Self::Kind => kind(&tree.kind(path)),
+            Self::Resolve => resolved(&tree.resolve(path)),
+            Self::IsFile => truth(tree.is_file(path)),
+            Self::IsDir => truth(tree.is_dir(path)),
+        }
+    }
+}
+
+/// The calls of a piece of work, each with the hash of its answer.
+#[derive(Debug)]
+pub struct Record(Box<[(Call, TreePath, [u8; 32])]>);
+
+impl Record {
+    /// Returns true if `tree` answers all calls as the recorded one did. It reads about as much as the recorded work. False if
+    /// `is_cancelled` becomes true.
+    pub fn holds_on(&self, tree: &dyn Tree, is_cancelled: impl Fn() -> bool) -> bool {
+        let calls = self.0.iter();
+        let mut calls = calls.map(|(call, path, answer)| call.repeat(tree, path) == Some(*answer));
+        calls.all(|is_same| is_same && !is_cancelled())
+    }
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    answers: HashMap<(Call, TreePath), [u8; 32]>,
+    path_bytes: usize,
+    /// True if a call could not be recorded.
+    is_dropped: bool,
+}
+
+impl Calls {
+    fn note(&mut self, call: Call, path: &TreePath, answer: Answer) {
+        if self.is_dropped {
+            return;
+        }
+        let key = (call, path.clone());
+        let bytes = path.as_str().len();
+        let Some(answer) = answer else {
+            return self.abandon();
+        };
+        match self.answers.get(&key) {
+            // The tree changed meanwhile.
+            Some(before) if *before != answer => self.abandon(),
+            Some(_) => {}
+            None if self.answers.len() >= MAX_CALLS || self.path_bytes + bytes > MAX_PATH_BYTES => {
+                self.abandon();
+            }
+            None => {
+                self.path_bytes += bytes;
+                self.answers.insert(key, answer);
+            }
+        }
+    }
+
+    fn abandon(&mut self) {
+        *self = Self {
+            is_dropped: true,
+            ..Self::default()
+        };
+    }
+}
+
+/// A tree that records the calls of another one with their answers: at most 16,384 calls and 2 MiB of paths.
+pub struct Recording {
+    base: Arc<dyn Tree>,
+    calls: Mutex<Calls>,
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording").finish_non_exhaustive()
+    }
+}
+
+impl Recording {
+    /// Begins a record of the calls of `base`.
+    #[must_use]
+    pub fn new(base: Arc<dyn Tree>) -> Self {
+        Self {
+            base,
+            calls: Mutex::default(),
+        }
+    }
+
+    /// Returns the calls up to now, and begins another record. `None` if there were too many, or one failed for a reason that may pass.
+    pub fn take(&self) -> Option<Record> {
+        let calls = std::mem::take(&mut *self.calls());
+        let entries = calls.answers.into_iter();
+        let entries = entries.map(|((call, path), answer)| (call, path, answer));
+        (!calls.is_dropped).then(|| Record(entries.collect()))
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, call: Call, path: &TreePath, answer: Answer) {
+        self.calls().note(call, path, answer);
+    }
+}
+
+impl Tree for Recording {
+    fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
+        let answer = self.base.read(path);
+        self.note(Call::Read, path, content(&answer));
+        answer
+    }
+
+    fn list(&self, dir: &TreePath) -> Result<Vec<Entry>, TreeError> {
+        let answer = self.base.list(dir);
+        self.note(Call::List, dir, list(&answer));
+        answer
+    }
+
+    fn left_out(&self) -> Vec<TreePath> {
+        let answer = self.base.left_out();
+        self.note(Call::LeftOut, &TreePath::default(), paths(&answer));
+        answer
+    }
+
+    fn kind(&self, path: &TreePath) -> Result<Option<NodeKind>, TreeError> {
+        let answer = self.base.kind(path);
+        self.note(Call::Kind, path, kind(&answer));
+        answer
+    }
+
+    fn resolve(&self, path: &TreePath) -> Result<Option<TreePath>, TreeError> {
+        let answer = self.base.resolve(path);
+        self.note(Call::Resolve, path, resolved(&answer));
+        answer
+    }
+
+    fn is_file(&self, path: &TreePath) -> bool {
+        let answer = self.base.is_file(path);
+        self.note(Call::IsFile, path, truth(answer));
+        answer
+    }
+
+    fn is_dir(&self, path: &TreePath) -> bool {
+        let answer = self.base.is_dir(path);
+        self.note(Call::IsDir, path, truth(answer));
+        answer
+    }
+}
+
+fn content(answer: &Result<Bytes, TreeError>) -> Answer {
+    hashed(answer, |bytes, hasher| hasher.update(bytes))
+}
+
+fn list(answer: &Result<Vec<Entry>, TreeError>) -> Answer {
+    hashed(answer, |entries, hasher| {
+        for Entry {
+            name,
+            is_dir,
+            is_link,
+        } in entries
+        {
+            // No name has a slash.
+            hasher.update(name);
+            hasher.update([b'/', u8::from(*is_dir), u8::from(*is_link)]);
+        }
+    })
+}
+
+fn paths(answer: &[TreePath]) -> Answer {
+    let mut hasher = Sha256::new();
+    for path in answer {
+        hasher.update(path.as_str());
+        hasher.update([0]);
+    }
+    Some(hasher.finalize().into())
+}
+
+fn kind(answer: &Result<Option<NodeKind>, TreeError>) -> Answer {
+    hashed(answer, |kind, hasher| match kind {
+        None => hasher.update([0]),
+        Some(NodeKind::Dir) => hasher.update([1]),
+        Some(NodeKind::File { executable, len }) => {
+            hasher.update([2, u8::from(*executable)]);
+            hasher.update(len.to_le_bytes());
+        }
+    })
+}
+
+fn resolved(answer: &Result<Option<TreePath>, TreeError>) -> Answer {
+    hashed(answer, |path, hasher| match path {
+        None => hasher.update([0]),
+        Some(path) => {
+            hasher.update([1]);
+            hasher.update(path.as_str());
+        }
+    })
+}
+
+fn truth(answer: bool) -> Answer {
+    Some([u8::from(answer); 32])
+}
+
+/// Returns the hash of an answer, or of the failure that the path of the call has by itself.
+fn hashed<T>(answer: &Result<T, TreeError>, add: impl FnOnce(&T, &mut Sha256)) -> Answer {
+    let mut hasher = Sha256::new();
+    match answer {
+        Ok(answer) => {
+            hasher.update([0]);
+            add(answer, &mut hasher);
+        }
+        Err(TreeError::NotFound(_)) => hasher.update([1]),
+        Err(TreeError::NotADirectory(_)) => hasher.update([2]),
+        Err(TreeError::NotAFile(_)) => hasher.update([3]),
+        Err(TreeError::Escapes(_)) => hasher.update([4]),
+        Err(TreeError::TooLarge { len, limit, .. }) => {
+            hasher.update([5]);
+            hasher.update(len.to_le_bytes());
+            hasher.update(limit.to_le_bytes());
+        }
+        Err(TreeError::Open { .. } | TreeError::Io { .. }) => return None,
+    }
+    Some(hasher.finalize().into())
+}
