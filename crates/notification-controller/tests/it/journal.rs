@@ -73,6 +73,12 @@ async fn accepted_events_survive_a_kill() {
                 .filter(|message| !counts.contains_key(*message))
                 .collect();
             anyhow::ensure!(missing.is_empty(), "{missing:?} are missing");
+            // Another kill would repeat what arrived and is not noted yet.
+            let pending = setup
+                .controller
+                .metric("weir_notification_events_pending")
+                .await?;
+            anyhow::ensure!(pending.abs() < f64::EPSILON, "{pending} are pending");
             Ok(())
         })
         .await
