@@ -10,8 +10,11 @@ use std::{
 };
 
 use engine::AppliedVersions;
+use kube::ResourceExt;
 use references::{LabelIndex, LabelledObject};
 use runtime::ObjectKey;
+use tokio_util::sync::CancellationToken;
+use tree::{Record, Tree};
 
 use super::{memory::Memory, search};
 
@@ -124,8 +127,26 @@ fn others(applied: &AppliedVersions, indexed: &[LabelledObject]) -> Option<u64> 
     (found > 0 && found == applied.len()).then_some(others)
 }
 
+/// Returns a fingerprint of what users wrote in an object: its spec, and annotations with requests. Pure.
+pub(crate) fn wishes(object: &impl ResourceExt) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    object.uid().hash(&mut hasher);
+    object.meta().generation.hash(&mut hasher);
+    object.annotations().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Repeats the calls of a record on other files. Returns true if a render would read the same from them.
+pub(crate) async fn holds(record: Arc<Record>, files: Arc<dyn Tree>, cancel: &CancellationToken) -> bool {
+    let cancelled = cancel.child_token();
+    let _end = cancelled.clone().drop_guard();
+    let compare = move || record.holds_on(&*files, || cancelled.is_cancelled());
+    tokio::task::spawn_blocking(compare).await.unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
+    use kube::api::DynamicObject;
     use objects::ObjectId;
     use serde_json::json;
     use yaml::Value;
@@ -174,5 +195,38 @@ mod tests {
         assert!(more.is_some() && more != alone);
         assert_eq!(more, others(&two, &[b.clone(), a.clone(), labelled("x", "7")]));
         assert_ne!(more, others(&two, &[a, b, labelled("y", "1")]), "another one");
+    }
+
+    fn fingerprint(change: impl FnOnce(&mut serde_json::Value)) -> u64 {
+        let mut object = json!({
+            "apiVersion": "flux.kluctl.io/v1alpha1", "kind": "KluctlDeployment",
+            "metadata": { "name": "shop", "namespace": "apps", "uid": "a", "generation": 1 },
+            "spec": { "interval": "1m" },
+        });
+        change(&mut object);
+        wishes(&serde_json::from_value::<DynamicObject>(object).unwrap())
+    }
+
+    #[test]
+    fn wishes_are_the_spec_and_the_annotations_of_an_object() {
+        let same = fingerprint(|_| {});
+        for (pointer, value, is_same) in [
+            ("/metadata/resourceVersion", json!("7"), true),
+            ("/metadata/labels", json!({ "team": "a" }), true),
+            ("/status", json!({ "lastAttemptedRevision": "x" }), true),
+            ("/metadata/generation", json!(2), false),
+            ("/metadata/uid", json!("b"), false),
+            (
+                "/metadata/annotations",
+                json!({ "reconcile.fluxcd.io/requestedAt": "now" }),
+                false,
+            ),
+        ] {
+            let changed = fingerprint(|object| {
+                let (parent, name) = pointer.rsplit_once('/').unwrap();
+                object.pointer_mut(parent).unwrap()[name] = value;
+            });
+            assert_eq!(changed == same, is_same, "{pointer}");
+        }
     }
 }

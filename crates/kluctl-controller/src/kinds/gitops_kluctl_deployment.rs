@@ -10,11 +10,12 @@
 //! - `inventory` has the kinds and namespaces of what was deployed (pure);
 //! - `status` has conditions and messages (pure);
 //! - `results` stores the results of commands;
-//! - `settled` remembers passes that left nothing to do;
+//! - `settled` remembers passes that left nothing to do, and `elsewhere` leaves out renders that would read the same;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
 mod act;
 mod credentials;
+mod elsewhere;
 mod events;
 mod guard;
 mod inventory;
@@ -274,8 +275,13 @@ impl Reconciler for Controller {
     }
 
     async fn reconcile(&self, pass: &Pass<'_, KluctlDeployment>) -> Outcome<KluctlDeploymentStatus> {
-        self.settled.forget(&pass.key());
-        let outcome = work::Work::new(self, pass).run().await;
+        let outcome = match self.unaffected(pass).await {
+            Some(outcome) => outcome,
+            None => {
+                self.settled.forget(&pass.key());
+                work::Work::new(self, pass).run().await
+            }
+        };
         self.observe_outcome(pass.object, &outcome);
         outcome
     }

@@ -173,7 +173,7 @@ async fn objects_that_differ_are_compared_in_each_pass() -> Result<()> {
 async fn deployment_is_due_by_its_period_although_nothing_changes() -> Result<()> {
     let shop = Gitops::new("g-idle-period").await?;
     shop.push(&[("a", "1")])?;
-    let spec = json!({ "interval": "1s", "deployInterval": "5s" });
+    let spec = json!({ "interval": "1s", "deployInterval": "10s" });
     shop.create("shop", spec).await?;
     let end = |result: &Value| result["commandInfo"]["endTime"].as_str().map(str::to_owned);
     let first = shop.ready("shop", SUCCEEDED).await?.last_deploy_result;

@@ -2,10 +2,11 @@
 
 use anyhow::{Result, ensure};
 use serde_json::json;
-use testkit::audit;
+use testkit::{audit, eventually, wait_for};
 
 use crate::{
-    fixture::{Fixture, config_map, project},
+    fixture::{Fixture, TIMEOUT, config_map, project},
+    gitops::Gitops,
     requests::{described, of_passes, without_requests},
 };
 
@@ -29,11 +30,17 @@ fn repository(fixture: &Fixture, variable: &str, other: &str) -> Vec<(String, St
     files
 }
 
-/// Returns the writes of passes since a mark.
-fn writes(fixture: &Fixture, mark: u64) -> Result<Vec<audit::Entry>> {
-    let mut entries = of_passes(fixture, mark)?;
-    entries.retain(|entry| !matches!(entry.verb.as_str(), "get" | "list"));
-    Ok(entries)
+/// Checks that passes since a mark wrote nothing but one status.
+fn one_status(fixture: &Fixture, mark: u64) -> Result<()> {
+    let mut writes = of_passes(fixture, mark)?;
+    writes.retain(|entry| !matches!(entry.verb.as_str(), "get" | "list"));
+    let is_status = |entry: &audit::Entry| entry.uri.contains("/kluctldeployments/shop/status");
+    ensure!(
+        writes.len() == 1 && writes.iter().all(is_status),
+        "{}",
+        described(&writes)
+    );
+    Ok(())
 }
 
 #[tokio::test]
@@ -61,13 +68,7 @@ async fn commit_elsewhere_renders_and_deploys_nothing() -> Result<()> {
             .status
             .unwrap_or_default();
         without_requests(&fixture).await?;
-        let writes = writes(&fixture, mark)?;
-        let is_status = |entry: &audit::Entry| entry.uri.contains("/kluctldeployments/shop/status");
-        ensure!(
-            writes.len() == 1 && writes.iter().all(is_status),
-            "{}",
-            described(&writes)
-        );
+        one_status(&fixture, mark)?;
         ensure!(
             status.last_deploy_result == before.last_deploy_result && status.conditions == before.conditions,
             "{status:?}"
@@ -81,5 +82,51 @@ async fn commit_elsewhere_renders_and_deploys_nothing() -> Result<()> {
     fixture.holds("shop", "2").await?;
     let result = deployed.status.and_then(|status| status.last_deploy_result);
     ensure!(result.and_then(|result| result.revision).as_deref() == Some(&*revision));
+    Ok(())
+}
+
+#[tokio::test]
+async fn commit_elsewhere_renders_and_deploys_nothing_of_a_cloned_project() -> Result<()> {
+    let shop = Gitops::new("g-monorepo").await?;
+    let push = |variable: &str, other: &str| {
+        let files = repository(&shop.fixture, variable, other);
+        shop.push_files(&files, &[])
+    };
+    let observed = async |commit: &str| {
+        let api = shop.api();
+        let found = wait_for(&api, "shop", commit, TIMEOUT, |object| {
+            let status = object.status.as_ref();
+            status.and_then(|status| status.observed_commit.as_deref()) == Some(commit)
+        });
+        Ok::<_, anyhow::Error>(found.await?.status.unwrap_or_default())
+    };
+    push("1", "1")?;
+    let source = json!({ "git": { "url": shop.repo.url(), "path": "shop" } });
+    shop.create("shop", json!({ "interval": "1s", "source": source }))
+        .await?;
+    let before = shop.ready("shop", "ReconciliationSucceeded").await?;
+    without_requests(&shop.fixture).await?;
+
+    for other in ["2", "3"] {
+        let mark = shop.fixture.plane.audit_mark();
+        let commit = push("1", other)?;
+        let mut status = observed(&commit).await?;
+        without_requests(&shop.fixture).await?;
+        one_status(&shop.fixture, mark)?;
+        status.observed_commit.clone_from(&before.observed_commit);
+        ensure!(status == before, "{status:?}");
+        let events = shop.fixture.events("shop").await?;
+        ensure!(!format!("{events:?}").contains(&commit), "{events:?}");
+    }
+
+    let commit = push("2", "3")?;
+    observed(&commit).await?;
+    eventually("the variable to be deployed", TIMEOUT, || async {
+        ensure!(shop.value("shop").await?.as_deref() == Some("2"));
+        Ok(())
+    })
+    .await?;
+    let deployed = shop.ready("shop", "ReconciliationSucceeded").await?;
+    ensure!(deployed.last_objects_hash != before.last_objects_hash);
     Ok(())
 }

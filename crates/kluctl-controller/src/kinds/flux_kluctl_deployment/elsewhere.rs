@@ -4,20 +4,12 @@
 //! render read. If the new artifact answers the same, the render would be the same, and the pass ends with the new revision in the
 //! status, without an event.
 
-use std::sync::Arc;
-
 use api::kluctl::{KluctlDeployment, KluctlDeploymentStatus};
 use references::SourceArtifact;
 use runtime::{Outcome, Pass, Requeue};
-use tokio_util::sync::CancellationToken;
-use tree::{Record, Tree};
 
-use super::{
-    Controller,
-    consumer::key,
-    settled::{SettledRead, wishes},
-    spec,
-};
+use super::{Controller, consumer::key, settled::SettledRead, spec};
+use crate::common::settled::{holds, wishes};
 
 impl Controller {
     /// Returns the outcome of a pass that is due because of a new artifact alone, and whose render would be the last one. `None` in all
@@ -78,12 +70,4 @@ impl Controller {
         let files = pass.slot.waiting(files).await.ok()?;
         holds(record, files, &pass.cancel).await.then_some(artifact)
     }
-}
-
-/// Repeats the calls of a record on other files.
-async fn holds(record: Arc<Record>, files: Arc<dyn Tree>, cancel: &CancellationToken) -> bool {
-    let cancelled = cancel.child_token();
-    let _end = cancelled.clone().drop_guard();
-    let compare = move || record.holds_on(&*files, || cancelled.is_cancelled());
-    tokio::task::spawn_blocking(compare).await.unwrap_or_default()
 }

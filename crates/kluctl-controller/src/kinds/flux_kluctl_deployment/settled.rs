@@ -3,20 +3,15 @@
 //! The last pass must have succeeded, on the cluster of the controller, with an index, without dependencies, and with a render that depends
 //! on nothing but the artifact. All others read everything at each interval.
 
-use std::{
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use api::kluctl::{KluctlDeployment, KluctlDeploymentStatus};
-use kube::ResourceExt as _;
 use references::SourceArtifact;
 use runtime::{ObjectKey, Outcome, Requeue};
 use tree::Record;
 
 use super::{Controller, consumer::key, plan::Period, prepare::Prepared, source::ProjectSource, spec};
-use crate::common::settled::KnownObjects;
+use crate::common::settled::{KnownObjects, wishes};
 
 /// The things that a pass read besides the deployed objects.
 #[derive(Debug, Clone)]
@@ -28,15 +23,6 @@ pub(super) struct SettledRead {
     pub(super) record: Option<Arc<Record>>,
     /// Fingerprint of what users wrote in the object.
     pub(super) wishes: u64,
-}
-
-/// Returns a fingerprint of what users wrote in an object: its spec, and annotations with requests. Pure.
-pub(super) fn wishes(object: &KluctlDeployment) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    object.uid().hash(&mut hasher);
-    object.metadata.generation.hash(&mut hasher);
-    object.annotations().hash(&mut hasher);
-    hasher.finish()
 }
 
 impl Controller {
@@ -96,44 +82,4 @@ fn shortest_period(object: &KluctlDeployment) -> Duration {
         Period::Never => None,
     });
     every.fold(spec::interval(spec), Duration::min)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn fingerprint(change: impl FnOnce(&mut Value)) -> u64 {
-        let mut object = json!({
-            "apiVersion": "flux.kluctl.io/v1alpha1", "kind": "KluctlDeployment",
-            "metadata": { "name": "shop", "namespace": "apps", "uid": "a", "generation": 1 },
-            "spec": { "interval": "1m" },
-        });
-        change(&mut object);
-        wishes(&serde_json::from_value(object).unwrap())
-    }
-
-    #[test]
-    fn wishes_are_the_spec_and_the_annotations_of_an_object() {
-        let same = fingerprint(|_| {});
-        for (pointer, value, is_same) in [
-            ("/metadata/resourceVersion", json!("7"), true),
-            ("/metadata/labels", json!({ "team": "a" }), true),
-            ("/status", json!({ "lastAttemptedRevision": "x" }), true),
-            ("/metadata/generation", json!(2), false),
-            ("/metadata/uid", json!("b"), false),
-            (
-                "/metadata/annotations",
-                json!({ "reconcile.fluxcd.io/requestedAt": "now" }),
-                false,
-            ),
-        ] {
-            let changed = fingerprint(|object| {
-                let (parent, name) = pointer.rsplit_once('/').unwrap();
-                object.pointer_mut(parent).unwrap()[name] = value;
-            });
-            assert_eq!(changed == same, is_same, "{pointer}");
-        }
-    }
 }

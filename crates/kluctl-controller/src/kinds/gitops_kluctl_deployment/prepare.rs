@@ -14,6 +14,7 @@ use kluctl::{GitReference, Rendered, SourceAddress};
 use objects::ObjectRef;
 use references::ClusterIdentity;
 use runtime::Pass;
+use tree::{Record, Recording, Tree};
 
 use super::{
     Controller, credentials, key,
@@ -102,6 +103,10 @@ pub(super) struct ProjectRead {
     pub(super) external: ExternalAccess,
     /// The revision that the source named: a commit or a digest; `None` for files of a command line.
     pub(super) revision: Option<String>,
+    /// The commit that the status shows.
+    pub(super) commit: Option<String>,
+    /// The calls by which the render read the files; `None` if they were too many.
+    pub(super) record: Option<Record>,
     /// True if the render read anything else.
     pub(super) reads_outside: bool,
 }
@@ -147,6 +152,8 @@ impl Controller {
         if !fetched.tree.is_dir(&source.dir) {
             return Err(PrepareError::NoDirectory(source.path.clone()));
         }
+        let recording = Arc::new(Recording::new(fetched.tree));
+        let files: Arc<dyn Tree> = Arc::<Recording>::clone(&recording);
         let spec = &object.spec;
         let account = spec.service_account_name.as_deref();
         let target = self
@@ -166,7 +173,7 @@ impl Controller {
         };
         options.keys = self.decryption_keys(pass, object).await?;
         let request = spec::request(object, &source)?;
-        let rendered = engine::render(&cluster, fetched.tree, request, &options)
+        let rendered = engine::render(&cluster, files, request, &options)
             .await
             .map_err(|error| render_error(&error))?;
         let hash = kluctl::objects_hash(rendered.objects());
@@ -187,6 +194,8 @@ impl Controller {
                 address: source.address,
                 external,
                 revision: fetched.revision,
+                commit: fetched.commit,
+                record: recording.take(),
                 reads_outside: options.outside.any(),
             },
         })

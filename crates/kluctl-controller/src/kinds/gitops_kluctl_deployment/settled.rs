@@ -4,7 +4,10 @@
 //! without drift, on the cluster of the controller, with an index, and with a render that depends on nothing but the source. All others
 //! read everything at each interval.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
 use engine::ExternalAccess;
@@ -12,23 +15,40 @@ use kluctl::SourceAddress;
 use runtime::{ObjectKey, Outcome, Requeue, WorkSlot, now};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tree::Record;
 
 use super::{Controller, key, plan, prepare::Prepared, spec};
-use crate::common::settled::KnownObjects;
+use crate::common::settled::{KnownObjects, wishes};
 
 /// The things that a pass read besides the deployed objects.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct SettledRead {
-    address: SourceAddress,
+    pub(super) address: SourceAddress,
     /// Access to the source, with the credentials of the object at that time.
-    external: ExternalAccess,
+    pub(super) external: ExternalAccess,
     /// The commit or digest that was read.
-    revision: String,
+    pub(super) revision: String,
+    /// The commit that the status shows.
+    pub(super) commit: Option<String>,
+    /// The calls by which the render read the files.
+    pub(super) record: Option<Arc<Record>>,
+    /// Fingerprint of what users wrote in the object.
+    pub(super) wishes: u64,
     /// Timeout for asking the server.
-    timeout: Duration,
-    interval: Duration,
+    pub(super) timeout: Duration,
+    pub(super) interval: Duration,
     /// Time of the next deployment by `deployInterval`.
-    deployment: Option<Instant>,
+    pub(super) deployment: Option<Instant>,
+}
+
+impl SettledRead {
+    /// Returns the time until something is due by the spec; `None` if a deployment is due now.
+    pub(super) fn until_due(&self) -> Option<Duration> {
+        Some(match self.deployment {
+            Some(due) => self.interval.min(due.checked_duration_since(Instant::now())?),
+            None => self.interval,
+        })
+    }
 }
 
 impl Controller {
@@ -55,6 +75,9 @@ impl Controller {
             address: read.address,
             external: read.external,
             revision,
+            commit: read.commit,
+            record: read.record.map(Arc::new),
+            wishes: wishes(object),
             timeout: spec::timeout(spec) / 3,
             interval: plan::shortest_period(spec),
             deployment: plan::until_deployment(object, status, &now()).map(|left| Instant::now() + left),
@@ -66,10 +89,7 @@ impl Controller {
     /// Returns the time until the next pass over an object, if all is as its last pass left it, and its reference names the same revision.
     pub(super) async fn still_settled(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
         let read = self.settled.unchanged(key, self.known_objects())?;
-        let interval = match read.deployment {
-            Some(due) => read.interval.min(due.checked_duration_since(Instant::now())?),
-            None => read.interval,
-        };
+        let interval = read.until_due()?;
         let cancel = CancellationToken::new();
         let head = engine::project_head(read.address.clone(), &read.external, &self.rendering, &cancel);
         let head = slot.waiting(tokio::time::timeout(read.timeout, head)).await;
@@ -78,7 +98,7 @@ impl Controller {
         (head == read.revision).then_some(interval)
     }
 
-    fn known_objects(&self) -> KnownObjects<'_> {
+    pub(super) fn known_objects(&self) -> KnownObjects<'_> {
         KnownObjects {
             index: &self.deployed,
             memory: &self.memory,
