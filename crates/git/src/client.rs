@@ -100,6 +100,7 @@ impl Network {
                 login: login.clone(),
                 algorithms: self.algorithms.clone(),
                 policy: self.addresses.clone(),
+                proxy: remote.tls().and_then(|tls| tls.proxy.clone()),
             })),
             None => {
                 let own = self.client(remote)?;

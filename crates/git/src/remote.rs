@@ -31,7 +31,7 @@ pub struct Remote {
     ssh: Option<(SshAddress, SshLogin)>,
 }
 
-/// Certificates and proxy of connections by https and http.
+/// Certificates of connections by https, and the proxy of all connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientTls {
     /// CA certificates (PEM) that are trusted beside the system's.
@@ -165,7 +165,7 @@ impl Remote {
         self
     }
 
-    /// Uses a proxy in place of the environment's.
+    /// Uses a proxy in place of the environment's, which is for https and http alone; SSH goes through it, too.
     #[must_use]
     pub fn with_proxy(mut self, proxy: Proxy) -> Self {
         self.tls_mut().proxy = Some(proxy);

@@ -16,6 +16,9 @@ pub enum ConnectError {
     /// No address of the host answers.
     #[error("{0}")]
     Failed(#[from] io::Error),
+    /// The proxy can't be reached, or doesn't connect.
+    #[error("proxy: {0}")]
+    Proxy(String),
     /// The timeout was over.
     #[error("the connection timed out")]
     Timeout,

@@ -28,6 +28,7 @@ mod redirect;
 mod resolver;
 mod tls;
 mod tls_stream;
+mod tunnel;
 
 pub use body::read_body;
 pub use cause::{innermost, tls as tls_cause, tls_problem};
@@ -41,3 +42,4 @@ pub use proxy::{InvalidProxy, Proxy, ProxyProtocol};
 pub use redirect::Redirects;
 pub use resolver::Resolver;
 pub use tls::{Roots, Tls};
+pub use tunnel::Duplex;

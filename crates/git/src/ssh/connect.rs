@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use net::{AddressPolicy, ConnectError, Need, Unresolved};
+use net::{AddressPolicy, ConnectError, Duplex, Need, Proxy, Unresolved};
 use russh::{
     Channel, SshId,
     client::{self, AuthResult, ChannelOpenHandle, Handle, Msg, Session},
@@ -46,6 +46,7 @@ pub(crate) struct Server {
     pub(crate) login: SshLogin,
     pub(crate) algorithms: SshAlgorithms,
     pub(crate) policy: AddressPolicy,
+    pub(crate) proxy: Option<Proxy>,
 }
 
 /// A channel on which `git-upload-pack` was asked for. The connection ends when it is dropped.
@@ -85,8 +86,7 @@ impl Server {
     /// Connects, authenticates, and asks for the repository. Blocks the thread.
     pub(crate) fn connect(&self, clock: &Clock) -> Result<Connected, Error> {
         let config = Arc::new(self.config()?);
-        let stream = net::connect(&self.policy, &self.address.host, self.port(), CONNECT_TIMEOUT);
-        let stream = clock.wait(stream)?.map_err(|error| match error {
+        let stream = clock.wait(self.stream())?.map_err(|error| match error {
             ConnectError::Unresolved(Unresolved::Refused(why)) => Error::InvalidUrl {
                 url: self.address.shown(),
                 why: why.to_string(),
@@ -120,6 +120,14 @@ impl Server {
             channel,
             _handle: handle,
         })
+    }
+
+    async fn stream(&self) -> Result<Box<dyn Duplex>, ConnectError> {
+        let (policy, host, port) = (&self.policy, &self.address.host, self.port());
+        match &self.proxy {
+            Some(proxy) => proxy.connect(policy, host, port, CONNECT_TIMEOUT).await,
+            None => Ok(Box::new(net::connect(policy, host, port, CONNECT_TIMEOUT).await?)),
+        }
     }
 
     fn host_key(&self, why: String, need: Option<Need>) -> Error {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use api::Secret;
 use git::{Call, Error, InvalidKey, KnownHosts, Limits, Remote, Selector, SshAlgorithms, SshKey, SshLogin};
-use net::{AddressPolicy, ClusterServices, Need};
-use testkit::{GitServer, Repo, SshAgent, SshKeyPair, SshOptions, SshServer};
+use net::{AddressPolicy, ClusterServices, Need, Proxy};
+use testkit::{GitServer, HttpProxy, Repo, SshAgent, SshKeyPair, SshOptions, SshServer};
 
 use super::{NETWORK, branch, call, fetch, resolve};
 
@@ -369,6 +370,29 @@ fn limits_and_the_address_policy_apply_to_ssh() {
         .and_then(|mut session| session.resolve(&branch("main")));
     let error = refused.unwrap_err().to_string();
     assert!(error.contains("loopback addresses are not allowed"), "{error}");
+}
+
+#[test]
+fn proxies_lead_to_ssh_servers_and_their_refusals_are_told() {
+    let git = GitServer::start().unwrap();
+    let (repo, commit) = repo(&git);
+    let pair = pair();
+    let server = SshServer::start(&git, &[&pair]).unwrap();
+    let through = HttpProxy::start("me", "canary").unwrap();
+    for (address, words) in [(through.url(), "proxy: 407"), (through.socks_url(), "proxy: ")] {
+        let by = |password: &str| {
+            let password = Secret::new(password.to_owned());
+            let proxy = Proxy::parse(&address, Some("me"), Some(password)).unwrap();
+            let login = login(&pair, &server.known_hosts().unwrap());
+            remote(&server.url(&repo), login).with_proxy(proxy)
+        };
+        let asked = through.asked().len();
+        let resolved = resolve(&by("canary"), &branch("main"), &call()).unwrap();
+        assert_eq!(resolved.commit, commit);
+        assert!(through.asked().len() > asked, "{address}");
+        let error = failure(&by("canary-wrong")).to_string();
+        assert!(error.contains(words) && !error.contains("canary"), "{error}");
+    }
 }
 
 #[test]

@@ -81,7 +81,9 @@ async fn to(policy: &AddressPolicy, route: &Route, server: &Url, publish: &Publi
     let stream = connected.map_err(|error| match error {
         ConnectError::Unresolved(Unresolved::Refused(why)) => Failed::Final(Error::RefusedAddress(why)),
         ConnectError::Unresolved(_) => Failed::Final(Error::Unresolved),
-        ConnectError::Failed(_) => Failed::Again(Error::Unreachable("the connection failed")),
+        ConnectError::Failed(_) | ConnectError::Proxy(_) => {
+            Failed::Again(Error::Unreachable("the connection failed"))
+        }
         ConnectError::Timeout => Failed::Again(Error::Unreachable("it took too long")),
     })?;
     let mut reader = BufReader::new(stream);

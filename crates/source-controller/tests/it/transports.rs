@@ -50,6 +50,36 @@ async fn repositories_over_ssh_become_artifacts_with_keys_of_each_kind() {
 }
 
 #[tokio::test]
+async fn proxies_of_objects_are_used_for_ssh() {
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
+    let repo = git.repo("private").unwrap();
+    repo.commit("first", &[("a", "b")]).unwrap();
+    let pair = SshKeyPair::generate("-t ed25519", "").unwrap();
+    let server = SshServer::start(&git, &[&pair]).unwrap();
+    let login = json!({ "identity": pair.private, "known_hosts": server.known_hosts().unwrap() });
+    setup.secret("login", login).await;
+    let proxy = HttpProxy::start("me", "canary").unwrap();
+    for (name, address, password) in [
+        ("http", proxy.url(), "canary"),
+        ("socks", proxy.socks_url(), "canary"),
+        ("refused", proxy.url(), "canary-wrong"),
+    ] {
+        let asked = proxy.asked().len();
+        let data = json!({ "address": address, "username": "me", "password": password });
+        setup.secret(name, data).await;
+        let spec = json!({ "proxySecretRef": { "name": name }, "secretRef": { "name": "login" } });
+        setup.apply(name, &server.url(&repo), spec).await;
+        if name == "refused" {
+            setup.wait_failed(name, "GitOperationFailed", "proxy: 407").await;
+            continue;
+        }
+        let object = setup.wait_ready(name).await;
+        assert_eq!(setup.fetch(&object).await.read("a"), "b");
+        assert!(proxy.asked().len() > asked, "{name}: {:?}", proxy.asked());
+    }
+}
+
+#[tokio::test]
 async fn failures_of_ssh_name_the_key_and_the_remedy() {
     let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("private").unwrap();

@@ -54,12 +54,6 @@ fn bounded(field: &str, len: usize, most: usize) -> Result<(), Fault> {
 
 /// The first field that is set but not obeyed.
 fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
-    let is_ssh = Remote::new(spec.url.expose()).is_ok_and(|remote| remote.is_ssh());
-    let named = |reference: &Option<api::LocalObjectReference>| {
-        reference
-            .as_ref()
-            .map(|reference| format!("'{}'", reference.name))
-    };
     let provider = given(&spec.provider).filter(|provider| {
         let is_known = matches!(*provider, "generic" | credentials::GITHUB) || cloud(spec).is_some();
         !is_known
@@ -70,12 +64,6 @@ fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
         (
             "spec.serviceAccountName",
             account.map(|name| format!("'{name}' without the provider 'aws' or 'azure'")),
-        ),
-        (
-            "spec.proxySecretRef",
-            named(&spec.proxy_secret_ref)
-                .filter(|_| is_ssh)
-                .map(|name| format!("{name} with an ssh URL")),
         ),
         (
             "spec.accessFrom",

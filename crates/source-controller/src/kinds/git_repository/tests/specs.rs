@@ -152,14 +152,6 @@ fn urls_and_references_that_cannot_work_stall() {
             "link-local",
         ),
         (
-            |spec| {
-                spec.url = "ssh://git@git/r".into();
-                spec.proxy_secret_ref = named();
-            },
-            Reason::UnsupportedField,
-            "spec.proxySecretRef: 's' with an ssh URL",
-        ),
-        (
             |spec| spec.url = "https://".into(),
             Reason::URLInvalid,
             "failed to parse url 'https://'",
