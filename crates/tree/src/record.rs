@@ -20,15 +20,17 @@ const MAX_CALLS: usize = 16_384;
 const MAX_PATH_BYTES: usize = 2 << 20;
 
 /// A call of a [`Tree`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// The calls of a record are repeated in the order of the variants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Call {
     Read,
     List,
-    LeftOut,
     Kind,
     Resolve,
     IsFile,
     IsDir,
+    /// Last, since a tree knows only the links that other calls met.
+    LeftOut,
 }
 
 /// The SHA-256 of an answer; `None` if it can't be compared.
@@ -40,11 +42,11 @@ impl Call {
         match self {
             Self::Read => content(&tree.read(path)),
             Self::List => list(&tree.list(path)),
-            Self::LeftOut => paths(&tree.left_out()),
             Self::Kind => kind(&tree.kind(path)),
             Self::Resolve => resolved(&tree.resolve(path)),
             Self::IsFile => truth(tree.is_file(path)),
             Self::IsDir => truth(tree.is_dir(path)),
+            Self::LeftOut => paths(&tree.left_out()),
         }
     }
 }
@@ -82,6 +84,10 @@ impl Calls {
             return self.abandon();
         };
         match self.answers.get(&key) {
+            // The last answer is about the links that all calls before it met.
+            Some(_) if call == Call::LeftOut => {
+                self.answers.insert(key, answer);
+            }
             // The tree changed meanwhile.
             Some(before) if *before != answer => self.abandon(),
             Some(_) => {}
@@ -129,8 +135,11 @@ impl Recording {
     pub fn take(&self) -> Option<Record> {
         let calls = std::mem::take(&mut *self.calls());
         let entries = calls.answers.into_iter();
-        let entries = entries.map(|((call, path), answer)| (call, path, answer));
-        (!calls.is_dropped).then(|| Record(entries.collect()))
+        let mut entries: Box<[_]> = entries
+            .map(|((call, path), answer)| (call, path, answer))
+            .collect();
+        entries.sort_unstable_by_key(|(call, ..)| *call);
+        (!calls.is_dropped).then_some(Record(entries))
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {

@@ -121,6 +121,24 @@ fn record_fails_if_an_answer_changes() {
     }
 }
 
+/// Records have no order of their own, so one attempt proves little.
+#[test]
+fn record_knows_all_links_that_leave_the_root() {
+    for _ in 0..50 {
+        let leave = |root: &Path| std::os::unix::fs::symlink("../..", root.join("app/out")).unwrap();
+        assert!(!holds_after(leave), "a new one");
+        let dir = tempfile::tempdir().unwrap();
+        project(dir.path());
+        leave(dir.path());
+        let recording = Recording::new(Arc::new(disk(dir.path())));
+        assert_eq!(recording.left_out(), []);
+        work(&recording);
+        assert_eq!(recording.left_out(), [path("app/out")]);
+        let record = recording.take().unwrap();
+        assert!(record.holds_on(&disk(dir.path()), || false), "an old one");
+    }
+}
+
 #[test]
 fn large_records_are_dropped() {
     let recording = Recording::new(Arc::new(Mem::new()));
