@@ -2,7 +2,8 @@
 // checked, TLS, and a second address for the tests themselves.
 //
 // On the second address nothing is signed, GET /-/requests returns the requests of the first one since the last time it was
-// asked, and PUT /-/after-list takes objects to write or delete when the next listing was answered.
+// asked, PUT /-/after-list takes objects to write or delete when the next listing was answered, and PUT /-/outage lets every request of
+// the first one fail, or ends that.
 package main
 
 import (
@@ -39,13 +40,19 @@ type recorder struct {
 	sync.Mutex
 	requests []string
 	changes  []change
+	outage   bool
 }
 
 func (r *recorder) wrap(clients, control http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		r.Lock()
 		r.requests = append(r.requests, q.Method+" "+q.URL.RequestURI())
+		outage := r.outage
 		r.Unlock()
+		if outage {
+			http.Error(w, "", http.StatusServiceUnavailable)
+			return
+		}
 		clients.ServeHTTP(w, q)
 		if q.URL.Query().Get("list-type") == "2" {
 			r.Lock()
@@ -101,6 +108,15 @@ func (r *recorder) control(control http.Handler) http.Handler {
 			}
 			r.Lock()
 			r.changes = changes
+			r.Unlock()
+		case "/-/outage":
+			var outage bool
+			if err := json.NewDecoder(q.Body).Decode(&outage); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			r.Lock()
+			r.outage = outage
 			r.Unlock()
 		default:
 			control.ServeHTTP(w, q)

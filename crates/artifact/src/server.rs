@@ -5,7 +5,7 @@ mod body;
 mod handler;
 mod request;
 
-pub use handler::{Body, answer};
+pub use handler::{Asked, Body, Described, Prepared, answer, content_type, local, not_found, unavailable};
 
 #[cfg(test)]
 mod fuzz;

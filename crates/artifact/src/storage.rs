@@ -4,6 +4,7 @@
 //! never change.
 
 mod quota;
+mod restore;
 mod retention;
 mod temp;
 mod usage;
@@ -41,6 +42,12 @@ const ALIASES: [&str; 2] = ["latest.tar.gz", "index.yaml"];
 pub fn alias(file: &str) -> &'static str {
     let [tarball, index] = ALIASES;
     if file.ends_with(".yaml") { index } else { tarball }
+}
+
+/// Returns true if `file` is the name under which the newest artifact of an object is found.
+#[must_use]
+pub fn is_alias(file: &str) -> bool {
+    ALIASES.contains(&file)
 }
 
 /// Files looked at in one object's directory at a time.
@@ -100,8 +107,9 @@ fn plain_name(name: &str) -> Result<(), Error> {
 }
 
 /// Returns true if a file name is that of an artifact, not an alias and none of the storage's own.
-fn is_artifact(name: &str) -> bool {
-    !ALIASES.contains(&name) && plain_name(name).is_ok()
+#[must_use]
+pub fn is_artifact(name: &str) -> bool {
+    !is_alias(name) && plain_name(name).is_ok()
 }
 
 /// An artifact in the storage.
@@ -244,6 +252,37 @@ impl Storage {
         }
         self.point_alias(&dir, file)
             .map_err(Error::io("store", key.path(alias(file))))
+    }
+
+    /// Makes the alias of an object point at `file`, whatever it was before.
+    ///
+    /// # Errors
+    /// Fails when the object has nothing stored, or the file system returns an error.
+    pub fn renew_alias(&self, key: &Key, file: &str) -> Result<(), Error> {
+        plain_name(file)?;
+        let path = key.path(alias(file));
+        let dir = self
+            .root
+            .open_dir(key.dir())
+            .map_err(Error::io("open the directory", key.dir()))?;
+        verify::lock(&self.known).forget(&path);
+        self.point_alias(&dir, file).map_err(Error::io("store", path))
+    }
+
+    /// Returns the names of the stored artifacts of an object, the superseded ones included; none if they can't be read.
+    #[must_use]
+    pub fn artifacts(&self, key: &Key) -> Vec<String> {
+        let sizes = self.sizes(&key.dir()).into_iter();
+        sizes.map(|(name, _)| name).collect()
+    }
+
+    /// Opens a stored artifact to send it elsewhere, with its SHA-256 in hexadecimal; `None` if there is none.
+    ///
+    /// # Errors
+    /// Fails when the file system returns an error.
+    pub fn open_to_send(&self, path: &str) -> Result<Option<(std::fs::File, String)>, Error> {
+        let opened = self.open_file(path)?;
+        Ok(opened.map(|(file, _, digest)| (file, digest.hex().to_owned())))
     }
 
     /// Removes one file of an object.

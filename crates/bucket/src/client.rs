@@ -9,7 +9,7 @@ use url::Url;
 use crate::{Entry, Error, ListPage, azure, gcs, http, s3};
 
 /// Connections to a server that are kept for further requests.
-const IDLE_CONNECTIONS: usize = 100;
+pub(crate) const IDLE_CONNECTIONS: usize = 100;
 
 /// A service, and the credentials for it.
 #[derive(Debug, Clone)]
@@ -104,8 +104,8 @@ enum Inner {
 /// An object whose content is being read.
 #[derive(Debug)]
 pub struct Object {
-    response: Response,
-    etag: String,
+    pub(crate) response: Response,
+    pub(crate) etag: String,
 }
 
 impl Bucket {

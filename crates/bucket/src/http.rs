@@ -3,7 +3,7 @@
 use api::Secret;
 use net::read_body;
 use reqwest::{
-    Method, Response,
+    Body, Method, Response,
     header::{HeaderName, HeaderValue},
 };
 use url::Url;
@@ -44,6 +44,17 @@ pub(crate) async fn send(
     url: Url,
     headers: &Headers,
 ) -> Result<Response, Error> {
+    send_body(client, method, url, headers, None).await
+}
+
+/// Sends a request and returns the response, whichever status it has.
+pub(crate) async fn send_body(
+    client: &net::Client,
+    method: Method,
+    url: Url,
+    headers: &Headers,
+    body: Option<Body>,
+) -> Result<Response, Error> {
     let host = host(&url);
     let invalid = || Error::Response {
         host: host.clone(),
@@ -56,6 +67,7 @@ pub(crate) async fn send(
         value.set_sensitive(true);
         request.headers_mut().insert(name, value);
     }
+    *request.body_mut() = body;
     let sent = client.send(request).await;
     sent.map_err(|source| Error::Request { host, source })
 }

@@ -1,8 +1,8 @@
 //! Lists and reads buckets of S3-compatible services, Google Cloud Storage and Azure Blob Storage.
 //!
-//! [`Settings`] name a bucket and the credentials for it; [`Bucket::connect`] obtains the credentials and makes the clients. Answers of
-//! servers are bounded: a page of a listing is read whole, the content of an object piece by piece. The URLs of requests, and
-//! the listings, are made and read by pure functions.
+//! [`Settings`] name a bucket and the credentials for it; [`Bucket::connect`] obtains the credentials and makes the clients. A bucket that is
+//! written to is an [`s3::Store`]. Answers of servers are bounded: a page of a listing is read whole, the content of an object piece by
+//! piece. The URLs of requests, and the listings, are made and read by pure functions.
 //!
 //! ```no_run
 //! use bucket::{Bucket, Context, Service, Settings, s3};
@@ -34,7 +34,7 @@ mod http;
 pub mod s3;
 mod xml;
 
-pub use client::{Bucket, Context, Service, Settings};
+pub use client::{Bucket, Context, Object, Service, Settings};
 pub use error::Error;
 
 /// An object of a bucket, as a listing names it.

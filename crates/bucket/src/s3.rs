@@ -2,6 +2,7 @@
 
 mod endpoint;
 mod listing;
+mod store;
 
 use api::Secret;
 use cloud::aws::{self, Credentials, LdapIdentity};
@@ -14,6 +15,7 @@ use self::endpoint::Address;
 pub(crate) use self::endpoint::parse as parse_endpoint;
 #[cfg(test)]
 pub(crate) use self::listing::page;
+pub use self::store::{Stat, Store, Upload};
 use crate::{
     Context, Error, ListPage,
     encode::{check, etag, percent, url},
@@ -257,20 +259,37 @@ impl Client {
 
     /// Sends a signed request for a path in the bucket.
     async fn send(&self, method: Method, path: &str, query: &[(&str, &str)]) -> Result<Response, Error> {
-        let url = url(&self.address.url, &format!("{}{path}", self.address.path), query);
-        let headers = match &self.credentials {
-            None => Headers::new(),
-            Some(credentials) => {
-                let request = cloud::http::Request {
-                    method: method.as_str(),
-                    url: &url,
-                    headers: &[],
-                    body: b"",
-                };
-                aws::sign(request, credentials, &self.region, "s3", Timestamp::now())?
-            }
-        };
+        let url = self.url(path, query);
+        let headers = self.signed(&method, &url, &[])?;
         http::send(&self.http, method, url, &headers).await
+    }
+
+    fn url(&self, path: &str, query: &[(&str, &str)]) -> Url {
+        url(&self.address.url, &format!("{}{path}", self.address.path), query)
+    }
+
+    /// Returns the headers of a signed request: `own`, and those that are added.
+    fn signed(&self, method: &Method, url: &Url, own: &[(&'static str, &str)]) -> Result<Headers, Error> {
+        let mut headers: Headers = own
+            .iter()
+            .map(|(name, value)| (*name, Secret::new((*value).to_owned())))
+            .collect();
+        if let Some(credentials) = &self.credentials {
+            let request = cloud::http::Request {
+                method: method.as_str(),
+                url,
+                headers: own,
+                body: b"",
+            };
+            headers.extend(aws::sign(
+                request,
+                credentials,
+                &self.region,
+                "s3",
+                Timestamp::now(),
+            )?);
+        }
+        Ok(headers)
     }
 }
 

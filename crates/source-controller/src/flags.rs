@@ -1,5 +1,7 @@
 //! The flags of this controller alone, with the environment variables that upstream reads for them.
 
+mod shared_store;
+
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
@@ -18,6 +20,8 @@ use runtime::{
     duration,
     flags::{Idle, idle},
 };
+
+pub use shared_store::SharedStoreFlags;
 
 /// The largest sizes of what Helm repositories have, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -124,6 +128,10 @@ pub struct Flags {
     /// accounts; CacheSecretsAndConfigMaps is accepted for compatibility.
     #[arg(long, value_delimiter = ',', value_parser = feature_gate)]
     pub feature_gates: Vec<String>,
+
+    /// Flags of the bucket that holds all artifacts.
+    #[command(flatten)]
+    pub shared_store: SharedStoreFlags,
 
     /// Flags that are accepted for compatibility.
     #[command(flatten)]

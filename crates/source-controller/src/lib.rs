@@ -1,7 +1,8 @@
 //! The source-controller: fetches sources, and serves them as artifacts.
 //!
-//! Only the leader has a storage: it opens it, removes the artifacts of deleted objects, serves it, and reconciles. Everything
-//! but resolving, fetching and packing is the same for all kinds: [`SourceKind`] is what a kind adds.
+//! Only the leader has a storage: it opens it, removes the artifacts of deleted objects, serves it, and reconciles. With a shared store,
+//! the others serve what is there. Everything but resolving, fetching and packing is the same for all kinds: [`SourceKind`] is what a
+//! kind adds.
 
 mod blocking;
 mod builder;
@@ -14,6 +15,7 @@ mod plan;
 mod proxy;
 mod reconciler;
 mod secrets;
+mod shared_store;
 mod single_flight;
 mod source_kind;
 mod status;
@@ -24,16 +26,19 @@ mod wake;
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use artifact::{Storage, server};
+use artifact::Storage;
 use axum::{Router, extract::Request};
 use clap::Parser;
 use futures::future::try_join_all;
+use net::AddressPolicy;
 use runtime::{CommonFlags, Context, EventsFlags, Spec, http, secret};
+use tokio::task::JoinHandle;
 
 use builder::Builder;
 pub use flags::Flags;
 use identity::Identities;
 use reconciler::Shared;
+use shared_store::{Files, SharedStore};
 pub use source_kind::SourceKind;
 
 /// Name of the controller.
@@ -88,25 +93,39 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
             "algorithms of SSH that are not supported are left out"
         );
     }
+    // Sources of clouds without a Secret are read as the controller itself, and so is the shared store.
+    let ambient = cloud::Ambient::new(std::env::vars()).with_instance();
+    let settings = flags.shared_store.settings()?;
+    let shared_store = settings.map(|settings| {
+        let context = bucket::Context {
+            addresses: AddressPolicy::unrestricted(),
+            ambient: ambient.clone(),
+        };
+        Arc::new(SharedStore::new(settings, context, flags.artifact_retention_ttl))
+    });
+    let files = Arc::new(Files::new(shared_store.clone()));
+    let mut server = None;
+    if shared_store.is_some() {
+        server = Some(serve(&ctx, &flags, &files).await?);
+    }
     if ctx.leader().await.is_err() {
-        return Ok(());
+        return finished(server).await;
     }
     let storage = Storage::open(&flags.storage_path, &flags.advertised(), flags.retention())?;
     let storage = Arc::new(storage.with_quotas(flags.quotas()));
     sweep::sweep(&ctx, &storage).await;
     let scratch = runtime::scratch::directory(&std::env::temp_dir(), NAME)
         .context("failed to prepare the temporary directory")?;
-    let listener = http::listen(&flags.storage_addr).await?;
-    tracing::info!(address = %listener.local_addr()?, advertised = flags.advertised(), "serving artifacts");
-    let router = router(Arc::clone(&storage));
-    let serving = tokio::spawn(http::serve(listener, router, SERVING, ctx.shutdown().clone()));
-    // Sources of clouds without a Secret are read as the controller itself.
-    let ambient = cloud::Ambient::new(std::env::vars()).with_instance();
+    files.lead(Arc::clone(&storage));
+    if server.is_none() {
+        server = Some(serve(&ctx, &flags, &files).await?);
+    }
     let identities = Identities::new(ctx.addresses().clone(), ambient, accounts, flags.token_bounds());
     let shared = Arc::new(Shared {
         client: ctx.client().clone(),
         builder: Builder::new(Arc::clone(&storage), scratch.clone(), flags.artifact_digest_algo),
         storage,
+        shared_store,
         style: flags.revision_format.into(),
         ssh,
         identities: Arc::new(identities),
@@ -116,10 +135,30 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     });
     let kinds = kinds::ALL.iter();
     try_join_all(kinds.map(|kind| (kind.run)(ctx.clone(), Arc::clone(&shared)))).await?;
-    serving.await.context("the artifact server ended")
+    finished(server).await
 }
 
-/// Returns the router of the artifact server.
-fn router(storage: Arc<Storage>) -> Router {
-    Router::new().fallback(move |request: Request| server::answer(Arc::clone(&storage), request))
+/// Begins to serve files.
+async fn serve(ctx: &Context, flags: &Flags, files: &Arc<Files>) -> anyhow::Result<JoinHandle<()>> {
+    let listener = http::listen(&flags.storage_addr).await?;
+    tracing::info!(address = %listener.local_addr()?, advertised = flags.advertised(), "serving artifacts");
+    let files = Arc::clone(files);
+    let router = Router::new().fallback(move |request: Request| {
+        let files = Arc::clone(&files);
+        async move { files.answer(request).await }
+    });
+    Ok(tokio::spawn(http::serve(
+        listener,
+        router,
+        SERVING,
+        ctx.shutdown().clone(),
+    )))
+}
+
+/// Waits for the end of the artifact server.
+async fn finished(server: Option<JoinHandle<()>>) -> anyhow::Result<()> {
+    match server {
+        Some(server) => server.await.context("the artifact server ended"),
+        None => Ok(()),
+    }
 }

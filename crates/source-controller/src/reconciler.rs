@@ -16,6 +16,7 @@ use crate::{
     identity::Identities,
     plan::{self, Plan, StoredArtifact},
     secrets,
+    shared_store::SharedStore,
     source_kind::{SourceKind, Verification},
     status::{FailedPass, Report, Success},
     stored,
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) client: Client,
     /// Holds the artifacts.
     pub(crate) storage: Arc<Storage>,
+    /// Holds them all, if there is one.
+    pub(crate) shared_store: Option<Arc<SharedStore>>,
     /// Builds them.
     pub(crate) builder: Builder,
     /// Form of revisions.
@@ -123,6 +126,12 @@ impl<K: SourceKind> SourceReconciler<K> {
         let tidied = self.with_storage(&key, stored.clone(), stored::tidy).await;
         let past = K::past(pass.object);
         tidied.map_err(|fault| FailedPass::keeping(past.artifact.clone(), fault))?;
+        if let (Some(shared), Some(file)) = (&self.shared.shared_store, stored.file())
+            && !shared.is_tidy(&key, &file)
+        {
+            let tidied = shared.tidy(&self.shared.storage, &key, &file);
+            pass.slot.waiting(tidied).await;
+        }
         let usable = stored.artifact().cloned();
         let (request, resolved) = observed
             .resolved
@@ -163,7 +172,11 @@ impl<K: SourceKind> SourceReconciler<K> {
                 };
                 let scope = pass.scope();
                 let built = self.shared.builder.build(&self.kind, &scope, build).await;
-                let built = built.map_err(failed)?;
+                let built = built.map_err(&failed)?;
+                if let Some(shared) = &self.shared.shared_store {
+                    let published = shared.publish(&self.shared.storage, &key, &built.stored);
+                    pass.slot.waiting(published).await.map_err(&failed)?;
+                }
                 verification = verification.or(built.verification);
                 let revision = K::revision(&built.resolved, self.shared.style);
                 let artifact = Artifact {
@@ -205,9 +218,15 @@ impl<K: SourceKind> SourceReconciler<K> {
         let looked = self.with_storage(key, artifact.clone(), |storage, key, artifact| {
             stored::look(storage, key, artifact.clone())
         });
-        let stored = looked
-            .await
-            .map_err(|fault| FailedPass::keeping(artifact, fault))?;
+        let failed = |fault| FailedPass::keeping(artifact.clone(), fault);
+        let mut stored = looked.await.map_err(failed)?;
+        if let Some(shared) = &self.shared.shared_store
+            && !shared.is_settled(key, &stored)
+        {
+            let scope = pass.scope();
+            let settled = shared.settle(&self.shared.storage, key, artifact.as_ref(), stored, &scope);
+            stored = pass.slot.waiting(settled).await.map_err(failed)?;
+        }
         let resolved = self.resolve(pass).await;
         Ok(Observed { stored, resolved })
     }
@@ -269,6 +288,12 @@ impl<K: SourceKind> SourceReconciler<K> {
 
     async fn remove(&self, namespace: &str, name: &str) -> Result<(), Fault> {
         let key = key::<K>(namespace, name)?;
+        if let Some(shared) = &self.shared.shared_store {
+            shared.remove(&key).await.map_err(|error| {
+                let message = format!("garbage collection for deleted resource failed: {error}");
+                Fault::retry(Reason::GarbageCollectionFailed, message)
+            })?;
+        }
         self.with_storage(&key, (), |storage, key, ()| {
             storage.remove(key).map_err(|error| {
                 let message = format!("garbage collection for deleted resource failed: {error}");
@@ -360,6 +385,11 @@ impl<K: SourceKind> Reconciler for SourceReconciler<K> {
             let Ok(stored) = Key::new(K::DIRECTORY, &key.namespace, &key.name) else {
                 return;
             };
+            if let Some(store) = &shared.shared_store
+                && let Err(error) = store.remove(&stored).await
+            {
+                tracing::warn!(%error, object = %key, "artifacts of a deleted object stay in the shared store");
+            }
             let removed = tokio::task::spawn_blocking(move || shared.storage.remove(&stored)).await;
             if let Ok(Err(error)) = removed {
                 tracing::warn!(%error, object = %key, "artifacts of a deleted object are kept until the next start");

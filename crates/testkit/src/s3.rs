@@ -157,6 +157,26 @@ impl S3Server {
         Ok(())
     }
 
+    /// Returns the names of the objects of a bucket, a thousand at most.
+    ///
+    /// # Errors
+    /// Returns an error if the server refuses it.
+    pub async fn names(&self, bucket: &str) -> Result<Vec<String>> {
+        let listed = self.control(Method::GET, bucket, String::new()).await?;
+        let keys = listed.split("<Key>").skip(1);
+        let names = keys.filter_map(|rest| Some(rest.split_once("</Key>")?.0.to_owned()));
+        Ok(names.collect())
+    }
+
+    /// Lets every request of clients fail with status 503, or ends that.
+    ///
+    /// # Errors
+    /// Returns an error if the server doesn't answer.
+    pub async fn outage(&self, begins: bool) -> Result<()> {
+        self.control(Method::PUT, "-/outage", begins.to_string()).await?;
+        Ok(())
+    }
+
     /// Writes these objects, or deletes those without content, as soon as the next listing was answered.
     ///
     /// # Errors

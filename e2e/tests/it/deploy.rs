@@ -1,6 +1,6 @@
 //! `deploy/` on a cluster that enforces the restricted Pod Security Standard.
 
-use std::time::Duration;
+use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Result, ensure};
 use api::kluctl::KluctlDeployment;
@@ -113,6 +113,49 @@ async fn overlays_differ_in_the_rights_of_the_kluctl_controller() -> Result<()> 
         "{args:?}"
     );
     assert!(may(&cluster, &controller, &everything).await?);
+    cluster.stop().await
+}
+
+/// Returns the path of `to` from the directory `from`, both absolute.
+fn relative(from: &Path, to: &Path) -> String {
+    let up = from.components().skip(1).map(|_| "..");
+    let down = to
+        .components()
+        .skip(1)
+        .map(|part| part.as_os_str().to_str().unwrap());
+    up.chain(down).collect::<Vec<_>>().join("/")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn component_of_the_shared_store_lets_two_replicas_serve() -> Result<()> {
+    crate::init();
+    let cluster = TestCluster::bare().await?;
+    let dir = tempfile::tempdir()?;
+    let (overlay, deploy) = (dir.path().canonicalize()?, root().canonicalize()?.join("deploy"));
+    let kustomization = json!({
+        "resources": [relative(&overlay, &deploy.join("overlays/default"))],
+        "components": [relative(&overlay, &deploy.join("components/shared-store"))],
+    });
+    fs::write(overlay.join("kustomization.yaml"), kustomization.to_string())?;
+    let path = overlay.to_string_lossy();
+    cluster
+        .plane
+        .kubectl(&["apply", "--server-side", "-k", &path])
+        .await?;
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), NAMESPACE);
+    let spec = deployments.get("source-controller").await?.spec.unwrap();
+    let strategy = spec.strategy.and_then(|strategy| strategy.type_);
+    assert_eq!(
+        (spec.replicas, strategy.as_deref()),
+        (Some(2), Some("RollingUpdate"))
+    );
+    let pod = spec.template.spec.unwrap();
+    let secrets = pod.containers.into_iter().flat_map(|container| {
+        let sources = container.env_from.unwrap_or_default().into_iter();
+        sources.filter_map(|source| source.secret_ref)
+    });
+    let secrets: Vec<_> = secrets.map(|secret| secret.name).collect();
+    assert_eq!(secrets, ["source-controller-shared-store"]);
     cluster.stop().await
 }
 

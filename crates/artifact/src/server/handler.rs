@@ -17,98 +17,182 @@ use crate::{Digest, Error, Storage, storage::Stamp};
 /// The body of an answer.
 pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// Answers a request for a file of the storage. The body of the request is not looked at.
-pub async fn answer<B>(storage: Arc<Storage>, request: Request<B>) -> Response<Body> {
-    let (request, _body) = request.into_parts();
-    let head = match request.method {
-        Method::GET => false,
-        Method::HEAD => true,
-        _ => {
-            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n");
-            response
-                .headers_mut()
-                .insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return response;
+/// A request for a file of the storage, of which the body is not looked at.
+#[derive(Debug)]
+pub struct Asked {
+    path: String,
+    is_head: bool,
+    headers: HeaderMap,
+}
+
+impl Asked {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// The answer to a request that is about no file.
+    pub fn parse<B>(request: Request<B>) -> Result<Self, Box<Response<Body>>> {
+        let (request, _body) = request.into_parts();
+        let is_head = match request.method {
+            Method::GET => false,
+            Method::HEAD => true,
+            _ => {
+                let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n");
+                response
+                    .headers_mut()
+                    .insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+                return Err(Box::new(response));
+            }
+        };
+        // Probes of older deployments ask for the root.
+        if request.uri.path() == "/" {
+            return Err(Box::new(plain(StatusCode::OK, "")));
         }
-    };
-    // Probes of older deployments ask for the root.
-    if request.uri.path() == "/" {
-        return plain(StatusCode::OK, "");
+        let path = storage_path(request.uri.path()).ok_or_else(|| Box::new(not_found()))?;
+        Ok(Self {
+            path,
+            is_head,
+            headers: request.headers,
+        })
     }
-    let Some(path) = storage_path(request.uri.path()) else {
-        return not_found();
+
+    /// Returns the path in the storage: kind, namespace, name and file.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+/// Answers a request for a file of the storage.
+pub async fn answer<B>(storage: Arc<Storage>, request: Request<B>) -> Response<Body> {
+    let asked = match Asked::parse(request) {
+        Ok(asked) => asked,
+        Err(response) => return *response,
     };
+    let answered = local(storage, Arc::new(asked)).await;
+    answered.unwrap_or_else(not_found)
+}
+
+/// Answers with a file of the storage; `None` if there is none.
+pub async fn local(storage: Arc<Storage>, asked: Arc<Asked>) -> Option<Response<Body>> {
     // All that reads from the disk, up to the first chunk, runs on a thread for blocking work.
     let answered = tokio::task::spawn_blocking(move || {
-        let opened = storage.open_file(&path)?;
-        let answer =
-            opened.map(|(file, stamp, digest)| respond(&request.headers, head, &path, file, stamp, &digest));
-        answer.transpose().map_err(Error::io("read", &path))
+        let opened = storage.open_file(&asked.path)?;
+        let answer = opened.map(|(file, stamp, digest)| respond(&asked, file, stamp, &digest));
+        answer.transpose().map_err(Error::io("read", &asked.path))
     });
     let failed = |error| Error::io("open", "an artifact")(io::Error::other(error));
     match answered.await.map_err(failed).flatten() {
-        Ok(Some(response)) => response,
-        Ok(None) => not_found(),
+        Ok(answer) => answer,
         Err(error) => {
             tracing::error!(%error, "failed to serve an artifact");
-            plain(StatusCode::INTERNAL_SERVER_ERROR, "500 internal server error\n")
+            Some(plain(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "500 internal server error\n",
+            ))
         }
     }
 }
 
-fn respond(
-    asked: &HeaderMap,
-    head: bool,
-    path: &str,
-    mut file: File,
-    stamp: Stamp,
-    digest: &Digest,
-) -> io::Result<Response<Body>> {
-    let etag = format!("\"{digest}\"");
-    let mut headers = HeaderMap::new();
-    insert(&mut headers, header::ETAG, &etag);
-    if let Some(date) = http_date(stamp.modified()) {
-        insert(&mut headers, header::LAST_MODIFIED, &date);
-    }
-    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    if not_modified(asked, &etag, stamp.modified()) {
-        return Ok(with(StatusCode::NOT_MODIFIED, headers, empty()));
-    }
-    let (status, first, len) = match part(asked, &etag, stamp.modified(), stamp.size) {
-        Part::Whole => (StatusCode::OK, 0, stamp.size),
-        Part::Bytes(first, last) => {
-            insert(
-                &mut headers,
-                header::CONTENT_RANGE,
-                &format!("bytes {first}-{last}/{}", stamp.size),
-            );
-            (StatusCode::PARTIAL_CONTENT, first, last - first + 1)
-        }
-        Part::Outside => {
-            insert(
-                &mut headers,
-                header::CONTENT_RANGE,
-                &format!("bytes */{}", stamp.size),
-            );
-            return Ok(with(StatusCode::RANGE_NOT_SATISFIABLE, headers, empty()));
-        }
+fn respond(asked: &Asked, mut file: File, stamp: Stamp, digest: &Digest) -> io::Result<Response<Body>> {
+    let described = Described {
+        size: stamp.size,
+        modified: stamp.modified(),
+        tag: &digest.to_string(),
     };
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(len));
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(path)));
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    if head {
-        return Ok(with(status, headers, empty()));
+    match described.prepare(asked) {
+        Prepared::Complete(response) => Ok(response),
+        Prepared::Part {
+            mut response,
+            first,
+            len,
+        } => {
+            if first > 0 {
+                file.seek(io::SeekFrom::Start(first))?;
+            }
+            *response.body_mut() = body::of(file, len)?;
+            Ok(response)
+        }
     }
-    if first > 0 {
-        file.seek(io::SeekFrom::Start(first))?;
-    }
-    Ok(with(status, headers, body::of(file, len)?))
 }
 
-fn content_type(path: &str) -> &'static str {
+/// A file, as an answer describes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Described<'a> {
+    /// Bytes of the content.
+    pub size: u64,
+    /// Time of the last change, in seconds since 1970.
+    pub modified: i64,
+    /// Tag of the content, without quotes.
+    pub tag: &'a str,
+}
+
+/// The answer to a request for a file.
+#[derive(Debug)]
+pub enum Prepared {
+    /// It has no content, or is complete without it.
+    Complete(Response<Body>),
+    /// It lacks its content.
+    Part {
+        /// The answer with an empty body.
+        response: Response<Body>,
+        /// Position of the first byte.
+        first: u64,
+        /// Number of bytes.
+        len: u64,
+    },
+}
+
+impl Described<'_> {
+    /// Returns the answer to a request for the file.
+    #[must_use]
+    pub fn prepare(self, asked: &Asked) -> Prepared {
+        let Self { size, modified, tag } = self;
+        let etag = format!("\"{tag}\"");
+        let mut headers = HeaderMap::new();
+        insert(&mut headers, header::ETAG, &etag);
+        if let Some(date) = http_date(modified) {
+            insert(&mut headers, header::LAST_MODIFIED, &date);
+        }
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        if not_modified(&asked.headers, &etag, modified) {
+            return Prepared::Complete(with(StatusCode::NOT_MODIFIED, headers, empty()));
+        }
+        let (status, first, len) = match part(&asked.headers, &etag, modified, size) {
+            Part::Whole => (StatusCode::OK, 0, size),
+            Part::Bytes(first, last) => {
+                insert(
+                    &mut headers,
+                    header::CONTENT_RANGE,
+                    &format!("bytes {first}-{last}/{size}"),
+                );
+                (StatusCode::PARTIAL_CONTENT, first, last - first + 1)
+            }
+            Part::Outside => {
+                insert(&mut headers, header::CONTENT_RANGE, &format!("bytes */{size}"));
+                let response = with(StatusCode::RANGE_NOT_SATISFIABLE, headers, empty());
+                return Prepared::Complete(response);
+            }
+        };
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(len));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(content_type(&asked.path)),
+        );
+        headers.insert(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        );
+        let response = with(status, headers, empty());
+        match asked.is_head {
+            true => Prepared::Complete(response),
+            false => Prepared::Part { response, first, len },
+        }
+    }
+}
+
+/// Returns the type of a file of the storage.
+#[must_use]
+pub fn content_type(path: &str) -> &'static str {
     if path.ends_with(".gz") || path.ends_with(".tgz") {
         "application/gzip"
     } else {
@@ -129,8 +213,16 @@ fn with(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
     response
 }
 
-fn not_found() -> Response<Body> {
+/// Returns the answer to a request for a file that is missing.
+#[must_use]
+pub fn not_found() -> Response<Body> {
     plain(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// Returns the answer to a request that can't be met now.
+#[must_use]
+pub fn unavailable() -> Response<Body> {
+    plain(StatusCode::SERVICE_UNAVAILABLE, "503 service unavailable\n")
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<Body> {

@@ -313,3 +313,49 @@ fn usage_of_a_namespace_is_known_without_reading_it_again() {
     assert_eq!(storage.collect(&key("b"), "3", past).unwrap(), 1);
     put(&storage, &key("c"), "1", None, &[b'x'; 600]);
 }
+
+#[test]
+fn artifact_is_restored_if_it_has_the_wanted_digest() {
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path());
+    let wanted = of(Algorithm::Sha256, b"one two");
+    let restore = |pieces: &[&'static str]| {
+        let mut pieces = pieces.iter().copied();
+        storage.restore(&key("a"), "1.tar.gz", &wanted, || match pieces.next() {
+            Some("broken") => Err(Error::Malformed("broken off".to_owned())),
+            piece => Ok(piece.map(bytes::Bytes::from)),
+        })
+    };
+    let dir = root.path().join("gitrepository/ns/a");
+    assert!(!restore(&["one ", "three"]).unwrap());
+    assert_eq!(
+        restore(&["one ", "broken"]).unwrap_err().to_string(),
+        "the artifact is malformed: broken off"
+    );
+    assert_eq!(names(&dir), [""; 0]);
+    assert!(restore(&["one ", "two"]).unwrap());
+    assert_eq!(names(&dir), ["1.tar.gz", "latest.tar.gz"]);
+    let verdict = storage.verify("gitrepository/ns/a/1.tar.gz", &wanted).unwrap();
+    assert_eq!(verdict, Verdict::Good);
+    assert_eq!(storage.artifacts(&key("a")), ["1.tar.gz"]);
+}
+
+#[test]
+fn renewed_alias_is_another_name_of_the_file() {
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path());
+    for (file, content) in [("1.tar.gz", b"one"), ("2.tar.gz", b"two")] {
+        put(&storage, &key("a"), file, None, content);
+    }
+    let latest = "gitrepository/ns/a/latest.tar.gz";
+    assert_eq!(
+        storage.verify(latest, &of(Algorithm::Sha256, b"two")).unwrap(),
+        Verdict::Good
+    );
+    storage.renew_alias(&key("a"), "1.tar.gz").unwrap();
+    assert_eq!(
+        storage.verify(latest, &of(Algorithm::Sha256, b"one")).unwrap(),
+        Verdict::Good
+    );
+    assert!(storage.renew_alias(&key("missing"), "1.tar.gz").is_err());
+}

@@ -12,7 +12,11 @@ use crate::{
     http::{Answer, Client, Request},
 };
 
-/// Returns the headers to add to a request, besides those that it names itself. The host is that of its URL.
+/// Header with the SHA-256 of the body in hexadecimal.
+const CONTENT_HASH: &str = "x-amz-content-sha256";
+
+/// Returns the headers to add to a request, besides those that it names itself. The host is that of its URL. The hash of a body that the
+/// request doesn't hold is its header `x-amz-content-sha256`.
 ///
 /// # Errors
 /// Fails when the address has no host.
@@ -25,13 +29,17 @@ pub fn sign(
 ) -> Result<Vec<(&'static str, Secret<String>)>, Error> {
     let time = now.strftime("%Y%m%dT%H%M%SZ").to_string();
     let day = now.strftime("%Y%m%d").to_string();
-    let body_hash = hex::encode(Sha256::digest(request.body));
+    let own = request.headers.iter().find(|(name, _)| *name == CONTENT_HASH);
+    let body_hash = own.map_or_else(
+        || hex::encode(Sha256::digest(request.body)),
+        |(_, hash)| (*hash).to_owned(),
+    );
     let mut added = vec![("x-amz-date", Secret::new(time.clone()))];
     if let Some(token) = &credentials.session_token {
         added.push(("x-amz-security-token", token.clone()));
     }
-    if service == "s3" {
-        added.push(("x-amz-content-sha256", Secret::new(body_hash.clone())));
+    if service == "s3" && own.is_none() {
+        added.push((CONTENT_HASH, Secret::new(body_hash.clone())));
     }
     let headers = canonical_headers(&request, &added)?;
     let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();

@@ -31,6 +31,12 @@ const OBEYED: &[&str] = &[
     "token-cache-max-duration",
     "ssh-kex-algos",
     "ssh-hostkey-algos",
+    "shared-store-bucket",
+    "shared-store-endpoint",
+    "shared-store-region",
+    "shared-store-prefix",
+    "shared-store-insecure",
+    "shared-store-ca-file",
 ];
 /// Flags without one, each with a value that is not its default.
 const IDLE: &[(&str, &str)] = &[
@@ -190,4 +196,37 @@ fn the_advertised_host_follows_the_address() {
     assert_eq!(derived("0.0.0.0:9090", Some("pod")), "pod:9090");
     assert_eq!(derived("[::]:9090", None), "localhost:9090");
     assert_eq!(derived("10.0.0.1:80", Some("pod")), "10.0.0.1:80");
+}
+
+#[test]
+fn flags_of_the_shared_store_need_a_bucket_and_are_checked() {
+    let settings = |args: &[&str]| parse(args).unwrap().own.shared_store.settings();
+    assert!(settings(&[]).unwrap().is_none());
+    let given = settings(&["--shared-store-bucket=b", "--shared-store-prefix=clusters/a/"]).unwrap();
+    assert_eq!(given.unwrap().prefix, "clusters/a/");
+    for (args, message) in [
+        (
+            &["--shared-store-prefix=a/"][..],
+            "have no effect without --shared-store-bucket",
+        ),
+        (
+            &["--shared-store-bucket=b", "--shared-store-prefix=/a"],
+            "--shared-store-prefix=/a: it begins with '/'",
+        ),
+        (
+            &["--shared-store-bucket=b", "--shared-store-prefix=a/../b/"],
+            "has '.' or '..' between slashes",
+        ),
+        (
+            &["--shared-store-bucket=b", "--shared-store-endpoint=https://h"],
+            "write it as host or host:port",
+        ),
+        (
+            &["--shared-store-bucket=b", "--shared-store-ca-file=/missing"],
+            "--shared-store-ca-file=/missing",
+        ),
+    ] {
+        let error = format!("{:#}", settings(args).unwrap_err());
+        assert!(error.contains(message), "{error}");
+    }
 }

@@ -153,6 +153,7 @@ impl Fixture {
             client: Client::try_from(config).unwrap(),
             builder: Builder::new(Arc::clone(&storage), dir.path().to_owned(), Algorithm::Sha256),
             storage,
+            shared_store: None,
             style: Style::Rfc5,
             ssh: git::SshAlgorithms::default(),
             trusted_root: None,

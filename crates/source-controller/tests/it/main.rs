@@ -24,6 +24,7 @@ mod lifecycle;
 mod objects;
 mod oci;
 mod shared;
+mod shared_store;
 mod signatures;
 mod transports;
 

@@ -1,0 +1,406 @@
+//! The shared store: a bucket that holds all artifacts, so that each replica serves them and a lost volume costs nothing.
+//!
+//! The local storage stays what passes work with. An artifact is in the bucket before a status names it; what the local storage lacks
+//! comes back from the bucket, if it has the digest of the status; and what retention or deletion removes here goes there, too.
+
+mod connection;
+mod ledger;
+mod serve;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use api::{Artifact, Fault, Reason};
+use artifact::{
+    Digest, Key, Storage,
+    server::content_type,
+    storage::{Stored, alias, is_artifact},
+};
+use bucket::{
+    Object,
+    s3::{self, Upload},
+};
+use bytes::Bytes;
+use futures::{TryStreamExt as _, stream};
+use net::Tls;
+use tokio::{io::AsyncSeekExt as _, runtime::Handle, task::spawn_blocking};
+use tokio_util::io::ReaderStream;
+
+use crate::{
+    blocking::{self, panicked},
+    builder::{BuildError, BuildScope, PACK_TIMEOUT},
+    plan::StoredArtifact,
+    stored,
+};
+use connection::{Connection, StoreError};
+use ledger::Ledger;
+pub(crate) use serve::Files;
+
+/// Bytes of an artifact that are sent at once.
+const CHUNK: usize = 128 << 10;
+/// Slowest upload that is waited for, in bytes a second, beside the time for an upload of nothing.
+const SLOWEST: u64 = 1 << 20;
+/// Time for an upload of nothing.
+const UPLOAD: Duration = Duration::from_secs(30);
+/// Maximum number of files of an object that are looked at.
+const MAX_FILES: usize = 10_000;
+
+/// Settings of the shared store.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// Name of the bucket.
+    pub(crate) bucket: String,
+    /// Service with the bucket.
+    pub(crate) location: s3::Location,
+    /// Trusted authorities of the service.
+    pub(crate) tls: Tls,
+    /// Beginning of the names of all objects.
+    pub(crate) prefix: String,
+}
+
+/// A bucket that holds all artifacts. The names of its objects are the paths of the storage; `.<alias>` of a directory holds the name of
+/// the file that the alias stands for.
+#[derive(Debug)]
+pub(crate) struct SharedStore {
+    connection: Connection,
+    /// Time that superseded artifacts stay.
+    ttl: Duration,
+    ledger: Mutex<Ledger>,
+}
+
+impl SharedStore {
+    /// Makes no request yet.
+    pub(crate) fn new(settings: Settings, context: bucket::Context, ttl: Duration) -> Self {
+        Self {
+            connection: Connection::new(settings, context),
+            ttl,
+            ledger: Mutex::default(),
+        }
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if [`SharedStore::settle`] has nothing to do.
+    pub(crate) fn is_settled(&self, key: &Key, stored: &StoredArtifact) -> bool {
+        let ledger = self.ledger();
+        match stored {
+            StoredArtifact::None => true,
+            StoredArtifact::Missing | StoredArtifact::Corrupt { .. } => false,
+            StoredArtifact::Good { artifact, file } => {
+                let digest = artifact.digest.as_deref().unwrap_or_default();
+                ledger.is_served(&artifact.path) && ledger.is_confirmed(&key.dir(), file, digest)
+            }
+        }
+    }
+
+    /// Returns true if [`SharedStore::tidy`] has nothing to do.
+    pub(crate) fn is_tidy(&self, key: &Key, current: &str) -> bool {
+        let (ledger, dir) = (self.ledger(), key.dir());
+        !ledger.is_unlisted(&dir) && !ledger.has_others(&dir, current)
+    }
+
+    /// Brings storage and store together for the artifact of a status: a good file is uploaded if the store lacks it, a missing or corrupt
+    /// one comes back from the store. Returns what is stored then.
+    ///
+    /// # Errors
+    /// Fails when the file has to come back and the store doesn't answer.
+    pub(crate) async fn settle(
+        &self,
+        storage: &Arc<Storage>,
+        key: &Key,
+        wanted: Option<&Artifact>,
+        stored: StoredArtifact,
+        scope: &BuildScope<'_>,
+    ) -> Result<StoredArtifact, Fault> {
+        match (&stored, wanted) {
+            (StoredArtifact::Good { artifact, file }, _) => {
+                self.settle_good(storage, key, artifact, file).await?;
+                Ok(stored)
+            }
+            (StoredArtifact::Missing | StoredArtifact::Corrupt { .. }, Some(wanted)) => {
+                match self.restore(storage, key, wanted, scope).await? {
+                    true => look(storage, key, wanted).await,
+                    false => Ok(stored),
+                }
+            }
+            _ => Ok(stored),
+        }
+    }
+
+    /// Lets a verified file be served from here, and uploads it if the store lacks it. The next pass tries again if that fails.
+    async fn settle_good(
+        &self,
+        storage: &Arc<Storage>,
+        key: &Key,
+        artifact: &Artifact,
+        file: &str,
+    ) -> Result<(), Fault> {
+        let is_served = self.ledger().is_served(&artifact.path);
+        if !is_served {
+            let (storage, at, name) = (Arc::clone(storage), key.clone(), file.to_owned());
+            let renewed = spawn_blocking(move || storage.renew_alias(&at, &name)).await;
+            let renewed = renewed.map_err(|_| panicked())?;
+            renewed.map_err(|error| unusable(&error))?;
+            self.serve(key, file);
+        }
+        let digest = artifact.digest.as_deref().unwrap_or_default();
+        if self.ledger().is_confirmed(&key.dir(), file, digest) {
+            return Ok(());
+        }
+        if let Err(error) = self.ensure(storage, key, file, digest).await {
+            tracing::warn!(%error, path = artifact.path, "the shared store may lack an artifact");
+        }
+        Ok(())
+    }
+
+    /// Uploads a file unless the store has it with this digest.
+    async fn ensure(
+        &self,
+        storage: &Arc<Storage>,
+        key: &Key,
+        file: &str,
+        digest: &str,
+    ) -> Result<(), StoreError> {
+        let stat = self.connection.stat(&key.path(file)).await?;
+        if stat.is_some_and(|stat| stat.digest.as_deref() == Some(digest)) {
+            self.ledger().confirm(&key.dir(), file, digest, Instant::now());
+            return Ok(());
+        }
+        self.upload(storage, key, file, digest).await
+    }
+
+    /// Uploads an artifact that was built, before a status names it.
+    ///
+    /// # Errors
+    /// Fails when the store doesn't take it.
+    pub(crate) async fn publish(
+        &self,
+        storage: &Arc<Storage>,
+        key: &Key,
+        stored: &Stored,
+    ) -> Result<(), Fault> {
+        let file = stored.path.rsplit('/').next().unwrap_or_default();
+        let digest = stored.packed.digest.to_string();
+        let uploaded = self.upload(storage, key, file, &digest).await;
+        uploaded.map_err(|error| {
+            let message = format!("failed to upload the artifact to the {error}");
+            Fault::retry(Reason::StorageOperationFailed, message)
+        })?;
+        self.serve(key, file);
+        Ok(())
+    }
+
+    /// Lets a file, and the alias that stands for it, be served from the local storage.
+    fn serve(&self, key: &Key, file: &str) {
+        let mut ledger = self.ledger();
+        ledger.serve(key.path(file));
+        ledger.serve(key.path(alias(file)));
+    }
+
+    /// Uploads a file of the storage, and then the name of it for its alias.
+    async fn upload(
+        &self,
+        storage: &Arc<Storage>,
+        key: &Key,
+        file: &str,
+        digest: &str,
+    ) -> Result<(), StoreError> {
+        let path = key.path(file);
+        let (from, at) = (Arc::clone(storage), path.clone());
+        let opened = spawn_blocking(move || from.open_to_send(&at)).await;
+        let opened = opened.map_err(|error| StoreError(error.to_string()))?;
+        let opened = opened.map_err(|error| StoreError(error.to_string()))?;
+        let (content, sha256) = opened.ok_or_else(|| StoreError(format!("'{path}' is gone")))?;
+        let name = &self.connection.name(&path);
+        let size = content
+            .metadata()
+            .map_err(|error| StoreError(error.to_string()))?;
+        let size = size.len();
+        let (content, sha256) = (&content, &sha256);
+        let time = UPLOAD + Duration::from_secs(size / SLOWEST);
+        let put = self.connection.ask(time, async |store: Arc<s3::Store>| {
+            let upload = Upload {
+                content: pieces(content.try_clone()),
+                size,
+                sha256: sha256.clone(),
+                digest: digest.to_owned(),
+                content_type: content_type(file),
+            };
+            store.put(name, upload).await
+        });
+        put.await?;
+        self.upload_alias(key, file).await?;
+        tracing::debug!(path, size, "uploaded an artifact to the shared store");
+        self.ledger().confirm(&key.dir(), file, digest, Instant::now());
+        Ok(())
+    }
+
+    async fn upload_alias(&self, key: &Key, file: &str) -> Result<(), StoreError> {
+        let name = &self.connection.name(&alias_path(&key.path(alias(file))));
+        let put = self.connection.ask(UPLOAD, async |store: Arc<s3::Store>| {
+            let content = Bytes::copy_from_slice(file.as_bytes());
+            let sha256 = hex::encode(<sha2::Sha256 as sha2::Digest>::digest(&content));
+            let upload = Upload {
+                size: content.len() as u64,
+                digest: format!("sha256:{sha256}"),
+                sha256,
+                content: stream::iter([Ok::<_, std::io::Error>(content)]),
+                content_type: "text/plain",
+            };
+            store.put(name, upload).await
+        });
+        put.await
+    }
+
+    /// Brings the artifact of a status back from the store. Returns false if the store doesn't have it.
+    async fn restore(
+        &self,
+        storage: &Arc<Storage>,
+        key: &Key,
+        wanted: &Artifact,
+        scope: &BuildScope<'_>,
+    ) -> Result<bool, Fault> {
+        let file = wanted.path.strip_prefix(&format!("{}/", key.dir()));
+        let digest = wanted
+            .digest
+            .as_deref()
+            .and_then(|digest| Digest::parse(digest).ok());
+        let (Some(file), Some(digest)) = (file.filter(|file| is_artifact(file)), digest) else {
+            return Ok(false);
+        };
+        let found = self.connection.get(&wanted.path, None).await;
+        let found = found.map_err(|error| failed_to_read(&error))?;
+        let Some((_, mut object)) = found else {
+            return Ok(false);
+        };
+        let (storage, at, name, runtime) = (
+            Arc::clone(storage),
+            key.clone(),
+            file.to_owned(),
+            Handle::current(),
+        );
+        let restored = blocking::run(scope.namespace, PACK_TIMEOUT, scope.cancel, move |work| {
+            storage.restore(&at, &name, &digest, || {
+                let piece = blocking::wait(&runtime, work, object.chunk());
+                let piece = piece.map_err(|why| StoreError(why.to_string()));
+                let piece = piece.and_then(|piece| piece.map_err(StoreError::from));
+                piece.map_err(|error| BuildError::from(failed_to_read(&error)))
+            })
+        });
+        match restored.await.map_err(Fault::from)? {
+            true => {
+                tracing::info!(path = wanted.path, "an artifact came back from the shared store");
+                self.serve(key, file);
+                let digest = wanted.digest.as_deref().unwrap_or_default();
+                self.ledger().confirm(&key.dir(), file, digest, Instant::now());
+                Ok(true)
+            }
+            false => {
+                tracing::error!(
+                    path = wanted.path,
+                    "the shared store has another artifact than the status"
+                );
+                Ok(false)
+            }
+        }
+    }
+
+    /// Removes superseded files of an object from the store that the local storage doesn't have (any more). What fails is tried again in the
+    /// next pass.
+    pub(crate) async fn tidy(&self, storage: &Arc<Storage>, key: &Key, current: &str) {
+        let dir = key.dir();
+        if self.ledger().is_unlisted(&dir) {
+            match self.connection.list(&dir, MAX_FILES).await {
+                Ok(mut names) => {
+                    names.retain(|name| is_artifact(name));
+                    self.ledger().list(&dir, names, Instant::now());
+                }
+                Err(error) => {
+                    tracing::warn!(%error, dir, "superseded artifacts may stay in the shared store");
+                    return;
+                }
+            }
+        }
+        if !self.ledger().has_others(&dir, current) {
+            return;
+        }
+        let (storage, at) = (Arc::clone(storage), key.clone());
+        let Ok(local) = spawn_blocking(move || storage.artifacts(&at)).await else {
+            return;
+        };
+        let alias = alias(current);
+        let is_kept = |file: &str| file == alias || local.iter().any(|name| name == file);
+        self.ledger().retain_served(&dir, is_kept);
+        let outdated = self
+            .ledger()
+            .outdated(&dir, current, &local, self.ttl, Instant::now());
+        for file in outdated {
+            match self.connection.delete(&key.path(&file)).await {
+                Ok(()) => self.ledger().remove(&dir, &file),
+                Err(error) => {
+                    tracing::warn!(%error, dir, file, "a superseded artifact stays in the shared store");
+                }
+            }
+        }
+    }
+
+    /// Removes all files of an object from the store.
+    ///
+    /// # Errors
+    /// Fails when the store doesn't answer.
+    pub(crate) async fn remove(&self, key: &Key) -> Result<(), StoreError> {
+        let dir = key.dir();
+        self.ledger().forget(&dir);
+        for name in self.connection.list(&dir, MAX_FILES).await? {
+            self.connection.delete(&key.path(&name)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the path of the object that names the file of an alias.
+fn alias_path(alias: &str) -> String {
+    match alias.rsplit_once('/') {
+        Some((dir, name)) => format!("{dir}/.{name}"),
+        None => format!(".{alias}"),
+    }
+}
+
+/// Returns the content of a file from its beginning.
+fn pieces(
+    file: std::io::Result<std::fs::File>,
+) -> impl futures::Stream<Item = std::io::Result<Bytes>> + Send + 'static {
+    let opened = async move {
+        let mut file = tokio::fs::File::from_std(file?);
+        file.rewind().await?;
+        Ok::<_, std::io::Error>(ReaderStream::with_capacity(file, CHUNK))
+    };
+    stream::once(opened).try_flatten()
+}
+
+async fn look(storage: &Arc<Storage>, key: &Key, wanted: &Artifact) -> Result<StoredArtifact, Fault> {
+    let (storage, key, wanted) = (Arc::clone(storage), key.clone(), wanted.clone());
+    let looked = spawn_blocking(move || stored::look(&storage, &key, Some(wanted))).await;
+    looked.map_err(|_| panicked())?
+}
+
+fn failed_to_read(error: &StoreError) -> Fault {
+    let message = format!("failed to read the artifact from the {error}");
+    Fault::retry(Reason::StorageOperationFailed, message)
+}
+
+fn unusable(error: &artifact::Error) -> Fault {
+    Fault::retry(Reason::StorageOperationFailed, error.to_string())
+}
+
+/// Returns the next piece of an object, as bodies of answers want it.
+fn content(object: Object) -> impl futures::Stream<Item = std::io::Result<Bytes>> + Send + 'static {
+    stream::try_unfold(object, async |mut object| {
+        let piece = object.chunk().await.map_err(std::io::Error::other)?;
+        Ok(piece.map(|piece| (piece, object)))
+    })
+}

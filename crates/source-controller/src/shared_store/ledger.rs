@@ -1,0 +1,181 @@
+//! The files of the shared store, as far as this process knows them. Pure.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::{Duration, Instant},
+};
+
+/// A file of an object in the shared store.
+#[derive(Debug, Clone)]
+struct Copy {
+    /// Time at which this process saw it first.
+    since: Instant,
+    /// Digest that it has for sure; `None` for a file that a listing named.
+    digest: Option<String>,
+}
+
+/// The files of an object.
+#[derive(Debug, Default)]
+struct Files {
+    /// True if all files that others left are known.
+    is_listed: bool,
+    copies: HashMap<String, Copy>,
+}
+
+/// The files of all objects in the shared store, by directory, and the paths of the local storage that may be served.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    objects: HashMap<String, Files>,
+    served: HashSet<String>,
+}
+
+impl Ledger {
+    /// Notes that the shared store has a file with this digest.
+    pub(super) fn confirm(&mut self, dir: &str, file: &str, digest: &str, now: Instant) {
+        let copy = Copy {
+            since: now,
+            digest: Some(digest.to_owned()),
+        };
+        let files = self.objects.entry(dir.to_owned()).or_default();
+        files.copies.insert(file.to_owned(), copy);
+    }
+
+    /// Returns true if the shared store has a file with this digest for sure.
+    pub(super) fn is_confirmed(&self, dir: &str, file: &str, digest: &str) -> bool {
+        let copy = self.objects.get(dir).and_then(|files| files.copies.get(file));
+        copy.is_some_and(|copy| copy.digest.as_deref() == Some(digest))
+    }
+
+    /// Returns true if the files that others left for an object are to be listed.
+    pub(super) fn is_unlisted(&self, dir: &str) -> bool {
+        self.objects.get(dir).is_none_or(|files| !files.is_listed)
+    }
+
+    /// Notes all files that the shared store has for an object.
+    pub(super) fn list(&mut self, dir: &str, names: Vec<String>, now: Instant) {
+        let files = self.objects.entry(dir.to_owned()).or_default();
+        files.is_listed = true;
+        for name in names {
+            let unknown = Copy {
+                since: now,
+                digest: None,
+            };
+            files.copies.entry(name).or_insert(unknown);
+        }
+    }
+
+    /// Returns true if the shared store has other files of an object than the current one.
+    pub(super) fn has_others(&self, dir: &str, current: &str) -> bool {
+        let files = self.objects.get(dir);
+        files.is_some_and(|files| files.copies.keys().any(|file| file != current))
+    }
+
+    /// Returns the files that may go: those that the local storage has not (any more), if this process wrote them, or if it has known
+    /// them for the time `ttl` that superseded artifacts stay.
+    pub(super) fn outdated(
+        &self,
+        dir: &str,
+        current: &str,
+        local: &[String],
+        ttl: Duration,
+        now: Instant,
+    ) -> Vec<String> {
+        let copies = self.objects.get(dir).into_iter().flat_map(|files| &files.copies);
+        let goes = copies.filter(|(file, copy)| {
+            let is_past = copy.digest.is_some() || now.duration_since(copy.since) > ttl;
+            *file != current && !local.contains(file) && is_past
+        });
+        goes.map(|(file, _)| file.clone()).collect()
+    }
+
+    /// Forgets a file that the shared store doesn't have any more.
+    pub(super) fn remove(&mut self, dir: &str, file: &str) {
+        if let Some(files) = self.objects.get_mut(dir) {
+            files.copies.remove(file);
+        }
+    }
+
+    /// Forgets an object.
+    pub(super) fn forget(&mut self, dir: &str) {
+        self.objects.remove(dir);
+        self.served
+            .retain(|path| path.strip_prefix(dir).is_none_or(|rest| !rest.starts_with('/')));
+    }
+
+    /// Notes that a path of the local storage is what the status says.
+    pub(super) fn serve(&mut self, path: String) {
+        self.served.insert(path);
+    }
+
+    /// Returns true if a path of the local storage may be served.
+    pub(super) fn is_served(&self, path: &str) -> bool {
+        self.served.contains(path)
+    }
+
+    /// Forgets that paths of an object may be served, all but the local ones.
+    pub(super) fn retain_served(&mut self, dir: &str, is_kept: impl Fn(&str) -> bool) {
+        self.served.retain(|path| {
+            let rest = path.strip_prefix(dir).and_then(|rest| rest.strip_prefix('/'));
+            rest.is_none_or(&is_kept)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIR: &str = "gitrepository/ns/a";
+    const TTL: Duration = Duration::from_secs(60);
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn superseded_files_go_with_the_local_ones() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        assert!(!ledger.has_others(DIR, "2"));
+        for file in ["1", "2"] {
+            ledger.confirm(DIR, file, "d", now);
+        }
+        assert!(ledger.is_confirmed(DIR, "2", "d") && !ledger.is_confirmed(DIR, "2", "e"));
+        assert!(ledger.has_others(DIR, "2"));
+        let outdated = |ledger: &Ledger, local| ledger.outdated(DIR, "2", &names(local), TTL, now);
+        assert_eq!(outdated(&ledger, &["1", "2"]), names(&[]));
+        assert_eq!(outdated(&ledger, &["2"]), ["1"]);
+        assert_eq!(outdated(&ledger, &[]), ["1"], "the current one stays");
+        ledger.remove(DIR, "1");
+        assert_eq!(outdated(&ledger, &[]), names(&[]));
+    }
+
+    #[test]
+    fn files_of_an_earlier_process_stay_for_the_retention_time() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        assert!(ledger.is_unlisted(DIR));
+        ledger.confirm(DIR, "2", "d", now);
+        assert!(ledger.is_unlisted(DIR));
+        ledger.list(DIR, names(&["1", "2"]), now);
+        assert!(!ledger.is_unlisted(DIR) && ledger.is_confirmed(DIR, "2", "d"));
+        let outdated = |passed| ledger.outdated(DIR, "2", &names(&["2"]), TTL, now + passed);
+        assert_eq!(outdated(TTL), names(&[]));
+        assert_eq!(outdated(TTL + Duration::from_millis(1)), ["1"]);
+    }
+
+    #[test]
+    fn paths_of_one_object_are_forgotten() {
+        let mut ledger = Ledger::default();
+        let paths = [
+            "gitrepository/ns/a/1",
+            "gitrepository/ns/a/latest.tar.gz",
+            "gitrepository/ns/ab/1",
+        ];
+        for path in paths {
+            ledger.serve(path.to_owned());
+        }
+        ledger.retain_served(DIR, |file| file == "1");
+        assert_eq!(paths.map(|path| ledger.is_served(path)), [true, false, true]);
+        ledger.forget(DIR);
+        assert_eq!(paths.map(|path| ledger.is_served(path)), [false, false, true]);
+    }
+}

@@ -1,0 +1,131 @@
+//! Answers to those who download artifacts, with or without the local storage.
+
+use std::sync::{Arc, OnceLock};
+
+use artifact::{
+    Storage,
+    server::{self, Asked, Body, Described, Prepared},
+    storage::{is_alias, is_artifact},
+};
+use axum::{
+    extract::Request,
+    response::{IntoResponse as _, Response},
+};
+use futures::TryStreamExt as _;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::Frame;
+use tokio::sync::Semaphore;
+
+use super::{SharedStore, StoreError, alias_path, content};
+
+/// Maximum number of answers that wait for the service at the same time.
+const WAITING: usize = 64;
+/// Maximum length of the name of a file, in bytes.
+const MAX_NAME: usize = 253;
+
+/// The files that this process serves: those of its storage while it leads, and those of the shared store always.
+#[derive(Debug)]
+pub(crate) struct Files {
+    storage: OnceLock<Arc<Storage>>,
+    shared: Option<Arc<SharedStore>>,
+    waiting: Semaphore,
+}
+
+impl Files {
+    /// Serves the shared store, if there is one.
+    pub(crate) fn new(shared: Option<Arc<SharedStore>>) -> Self {
+        Self {
+            storage: OnceLock::new(),
+            shared,
+            waiting: Semaphore::new(WAITING),
+        }
+    }
+
+    /// Serves a storage from now on. Only the first one counts.
+    pub(crate) fn lead(&self, storage: Arc<Storage>) {
+        let _ = self.storage.set(storage);
+    }
+
+    /// Answers a request.
+    pub(crate) async fn answer(&self, request: Request) -> Response {
+        let asked = match Asked::parse(request) {
+            Ok(asked) => Arc::new(asked),
+            Err(response) => return response.into_response(),
+        };
+        let path = asked.path();
+        let shared = self.shared.as_ref();
+        let is_local = shared.is_none_or(|shared| shared.ledger().is_served(path));
+        if is_local
+            && let Some(storage) = self.storage.get()
+            && let Some(response) = server::local(Arc::clone(storage), Arc::clone(&asked)).await
+        {
+            return response.into_response();
+        }
+        let Some(shared) = shared else {
+            return server::not_found().into_response();
+        };
+        let answered = async {
+            let _permit = self.waiting.acquire().await;
+            shared.answer(&asked).await
+        };
+        let response = answered.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, path, "failed to serve an artifact");
+            server::unavailable()
+        });
+        response.into_response()
+    }
+}
+
+impl SharedStore {
+    /// Answers a request by the service's content, which is passed on as it comes.
+    async fn answer(&self, asked: &Asked) -> Result<http::Response<Body>, StoreError> {
+        let Some(path) = self.resolve(asked.path()).await? else {
+            return Ok(server::not_found());
+        };
+        let Some(stat) = self.connection.stat(&path).await? else {
+            return Ok(server::not_found());
+        };
+        let described = Described {
+            size: stat.size,
+            modified: stat.modified,
+            tag: stat.digest.as_deref().unwrap_or_default(),
+        };
+        let (mut response, first, len) = match described.prepare(asked) {
+            Prepared::Complete(response) => return Ok(response),
+            Prepared::Part { response, first, len } => (response, first, len),
+        };
+        if len == 0 {
+            return Ok(response);
+        }
+        let part = (len < stat.size).then_some((first, len));
+        match self.connection.get(&path, part).await? {
+            Some((now, object)) if part.is_some() || now == stat => {
+                let body = StreamBody::new(content(object).map_ok(Frame::data));
+                *response.body_mut() = body.boxed_unsync();
+                Ok(response)
+            }
+            // It was replaced meanwhile.
+            _ => Ok(server::unavailable()),
+        }
+    }
+
+    /// Returns the path of the file that a path stands for; `None` if it is none of an artifact.
+    async fn resolve(&self, path: &str) -> Result<Option<String>, StoreError> {
+        let (dir, file) = path.rsplit_once('/').unwrap_or_default();
+        if !is_alias(file) {
+            return Ok(is_artifact(file).then(|| path.to_owned()));
+        }
+        let Some((_, mut object)) = self.connection.get(&alias_path(path), None).await? else {
+            return Ok(None);
+        };
+        let mut name = Vec::new();
+        while let Some(piece) = object.chunk().await? {
+            name.extend_from_slice(&piece);
+            if name.len() > MAX_NAME {
+                return Ok(None);
+            }
+        }
+        let name = String::from_utf8(name).ok().filter(|name| is_artifact(name));
+        Ok(name.map(|name| format!("{dir}/{name}")))
+    }
+}
