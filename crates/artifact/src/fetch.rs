@@ -1,6 +1,7 @@
 //! The consumer's side: download, verify, and only then unpack; unpacked artifacts are shared by digest.
 
 mod cache;
+mod directories;
 mod download;
 mod unpack;
 
@@ -14,6 +15,7 @@ pub use cache::{Unpacked, Usage};
 
 use crate::{Digest, Error, Storage, storage::Verdict};
 use cache::Cache;
+use directories::Kept;
 
 /// Limits of a fetcher and its cache.
 #[derive(Debug, Clone)]
@@ -93,6 +95,7 @@ pub struct ArtifactCache {
     /// The host that replaces the one in URLs, where the storage is not reached by its name.
     host: Option<String>,
     cache: Cache,
+    directories: Kept,
 }
 
 impl ArtifactCache {
@@ -114,6 +117,7 @@ impl ArtifactCache {
             limits,
             host: host.filter(|host| !host.is_empty()),
             cache,
+            directories: Kept::default(),
         })
     }
 

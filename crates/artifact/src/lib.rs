@@ -7,6 +7,7 @@
 mod digest;
 mod error;
 pub mod fetch;
+pub mod hashes;
 pub mod pack;
 pub mod server;
 pub mod storage;
@@ -14,4 +15,5 @@ pub mod storage;
 pub use digest::{Algorithm, Digest};
 pub use error::Error;
 pub use fetch::{ArtifactCache, Limits as FetchLimits, Unpacked, open_stored, unpack, unpack_stored};
+pub use hashes::DirectoryHashes;
 pub use storage::{Key, Storage};

@@ -7,6 +7,7 @@ mod ustar;
 use std::io::{self, Read, Write};
 
 use flate2::{Compression, GzBuilder, write::GzEncoder};
+use sha2::{Digest as _, Sha256};
 
 pub use ignore::{IGNORE_FILE, rules};
 pub use plan::{Item, PathKind, plan};
@@ -14,6 +15,7 @@ pub use plan::{Item, PathKind, plan};
 use crate::{
     Digest, Error,
     digest::{Algorithm, Hasher},
+    hashes,
 };
 use ustar::EntryKind;
 
@@ -31,6 +33,8 @@ pub struct Packed {
     pub sha1: String,
     /// Bytes of the compressed tarball.
     pub size: u64,
+    /// Hashes of its directories, as [`crate::hashes`] describes them; empty if it was not packed from files.
+    pub hashes: Vec<u8>,
 }
 
 /// Writes a compressed tarball of `items` (as [`plan`] returns them) to `out`. Owners, times and modes are
@@ -103,6 +107,7 @@ pub fn copy(content: impl Read, algorithm: Algorithm, limit: u64, out: impl Writ
 /// A tarball that is being written.
 struct Tarball<W: Write> {
     out: GzEncoder<Hashing<W>>,
+    hashes: hashes::Hashing,
     limit: u64,
     left: u64,
 }
@@ -115,6 +120,7 @@ impl<W: Write> Tarball<W> {
             .map_err(failed("."))?;
         Ok(Self {
             out,
+            hashes: hashes::Hashing::begin(),
             limit,
             left: limit,
         })
@@ -135,7 +141,13 @@ impl<W: Write> Tarball<W> {
         })?;
         let header = ustar::header(path, kind, size);
         self.out.write_all(&header).map_err(failed(path))?;
-        let copied = io::copy(&mut content.take(size), &mut self.out).map_err(failed(path))?;
+        let mut out = Hashed {
+            out: &mut self.out,
+            hasher: Sha256::new(),
+        };
+        let copied = io::copy(&mut content.take(size), &mut out).map_err(failed(path))?;
+        let hash = out.hasher.finalize().into();
+        self.hashes.add(&item.path, item.kind, &hash);
         if copied != size {
             let short = io::Error::new(io::ErrorKind::UnexpectedEof, "its content is shorter than it was");
             return Err(failed(path)(short));
@@ -146,7 +158,29 @@ impl<W: Write> Tarball<W> {
     fn finish(mut self) -> Result<Packed, Error> {
         self.out.write_all(&ustar::END).map_err(failed("its end"))?;
         let hashing = self.out.finish().map_err(failed("its end"))?;
-        hashing.finish().map_err(failed("its end"))
+        let packed = hashing.finish().map_err(failed("its end"))?;
+        Ok(Packed {
+            hashes: self.hashes.finish(),
+            ..packed
+        })
+    }
+}
+
+/// Passes the content of a file on, hashing it.
+struct Hashed<'a, W> {
+    out: &'a mut W,
+    hasher: Sha256,
+}
+
+impl<W: Write> Write for Hashed<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.hasher.update(bytes.get(..written).unwrap_or_default());
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -191,6 +225,7 @@ impl<W: Write> Hashing<W> {
             sha256: sha256.hex().to_owned(),
             sha1: sha1.hex().to_owned(),
             size: self.size,
+            hashes: Vec::new(),
         })
     }
 }

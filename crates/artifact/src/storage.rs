@@ -1,5 +1,7 @@
 //! Storage of artifacts: `<root>/<kind>/<namespace>/<name>/<file>`, one directory per object.
 //!
+//! The hashes of the directories of a tarball ([`crate::hashes`]) are beside it, and count and go with it.
+//!
 //! Every path is resolved below the opened root, files appear whole or not at all, and the bytes of a stored file
 //! never change.
 
@@ -27,7 +29,11 @@ pub use quota::{ArtifactWriter, Limited, Quotas};
 pub use retention::Retention;
 pub use verify::{Stamp, Verdict};
 
-use crate::{Digest, Error, pack::Packed};
+use crate::{
+    Digest, Error,
+    hashes::{artifact_of, companion},
+    pack::Packed,
+};
 use retention::StoredFile;
 use temp::Temp;
 use usage::Ledgers;
@@ -200,9 +206,18 @@ impl Storage {
             packed?
         };
         let stamp = Stamp::of(temp.file()).map_err(Error::io("look at", path.clone()))?;
+        let (name, hashes) = (companion(file), packed.hashes.as_slice());
+        let hashes = match !hashes.is_empty() && reservation.grow(hashes.len() as u64) {
+            true => Some(Temp::holding(&dir, &name, hashes).map_err(Error::io("write", key.path(&name)))?),
+            false => None,
+        };
         let store = |outdated: &[String]| {
             for old in outdated {
                 self.unlink(&key.path(old));
+            }
+            match hashes {
+                Some(hashes) => hashes.persist(&name)?,
+                None => self.unlink(&key.path(&name)),
             }
             temp.persist(file)
         };
@@ -291,7 +306,14 @@ impl Storage {
         self.removed(key);
     }
 
+    /// Removes an artifact with its hashes.
     fn unlink(&self, path: &str) {
+        for path in [path, &companion(path)] {
+            self.unlink_one(path);
+        }
+    }
+
+    fn unlink_one(&self, path: &str) {
         verify::lock(&self.known).forget(path);
         if let Err(error) = self.root.remove_file(path)
             && error.kind() != io::ErrorKind::NotFound
@@ -306,6 +328,15 @@ impl Storage {
     /// Fails when the file system returns an error.
     pub fn collect(&self, key: &Key, current: &str, now: SystemTime) -> Result<usize, Error> {
         let files = self.files(key)?;
+        let (hashes, files): (Vec<_>, Vec<_>) = files
+            .into_iter()
+            .partition(|file| artifact_of(&file.name).is_some());
+        for alone in hashes.iter().filter(|hashes| {
+            let artifact = artifact_of(&hashes.name);
+            !files.iter().any(|file| Some(file.name.as_str()) == artifact)
+        }) {
+            self.unlink_one(&key.path(&alone.name));
+        }
         let garbage = self.retention.garbage(files, current, now);
         for file in &garbage {
             self.unlink(&key.path(file));

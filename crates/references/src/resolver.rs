@@ -11,6 +11,7 @@ use kube::{
 };
 use runtime::{Context, ObjectKey, client::describe};
 use tokio_util::sync::CancellationToken;
+use tree::Record;
 
 use crate::{
     Clusters, Consumer, ReferenceFlags, ReferenceRules, SourceArtifact, TargetCluster, dependencies,
@@ -159,6 +160,25 @@ impl<C: Consumer> References<C> {
             .fetch(&artifact.artifact, timeout, cancel)
             .await
             .map_err(|error| download_fault(&error, retry))
+    }
+
+    /// Returns true if an artifact answers the calls of a record for sure as the artifact before did, by the hashes of their directories: then
+    /// it need not be downloaded. False if that isn't known.
+    pub async fn is_same_for(
+        &self,
+        object: &C::Object,
+        (before, now): (&SourceArtifact, &SourceArtifact),
+        record: &Record,
+    ) -> bool {
+        let retry = C::retry_interval(object);
+        let is_own = |artifact: &SourceArtifact| artifact.check_url(&self.hosts, retry).is_ok();
+        if !is_own(before) || !is_own(now) {
+            return false;
+        }
+        let hashes = |artifact| self.artifacts.directories(artifact);
+        let (before, now) = tokio::join!(hashes(&before.artifact), hashes(&now.artifact));
+        let both = before.zip(now);
+        both.is_some_and(|(before, now)| before.are_same_for(&now, record))
     }
 
     /// Connects to the cluster of an object, with the identity that it deploys with.

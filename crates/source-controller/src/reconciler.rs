@@ -179,8 +179,10 @@ impl<K: SourceKind> SourceReconciler<K> {
                 }
                 verification = verification.or(built.verification);
                 let revision = K::revision(&built.resolved, self.shared.style);
+                let mut metadata = built.metadata;
+                metadata.extend(artifact::hashes::metadata(&built.stored.packed.hashes));
                 let artifact = Artifact {
-                    metadata: built.metadata,
+                    metadata,
                     ..report.artifact(built.stored, &revision)
                 };
                 (artifact, built.resolved, built.description, built.event_metadata)

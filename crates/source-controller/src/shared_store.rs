@@ -15,6 +15,7 @@ use std::{
 use api::{Artifact, Fault, Reason};
 use artifact::{
     Digest, Key, Storage,
+    hashes::companion,
     server::content_type,
     storage::{Stored, alias, is_artifact},
 };
@@ -35,7 +36,7 @@ use crate::{
     stored,
 };
 use connection::{Connection, StoreError};
-use ledger::Ledger;
+use ledger::{Ledger, base};
 pub(crate) use serve::Files;
 
 /// Bytes of an artifact that are sent at once.
@@ -198,10 +199,11 @@ impl SharedStore {
     fn serve(&self, key: &Key, file: &str) {
         let mut ledger = self.ledger();
         ledger.serve(key.path(file));
+        ledger.serve(key.path(&companion(file)));
         ledger.serve(key.path(alias(file)));
     }
 
-    /// Uploads a file of the storage, and then the name of it for its alias.
+    /// Uploads an artifact of the storage with its hashes, and then the name of it for its alias.
     async fn upload(
         &self,
         storage: &Arc<Storage>,
@@ -209,34 +211,58 @@ impl SharedStore {
         file: &str,
         digest: &str,
     ) -> Result<(), StoreError> {
+        let is_there = self.upload_file(storage, key, file, Some(digest)).await?;
+        if !is_there {
+            return Err(StoreError(format!("'{}' is gone", key.path(file))));
+        }
+        let hashes = companion(file);
+        let has_hashes = self.upload_file(storage, key, &hashes, None).await?;
+        self.upload_alias(key, file).await?;
+        let (mut ledger, dir, now) = (self.ledger(), key.dir(), Instant::now());
+        ledger.confirm(&dir, file, digest, now);
+        if has_hashes {
+            ledger.confirm(&dir, &hashes, "", now);
+        }
+        Ok(())
+    }
+
+    /// Uploads a file of the storage, with its SHA-256 for a missing digest. Returns false if there is no such file.
+    async fn upload_file(
+        &self,
+        storage: &Arc<Storage>,
+        key: &Key,
+        file: &str,
+        digest: Option<&str>,
+    ) -> Result<bool, StoreError> {
         let path = key.path(file);
         let (from, at) = (Arc::clone(storage), path.clone());
         let opened = spawn_blocking(move || from.open_to_send(&at)).await;
         let opened = opened.map_err(|error| StoreError(error.to_string()))?;
         let opened = opened.map_err(|error| StoreError(error.to_string()))?;
-        let (content, sha256) = opened.ok_or_else(|| StoreError(format!("'{path}' is gone")))?;
+        let Some((content, sha256)) = opened else {
+            return Ok(false);
+        };
+        let digest = digest.map_or_else(|| format!("sha256:{sha256}"), str::to_owned);
         let name = &self.connection.name(&path);
         let size = content
             .metadata()
             .map_err(|error| StoreError(error.to_string()))?;
         let size = size.len();
-        let (content, sha256) = (&content, &sha256);
+        let (content, sha256, digest) = (&content, &sha256, &digest);
         let time = UPLOAD + Duration::from_secs(size / SLOWEST);
         let put = self.connection.ask(time, async |store: Arc<s3::Store>| {
             let upload = Upload {
                 content: pieces(content.try_clone()),
                 size,
                 sha256: sha256.clone(),
-                digest: digest.to_owned(),
+                digest: digest.clone(),
                 content_type: content_type(file),
             };
             store.put(name, upload).await
         });
         put.await?;
-        self.upload_alias(key, file).await?;
-        tracing::debug!(path, size, "uploaded an artifact to the shared store");
-        self.ledger().confirm(&key.dir(), file, digest, Instant::now());
-        Ok(())
+        tracing::debug!(path, size, "uploaded a file to the shared store");
+        Ok(true)
     }
 
     async fn upload_alias(&self, key: &Key, file: &str) -> Result<(), StoreError> {
@@ -333,7 +359,7 @@ impl SharedStore {
             return;
         };
         let alias = alias(current);
-        let is_kept = |file: &str| file == alias || local.iter().any(|name| name == file);
+        let is_kept = |file: &str| file == alias || local.iter().any(|name| name == base(file));
         self.ledger().retain_served(&dir, is_kept);
         let outdated = self
             .ledger()

@@ -21,7 +21,7 @@ pub use mem::Mem;
 pub use memory::{Memory, MemoryError, Share, Tenant};
 pub use overlay::Overlay;
 pub use path::{PathError, TreePath};
-pub use record::{Record, Recording};
+pub use record::{Record, Recording, Visited};
 pub use stack::on_deep_stack;
 
 use bytes::Bytes;

@@ -51,11 +51,33 @@ impl Call {
     }
 }
 
+/// The part of a tree that a call was about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visited<'a> {
+    /// Names and types of the entries of a directory.
+    Entries(&'a TreePath),
+    /// Type and content of a path, which may be missing. Of a directory, only that it is one.
+    Entry(&'a TreePath),
+}
+
 /// The calls of a piece of work, each with the hash of its answer.
 #[derive(Debug)]
 pub struct Record(Box<[(Call, TreePath, [u8; 32])]>);
 
 impl Record {
+    /// Returns what the calls were about.
+    pub fn visited(&self) -> impl Iterator<Item = Visited<'_>> {
+        let calls = self.0.iter();
+        calls.filter_map(|(call, path, _)| match call {
+            Call::List => Some(Visited::Entries(path)),
+            Call::Read | Call::Kind | Call::Resolve | Call::IsFile | Call::IsDir => {
+                Some(Visited::Entry(path))
+            }
+            // It is about the links that the others met.
+            Call::LeftOut => None,
+        })
+    }
+
     /// Returns true if `tree` answers all calls as the recorded one did. It reads about as much as the recorded work. False if
     /// `is_cancelled` becomes true.
     pub fn holds_on(&self, tree: &dyn Tree, is_cancelled: impl Fn() -> bool) -> bool {

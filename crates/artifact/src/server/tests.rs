@@ -30,6 +30,7 @@ pub(super) async fn start() -> Running {
             sha256: String::new(),
             sha1: String::new(),
             size: 10,
+            hashes: Vec::new(),
         })
     };
     storage.store(&key, "1.tar.gz", None, write).unwrap();

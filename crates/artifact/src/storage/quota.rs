@@ -92,7 +92,7 @@ impl Reservation {
     }
 
     /// Takes more bytes; false if they don't fit.
-    fn grow(&mut self, bytes: u64) -> bool {
+    pub(super) fn grow(&mut self, bytes: u64) -> bool {
         let mut ledger = lock(&self.ledger);
         let own = self.own.saturating_add(bytes);
         if own > self.room.most(self.others(&ledger)) {

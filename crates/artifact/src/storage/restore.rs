@@ -50,6 +50,7 @@ impl Storage {
                     sha256: String::new(),
                     sha1: String::new(),
                     size,
+                    hashes: Vec::new(),
                 }),
                 false => Err(Restoring::Other),
             }

@@ -1,7 +1,7 @@
 //! Files that are being written: hidden under a name of their own until they are whole.
 
 use std::{
-    io,
+    io::{self, Write as _},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -36,6 +36,13 @@ impl<'a> Temp<'a> {
             file,
             persisted: false,
         })
+    }
+
+    /// Creates a file with a content.
+    pub(super) fn holding(dir: &'a Dir, file: &str, content: &[u8]) -> io::Result<Self> {
+        let temp = Self::create(dir, file)?;
+        (&temp.file).write_all(content)?;
+        Ok(temp)
     }
 
     pub(super) fn file(&self) -> &std::fs::File {

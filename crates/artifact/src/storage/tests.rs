@@ -31,6 +31,7 @@ fn write(out: &mut impl Write, bytes: &[u8]) -> Result<Packed, Error> {
         sha256,
         sha1: String::new(),
         size: bytes.len() as u64,
+        hashes: Vec::new(),
     })
 }
 
@@ -358,4 +359,59 @@ fn renewed_alias_is_another_name_of_the_file() {
         Verdict::Good
     );
     assert!(storage.renew_alias(&key("missing"), "1.tar.gz").is_err());
+}
+
+fn put_with_hashes(storage: &Storage, file: &str, superseded: Option<&str>) -> Result<Stored, Error> {
+    storage.store(&key("a"), file, superseded, |out| {
+        Ok(Packed {
+            hashes: b"hashes".to_vec(),
+            ..write(out, b"tarball")?
+        })
+    })
+}
+
+#[test]
+fn hashes_of_directories_are_stored_counted_and_removed_with_their_artifact() {
+    let root = tempfile::tempdir().unwrap();
+    let retention = Retention {
+        ttl: Duration::ZERO,
+        records: 1,
+    };
+    let storage = Storage::open(root.path(), "host", retention).unwrap();
+    let quotas = Quotas {
+        object: 2 * 13,
+        namespace: u64::MAX,
+    };
+    let storage = storage.with_quotas(quotas);
+    put_with_hashes(&storage, "1.tar.gz", None).unwrap();
+    let dir = root.path().join("gitrepository/ns/a");
+    let both = |file: &str| [file.to_owned(), companion(file), "latest.tar.gz".to_owned()];
+    assert_eq!(names(&dir), both("1.tar.gz"));
+    put_with_hashes(&storage, "2.tar.gz", Some("1.tar.gz")).unwrap();
+    assert_eq!(names(&dir).len(), 5);
+    assert_eq!(storage.artifacts(&key("a")), ["1.tar.gz", "2.tar.gz"]);
+
+    let later = SystemTime::now() + Duration::from_secs(1);
+    fs::write(dir.join(companion("gone.tar.gz")), "x").unwrap();
+    assert_eq!(storage.collect(&key("a"), "2.tar.gz", later).unwrap(), 1);
+    assert_eq!(names(&dir), both("2.tar.gz"));
+
+    // They are left out if there is no room, and go with a superseded artifact.
+    put_with_hashes(&storage, "3.tar.gz", Some("2.tar.gz")).unwrap();
+    put_with_hashes(&storage, "4.tar.gz", Some("3.tar.gz")).unwrap();
+    assert_eq!(storage.artifacts(&key("a")), ["3.tar.gz", "4.tar.gz"]);
+    let tight = Quotas {
+        object: 2 * 13 + 8,
+        namespace: u64::MAX,
+    };
+    let storage = storage.with_quotas(tight);
+    put(&storage, &key("a"), "5.tar.gz", None, b"twelve bytes");
+    put_with_hashes(&storage, "6.tar.gz", Some("4.tar.gz")).unwrap();
+    assert!(names(&dir).contains(&"6.tar.gz".to_owned()));
+
+    put(&storage, &key("a"), "6.tar.gz", None, b"other");
+    assert!(
+        !names(&dir).contains(&companion("6.tar.gz")),
+        "those of other bytes"
+    );
 }

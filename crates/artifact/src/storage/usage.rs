@@ -2,14 +2,14 @@
 //! artifact costs the same whatever the number of others is.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex},
 };
 
 use cap_std::fs::Dir;
 
 use super::{Key, Storage, is_artifact, verify::lock};
-use crate::error::Error;
+use crate::{error::Error, hashes::artifact_of};
 
 /// The bytes of the artifacts of a namespace.
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ impl Storage {
         self.sizes(dir).iter().map(|(_, size)| size).sum()
     }
 
-    /// Returns the stored artifacts of a directory with their sizes; none if it can't be read.
+    /// Returns the stored artifacts of a directory with their sizes and those of their hashes; none if it can't be read.
     pub(super) fn sizes(&self, dir: &str) -> Vec<(String, u64)> {
         let Ok(dir) = self.root.open_dir(dir) else {
             return Vec::new();
@@ -116,6 +116,11 @@ impl Storage {
             let counts = metadata.is_file() && is_artifact(&name);
             counts.then(|| (name, metadata.len()))
         });
-        sizes.collect()
+        let mut sums = BTreeMap::<String, u64>::new();
+        for (name, size) in sizes {
+            let artifact = artifact_of(&name).map(str::to_owned);
+            *sums.entry(artifact.unwrap_or(name)).or_default() += size;
+        }
+        sums.into_iter().collect()
     }
 }

@@ -86,6 +86,38 @@ async fn commit_elsewhere_renders_and_deploys_nothing() -> Result<()> {
 }
 
 #[tokio::test]
+async fn artifact_with_hashes_of_other_directories_is_not_downloaded() -> Result<()> {
+    let fixture = Fixture::new("monorepo-hashes", &[]).await?;
+    let source = fixture.source("shop", &repository(&fixture, "1", "1")).await?;
+    let files = |variable: &str, other: &str| {
+        let mut files = repository(&fixture, variable, "1");
+        files.retain(|(path, _)| path != "other/map.yaml");
+        files.push(("other/map.yaml".to_owned(), config_map("other", other)));
+        files
+    };
+    let first = source.offer_with_hashes(&files("1", "1"), true).await?;
+    fixture
+        .deploy("shop", json!({ "interval": "1s", "path": "shop" }))
+        .await?;
+    fixture.deployed("shop", &first).await?;
+    without_requests(&fixture).await?;
+
+    // The controller could not download them if it tried.
+    for other in ["2", "3"] {
+        let mark = fixture.plane.audit_mark();
+        let revision = source.offer_with_hashes(&files("1", other), false).await?;
+        fixture.deployed("shop", &revision).await?;
+        without_requests(&fixture).await?;
+        one_status(&fixture, mark)?;
+    }
+
+    let revision = source.offer_with_hashes(&files("2", "3"), true).await?;
+    fixture.deployed("shop", &revision).await?;
+    fixture.holds("shop", "2").await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn commit_elsewhere_renders_and_deploys_nothing_of_a_cloned_project() -> Result<()> {
     let shop = Gitops::new("g-monorepo").await?;
     let push = |variable: &str, other: &str| {

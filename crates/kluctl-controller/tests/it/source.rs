@@ -26,16 +26,37 @@ pub(crate) struct OfferedSource {
 impl OfferedSource {
     /// Offers these files as the newest revision, and returns that.
     pub(crate) async fn offer(&self, files: &[(String, String)]) -> Result<String> {
-        let (bytes, digest) = tarball(files)?;
+        let (bytes, digest, _) = tarball(files)?;
         let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
         self.set(json!({ "url": self.serve(bytes), "revision": revision, "digest": digest }))
             .await?;
         Ok(revision)
     }
 
+    /// Offers these files as the newest revision with hashes of their directories, and returns that. The tarball is there if `is_served`.
+    pub(crate) async fn offer_with_hashes(
+        &self,
+        files: &[(String, String)],
+        is_served: bool,
+    ) -> Result<String> {
+        let (bytes, digest, hashes) = tarball(files)?;
+        let url = self.serve(bytes);
+        let metadata = artifact::hashes::metadata(&hashes)
+            .into_iter()
+            .collect::<BTreeMap<_, _>>();
+        put(&artifact::hashes::companion(&url), Some(hashes));
+        if !is_served {
+            put(&url, None);
+        }
+        let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
+        self.set(json!({ "url": url, "revision": revision, "digest": digest, "metadata": metadata }))
+            .await?;
+        Ok(revision)
+    }
+
     /// Offers the stored file of another source as its own, and returns its URL.
     pub(crate) async fn offer_file_of(&self, other: &Self, files: &[(String, String)]) -> Result<String> {
-        let (bytes, digest) = tarball(files)?;
+        let (bytes, digest, _) = tarball(files)?;
         let url = other.serve(bytes);
         let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
         self.set(json!({ "url": url, "revision": revision, "digest": digest }))
@@ -45,7 +66,7 @@ impl OfferedSource {
 
     /// Offers files on another host, at the path where the storage of this source would have them, and returns the URL.
     pub(crate) async fn offer_on(&self, host: &str, files: &[(String, String)]) -> Result<String> {
-        let (bytes, digest) = tarball(files)?;
+        let (bytes, digest, _) = tarball(files)?;
         let served = self.serve(bytes);
         let path = served.splitn(4, '/').nth(3).unwrap_or_default();
         let url = format!("http://{host}/{path}");
@@ -68,7 +89,7 @@ impl OfferedSource {
 
     /// Offers files whose digest is another one than the status says.
     pub(crate) async fn offer_altered(&self, files: &[(String, String)]) -> Result<String> {
-        let (bytes, _) = tarball(files)?;
+        let (bytes, ..) = tarball(files)?;
         let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
         let digest = format!("sha256:{:064x}", 7);
         self.set(json!({ "url": self.serve(bytes), "revision": revision, "digest": digest }))
@@ -78,7 +99,7 @@ impl OfferedSource {
 
     /// Offers a newest revision whose file is not there, as after a loss of the storage, and returns that.
     pub(crate) async fn offer_lost(&self) -> Result<String> {
-        let (_, digest) = tarball(&[])?;
+        let (_, digest, _) = tarball(&[])?;
         let url = self.serve(Vec::new());
         let lost = url.replace(".tar.gz", "-lost.tar.gz");
         let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
@@ -110,7 +131,8 @@ impl OfferedSource {
     }
 }
 
-fn tarball(files: &[(String, String)]) -> Result<(Vec<u8>, String)> {
+/// Packs files, and returns the tarball, its digest, and the hashes of its directories.
+fn tarball(files: &[(String, String)]) -> Result<(Vec<u8>, String, Vec<u8>)> {
     let mut items: BTreeMap<TreePath, Item<Option<String>>> = BTreeMap::new();
     for (path, content) in files {
         let path = TreePath::parse(path)?;
@@ -143,15 +165,34 @@ fn tarball(files: &[(String, String)]) -> Result<(Vec<u8>, String)> {
         Ok(())
     };
     let packed = pack::pack(&items, read, Algorithm::Sha256, 16 << 20, &mut out)?;
-    Ok((out, packed.digest.to_string()))
+    Ok((out, packed.digest.to_string(), packed.hashes))
 }
 
 type Files = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 
-/// Serves a file under a new URL below `directory`, from a thread of its own.
+/// Serves a file under a new URL below `directory`.
 fn serve(directory: &str, bytes: Vec<u8>) -> String {
+    let (origin, _) = server();
+    let url = format!("{origin}/{directory}/{:x}.tar.gz", fastrand::u128(..));
+    put(&url, Some(bytes));
+    url
+}
+
+/// Serves a file under a URL of the server, or none any more.
+fn put(url: &str, bytes: Option<Vec<u8>>) {
+    let (origin, files) = server();
+    let path = url.trim_start_matches(origin.as_str()).to_owned();
+    let mut files = files.lock().expect("no panic");
+    match bytes {
+        Some(bytes) => files.insert(path, bytes),
+        None => files.remove(&path),
+    };
+}
+
+/// Returns the origin and the files of a server, which runs on a thread of its own.
+fn server() -> &'static (String, Files) {
     static SERVER: OnceLock<(String, Files)> = OnceLock::new();
-    let (origin, files) = SERVER.get_or_init(|| {
+    SERVER.get_or_init(|| {
         let files = Files::default();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let origin = format!("http://{}", listener.local_addr().expect("an address"));
@@ -172,8 +213,5 @@ fn serve(directory: &str, bytes: Vec<u8>) -> String {
             });
         });
         (origin, files)
-    });
-    let path = format!("/{directory}/{:x}.tar.gz", fastrand::u128(..));
-    files.lock().expect("no panic").insert(path.clone(), bytes);
-    format!("{origin}{path}")
+    })
 }

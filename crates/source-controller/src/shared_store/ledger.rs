@@ -5,6 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use artifact::hashes::artifact_of;
+
+/// Returns the name of the artifact that a file is, or has the hashes of.
+pub(super) fn base(file: &str) -> &str {
+    artifact_of(file).unwrap_or(file)
+}
+
 /// A file of an object in the shared store.
 #[derive(Debug, Clone)]
 struct Copy {
@@ -67,7 +74,7 @@ impl Ledger {
     /// Returns true if the shared store has other files of an object than the current one.
     pub(super) fn has_others(&self, dir: &str, current: &str) -> bool {
         let files = self.objects.get(dir);
-        files.is_some_and(|files| files.copies.keys().any(|file| file != current))
+        files.is_some_and(|files| files.copies.keys().any(|file| base(file) != current))
     }
 
     /// Returns the files that may go: those that the local storage has not (any more), if this process wrote them, or if it has known
@@ -83,7 +90,8 @@ impl Ledger {
         let copies = self.objects.get(dir).into_iter().flat_map(|files| &files.copies);
         let goes = copies.filter(|(file, copy)| {
             let is_past = copy.digest.is_some() || now.duration_since(copy.since) > ttl;
-            *file != current && !local.contains(file) && is_past
+            let artifact = base(file);
+            artifact != current && !local.iter().any(|name| name == artifact) && is_past
         });
         goes.map(|(file, _)| file.clone()).collect()
     }

@@ -53,6 +53,7 @@ fn stored() -> Stored {
             sha256: hex,
             sha1: "b".repeat(40),
             size: 42,
+            hashes: Vec::new(),
         },
     }
 }

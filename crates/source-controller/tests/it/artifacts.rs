@@ -1,8 +1,10 @@
 //! From a commit to an artifact that consumers can use.
 
-use api::condition_type as types;
+use api::{condition_type as types, source::GitRepository};
+use artifact::{DirectoryHashes, hashes};
 use serde_json::json;
 use testkit::GitServer;
+use tree::TreePath;
 
 use super::{TestNamespace, artifact_of, condition, revision};
 
@@ -177,4 +179,39 @@ async fn digests_are_of_the_algorithm_of_the_flag() {
     let digest = artifact_of(&object).digest.unwrap();
     assert!(digest.starts_with("blake3:") && digest.len() == 71, "{digest}");
     assert_eq!(setup.fetch(&object).await.read("a"), "b");
+}
+
+/// Downloads the hashes of the directories of an artifact, and compares them with the status.
+async fn directories(artifact: &api::Artifact) -> DirectoryHashes {
+    let url = hashes::companion(&artifact.url);
+    let text = reqwest::get(url).await.unwrap().error_for_status().unwrap();
+    let text = text.bytes().await.unwrap();
+    let named = artifact.metadata.get(hashes::METADATA).cloned();
+    assert_eq!(named, hashes::metadata(&text).map(|(_, digest)| digest));
+    DirectoryHashes::parse(&text).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hashes_of_directories_are_published_beside_the_artifact() {
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
+    let repo = git.repo("mono").unwrap();
+    let apps = [
+        ("shop/app/a.yaml", "1"),
+        ("shop/.hidden", "2"),
+        ("blog/b.yaml", "3"),
+    ];
+    repo.commit("first", &apps).unwrap();
+    setup.apply("mono", &repo.url(), json!({})).await;
+    let first = directories(&artifact_of(&setup.wait_ready("mono").await)).await;
+
+    let pushed = repo.commit("second", &[("blog/b.yaml", "4")]).unwrap();
+    setup.request("mono", "now").await;
+    let revision_of = format!("main@sha1:{pushed}");
+    let has = |object: &GitRepository| revision(object) == revision_of && super::is_settled(object);
+    let object = setup.wait("mono", "the new revision", has).await;
+    let second = directories(&artifact_of(&object)).await;
+    let all = |hashes: &DirectoryHashes, dir: &str| hashes.all(&TreePath::parse(dir).unwrap()).unwrap();
+    for (dir, is_same) in [("shop", true), ("shop/app", true), ("blog", false), ("", false)] {
+        assert_eq!(all(&first, dir) == all(&second, dir), is_same, "{dir}");
+    }
 }

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use artifact::hashes::companion;
 use kube::api::DeleteParams;
 use serde_json::json;
 use tempfile::TempDir;
@@ -30,6 +31,11 @@ struct Shared {
     ca: PathBuf,
     _dir: TempDir,
     _git: GitServer,
+}
+
+/// Returns the names of the files in the bucket that belong to an artifact.
+fn left(file: &str) -> [String; 3] {
+    [".latest.tar.gz".to_owned(), file.to_owned(), companion(file)]
 }
 
 fn with_store(launch: Launch, s3: &S3Server, ca: &Path) -> Launch {
@@ -115,7 +121,7 @@ async fn lost_volume_costs_no_fetch() {
     shared.setup.apply("shop", &shared.repo.url(), json!({})).await;
     let object = shared.setup.wait_ready("shop").await;
     let file = artifact_of(&object).path.rsplit('/').next().unwrap().to_owned();
-    assert_eq!(shared.names("shop").await, [".latest.tar.gz", &file]);
+    assert_eq!(shared.names("shop").await, left(&file));
 
     let fetched = shared.fetches();
     shared.setup.controller.kill().await.unwrap();
@@ -253,17 +259,17 @@ async fn superseded_artifacts_and_those_of_deleted_objects_leave_the_store() {
     let file = |commit: &str| format!("{commit}.tar.gz");
     let commit = shared.commit("2").await;
     shared.reconcile("shop", &commit).await;
-    leaves(&shared, &[".latest.tar.gz".to_owned(), file(&commit)]).await;
+    leaves(&shared, &left(&file(&commit))).await;
 
     // What an earlier process left.
     shared.setup.controller.kill().await.unwrap();
-    let left = format!(
+    let old = format!(
         "clusters/a/gitrepository/{}/shop/left.tar.gz",
         shared.setup.namespace
     );
-    shared.s3.put(BUCKET, &[(left.as_str(), "x")]).await.unwrap();
+    shared.s3.put(BUCKET, &[(old.as_str(), "x")]).await.unwrap();
     shared.setup.controller.restart().await.unwrap();
-    leaves(&shared, &[".latest.tar.gz".to_owned(), file(&commit)]).await;
+    leaves(&shared, &left(&file(&commit))).await;
 
     shared
         .setup

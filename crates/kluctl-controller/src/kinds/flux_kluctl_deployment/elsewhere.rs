@@ -2,7 +2,7 @@
 //!
 //! In a repository of many projects, a commit changes the artifact of them all. A pass that left nothing to do has a record of what its
 //! render read. If the new artifact answers the same, the render would be the same, and the pass ends with the new revision in the
-//! status, without an event.
+//! status, without an event. If the source publishes hashes of its directories, and they say so, the artifact isn't even downloaded.
 
 use api::kluctl::{KluctlDeployment, KluctlDeploymentStatus};
 use references::SourceArtifact;
@@ -64,6 +64,11 @@ impl Controller {
         let is_same_source = artifact.source == read.artifact.source && artifact.git == read.artifact.git;
         if !is_same_source || artifact.revision() == read.artifact.revision() {
             return None;
+        }
+        let both = (&read.artifact, &artifact);
+        let is_same = self.references.is_same_for(object, both, &record);
+        if pass.slot.waiting(is_same).await {
+            return Some(artifact);
         }
         let limit = spec::timeout(&object.spec) / 3;
         let files = self.references.files(object, &artifact, limit, &pass.cancel);

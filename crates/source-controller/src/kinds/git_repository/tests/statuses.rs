@@ -46,6 +46,7 @@ fn stored() -> Stored {
         sha256: "a".repeat(64),
         sha1: "b".repeat(40),
         size: 42,
+        hashes: Vec::new(),
     };
     Stored {
         path: format!("gitrepository/ns/repo/{HASH}.tar.gz"),

@@ -1,0 +1,82 @@
+//! Downloads of the hashes of directories, shared by those who compare the same artifacts.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use api::Artifact;
+use net::read_body;
+use reqwest::{Method, Request, StatusCode};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::OnceCell;
+
+use super::ArtifactCache;
+use crate::hashes::{DirectoryHashes, MAX_BYTES, METADATA, companion};
+
+/// Maximum number of artifacts whose hashes are kept.
+const MAX_KEPT: usize = 8;
+/// Maximum number of directories whose hashes are kept, besides those of the newest artifact.
+const MAX_DIRECTORIES: usize = 50_000;
+/// Timeout of a download: the artifact itself is downloaded instead.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+type Cell = Arc<OnceCell<Arc<DirectoryHashes>>>;
+
+/// The hashes of the artifacts that were compared last, by their own SHA-256; the newest is the last.
+#[derive(Debug, Default)]
+pub(super) struct Kept(Mutex<VecDeque<(String, Cell)>>);
+
+impl Kept {
+    fn cell(&self, sha256: &str) -> Cell {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, cell)) = kept.iter().find(|(name, _)| name == sha256) {
+            return Arc::clone(cell);
+        }
+        let mut left = MAX_DIRECTORIES;
+        let newest_first = kept.iter().rev().take(MAX_KEPT - 1);
+        let fits = newest_first.take_while(|(_, cell)| {
+            let directories = cell.get().map_or(0, |hashes| hashes.len());
+            left.checked_sub(directories)
+                .inspect(|&rest| left = rest)
+                .is_some()
+        });
+        let surplus = kept.len() - fits.count();
+        kept.drain(..surplus);
+        let cell = Cell::default();
+        kept.push_back((sha256.to_owned(), Arc::clone(&cell)));
+        cell
+    }
+}
+
+impl ArtifactCache {
+    /// Returns the hashes of the directories of an artifact. `None` if its status has none, or they can't be downloaded within 10 seconds
+    /// or are not those of the status: the artifact has to be looked at instead.
+    pub async fn directories(&self, artifact: &Artifact) -> Option<Arc<DirectoryHashes>> {
+        let sha256 = artifact.metadata.get(METADATA)?.strip_prefix("sha256:")?;
+        let cell = self.directories.cell(sha256);
+        let download = || async {
+            let download = self.download_directories(&artifact.url, sha256);
+            let hashes = tokio::time::timeout(TIMEOUT, download).await.ok().flatten();
+            hashes.ok_or(())
+        };
+        cell.get_or_try_init(download).await.ok().cloned()
+    }
+
+    async fn download_directories(&self, url: &str, sha256: &str) -> Option<Arc<DirectoryHashes>> {
+        let url = self.url(&companion(url)).ok()?;
+        let request = Request::new(Method::GET, url.expose().clone());
+        let mut response = self.client.send(request).await.ok()?;
+        if response.status() != StatusCode::OK {
+            return None;
+        }
+        let text = read_body(&mut response, MAX_BYTES as u64).await.ok()?;
+        let wanted = sha256.to_owned();
+        let read = tokio::task::spawn_blocking(move || {
+            let is_wanted = hex::encode(Sha256::digest(&text)) == wanted;
+            DirectoryHashes::parse(&text).filter(|_| is_wanted)
+        });
+        read.await.ok().flatten().map(Arc::new)
+    }
+}
