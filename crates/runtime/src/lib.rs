@@ -5,6 +5,7 @@
 
 pub mod accounts;
 pub mod admin;
+mod allocator;
 pub mod backoff;
 pub mod client;
 mod clock;
