@@ -8,7 +8,8 @@ mod unpack;
 use std::{fs::File, path::Path, sync::Arc, time::Duration};
 
 use api::{Artifact, SafeUrl};
-use net::AddressPolicy;
+use net::{AddressPolicy, TokenFile};
+use reqwest::{Method, Request, header::AUTHORIZATION};
 use tokio_util::sync::CancellationToken;
 
 pub use cache::{Unpacked, Usage};
@@ -96,6 +97,8 @@ pub struct ArtifactCache {
     host: Option<String>,
     cache: Cache,
     directories: Kept,
+    /// Token that servers of artifacts get.
+    token: Option<TokenFile>,
 }
 
 impl ArtifactCache {
@@ -118,7 +121,28 @@ impl ArtifactCache {
             host: host.filter(|host| !host.is_empty()),
             cache,
             directories: Kept::default(),
+            token: None,
         })
+    }
+
+    /// Sends the token of a file with each download.
+    #[must_use]
+    pub fn with_token(mut self, token: Option<TokenFile>) -> Self {
+        self.token = token;
+        self
+    }
+
+    /// Returns a request for a file of the storage.
+    async fn request(&self, url: &SafeUrl) -> Result<Request, Error> {
+        let mut request = Request::new(Method::GET, url.expose().clone());
+        if let Some(token) = &self.token {
+            let value = token.authorization().await.map_err(|error| Error::Download {
+                url: url.to_string(),
+                why: error.to_string(),
+            })?;
+            request.headers_mut().insert(AUTHORIZATION, value);
+        }
+        Ok(request)
     }
 
     /// Returns the unpacked artifact, from the cache if it is there. Retries until `deadline` is over; ends early when
@@ -159,7 +183,7 @@ impl ArtifactCache {
             digest,
             limit: self.limits.download_bytes,
         };
-        download::download(&self.client, &wanted, &tarball, deadline, cancel).await?;
+        download::download(self, &wanted, &tarball, deadline, cancel).await?;
         let (limits, digest) = (self.limits.clone(), digest.clone());
         let unpacked = tokio::task::spawn_blocking(move || {
             let root = dir.path().join("root");

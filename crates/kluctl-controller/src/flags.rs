@@ -131,6 +131,7 @@ mod tests {
         "dry-run",
         "insecure-kubeconfig-tls",
         "artifact-hosts",
+        "artifact-token-file",
         "source-controller-localhost",
         "limit-artifact-bytes",
         "limit-artifact-entries",

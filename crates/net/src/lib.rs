@@ -28,6 +28,7 @@ mod redirect;
 mod resolver;
 mod tls;
 mod tls_stream;
+mod token_file;
 mod tunnel;
 
 pub use body::read_body;
@@ -42,4 +43,5 @@ pub use proxy::{InvalidProxy, Proxy, ProxyProtocol};
 pub use redirect::Redirects;
 pub use resolver::Resolver;
 pub use tls::{Roots, Tls};
+pub use token_file::{TokenFile, TokenFileError};
 pub use tunnel::Duplex;

@@ -1,7 +1,10 @@
 //! The flags of every controller that deploys from sources.
 
+use std::path::PathBuf;
+
 use artifact::FetchLimits;
 use clap::Args;
+use net::TokenFile;
 
 use crate::hosts::ArtifactHosts;
 
@@ -16,6 +19,11 @@ pub struct ReferenceFlags {
     /// of this controller, and in flux-system.
     #[arg(long, value_delimiter = ',', value_name = "HOST")]
     pub artifact_hosts: Vec<String>,
+
+    /// File with the token that is sent with downloads of artifacts, such as a projected ServiceAccount token; it is read for each download.
+    /// All hosts of --artifact-hosts get it.
+    #[arg(long, value_name = "FILE")]
+    pub artifact_token_file: Option<PathBuf>,
 
     /// Host (and port) that replaces the host of artifact URLs, for processes outside of the cluster.
     #[arg(long, env = "SOURCE_CONTROLLER_LOCALHOST", default_value = "", hide = true)]
@@ -38,6 +46,13 @@ impl ReferenceFlags {
         } else {
             ArtifactHosts::any()
         }
+    }
+
+    /// Returns the token that is sent with downloads.
+    pub(crate) fn token(&self) -> Option<TokenFile> {
+        let path = self.artifact_token_file.clone()?;
+        let flag = "--artifact-token-file";
+        Some(TokenFile { path, flag })
     }
 
     /// Returns the limits of fetching artifacts. `tree` are the limits of reading the unpacked files.

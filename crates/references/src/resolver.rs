@@ -62,7 +62,7 @@ impl<C: Consumer> References<C> {
         Ok(Self {
             ctx: ctx.clone(),
             rules: ReferenceRules::new(ctx.flags()),
-            artifacts: ArtifactCache::new(dir, host, limits, addresses)?,
+            artifacts: ArtifactCache::new(dir, host, limits, addresses)?.with_token(flags.token()),
             hosts: flags.hosts(&ctx.flags().runtime_namespace),
             clusters: Arc::new(Clusters::new(ctx, kubeconfigs)),
             seen: SeenSources::default(),

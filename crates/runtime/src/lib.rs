@@ -31,6 +31,7 @@ pub mod scratch;
 pub mod secret;
 mod slots;
 mod status;
+pub mod tokens;
 mod watching;
 mod work;
 

@@ -1,5 +1,6 @@
 //! The flags of this controller alone, with the environment variables that upstream reads for them.
 
+mod consumers;
 mod shared_store;
 
 use std::{path::PathBuf, time::Duration};
@@ -21,6 +22,7 @@ use runtime::{
     flags::{Idle, idle},
 };
 
+pub use consumers::{Consumer, ConsumerFlags, InvalidConsumer};
 pub use shared_store::SharedStoreFlags;
 
 /// The largest sizes of what Helm repositories have, in bytes.
@@ -128,6 +130,10 @@ pub struct Flags {
     /// accounts; CacheSecretsAndConfigMaps is accepted for compatibility.
     #[arg(long, value_delimiter = ',', value_parser = feature_gate)]
     pub feature_gates: Vec<String>,
+
+    /// Flags of the tokens that those who download artifacts need.
+    #[command(flatten)]
+    pub consumers: ConsumerFlags,
 
     /// Flags of the bucket that holds all artifacts.
     #[command(flatten)]
@@ -284,7 +290,13 @@ impl Flags {
         let own = &self.accepted;
         let selects = !own.watch_configs_label_selector.is_empty();
         let caches = self.is_gate_open(CACHE);
+        let consumers = &self.consumers;
         idle([
+            (
+                "--artifact-consumers",
+                !consumers.artifact_consumers.is_empty() && !consumers.require_artifact_tokens,
+                "without --require-artifact-tokens everybody may download",
+            ),
             (
                 "--helm-cache-max-size",
                 own.helm_cache_max_size.is_some(),

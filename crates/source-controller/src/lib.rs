@@ -31,7 +31,7 @@ use axum::{Router, extract::Request};
 use clap::Parser;
 use futures::future::try_join_all;
 use net::AddressPolicy;
-use runtime::{CommonFlags, Context, EventsFlags, Spec, http, secret};
+use runtime::{CommonFlags, Context, EventsFlags, Spec, http, secret, tokens::TokenReviews};
 use tokio::task::JoinHandle;
 
 use builder::Builder;
@@ -103,7 +103,9 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         };
         Arc::new(SharedStore::new(settings, context, flags.artifact_retention_ttl))
     });
-    let files = Arc::new(Files::new(shared_store.clone()));
+    let users = flags.consumers.users(&ctx.flags().runtime_namespace)?;
+    let tokens = users.map(|users| TokenReviews::new(ctx.client().clone(), users));
+    let files = Arc::new(Files::new(shared_store.clone(), tokens));
     let mut server = None;
     if shared_store.is_some() {
         server = Some(serve(&ctx, &flags, &files).await?);

@@ -126,22 +126,26 @@ fn relative(from: &Path, to: &Path) -> String {
     up.chain(down).collect::<Vec<_>>().join("/")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn component_of_the_shared_store_lets_two_replicas_serve() -> Result<()> {
-    crate::init();
-    let cluster = TestCluster::bare().await?;
+/// Applies the default overlay with a component.
+async fn install_with(cluster: &TestCluster, component: &str) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let (overlay, deploy) = (dir.path().canonicalize()?, root().canonicalize()?.join("deploy"));
     let kustomization = json!({
         "resources": [relative(&overlay, &deploy.join("overlays/default"))],
-        "components": [relative(&overlay, &deploy.join("components/shared-store"))],
+        "components": [relative(&overlay, &deploy.join("components").join(component))],
     });
     fs::write(overlay.join("kustomization.yaml"), kustomization.to_string())?;
     let path = overlay.to_string_lossy();
-    cluster
-        .plane
-        .kubectl(&["apply", "--server-side", "-k", &path])
-        .await?;
+    let apply = ["apply", "--server-side", "-k", &path];
+    cluster.plane.kubectl(&apply).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn component_of_the_shared_store_lets_two_replicas_serve() -> Result<()> {
+    crate::init();
+    let cluster = TestCluster::bare().await?;
+    install_with(&cluster, "shared-store").await?;
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), NAMESPACE);
     let spec = deployments.get("source-controller").await?.spec.unwrap();
     let strategy = spec.strategy.and_then(|strategy| strategy.type_);
@@ -156,6 +160,48 @@ async fn component_of_the_shared_store_lets_two_replicas_serve() -> Result<()> {
     });
     let secrets: Vec<_> = secrets.map(|secret| secret.name).collect();
     assert_eq!(secrets, ["source-controller-shared-store"]);
+    cluster.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn component_of_artifact_tokens_gives_the_consumer_one() -> Result<()> {
+    crate::init();
+    let cluster = TestCluster::bare().await?;
+    install_with(&cluster, "artifact-tokens").await?;
+    let args = arguments(&cluster).await?;
+    let directory = "/var/run/secrets/weir-artifacts";
+    assert!(
+        args.contains(&format!("--artifact-token-file={directory}/token")),
+        "{args:?}"
+    );
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), NAMESPACE);
+    let kluctl = deployments.get("kluctl-controller").await?;
+    let pod = kluctl.spec.and_then(|spec| spec.template.spec).unwrap();
+    let mounts = pod
+        .containers
+        .iter()
+        .flat_map(|container| container.volume_mounts.iter().flatten());
+    let mount = mounts
+        .into_iter()
+        .find(|mount| mount.mount_path == directory)
+        .unwrap();
+    let volume = pod
+        .volumes
+        .iter()
+        .flatten()
+        .find(|volume| volume.name == mount.name);
+    let sources = volume
+        .and_then(|volume| volume.projected.clone()?.sources)
+        .unwrap_or_default();
+    let audiences = sources
+        .iter()
+        .filter_map(|source| source.service_account_token.as_ref()?.audience.as_deref());
+    assert_eq!(audiences.collect::<Vec<_>>(), ["weir-artifacts"]);
+    let reviews = ["create", "tokenreviews.authentication.k8s.io"];
+    for (account, expected) in [("source-controller", true), ("kluctl-controller", false)] {
+        let account = format!("{NAMESPACE}:{account}");
+        assert_eq!(may(&cluster, &account, &reviews).await?, expected, "{account}");
+    }
     cluster.stop().await
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use api::Artifact;
 use net::read_body;
-use reqwest::{Method, Request, StatusCode};
+use reqwest::StatusCode;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
@@ -66,7 +66,7 @@ impl ArtifactCache {
 
     async fn download_directories(&self, url: &str, sha256: &str) -> Option<Arc<DirectoryHashes>> {
         let url = self.url(&companion(url)).ok()?;
-        let request = Request::new(Method::GET, url.expose().clone());
+        let request = self.request(&url).await.ok()?;
         let mut response = self.client.send(request).await.ok()?;
         if response.status() != StatusCode::OK {
             return None;

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use api::SafeUrl;
 use net::{AddressPolicy, Client, ClientOptions, Timeouts};
-use reqwest::{Method, Request, StatusCode};
+use reqwest::StatusCode;
 use tokio::{
     fs::File,
     io::AsyncWriteExt,
@@ -12,6 +12,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::ArtifactCache;
 use crate::{Digest, Error, digest::Hasher};
 
 /// The waits between tries grow from the first to the last.
@@ -45,7 +46,7 @@ pub(super) fn client(addresses: AddressPolicy) -> Result<Client, Error> {
 
 /// Downloads to `to`, again and again until it succeeds, cannot succeed, or the time is over.
 pub(super) async fn download(
-    client: &Client,
+    cache: &ArtifactCache,
     wanted: &Wanted<'_>,
     to: &Path,
     deadline: Duration,
@@ -57,7 +58,7 @@ pub(super) async fn download(
     loop {
         let tried = tokio::select! {
             () = cancel.cancelled() => return Err(interrupted(wanted, last)),
-            tried = timeout_at(end, once(client, wanted, to)) => tried,
+            tried = timeout_at(end, once(cache, wanted, to)) => tried,
         };
         match tried {
             Err(_) => return Err(interrupted(wanted, last)),
@@ -97,7 +98,7 @@ impl From<Error> for Try {
     }
 }
 
-async fn once(client: &Client, wanted: &Wanted<'_>, to: &Path) -> Result<(), Try> {
+async fn once(cache: &ArtifactCache, wanted: &Wanted<'_>, to: &Path) -> Result<(), Try> {
     let url = wanted.url.to_string();
     let refused = |error: net::Error| match error {
         net::Error::Refused(_) => Try::Never(Error::Download {
@@ -106,11 +107,21 @@ async fn once(client: &Client, wanted: &Wanted<'_>, to: &Path) -> Result<(), Try
         }),
         error => Try::Again(error.to_string()),
     };
-    let request = Request::new(Method::GET, wanted.url.expose().clone());
-    let mut response = client.send(request).await.map_err(refused)?;
+    let request = cache.request(wanted.url).await?;
+    let mut response = cache.client.send(request).await.map_err(refused)?;
     match response.status() {
         StatusCode::OK => {}
         StatusCode::NOT_FOUND | StatusCode::GONE => return Err(Error::NotFound { url }.into()),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            let why = match cache.token {
+                Some(_) => {
+                    "the server refuses the token: see --artifact-token-audience and --artifact-consumers of the source-controller"
+                }
+                None => "the server wants a token: see --artifact-token-file",
+            };
+            let why = why.to_owned();
+            return Err(Error::Download { url, why }.into());
+        }
         status if status.is_redirection() => {
             let why = "it redirects, which is not followed".to_owned();
             return Err(Error::Download { url, why }.into());

@@ -55,6 +55,12 @@ impl Asked {
         })
     }
 
+    /// Returns the headers of the request.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// Returns the path in the storage: kind, namespace, name and file.
     #[must_use]
     pub fn path(&self) -> &str {

@@ -1,23 +1,17 @@
 //! One POST of an event to the notification-controller.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use api::Event;
-use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts};
+use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts, TokenFile};
 use reqwest::{
     Method, Request, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue},
 };
-use tokio::io::AsyncReadExt as _;
 use url::Url;
 
 use crate::error::Error;
 
-/// Longest token that is sent, in bytes.
-const MAX_TOKEN: u64 = 16 * 1024;
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Meaning of a response.
@@ -37,15 +31,6 @@ fn meaning(status: StatusCode) -> Response {
         _ if status.is_server_error() => Response::Retry,
         _ => Response::Refused,
     }
-}
-
-/// Reason why a post is not sent.
-#[derive(Debug, thiserror::Error)]
-enum TokenError {
-    #[error("cannot read the file of --events-token-file: {0}")]
-    Unreadable(std::io::Error),
-    #[error("the file of --events-token-file has no token of at most {MAX_TOKEN} characters")]
-    NoToken,
 }
 
 /// Result of a POST that was answered for good.
@@ -87,7 +72,7 @@ impl Failure {
 pub(super) struct Poster {
     client: Client,
     url: Url,
-    token_file: Option<PathBuf>,
+    token_file: Option<TokenFile>,
 }
 
 impl Poster {
@@ -110,7 +95,10 @@ impl Poster {
         Ok(Self {
             client,
             url,
-            token_file,
+            token_file: token_file.map(|path| TokenFile {
+                path,
+                flag: "--events-token-file",
+            }),
         })
     }
 
@@ -166,7 +154,7 @@ impl Poster {
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(file) = &self.token_file {
-            let value = authorization(file).await;
+            let value = file.authorization().await;
             headers.insert(
                 AUTHORIZATION,
                 value.map_err(|error| Failure::of(error.to_string()))?,
@@ -197,25 +185,10 @@ fn help(status: StatusCode, with_token: bool) -> &'static str {
     }
 }
 
-/// Reads the token of a file of at most [`MAX_TOKEN`] bytes; returns the value of the header that sends it.
-async fn authorization(file: &Path) -> Result<HeaderValue, TokenError> {
-    let mut text = String::new();
-    let opened = tokio::fs::File::open(file)
-        .await
-        .map_err(TokenError::Unreadable)?;
-    let read = opened.take(MAX_TOKEN + 1).read_to_string(&mut text).await;
-    read.map_err(TokenError::Unreadable)?;
-    let token = text.trim();
-    if token.is_empty() || text.len() as u64 > MAX_TOKEN {
-        return Err(TokenError::NoToken);
-    }
-    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| TokenError::NoToken)?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt as _;
+
     use super::*;
 
     #[test]

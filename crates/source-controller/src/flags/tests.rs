@@ -31,6 +31,8 @@ const OBEYED: &[&str] = &[
     "token-cache-max-duration",
     "ssh-kex-algos",
     "ssh-hostkey-algos",
+    "require-artifact-tokens",
+    "artifact-token-audience",
     "shared-store-bucket",
     "shared-store-endpoint",
     "shared-store-region",
@@ -41,6 +43,7 @@ const OBEYED: &[&str] = &[
 /// Flags without one, each with a value that is not its default.
 const IDLE: &[(&str, &str)] = &[
     ("no-cross-namespace-refs", "true"),
+    ("artifact-consumers", "a/b"),
     ("helm-cache-max-size", "1"),
     ("helm-cache-ttl", "1m"),
     ("helm-cache-purge-interval", "1m"),
@@ -229,4 +232,36 @@ fn flags_of_the_shared_store_need_a_bucket_and_are_checked() {
         let error = format!("{:#}", settings(args).unwrap_err());
         assert!(error.contains(message), "{error}");
     }
+}
+
+#[test]
+fn artifact_tokens_need_consumers() {
+    let users = |args: &[&str], own: &str| parse(args).unwrap().own.consumers.users(own);
+    assert!(users(&[], "flux-system").unwrap().is_none());
+    let required = "--require-artifact-tokens";
+    let error = users(&[required], "").unwrap_err().to_string();
+    assert!(error.contains("RUNTIME_NAMESPACE"), "{error}");
+    for (args, accepted, refused) in [
+        (
+            &[required][..],
+            "system:serviceaccount:flux-system:kluctl-controller",
+            "system:serviceaccount:team:kluctl-controller",
+        ),
+        (
+            &[required, "--artifact-consumers=team/deployer"],
+            "system:serviceaccount:team:deployer",
+            "system:serviceaccount:flux-system:kluctl-controller",
+        ),
+    ] {
+        let users = users(args, "flux-system").unwrap().unwrap();
+        assert!((users.accepts)(accepted) && !(users.accepts)(refused), "{args:?}");
+        assert_eq!(users.audience, "weir-artifacts");
+    }
+    for wrong in ["a", "/a", "a/", "a/b/c", "A/b", "a:b/c"] {
+        assert!(
+            parse(&[&format!("--artifact-consumers={wrong}")]).is_err(),
+            "{wrong}"
+        );
+    }
+    assert!(parse(&["--artifact-token-audience="]).is_err());
 }

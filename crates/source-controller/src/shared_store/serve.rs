@@ -12,8 +12,10 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use futures::TryStreamExt as _;
+use http::{HeaderValue, StatusCode, header};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
+use runtime::tokens::{TokenRefusal, TokenReviews};
 use tokio::sync::Semaphore;
 
 use super::{SharedStore, StoreError, alias_path, content};
@@ -28,15 +30,18 @@ const MAX_NAME: usize = 253;
 pub(crate) struct Files {
     storage: OnceLock<Arc<Storage>>,
     shared: Option<Arc<SharedStore>>,
+    /// Reviews the tokens of consumers, if they need one.
+    tokens: Option<TokenReviews>,
     waiting: Semaphore,
 }
 
 impl Files {
-    /// Serves the shared store, if there is one.
-    pub(crate) fn new(shared: Option<Arc<SharedStore>>) -> Self {
+    /// Serves the shared store, if there is one, to those with a token that `tokens` accept.
+    pub(crate) fn new(shared: Option<Arc<SharedStore>>, tokens: Option<TokenReviews>) -> Self {
         Self {
             storage: OnceLock::new(),
             shared,
+            tokens,
             waiting: Semaphore::new(WAITING),
         }
     }
@@ -52,6 +57,11 @@ impl Files {
             Ok(asked) => Arc::new(asked),
             Err(response) => return response.into_response(),
         };
+        if let Some(tokens) = &self.tokens
+            && let Err(why) = tokens.identify(asked.headers()).await
+        {
+            return refused(why);
+        }
         let path = asked.path();
         let shared = self.shared.as_ref();
         let is_local = shared.is_none_or(|shared| shared.ledger().is_served(path));
@@ -74,6 +84,31 @@ impl Files {
         });
         response.into_response()
     }
+}
+
+/// Returns the answer to a request that is refused because of its token.
+fn refused(why: TokenRefusal) -> Response {
+    let (status, text) = match why {
+        TokenRefusal::NoToken => (
+            StatusCode::UNAUTHORIZED,
+            "artifacts need the token of a consumer\n",
+        ),
+        TokenRefusal::InvalidToken => (
+            StatusCode::UNAUTHORIZED,
+            "the token is not valid here: see --artifact-token-audience\n",
+        ),
+        TokenRefusal::Stranger => (
+            StatusCode::FORBIDDEN,
+            "this identity may not download artifacts: see --artifact-consumers\n",
+        ),
+        TokenRefusal::NoReview => (StatusCode::SERVICE_UNAVAILABLE, "tokens cannot be reviewed now\n"),
+    };
+    let mut response = (status, text).into_response();
+    if status == StatusCode::UNAUTHORIZED {
+        let scheme = HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+    }
+    response
 }
 
 impl SharedStore {

@@ -11,6 +11,7 @@
 mod artifacts;
 mod bucket;
 mod bucket_failures;
+mod consumers;
 mod contents;
 mod failures;
 mod faults;

@@ -83,7 +83,7 @@ impl Cache {
 
     /// Remembers the verdict of a review.
     pub(super) fn remember(&mut self, key: Key, verdict: Verdict, now: Instant) {
-        if matches!(verdict, Verdict::Sender(_)) {
+        if matches!(verdict, Verdict::Accepted(_)) {
             self.refused.forget(&key);
             self.accepted.insert(key, verdict, now);
         } else {
@@ -143,8 +143,8 @@ mod tests {
         key
     }
 
-    fn sender() -> Verdict {
-        Verdict::Sender("system:serviceaccount:a:b".into())
+    fn accepted() -> Verdict {
+        Verdict::Accepted("system:serviceaccount:a:b".into())
     }
 
     #[test]
@@ -152,11 +152,11 @@ mod tests {
         let now = Instant::now();
         let mut cache = Cache::new(now);
         assert_eq!(cache.look_up(&key(1), now), Known::Nothing);
-        cache.remember(key(1), sender(), now);
+        cache.remember(key(1), accepted(), now);
         cache.remember(key(2), Verdict::Invalid, now);
         assert_eq!(
             cache.look_up(&key(1), now + ACCEPTED_FRESH / 2),
-            Known::Verdict(sender())
+            Known::Verdict(accepted())
         );
         assert_eq!(
             cache.look_up(&key(2), now + REFUSED_FRESH / 2),
@@ -177,7 +177,7 @@ mod tests {
     fn a_flood_of_unknown_tokens_is_bounded_and_leaves_known_ones_alone() {
         let now = Instant::now();
         let mut cache = Cache::new(now);
-        cache.remember(key(0), sender(), now);
+        cache.remember(key(0), accepted(), now);
         let reviews = (1..10_000).filter(|_| cache.pay(now)).count();
         assert_eq!(reviews, 20);
         for number in 1..10_000 {
@@ -187,11 +187,11 @@ mod tests {
             (cache.refused.order.len(), cache.refused.verdicts.len()),
             (REFUSED, REFUSED)
         );
-        assert_eq!(cache.look_up(&key(0), now), Known::Verdict(sender()));
+        assert_eq!(cache.look_up(&key(0), now), Known::Verdict(accepted()));
         assert_eq!(
             cache.look_up(&key(0), now + ACCEPTED_FRESH),
             Known::Accepted,
-            "a known sender needs no budget"
+            "a known token needs no budget"
         );
         let later = now + Duration::from_secs(1);
         assert_eq!((0..10_000).filter(|_| cache.pay(later)).count(), 5);

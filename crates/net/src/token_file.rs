@@ -1,0 +1,54 @@
+//! Tokens in files, such as those of ServiceAccounts that a kubelet renews.
+
+use std::path::{Path, PathBuf};
+
+use reqwest::header::HeaderValue;
+use tokio::io::AsyncReadExt as _;
+
+use crate::bearer_auth;
+
+/// Maximum length of a token, in bytes.
+const MAX_TOKEN: u64 = 16 * 1024;
+
+/// A file with a token, which is read for each request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenFile {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Flag that names it, for errors.
+    pub flag: &'static str,
+}
+
+/// A token that can't be sent. No message holds it.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenFileError {
+    /// A file that can't be read.
+    #[error("cannot read the file of {0}: {1}")]
+    Unreadable(&'static str, std::io::Error),
+    /// A file without a token that fits into a header.
+    #[error("the file of {0} has no token of at most {MAX_TOKEN} characters")]
+    NoToken(&'static str),
+}
+
+impl TokenFile {
+    /// Reads the token, and returns the header `Authorization` that sends it.
+    ///
+    /// # Errors
+    /// Fails if the file can't be read, or has no token of at most 16 KiB.
+    pub async fn authorization(&self) -> Result<HeaderValue, TokenFileError> {
+        let text = read(&self.path)
+            .await
+            .map_err(|error| TokenFileError::Unreadable(self.flag, error))?;
+        let token = text.trim();
+        let fits = !token.is_empty() && text.len() as u64 <= MAX_TOKEN;
+        let value = fits.then(|| bearer_auth(token)).flatten();
+        value.ok_or(TokenFileError::NoToken(self.flag))
+    }
+}
+
+async fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let file = tokio::fs::File::open(path).await?;
+    file.take(MAX_TOKEN + 1).read_to_string(&mut text).await?;
+    Ok(text)
+}
