@@ -1,6 +1,10 @@
 //! Free ports on the loopback interface.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::{
+    collections::HashSet,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    sync::{Mutex, PoisonError},
+};
 
 use anyhow::{Result, bail};
 
@@ -8,14 +12,20 @@ use anyhow::{Result, bail};
 /// between finding it and listening on it.
 const RANGE: std::ops::Range<u16> = 12_000..32_000;
 
-/// Returns a port that is free at the moment.
+/// The ports that this process has given away: one is free until its owner listens on it, and while its owner restarts.
+static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
+
+/// Returns a port that is free at the moment, and never one that it returned before.
 ///
 /// # Errors
 /// Returns an error if a thousand random ports were all taken.
 pub fn free_port() -> Result<u16> {
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let given = given.get_or_insert_default();
     for _ in 0..1000 {
         let port = fastrand::u16(RANGE);
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        if !given.contains(&port) && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            given.insert(port);
             return Ok(port);
         }
     }
@@ -26,10 +36,23 @@ pub fn free_port() -> Result<u16> {
     )
 }
 
-/// Returns a loopback address with a port that is free at the moment.
+/// Returns a loopback address with a port that is free at the moment, and never one that it returned before.
 ///
 /// # Errors
 /// Returns an error if there is none.
 pub fn free_address() -> Result<SocketAddr> {
     Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::free_port;
+
+    #[test]
+    fn free_ports_are_different() {
+        let ports: Vec<u16> = (0..2000).map(|_| free_port().unwrap()).collect();
+        assert_eq!(ports.iter().collect::<HashSet<_>>().len(), ports.len());
+    }
 }
