@@ -3,6 +3,7 @@
 //! Label values are kinds, names of objects and enums, never messages; the series of an object go with it.
 
 mod families;
+mod objects;
 mod registry;
 mod unfinished;
 
@@ -13,13 +14,11 @@ use std::{
 };
 
 use crate::{error::Error, queue::ObjectKey};
-use families::{Families, Objects};
+use families::Families;
+use objects::Objects;
 
 pub use families::registered;
 pub use registry::Registry;
-
-/// The statuses of a condition as the gauge counts them.
-const STATUSES: [&str; 4] = ["True", "False", "Unknown", "Deleted"];
 
 /// All series of the process.
 #[derive(Debug, Clone)]
@@ -243,10 +242,7 @@ impl KindMetrics {
             .time
             .with_label_values(controller)
             .observe(took.as_secs_f64());
-        self.objects
-            .duration
-            .with_label_values(&self.object(key))
-            .observe(took.as_secs_f64());
+        self.objects.passed(&self.kind, key, took);
         if matches!(ending, Ending::Error | Ending::Terminal) {
             f.passes.errors.with_label_values(controller).inc();
         }
@@ -264,42 +260,18 @@ impl KindMetrics {
             .inc();
     }
 
-    fn object<'a>(&'a self, key: &'a ObjectKey) -> [&'a str; 3] {
-        [&self.kind, &key.name, &key.namespace]
-    }
-
     pub(crate) fn suspended(&self, key: &ObjectKey, suspended: bool) {
-        self.objects
-            .suspend
-            .with_label_values(&self.object(key))
-            .set(i64::from(suspended));
+        self.objects.suspended(&self.kind, key, suspended);
     }
 
     /// Records the status of the Ready condition, or `Deleted`.
     pub(crate) fn ready(&self, key: &ObjectKey, status: &str) {
-        for each in STATUSES {
-            self.objects
-                .condition
-                .with_label_values(&[self.kind.as_str(), &key.name, &key.namespace, "Ready", each])
-                .set(i64::from(each == status));
-        }
+        self.objects.ready(&self.kind, key, status);
     }
 
     /// Removes every series of an object that is gone.
     pub(crate) fn forget(&self, key: &ObjectKey) {
-        let objects = &self.objects;
-        // A series that never was cannot be removed; that is no failure.
-        let _ = objects.suspend.remove_label_values(&self.object(key));
-        let _ = objects.duration.remove_label_values(&self.object(key));
-        for each in STATUSES {
-            let _ = objects.condition.remove_label_values(&[
-                self.kind.as_str(),
-                &key.name,
-                &key.namespace,
-                "Ready",
-                each,
-            ]);
-        }
+        self.objects.forget(&self.kind, key);
     }
 }
 

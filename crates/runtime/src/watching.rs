@@ -21,7 +21,7 @@ const REQUEST: &str = "kluctl.io/request-";
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Fingerprint {
     object: u64,
-    requests: HashSet<u64>,
+    requests: Box<[u64]>,
     /// The resourceVersion, which is not compared.
     version: Option<u64>,
 }
@@ -30,7 +30,8 @@ impl Fingerprint {
     /// Returns true if the object changed, or requests something that it did not request `before`. The end of a request is no
     /// change.
     fn differs(&self, before: &Self) -> bool {
-        self.object != before.object || !self.requests.is_subset(&before.requests)
+        let is_known = |request| before.requests.contains(request);
+        self.object != before.object || !self.requests.iter().all(is_known)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    hash::{BuildHasher as _, RandomState},
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
@@ -33,51 +35,42 @@ pub(super) struct RecordedEvent {
     pub(super) event: api::Event,
 }
 
-/// The identity of an event: events with equal keys are repeats.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct EventKey {
-    object: (String, String, String, String),
-    warning: bool,
-    reason: String,
-    message: String,
-    metadata: Vec<(String, String)>,
-}
+/// Identifies an event for the time of this process: events of the same object, severity, reason, message and metadata are repeats. Nobody
+/// outside can find two events with the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint(u64);
 
-/// The write for an event.
+/// The write for an event. The names of Events end in a random number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Write {
     /// A new Event.
     Create,
-    /// Increments the count of the Event `name`.
-    Repeat { name: String, count: i32 },
+    /// Increments the count of the Event whose name ends in this number.
+    Repeat { suffix: u64, count: i32 },
 }
 
 /// The Events that were written within the window.
 #[derive(Debug, Default)]
 pub(crate) struct Aggregator {
-    known: HashMap<EventKey, (String, i32, Instant)>,
-    order: VecDeque<EventKey>,
+    known: HashMap<Fingerprint, (u64, i32, Instant)>,
+    order: VecDeque<Fingerprint>,
 }
 
 impl Aggregator {
-    /// Returns the write for an event, and remembers it as `name` if it is new.
-    pub(crate) fn record(&mut self, event: &EventKey, name: &str, now: Instant) -> Write {
-        if let Some((name, count, last)) = self.known.get_mut(event)
+    /// Returns the write for an event, and remembers it with the end of its name if it is new.
+    pub(crate) fn record(&mut self, event: Fingerprint, suffix: u64, now: Instant) -> Write {
+        if let Some((suffix, count, last)) = self.known.get_mut(&event)
             && now.saturating_duration_since(*last) < WINDOW
         {
             *last = now;
             *count = count.saturating_add(1);
             return Write::Repeat {
-                name: name.clone(),
+                suffix: *suffix,
                 count: *count,
             };
         }
-        if self
-            .known
-            .insert(event.clone(), (name.to_owned(), 1, now))
-            .is_none()
-        {
-            self.order.push_back(event.clone());
+        if self.known.insert(event, (suffix, 1, now)).is_none() {
+            self.order.push_back(event);
         }
         while self.order.len() > REMEMBERED {
             if let Some(oldest) = self.order.pop_front() {
@@ -88,32 +81,21 @@ impl Aggregator {
     }
 
     /// Forgets an event, so that the next one is created.
-    pub(crate) fn forget(&mut self, event: &EventKey) {
-        self.known.remove(event);
-        self.order.retain(|each| each != event);
+    pub(crate) fn forget(&mut self, event: Fingerprint) {
+        self.known.remove(&event);
+        self.order.retain(|each| *each != event);
     }
 }
 
-fn event_key(recorded: &RecordedEvent) -> EventKey {
-    let object = &recorded.event.involved_object;
-    let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    EventKey {
-        object: (
-            text(&object.kind),
-            text(&object.namespace),
-            text(&object.name),
-            text(&object.uid),
-        ),
-        warning: recorded.severity == Severity::Error,
-        reason: recorded.event.reason.clone(),
-        message: recorded.event.message.clone(),
-        metadata: recorded
-            .event
-            .metadata
-            .iter()
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect(),
-    }
+fn fingerprint(recorded: &RecordedEvent) -> Fingerprint {
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    let event = &recorded.event;
+    let object = &event.involved_object;
+    Fingerprint(KEYS.hash_one((
+        (&object.kind, &object.namespace, &object.name, &object.uid),
+        recorded.severity == Severity::Error,
+        (&event.reason, &event.message, &event.metadata),
+    )))
 }
 
 /// Writes the events of the queue until it ends.
@@ -134,28 +116,29 @@ async fn write(
     aggregator: &mut Aggregator,
     recorded: &RecordedEvent,
 ) -> Result<(), kube::Error> {
-    let same = event_key(recorded);
+    let same = fingerprint(recorded);
     let object = &recorded.event.involved_object;
-    let name = event_name(object.name.as_deref().unwrap_or("unnamed"), fastrand::u64(..));
+    let name = |suffix| event_name(object.name.as_deref().unwrap_or("unnamed"), suffix);
+    let suffix = fastrand::u64(..);
     let api = Api::<Event>::namespaced(client.clone(), object.namespace.as_deref().unwrap_or("default"));
-    if let Write::Repeat { name, count } = aggregator.record(&same, &name, Instant::now()) {
+    if let Write::Repeat { suffix: first, count } = aggregator.record(same, suffix, Instant::now()) {
         let patch = serde_json::json!({ "count": count, "lastTimestamp": recorded.event.timestamp });
         match api
-            .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+            .patch(&name(first), &PatchParams::default(), &Patch::Merge(patch))
             .await
         {
             Ok(_) => return Ok(()),
             // Events are kept for an hour only, and a namespace may have gone and come back.
-            Err(kube::Error::Api(status)) if status.code == 404 => aggregator.forget(&same),
+            Err(kube::Error::Api(status)) if status.code == 404 => aggregator.forget(same),
             Err(error) => return Err(error),
         }
-        aggregator.record(&same, &name, Instant::now());
+        aggregator.record(same, suffix, Instant::now());
     }
     let result = api
-        .create(&PostParams::default(), &kubernetes(recorded, &name))
+        .create(&PostParams::default(), &kubernetes(recorded, &name(suffix)))
         .await;
     if result.is_err() {
-        aggregator.forget(&same);
+        aggregator.forget(same);
     }
     result.map(|_| ())
 }
@@ -220,34 +203,30 @@ fn cut(message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn same(message: &str) -> EventKey {
-        EventKey {
-            object: Default::default(),
-            warning: true,
-            reason: "Failed".into(),
-            message: message.into(),
-            metadata: Vec::new(),
-        }
+    fn same(message: &str) -> Fingerprint {
+        let event = serde_json::from_value(serde_json::json!({
+            "involvedObject": {"kind": "App", "namespace": "team", "name": "app", "uid": "1"},
+            "severity": "error", "timestamp": null, "reason": "Failed", "message": message,
+            "reportingController": "c", "reportingInstance": "i",
+        }));
+        fingerprint(&RecordedEvent {
+            severity: Severity::Error,
+            event: event.unwrap(),
+        })
     }
 
     #[test]
     fn aggregator_counts_repeats_within_the_window() {
         let now = Instant::now();
         let mut aggregator = Aggregator::default();
-        assert_eq!(aggregator.record(&same("a"), "a.1", now), Write::Create);
-        let again = |count| Write::Repeat {
-            name: "a.1".into(),
-            count,
-        };
-        assert_eq!(aggregator.record(&same("a"), "a.2", now + WINDOW / 2), again(2));
-        assert_eq!(aggregator.record(&same("a"), "a.3", now + WINDOW), again(3));
-        assert_eq!(aggregator.record(&same("b"), "b.1", now + WINDOW), Write::Create);
-        assert_eq!(
-            aggregator.record(&same("a"), "a.4", now + WINDOW * 3),
-            Write::Create
-        );
-        aggregator.forget(&same("b"));
-        assert_eq!(aggregator.record(&same("b"), "b.2", now + WINDOW), Write::Create);
+        assert_eq!(aggregator.record(same("a"), 1, now), Write::Create);
+        let again = |count| Write::Repeat { suffix: 1, count };
+        assert_eq!(aggregator.record(same("a"), 2, now + WINDOW / 2), again(2));
+        assert_eq!(aggregator.record(same("a"), 3, now + WINDOW), again(3));
+        assert_eq!(aggregator.record(same("b"), 1, now + WINDOW), Write::Create);
+        assert_eq!(aggregator.record(same("a"), 4, now + WINDOW * 3), Write::Create);
+        aggregator.forget(same("b"));
+        assert_eq!(aggregator.record(same("b"), 2, now + WINDOW), Write::Create);
     }
 
     #[test]
@@ -255,7 +234,7 @@ mod tests {
         let now = Instant::now();
         let mut aggregator = Aggregator::default();
         for number in 0..REMEMBERED * 3 {
-            aggregator.record(&same(&number.to_string()), "n", now);
+            aggregator.record(same(&number.to_string()), 1, now);
         }
         assert_eq!(
             (aggregator.known.len(), aggregator.order.len()),

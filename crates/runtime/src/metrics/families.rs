@@ -10,7 +10,7 @@ use prometheus::{
     process_collector::ProcessCollector,
 };
 
-use super::{registry::Registry, unfinished::Unfinished};
+use super::{objects::Objects, registry::Registry, unfinished::Unfinished};
 
 /// Upper bounds of the buckets of times, in seconds.
 const SECONDS: [f64; 14] = [
@@ -29,14 +29,6 @@ pub(super) struct Families {
     pub(super) leader: IntGaugeVec,
     pub(super) dropped: IntCounterVec,
     pub(super) pending: IntGaugeVec,
-}
-
-/// By object.
-#[derive(Debug, Clone)]
-pub(super) struct Objects {
-    pub(super) condition: IntGaugeVec,
-    pub(super) suspend: IntGaugeVec,
-    pub(super) duration: HistogramVec,
 }
 
 /// By kind: the passes over its objects.
@@ -126,33 +118,6 @@ impl Families {
         };
         all.insert(group, objects.clone());
         Ok(objects)
-    }
-}
-
-impl Objects {
-    fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let labels = &["kind", "name", "namespace"];
-        Ok(Self {
-            condition: gauge(
-                registry,
-                "gotk_reconcile_condition",
-                "The current condition status of a GitOps Toolkit resource.",
-                &["kind", "name", "namespace", "type", "status"],
-            )?,
-            suspend: gauge(
-                registry,
-                "gotk_suspend_status",
-                "Whether a GitOps Toolkit resource is suspended.",
-                labels,
-            )?,
-            duration: histogram(
-                registry,
-                "gotk_reconcile_duration_seconds",
-                "How long the reconciliations of an object took.",
-                labels,
-                registry.object_buckets(object_buckets()),
-            )?,
-        })
     }
 }
 
@@ -308,22 +273,4 @@ pub fn registered<C: Collector + Clone + 'static>(
 ) -> Result<C, prometheus::Error> {
     registry.register(Box::new(family.clone()))?;
     Ok(family)
-}
-
-/// Ten buckets from 10 ms to 30 minutes, each the same factor above the last.
-fn object_buckets() -> Vec<f64> {
-    let factor = (1800.0f64 / 0.01).powf(1.0 / 9.0);
-    (0..10).map(|step| 0.01 * factor.powi(step)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buckets_run_from_10_ms_to_30_minutes() {
-        let buckets = object_buckets();
-        assert_eq!(buckets.len(), 10);
-        assert!((buckets[0] - 0.01).abs() < 1e-9 && (buckets[9] - 1800.0).abs() < 1e-6);
-    }
 }

@@ -2,11 +2,13 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    io::Write,
+    io::{self, Write},
     sync::{Arc, PoisonError, RwLock},
 };
 
 use prometheus::{Encoder as _, Error, TextEncoder, core::Collector, proto::MetricFamily};
+
+use super::objects::{self, Objects, escape};
 
 /// The families of metrics of a process, by name; clones share them.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +25,13 @@ type Label = Option<(&'static str, &'static str)>;
 #[derive(Debug, Clone)]
 struct Family {
     label: Label,
-    series: prometheus::Registry,
+    series: Series,
+}
+
+#[derive(Debug, Clone)]
+enum Series {
+    Collected(prometheus::Registry),
+    Objects(objects::Family, Objects),
 }
 
 impl Registry {
@@ -52,16 +60,29 @@ impl Registry {
     /// Fails when one of the same name and label is registered.
     pub fn register(&self, collector: Box<dyn Collector>) -> Result<(), Error> {
         let name = collector.desc().first().map(|desc| desc.fq_name.clone());
-        let name = name.unwrap_or_default();
+        let labels = self
+            .label
+            .map(|(name, value)| HashMap::from([(name.to_owned(), value.to_owned())]));
+        let series = prometheus::Registry::new_custom(None, labels)?;
+        series.register(collector)?;
+        self.add(name.unwrap_or_default(), Series::Collected(series))
+    }
+
+    /// Registers a family of series of objects.
+    ///
+    /// # Errors
+    /// Fails when one of the same name and label is registered.
+    pub(super) fn register_objects(&self, family: objects::Family, objects: Objects) -> Result<(), Error> {
+        self.add(family.name().to_owned(), Series::Objects(family, objects))
+    }
+
+    fn add(&self, name: String, series: Series) -> Result<(), Error> {
         let mut families = self.families.write().unwrap_or_else(PoisonError::into_inner);
         let registered = families.entry(name).or_default();
         if registered.iter().any(|family| family.label == self.label) {
             return Err(Error::AlreadyReg);
         }
         let label = self.label;
-        let labels = label.map(|(name, value)| HashMap::from([(name.to_owned(), value.to_owned())]));
-        let series = prometheus::Registry::new_custom(None, labels)?;
-        series.register(collector)?;
         registered.push(Family { label, series });
         Ok(())
     }
@@ -88,6 +109,7 @@ impl Registry {
         };
         for family in families {
             TextEncoder::new().encode(&gather(&family), out)?;
+            write_objects(&family, out)?;
         }
         Ok(())
     }
@@ -106,13 +128,38 @@ impl Registry {
 /// Collects the series of a name, those of all labels under one heading.
 fn gather(families: &[Family]) -> Vec<MetricFamily> {
     let mut all: Vec<MetricFamily> = Vec::new();
-    for mut found in families.iter().flat_map(|family| family.series.gather()) {
+    let collected = families.iter().filter_map(|family| match &family.series {
+        Series::Collected(registry) => Some(registry.gather()),
+        Series::Objects(..) => None,
+    });
+    for mut found in collected.flatten() {
         match all.iter_mut().find(|family| family.name() == found.name()) {
             Some(family) => family.mut_metric().append(&mut found.take_metric()),
             None => all.push(found),
         }
     }
     all
+}
+
+/// Writes the series of objects of a name, those of all labels under one heading.
+fn write_objects(families: &[Family], out: &mut impl Write) -> io::Result<()> {
+    let mut has_heading = false;
+    for family in families {
+        let Series::Objects(kind, objects) = &family.series else {
+            continue;
+        };
+        if objects.is_empty() {
+            continue;
+        }
+        if !std::mem::replace(&mut has_heading, true) {
+            kind.write_heading(out)?;
+        }
+        let more = family
+            .label
+            .map(|(name, value)| format!(",{name}=\"{}\"", escape(value)));
+        objects.write(*kind, &more.unwrap_or_default(), out)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
