@@ -1,6 +1,7 @@
 //! The loop of one kind: watch, queue, passes.
 
 use std::{
+    cell::Cell,
     collections::{HashMap, HashSet},
     sync::{
         Arc,
@@ -27,6 +28,7 @@ use tracing::Instrument;
 
 use crate::{
     backoff::bounded,
+    begun::{Begun, Turn},
     context::Context,
     error::Error,
     metrics::Ending,
@@ -74,6 +76,9 @@ pub struct RunOptions {
     /// Number of passes that work at the same time, besides those that only wait; default 4. The flag `--concurrent` has
     /// precedence.
     pub concurrency: u16,
+    /// Number of passes of one namespace that may run at the same time, waiting ones included, unless they began more than ten seconds ago:
+    /// each needs memory. Default: no bound but that of the permits.
+    pub most_of_namespace: usize,
     /// Requests from elsewhere, for example for a source with a new artifact.
     pub triggers: Vec<BoxStream<'static, Trigger>>,
     /// Interval of reading the whole list again; default 2 minutes, at least one second.
@@ -84,6 +89,7 @@ impl Default for RunOptions {
     fn default() -> Self {
         Self {
             concurrency: CONCURRENCY,
+            most_of_namespace: usize::MAX,
             triggers: Vec::new(),
             relist: RELIST,
         }
@@ -124,7 +130,7 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
         name: kind,
         unserved: false,
         slots: Slots::new(concurrency),
-        starting: HashSet::new(),
+        begun: Begun::new(options.most_of_namespace),
         index: Index::default(),
         queue: Queue::default(),
         news: HashSet::new(),
@@ -139,6 +145,7 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
 
 /// A running pass.
 struct RunningPass {
+    began: Instant,
     superseded: CancellationToken,
     generation: Arc<AtomicI64>,
 }
@@ -164,8 +171,7 @@ struct Driver<R> {
     /// True if the kind was not served when it was last asked for.
     unserved: bool,
     slots: Slots,
-    /// Namespaces with a pass that has no permit yet.
-    starting: HashSet<String>,
+    begun: Begun,
     index: Index,
     queue: Queue,
     /// Objects whose next pass is not only due by its interval: something changed, or the last pass did not end well.
@@ -185,15 +191,12 @@ impl<R: Reconciler> Driver<R> {
         relist.tick().await;
         let (began, mut begun) = mpsc::unbounded_channel();
         loop {
-            self.start_due(&began);
-            let due = self
-                .queue
-                .next_due(|namespace| !self.starting.contains(namespace));
+            let due = self.start_due(&began);
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 Some(event) = watch.next() => self.watched(event),
                 Some(trigger) = triggers.next(), if !triggers.is_empty() => self.handle_trigger(&trigger),
-                Some(namespace) = begun.recv() => { self.starting.remove(&namespace); }
+                Some(namespace) = begun.recv() => self.begun.has_permit(&namespace),
                 Some(finished) = self.passes.join_next() => self.joined(finished),
                 () = sleep_until(due), if due.is_some() => {}
                 _ = relist.tick() => watch = self.watch(),
@@ -298,26 +301,39 @@ impl<R: Reconciler> Driver<R> {
         self.kind.reconciler.forget(key);
     }
 
-    /// Starts a pass for each namespace with a due object. It begins when it gets a permit; then the next one of its namespace is
-    /// started.
-    fn start_due(&mut self, began: &mpsc::UnboundedSender<String>) {
+    /// Starts a pass for each namespace with a due object, if it may begin. When it gets its permit, the next one of its namespace is
+    /// started. Returns when to look again, unless a pass gets its permit or ends before.
+    fn start_due(&mut self, began: &mpsc::UnboundedSender<String>) -> Option<Instant> {
         let now = Instant::now();
+        let turn = Cell::new(None);
+        let accepts = |begun: &Begun, namespace: &str| match begun.turn(namespace, now) {
+            Turn::Now => true,
+            Turn::Permit => false,
+            Turn::At(at) => {
+                turn.set(Some(turn.get().map_or(at, |other: Instant| other.min(at))));
+                false
+            }
+        };
         while let Some((key, due)) = {
-            let starting = &self.starting;
-            self.queue.pop(now, |namespace| !starting.contains(namespace))
+            let begun = &self.begun;
+            self.queue.pop(now, |namespace| accepts(begun, namespace))
         } {
-            self.starting.insert(key.namespace.clone());
             self.start(key, due, began.clone());
         }
         self.kind
             .metrics
-            .depth(self.queue.depth(now) + self.starting.len());
+            .depth(self.queue.depth(now) + self.begun.starting());
+        let due = self.queue.next_due(|namespace| accepts(&self.begun, namespace));
+        due.into_iter().chain(turn.get()).min()
     }
 
     fn start(&mut self, key: ObjectKey, due: Instant, began: mpsc::UnboundedSender<String>) {
         let superseded = CancellationToken::new();
         let generation = Arc::new(AtomicI64::new(0));
+        let now = Instant::now();
+        self.begun.start(&key.namespace, now);
         let running = RunningPass {
+            began: now,
             superseded: superseded.clone(),
             generation: Arc::clone(&generation),
         };
@@ -358,7 +374,7 @@ impl<R: Reconciler> Driver<R> {
             kind.metrics
                 .started(&key, started, started.saturating_duration_since(due));
             let settled = match is_unchanged {
-                true => stop.until_stopped(kind.reconciler.settled(&key, &slot)).await,
+                true => stop.until_stopped(kind.settled(&key, &slot)).await,
                 false => Ok(None),
             };
             let report = match settled {
@@ -395,7 +411,9 @@ impl<R: Reconciler> Driver<R> {
             report,
             took,
         } = finished;
-        self.running.remove(&key);
+        if let Some(pass) = self.running.remove(&key) {
+            self.begun.end(&key.namespace, pass.began);
+        }
         if let Some(took) = took {
             self.kind.metrics.ended(&key, report.ending, took);
         }

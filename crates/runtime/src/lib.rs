@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod admin;
 mod allocator;
 pub mod backoff;
+mod begun;
 pub mod client;
 mod clock;
 mod context;

@@ -68,6 +68,18 @@ pub(crate) struct ReconciledKind<R> {
 }
 
 impl<R: Reconciler> ReconciledKind<R> {
+    /// Returns [`Reconciler::settled`]; `None` after a panic in it, so that the pass reads everything.
+    pub(crate) async fn settled(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
+        let settled = Box::pin(self.reconciler.settled(key, slot));
+        match panics::caught(settled).await {
+            Ok(settled) => settled,
+            Err(_) => {
+                self.metrics.panicked();
+                None
+            }
+        }
+    }
+
     /// Makes the pass `id` over `key`, and stores the generation that the pass works on in `generation`.
     pub(crate) async fn pass(
         &self,

@@ -36,6 +36,9 @@ pub(crate) const ALL: &[Registration] = &[
 /// Concurrent passes of a kind. Most of a pass is waiting for a server, and one that hangs must not take the place of those
 /// that answer.
 const CONCURRENCY: u16 = 64;
+/// Passes of a namespace at the same time, waiting ones included. More would not fetch sooner, since only a few fetches of a namespace run
+/// at the same time, but a thousand objects that are due at a start would all hold their memory.
+const MOST_OF_NAMESPACE: usize = 128;
 
 /// A registered kind.
 pub(crate) struct Registration {
@@ -71,6 +74,7 @@ async fn run<K: SourceKind>(ctx: Context, shared: Arc<Shared>) -> Result<(), run
     });
     let options = RunOptions {
         concurrency: CONCURRENCY,
+        most_of_namespace: MOST_OF_NAMESPACE,
         triggers: kind.triggers(&ctx),
         ..RunOptions::default()
     };
