@@ -193,7 +193,7 @@ impl Storage {
         let temp =
             Temp::create(&dir, file).map_err(Error::io("create a temporary file for", path.clone()))?;
         let packed = {
-            let mut out = BufWriter::with_capacity(1 << 18, Limited::new(temp.file(), &mut reservation));
+            let mut out = BufWriter::with_capacity(64 << 10, Limited::new(temp.file(), &mut reservation));
             let packed = write(&mut out);
             let flushed = io::Write::flush(&mut out);
             let exceeded = out.get_ref().exceeded();

@@ -123,10 +123,15 @@ impl Storage {
     }
 }
 
+/// Maximum size of the buffer for a file that is verified.
+const MAX_BUFFER: u64 = 64 << 10;
+
 fn hash(file: &File, algorithm: Algorithm) -> io::Result<Digest> {
     use std::os::unix::fs::FileExt;
     let mut hasher = Hasher::new(algorithm);
-    let mut buffer = vec![0; 1 << 18];
+    // Many small files are verified at the same time after a start.
+    let size = file.metadata()?.len().clamp(1, MAX_BUFFER);
+    let mut buffer = vec![0; usize::try_from(size).unwrap_or(1)];
     let mut at = 0;
     // At positions, so that the reader of the same file begins at its start.
     loop {
