@@ -1,7 +1,9 @@
 //! Remembers the capabilities that HTTP servers announced, so that a later session lists refs with its first request.
 //!
-//! With protocol 2, a client asks for the capabilities of a server (`info/refs`) before it lists refs, and they hardly ever change. Nothing
-//! else is in the answer: the server checks the credentials of the list. A list that fails is repeated with both requests.
+//! With protocol 2, a client asks for the capabilities of a server (`info/refs`) before it lists refs, and they hardly ever change. They
+//! belong to the server, so a repository is listed with what the server announced for another one. Nothing else is in the answer: the
+//! server checks the credentials of the list. A list that fails is repeated with both requests; a repository for which this was
+//! necessary is asked first from then on.
 
 use std::{
     collections::HashMap,
@@ -13,58 +15,97 @@ use std::{
 };
 
 use bytes::Bytes;
+use url::Url;
 
 use crate::wire::lock;
 
-/// Maximum number of repositories whose announcement is kept.
+/// Maximum number of servers whose announcement is kept, and of repositories that differ from their server.
 const MAX_KEPT: usize = 4096;
 /// Maximum size of an announcement that is kept, in bytes. That of Git has some 200.
 const MAX_BYTES: usize = 1024;
 /// Time after which a server is asked again.
 const AGE: Duration = Duration::from_secs(3600);
 
-/// A repository, and the HTTP client that leads to it: certificates and proxy.
+/// A repository or a server, and the HTTP client that leads to it: certificates and proxy.
 type Key = (u64, String);
 
-/// The announcements of all repositories. Clones are the same.
+/// The announcements of all servers. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Announcements(Arc<Mutex<HashMap<Key, (Instant, Bytes)>>>);
+pub(crate) struct Announcements(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    servers: HashMap<Key, (Instant, Bytes)>,
+    /// Repositories that differ from their server: their announcement, or `None` if it is not to be repeated.
+    repositories: HashMap<Key, (Instant, Option<Bytes>)>,
+}
 
 impl Announcements {
     /// Returns what is known of the repository with this URL, to be used by one session.
-    pub(crate) fn of(&self, client: u64, url: &str) -> Announcement {
+    pub(crate) fn of(&self, client: u64, url: &Url) -> Announcement {
         Announcement {
             all: self.clone(),
-            key: (client, url.to_owned()),
+            repository: (client, url.as_str().to_owned()),
+            server: (client, url.origin().ascii_serialization()),
             received: Mutex::default(),
             is_repeated: AtomicBool::new(false),
         }
     }
+}
 
-    fn get(&self, key: &Key, now: Instant) -> Option<Bytes> {
-        let (until, body) = lock(&self.0).get(key).cloned()?;
-        (until > now).then_some(body)
-    }
-
-    fn remember(&self, key: Key, body: Bytes, now: Instant) {
-        let mut all = lock(&self.0);
-        if all.len() >= MAX_KEPT {
-            all.retain(|_, (until, _)| *until > now);
-        }
-        if all.len() >= MAX_KEPT
-            && let Some(other) = all.keys().next().cloned()
+impl Known {
+    fn get(&self, repository: &Key, server: &Key, now: Instant) -> Option<Bytes> {
+        if let Some((until, own)) = self.repositories.get(repository)
+            && *until > now
         {
-            all.remove(&other);
+            return own.clone();
         }
-        all.insert(key, (now + AGE, body));
+        let (until, body) = self.servers.get(server)?;
+        (*until > now).then(|| body.clone())
     }
+
+    /// Remembers what a repository announced.
+    fn remember(&mut self, repository: Key, server: Key, body: Bytes, now: Instant) {
+        let known = self.servers.get(&server).filter(|(until, _)| *until > now);
+        match known {
+            Some((_, of_server)) if *of_server != body => {
+                insert(&mut self.repositories, repository, Some(body), now);
+            }
+            Some(_) => {
+                self.repositories.remove(&repository);
+            }
+            None => {
+                self.repositories.remove(&repository);
+                insert(&mut self.servers, server, body, now);
+            }
+        }
+    }
+
+    /// Lets the next session with a repository ask for its announcement.
+    fn forget(&mut self, repository: &Key, now: Instant) {
+        insert(&mut self.repositories, repository.clone(), None, now);
+    }
+}
+
+/// Adds an entry. Beyond the maximum number, the old ones go, or else any.
+fn insert<T>(all: &mut HashMap<Key, (Instant, T)>, key: Key, value: T, now: Instant) {
+    if all.len() >= MAX_KEPT {
+        all.retain(|_, (until, _)| *until > now);
+    }
+    if all.len() >= MAX_KEPT
+        && let Some(other) = all.keys().next().cloned()
+    {
+        all.remove(&other);
+    }
+    all.insert(key, (now + AGE, value));
 }
 
 /// The announcement of a repository in one session.
 #[derive(Debug)]
 pub(crate) struct Announcement {
     all: Announcements,
-    key: Key,
+    repository: Key,
+    server: Key,
     /// The answer as far as it was received; `None` if it can't be repeated.
     received: Mutex<Option<Vec<u8>>>,
     is_repeated: AtomicBool,
@@ -73,7 +114,7 @@ pub(crate) struct Announcement {
 impl Announcement {
     /// Returns the answer of an earlier session.
     pub(crate) fn repeated(&self) -> Option<Bytes> {
-        let body = self.all.get(&self.key, Instant::now())?;
+        let body = lock(&self.all.0).get(&self.repository, &self.server, Instant::now())?;
         self.is_repeated.store(true, Ordering::Relaxed);
         Some(body)
     }
@@ -100,13 +141,14 @@ impl Announcement {
     /// Remembers the recorded answer, with which refs were listed.
     pub(crate) fn remember(&self) {
         if let Some(body) = lock(&self.received).take() {
-            self.all.remember(self.key.clone(), body.into(), Instant::now());
+            let (repository, server) = (self.repository.clone(), self.server.clone());
+            lock(&self.all.0).remember(repository, server, body.into(), Instant::now());
         }
     }
 
     /// Forgets the answer of an earlier session. Returns true if this session used it.
     pub(crate) fn forget(&self) -> bool {
-        lock(&self.all.0).remove(&self.key);
+        lock(&self.all.0).forget(&self.repository, Instant::now());
         self.is_repeated.swap(false, Ordering::Relaxed)
     }
 }
@@ -115,33 +157,82 @@ impl Announcement {
 mod tests {
     use super::*;
 
+    fn of(all: &Announcements, client: u64, url: &str) -> Announcement {
+        all.of(client, &Url::parse(url).unwrap())
+    }
+
+    fn answer(announcement: &Announcement, body: &[u8]) {
+        announcement.begin();
+        announcement.receive(body);
+        announcement.remember();
+    }
+
+    #[test]
+    fn announcement_is_repeated_for_all_repositories_of_the_server() {
+        let all = Announcements::default();
+        answer(&of(&all, 1, "https://example.com/a"), b"version 2");
+        let known = |client, url: &str| of(&all, client, url).repeated();
+        for url in ["https://example.com/a", "https://example.com:443/team/b"] {
+            assert_eq!(known(1, url).as_deref(), Some(&b"version 2"[..]), "{url}");
+        }
+        for url in [
+            "http://example.com/a",
+            "https://example.com:8443/a",
+            "https://example.org/a",
+        ] {
+            assert!(known(1, url).is_none(), "{url}");
+        }
+        assert!(known(2, "https://example.com/a").is_none(), "another proxy");
+    }
+
+    #[test]
+    fn repository_that_differs_from_its_server_has_its_own_announcement() {
+        let all = Announcements::default();
+        let other = of(&all, 1, "https://example.com/b");
+        answer(&of(&all, 1, "https://example.com/a"), b"version 2");
+        assert!(other.repeated().is_some());
+        assert!(other.forget(), "it was used");
+        assert!(!other.forget() && other.repeated().is_none());
+        answer(&other, b"version 2\nless");
+        let known = |url: &str| of(&all, 1, url).repeated();
+        assert_eq!(
+            known("https://example.com/b").as_deref(),
+            Some(&b"version 2\nless"[..])
+        );
+        assert_eq!(known("https://example.com/a").as_deref(), Some(&b"version 2"[..]));
+        answer(&other, b"version 2");
+        assert!(
+            lock(&all.0).repositories.is_empty(),
+            "it is like its server again"
+        );
+    }
+
     #[test]
     fn announcements_are_bounded_in_size_number_and_age() {
         let all = Announcements::default();
-        let announcement = all.of(1, "https://example.com/a");
-        announcement.begin();
-        announcement.receive(b"version 2");
-        announcement.remember();
-        assert_eq!(announcement.repeated().as_deref(), Some(&b"version 2"[..]));
-        assert!(
-            all.of(2, "https://example.com/a").repeated().is_none(),
-            "another proxy"
-        );
-        assert!(announcement.forget() && announcement.repeated().is_none());
+        let announcement = of(&all, 1, "https://example.com/a");
         announcement.begin();
         announcement.receive(&[0; MAX_BYTES]);
         announcement.receive(&[0]);
         announcement.remember();
         assert!(announcement.repeated().is_none() && !announcement.forget());
 
-        let now = Instant::now();
+        let (mut known, now) = (Known::default(), Instant::now());
+        let key = |number: usize| (0, number.to_string());
         for number in 0..=MAX_KEPT {
-            all.remember((0, number.to_string()), Bytes::new(), now);
+            known.forget(&key(number), now);
+            known.remember(key(number), key(number), Bytes::new(), now);
+            known.forget(&key(number), now);
         }
-        assert_eq!(lock(&all.0).len(), MAX_KEPT);
-        let last = (0, MAX_KEPT.to_string());
-        assert!(all.get(&last, now).is_some() && all.get(&last, now + AGE).is_none());
-        all.remember((3, String::new()), Bytes::new(), now + AGE);
-        assert_eq!(lock(&all.0).len(), 1, "the old ones are gone");
+        assert_eq!(
+            (known.servers.len(), known.repositories.len()),
+            (MAX_KEPT, MAX_KEPT)
+        );
+        let last = key(MAX_KEPT);
+        assert!(known.get(&last, &last, now).is_none(), "it is asked for");
+        assert!(known.get(&(9, String::new()), &last, now).is_some());
+        assert!(known.get(&(9, String::new()), &last, now + AGE).is_none());
+        known.remember((3, String::new()), (3, String::new()), Bytes::new(), now + AGE);
+        assert_eq!(known.servers.len(), 1, "the old ones are gone");
     }
 }

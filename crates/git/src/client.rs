@@ -104,7 +104,7 @@ impl Network {
             })),
             None => {
                 let own = self.client(remote)?;
-                let announcement = self.announcements.of(own.number, remote.url().as_str());
+                let announcement = self.announcements.of(own.number, remote.url());
                 Way::Http(own.client, Arc::new(announcement))
             }
         };

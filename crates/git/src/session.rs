@@ -3,6 +3,7 @@
 pub(crate) mod on_branch;
 
 use std::{
+    cell::Cell,
     fs,
     num::NonZeroU32,
     path::Path,
@@ -140,6 +141,24 @@ impl Session {
     /// # Errors
     /// Fails when the server cannot be reached or refuses, a limit is reached, or `dir` cannot be written.
     pub fn fetch(&mut self, wanted: &Resolved, dir: &Path) -> Result<Snapshot, Error> {
+        let has_begun = Cell::new(false);
+        match self.fetch_once(wanted, dir, &has_begun) {
+            // The server may be another one than when it announced itself.
+            Err(_) if !has_begun.get() && self.way.forgets_announcement() => {
+                self.connect_anew()?;
+                self.fetch_once(wanted, dir, &has_begun)
+            }
+            done => done,
+        }
+    }
+
+    /// Fetches a commit; says if the server has begun to send its pack.
+    fn fetch_once(
+        &mut self,
+        wanted: &Resolved,
+        dir: &Path,
+        has_begun: &Cell<bool>,
+    ) -> Result<Snapshot, Error> {
         let want = wanted.want()?;
         let packs = dir.join("objects").join("pack");
         fs::create_dir_all(&packs).map_err(|error| Error::Disk(error.to_string()))?;
@@ -162,6 +181,7 @@ impl Session {
         let received = protocol::fetch(
             &mut Want { want, have: None },
             |received, progress, stop: &AtomicBool| {
+                has_begun.set(true);
                 let failed = |error| GixError::from_error(intake.fail(error));
                 let spooled = pack::spool(received, dir).map_err(failed)?;
                 let needed = pack::memory(&spooled, limits, clock, &shown).map_err(failed)?;
@@ -196,11 +216,17 @@ impl Session {
         Snapshot::open(dir, want, &self.limits, held)
     }
 
+    /// Replaces the transport by a new one, which connects when it is used.
+    fn connect_anew(&mut self) -> Result<(), Error> {
+        self.transport = self.way.transport(&self.remote, &self.clock, &self.intake)?;
+        Ok(())
+    }
+
     fn list(&mut self, prefixes: &[String]) -> Result<Vec<Advertised>, Error> {
         match self.with_room(|session| session.list_once(prefixes)) {
             // The server may be another one than when it announced itself.
             Err(_) if self.way.forgets_announcement() => {
-                self.transport = self.way.transport(&self.remote, &self.clock, &self.intake)?;
+                self.connect_anew()?;
                 self.with_room(|session| session.list_once(prefixes))
             }
             done => done,
@@ -216,7 +242,7 @@ impl Session {
             }) => {
                 self.intake.reserve_refs(self.limits.refs_bytes)?;
                 // The old one has the rest of a broken answer.
-                self.transport = self.way.transport(&self.remote, &self.clock, &self.intake)?;
+                self.connect_anew()?;
                 read(self)
             }
             done => done,

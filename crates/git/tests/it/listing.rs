@@ -44,6 +44,30 @@ fn later_lists_and_fetches_begin_with_the_refs() {
 }
 
 #[test]
+fn other_repository_of_a_known_server_is_fetched_with_two_requests() {
+    let server = GitServer::start().unwrap();
+    let [(_, first), (repo, second)] = ["first", "second"].map(|name| repo(&server, name));
+    resolve(&first, &branch("main"), &call()).unwrap();
+    assert_eq!(fetch(&second, &branch("main"), &call()).unwrap().read("n"), "1");
+    assert_eq!(steps(&repo, 0), [Step::LsRefs, Step::Fetch]);
+}
+
+#[test]
+fn repository_that_refuses_is_asked_with_one_request_from_then_on() {
+    let server = GitServer::start().unwrap();
+    let (_, known) = repo(&server, "known");
+    resolve(&known, &branch("main"), &call()).unwrap();
+    let repo = server.repo("private").unwrap();
+    repo.require_basic_auth("me", "s3cret");
+    let remote = Remote::new(&repo.url()).unwrap();
+    for expected in [&[Step::LsRefs, Step::Info][..], &[Step::Info]] {
+        let asked = repo.requests().len();
+        resolve(&remote, &branch("main"), &call()).unwrap_err();
+        assert_eq!(steps(&repo, asked), expected);
+    }
+}
+
+#[test]
 fn list_that_fails_is_repeated_with_the_capabilities() {
     let server = GitServer::start().unwrap();
     let (repo, remote) = repo(&server, "changing");
