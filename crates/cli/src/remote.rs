@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use engine::ServerKind;
-use git::{Call, Commit, Error, Network, Remote, Resolved, Selector, Session};
+use git::{Call, Commit, Error, Network, Remote, Resolved, Selector, Session, SshConnections};
 use kustomize::{CallbackError, Fetch, Fetched, remote::Repository};
 use net::AddressPolicy;
 use tokio::runtime::{Builder, Runtime};
@@ -55,6 +55,7 @@ pub(crate) enum FetchError {
 #[derive(Default)]
 pub(crate) struct RemoteFetcher {
     pub(crate) logins: Logins,
+    ssh: SshConnections,
     connections: OnceLock<Result<Connections, FetchError>>,
     fetched: Mutex<HashMap<RepositoryKey, Arc<dyn Tree>>>,
 }
@@ -112,7 +113,7 @@ impl RemoteFetcher {
         };
         let remote = self.remote(url)?;
         let find = || {
-            let mut session = self.network()?.open(&remote, &Call::new(LIST_TAGS_TIMEOUT))?;
+            let mut session = self.network()?.open(&remote, &self.call(LIST_TAGS_TIMEOUT))?;
             session.resolve(&selector.reference()?)
         };
         match find() {
@@ -129,7 +130,7 @@ impl RemoteFetcher {
         let remote = self.remote(&repository.url)?;
         let file_bytes = budget.limits().file_bytes;
         let fetch = || {
-            let mut session = self.network()?.open(&remote, &Call::new(timeout))?;
+            let mut session = self.network()?.open(&remote, &self.call(timeout))?;
             let resolved = resolve(&mut session, repository.reference.as_deref())?;
             Commit::fetch(&mut session, &resolved, file_bytes)
         };
@@ -143,6 +144,13 @@ impl RemoteFetcher {
                 Ok(error) => FetchError::Git(message(&error, self.logins.flags)),
                 Err(error) => FetchError::Credentials(format!("{error:#}")),
             })
+    }
+
+    fn call(&self, timeout: Duration) -> Call {
+        Call {
+            ssh: self.ssh.clone(),
+            ..Call::new(timeout)
+        }
     }
 
     fn network(&self) -> Result<&Network, Error> {

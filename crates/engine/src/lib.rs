@@ -33,6 +33,7 @@ pub use result::{
     with_inventory,
 };
 
+pub use git::SshConnections;
 pub use secrets::{Error as DecryptionError, Keys as DecryptionKeys};
 
 /// Items, and requests, that are worked on at the same time.

@@ -35,6 +35,7 @@ use std::{
 };
 
 use cluster::{Cluster, Scope};
+use git::SshConnections;
 use kluctl::{Rendered, Target};
 use objects::ObjectRef;
 use tokio::{runtime::Handle, sync::oneshot};
@@ -87,6 +88,8 @@ pub struct RenderOptions {
     pub keys: Option<Arc<secrets::Keys>>,
     /// Environment variables, servers, stores and repositories that the project may read.
     pub external: ExternalAccess,
+    /// Connections to SSH servers of the pass; those of this render alone by default.
+    pub ssh: SshConnections,
     /// Limits on files, bytes and steps.
     pub limits: Limits,
     /// Timeout of the render; no timeout if absent.
@@ -219,7 +222,7 @@ fn equip(
         request.charts.pull = Some(Arc::new(puller));
     }
     if request.sources.is_none() {
-        let fetcher = SourceFetcher::new(&options.external, &options.limits, blocking.clone());
+        let fetcher = SourceFetcher::new(&options.external, &options.limits, &options.ssh, blocking.clone());
         request.sources = Some(Arc::new(fetcher));
     }
     if request.vars.is_none() {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts, Tls};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::Semaphore};
 use tree::Memory;
 
 use crate::{
@@ -16,7 +16,10 @@ use crate::{
     intake::Intake,
     remote::ClientTls,
     session::{Way, on_branch::Proofs},
-    ssh::connect::Server,
+    ssh::{
+        connect::Server,
+        reuse::{Access, MAX_KEPT_BY_ALL},
+    },
 };
 
 /// Maximum number of clients with own certificates or proxies that are kept.
@@ -48,8 +51,8 @@ struct Clients {
     made: u64,
 }
 
-/// The way to all Git servers, one in a process. Connections are kept for a short while and reused; credentials are not. Its sessions
-/// share 192 MiB of memory.
+/// The way to all Git servers, one in a process. HTTP connections are kept for a short while and reused; credentials are not. SSH
+/// connections belong to the [`Call`]s. Its sessions share 192 MiB of memory.
 #[derive(Debug, Clone)]
 pub struct Network {
     runtime: Handle,
@@ -59,6 +62,8 @@ pub struct Network {
     announcements: Announcements,
     proofs: Proofs,
     memory: Memory,
+    /// Permits for keeping connections to SSH servers.
+    permits: Arc<Semaphore>,
 }
 
 impl Network {
@@ -74,6 +79,7 @@ impl Network {
             announcements: Announcements::default(),
             proofs: Proofs::default(),
             memory: Memory::new(MEMORY),
+            permits: Arc::new(Semaphore::new(MAX_KEPT_BY_ALL)),
         }
     }
 
@@ -95,12 +101,16 @@ impl Network {
         };
         let memory = self.memory.tenant(tenant);
         let way = match remote.ssh() {
-            Some((address, login)) => Way::Ssh(Box::new(Server {
-                address: address.clone(),
-                login: login.clone(),
-                algorithms: self.algorithms.clone(),
-                policy: self.addresses.clone(),
-                proxy: remote.tls().and_then(|tls| tls.proxy.clone()),
+            Some((address, login)) => Way::Ssh(Box::new(Access {
+                server: Server {
+                    address: address.clone(),
+                    login: login.clone(),
+                    algorithms: self.algorithms.clone(),
+                    policy: self.addresses.clone(),
+                    proxy: remote.tls().and_then(|tls| tls.proxy.clone()),
+                },
+                connections: call.ssh.clone(),
+                permits: Arc::clone(&self.permits),
             })),
             None => {
                 let own = self.client(remote)?;

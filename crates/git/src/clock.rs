@@ -12,7 +12,7 @@ use std::{
 
 use tokio::runtime::Handle;
 
-use crate::{Error, Limits};
+use crate::{Error, Limits, SshConnections};
 
 /// Interval of checking the cancellation flag while waiting.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -28,6 +28,8 @@ pub struct Call {
     pub limits: Limits,
     /// Name of the tenant whose part of the process's memory is used, such as a namespace; the host of the server if it is empty.
     pub tenant: String,
+    /// Connections to SSH servers, for all requests of a pass; those of this call alone by default.
+    pub ssh: SshConnections,
 }
 
 impl Call {
@@ -39,6 +41,7 @@ impl Call {
             cancelled: Arc::default(),
             limits: Limits::default(),
             tenant: String::new(),
+            ssh: SshConnections::default(),
         }
     }
 }
@@ -64,6 +67,11 @@ impl Clock {
             cancelled: Arc::clone(&call.cancelled),
             shown,
         }
+    }
+
+    /// The runtime that connections live on.
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
     }
 
     /// Fails after the deadline, and if the call is cancelled.

@@ -54,6 +54,7 @@ pub use ssh::{
     key::{InvalidKey, SshKey},
     known_hosts::{InvalidKnownHosts, KnownHosts},
     login::SshLogin,
+    reuse::SshConnections,
 };
 pub use submodule::Submodule;
 pub use worktree::{Author, Worktree};

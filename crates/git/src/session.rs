@@ -41,7 +41,7 @@ use crate::{
     intake::Intake,
     pack,
     refs::{describe, select},
-    ssh::{connect::Server, link},
+    ssh::{link, reuse::Access},
     wire::Wire,
 };
 use on_branch::Proofs;
@@ -66,7 +66,7 @@ pub struct Session {
 /// The way to a server.
 pub(crate) enum Way {
     Http(Client, Arc<Announcement>),
-    Ssh(Box<Server>),
+    Ssh(Box<Access>),
 }
 
 impl Session {
@@ -377,10 +377,10 @@ impl Way {
     ) -> Result<Box<dyn Transport + Send>, Error> {
         let (client, announcement) = match self {
             Self::Http(client, announcement) => (client.clone(), Arc::clone(announcement)),
-            Self::Ssh(server) => {
+            Self::Ssh(access) => {
                 let (answer, request) =
-                    link::open(server.as_ref().clone(), clock.clone(), Arc::clone(intake));
-                let (path, host) = (server.address.path.as_str(), None::<(String, Option<u16>)>);
+                    link::open(access.as_ref().clone(), clock.clone(), Arc::clone(intake));
+                let (path, host) = (access.server.address.path.as_str(), None::<(String, Option<u16>)>);
                 let mode = ConnectMode::Process;
                 let connection = Connection::new(answer, request, Protocol::V2, path, host, mode, false);
                 return Ok(Box::new(connection.custom_url(Some(remote.shown().into()))));

@@ -1,8 +1,9 @@
-//! Git over SSH: `git-upload-pack` on a channel of a connection that lives as long as its session.
+//! Git over SSH: `git-upload-pack` on a channel of a connection, which the requests of a pass share.
 //!
 //! - [`address`] parses URLs and scp-like addresses (pure);
 //! - [`known_hosts`], [`key`], [`algorithms`] and [`login`] are what is trusted, offered and proven (pure);
 //! - [`connect`] makes the connection and authenticates;
+//! - [`reuse`] keeps connections for the next requests of a pass;
 //! - [`link`] is the blocking reader and writer that gix wants.
 
 pub(crate) mod address;
@@ -14,3 +15,4 @@ pub(crate) mod key;
 pub(crate) mod known_hosts;
 pub(crate) mod link;
 pub(crate) mod login;
+pub(crate) mod reuse;

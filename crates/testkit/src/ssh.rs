@@ -62,14 +62,14 @@ impl SshKeyPair {
 
 /// Settings of a server.
 #[derive(Debug, Clone, Copy)]
-pub struct SshOptions {
+pub struct SshOptions<'a> {
     /// True if the server lets clients choose the version of Git's protocol.
     pub accepts_protocol: bool,
     /// Further lines of sshd_config.
-    pub config: &'static str,
+    pub config: &'a str,
 }
 
-impl Default for SshOptions {
+impl Default for SshOptions<'_> {
     fn default() -> Self {
         Self {
             accepts_protocol: true,
@@ -120,7 +120,7 @@ impl SshServer {
     ///
     /// # Errors
     /// Returns an error if the server can't be fetched or started.
-    pub fn start_with(git: &GitServer, keys: &[&SshKeyPair], options: SshOptions) -> Result<Self> {
+    pub fn start_with(git: &GitServer, keys: &[&SshKeyPair], options: SshOptions<'_>) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("weir-ssh-").tempdir()?;
         readable(dir.path())?;
         readable(git.root())?;
@@ -213,6 +213,15 @@ impl SshServer {
         HOST_KEYS.iter().map(|kind| self.known_host(kind)).collect()
     }
 
+    /// Returns the number of logins that the server accepted.
+    #[must_use]
+    pub fn logins(&self) -> usize {
+        self.group
+            .output("sshd")
+            .matches("Accepted publickey for ")
+            .count()
+    }
+
     /// Returns the last lines that the server logged.
     #[must_use]
     pub fn log(&self) -> String {
@@ -224,7 +233,7 @@ fn readable(dir: &Path) -> Result<()> {
     Ok(fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?)
 }
 
-fn config(dir: &Path, address: SocketAddr, options: SshOptions) -> String {
+fn config(dir: &Path, address: SocketAddr, options: SshOptions<'_>) -> String {
     let dir = dir.display();
     let (ip, port) = (address.ip(), address.port());
     let accept = if options.accepts_protocol {

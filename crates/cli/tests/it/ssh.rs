@@ -17,7 +17,7 @@ struct User {
     key: SshKeyPair,
     server: SshServer,
     repo: Repo,
-    _git: GitServer,
+    git: GitServer,
 }
 
 impl User {
@@ -37,7 +37,7 @@ impl User {
             key,
             server,
             repo,
-            _git: git,
+            git,
         }
     }
 
@@ -121,6 +121,18 @@ fn includes_over_ssh_use_the_keys_and_known_hosts_of_the_user() {
     user.write("known_hosts", &format!("[127.0.0.1]:{port} {other}\n"));
     let changed = ["knownhosts: key mismatch", "ssh-keygen -R"];
     fails(&user.render(&user.url(), &[], &[]), &changed);
+}
+
+#[test]
+fn render_logs_in_once_for_all_repositories_of_a_server() {
+    let user = User::new();
+    user.write("id_ed25519", &user.key.private);
+    user.knows_the_host();
+    let other = user.git.repo("other").unwrap();
+    other.commit("one", &[("deployment.yaml", "vars: []\n")]).unwrap();
+    let include = format!("{}'\n- git: '{}", user.url(), user.server.url(&other));
+    renders(&user.render(&include, &[], &[]));
+    assert_eq!(user.server.logins(), 1, "{}", user.server.log());
 }
 
 #[test]

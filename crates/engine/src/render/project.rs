@@ -1,5 +1,6 @@
 //! Fetches the project that is rendered, for controllers: nothing is checked out.
 
+use git::SshConnections;
 use kluctl::{FetchedSource, SourceAddress, Sources as _};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tree::{Budget, Limits};
@@ -20,7 +21,8 @@ pub enum ProjectError {
     Cancelled,
 }
 
-/// Fetches a project from a Git repository or an OCI registry, within the limits and the policy of addresses of `external`.
+/// Fetches a project from a Git repository or an OCI registry, within the limits and the policy of addresses of `external`. Connections
+/// to SSH servers are kept in `ssh`.
 ///
 /// # Errors
 /// Fails when the source can't be reached, has no such reference, is too large, or the work is cancelled.
@@ -28,12 +30,13 @@ pub async fn fetch_project(
     address: SourceAddress,
     external: &ExternalAccess,
     limits: &Limits,
+    ssh: &SshConnections,
     cancel: &CancellationToken,
 ) -> Result<FetchedSource, ProjectError> {
     let failure = failure_of(&address);
     let budget = Budget::new(limits.clone());
     let work = move |fetcher: &SourceFetcher| fetcher.fetch(&address, &budget);
-    let fetched = with_fetcher(external, limits, cancel, work).await?;
+    let fetched = with_fetcher(external, limits, ssh, cancel, work).await?;
     fetched.map_err(|error| failure(error.to_string()))
 }
 
@@ -51,7 +54,8 @@ pub async fn project_head(
 ) -> Result<Option<String>, ProjectError> {
     let failure = failure_of(&address);
     let work = move |fetcher: &SourceFetcher| fetcher.head(&address);
-    let head = with_fetcher(external, limits, cancel, work).await?;
+    let ssh = SshConnections::default();
+    let head = with_fetcher(external, limits, &ssh, cancel, work).await?;
     head.map_err(|error| failure(error.to_string()))
 }
 
@@ -67,12 +71,13 @@ fn failure_of(address: &SourceAddress) -> fn(String) -> ProjectError {
 async fn with_fetcher<T: Send + 'static>(
     external: &ExternalAccess,
     limits: &Limits,
+    ssh: &SshConnections,
     cancel: &CancellationToken,
     work: impl FnOnce(&SourceFetcher) -> T + Send + 'static,
 ) -> Result<T, ProjectError> {
     let cancelled = cancel.child_token();
     let _ends: DropGuard = cancelled.clone().drop_guard();
-    let fetcher = SourceFetcher::new(external, limits, BlockingContext::new(cancelled));
+    let fetcher = SourceFetcher::new(external, limits, ssh, BlockingContext::new(cancelled));
     let work = tokio::task::spawn_blocking(move || work(&fetcher));
     match cancel.run_until_cancelled(work).await {
         Some(Ok(done)) => Ok(done),
@@ -117,7 +122,8 @@ mod tests {
                 ..ExternalAccess::default()
             };
             let cancel = CancellationToken::new();
-            fetch_project(address, &external, &Limits::default(), &cancel).await
+            let ssh = SshConnections::default();
+            fetch_project(address, &external, &Limits::default(), &ssh, &cancel).await
         };
         let fetched = fetch(&url, "main")
             .await
@@ -191,9 +197,15 @@ mod tests {
             Limits::default(),
             CancellationToken::new(),
         );
-        let fetched = fetch_project(address(Some("v1"), None), &external, &limits, &cancel)
-            .await
-            .unwrap_or_else(|error| panic!("{error}"));
+        let fetched = fetch_project(
+            address(Some("v1"), None),
+            &external,
+            &limits,
+            &SshConnections::default(),
+            &cancel,
+        )
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(
             (fetched.commit.as_deref(), fetched.revision.as_deref()),
             (Some("c0ffee"), Some(digest.as_str()))

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use git::{Call, Commit, Network, Remote, Resolved, Selector, Session};
+use git::{Call, Commit, Network, Remote, Resolved, Selector, Session, SshConnections};
 use kluctl::{CallbackError, FetchedSource, GitReference, RemoteRef, SourceAddress, Sources};
 use net::AddressPolicy;
 use oci::{Access, Client, Limits as OciLimits, Reference, Registry, Wanted};
@@ -31,6 +31,7 @@ pub(crate) struct SourceFetcher {
     limits: Limits,
     blocking: BlockingContext,
     network: Network,
+    ssh: SshConnections,
     fetched: Mutex<HashMap<SourceAddress, FetchedSource>>,
     listed: Mutex<HashMap<String, Vec<RemoteRef>>>,
     taken: Mutex<FetchedTotals>,
@@ -65,7 +66,13 @@ impl FetchedTotals {
 }
 
 impl SourceFetcher {
-    pub(crate) fn new(external: &ExternalAccess, limits: &Limits, blocking: BlockingContext) -> Self {
+    /// Begins without any source; connections to SSH servers are kept in `ssh`.
+    pub(crate) fn new(
+        external: &ExternalAccess,
+        limits: &Limits,
+        ssh: &SshConnections,
+        blocking: BlockingContext,
+    ) -> Self {
         Self {
             external: external.clone(),
             limits: limits.clone(),
@@ -73,6 +80,7 @@ impl SourceFetcher {
                 .git_connections
                 .network(blocking.runtime(), &external.addresses),
             blocking,
+            ssh: ssh.clone(),
             fetched: Mutex::default(),
             listed: Mutex::default(),
             taken: Mutex::default(),
@@ -157,7 +165,10 @@ impl SourceFetcher {
 
     /// Creates the context of a Git session, which is cancelled together with the render.
     fn call(&self) -> Call {
-        let call = Call::new(TIMEOUT);
+        let call = Call {
+            ssh: self.ssh.clone(),
+            ..Call::new(TIMEOUT)
+        };
         let (token, flag) = (self.blocking.cancelled().clone(), Arc::clone(&call.cancelled));
         self.blocking.runtime().spawn(async move {
             // The task of a session that ended lives until the render ends.
@@ -529,7 +540,8 @@ mod tests {
             reference: GitReference::Branch(branch.to_owned()),
         };
         let blocking = BlockingContext::new(CancellationToken::new());
-        let fetcher = SourceFetcher::new(&ExternalAccess::default(), &Limits::default(), blocking);
+        let ssh = SshConnections::default();
+        let fetcher = SourceFetcher::new(&ExternalAccess::default(), &Limits::default(), &ssh, blocking);
         let work = tokio::task::spawn_blocking(move || {
             let budget = Budget::default();
             for _ in 0..3 {

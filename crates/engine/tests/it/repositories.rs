@@ -5,11 +5,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use api::Secret;
 use engine::{ExternalAccess, RenderOptions, SourceCredentials};
-use kluctl::{CallbackError, Rendered, Request};
+use kluctl::{CallbackError, GitReference, Rendered, Request, SourceAddress};
 use oci::Access;
 use secrets::Keys;
-use testkit::{GitServer, git::Repo};
-use tree::Mem;
+use testkit::{GitServer, SshKeyPair, SshServer, git::Repo};
+use tokio_util::sync::CancellationToken;
+use tree::{Limits, Mem};
 use yaml::Value;
 
 use crate::elsewhere::MAP;
@@ -338,4 +339,68 @@ async fn encrypted_files_are_verified_per_repository() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Keys for all repositories over SSH.
+struct SshUser(git::SshLogin);
+
+impl SourceCredentials for SshUser {
+    fn git(&self, _: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), CallbackError> {
+        Ok((None, None))
+    }
+
+    fn ssh(&self, remote: git::Remote) -> Result<git::Remote, CallbackError> {
+        Ok(remote.with_ssh(self.0.clone()))
+    }
+
+    fn registry(&self, url: &str) -> Result<Access, CallbackError> {
+        Err(CallbackError::new(format!("{url} is not a Git repository")))
+    }
+
+    fn helm(&self, url: &str, _credentials_id: Option<&str>) -> Result<Access, CallbackError> {
+        Err(CallbackError::new(format!("{url} is not a Git repository")))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn project_and_its_includes_need_one_login_over_ssh() {
+    let git = GitServer::start().unwrap();
+    let (project, included) = (git.repo("project").unwrap(), git.repo("included").unwrap());
+    let pair = SshKeyPair::generate("-t ed25519", "").unwrap();
+    let server = SshServer::start(&git, &[&pair]).unwrap();
+    let files = [
+        (
+            "deployment.yaml",
+            "deployments: [{path: cm}]\nvars: [{values: {v: x}}]\n",
+        ),
+        ("cm/map.yaml", MAP),
+    ];
+    included.commit("one", &files).unwrap();
+    let include = format!("deployments: [{{git: '{}'}}]", server.url(&included));
+    project.commit("one", &[("deployment.yaml", &include)]).unwrap();
+    let login = git::SshLogin {
+        keys: vec![git::SshKey::parse(pair.private.as_bytes(), None, "identity").unwrap()],
+        known_hosts: git::KnownHosts::parse(server.known_hosts().unwrap().as_bytes()).unwrap(),
+        ..git::SshLogin::default()
+    };
+    let options = || RenderOptions {
+        external: ExternalAccess {
+            credentials: Some(Arc::new(SshUser(login.clone()))),
+            ..ExternalAccess::default()
+        },
+        ..RenderOptions::default()
+    };
+    for passes in 1..=2 {
+        let options = options();
+        let address = SourceAddress::Git {
+            url: server.url(&project),
+            reference: GitReference::Branch("main".to_owned()),
+        };
+        let (limits, cancel) = (Limits::default(), CancellationToken::new());
+        let fetching = engine::fetch_project(address, &options.external, &limits, &options.ssh, &cancel);
+        let fetched = fetching.await.unwrap();
+        let rendered = engine::render_offline(fetched.tree, Request::default(), &options).await;
+        assert_eq!(rendered.unwrap().objects().count(), 1);
+        assert_eq!(server.logins(), passes, "{}", server.log());
+    }
 }

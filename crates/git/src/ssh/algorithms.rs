@@ -58,7 +58,7 @@ const HOST_KEYS: &[Algorithm] = &[
 
 /// The key exchanges and the algorithms of host keys that are offered to SSH servers, most preferred first. By default all that are
 /// thought safe; SHA-1 is used only if it is named.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SshAlgorithms {
     kex: Vec<kex::Name>,
     host_keys: Vec<Algorithm>,

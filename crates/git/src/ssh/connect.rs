@@ -49,12 +49,6 @@ pub(crate) struct Server {
     pub(crate) proxy: Option<Proxy>,
 }
 
-/// A channel on which `git-upload-pack` was asked for. The connection ends when it is dropped.
-pub(crate) struct Connected {
-    pub(crate) channel: Channel<Msg>,
-    _handle: Handle<Verifier>,
-}
-
 impl Server {
     fn host(&self) -> String {
         self.address.host.to_string()
@@ -83,8 +77,22 @@ impl Server {
         }
     }
 
-    /// Connects, authenticates, and asks for the repository. Blocks the thread.
-    pub(crate) fn connect(&self, clock: &Clock) -> Result<Connected, Error> {
+    /// Returns true if a request to another server may use a connection to this one: both differ in nothing but the repository.
+    pub(crate) fn has_connection_of(&self, other: &Self) -> bool {
+        let Self {
+            address: _,
+            login,
+            algorithms,
+            policy,
+            proxy,
+        } = self;
+        (&self.address.host, self.port(), self.user()) == (&other.address.host, other.port(), other.user())
+            && (login, algorithms) == (&other.login, &other.algorithms)
+            && (policy, proxy) == (&other.policy, &other.proxy)
+    }
+
+    /// Connects and authenticates. Blocks the thread.
+    pub(crate) fn connect(&self, clock: &Clock) -> Result<Handle<Verifier>, Error> {
         let config = Arc::new(self.config()?);
         let stream = clock.wait(self.stream())?.map_err(|error| match error {
             ConnectError::Unresolved(Unresolved::Refused(why)) => Error::InvalidUrl {
@@ -107,19 +115,16 @@ impl Server {
                 None => self.explain(&error),
             })?;
         self.authenticate(clock, &mut handle)?;
-        let channel = clock
-            .wait(handle.channel_open_session())?
-            .map_err(|error| self.explain(&error))?;
-        let asked = async {
-            // Servers that don't accept it speak an older version of the protocol.
-            channel.set_env(false, "GIT_PROTOCOL", "version=2").await?;
-            channel.exec(true, self.address.command()).await
-        };
-        clock.wait(asked)?.map_err(|error| self.explain(&error))?;
-        Ok(Connected {
-            channel,
-            _handle: handle,
-        })
+        Ok(handle)
+    }
+
+    /// Asks for the repository on a channel of its own.
+    pub(crate) async fn ask(&self, handle: &Handle<Verifier>) -> Result<Channel<Msg>, russh::Error> {
+        let channel = handle.channel_open_session().await?;
+        // Servers that don't accept it speak an older version of the protocol.
+        channel.set_env(false, "GIT_PROTOCOL", "version=2").await?;
+        channel.exec(true, self.address.command()).await?;
+        Ok(channel)
     }
 
     async fn stream(&self) -> Result<Box<dyn Duplex>, ConnectError> {
@@ -160,7 +165,7 @@ impl Server {
     }
 
     /// Describes a failure of the connection.
-    fn explain(&self, error: &russh::Error) -> Error {
+    pub(crate) fn explain(&self, error: &russh::Error) -> Error {
         match error {
             russh::Error::NoCommonAlgo { kind, ours, theirs } => self.protocol(format!(
                 "ssh: handshake failed: no common algorithm ({kind:?}): offered {}, the server has {}",

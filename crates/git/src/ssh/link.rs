@@ -8,7 +8,10 @@ use std::{
 use bytes::Bytes;
 use russh::ChannelMsg;
 
-use super::connect::{Connected, Server, cut};
+use super::{
+    connect::cut,
+    reuse::{Access, Connected},
+};
 use crate::{Error, clock::Clock, intake::Intake, wire::lock};
 
 /// Bytes of a request: wants and haves of one shallow fetch are a few hundred.
@@ -17,9 +20,9 @@ const MAX_REQUEST_BYTES: usize = 4 << 20;
 /// Bytes of the server's messages that are kept.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
-/// A connection that is made when it is first read from.
+/// A channel that is opened when it is first read from.
 struct Link {
-    server: Server,
+    access: Access,
     clock: Clock,
     intake: Arc<Intake>,
     connected: Option<Connected>,
@@ -30,6 +33,8 @@ struct Link {
     exit: Option<u32>,
     /// True if the server sent something on standard output.
     answered: bool,
+    /// True if reading failed.
+    failed: bool,
 }
 
 impl Link {
@@ -37,7 +42,7 @@ impl Link {
     fn send(&mut self) -> Result<&mut Connected, Error> {
         let connected = match self.connected.take() {
             Some(connected) => connected,
-            None => self.server.connect(&self.clock)?,
+            None => self.access.open(&self.clock)?,
         };
         let connected = self.connected.insert(connected);
         if !self.request.is_empty() {
@@ -49,12 +54,30 @@ impl Link {
         Ok(connected)
     }
 
+    /// Returns true if a connection that was used before has not answered this request. Nothing was sent on it, as servers begin.
+    fn can_be_repeated(&self) -> bool {
+        let connected = self.connected.as_ref();
+        !self.answered && connected.is_some_and(|connected| connected.is_reused)
+    }
+
+    /// Begins anew, on a connection of its own.
+    fn repeat(&mut self) -> Result<(), Error> {
+        (self.connected, self.exit) = (None, None);
+        self.messages.clear();
+        self.connected = Some(self.access.open_new(&self.clock)?);
+        Ok(())
+    }
+
     /// Returns the next piece of the answer; `None` at its end.
     fn next(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             let clock = self.clock.clone();
             let message = clock.wait(self.send()?.channel.wait())?;
             match message {
+                // It may be the connection that the server has had enough of.
+                Some(ChannelMsg::Failure | ChannelMsg::Close) | None if self.can_be_repeated() => {
+                    self.repeat()?;
+                }
                 Some(ChannelMsg::Data { data }) => {
                     self.intake.take(data.len() as u64)?;
                     self.answered = true;
@@ -81,14 +104,14 @@ impl Link {
 
     fn protocol(&self, why: String) -> Error {
         Error::Protocol {
-            url: self.server.address.shown(),
+            url: self.access.server.address.shown(),
             why,
         }
     }
 
     /// Explains why the server's program ended, by what it said.
     fn ended(&self) -> Error {
-        let url = self.server.address.shown();
+        let url = self.access.server.address.shown();
         let said = cut(&String::from_utf8_lossy(&self.messages));
         let lower = said.to_ascii_lowercase();
         let missing = [
@@ -113,6 +136,14 @@ impl Link {
     }
 }
 
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let Some(connected) = self.connected.take().filter(|_| !self.failed) {
+            self.access.keep(connected);
+        }
+    }
+}
+
 /// Reads the answers of the link.
 pub(crate) struct Answer {
     link: Arc<Mutex<Link>>,
@@ -122,10 +153,10 @@ pub(crate) struct Answer {
 /// Writes to the link.
 pub(crate) struct Request(Arc<Mutex<Link>>);
 
-/// Returns both ends of a link. The connection is made when something is read.
-pub(crate) fn open(server: Server, clock: Clock, intake: Arc<Intake>) -> (Answer, Request) {
+/// Returns both ends of a link. Its channel is opened when something is read.
+pub(crate) fn open(access: Access, clock: Clock, intake: Arc<Intake>) -> (Answer, Request) {
     let link = Arc::new(Mutex::new(Link {
-        server,
+        access,
         clock,
         intake,
         connected: None,
@@ -133,6 +164,7 @@ pub(crate) fn open(server: Server, clock: Clock, intake: Arc<Intake>) -> (Answer
         messages: Vec::new(),
         exit: None,
         answered: false,
+        failed: false,
     }));
     let answer = Answer {
         link: Arc::clone(&link),
@@ -146,6 +178,7 @@ impl Read for Answer {
         if self.buffered.is_empty() {
             let mut link = lock(&self.link);
             let next = link.next();
+            link.failed |= next.is_err();
             self.buffered = next.map_err(|error| link.intake.fail(error))?.unwrap_or_default();
         }
         let piece = self.buffered.split_to(out.len().min(self.buffered.len()));

@@ -8,6 +8,7 @@ mod hostile;
 mod listing;
 mod on_branch;
 mod ssh;
+mod ssh_reuse;
 
 use std::{
     sync::LazyLock,

@@ -9,7 +9,7 @@ use testkit::{GitServer, HttpProxy, Repo, SshAgent, SshKeyPair, SshOptions, SshS
 
 use super::{NETWORK, branch, call, fetch, resolve};
 
-fn repo(git: &GitServer) -> (Repo, String) {
+pub(super) fn repo(git: &GitServer) -> (Repo, String) {
     let repo = git.repo("over ssh's").unwrap();
     repo.commit("first", &[("n", "1")]).unwrap();
     let commit = repo.commit("second", &[("n", "2"), ("a/b", "c")]).unwrap();
@@ -25,7 +25,7 @@ fn key(pair: &SshKeyPair) -> SshKey {
     SshKey::parse(pair.private.as_bytes(), None, "identity").unwrap()
 }
 
-fn known(text: &str) -> KnownHosts {
+pub(super) fn known(text: &str) -> KnownHosts {
     KnownHosts::parse(text.as_bytes()).unwrap()
 }
 

@@ -40,7 +40,7 @@ use api::{
     Fault, condition_type, conditions, finalizer,
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
-use engine::{ChartCache, ExternalAccess, RenderSlots};
+use engine::{ChartCache, ExternalAccess, RenderSlots, SshConnections};
 use futures::stream::BoxStream;
 use kube::{Client, api::DynamicObject};
 use references::{ClusterIdentity, Consumer, LabelIndex, ObjectNames, References};
@@ -182,9 +182,10 @@ impl Controller {
             );
             return Ok(left_alone(object));
         }
+        let ssh = SshConnections::default();
         let artifact = pass
             .slot
-            .waiting(self.newest_source(object, &pass.cancel))
+            .waiting(self.newest_source(object, &ssh, &pass.cancel))
             .await?;
         self.references
             .check_dependencies(object, artifact.artifact())
@@ -192,7 +193,7 @@ impl Controller {
         let failure = |fault| Failure::of(artifact.revision(), fault);
         // Nothing is applied yet, so it need not be completed.
         let prepared = tokio::select! {
-            prepared = self.prepare(pass, &artifact) => prepared,
+            prepared = self.prepare(pass, &artifact, ssh) => prepared,
             () = pass.superseded.cancelled() => Err(self.superseded(object, &artifact).await),
         };
         let mut prepared = prepared.map_err(failure)?;

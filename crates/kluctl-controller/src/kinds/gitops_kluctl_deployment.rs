@@ -36,7 +36,7 @@ use api::{
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
 };
 use cluster::Cluster;
-use engine::{ChartCache, ExternalAccess, RenderSlots, ResultStore, SourceCache};
+use engine::{ChartCache, ExternalAccess, RenderSlots, ResultStore, SourceCache, SshConnections};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt as _, api::DynamicObject};
 use references::{ClusterIdentity, Clusters, LabelIndex};
@@ -275,11 +275,12 @@ impl Reconciler for Controller {
     }
 
     async fn reconcile(&self, pass: &Pass<'_, KluctlDeployment>) -> Outcome<KluctlDeploymentStatus> {
-        let outcome = match self.unaffected(pass).await {
+        let ssh = SshConnections::default();
+        let outcome = match self.unaffected(pass, &ssh).await {
             Some(outcome) => outcome,
             None => {
                 self.settled.forget(&pass.key());
-                work::Work::new(self, pass).run().await
+                work::Work::new(self, pass, ssh).run().await
             }
         };
         self.observe_outcome(pass.object, &outcome);

@@ -25,7 +25,7 @@ use api::{
 use artifact::{Storage, pack::Packed, storage::ArtifactWriter};
 use cloud::Cloud;
 use futures::stream::BoxStream;
-use git::{Network, Reference, Remote};
+use git::{Network, Reference, Remote, SshConnections};
 use runtime::{Context, Trigger};
 use tempfile::TempDir;
 use tree::{Budget, TreePath};
@@ -82,6 +82,8 @@ pub(crate) struct GitRequest {
     verify: Option<Verify>,
     app: Option<tokens::AppLogin>,
     identity: Option<identity::Login>,
+    /// Connections to SSH servers of this pass.
+    ssh: SshConnections,
 }
 
 /// The commit to serve, and what else the artifact depends on.
@@ -206,6 +208,7 @@ impl SourceKind for GitRepositories {
             submodules: object.spec.recurse_submodules,
             sparse: object.spec.sparse_checkout.clone(),
             includes: object.spec.include.iter().map(Include::new).collect(),
+            ssh: SshConnections::default(),
         })
     }
 
@@ -221,7 +224,9 @@ impl SourceKind for GitRepositories {
         let head = self
             .heads
             .get(&self.runtime, work, followed, request.age, |left| {
-                let mut session = self.network.open(&remote, &checkout::call(work, left))?;
+                let mut session = self
+                    .network
+                    .open(&remote, &checkout::call(work, left, &request.ssh))?;
                 session.resolve(&request.reference)
             });
         let head = head.map_err(|error| {
@@ -414,7 +419,7 @@ impl GitRepositories {
         dir: TempDir,
     ) -> Result<Arc<Contents>, Fault> {
         let remote = self.remote(request, work)?;
-        let mut checkout = Checkout::new(&self.network, work, dir.path());
+        let mut checkout = Checkout::new(&self.network, work, &request.ssh, dir.path());
         checkout
             .fetch(&remote, &resolved.head, TreePath::root())
             .map_err(|error| fetch::fault(&error))?;

@@ -50,6 +50,40 @@ async fn repositories_over_ssh_become_artifacts_with_keys_of_each_kind() {
 }
 
 #[tokio::test]
+async fn pass_logs_in_once_to_a_server_of_ssh() {
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
+    let (app, lib) = (git.repo("app").unwrap(), git.repo("lib").unwrap());
+    let library = lib.commit("lib", &[("l", "library")]).unwrap();
+    let modules = "[submodule \"lib\"]\n\tpath = lib\n\turl = ../lib\n";
+    let with_submodule = app
+        .change("app")
+        .write(".gitmodules", modules)
+        .submodule("lib", &library)
+        .push()
+        .unwrap();
+    app.commit("next", &[("a", "b")]).unwrap();
+    let pair = SshKeyPair::generate("-t ed25519", "").unwrap();
+    let server = SshServer::start(&git, &[&pair]).unwrap();
+    let login = json!({ "identity": pair.private, "known_hosts": server.known_hosts().unwrap() });
+    setup.secret("login", login).await;
+    // The branch has moved on, so the server is also asked if the commit is on it.
+    let spec = json!({
+        "recurseSubmodules": true, "secretRef": {"name": "login"}, "ref": {"branch": "main", "commit": with_submodule},
+    });
+    setup.apply("app", &server.url(&app), spec).await;
+    let object = setup.wait_ready("app").await;
+    assert_eq!(setup.fetch(&object).await.read("lib/l"), "library");
+    assert_eq!(server.logins(), 1, "{}", server.log());
+    testkit::eventually("the connection to end", super::PATIENCE, || async {
+        let log = server.log();
+        anyhow::ensure!(log.contains("Received disconnect"), log);
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
 async fn proxies_of_objects_are_used_for_ssh() {
     let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("private").unwrap();

@@ -191,11 +191,17 @@ impl Group {
         answer.await?
     }
 
+    /// Everything that the named process printed.
+    #[must_use]
+    pub fn output(&self, name: &str) -> String {
+        let text = fs::read(self.log(name)).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     /// The last lines that the named process printed.
     #[must_use]
     pub fn tail(&self, name: &str) -> String {
-        let text = fs::read(self.log(name)).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
+        let text = self.output(name);
         let lines: Vec<&str> = text.lines().collect();
         lines
             .get(lines.len().saturating_sub(15)..)

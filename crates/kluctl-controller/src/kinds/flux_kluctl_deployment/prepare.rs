@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
 use cluster::{Cluster, access::Contexts};
-use engine::{Inventory, OutsideReads, PinnedSource, RenderOptions};
+use engine::{Inventory, OutsideReads, PinnedSource, RenderOptions, SshConnections};
 use kluctl::{Rendered, Request, Target};
 use objects::ObjectRef;
 use references::ClusterIdentity;
@@ -87,6 +87,7 @@ impl Controller {
         &self,
         pass: &Pass<'_, KluctlDeployment>,
         source: &ProjectSource,
+        ssh: SshConnections,
     ) -> Result<Prepared, Fault> {
         let spec = &pass.object.spec;
         let retry = spec::retry_interval(spec);
@@ -119,6 +120,7 @@ impl Controller {
             slots: self.render_slots.clone(),
             chart_cache: self.chart_cache.clone(),
             external: external.clone(),
+            ssh,
             keys,
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),

@@ -6,7 +6,7 @@ use api::{
     Fault, Reason,
     kluctl::{GitSource, KluctlDeployment},
 };
-use engine::{ExternalAccess, PinnedSources, UrlCredentials};
+use engine::{ExternalAccess, PinnedSources, SshConnections, UrlCredentials};
 use kluctl::{GitReference, SourceAddress};
 use references::SourceArtifact;
 use tokio_util::sync::CancellationToken;
@@ -68,6 +68,7 @@ impl Controller {
     pub(super) async fn source(
         &self,
         object: &KluctlDeployment,
+        ssh: &SshConnections,
         cancel: &CancellationToken,
     ) -> Result<ProjectSource, Fault> {
         match &object.spec.source {
@@ -75,7 +76,7 @@ impl Controller {
                 let artifact = self.references.artifact(object).await?;
                 Ok(ProjectSource::Artifact(Box::new(artifact)))
             }
-            Some(source) => Ok(ProjectSource::Git(self.fetch(object, source, cancel).await?)),
+            Some(source) => Ok(ProjectSource::Git(self.fetch(object, source, ssh, cancel).await?)),
         }
     }
 
@@ -83,10 +84,11 @@ impl Controller {
     pub(super) async fn newest_source(
         &self,
         object: &KluctlDeployment,
+        ssh: &SshConnections,
         cancel: &CancellationToken,
     ) -> Result<ProjectSource, Fault> {
         if object.spec.source.is_some() {
-            return self.source(object, cancel).await;
+            return self.source(object, ssh, cancel).await;
         }
         let attempted = object.status.as_ref();
         let attempted = attempted.and_then(|status| status.last_attempted_revision.as_deref());
@@ -109,6 +111,7 @@ impl Controller {
         &self,
         object: &KluctlDeployment,
         source: &GitSource,
+        ssh: &SshConnections,
         cancel: &CancellationToken,
     ) -> Result<GitProject, Fault> {
         let retry = spec::retry_interval(&object.spec);
@@ -129,7 +132,7 @@ impl Controller {
             reference,
         };
         let limit: Duration = spec::timeout(&object.spec) / 3;
-        let fetching = engine::fetch_project(address, &external, &self.rendering, cancel);
+        let fetching = engine::fetch_project(address, &external, &self.rendering, ssh, cancel);
         let fetched = tokio::time::timeout(limit, fetching).await;
         let fetched = fetched.map_err(|_| failed(format!("{}: the fetch takes too long", source.url)))?;
         let fetched = fetched.map_err(|error| failed(error.to_string()))?;

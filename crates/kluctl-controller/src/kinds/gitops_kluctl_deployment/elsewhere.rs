@@ -4,6 +4,7 @@
 //! the new files answer the same, the render would be the same, and the pass ends with the new commit in the status, without an event.
 
 use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
+use engine::SshConnections;
 use kluctl::FetchedSource;
 use runtime::{Outcome, Pass, Requeue};
 
@@ -16,6 +17,7 @@ impl Controller {
     pub(super) async fn unaffected(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
+        ssh: &SshConnections,
     ) -> Option<Outcome<KluctlDeploymentStatus>> {
         let (object, key) = (pass.object, key(pass.object));
         let read = self.settled.unchanged(&key, self.known_objects())?;
@@ -28,7 +30,7 @@ impl Controller {
             return None;
         }
         let fetched = tokio::select! {
-            fetched = self.same_for_render(pass, &read) => fetched?,
+            fetched = self.same_for_render(pass, &read, ssh) => fetched?,
             () = pass.superseded.cancelled() => return None,
         };
         let revision = fetched.revision?;
@@ -56,12 +58,14 @@ impl Controller {
         &self,
         pass: &Pass<'_, KluctlDeployment>,
         read: &SettledRead,
+        ssh: &SshConnections,
     ) -> Option<FetchedSource> {
         let record = read.record.clone()?;
         let fetching = engine::fetch_project(
             read.address.clone(),
             &read.external,
             &self.rendering,
+            ssh,
             &pass.cancel,
         );
         let fetching = tokio::time::timeout(read.timeout, fetching);

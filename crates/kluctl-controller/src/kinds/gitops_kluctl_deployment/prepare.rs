@@ -9,6 +9,7 @@ use api::{
 use cluster::Cluster;
 use engine::{
     DecryptionKeys, ExternalAccess, GitInfo, Origin, ProjectError, ProjectKey, RemoteOverride, RenderOptions,
+    SshConnections,
 };
 use kluctl::{GitReference, Rendered, SourceAddress};
 use objects::ObjectRef;
@@ -136,6 +137,7 @@ impl Controller {
         pass: &Pass<'_, KluctlDeployment>,
         object: &KluctlDeployment,
         status: &mut KluctlDeploymentStatus,
+        ssh: SshConnections,
     ) -> Result<Prepared, PrepareError> {
         let source = spec::source(&object.spec)?;
         status.project_key = Some(source.key.clone());
@@ -143,8 +145,13 @@ impl Controller {
         let mut external = credentials::external(self.client(), object, &self.external).await?;
         external.remote_overrides = self.remote_overrides(object)?;
         let timeout = spec::timeout(&object.spec);
-        let fetching =
-            engine::fetch_project(source.address.clone(), &external, &self.rendering, &pass.cancel);
+        let fetching = engine::fetch_project(
+            source.address.clone(),
+            &external,
+            &self.rendering,
+            &ssh,
+            &pass.cancel,
+        );
         let fetching = tokio::time::timeout(timeout / 3, fetching);
         let fetched = pass.slot.waiting(fetching).await;
         let fetched = fetched.map_err(|_| PrepareError::FetchTimeout(timeout / 3))??;
@@ -166,6 +173,7 @@ impl Controller {
             slots: self.render_slots.clone(),
             chart_cache: self.chart_cache.clone(),
             external: external.clone(),
+            ssh,
             keys: None,
             limits: self.rendering.clone(),
             timeout: Some(timeout / 2),

@@ -6,6 +6,7 @@ use api::{
     Fault, Reason, condition_type, conditions,
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, ManualRequestResult, TargetKey},
 };
+use engine::SshConnections;
 use runtime::{Outcome, Pass, Requeue, Severity, now};
 
 use super::{
@@ -40,11 +41,17 @@ pub(super) struct Work<'a, 'p> {
     pub(super) fresh: Option<Fresh>,
     /// True if orphans may be left because a kind could not be listed, other than for missing rights.
     pub(super) unpruned: bool,
+    /// Connections to SSH servers, until the project is rendered.
+    ssh: SshConnections,
     pub(super) started: Instant,
 }
 
 impl<'a, 'p> Work<'a, 'p> {
-    pub(super) fn new(controller: &'a Controller, pass: &'a Pass<'p, KluctlDeployment>) -> Self {
+    pub(super) fn new(
+        controller: &'a Controller,
+        pass: &'a Pass<'p, KluctlDeployment>,
+        ssh: SshConnections,
+    ) -> Self {
         Self {
             controller,
             pass,
@@ -53,6 +60,7 @@ impl<'a, 'p> Work<'a, 'p> {
             failure: None,
             fresh: None,
             unpruned: false,
+            ssh,
             started: Instant::now(),
         }
     }
@@ -224,8 +232,9 @@ impl<'a, 'p> Work<'a, 'p> {
         object: &KluctlDeployment,
         is_overridden: bool,
     ) -> Result<Prepared, PrepareError> {
+        let ssh = std::mem::take(&mut self.ssh);
         let prepared = tokio::select! {
-            prepared = self.controller.prepare(self.pass, object, &mut self.status) => prepared?,
+            prepared = self.controller.prepare(self.pass, object, &mut self.status, ssh) => prepared?,
             () = self.pass.superseded.cancelled() => return Err(PrepareError::Fault(superseded())),
         };
         self.status.last_prepare_error = None;

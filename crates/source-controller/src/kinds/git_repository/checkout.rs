@@ -8,7 +8,7 @@ use std::{
 };
 
 use api::{Fault, Reason};
-use git::{Call, Error, Network, Node, NodeKind, Remote, Resolved, Snapshot, Submodule};
+use git::{Call, Error, Network, Node, NodeKind, Remote, Resolved, Snapshot, SshConnections, Submodule};
 use tree::TreePath;
 
 use crate::blocking::Work;
@@ -42,6 +42,7 @@ impl Part {
 pub(super) struct Checkout<'a> {
     network: &'a Network,
     work: &'a Work,
+    ssh: &'a SshConnections,
     until: Instant,
     dir: &'a Path,
     parts: Vec<Part>,
@@ -50,10 +51,11 @@ pub(super) struct Checkout<'a> {
 
 impl<'a> Checkout<'a> {
     /// Begins with an empty directory.
-    pub(super) fn new(network: &'a Network, work: &'a Work, dir: &'a Path) -> Self {
+    pub(super) fn new(network: &'a Network, work: &'a Work, ssh: &'a SshConnections, dir: &'a Path) -> Self {
         Self {
             network,
             work,
+            ssh,
             until: Instant::now() + work.timeout,
             dir,
             parts: Vec::new(),
@@ -66,7 +68,7 @@ impl<'a> Checkout<'a> {
         let dir = self.dir.join(format!("commit-{}", self.parts.len()));
         fs::create_dir(&dir).map_err(|error| Error::Disk(error.to_string()))?;
         let left = self.until.saturating_duration_since(Instant::now());
-        let call = call(self.work, left.max(Duration::from_millis(1)));
+        let call = call(self.work, left.max(Duration::from_millis(1)), self.ssh);
         let snapshot = self.network.open(remote, &call)?.fetch(wanted, &dir)?;
         let nodes = Arc::new(snapshot.nodes()?);
         self.entries += nodes.len();
@@ -128,11 +130,12 @@ impl<'a> Checkout<'a> {
     }
 }
 
-/// Returns the limits of a conversation with a server.
-pub(super) fn call(work: &Work, timeout: Duration) -> Call {
+/// Returns the limits of a conversation with a server, and the connections of its pass.
+pub(super) fn call(work: &Work, timeout: Duration, ssh: &SshConnections) -> Call {
     Call {
         cancelled: Arc::clone(&work.cancelled),
         tenant: work.namespace.clone(),
+        ssh: ssh.clone(),
         ..Call::new(timeout)
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use api::Fault;
-use engine::{Error, RemoveOptions, SearchedKinds, discriminator::DiscriminatorError};
+use engine::{Error, RemoveOptions, SearchedKinds, SshConnections, discriminator::DiscriminatorError};
 
 use super::{
     Acting, CommandDone, ForeignOwners, Prune, Refusal,
@@ -92,7 +92,8 @@ impl Acting<'_> {
     /// Reads the revision of the source again.
     async fn revision_now(&self) -> Result<String, Fault> {
         let cluster = &self.prepared.cluster;
-        let source = self.controller.source(self.object, cluster.cancellation());
+        let ssh = SshConnections::default();
+        let source = self.controller.source(self.object, &ssh, cluster.cancellation());
         Ok(cluster.waiting(source).await?.revision().to_owned())
     }
 }
