@@ -4,6 +4,7 @@
 //! pass: one that waited for half of its timeout, or got a result that it can't use, does the work itself.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
@@ -12,9 +13,25 @@ use tokio::{runtime::Handle, sync::Mutex as AsyncMutex};
 
 use crate::blocking::{self, Work};
 
-/// The work that passes hold at the moment, by its key. It is forgotten with the last [`Flight`] of it.
-pub(crate) struct Flights<K, T> {
-    entries: Mutex<Vec<(K, Weak<Last<T>>)>>,
+/// Number of groups of keys from which on those without work are looked for.
+const FIRST_SWEEP: usize = 64;
+
+/// A key of work.
+pub(crate) trait FlightKey: PartialEq {
+    /// Returns a string that equal keys have in common, and few others, such as a URL.
+    fn group(&self) -> &str;
+}
+
+/// The work that passes hold at the moment, by its key. It is forgotten some time after the last [`Flight`] of it.
+pub(crate) struct Flights<K, T>(Mutex<Groups<K, T>>);
+
+/// The work whose keys have the same group.
+type Group<K, T> = Vec<(K, Weak<Last<T>>)>;
+
+struct Groups<K, T> {
+    groups: HashMap<String, Group<K, T>>,
+    /// Number of groups at which those without work are removed.
+    sweep_at: usize,
 }
 
 /// One piece of work, and its last result while any clone lives.
@@ -31,24 +48,41 @@ impl<T> Clone for Flight<T> {
 
 impl<K, T> Default for Flights<K, T> {
     fn default() -> Self {
-        Self {
-            entries: Mutex::default(),
-        }
+        Self(Mutex::new(Groups {
+            groups: HashMap::new(),
+            sweep_at: FIRST_SWEEP,
+        }))
     }
 }
 
-impl<K: PartialEq, T> Flights<K, T> {
+impl<K: FlightKey, T> Flights<K, T> {
     /// Returns the work of this key, which others may hold already.
     pub(crate) fn get(&self, key: K) -> Flight<T> {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.retain(|(_, flight)| flight.strong_count() > 0);
-        let found = entries.iter().find(|(own, _)| *own == key);
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.sweep();
+        let group = all.groups.entry(key.group().to_owned()).or_default();
+        group.retain(|(_, flight)| flight.strong_count() > 0);
+        let found = group.iter().find(|(own, _)| *own == key);
         if let Some(found) = found.and_then(|(_, flight)| flight.upgrade()) {
             return Flight(found);
         }
         let flight = Arc::new(AsyncMutex::new(None));
-        entries.push((key, Arc::downgrade(&flight)));
+        group.push((key, Arc::downgrade(&flight)));
         Flight(flight)
+    }
+}
+
+impl<K, T> Groups<K, T> {
+    /// Removes the groups without work once there are twice as many groups as there were with work, so that one call does little in the
+    /// mean.
+    fn sweep(&mut self) {
+        if self.groups.len() < self.sweep_at {
+            return;
+        }
+        self.groups
+            .retain(|_, group| group.iter().any(|(_, flight)| flight.strong_count() > 0));
+        self.groups.shrink_to_fit();
+        self.sweep_at = FIRST_SWEEP.max(2 * self.groups.len());
     }
 }
 
@@ -105,6 +139,18 @@ mod tests {
             namespace: "ns".to_owned(),
             timeout,
             cancelled: Arc::default(),
+        }
+    }
+
+    impl FlightKey for &'static str {
+        fn group(&self) -> &str {
+            self
+        }
+    }
+
+    impl FlightKey for String {
+        fn group(&self) -> &str {
+            self
         }
     }
 
@@ -219,7 +265,17 @@ mod tests {
                 .get_or(runtime.handle(), &work(LONG), |_| true, |_| Ok::<_, ()>(value))
         };
         assert_eq!((get(1), get(2)), (Ok(1), Ok(2)));
-        drop(flights.get("b"));
-        assert_eq!(flights.entries.lock().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn work_that_nobody_holds_takes_no_memory_for_long() {
+        let flights = Flights::<String, u8>::default();
+        let kept = flights.get("kept".to_owned());
+        for number in 0..10 * FIRST_SWEEP {
+            drop(flights.get(number.to_string()));
+        }
+        assert!(flights.0.lock().unwrap().groups.len() <= FIRST_SWEEP);
+        let same = flights.get("kept".to_owned());
+        assert!(Arc::ptr_eq(&kept.0, &same.0));
     }
 }

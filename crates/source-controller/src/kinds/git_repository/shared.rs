@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use super::{checkout::Part, verification};
 use crate::{
     blocking::Work,
-    single_flight::{Flight, Flights},
+    single_flight::{Flight, FlightKey, Flights},
     source_kind::Verification,
 };
 
@@ -60,6 +60,12 @@ impl Head {
             Ok(_) => self.asked + age >= begun,
             Err(error) => self.asked >= begun && !error.is_of_call(),
         }
+    }
+}
+
+impl FlightKey for (Remote, Reference) {
+    fn group(&self) -> &str {
+        self.0.url().as_str()
     }
 }
 
@@ -105,6 +111,12 @@ pub(super) struct FetchKey {
     pub(super) head: git::Resolved,
     pub(super) submodules: bool,
     pub(super) verify: Option<verification::VerifyKey>,
+}
+
+impl FlightKey for FetchKey {
+    fn group(&self) -> &str {
+        self.remote.url().as_str()
+    }
 }
 
 /// The fetches of all passes.
