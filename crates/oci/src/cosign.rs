@@ -2,7 +2,6 @@
 //! certificates for identities ([ADR 27](../../../docs/adr/0027-keyless-signatures.md)). No log is asked: signatures have its answer.
 
 mod certificate;
-mod der;
 mod keyless;
 mod keys;
 mod log;
@@ -159,7 +158,7 @@ pub async fn verify(registry: &Registry, digest: &Digest, trust: &Trust<'_>) -> 
     if search.is_signed(&Wanted::Tag(tag)).await? {
         return Ok(Verdict::Signed);
     }
-    for (referrer, _) in registry.referrers(digest).await? {
+    for (referrer, _) in registry.referrers(digest, None).await? {
         if search.left == 0 {
             break;
         }

@@ -134,7 +134,7 @@ pub(crate) fn is_tag(tag: &str) -> bool {
 }
 
 /// Returns true if a part of a path is lower-case letters and digits with single separators between them.
-fn is_component(part: &str) -> bool {
+pub(crate) fn is_component(part: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends = [part.bytes().next(), part.bytes().next_back()];
     ends.iter().all(|byte| byte.is_some_and(is_plain))

@@ -374,8 +374,9 @@ impl ServiceAccountData {
 /// A successful verification of signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
-    /// Message of the condition SourceVerified.
-    pub message: String,
+    /// Message of the condition SourceVerified. `None` if a policy accepts the revision without a trusted signature: the condition is
+    /// removed then, and each pass verifies.
+    pub message: Option<String>,
     /// Value that changes with the trusted keys, if the kind records one.
     pub fingerprint: Option<String>,
 }

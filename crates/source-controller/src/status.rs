@@ -102,7 +102,7 @@ impl<K: SourceKind> Report<'_, K> {
         }
         let past = K::past(self.object).conditions;
         let message = match (verification, conditions::get(&past, types::SOURCE_VERIFIED)) {
-            (Some(verification), _) => verification.message.clone(),
+            (Some(verification), _) => verification.message.clone()?,
             (None, Some(past)) if past.is_true() => past.message.clone(),
             (None, _) => return None,
         };

@@ -113,12 +113,12 @@ pub struct OCILayerSelector {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OCIRepositoryVerification {
-    /// Format of the signatures: `cosign`. `notation` is not supported.
+    /// Format of the signatures: `cosign` or `notation`.
     #[serde(default = "cosign")]
     #[schemars(extend("enum" = ["cosign", "notation"]))]
     pub provider: String,
     /// Secret with the public keys of trusted signers, in keys that end with `.pub`. Without it, signatures by
-    /// identities are verified.
+    /// identities are verified. For `notation`: `trustpolicy.json`, and certificates in keys that end with `.crt` or `.pem`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
     /// Identities of signers without keys: one of them must match. Default: all that the trusted root has certificates for.

@@ -6,10 +6,10 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use sha2::{Digest as _, Sha256};
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
-use super::{
-    PublicKey, Rejected,
+use super::{PublicKey, Rejected, trust::TrustedRoot};
+use crate::{
     der::{self, OBJECT_ID, OCTET_STRING, SEQUENCE, element, elements, next, written},
-    trust::TrustedRoot,
+    x509::{ALGORITHMS, EXTENSIONS, VERSION},
 };
 
 /// Extended key usage of certificates that sign code.
@@ -21,24 +21,9 @@ const ISSUER_OLD: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xbf, 0x30, 0x01
 const ISSUER: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xbf, 0x30, 0x01, 0x08];
 /// Proofs of logs of certificates.
 const PROOFS: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0xd6, 0x79, 0x02, 0x04, 0x02];
-/// The element with the extensions.
-const EXTENSIONS: u8 = 0xa3;
-const VERSION: u8 = 0xa0;
 const EMAIL: u8 = 0x81;
 const URI: u8 = 0x86;
 const UTF8: u8 = 0x0c;
-
-/// Algorithms of signatures of certificates.
-const ALGORITHMS: &[&dyn rustls::pki_types::SignatureVerificationAlgorithm] = &[
-    webpki::ring::ECDSA_P256_SHA256,
-    webpki::ring::ECDSA_P256_SHA384,
-    webpki::ring::ECDSA_P384_SHA256,
-    webpki::ring::ECDSA_P384_SHA384,
-    webpki::ring::ED25519,
-    webpki::ring::RSA_PKCS1_2048_8192_SHA256,
-    webpki::ring::RSA_PKCS1_2048_8192_SHA384,
-    webpki::ring::RSA_PKCS1_2048_8192_SHA512,
-];
 
 /// A signer, as its certificate names it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 
-use super::der::{BIT_STRING, OBJECT_ID, SEQUENCE, element};
+use crate::der::{BIT_STRING, OBJECT_ID, SEQUENCE, element};
 
 const BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
 const END: &str = "-----END PUBLIC KEY-----";

@@ -1,16 +1,19 @@
 //! Looking at artifacts and downloading their layers, without holding a layer in memory.
 
-use std::io::Write;
+use std::{collections::BTreeMap, io::Write};
 
+use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
 
-use super::{Registry, manifest::RawDescriptor, promised, read_json};
+use super::{Registry, manifest::RawDescriptor, next_page, promised, read_json, verify};
 use crate::{Descriptor, Digest, Error, Wanted, client::shown};
 
 /// Media type of an index of manifests.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// The most artifacts that refer to another and are looked at.
 const REFERRERS: usize = 100;
+/// The most pages of a list of them that are asked for.
+const PAGES: usize = 10;
 
 #[derive(Deserialize)]
 struct Index {
@@ -86,17 +89,44 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the digests and types of the artifacts that refer to a manifest, at most 100.
+    /// Downloads a manifest, verifies it, and returns its descriptor: its media type, its digest and its size.
+    ///
+    /// # Errors
+    /// Fails when the manifest cannot be downloaded or has another digest.
+    pub async fn descriptor(&self, digest: &Digest) -> Result<Descriptor, Error> {
+        let url = self.url(&format!("manifests/{digest}"))?;
+        let answer = self.get(&url, super::manifest::ACCEPT).await?;
+        let header = answer.response.headers().get(CONTENT_TYPE);
+        let header = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let media_type = header.split(';').next().unwrap_or_default().trim().to_owned();
+        let body = answer.bytes(self.client.limits().document_bytes).await?;
+        verify(&shown(&url), digest, &body)?;
+        Ok(Descriptor {
+            media_type,
+            digest: digest.clone(),
+            size: body.len() as u64,
+            annotations: BTreeMap::new(),
+        })
+    }
+
+    /// Returns the digests and types of the artifacts that refer to a manifest, at most 100; of one type, if it is given.
     ///
     /// # Errors
     /// Fails when the registry refuses access or the list is malformed. A registry that doesn't know referrers has none.
-    pub async fn referrers(&self, digest: &Digest) -> Result<Vec<(Descriptor, String)>, Error> {
-        let asked = self.url(&format!("referrers/{digest}"))?;
-        let fallback = format!("manifests/{}", digest.to_string().replace(':', "-"));
-        let answer = match self.get(&asked, INDEX).await {
+    pub async fn referrers(
+        &self,
+        digest: &Digest,
+        wanted: Option<&str>,
+    ) -> Result<Vec<(Descriptor, String)>, Error> {
+        let mut url = self.url(&format!("referrers/{digest}"))?;
+        if let Some(wanted) = wanted {
+            url.query_pairs_mut().append_pair("artifactType", wanted);
+        }
+        let mut answer = match self.get(&url, INDEX).await {
             Ok(answer) => answer,
             Err(Error::NotFound { .. } | Error::Status { .. }) => {
-                match self.get(&self.url(&fallback)?, INDEX).await {
+                url = self.url(&format!("manifests/{}", digest.to_string().replace(':', "-")))?;
+                match self.get(&url, INDEX).await {
                     Ok(answer) => answer,
                     Err(Error::NotFound { .. }) => return Ok(Vec::new()),
                     Err(error) => return Err(error),
@@ -104,10 +134,22 @@ impl Registry {
             }
             Err(error) => return Err(error),
         };
-        let index: Index = read_json(answer, self.client.limits().document_bytes).await?;
-        let all = index.manifests.unwrap_or_default().into_iter().take(REFERRERS);
-        let checked = all.filter_map(|found| Some((found.descriptor.checked()?, found.artifact_type)));
-        Ok(checked.collect())
+        let mut found = Vec::new();
+        for _ in 0..PAGES {
+            let next = next_page(&url, answer.response.headers()).ok().flatten();
+            let index: Index = read_json(answer, self.client.limits().document_bytes).await?;
+            // Registries need not filter.
+            let all = index.manifests.unwrap_or_default().into_iter();
+            let all = all.filter(|entry| wanted.is_none_or(|wanted| entry.artifact_type == wanted));
+            let checked = all.filter_map(|entry| Some((entry.descriptor.checked()?, entry.artifact_type)));
+            found.extend(checked.take(REFERRERS - found.len()));
+            url = match next {
+                Some(next) if found.len() < REFERRERS => next,
+                _ => break,
+            };
+            answer = self.get(&url, INDEX).await?;
+        }
+        Ok(found)
     }
 
     /// Returns true if the registry answers over TLS with a certificate that the client trusts.

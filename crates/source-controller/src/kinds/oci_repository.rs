@@ -2,11 +2,13 @@
 //!
 //! - [`spec`] refuses invalid and unsupported fields, and chooses tags (pure);
 //! - [`credentials`] interprets the Secrets (pure);
+//! - [`verification`] verifies signatures;
 //! - [`layer`] downloads, unpacks and packs a layer.
 
 mod credentials;
 mod layer;
 mod spec;
+mod verification;
 
 use std::{collections::BTreeMap, future::Future, path::Path, sync::Arc};
 
@@ -18,10 +20,7 @@ use api::{
 use artifact::{pack::Packed, storage::ArtifactWriter};
 use cloud::Cloud;
 use net::{AddressPolicy, Need, Proxies};
-use oci::{
-    Access, Archive, Client, Digest, Limits, Reference, Registry, Wanted,
-    cosign::{Signer, TrustedRoot, Verdict},
-};
+use oci::{Access, Archive, Client, Digest, Limits, Reference, Registry, Wanted, cosign::TrustedRoot};
 use tokio::runtime::Handle;
 
 use self::{
@@ -63,7 +62,7 @@ pub(crate) struct OciRequest {
     access: Access,
     proxies: Proxies,
     insecure: bool,
-    trusted: credentials::Trusted,
+    trusted: verification::Trusted,
     fingerprint: String,
     /// The identity to log in with, unless there are credentials.
     identity: Option<Login>,
@@ -223,30 +222,19 @@ impl SourceKind for OciRepositories {
             let message = format!("{}: {why}", request.trusted.failed());
             Fault::retry(Reason::VerificationError, message)
         };
-        let matches = |signer: &Signer| request.trusted.matches(signer);
-        let trust = request.trusted.trust(self.trusted_root.as_deref(), &matches);
-        let trust = trust.map_err(|why| failed(why.to_owned()))?;
         let verified = async {
             let registry = self.registry(request, resolved.plain_http, work).await;
             let registry = registry.map_err(|fault| fault.message)?;
-            let verified = oci::cosign::verify(&registry, &resolved.digest, &trust).await;
-            verified.map_err(|error| error.to_string())
+            let root = self.trusted_root.as_deref();
+            request.trusted.verify(&registry, request, resolved, root).await
         };
-        match blocking::wait(&self.runtime, work, verified) {
-            Ok(Ok(Verdict::Signed)) => Ok(Some(Verification {
-                message: format!("verified signature of revision {}", resolved.revision()),
-                fingerprint: Some(request.fingerprint.clone()),
-            })),
-            Ok(Ok(Verdict::Unsigned(why))) => {
-                let name = spec::name(&request.reference, resolved.tag.as_deref(), &resolved.digest);
-                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-                Err(failed(format!(
-                    "no matching signatures were found for '{name}'{why}"
-                )))
-            }
-            Ok(Err(error)) => Err(failed(error)),
-            Err(unfinished) => Err(failed(unfinished.to_string())),
-        }
+        let verified = blocking::wait(&self.runtime, work, verified);
+        let is_signed = verified.map_err(|unfinished| failed(unfinished.to_string()))?;
+        let is_signed = is_signed.map_err(failed)?;
+        Ok(Some(Verification {
+            message: is_signed.then(|| format!("verified signature of revision {}", resolved.revision())),
+            fingerprint: Some(request.fingerprint.clone()),
+        }))
     }
 
     fn fetch(
@@ -375,7 +363,7 @@ impl OciRepositories {
         secrets: &SourceSecrets,
     ) -> Result<OciRequest, Fault> {
         let spec = &object.spec;
-        let (trusted, fingerprint) = credentials::trusted(spec, secrets)?;
+        let (trusted, fingerprint) = verification::trusted(spec, secrets)?;
         let proxies = credentials::proxies(secrets)?;
         // The identity of the controller is for objects without credentials, not for those with useless ones.
         let by_identity = Self::service_account(object).is_some() || !Self::has_credentials(object);

@@ -93,7 +93,7 @@ impl SourceKind for UrlKind {
         match request.as_str() {
             "unsigned" => Err(Fault::retry(Reason::VerificationError, "no signature")),
             _ => Ok(Some(Verification {
-                message: format!("verified {request}"),
+                message: (request != "accepted").then(|| format!("verified {request}")),
                 fingerprint: None,
             })),
         }
@@ -304,6 +304,17 @@ async fn revision_is_verified_once_for_each_generation() {
         ready.is_false() && ready.reason == "VerificationError",
         "{ready:?}"
     );
+    // What a policy accepts without a signature is not called verified, and asked for again.
+    let before = fixture.pass("two").await;
+    assert_eq!(verified(&before), yes("two"));
+    let count_before = count(&fixture);
+    for more in 1..3 {
+        let accepted = fixture.pass("accepted").await;
+        assert_eq!(
+            (verified(&accepted), count(&fixture)),
+            (None, count_before + more)
+        );
+    }
     fixture.object.spec.verify = None;
     assert_eq!(verified(&fixture.pass("two").await), None);
 }

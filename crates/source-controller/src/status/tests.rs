@@ -77,7 +77,7 @@ fn pass<K: SourceKind>(random: &mut Random, object: &K::Object, second: i64) -> 
         2 => {
             let artifact = report.artifact(stored(), &format!("main@sha1:{}", random.below(3)));
             let verification = K::verifies(object).then(|| Verification {
-                message: "verified".to_owned(),
+                message: random.flag().then(|| "verified".to_owned()),
                 fingerprint: None,
             });
             let success = Success {

@@ -22,6 +22,7 @@ mod helm_repository;
 mod hostile;
 mod identities;
 mod lifecycle;
+mod notation;
 mod objects;
 mod oci;
 mod shared;

@@ -147,7 +147,7 @@ impl Verify {
             lines.push(format!("\n\t- commit '{}' with key '{key}'", commit.id));
         }
         Ok(Verification {
-            message: format!("verified signature of{}", lines.concat()),
+            message: Some(format!("verified signature of{}", lines.concat())),
             fingerprint: Some(self.fingerprint().to_owned()),
         })
     }

@@ -309,7 +309,9 @@ impl HelmCharts {
         let (request, resolved) = place.as_ref();
         let verified = self.registries.verify(request, resolved, work).map_err(failed)?;
         Ok(verified.map(|verified| Verification {
-            message: format!("verified signature of version {}", chart.version),
+            message: verified
+                .message
+                .map(|_| format!("verified signature of version {}", chart.version)),
             ..verified
         }))
     }

@@ -48,7 +48,7 @@ pub(super) fn validate(spec: &HelmChartSpec) -> Result<(), Fault> {
         ));
     }
     let verify = spec.verify.as_ref();
-    if let Some(verify) = verify.filter(|verify| verify.provider != "cosign") {
+    if let Some(verify) = verify.filter(|verify| !matches!(verify.provider.as_str(), "cosign" | "notation")) {
         let value = format!("'{}'", verify.provider);
         return Err(Fault::unsupported("spec.verify.provider", &value));
     }

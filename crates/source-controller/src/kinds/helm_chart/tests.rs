@@ -80,7 +80,7 @@ const FIELDS: &[Field<HelmChartSpec>] = &[
     field(
         "verify.provider",
         |spec| spec.verify = verified(|verify| verify.provider = "notation".to_owned()),
-        false,
+        true,
     ),
     field(
         "verify.secretRef.name",

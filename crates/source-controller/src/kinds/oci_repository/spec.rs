@@ -29,16 +29,26 @@ pub(super) fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
     if let Some(fault) = unsupported(spec) {
         return Err(fault);
     }
+    let verify = spec.verify.as_ref();
+    if verify.is_some_and(|verify| verify.provider == "notation" && verify.secret_ref.is_none()) {
+        return Err(without_policy());
+    }
     repository(spec)?;
     identities(spec)?;
     selector(spec).map(drop)
+}
+
+/// Returns the fault that signatures of Notation are to be verified without a Secret.
+pub(super) fn without_policy() -> Fault {
+    let message = "spec.verify.secretRef: the provider 'notation' needs a secret with trustpolicy.json and certificates";
+    Fault::stall(Reason::InvalidSpec, message)
 }
 
 /// The first field that is set but not obeyed.
 fn unsupported(spec: &OCIRepositorySpec) -> Option<Fault> {
     let provider = given(&spec.provider).filter(|name| *name != "generic" && Cloud::parse(name).is_none());
     let verify = spec.verify.as_ref();
-    let notation = verify.filter(|verify| verify.provider != "cosign");
+    let other = verify.filter(|verify| !matches!(verify.provider.as_str(), "cosign" | "notation"));
     let keyed = verify.filter(|verify| verify.secret_ref.is_some());
     let root = keyed.and_then(|verify| verify.trusted_root_secret_ref.as_ref());
     let identities = keyed.map_or(0, |verify| verify.match_oidc_identity.len());
@@ -51,7 +61,7 @@ fn unsupported(spec: &OCIRepositorySpec) -> Option<Fault> {
         ("spec.provider", provider.map(|provider| format!("'{provider}'"))),
         (
             "spec.verify.provider",
-            notation.map(|verify| format!("'{}'", verify.provider)),
+            other.map(|verify| format!("'{}'", verify.provider)),
         ),
         (
             "spec.verify.trustedRootSecretRef",

@@ -98,7 +98,7 @@ const FIELDS: &[Field<OCIRepositorySpec>] = &[
                 ..keyed()
             });
         },
-        false,
+        true,
     ),
     field("verify.secretRef.name", |spec| spec.verify = Some(keyed()), true),
     field(
@@ -335,7 +335,7 @@ fn certificates_and_keys_are_named_when_they_are_missing() {
     let both = access(&[("caFile", b"old"), ("ca.crt", b"new")]).unwrap();
     assert_eq!(both.ca.as_deref(), Some(&b"new"[..]));
     let keys = |pairs: &[(&str, &[u8])]| {
-        let found = credentials::trusted(&spec, &with(SecretRole::TrustedKeys, pairs));
+        let found = verification::trusted(&spec, &with(SecretRole::TrustedKeys, pairs));
         found.map(drop).map_err(|fault| (fault.reason, fault.message))
     };
     let prefix = "failed to verify the signature using provider 'cosign': secret 'ns/s': ";
@@ -351,4 +351,70 @@ fn certificates_and_keys_are_named_when_they_are_missing() {
         message.starts_with(&format!("{prefix}a.pub: ")) && !message.contains("s3cret"),
         "{message}"
     );
+}
+
+#[test]
+fn policies_and_certificates_of_notation_are_read_or_named() {
+    let notation = |change: fn(&mut OCIRepositoryVerification)| {
+        let mut verify = keyed();
+        verify.provider = "notation".to_owned();
+        change(&mut verify);
+        spec_with(|spec| spec.verify = Some(verify))
+    };
+    let fault = spec::validate(&notation(|verify| verify.secret_ref = None)).unwrap_err();
+    assert_eq!(fault.reason, Reason::InvalidSpec);
+    assert!(fault.message.contains("trustpolicy.json"), "{fault}");
+    let identities: fn(&mut OCIRepositoryVerification) =
+        |verify| verify.match_oidc_identity = vec![api::source::OIDCIdentityMatch::default()];
+    for change in [identities, |verify| verify.trusted_root_secret_ref = named("s")] {
+        let fault = spec::validate(&notation(change)).unwrap_err();
+        assert_eq!(fault.reason, Reason::UnsupportedField, "{fault}");
+    }
+    let fault = spec::validate(&notation(|verify| verify.provider = "gpg".to_owned())).unwrap_err();
+    assert!(fault.message.contains("spec.verify.provider"), "{fault}");
+    let spec = notation(|_| {});
+    let trusted = |pairs: &[(&str, &[u8])]| {
+        let secret = SecretData::of("ns/s", pairs);
+        let secrets: SourceSecrets = [(SecretRole::TrustedKeys, secret)].into_iter().collect();
+        let found = verification::trusted(&spec, &secrets);
+        found
+            .map(|(_, fingerprint)| fingerprint)
+            .map_err(|fault| fault.message)
+    };
+    let policy = br#"{"version": "1.0", "trustPolicies": [{"name": "a", "registryScopes": ["*"],
+        "signatureVerification": {"level": "strict"}, "trustStores": ["ca:a"], "trustedIdentities": ["*"]}]}"#;
+    let authority = testkit::Authority::new(&["h"]).unwrap().ca_pem;
+    let certificate = authority.as_bytes();
+    let one = trusted(&[("trustpolicy.json", policy), ("a.crt", certificate)]).unwrap();
+    let same = trusted(&[("trustpolicy.json", policy), ("b.pem", certificate), ("x", b"y")]);
+    assert_eq!(same.as_ref(), Ok(&one));
+    let more = [
+        ("trustpolicy.json", &policy[..]),
+        ("a.crt", certificate),
+        ("b.crt", certificate),
+    ];
+    assert_ne!(trusted(&more).unwrap(), one);
+    let prefix = "failed to verify the signature using provider 'notation': ";
+    for (pairs, expected) in [
+        (
+            &[("a.crt", certificate)][..],
+            "'trustpolicy.json' not found in secret 'ns/s'",
+        ),
+        (
+            &[("trustpolicy.json", policy)],
+            "no certificates found in secret 'ns/s'",
+        ),
+        (
+            &[("trustpolicy.json", b"{"), ("a.crt", certificate)],
+            "error occurred while parsing trustpolicy.json of secret 'ns/s'",
+        ),
+        (
+            &[("trustpolicy.json", policy), ("a.crt", b"s3cret")],
+            "secret 'ns/s': a.crt: it must have certificates",
+        ),
+    ] {
+        let message = trusted(pairs).unwrap_err();
+        assert!(message.starts_with(&format!("{prefix}{expected}")), "{message}");
+        assert!(!message.contains("s3cret"), "{message}");
+    }
 }

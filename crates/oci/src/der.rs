@@ -1,21 +1,23 @@
-//! Reading and writing elements of DER, as far as keys and certificates need it.
+//! Reading and writing elements of DER, as far as keys and certificates of signers need it.
 
-pub(super) const SEQUENCE: u8 = 0x30;
-pub(super) const BIT_STRING: u8 = 0x03;
-pub(super) const OCTET_STRING: u8 = 0x04;
-pub(super) const OBJECT_ID: u8 = 0x06;
+pub(crate) const SEQUENCE: u8 = 0x30;
+pub(crate) const BOOLEAN: u8 = 0x01;
+pub(crate) const INTEGER: u8 = 0x02;
+pub(crate) const BIT_STRING: u8 = 0x03;
+pub(crate) const OCTET_STRING: u8 = 0x04;
+pub(crate) const OBJECT_ID: u8 = 0x06;
 
 /// An element with its type.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Element<'a> {
-    pub(super) kind: u8,
-    pub(super) content: &'a [u8],
+pub(crate) struct Element<'a> {
+    pub(crate) kind: u8,
+    pub(crate) content: &'a [u8],
     /// The element as it is written.
-    pub(super) raw: &'a [u8],
+    pub(crate) raw: &'a [u8],
 }
 
 /// Reads the first element; returns it and what follows it.
-pub(super) fn next(der: &[u8]) -> Option<(Element<'_>, &[u8])> {
+pub(crate) fn next(der: &[u8]) -> Option<(Element<'_>, &[u8])> {
     let (&kind, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = match first {
@@ -36,13 +38,13 @@ pub(super) fn next(der: &[u8]) -> Option<(Element<'_>, &[u8])> {
 }
 
 /// Reads an element of a type; returns its content and what follows it.
-pub(super) fn element(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
+pub(crate) fn element(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (found, rest) = next(der)?;
     (found.kind == kind).then_some((found.content, rest))
 }
 
 /// Reads all elements.
-pub(super) fn elements(mut der: &[u8]) -> Option<Vec<Element<'_>>> {
+pub(crate) fn elements(mut der: &[u8]) -> Option<Vec<Element<'_>>> {
     let mut all = Vec::new();
     while !der.is_empty() {
         let (found, rest) = next(der)?;
@@ -53,7 +55,7 @@ pub(super) fn elements(mut der: &[u8]) -> Option<Vec<Element<'_>>> {
 }
 
 /// Writes an element of up to 65,535 bytes.
-pub(super) fn written(kind: u8, content: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn written(kind: u8, content: &[u8]) -> Option<Vec<u8>> {
     let mut out = vec![kind];
     match u8::try_from(content.len()) {
         Ok(length @ 0..=0x7f) => out.push(length),

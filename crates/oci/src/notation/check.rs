@@ -1,0 +1,259 @@
+//! The checks of a signature, in the order of the original. Pure.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::{
+    certificate::{self, BrokenRule, Certificate},
+    envelope::{Envelope, Scheme},
+    name::InvalidName,
+    policy::{Action, Check, Rules, StoreType},
+    store::TrustStore,
+};
+use crate::Descriptor;
+
+/// Media type of the payload.
+const PAYLOAD: &str = "application/vnd.cncf.notary.payload.v1+json";
+
+/// The reason why a signature doesn't count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    /// The manifest of the signature is missing, malformed, or doesn't have one envelope.
+    #[error("its manifest must have exactly one envelope of at most 1 MiB")]
+    Manifest,
+    /// The type of the envelope is not supported.
+    #[error("signature envelope format with media type {0:?} is not supported")]
+    MediaType(String),
+    /// The envelope can't be read.
+    #[error("the signature envelope is malformed")]
+    Malformed,
+    /// The algorithm is not supported.
+    #[error("signature algorithm {0:?} is not supported")]
+    Algorithm(String),
+    /// The signed attributes are invalid.
+    #[error("invalid signed attributes: {0}")]
+    Attributes(&'static str),
+    /// The chain of certificates breaks a rule.
+    #[error("certificate-chain is invalid, {0}")]
+    Chain(#[from] BrokenRule),
+    /// The algorithm is not that of the key.
+    #[error(
+        "mismatch between signature algorithm derived from signing certificate and signing algorithm specified"
+    )]
+    OtherAlgorithm,
+    /// The signature is not of the signer and this envelope.
+    #[error("signature is invalid")]
+    Signature,
+    /// The payload is of another type.
+    #[error("payload content type {0:?} not supported")]
+    PayloadType(String),
+    /// A plugin has to verify the signature.
+    #[error("the signature requires the verification plugin {0:?}: plugins are not supported")]
+    Plugin(String),
+    /// A critical attribute is unknown.
+    #[error("the signature has the critical attribute {0:?}, which is not supported")]
+    Critical(String),
+    /// The policy has no store for the scheme.
+    #[error(
+        "no trusted certificates are found to verify authenticity: the trust policy has no trust store of the type {0}"
+    )]
+    NoStore(&'static str),
+    /// No certificate is trusted.
+    #[error("the signature's certificate chain does not contain any trusted certificate")]
+    Untrusted,
+    /// The subject of the signer can't be compared.
+    #[error("error while parsing the certificate subject from the digital signature: {0}")]
+    Subject(InvalidName),
+    /// The signer is not trusted.
+    #[error(
+        "signing certificate from the digital signature does not match the X.509 trusted identities of the trust policy"
+    )]
+    Identity,
+    /// The signature has expired.
+    #[error("digital signature has expired on {0}")]
+    Expired(Timestamp),
+    /// A certificate was or is not valid.
+    #[error("a certificate of the signature was not valid at {0}")]
+    NotValid(Timestamp),
+    /// Only a timestamp can prove the time.
+    #[error(
+        "the trust policy requires a timestamp (trust store of the type tsa), and timestamp countersignatures are not supported: remove \
+         the trust store, or set verifyTimestamp to afterCertExpiry"
+    )]
+    Timestamp,
+    /// A certificate may be revoked.
+    #[error(
+        "the revocation status of a certificate is unknown: it names an OCSP responder or a revocation list, which are not asked; \
+         override revocation in the trust policy with log or skip"
+    )]
+    Revocation,
+    /// The payload is malformed.
+    #[error("the payload of the signature is malformed")]
+    Payload,
+    /// The signature is of another artifact.
+    #[error("content descriptor mismatch: the signature is of another artifact")]
+    Target,
+}
+
+/// A failed check that the policy wants to be logged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// The check that failed.
+    pub check: Check,
+    /// The reason of the failure.
+    pub why: Rejected,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload {
+    target_artifact: Target,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Target {
+    media_type: String,
+    digest: String,
+    size: u64,
+}
+
+/// Checks a signature of an artifact at a time in seconds of Unix. Returns the failed checks that the policy does not enforce.
+pub(super) fn check(
+    envelope: &Envelope,
+    rules: &Rules,
+    store: &TrustStore,
+    target: &Descriptor,
+    now: i64,
+) -> Result<Vec<Warning>, Rejected> {
+    let chain = check_integrity(envelope)?;
+    // Whatever the policy says, nobody else would verify these.
+    if let Some(plugin) = &envelope.attributes.plugin {
+        return Err(Rejected::Plugin(plugin.clone()));
+    }
+    if let Some(name) = &envelope.attributes.unknown {
+        return Err(Rejected::Critical(name.clone()));
+    }
+    let mut warnings = Vec::new();
+    for (check, result) in [
+        (Check::Authenticity, check_signer(envelope, &chain, rules, store)),
+        (Check::Expiry, check_expiry(envelope, now)),
+        (
+            Check::AuthenticTimestamp,
+            check_time(envelope, &chain, rules, now),
+        ),
+        (Check::Revocation, check_revocation(&chain)),
+    ] {
+        match (result, rules.action(check)) {
+            (Ok(()), _) | (Err(_), Action::Skip) => {}
+            (Err(why), Action::Enforce) => return Err(why),
+            (Err(why), Action::Log) => warnings.push(Warning { check, why }),
+        }
+    }
+    check_target(&envelope.payload, target)?;
+    Ok(warnings)
+}
+
+/// Checks that the first certificate of a valid chain signed the envelope.
+fn check_integrity(envelope: &Envelope) -> Result<Vec<Certificate<'_>>, Rejected> {
+    let chain = certificate::chain(&envelope.chain)?;
+    let signer = chain.first().ok_or(BrokenRule::Length)?;
+    if signer.signature_algorithm() != Some(envelope.algorithm) {
+        return Err(Rejected::OtherAlgorithm);
+    }
+    if !signer.signed(&envelope.message, &envelope.signature) {
+        return Err(Rejected::Signature);
+    }
+    match envelope.content_type.as_str() {
+        PAYLOAD => Ok(chain),
+        other => Err(Rejected::PayloadType(super::bounded(other))),
+    }
+}
+
+/// Checks that a certificate of the chain is trusted, and the name of the signer.
+fn check_signer(
+    envelope: &Envelope,
+    chain: &[Certificate<'_>],
+    rules: &Rules,
+    store: &TrustStore,
+) -> Result<(), Rejected> {
+    let (needed, name) = match envelope.attributes.scheme {
+        Scheme::X509 => (StoreType::Authorities, "ca"),
+        Scheme::SigningAuthority => (StoreType::SigningAuthorities, "signingAuthority"),
+    };
+    if !rules.stores.contains(&needed) {
+        return Err(Rejected::NoStore(name));
+    }
+    if !chain.iter().any(|certificate| store.has(certificate)) {
+        return Err(Rejected::Untrusted);
+    }
+    let Some(identities) = &rules.identities else {
+        return Ok(());
+    };
+    let signer = chain.first().ok_or(BrokenRule::Length)?;
+    let name = signer.name().map_err(Rejected::Subject)?;
+    match identities.iter().any(|identity| identity.is_part_of(&name)) {
+        true => Ok(()),
+        false => Err(Rejected::Identity),
+    }
+}
+
+fn check_expiry(envelope: &Envelope, now: i64) -> Result<(), Rejected> {
+    match envelope.attributes.expiry {
+        Some(expiry) if now >= expiry => Err(Rejected::Expired(shown(expiry))),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that all certificates are valid: now, or at the time that a trusted authority states.
+fn check_time(
+    envelope: &Envelope,
+    chain: &[Certificate<'_>],
+    rules: &Rules,
+    now: i64,
+) -> Result<(), Rejected> {
+    let at = match envelope.attributes.scheme {
+        Scheme::SigningAuthority => envelope.attributes.signing_time,
+        Scheme::X509 => {
+            let has_expired = chain.iter().any(|certificate| now > certificate.valid.1);
+            let needs_timestamp = rules.stores.contains(&StoreType::TimestampAuthorities)
+                && (has_expired || !rules.timestamp_after_expiry);
+            if needs_timestamp {
+                return Err(Rejected::Timestamp);
+            }
+            now
+        }
+    };
+    let is_valid = |certificate: &Certificate<'_>| (certificate.valid.0..=certificate.valid.1).contains(&at);
+    match chain.iter().all(is_valid) {
+        true => Ok(()),
+        false => Err(Rejected::NotValid(shown(at))),
+    }
+}
+
+/// Checks that no certificate below the root could be revoked: nobody is asked if it was.
+fn check_revocation(chain: &[Certificate<'_>]) -> Result<(), Rejected> {
+    let below = chain.split_last().map_or(&[][..], |(_, below)| below);
+    match below.iter().any(|certificate| certificate.is_revocable) {
+        true => Err(Rejected::Revocation),
+        false => Ok(()),
+    }
+}
+
+/// Checks that the payload names the artifact.
+fn check_target(payload: &[u8], target: &Descriptor) -> Result<(), Rejected> {
+    let Payload {
+        target_artifact: named,
+    } = serde_json::from_slice(payload).map_err(|_| Rejected::Payload)?;
+    let is_same = named.digest == target.digest.to_string()
+        && named.size == target.size
+        && named.media_type == target.media_type;
+    match is_same {
+        true => Ok(()),
+        false => Err(Rejected::Target),
+    }
+}
+
+fn shown(seconds: i64) -> Timestamp {
+    Timestamp::from_second(seconds).unwrap_or_default()
+}

@@ -1,0 +1,121 @@
+//! Envelopes of signatures: JWS and COSE.
+
+mod cose;
+mod jws;
+
+use jiff::Timestamp;
+
+use super::{Rejected, key::Algorithm};
+
+pub(super) use cose::COSE;
+pub(super) use jws::JWS;
+
+/// Names of signed attributes.
+const SCHEME: &str = "io.cncf.notary.signingScheme";
+const SIGNING_TIME: &str = "io.cncf.notary.signingTime";
+const AUTHENTIC_SIGNING_TIME: &str = "io.cncf.notary.authenticSigningTime";
+const EXPIRY: &str = "io.cncf.notary.expiry";
+const PLUGIN: &str = "io.cncf.notary.verificationPlugin";
+
+/// The way in which a signer is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scheme {
+    /// The signer has a certificate of a CA.
+    X509,
+    /// A signing authority signs for others, and is trusted about the time.
+    SigningAuthority,
+}
+
+/// The content of an envelope, before anything of it is verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Envelope {
+    /// The bytes that are signed.
+    pub(super) message: Vec<u8>,
+    pub(super) signature: Vec<u8>,
+    pub(super) algorithm: Algorithm,
+    /// Certificates in DER, the signer's first.
+    pub(super) chain: Vec<Vec<u8>>,
+    pub(super) content_type: String,
+    pub(super) payload: Vec<u8>,
+    pub(super) attributes: Attributes,
+}
+
+/// The signed attributes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Attributes {
+    pub(super) scheme: Scheme,
+    /// Times in seconds of Unix.
+    pub(super) signing_time: i64,
+    pub(super) expiry: Option<i64>,
+    /// The plugin that has to verify the signature.
+    pub(super) plugin: Option<String>,
+    /// A critical attribute that is not known.
+    pub(super) unknown: Option<String>,
+}
+
+impl Envelope {
+    /// Reads an envelope by its media type.
+    pub(super) fn parse(media_type: &str, bytes: &[u8]) -> Result<Self, Rejected> {
+        match media_type {
+            JWS => jws::parse(bytes),
+            COSE => cose::parse(bytes),
+            _ => Err(Rejected::MediaType(super::bounded(media_type))),
+        }
+    }
+}
+
+/// Attributes as an envelope has them.
+#[derive(Debug, Default)]
+struct Raw {
+    scheme: Option<String>,
+    signing_time: Option<i64>,
+    authentic_signing_time: Option<i64>,
+    expiry: Option<i64>,
+    plugin: Option<String>,
+    /// Names of the critical attributes.
+    critical: Vec<String>,
+}
+
+impl Raw {
+    /// Checks that the attributes are those of their scheme, and that the critical ones are marked so.
+    fn checked(self) -> Result<Attributes, Rejected> {
+        let (scheme, time, other) = match self.scheme.as_deref() {
+            Some("notary.x509") => (Scheme::X509, self.signing_time, self.authentic_signing_time),
+            Some("notary.x509.signingAuthority") => (
+                Scheme::SigningAuthority,
+                self.authentic_signing_time,
+                self.signing_time,
+            ),
+            _ => return Err(Rejected::Attributes("the signing scheme is missing or unknown")),
+        };
+        let signing_time = time.ok_or(Rejected::Attributes("the signing time is missing"))?;
+        if other.is_some() {
+            return Err(Rejected::Attributes("it has the signing time of another scheme"));
+        }
+        if self.expiry.is_some_and(|expiry| expiry <= signing_time) {
+            return Err(Rejected::Attributes("it expires before it was signed"));
+        }
+        let is_critical = |name: &str| self.critical.iter().any(|found| found == name);
+        let is_marked = is_critical(SCHEME)
+            && (scheme == Scheme::X509 || is_critical(AUTHENTIC_SIGNING_TIME))
+            && (self.expiry.is_none() || is_critical(EXPIRY));
+        if !is_marked {
+            return Err(Rejected::Attributes("a mandatory attribute is not critical"));
+        }
+        let known = [SCHEME, SIGNING_TIME, AUTHENTIC_SIGNING_TIME, EXPIRY];
+        let unknown = self.critical.iter().find(|name| !known.contains(&name.as_str()));
+        Ok(Attributes {
+            scheme,
+            signing_time,
+            expiry: self.expiry,
+            plugin: self.plugin.as_deref().map(super::bounded),
+            unknown: unknown.map(|name| super::bounded(name)),
+        })
+    }
+}
+
+/// Reads a time in RFC 3339.
+fn time(text: &str) -> Option<i64> {
+    let time: Timestamp = text.parse().ok()?;
+    Some(time.as_second())
+}

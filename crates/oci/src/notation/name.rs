@@ -1,0 +1,205 @@
+//! Distinguished names: those that a policy trusts, and the subjects of certificates.
+
+use std::collections::BTreeMap;
+
+use crate::der::{OBJECT_ID, SEQUENCE, element, elements};
+
+const SET: u8 = 0x31;
+const UTF8: u8 = 0x0c;
+const PRINTABLE: u8 = 0x13;
+const TELETEX: u8 = 0x14;
+const IA5: u8 = 0x16;
+
+/// Attributes of every name.
+const MANDATORY: [&str; 3] = ["C", "ST", "O"];
+/// The names of attributes, by the last number of their id 2.5.4.N.
+const ATTRIBUTES: [(u8, &str); 9] = [
+    (3, "CN"),
+    (5, "SERIALNUMBER"),
+    (6, "C"),
+    (7, "L"),
+    (8, "ST"),
+    (9, "STREET"),
+    (10, "O"),
+    (11, "OU"),
+    (17, "POSTALCODE"),
+];
+
+/// Attributes of a name, each of which is there once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Name(BTreeMap<String, String>);
+
+/// The reason why a name can't be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidName {
+    /// The text does not follow RFC 4514.
+    #[error("it is not written as RFC 4514 says, such as 'C=US, ST=WA, O=Example'")]
+    Malformed,
+    /// An attribute is not a string, or of a type without a name.
+    #[error("it has an attribute whose type or value is not supported")]
+    Unsupported,
+    /// Attributes are joined by `+`.
+    #[error("it has attributes joined by '+', which are not supported")]
+    Joined,
+    /// An attribute is there twice.
+    #[error("it has an attribute twice")]
+    Twice,
+    /// A mandatory attribute is missing.
+    #[error("it needs the attributes C, ST (or S) and O")]
+    Incomplete,
+}
+
+impl Name {
+    /// Parses a name as a policy has it.
+    pub(super) fn parse(text: &str) -> Result<Self, InvalidName> {
+        if text.contains("=#") {
+            return Err(InvalidName::Unsupported);
+        }
+        let mut found = BTreeMap::new();
+        for attribute in split(text)? {
+            let (kind, value) = attribute.split_once('=').ok_or(InvalidName::Malformed)?;
+            let is_kind = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+            let kind = kind.trim();
+            if kind.is_empty() || !kind.chars().all(is_kind) {
+                return Err(InvalidName::Malformed);
+            }
+            let kind = if kind == "S" { "ST" } else { kind };
+            insert(&mut found, kind, unescaped(value)?)?;
+        }
+        Self::complete(found)
+    }
+
+    /// Reads the content of a name of a certificate.
+    pub(super) fn of_certificate(content: &[u8]) -> Result<Self, InvalidName> {
+        let mut found = BTreeMap::new();
+        for group in elements(content).ok_or(InvalidName::Malformed)? {
+            let attributes = elements(group.content).filter(|_| group.kind == SET);
+            for attribute in attributes.ok_or(InvalidName::Malformed)? {
+                let (kind, value) = attribute_of(attribute.raw).ok_or(InvalidName::Unsupported)?;
+                insert(&mut found, kind, value)?;
+            }
+        }
+        Self::complete(found)
+    }
+
+    fn complete(found: BTreeMap<String, String>) -> Result<Self, InvalidName> {
+        let has = |kind: &&str| found.get(*kind).is_some_and(|value| !value.is_empty());
+        match MANDATORY.iter().all(has) {
+            true => Ok(Self(found)),
+            false => Err(InvalidName::Incomplete),
+        }
+    }
+
+    /// Returns true if the other name has all attributes of this one, with the same values.
+    pub(super) fn is_part_of(&self, other: &Self) -> bool {
+        let mut own = self.0.iter();
+        own.all(|(kind, value)| other.0.get(kind) == Some(value))
+    }
+}
+
+fn insert(found: &mut BTreeMap<String, String>, kind: &str, value: String) -> Result<(), InvalidName> {
+    match found.insert(kind.to_owned(), value) {
+        None => Ok(()),
+        Some(_) => Err(InvalidName::Twice),
+    }
+}
+
+/// Splits a name at commas that are not escaped.
+fn split(text: &str) -> Result<Vec<&str>, InvalidName> {
+    let mut parts = Vec::new();
+    let (mut begin, mut escaped) = (0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '+' => return Err(InvalidName::Joined),
+            '"' | ';' | '<' | '>' => return Err(InvalidName::Malformed),
+            ',' => {
+                parts.push(text.get(begin..at).unwrap_or_default());
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text.get(begin..).unwrap_or_default());
+    Ok(parts)
+}
+
+/// Removes escapes, and white space around the value that is not escaped.
+fn unescaped(value: &str) -> Result<String, InvalidName> {
+    let mut out = Vec::new();
+    // Length of what must not be trimmed.
+    let mut kept = 0;
+    let mut rest = value.trim_start().bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            out.push(byte);
+            continue;
+        }
+        let first = rest.next().ok_or(InvalidName::Malformed)?;
+        if first.is_ascii_hexdigit() {
+            let pair = [first, rest.next().ok_or(InvalidName::Malformed)?];
+            let mut decoded = [0];
+            hex::decode_to_slice(pair, &mut decoded).map_err(|_| InvalidName::Malformed)?;
+            out.extend(decoded);
+        } else {
+            out.push(first);
+        }
+        kept = out.len();
+    }
+    while out.len() > kept && out.last().is_some_and(u8::is_ascii_whitespace) {
+        out.pop();
+    }
+    String::from_utf8(out).map_err(|_| InvalidName::Malformed)
+}
+
+/// Reads an attribute of a name in DER.
+fn attribute_of(der: &[u8]) -> Option<(&'static str, String)> {
+    let (pair, _) = element(der, SEQUENCE)?;
+    let (id, rest) = element(pair, OBJECT_ID)?;
+    let [0x55, 0x04, number] = id else {
+        return None;
+    };
+    let (_, kind) = ATTRIBUTES.iter().find(|(known, _)| known == number)?;
+    let value = elements(rest)?;
+    let [value] = value.as_slice() else {
+        return None;
+    };
+    let is_text =
+        matches!(value.kind, UTF8 | PRINTABLE | IA5) || (value.kind == TELETEX && value.content.is_ascii());
+    let text = String::from_utf8(value.content.to_vec()).ok();
+    text.filter(|_| is_text).map(|text| (*kind, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed_as_rfc_4514_says() {
+        let name = |text: &str| Name::parse(text);
+        let plain = name("C=US, ST=WA, O=Example").unwrap();
+        assert_eq!(name("S=WA,O= Example ,C=US"), Ok(plain.clone()));
+        let full = name(r"C=US,ST=WA,O=Example\, Inc.,CN=\20a\C3\A9\ ").unwrap();
+        assert_eq!(full.0["O"], "Example, Inc.");
+        assert_eq!(full.0["CN"], " aé ");
+        assert!(!plain.is_part_of(&full) && !full.is_part_of(&plain));
+        assert!(plain.is_part_of(&name("C=US,ST=WA,O=Example,CN=a").unwrap()));
+        for (text, expected) in [
+            ("", InvalidName::Malformed),
+            ("C=US,ST=WA", InvalidName::Incomplete),
+            ("C=US,ST=WA,O=", InvalidName::Incomplete),
+            ("C=US,ST=WA,O=a,O=b", InvalidName::Twice),
+            ("C=US,ST=WA,S=WA,O=b", InvalidName::Twice),
+            ("C=US,ST=WA,O=a+CN=b", InvalidName::Joined),
+            ("C=US,ST=WA,O=#04", InvalidName::Unsupported),
+            ("C=US,ST=WA,O=a\\", InvalidName::Malformed),
+            ("C=US,ST=WA,O=\\4", InvalidName::Malformed),
+            ("C=US,ST=WA,O=\\ff", InvalidName::Malformed),
+            ("C=US,ST=WA,O=\"a\"", InvalidName::Malformed),
+            ("C=US,ST=WA,=a", InvalidName::Malformed),
+        ] {
+            assert_eq!(name(text), Err(expected), "{text}");
+        }
+    }
+}

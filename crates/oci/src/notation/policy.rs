@@ -1,0 +1,413 @@
+//! Trust policies: who is trusted for which repositories, and how strictly signatures are verified.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::name::{InvalidName, Name};
+
+/// The largest policy, in bytes.
+const LARGEST: usize = 1 << 20;
+/// The most statements of a policy, and the most scopes, stores and identities of a statement.
+const MOST: usize = 100;
+
+/// A trust policy, as in `trustpolicy.json` of Notation.
+#[derive(Debug, Clone)]
+pub struct TrustPolicy {
+    statements: Vec<Statement>,
+}
+
+/// The rules for some repositories.
+#[derive(Debug, Clone)]
+pub(super) struct Statement {
+    pub(super) name: String,
+    scopes: Vec<String>,
+    /// The rules of the verification; none with the level `skip`.
+    pub(super) rules: Option<Rules>,
+}
+
+/// The verification of signatures.
+#[derive(Debug, Clone)]
+pub(super) struct Rules {
+    actions: BTreeMap<Check, Action>,
+    /// Types of the trust stores that are used.
+    pub(super) stores: BTreeSet<StoreType>,
+    /// Names of trusted signers; `None` if all are trusted.
+    pub(super) identities: Option<Vec<Name>>,
+    /// True if timestamps are needed only after a certificate has expired.
+    pub(super) timestamp_after_expiry: bool,
+}
+
+impl Rules {
+    /// Returns the consequence of a failed check.
+    pub(super) fn action(&self, check: Check) -> Action {
+        let found = self.actions.get(&check).copied();
+        found.unwrap_or(Action::Enforce)
+    }
+}
+
+/// A check of a signature that a policy may relax.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Check {
+    /// The signer is trusted.
+    Authenticity,
+    /// The certificates were valid when the signature was made.
+    AuthenticTimestamp,
+    /// The signature has not expired.
+    Expiry,
+    /// No certificate is revoked.
+    Revocation,
+}
+
+impl std::fmt::Display for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Authenticity => "authenticity",
+            Self::AuthenticTimestamp => "authenticTimestamp",
+            Self::Expiry => "expiry",
+            Self::Revocation => "revocation",
+        })
+    }
+}
+
+/// The consequence of a failed check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Action {
+    Enforce,
+    Log,
+    Skip,
+}
+
+/// The type of a trust store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum StoreType {
+    Authorities,
+    SigningAuthorities,
+    TimestampAuthorities,
+}
+
+/// A trust policy that can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTrustPolicy {
+    /// The policy is too large.
+    #[error("it has more than 1 MiB, or more than {MOST} statements")]
+    TooLarge,
+    /// It is no JSON, or has an unknown field.
+    #[error("{0}")]
+    Malformed(String),
+    /// Its version is not supported.
+    #[error("trust policy document uses unsupported version {0:?}: use \"1.0\"")]
+    Version(String),
+    /// It has no statements.
+    #[error("trust policy document can not have zero trust policy statements")]
+    Empty,
+    /// Two statements have one name.
+    #[error("multiple trust policy statements use the same name {0:?}, statement names must be unique")]
+    NameTwice(String),
+    /// Two statements have one scope.
+    #[error("registry scope {0:?} is present in multiple trust policy statements")]
+    ScopeTwice(String),
+    /// A statement is invalid.
+    #[error("trust policy statement {name:?}: {why}")]
+    Statement {
+        /// Name of the statement.
+        name: String,
+        /// The reason.
+        why: InvalidStatement,
+    },
+}
+
+/// A statement that can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidStatement {
+    /// It has no name.
+    #[error("it is missing a name")]
+    NoName,
+    /// A list is too long.
+    #[error("it has more than {MOST} scopes, trust stores or trusted identities")]
+    TooLarge,
+    /// The level is unknown.
+    #[error("invalid signature verification level {0:?}: use strict, permissive, audit or skip")]
+    Level(String),
+    /// The override is not allowed.
+    #[error("signatureVerification.override: {0}")]
+    Override(&'static str),
+    /// The value is unknown.
+    #[error("verifyTimestamp must be \"always\" or \"afterCertExpiry\", but got {0:?}")]
+    VerifyTimestamp(String),
+    /// Stores or identities are missing.
+    #[error("it is either missing trust stores or trusted identities, both must be specified")]
+    Incomplete,
+    /// A trust store is malformed, or of an unknown type.
+    #[error("trust store {0:?} must be written as TYPE:NAME, the type is ca, signingAuthority or tsa")]
+    Store(String),
+    /// `*` is not alone.
+    #[error("a wildcard '*' cannot be used in conjunction with other values")]
+    Wildcard,
+    /// An identity is of an unknown type.
+    #[error("trusted identity {0:?} is not supported: use '*' or 'x509.subject: ...'")]
+    Identity(String),
+    /// The name of an identity is malformed.
+    #[error("trusted identity {identity:?}: {why}")]
+    IdentityName {
+        /// The identity.
+        identity: String,
+        /// The reason.
+        why: InvalidName,
+    },
+    /// One identity includes another.
+    #[error("it has overlapping x509 trustedIdentities, {0:?} overlaps with {1:?}")]
+    Overlap(String, String),
+    /// There is no scope.
+    #[error("it has zero registry scopes, it must specify registry scopes with at least one value")]
+    NoScope,
+    /// A scope is not `*`, and not a repository.
+    #[error(
+        "registry scope {0:?} is not valid, make sure it is a fully qualified repository without the scheme, protocol or tag"
+    )]
+    Scope(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Document {
+    version: String,
+    #[serde(default)]
+    trust_policies: Vec<StatementDocument>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct StatementDocument {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    registry_scopes: Vec<String>,
+    signature_verification: VerificationDocument,
+    trust_stores: Option<Vec<String>>,
+    trusted_identities: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct VerificationDocument {
+    #[serde(default)]
+    level: String,
+    #[serde(rename = "override")]
+    overrides: Option<BTreeMap<String, Action>>,
+    #[serde(default)]
+    verify_timestamp: String,
+}
+
+impl TrustPolicy {
+    /// Reads a policy.
+    ///
+    /// # Errors
+    /// Fails when it is malformed, has unknown fields, is too large, or contradicts itself.
+    pub fn parse(text: &[u8]) -> Result<Self, InvalidTrustPolicy> {
+        if text.len() > LARGEST {
+            return Err(InvalidTrustPolicy::TooLarge);
+        }
+        let document: Document = serde_json::from_slice(text)
+            .map_err(|error| InvalidTrustPolicy::Malformed(super::bounded(&error.to_string())))?;
+        if document.version != "1.0" {
+            return Err(InvalidTrustPolicy::Version(super::bounded(&document.version)));
+        }
+        match document.trust_policies.len() {
+            0 => return Err(InvalidTrustPolicy::Empty),
+            1..=MOST => {}
+            _ => return Err(InvalidTrustPolicy::TooLarge),
+        }
+        let (mut names, mut scopes) = (BTreeSet::new(), BTreeSet::new());
+        let mut statements = Vec::new();
+        for document in document.trust_policies {
+            let name = super::bounded(&document.name);
+            let statement = document.read();
+            let statement = statement.map_err(|why| InvalidTrustPolicy::Statement {
+                name: name.clone(),
+                why,
+            })?;
+            if !names.insert(statement.name.clone()) {
+                return Err(InvalidTrustPolicy::NameTwice(name));
+            }
+            for scope in &statement.scopes {
+                if !scopes.insert(scope.clone()) {
+                    return Err(InvalidTrustPolicy::ScopeTwice(super::bounded(scope)));
+                }
+            }
+            statements.push(statement);
+        }
+        Ok(Self { statements })
+    }
+
+    /// Returns the statement for a repository: the one that names it, otherwise the one for all.
+    pub(super) fn statement(&self, repository: &str) -> Option<&Statement> {
+        let with = |scope: &str| {
+            let mut all = self.statements.iter();
+            all.find(|statement| statement.scopes.iter().any(|found| found == scope))
+        };
+        with(repository).or_else(|| with("*"))
+    }
+}
+
+impl StatementDocument {
+    fn read(self) -> Result<Statement, InvalidStatement> {
+        if self.name.is_empty() {
+            return Err(InvalidStatement::NoName);
+        }
+        let verification = self.signature_verification;
+        let actions = actions(&verification.level, verification.overrides.unwrap_or_default())?;
+        let timestamp_after_expiry = match verification.verify_timestamp.as_str() {
+            "" | "always" => false,
+            "afterCertExpiry" => true,
+            other => return Err(InvalidStatement::VerifyTimestamp(super::bounded(other))),
+        };
+        let stores = self.trust_stores.unwrap_or_default();
+        let identities = self.trusted_identities.unwrap_or_default();
+        if [stores.len(), identities.len(), self.registry_scopes.len()]
+            .iter()
+            .any(|length| *length > MOST)
+        {
+            return Err(InvalidStatement::TooLarge);
+        }
+        // As in the original, stores and identities have no effect beside the level `skip`.
+        let rules = match actions {
+            None => None,
+            Some(_) if stores.is_empty() || identities.is_empty() => {
+                return Err(InvalidStatement::Incomplete);
+            }
+            Some(actions) => Some(Rules {
+                actions,
+                stores: stores
+                    .iter()
+                    .map(|store| store_type(store))
+                    .collect::<Result<_, _>>()?,
+                identities: trusted_names(&identities)?,
+                timestamp_after_expiry,
+            }),
+        };
+        Ok(Statement {
+            name: self.name,
+            scopes: checked_scopes(self.registry_scopes)?,
+            rules,
+        })
+    }
+}
+
+/// Returns the actions of a level with its overrides; `None` for `skip`.
+fn actions(
+    level: &str,
+    overrides: BTreeMap<String, Action>,
+) -> Result<Option<BTreeMap<Check, Action>>, InvalidStatement> {
+    use Action::{Enforce, Log, Skip};
+    let (authenticity, others) = match level {
+        "strict" => (Enforce, Enforce),
+        "permissive" => (Enforce, Log),
+        "audit" => (Log, Log),
+        "skip" if overrides.is_empty() => return Ok(None),
+        "skip" => return Err(InvalidStatement::Override("the level skip can't be customized")),
+        other => return Err(InvalidStatement::Level(super::bounded(other))),
+    };
+    let mut actions = BTreeMap::from([
+        (Check::Authenticity, authenticity),
+        (Check::AuthenticTimestamp, others),
+        (Check::Expiry, others),
+        (Check::Revocation, others),
+    ]);
+    for (name, action) in overrides {
+        let check = match name.as_str() {
+            "authenticity" => Check::Authenticity,
+            "authenticTimestamp" => Check::AuthenticTimestamp,
+            "expiry" => Check::Expiry,
+            "revocation" => Check::Revocation,
+            "integrity" => return Err(InvalidStatement::Override("integrity can not be overridden")),
+            _ => {
+                return Err(InvalidStatement::Override(
+                    "the types are authenticity, authenticTimestamp, expiry and revocation",
+                ));
+            }
+        };
+        if action == Skip && check != Check::Revocation {
+            return Err(InvalidStatement::Override("only revocation can be skipped"));
+        }
+        actions.insert(check, action);
+    }
+    Ok(Some(actions))
+}
+
+fn store_type(store: &str) -> Result<StoreType, InvalidStatement> {
+    let invalid = || InvalidStatement::Store(super::bounded(store));
+    let (kind, name) = store.split_once(':').ok_or_else(invalid)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    if name.is_empty() || !name.chars().all(is_plain) {
+        return Err(invalid());
+    }
+    match kind {
+        "ca" => Ok(StoreType::Authorities),
+        "signingAuthority" => Ok(StoreType::SigningAuthorities),
+        "tsa" => Ok(StoreType::TimestampAuthorities),
+        _ => Err(invalid()),
+    }
+}
+
+/// Returns the names of trusted signers; `None` if all are trusted.
+fn trusted_names(identities: &[String]) -> Result<Option<Vec<Name>>, InvalidStatement> {
+    if identities.iter().any(|identity| identity == "*") {
+        return match identities.len() {
+            1 => Ok(None),
+            _ => Err(InvalidStatement::Wildcard),
+        };
+    }
+    let mut names: Vec<Name> = Vec::new();
+    for identity in identities {
+        let subject = identity.strip_prefix("x509.subject:");
+        let subject = subject.ok_or_else(|| InvalidStatement::Identity(super::bounded(identity)))?;
+        let name = Name::parse(subject).map_err(|why| InvalidStatement::IdentityName {
+            identity: super::bounded(identity),
+            why,
+        })?;
+        let overlaps = |other: &Name| other.is_part_of(&name) || name.is_part_of(other);
+        if let Some(at) = names.iter().position(overlaps) {
+            let other = identities.get(at).map_or("", String::as_str);
+            let (one, other) = (super::bounded(identity), super::bounded(other));
+            return Err(InvalidStatement::Overlap(one, other));
+        }
+        names.push(name);
+    }
+    Ok(Some(names))
+}
+
+fn checked_scopes(scopes: Vec<String>) -> Result<Vec<String>, InvalidStatement> {
+    if scopes.is_empty() {
+        return Err(InvalidStatement::NoScope);
+    }
+    if scopes.len() > 1 && scopes.iter().any(|scope| scope == "*") {
+        return Err(InvalidStatement::Wildcard);
+    }
+    match scopes.iter().find(|scope| *scope != "*" && !is_repository(scope)) {
+        Some(scope) => Err(InvalidStatement::Scope(super::bounded(scope))),
+        None => Ok(scopes),
+    }
+}
+
+/// Returns true for a host with an optional port, and a path behind it.
+fn is_repository(scope: &str) -> bool {
+    let Some((host, path)) = scope.split_once('/') else {
+        return false;
+    };
+    let (name, port) = host.split_once(':').unwrap_or((host, "0"));
+    let is_label = |label: &str| {
+        let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+        is_end(label.bytes().next())
+            && is_end(label.bytes().next_back())
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    name.split('.').all(is_label)
+        && !port.is_empty()
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+        && path.split('/').all(crate::reference::is_component)
+}

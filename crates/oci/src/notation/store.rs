@@ -1,0 +1,67 @@
+//! The trusted certificates.
+
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+
+use super::certificate::Certificate;
+use crate::der;
+
+/// The most trusted certificates.
+const MOST: usize = 100;
+const SEQUENCE: u8 = der::SEQUENCE;
+
+/// Certificates that are trusted. As in Flux, each trust store of a policy has all of them.
+#[derive(Debug, Clone, Default)]
+pub struct TrustStore {
+    certificates: Vec<Vec<u8>>,
+}
+
+/// A file that has no certificates which can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTrustStore {
+    /// There is no certificate, or one can't be read.
+    #[error("it must have certificates in PEM format (-----BEGIN CERTIFICATE-----) or in DER format")]
+    Malformed,
+    /// There are too many.
+    #[error("more than {MOST} certificates are trusted")]
+    TooMany,
+}
+
+impl TrustStore {
+    /// Adds the certificates of a file in PEM or DER format.
+    ///
+    /// # Errors
+    /// Fails when it has none, one can't be read, or there are more than 100.
+    pub fn add(&mut self, file: &[u8]) -> Result<(), InvalidTrustStore> {
+        let ders = match file.first() {
+            Some(&SEQUENCE) => {
+                let all = der::elements(file).ok_or(InvalidTrustStore::Malformed)?;
+                all.iter().map(|element| element.raw.to_vec()).collect()
+            }
+            _ => {
+                let all = CertificateDer::pem_slice_iter(file);
+                let all = all.map(|found| found.map(|der| der.to_vec()));
+                let all: Result<Vec<_>, _> = all.collect();
+                all.map_err(|_| InvalidTrustStore::Malformed)?
+            }
+        };
+        if ders.is_empty() || !ders.iter().all(|der| Certificate::parse(der).is_some()) {
+            return Err(InvalidTrustStore::Malformed);
+        }
+        if self.certificates.len() + ders.len() > MOST {
+            return Err(InvalidTrustStore::TooMany);
+        }
+        self.certificates.extend(ders);
+        Ok(())
+    }
+
+    /// Returns true if nothing is trusted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.certificates.is_empty()
+    }
+
+    /// Returns true if a certificate is one of those that are trusted.
+    pub(super) fn has(&self, certificate: &Certificate<'_>) -> bool {
+        self.certificates.iter().any(|der| der == certificate.der)
+    }
+}
