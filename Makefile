@@ -55,6 +55,12 @@ flux-notification: ## Build the notification-controller of Flux into the cache, 
 	target/debug/testkit build --tests --flux-notification
 	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --locked -p e2e --test it flux_notification
 
+.PHONY: flux-consumers
+flux-consumers: ## Build the kustomize- and helm-controller of Flux into the cache, and let them use our artifacts; later runs of `make test` do so, too
+	$(CARGO) build --locked --workspace --bins
+	target/debug/testkit build --tests --flux-consumers
+	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --locked -p e2e --test it flux_consumers
+
 .PHONY: conformance
 # The recorded commands run with the binary of `cli`, which cargo builds for its tests. Those on a cluster need a control plane. A case that fails fails the target, unless
 # docs/differences.md names it.

@@ -5,10 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result, ensure};
-use serde::Deserialize;
+use anyhow::{Context as _, Result};
 
-use crate::gobuild::{self, Recipe, compile, go, hack_dir, place, version};
+use crate::gobuild::{self, Recipe, compile, copy_files, downloaded, place, version};
 
 static RECIPE: Recipe = Recipe {
     module: "flux",
@@ -18,12 +17,6 @@ static RECIPE: Recipe = Recipe {
     usually: "5 minutes",
 };
 const MODULE: &str = "github.com/fluxcd/flux2/v2";
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Downloaded {
-    dir: PathBuf,
-}
 
 /// Returns the program, in the version that `hack/flux` pins, if it is in the cache.
 ///
@@ -50,14 +43,8 @@ pub fn build() -> Result<PathBuf> {
 
 /// Builds a copy of the module: its program embeds manifests that only its release has, so it gets an empty one.
 fn build_copy(work: &Path, program: &Path) -> Result<()> {
-    let output = go(&hack_dir().join(RECIPE.module))
-        .args(["mod", "download", "-json", MODULE])
-        .output()?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.status.success(), "{MODULE} can't be downloaded: {said}");
-    let downloaded: Downloaded = serde_json::from_slice(&output.stdout)?;
     let copy = work.join("module");
-    copy_files(&downloaded.dir, &copy)?;
+    copy_files(&downloaded(RECIPE.module, MODULE)?, &copy)?;
     let manifests = copy.join("cmd/flux/manifests");
     fs::create_dir_all(&manifests)?;
     fs::write(manifests.join("none.yaml"), "{}\n")?;
@@ -65,20 +52,5 @@ fn build_copy(work: &Path, program: &Path) -> Result<()> {
     let flags = format!("-s -w -X main.VERSION={}", pinned.trim_start_matches('v'));
     compile(&RECIPE, &copy, &flags, work)?;
     fs::rename(work.join("flux"), program)?;
-    Ok(())
-}
-
-/// Copies the files of a folder, with the rights of new files: those of the module cache are read-only.
-fn copy_files(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from).with_context(|| format!("can't read {}", from.display()))? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_files(&entry.path(), &target)?;
-        } else {
-            fs::write(&target, fs::read(entry.path())?)?;
-        }
-    }
     Ok(())
 }

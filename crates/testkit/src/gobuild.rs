@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::progress::say;
@@ -25,6 +26,13 @@ pub(crate) struct Recipe {
     pub(crate) tags: &'static str,
     /// Usual duration of the build on two cores with empty caches.
     pub(crate) usually: &'static str,
+}
+
+/// The answer of `go mod download -json`.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Downloaded {
+    dir: PathBuf,
 }
 
 /// The folder for things that are built once: `WEIR_CACHE_DIR`, or `weir` in the user's cache folder.
@@ -227,6 +235,35 @@ pub(crate) fn go(module: &Path) -> Command {
         .env("GOFLAGS", "")
         .stdin(Stdio::null());
     command
+}
+
+/// Returns the folder of the Go module cache with the sources of a package that a module below `hack/` requires; downloads them if needed.
+///
+/// # Errors
+/// Returns an error if they can't be downloaded.
+pub(crate) fn downloaded(module: &str, package: &str) -> Result<PathBuf> {
+    let output = go(&hack_dir().join(module))
+        .args(["mod", "download", "-json", package])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{package} can't be downloaded: {said}");
+    let found: Downloaded = serde_json::from_slice(&output.stdout)?;
+    Ok(found.dir)
+}
+
+/// Copies the files of a folder, with the rights of new files: those of the module cache are read-only.
+pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| format!("can't read {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_files(&entry.path(), &target)?;
+        } else {
+            fs::write(&target, fs::read(entry.path())?)?;
+        }
+    }
+    Ok(())
 }
 
 fn runs(program: &str) -> bool {

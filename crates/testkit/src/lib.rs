@@ -29,7 +29,7 @@ pub mod controller;
 pub mod controlplane;
 mod debian;
 pub mod flux;
-pub mod flux_notification;
+pub mod flux_controllers;
 pub mod fuzz;
 pub mod git;
 mod gobuild;

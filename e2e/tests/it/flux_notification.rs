@@ -1,10 +1,10 @@
 //! The real notification-controller of Flux takes the events of our controllers, and delivers them.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use e2e::cluster::{NAMESPACE, PATIENCE, TestCluster};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
-use testkit::{Controller, Received, WebhookSink, flux_notification, skipped};
+use testkit::{Controller, Received, WebhookSink, flux_controllers::NOTIFICATION, skipped};
 
 /// The controllers whose events are delivered.
 const SENDERS: [&str; 2] = ["source-controller", "kluctl-controller"];
@@ -26,12 +26,29 @@ async fn apply_alert(cluster: &TestCluster, name: &str, severity: &str) -> Resul
     Ok(())
 }
 
-/// Waits for the event of an object that was delivered to a path of the sink with this reason.
-async fn delivered(sink: &WebhookSink, path: &str, name: &str, reason: &str) -> Result<(Received, Value)> {
-    let what = format!("{reason} of {name}");
+/// An event that is expected: the name of its object, its reason, and the start of its message. Events of a pass can share their
+/// reason, and the notification-controller sends them side by side, in any order.
+struct Expected {
+    name: &'static str,
+    reason: &'static str,
+    message: &'static str,
+}
+
+/// Waits for an event that was delivered to a path of the sink.
+async fn delivered(sink: &WebhookSink, path: &str, expected: &Expected) -> Result<(Received, Value)> {
+    let Expected {
+        name,
+        reason,
+        message,
+    } = expected;
+    let what = format!("{reason} of {name}: {message}");
     let found = sink.wait_for(&what, PATIENCE, |request| {
         let event = request.json();
-        request.path == path && event["involvedObject"]["name"] == name && event["reason"] == reason
+        let said = event["message"].as_str().unwrap_or_default();
+        request.path == path
+            && event["involvedObject"]["name"] == *name
+            && event["reason"] == *reason
+            && said.starts_with(message)
     });
     let request = found.await?;
     let event = request.json();
@@ -83,17 +100,19 @@ fn metadata(commit: &str) -> Value {
 async fn check_fetched(cluster: &TestCluster, url: &str, commit: &str) -> Result<()> {
     cluster.apply_repository("project", url, "1h").await?;
     let source = cluster.fetched("project", commit).await?;
-    let (request, event) = delivered(&cluster.sink, "/all", "project", "NewArtifact").await?;
+    let expected = Expected {
+        name: "project",
+        reason: "NewArtifact",
+        message: "stored artifact for commit 'first'",
+    };
+    let (request, event) = delivered(&cluster.sink, "/all", &expected).await?;
     check_sender(&request, &event, "source-controller")?;
     let object = &event["involvedObject"];
     ensure!(object["apiVersion"] == "source.toolkit.fluxcd.io/v1", "{event}");
     ensure!(object["kind"] == "GitRepository", "{event}");
     ensure!(object["uid"] == json!(source.uid()), "{event}");
     ensure!(event["severity"] == "info", "{event}");
-    ensure!(
-        event["message"] == "stored artifact for commit 'first'",
-        "{event}"
-    );
+    ensure!(event["message"] == expected.message, "{event}");
     ensure!(event["metadata"] == metadata(commit), "{event}");
     Ok(())
 }
@@ -101,15 +120,15 @@ async fn check_fetched(cluster: &TestCluster, url: &str, commit: &str) -> Result
 /// Checks the event of failing passes, which comes with each of them and is taken once.
 async fn check_failed(cluster: &TestCluster, url: &str) -> Result<()> {
     cluster.apply_repository("broken", url, "1s").await?;
+    let expected = Expected {
+        name: "broken",
+        reason: "GitOperationFailed",
+        message: "failed to checkout and determine revision: ",
+    };
     for path in ["/all", "/errors"] {
-        let (request, event) = delivered(&cluster.sink, path, "broken", "GitOperationFailed").await?;
+        let (request, event) = delivered(&cluster.sink, path, &expected).await?;
         check_sender(&request, &event, "source-controller")?;
         ensure!(event["severity"] == "error", "{event}");
-        let message = event["message"].as_str().context("no message")?;
-        ensure!(
-            message.starts_with("failed to checkout and determine revision: "),
-            "{event}"
-        );
     }
     Ok(())
 }
@@ -119,7 +138,12 @@ async fn check_deployed(cluster: &TestCluster, commit: &str) -> Result<()> {
     let spec = json!({"target": "only", "interval": "1h"});
     cluster.apply_deployment("app", "project", spec).await?;
     cluster.ready("app", commit).await?;
-    let (request, event) = delivered(&cluster.sink, "/all", "app", "ReconciliationSucceeded").await?;
+    let expected = Expected {
+        name: "app",
+        reason: "ReconciliationSucceeded",
+        message: "deploy succeeded. ",
+    };
+    let (request, event) = delivered(&cluster.sink, "/all", &expected).await?;
     check_sender(&request, &event, "flux-kluctl-controller")?;
     let object = &event["involvedObject"];
     ensure!(object["apiVersion"] == "flux.kluctl.io/v1alpha1", "{event}");
@@ -133,7 +157,7 @@ async fn check_deployed(cluster: &TestCluster, commit: &str) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn flux_delivers_events_of_our_controllers() -> Result<()> {
     crate::init();
-    let Some(program) = flux_notification::find()? else {
+    let Some(program) = NOTIFICATION.find()? else {
         skipped::note(
             "the notification-controller of Flux with our events",
             "it isn't built: run make flux-notification",
@@ -143,7 +167,7 @@ async fn flux_delivers_events_of_our_controllers() -> Result<()> {
     let mut cluster = TestCluster::bare().await?;
     apply_alert(&cluster, "all", "info").await?;
     apply_alert(&cluster, "errors", "error").await?;
-    let peer = flux_notification::start(&program, cluster.plane.kubeconfig()).await?;
+    let peer = NOTIFICATION.start(&program, &cluster.plane).await?;
     let events = format!("--events-addr={}", peer.events_url());
     for name in SENDERS {
         cluster.start(name, &[&events]).await?;

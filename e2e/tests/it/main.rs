@@ -13,6 +13,7 @@ mod canary;
 mod crash;
 mod deploy;
 mod flux_cli;
+mod flux_consumers;
 mod flux_notification;
 mod lease;
 mod outage;

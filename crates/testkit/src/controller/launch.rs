@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{Addresses, Controller, PATIENCE};
 use crate::{
-    flux_notification,
+    flux_controllers,
     ports::free_address,
     process::{Group, Identity},
 };
@@ -168,7 +168,7 @@ impl Launch {
             format!("--metrics-addr={}", addresses.metrics),
             format!("--health-addr={}", addresses.health),
         ];
-        if self.name != flux_notification::NAME {
+        if !flux_controllers::is_of_flux(&self.name) {
             // The servers of the tests are on loopback.
             args.push("--allow-addresses=127.0.0.0/8,::1".to_owned());
         }
@@ -179,7 +179,7 @@ impl Launch {
                 format!("--storage-path={}", storage.display()),
             ]),
             // The only ones that listen for events.
-            "notification-controller" | flux_notification::NAME => args.extend([
+            name if flux_controllers::takes_events(name) => args.extend([
                 format!("--events-addr={}", addresses.events),
                 format!("--receiverAddr={}", addresses.receiver),
             ]),

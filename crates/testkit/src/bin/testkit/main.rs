@@ -7,8 +7,8 @@ use std::{io::Write as _, path::PathBuf, process::ExitCode};
 use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
 use testkit::{
-    ControlPlane, Options, Prometheus, SshServer, controlplane::binaries::Binaries, oracle, process::sweep,
-    progress::say,
+    ControlPlane, NotarySigner, Options, Prometheus, SshServer, controlplane::binaries::Binaries,
+    flux_controllers, oracle, process::sweep, progress::say,
 };
 
 /// A real Kubernetes control plane on this machine, without containers.
@@ -35,6 +35,9 @@ enum Task {
         /// Build the notification-controller of Flux, too, which takes minutes
         #[arg(long)]
         flux_notification: bool,
+        /// Build the kustomize-controller and the helm-controller of Flux, too, which takes minutes
+        #[arg(long)]
+        flux_consumers: bool,
     },
     /// Start a control plane with our controllers in the background
     Up {
@@ -74,11 +77,13 @@ fn run(cli: &Cli) -> Result<()> {
             tests,
             flux,
             flux_notification,
+            flux_consumers,
         } => {
             let binaries = Binaries::resolve()?;
             if *tests {
                 Prometheus::resolve()?;
                 SshServer::prepare()?;
+                NotarySigner::resolve()?;
                 oracle::kustomize()?;
                 oracle::helm()?;
                 oracle::helm_templates()?;
@@ -87,7 +92,10 @@ fn run(cli: &Cli) -> Result<()> {
                 testkit::flux::build()?;
             }
             if *flux_notification {
-                testkit::flux_notification::build()?;
+                flux_controllers::NOTIFICATION.build()?;
+            }
+            if *flux_consumers {
+                flux_controllers::KUSTOMIZE.build()?;
             }
             let kubectl = binaries.path("kubectl").display().to_string();
             say(format_args!(
