@@ -11,7 +11,9 @@ pub mod orphans;
 pub mod overrides;
 
 use clap::Parser;
-use runtime::{CommonFlags, Connection, Context, EventsFlags, RunOptions, flags::LogLevel, run_kind};
+use runtime::{
+    CommonFlags, Connection, Context, EventsFlags, Reconciler, RunOptions, flags::LogLevel, run_kind,
+};
 
 use flags::Flags;
 use kinds::{flux_kluctl_deployment, gitops_kluctl_deployment};
@@ -77,6 +79,19 @@ pub fn spec(cli: &Cli) -> runtime::Spec {
 /// # Errors
 /// If the metrics or the directory for artifacts cannot be created.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
+    run_within(ctx, flags, |flux| flux, |gitops| gitops).await
+}
+
+/// Runs all kinds, each within the reconciler that a function makes of its own, until the process ends.
+///
+/// # Errors
+/// If the metrics or the directory for artifacts cannot be created.
+pub async fn run_within<F: Reconciler, G: Reconciler>(
+    ctx: Context,
+    flags: Flags,
+    within_flux: impl FnOnce(flux_kluctl_deployment::Controller) -> F,
+    within_gitops: impl FnOnce(gitops_kluctl_deployment::Controller) -> G,
+) -> anyhow::Result<()> {
     runtime::flags::report_idle(&flags.idle());
     let reconciler = flux_kluctl_deployment::Controller::new(&ctx, &flags)?;
     let options = RunOptions {
@@ -91,8 +106,8 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let gitops = gitops_kluctl_deployment::Controller::new(&ctx, &flags, reconciler.shared(), store, gone)?
         .with(overrides);
     let both = tokio::try_join!(
-        run_kind(&ctx, reconciler, options),
-        run_kind(&ctx, gitops, RunOptions::default()),
+        run_kind(&ctx, within_flux(reconciler), options),
+        run_kind(&ctx, within_gitops(gitops), RunOptions::default()),
     );
     both?;
     // It ends at a shutdown, as the kinds do.

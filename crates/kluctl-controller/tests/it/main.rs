@@ -33,6 +33,7 @@ mod migrating;
 mod monorepo;
 mod options;
 mod orphans;
+mod panicking;
 mod poison;
 mod removing;
 mod requests;
