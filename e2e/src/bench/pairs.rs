@@ -94,6 +94,8 @@ pub struct Figures {
     pub created: Duration,
     /// Time from the first announcement of a push until all are Ready at the new commit.
     pub pushed: Duration,
+    /// CPU time of the Git server while the pairs were created, and while their pushes were applied.
+    pub git: [Duration; 2],
     /// Time from the first request to reconcile until all are handled, without a change.
     pub unchanged: Duration,
     /// The same work by the API server alone.
@@ -128,9 +130,9 @@ pub async fn measure(load: Load) -> Result<Figures> {
         .collect::<Result<_>>()?;
     let before = peers(&cluster)?;
     say("creating");
-    let created = create(&cluster, load, &repos).await?;
+    let (created, create_git) = create(&cluster, load, &repos).await?;
     say("pushing");
-    let pushed = push(&cluster, load, &repos).await?;
+    let (pushed, push_git) = push(&cluster, load, &repos).await?;
     say("reconciling without a change");
     let unchanged = reconcile(&cluster, load).await?;
     let after = peers(&cluster)?;
@@ -151,6 +153,7 @@ pub async fn measure(load: Load) -> Result<Figures> {
         load,
         created,
         pushed,
+        git: [create_git, push_git],
         unchanged,
         reference,
         pod: mean_start(&cluster).await?,
@@ -179,14 +182,14 @@ fn figures_of(empty: Option<&Usage>, now: Option<&Usage>) -> [u64; 3] {
     ]
 }
 
-/// Creates all pairs, and waits until they are Ready.
-async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Duration> {
+/// Creates all pairs, and waits until they are Ready. Returns the time, and the CPU time of the Git server.
+async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Duration, Duration)> {
     let heads: BTreeMap<String, String> = repos
         .iter()
         .enumerate()
         .map(|(index, repo)| Ok((project::name(index), repo.rev("main")?)))
         .collect::<Result<_>>()?;
-    let begin = Instant::now();
+    let (begin, git) = (Instant::now(), git_server()?);
     for_all(load, |index| async move {
         let name = project::name(index);
         let url = repos.get(index).context("a repository is missing")?.url();
@@ -196,11 +199,12 @@ async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Dur
     })
     .await?;
     all_ready(cluster, &heads).await?;
-    Ok(begin.elapsed())
+    Ok((begin.elapsed(), git_server()?.saturating_sub(git)))
 }
 
-/// Pushes to all repositories, announces the pushes, and waits until all are applied.
-async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Duration> {
+/// Pushes to all repositories, announces the pushes, and waits until all are applied. Returns the time since the first announcement, and
+/// the CPU time of the Git server.
+async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Duration, Duration)> {
     let heads: BTreeMap<String, String> = repos
         .iter()
         .enumerate()
@@ -208,7 +212,7 @@ async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Durat
         .collect::<Result<_>>()?;
     let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "pushed"}}});
     let (repositories, requested) = (&cluster.repositories(), &requested);
-    let begin = Instant::now();
+    let (begin, git) = (Instant::now(), git_server()?);
     for_all(load, |index| async move {
         let (params, patch) = (PatchParams::default(), Patch::Merge(requested));
         repositories.patch(&project::name(index), &params, &patch).await?;
@@ -216,7 +220,7 @@ async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Durat
     })
     .await?;
     all_ready(cluster, &heads).await?;
-    Ok(begin.elapsed())
+    Ok((begin.elapsed(), git_server()?.saturating_sub(git)))
 }
 
 /// Requests a reconciliation of all KluctlDeployments, and waits until the requests are handled.
@@ -343,10 +347,15 @@ fn peers(cluster: &TestCluster) -> Result<BTreeMap<String, Duration>> {
         "kube-apiserver".to_owned(),
         cluster.plane.usage("kube-apiserver")?.cpu,
     );
+    times.insert("git server".to_owned(), git_server()?);
+    Ok(times)
+}
+
+/// Returns the CPU time so far of the Git server.
+fn git_server() -> Result<Duration> {
     let own = Usage::of(std::process::id()).context("this process")?;
     // git http-backend runs as a child of this process.
-    times.insert("git server".to_owned(), own.children_cpu);
-    Ok(times)
+    Ok(own.children_cpu)
 }
 
 #[cfg(test)]

@@ -372,23 +372,32 @@ impl Shop<'_> {
             })
             .await?;
         report
-            .step("what isn't supported yet is refused by name", async {
+            .step("what would have no effect is refused by name", async {
+                let verify = json!({
+                    "provider": "cosign", "secretRef": {"name": "keys"},
+                    "matchOIDCIdentity": [{"issuer": "^https://a$", "subject": "^b$"}],
+                });
                 let artifact = json!({
                     "apiVersion": "source.toolkit.fluxcd.io/v1",
                     "kind": "OCIRepository",
                     "metadata": {"name": "signed", "namespace": NAMESPACE},
-                    "spec": {"url": "oci://registry.invalid/shop", "interval": "1h", "verify": {"provider": "notation"}},
+                    "spec": {"url": "oci://registry.invalid/shop", "interval": "1h", "verify": verify},
                 });
                 cluster.plane.apply(artifact).await?;
                 let repositories: Api<OCIRepository> = Api::namespaced(cluster.client.clone(), NAMESPACE);
                 let ready = |repository: &OCIRepository| {
-                    let conditions = repository.status.as_ref().map(|status| status.conditions.as_slice());
+                    let conditions = repository
+                        .status
+                        .as_ref()
+                        .map(|status| status.conditions.as_slice());
                     conditions::get(conditions.unwrap_or_default(), "Ready").cloned()
                 };
                 let refused = |repository: &OCIRepository| {
-                    ready(repository).is_some_and(|ready| ready.is_false() && ready.reason == "UnsupportedField")
+                    ready(repository)
+                        .is_some_and(|ready| ready.is_false() && ready.reason == "UnsupportedField")
                 };
-                let repository = wait_for(&repositories, "signed", "UnsupportedField", PATIENCE, refused).await?;
+                let repository =
+                    wait_for(&repositories, "signed", "UnsupportedField", PATIENCE, refused).await?;
                 let message = ready(&repository).map(|ready| ready.message);
                 repositories.delete("signed", &DeleteParams::default()).await?;
                 Ok(message.unwrap_or_default())

@@ -9,6 +9,9 @@ use anyhow::{Context as _, Result};
 pub struct Usage {
     /// Resident memory now, in bytes (`VmRSS`).
     pub resident: u64,
+    /// Resident memory of its own now, in bytes (`RssAnon`): without the pages of files, such as those of the program, which the system can
+    /// take back at any time.
+    pub private: u64,
     /// The most resident memory so far, in bytes (`VmHWM`).
     pub peak: u64,
     /// Processor time of the process itself, user and system.
@@ -43,6 +46,7 @@ impl Usage {
         let time = |ticks: u64| Duration::from_millis(ticks * 1000 / hertz);
         Ok(Self {
             resident: kibibytes(&status, "VmRSS:"),
+            private: kibibytes(&status, "RssAnon:"),
             peak: kibibytes(&status, "VmHWM:"),
             cpu: time(ticks(11) + ticks(12)),
             children_cpu: time(ticks(13) + ticks(14)),

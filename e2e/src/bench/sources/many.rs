@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use api::{conditions, source::GitRepository};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use testkit::{Repo, process::Usage};
+use testkit::{Repo, eventually, process::Usage};
 
 use super::{Cpu, NAME};
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         measure::{mebibytes, print},
         pairs::{Load, all, project},
     },
-    cluster::TestCluster,
+    cluster::{PATIENCE, TestCluster},
 };
 
 /// Number of concurrent API requests while the objects are created.
@@ -61,22 +61,22 @@ pub(super) async fn measure(objects: usize) -> Result<String> {
     let usage = cluster.controller(NAME)?.usage()?;
     print(&format!("{title}: waiting for intervals"));
     let calm = keep_calm(&cluster, objects).await?;
-    let restarted = restart(&mut cluster).await?;
+    let restarted = restart(&mut cluster, objects).await?;
     cluster.stop().await?;
     Ok(format!(
         "\n{title}\n  created, until all are Ready {:>7.2} s, of which the API server took {:.2} s to take them\n  \
          CPU {:.2} s of ours, {:.2} s of the Git server, {:.2} s of the API server\n  \
-         memory {:.1} MiB without objects, peak {:.1} MiB, {:.1} MiB after a minute, {:.1} MiB after a restart\n  {}\n  \
+         memory {} without objects, peak {:.1} MiB, {} after a minute, {} a minute after a restart\n  {}\n  \
          requests to the Git server in these intervals: {}",
         created.as_secs_f64(),
         taken.as_secs_f64(),
         cpu.controller.as_secs_f64(),
         cpu.git.as_secs_f64(),
         cpu.api.as_secs_f64(),
-        mebibytes(empty.resident),
+        memory(empty),
         mebibytes(usage.peak),
-        mebibytes(usage.resident),
-        mebibytes(restarted.resident),
+        memory(usage),
+        memory(restarted),
         calm.line(objects),
         requests(calm.git),
     ))
@@ -112,20 +112,27 @@ async fn ready(cluster: &TestCluster, objects: usize) -> Result<()> {
     all(cluster.repositories(), names, is_ready).await
 }
 
-/// Shortens the intervals, and measures some of them without a change.
+/// Shortens the intervals, and measures some of them without a change. They are long again afterwards.
 async fn keep_calm(cluster: &TestCluster, objects: usize) -> Result<Calm> {
     let interval = interval(objects);
-    let shorter = json!({"spec": {"interval": format!("{interval}s")}});
-    let (repositories, shorter) = (&cluster.repositories(), &shorter);
+    set_interval(cluster, objects, &format!("{interval}s")).await?;
+    let intervals = u32::try_from(MEASURED / interval)?.max(1);
+    let calm = Calm::measure(cluster, NAME, Duration::from_secs(interval), intervals).await?;
+    set_interval(cluster, objects, "1h").await?;
+    Ok(calm)
+}
+
+/// Changes the interval of all objects, and waits until they are Ready with it.
+async fn set_interval(cluster: &TestCluster, objects: usize, interval: &str) -> Result<()> {
+    let changed = json!({"spec": {"interval": interval}});
+    let (repositories, changed) = (&cluster.repositories(), &changed);
     each(objects, |index| async move {
-        let (params, patch) = (PatchParams::default(), Patch::Merge(shorter));
+        let (params, patch) = (PatchParams::default(), Patch::Merge(changed));
         repositories.patch(&project::name(index), &params, &patch).await?;
         Ok(())
     })
     .await?;
-    ready(cluster, objects).await?;
-    let intervals = u32::try_from(MEASURED / interval)?.max(1);
-    Calm::measure(cluster, NAME, Duration::from_secs(interval), intervals).await
+    ready(cluster, objects).await
 }
 
 /// Returns the seconds of an interval for so many objects.
@@ -134,14 +141,33 @@ fn interval(objects: usize) -> u64 {
     SHORTEST.max(seconds as u64)
 }
 
-/// Starts the controller anew, and reads its use once it has looked at all objects.
-async fn restart(cluster: &mut TestCluster) -> Result<Usage> {
+/// Starts the controller anew, and reads its use a minute after it has looked at all objects.
+async fn restart(cluster: &mut TestCluster, objects: usize) -> Result<Usage> {
     let controller = cluster.controllers.iter_mut().find(|one| one.name() == NAME);
     let controller = controller.context("it was not started")?;
     controller.terminate().await?;
     controller.restart().await?;
+    let controller = cluster.controller(NAME)?;
+    let passes = r#"controller_runtime_reconcile_total{controller="gitrepository",result="requeue_after"}"#;
+    eventually("a pass over each object", PATIENCE, || async {
+        let done = controller.metric(passes).await?;
+        ensure!(done >= f64::from(u32::try_from(objects)?), "{done} passes");
+        Ok(())
+    })
+    .await?;
     calm::end_of_requests(cluster, NAME).await?;
-    cluster.controller(NAME)?.usage()
+    // The memory of an idle controller is measured, so there is no event to wait for.
+    tokio::time::sleep(IDLE).await;
+    controller.usage()
+}
+
+/// Returns the resident memory of a process as text, with the part that doesn't belong to files such as its program.
+fn memory(usage: Usage) -> String {
+    format!(
+        "{:.1} MiB ({:.1} private)",
+        mebibytes(usage.resident),
+        mebibytes(usage.private)
+    )
 }
 
 /// Returns the numbers of handshakes, lists of refs and packs as text.
