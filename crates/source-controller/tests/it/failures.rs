@@ -329,7 +329,7 @@ async fn undecodable_object_fails_alone_and_is_deleted_with_its_artifacts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn undecodable_object_delays_none_of_49_others() {
-    const INTERVAL: Duration = Duration::from_secs(10);
+    const INTERVAL: Duration = Duration::from_secs(20);
     let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("fifty").unwrap();
     repo.commit("first", &[("a", "1")]).unwrap();
@@ -338,7 +338,7 @@ async fn undecodable_object_delays_none_of_49_others() {
     let url = repo.url();
     let good = names
         .iter()
-        .map(|name| setup.apply(name, &url, json!({"interval": "10s"})));
+        .map(|name| setup.apply(name, &url, json!({"interval": "20s"})));
     futures::future::join_all(good).await;
     let odd = json!({
         "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
