@@ -35,10 +35,11 @@ pub(crate) fn spool(pack: &mut dyn BufRead, dir: &Path) -> Result<PathBuf, Error
     Ok(path)
 }
 
-/// Opens a pack that [`spool`] wrote.
-pub(crate) fn open(path: &Path) -> Result<BufReader<File>, Error> {
+/// Opens a pack that [`spool`] wrote, and returns it with its size in bytes.
+pub(crate) fn open(path: &Path) -> Result<(BufReader<File>, u64), Error> {
     let file = File::open(path).map_err(disk)?;
-    Ok(BufReader::with_capacity(64 << 10, file))
+    let bytes = file.metadata().map_err(disk)?.len();
+    Ok((BufReader::with_capacity(64 << 10, file), bytes))
 }
 
 /// Removes a pack that [`spool`] wrote.
@@ -106,7 +107,7 @@ struct Entries<'a> {
 impl<'a> Entries<'a> {
     fn open(path: &Path, clock: &'a Clock, shown: &'a str) -> Result<Self, Error> {
         let mut entries = Self {
-            pack: open(path)?,
+            pack: open(path)?.0,
             left: 0,
             offset: PACK_HEADER as u64,
             inflate: Decompress::new(true),

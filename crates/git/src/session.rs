@@ -49,6 +49,8 @@ use on_branch::Proofs;
 /// Threads that index a received pack. Sessions run beside each other, so one does not take all processors.
 const INDEX_THREADS: usize = 2;
 
+/// Maximum size of a pack that one thread indexes, in bytes: another one takes longer to start.
+const SMALL_PACK: u64 = 1 << 20;
 /// A conversation with one server about one repository. All methods block until the call's deadline at most.
 pub struct Session {
     remote: Remote,
@@ -172,7 +174,6 @@ impl Session {
             reject_shallow_remote: false,
         };
         let pack_options = PackOptions {
-            thread_limit: Some(INDEX_THREADS),
             alloc_limit_bytes: usize::try_from(self.limits.object_bytes).ok(),
             ..PackOptions::default()
         };
@@ -186,7 +187,8 @@ impl Session {
                 let spooled = pack::spool(received, dir).map_err(failed)?;
                 let needed = pack::memory(&spooled, limits, clock, &shown).map_err(failed)?;
                 held = Some(intake.take_memory(needed).map_err(failed)?);
-                let mut pack = pack::open(&spooled).map_err(failed)?;
+                let (mut pack, bytes) = pack::open(&spooled).map_err(failed)?;
+                let threads = if bytes > SMALL_PACK { INDEX_THREADS } else { 1 };
                 let no_bases = None::<gix::odb::Handle>;
                 let kind = gix::hash::Kind::Sha1;
                 Bundle::write_to_directory(
@@ -196,7 +198,10 @@ impl Session {
                     stop,
                     no_bases,
                     kind,
-                    pack_options,
+                    PackOptions {
+                        thread_limit: Some(threads),
+                        ..pack_options
+                    },
                 )?;
                 pack::remove(&spooled).map_err(failed)?;
                 Ok(true)
