@@ -320,9 +320,8 @@ impl<R: Reconciler> Driver<R> {
         } {
             self.start(key, due, began.clone());
         }
-        self.kind
-            .metrics
-            .depth(self.queue.depth(now) + self.begun.starting());
+        let depth = self.queue.depth(now) + self.begun.starting();
+        self.kind.metrics.depth(depth);
         let due = self.queue.next_due(|namespace| accepts(&self.begun, namespace));
         due.into_iter().chain(turn.get()).min()
     }
@@ -342,7 +341,9 @@ impl<R: Reconciler> Driver<R> {
         let is_unchanged = !self.news.remove(&key) && state.memory.is_at(self.index.version(&key));
         let kind = Arc::clone(&self.kind);
         let (slots, abort) = (self.slots.clone(), self.abort.clone());
-        let id = uuid::Uuid::new_v4().to_string();
+        // It only tells passes apart in logs, so the random numbers of the process do.
+        let id = uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes());
+        let id = id.into_uuid().to_string();
         let span = tracing::error_span!(
             "pass",
             controller = controller::<R>(),

@@ -46,6 +46,10 @@ pub(crate) struct Queue {
     order: HashMap<String, BTreeSet<(Instant, u64, ObjectKey)>>,
     /// The first of each namespace.
     heads: BTreeSet<(Instant, u64, String)>,
+    /// Due times of the waiting objects after the time of the last count.
+    later: BTreeSet<(Instant, u64)>,
+    /// Number of the waiting objects that are due by then.
+    due: usize,
     sequence: u64,
 }
 
@@ -88,12 +92,16 @@ impl Queue {
     }
 
     fn insert(&mut self, key: &ObjectKey, (at, sequence): (Instant, u64)) {
+        self.later.insert((at, sequence));
         self.change(&key.namespace, |order| {
             order.insert((at, sequence, key.clone()));
         });
     }
 
     fn remove(&mut self, key: &ObjectKey, (at, sequence): (Instant, u64)) {
+        if !self.later.remove(&(at, sequence)) {
+            self.due -= 1;
+        }
         self.change(&key.namespace, |order| {
             order.remove(&(at, sequence, key.clone()));
         });
@@ -141,9 +149,10 @@ impl Queue {
             return;
         };
         let due = slot.due.take();
-        if !slot.running {
-            self.slots.remove(key);
+        if slot.running {
+            return;
         }
+        self.slots.remove(key);
         if let Some(due) = due {
             self.remove(key, due);
         }
@@ -159,13 +168,14 @@ impl Queue {
             .next()
     }
 
-    /// Returns the number of objects that are due.
+    /// Returns the number of objects that are due. The work is that for the objects that became due since the last call; `now` never goes back.
     #[must_use]
-    pub(crate) fn depth(&self, now: Instant) -> usize {
-        let due = |order: &BTreeSet<(Instant, u64, ObjectKey)>| {
-            order.iter().take_while(|(at, ..)| *at <= now).count()
-        };
-        self.order.values().map(due).sum()
+    pub(crate) fn depth(&mut self, now: Instant) -> usize {
+        while let Some(first) = self.later.first().filter(|(at, _)| *at <= now).copied() {
+            self.later.remove(&first);
+            self.due += 1;
+        }
+        self.due
     }
 }
 
@@ -260,5 +270,26 @@ mod tests {
         );
         queue.forget(&ObjectKey::new("a", "2"));
         assert!(queue.order.is_empty() && queue.heads.is_empty());
+    }
+
+    #[test]
+    fn depth_is_the_number_of_waiting_objects_that_are_due() {
+        let (mut queue, mut now) = (Queue::default(), Instant::now());
+        let mut running = Vec::new();
+        for _ in 0..5000 {
+            let key = ObjectKey::new(fastrand::u8(..3).to_string(), fastrand::u8(..20).to_string());
+            match fastrand::u8(..8) {
+                0..4 => drop(queue.add(&key, now + Duration::from_secs(fastrand::u64(..10)))),
+                4 => running.extend(queue.pop(now, all).map(|(key, _)| key)),
+                5 if !running.is_empty() => {
+                    queue.finish(&running.swap_remove(fastrand::usize(..running.len())))
+                }
+                6 => queue.forget(&key),
+                _ => now += Duration::from_secs(fastrand::u64(..3)),
+            }
+            let waiting = queue.order.values().flatten();
+            let due = waiting.filter(|(at, ..)| *at <= now).count();
+            assert_eq!(queue.depth(now), due);
+        }
     }
 }
