@@ -6,13 +6,14 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    thread,
     time::Duration,
 };
 
 use api::{Class, Fault, Reason};
 use tokio::{runtime::Handle, sync::oneshot};
 use tokio_util::sync::CancellationToken;
+
+use crate::threads;
 
 /// Interval of looking if the work was cancelled.
 const CANCELLATION: Duration = Duration::from_millis(100);
@@ -96,7 +97,7 @@ pub(crate) fn request<T>(
     })
 }
 
-/// Runs blocking work on a new thread. The work is cancelled with `cancel`, and when the returned future is dropped.
+/// Runs blocking work on a thread of its own. The work is cancelled with `cancel`, and when the returned future is dropped.
 ///
 /// # Errors
 /// The error of the work; a fault if no thread can be started, or the work panics.
@@ -118,14 +119,11 @@ where
         cancelled,
     };
     let (send, mut receive) = oneshot::channel();
-    let spawned = thread::Builder::new()
-        .name("source".to_owned())
-        .stack_size(2 << 20)
-        .spawn(move || {
-            // The receiver is gone if the pass was dropped.
-            let _ = send.send(work(&limits));
-        });
-    spawned.map_err(|error| {
+    let started = threads::run(move || {
+        // The receiver is gone if the pass was dropped.
+        let _ = send.send(work(&limits));
+    });
+    started.map_err(|error| {
         let message = format!("failed to start a thread: {error}");
         Fault::retry(Reason::DirectoryCreationFailed, message)
     })?;

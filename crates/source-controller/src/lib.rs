@@ -21,6 +21,7 @@ mod source_kind;
 mod status;
 mod stored;
 mod sweep;
+mod threads;
 mod wake;
 
 use std::{sync::Arc, time::Duration};
