@@ -63,7 +63,7 @@ pub use logins::{LoginError, ReadSecret, SecretEntries, UrlCredentials};
 pub use loopback::uses_plain_http;
 pub use outside::OutsideReads;
 pub use pinned::{PinnedSource, PinnedSources};
-pub use project::{ProjectError, fetch_project, project_head};
+pub use project::{ProjectError, ProjectHead, fetch_project, project_head};
 pub use service_account::ServiceAccountRole;
 use slots::RenderSlot;
 pub use slots::RenderSlots;

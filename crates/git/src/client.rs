@@ -10,7 +10,7 @@ use tokio::{runtime::Handle, sync::Semaphore};
 use tree::Memory;
 
 use crate::{
-    Call, Error, Remote, Session, SshAlgorithms,
+    Call, Error, Listing, Remote, Session, SshAlgorithms,
     announced::Announcements,
     clock::Clock,
     intake::Intake,
@@ -115,12 +115,24 @@ impl Network {
             None => {
                 let own = self.client(remote)?;
                 let announcement = self.announcements.of(own.number, remote.url());
-                Way::Http(own.client, Arc::new(announcement))
+                Way::Http(own.client, Arc::new(announcement), Arc::default())
             }
         };
         let clock = Clock::start(self.runtime.clone(), call, remote.shown());
         let intake = Intake::new(remote.shown(), clock.clone(), memory, call.limits.slowest);
         Session::new(way, clock, intake, (remote, call), (tenant, &self.proofs))
+    }
+
+    /// Asks a server again for a list of refs. Returns true if the answer is the same, byte for byte: all references mean what they meant.
+    /// False if it is another one or none can be had; a [`Session`] says why. Blocks no thread, and has no timeout but those of HTTP.
+    pub async fn is_unchanged(&self, listing: &Listing) -> bool {
+        let Ok(own) = self.client(listing.remote()) else {
+            return false;
+        };
+        match own.client.send(listing.request()).await {
+            Ok(response) => listing.is_answer(response).await,
+            Err(_) => false,
+        }
     }
 
     fn client(&self, remote: &Remote) -> Result<OwnClient, Error> {

@@ -73,8 +73,9 @@ impl Exchange {
         };
         match self.wire.next(response) {
             Ok(Some(bytes)) => {
-                if self.announces {
-                    self.wire.announcement.receive(&bytes);
+                match self.announces {
+                    true => self.wire.announcement.receive(&bytes),
+                    false => self.wire.recorder.receive(&bytes),
                 }
                 Ok(bytes)
             }
@@ -86,6 +87,14 @@ impl Exchange {
                 self.state = State::Over;
                 Err(self.wire.fail(error))
             }
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let State::Answered(response) = std::mem::replace(&mut self.state, State::Over) {
+            self.wire.finish(response);
         }
     }
 }

@@ -22,6 +22,7 @@ mod history;
 mod http;
 mod intake;
 mod limits;
+mod listing;
 #[cfg(test)]
 mod original;
 mod pack;
@@ -43,6 +44,7 @@ pub use commit::Commit;
 pub use error::Error;
 pub use history::History;
 pub use limits::{Limits, Pace};
+pub use listing::Listing;
 pub use range::Range;
 pub use refs::{Advertised, Reference, Resolved, Selector, select};
 pub use remote::{Auth, Remote};

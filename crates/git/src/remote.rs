@@ -1,7 +1,8 @@
 //! The address of a repository and what is needed to enter it.
 
 use api::Secret;
-use net::{AddressPolicy, Proxy};
+use net::{AddressPolicy, Proxy, basic_auth, bearer_auth};
+use reqwest::header::HeaderValue;
 use url::Url;
 
 use crate::{
@@ -230,6 +231,18 @@ impl Remote {
     /// The address as it stands in messages.
     pub(crate) fn shown(&self) -> String {
         shown(&self.url)
+    }
+
+    /// Returns the value of the header with the credentials, if a request to `target` may carry them.
+    pub(crate) fn authorization_for(&self, target: &Url) -> Option<HeaderValue> {
+        if !self.trusts(target) {
+            return None;
+        }
+        if let Some(token) = self.token() {
+            return bearer_auth(token.expose());
+        }
+        let auth = self.auth()?;
+        Some(basic_auth(&auth.username, auth.password.expose()))
     }
 
     /// Returns true if a request to `target` may carry the credentials: the same server only, or the same host's https

@@ -39,6 +39,7 @@ use crate::{
     error::chain,
     http::Smart,
     intake::Intake,
+    listing::{Listing, Recorder},
     pack,
     refs::{describe, select},
     ssh::{link, reuse::Access},
@@ -48,9 +49,9 @@ use on_branch::Proofs;
 
 /// Threads that index a received pack. Sessions run beside each other, so one does not take all processors.
 const INDEX_THREADS: usize = 2;
-
 /// Maximum size of a pack that one thread indexes, in bytes: another one takes longer to start.
 const SMALL_PACK: u64 = 1 << 20;
+
 /// A conversation with one server about one repository. All methods block until the call's deadline at most.
 pub struct Session {
     remote: Remote,
@@ -67,7 +68,7 @@ pub struct Session {
 
 /// The way to a server.
 pub(crate) enum Way {
-    Http(Client, Arc<Announcement>),
+    Http(Client, Arc<Announcement>, Arc<Recorder>),
     Ssh(Box<Access>),
 }
 
@@ -135,6 +136,16 @@ impl Session {
                 _ => Err(Error::NoMatch(range)),
             },
             other => other,
+        }
+    }
+
+    /// Returns the list of refs that the session asked for, to ask for it again with [`Network::is_unchanged`]. `None` if it asked for more
+    /// than one or none at all, by SSH, and with an older protocol than 2.
+    #[must_use]
+    pub fn listing(&self) -> Option<Listing> {
+        match &self.way {
+            Way::Http(.., recorder) => recorder.listing(&self.remote),
+            Way::Ssh(_) => None,
         }
     }
 
@@ -360,7 +371,7 @@ impl std::fmt::Debug for Session {
 impl Way {
     /// Remembers the capabilities with which refs were listed.
     fn remember_announcement(&self) {
-        if let Self::Http(_, announcement) = self {
+        if let Self::Http(_, announcement, _) = self {
             announcement.remember();
         }
     }
@@ -368,7 +379,7 @@ impl Way {
     /// Forgets the capabilities of an earlier session. Returns true if this session used them.
     fn forgets_announcement(&self) -> bool {
         match self {
-            Self::Http(_, announcement) => announcement.forget(),
+            Self::Http(_, announcement, _) => announcement.forget(),
             Self::Ssh(_) => false,
         }
     }
@@ -380,8 +391,10 @@ impl Way {
         clock: &Clock,
         intake: &Arc<Intake>,
     ) -> Result<Box<dyn Transport + Send>, Error> {
-        let (client, announcement) = match self {
-            Self::Http(client, announcement) => (client.clone(), Arc::clone(announcement)),
+        let (client, known) = match self {
+            Self::Http(client, announcement, recorder) => {
+                (client.clone(), (Arc::clone(announcement), Arc::clone(recorder)))
+            }
             Self::Ssh(access) => {
                 let (answer, request) =
                     link::open(access.as_ref().clone(), clock.clone(), Arc::clone(intake));
@@ -395,13 +408,7 @@ impl Way {
             url: remote.shown(),
             why: chain(&error),
         })?;
-        let wire = Wire::new(
-            client,
-            announcement,
-            Arc::clone(intake),
-            remote.clone(),
-            clock.clone(),
-        );
+        let wire = Wire::new(client, known, Arc::clone(intake), remote.clone(), clock.clone());
         Ok(Box::new(http::Transport::new_http(
             Smart(Arc::new(wire)),
             url,

@@ -3,20 +3,25 @@
 use std::{
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
-use net::{Client, Need, basic_auth, bearer_auth};
+use net::{Client, Need};
 use reqwest::{
     Method, Response, StatusCode,
-    header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION},
+    header::{AUTHORIZATION, HeaderMap, LOCATION},
 };
 use url::Url;
 
-use crate::{Error, Remote, announced::Announcement, clock::Clock, intake::Intake, remote::shown};
+use crate::{
+    Error, Remote, announced::Announcement, clock::Clock, intake::Intake, listing::Recorder, remote::shown,
+};
 
 /// Redirects followed in a row.
 const MAX_REDIRECTS: usize = 5;
+/// Time for the end of an answer that is not read any more.
+const END: Duration = Duration::from_secs(1);
 
 /// A request as gix writes it.
 pub(crate) struct Request {
@@ -43,6 +48,8 @@ pub(crate) struct Wire {
     intake: Arc<Intake>,
     /// The announcement of the server, in this session or an earlier one.
     pub(crate) announcement: Arc<Announcement>,
+    /// The list of refs of this session.
+    pub(crate) recorder: Arc<Recorder>,
     /// Target of a redirect.
     base: Mutex<Option<String>>,
 }
@@ -50,7 +57,7 @@ pub(crate) struct Wire {
 impl Wire {
     pub(crate) fn new(
         client: Client,
-        announcement: Arc<Announcement>,
+        (announcement, recorder): (Arc<Announcement>, Arc<Recorder>),
         intake: Arc<Intake>,
         remote: Remote,
         clock: Clock,
@@ -61,6 +68,7 @@ impl Wire {
             clock,
             intake,
             announcement,
+            recorder,
             base: Mutex::default(),
         }
     }
@@ -100,23 +108,16 @@ impl Wire {
         let method = if request.post { Method::POST } else { Method::GET };
         let mut sent = reqwest::Request::new(method, url.clone());
         *sent.headers_mut() = request.headers.clone();
-        if let Some(value) = self.authorization().filter(|_| self.remote.trusts(url)) {
+        if let Some(value) = self.remote.authorization_for(url) {
             sent.headers_mut().insert(AUTHORIZATION, value);
         }
         if request.post {
+            self.recorder.begin(request, url);
             *sent.body_mut() = Some(request.body.clone().into());
         }
         self.clock
             .wait(self.client.send(sent))?
             .map_err(|error| self.classify(url, &error))
-    }
-
-    fn authorization(&self) -> Option<HeaderValue> {
-        if let Some(token) = self.remote.token() {
-            return bearer_auth(token.expose());
-        }
-        let auth = self.remote.auth()?;
-        Some(basic_auth(&auth.username, auth.password.expose()))
     }
 
     /// The target of a redirect that may be followed.
@@ -233,6 +234,15 @@ impl Wire {
         };
         self.intake.take(bytes.len() as u64)?;
         Ok(Some(bytes))
+    }
+
+    /// Waits in the background for the end of an answer whose content was read: the connection can be used again after it. One that has
+    /// more content is closed.
+    pub(crate) fn finish(&self, mut response: Response) {
+        self.clock.runtime().spawn(async move {
+            // Nothing depends on it.
+            let _ = tokio::time::timeout(END, response.chunk()).await;
+        });
     }
 }
 

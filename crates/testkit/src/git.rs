@@ -140,6 +140,12 @@ impl GitServer {
         Ok(Self { inner, server })
     }
 
+    /// Returns the number of connections that were accepted so far.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.server.connections()
+    }
+
     /// Creates an empty repository; its first branch will be `main`.
     ///
     /// # Errors

@@ -3,12 +3,15 @@
 use std::{
     future::pending,
     net::{Ipv4Addr, SocketAddr},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use anyhow::{Context as _, Result};
-use axum::serve::Listener;
+use axum::serve::{Listener, ListenerExt as _};
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tokio::io::AsyncWriteExt as _;
 use tokio::{
@@ -26,6 +29,8 @@ pub(crate) struct Server {
     runtime: Option<Runtime>,
     address: SocketAddr,
     authority: Option<Authority>,
+    /// Number of accepted connections.
+    accepted: Arc<AtomicUsize>,
 }
 
 impl Server {
@@ -42,10 +47,19 @@ impl Server {
         let address = listener.local_addr()?;
         let inside = runtime.enter();
         let listener = TcpListener::from_std(listener)?;
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&accepted);
+        let count = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        };
         match &authority {
-            None => drop(runtime.spawn(axum::serve(listener, router).into_future())),
+            None => {
+                let listener = listener.tap_io(move |_| count());
+                drop(runtime.spawn(axum::serve(listener, router).into_future()));
+            }
             Some(authority) => {
                 let listener = Tls::new(listener, TlsAcceptor::from(authority.server_config()?), address);
+                let listener = listener.tap_io(move |_| count());
                 drop(runtime.spawn(axum::serve(listener, router).into_future()));
             }
         }
@@ -54,7 +68,13 @@ impl Server {
             runtime: Some(runtime),
             address,
             authority,
+            accepted,
         })
+    }
+
+    /// Returns the number of connections that were accepted so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.accepted.load(Ordering::Relaxed)
     }
 
     /// The scheme, host and port.

@@ -1,7 +1,8 @@
 //! Fetches the project that is rendered, for controllers: nothing is checked out.
 
-use git::SshConnections;
+use git::{Listing, SshConnections};
 use kluctl::{FetchedSource, SourceAddress, Sources as _};
+use tokio::runtime::Handle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tree::{Budget, Limits};
 
@@ -40,9 +41,39 @@ pub async fn fetch_project(
     fetched.map_err(|error| failure(error.to_string()))
 }
 
-/// Returns the revision that the address of a project names now: the commit of a Git repository, or the digest of an OCI artifact. It asks
-/// the server for its references or for the digest of the tag, and fetches nothing; an address with a commit or a digest needs no
-/// request. Returns `None` if files of a command line replace the source.
+/// The revision that the address of a project names.
+#[derive(Debug, Clone)]
+pub struct ProjectHead {
+    /// The commit of a Git repository, or the digest of an OCI artifact.
+    pub revision: String,
+    /// The list of references by which it was found, if a Git server sent one.
+    pub(super) listing: Option<Listing>,
+}
+
+impl ProjectHead {
+    /// Returns a revision that was not found in a list of references.
+    pub(super) fn unlisted(revision: String) -> Self {
+        Self {
+            revision,
+            listing: None,
+        }
+    }
+
+    /// Asks the Git server again, with one request and without blocking a thread. Returns true if its references are the same; false if
+    /// some moved, they were not listed, or the server doesn't answer: [`project_head`] says why. `external` is that of [`project_head`].
+    pub async fn is_unchanged(&self, external: &ExternalAccess) -> bool {
+        let Some(listing) = &self.listing else {
+            return false;
+        };
+        let network = external
+            .git_connections
+            .network(&Handle::current(), &external.addresses);
+        network.is_unchanged(listing).await
+    }
+}
+
+/// Returns the revision that the address of a project names now. It asks the server for its references or for the digest of the tag, and
+/// fetches nothing; an address with a commit or a digest needs no request. Returns `None` if files of a command line replace the source.
 ///
 /// # Errors
 /// Fails when the server can't be reached, has no such reference, or the work is cancelled.
@@ -51,7 +82,7 @@ pub async fn project_head(
     external: &ExternalAccess,
     limits: &Limits,
     cancel: &CancellationToken,
-) -> Result<Option<String>, ProjectError> {
+) -> Result<Option<ProjectHead>, ProjectError> {
     let failure = failure_of(&address);
     let work = move |fetcher: &SourceFetcher| fetcher.head(&address);
     let ssh = SshConnections::default();
@@ -142,7 +173,8 @@ mod tests {
                 url: repo.url(),
                 reference,
             };
-            project_head(address, &external, &Limits::default(), &cancel).await
+            let head = project_head(address, &external, &Limits::default(), &cancel).await?;
+            Ok::<_, ProjectError>(head.map(|head| head.revision))
         };
         let named = head(GitReference::Commit("C".repeat(40))).await.unwrap();
         assert_eq!((named, repo.requests().len()), (Some("c".repeat(40)), asked));
@@ -167,6 +199,36 @@ mod tests {
             error.starts_with("failed to clone git source: repository not found"),
             "{error}"
         );
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn head_of_a_repository_is_asked_for_again_with_one_request() {
+        let server = GitServer::start().unwrap();
+        let repo = server.repo("a").unwrap();
+        let first = repo.commit("1", &[("a", "1")]).unwrap();
+        let (external, cancel) = (ExternalAccess::default(), CancellationToken::new());
+        let head = async || {
+            let address = SourceAddress::Git {
+                url: repo.url(),
+                reference: GitReference::Branch("main".to_owned()),
+            };
+            let head = project_head(address, &external, &Limits::default(), &cancel).await;
+            head.unwrap().unwrap()
+        };
+        let known = head().await;
+        assert_eq!(known.revision, first);
+        let asked = repo.requests().len();
+        for more in 1..4 {
+            assert!(known.is_unchanged(&external).await);
+            assert_eq!(repo.requests().len(), asked + more);
+        }
+        let second = repo.commit("2", &[("a", "2")]).unwrap();
+        assert!(!known.is_unchanged(&external).await);
+        let moved = head().await;
+        assert_eq!(moved.revision, second);
+        assert!(moved.is_unchanged(&external).await);
+        let named = ProjectHead::unlisted(second);
+        assert!(!named.is_unchanged(&external).await, "nothing was listed");
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -210,7 +272,10 @@ mod tests {
             (fetched.commit.as_deref(), fetched.revision.as_deref()),
             (Some("c0ffee"), Some(digest.as_str()))
         );
-        let head = async |address| project_head(address, &external, &limits, &cancel).await;
+        let head = async |address| {
+            let head = project_head(address, &external, &limits, &cancel).await?;
+            Ok::<_, ProjectError>(head.map(|head| head.revision))
+        };
         let asked = async |count: usize| {
             let listed = || async {
                 let requests = registry.requests()?;

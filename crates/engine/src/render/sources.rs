@@ -14,7 +14,9 @@ use oci::{Access, Client, Limits as OciLimits, Reference, Registry, Wanted};
 use tempfile::TempDir;
 use tree::{Budget, Disk, Entry, Limits, NodeKind, Tree, TreeError, TreePath};
 
-use super::{blocking::BlockingContext, external::ExternalAccess, source_cache::MAX_SOURCE_BYTES};
+use super::{
+    blocking::BlockingContext, external::ExternalAccess, project::ProjectHead, source_cache::MAX_SOURCE_BYTES,
+};
 
 /// Timeout for fetching one repository.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
@@ -189,7 +191,7 @@ impl SourceFetcher {
 
     /// Returns the revision that an address names now, and fetches nothing: the commit of a Git repository, or the digest of an OCI
     /// artifact. Returns `None` if local files replace the source.
-    pub(crate) fn head(&self, address: &SourceAddress) -> Result<Option<String>, CallbackError> {
+    pub(crate) fn head(&self, address: &SourceAddress) -> Result<Option<ProjectHead>, CallbackError> {
         let (url, oci) = (address.url(), matches!(address, SourceAddress::Oci { .. }));
         if self.external.overridden(url, oci).is_some()
             || self.external.remotely_overridden(url, oci).is_some()
@@ -198,22 +200,27 @@ impl SourceFetcher {
         }
         match address {
             SourceAddress::Git { url, reference } => self.git_head(url, reference),
-            SourceAddress::Oci { url, tag, digest } => {
-                self.artifact_head(url, tag.as_deref(), digest.as_deref())
-            }
+            SourceAddress::Oci { url, tag, digest } => self
+                .artifact_head(url, tag.as_deref(), digest.as_deref())
+                .map(ProjectHead::unlisted),
         }
         .map(Some)
     }
 
-    fn git_head(&self, url: &str, reference: &GitReference) -> Result<String, CallbackError> {
+    fn git_head(&self, url: &str, reference: &GitReference) -> Result<ProjectHead, CallbackError> {
         if let GitReference::Commit(id) = reference {
-            return Ok(id.to_ascii_lowercase());
+            return Ok(ProjectHead::unlisted(id.to_ascii_lowercase()));
         }
         let (remote, call) = (self.remote(url)?, self.call());
-        let ask = || resolve(&mut self.network.open(&remote, &call)?, reference);
+        let ask = || {
+            let mut session = self.network.open(&remote, &call)?;
+            Ok(ProjectHead {
+                revision: resolve(&mut session, reference)?.commit,
+                listing: session.listing(),
+            })
+        };
         let found = self.blocking.block_on_thread(ask)?;
-        let resolved = found.map_err(|error| self.external.git_failure(&error))?;
-        Ok(resolved.commit)
+        found.map_err(|error| self.external.git_failure(&error))
     }
 
     /// Asks the registry for the digest of a tag; a digest needs no request.

@@ -6,7 +6,7 @@ use testkit::{
     git::{Fault, Repo, Step},
 };
 
-use super::{branch, call, fetch, resolve};
+use super::{NETWORK, RUNTIME, branch, call, fetch, resolve};
 
 fn repo(server: &GitServer, name: &str) -> (Repo, Remote) {
     let repo = server.repo(name).unwrap();
@@ -41,6 +41,18 @@ fn later_lists_and_fetches_begin_with_the_refs() {
             Step::Fetch
         ]
     );
+}
+
+#[test]
+fn lists_one_after_another_need_one_connection() {
+    let server = GitServer::start().unwrap();
+    let (_, remote) = repo(&server, "connected");
+    for _ in 0..20 {
+        resolve(&remote, &branch("main"), &call()).unwrap();
+    }
+    let connections = server.connections();
+    // The end of an answer may come while the next request is being sent.
+    assert!(connections <= 4, "{connections} connections");
 }
 
 #[test]
@@ -102,4 +114,53 @@ fn repository_that_moved_is_found_although_its_capabilities_were_known() {
         assert_eq!(fetch(&remote, &branch("main"), &call()).unwrap().read("n"), "3");
         assert_eq!(steps(&new, asked), [Step::Info, Step::LsRefs, Step::Fetch]);
     }
+}
+
+#[test]
+fn unchanged_list_is_seen_with_one_request_on_a_kept_connection() {
+    let server = GitServer::start().unwrap();
+    let (repo, remote) = repo(&server, "again");
+    let mut session = NETWORK.open(&remote, &call()).unwrap();
+    assert!(session.listing().is_none(), "nothing was listed");
+    session.resolve(&branch("main")).unwrap();
+    let listing = session.listing().unwrap();
+    let is_unchanged = || RUNTIME.block_on(NETWORK.is_unchanged(&listing));
+    // The connection of the session may not be free yet.
+    let most = server.connections() + 1;
+    let asked = repo.requests().len();
+    assert!((0..5).all(|_| is_unchanged()));
+    assert_eq!(steps(&repo, asked), [Step::LsRefs; 5]);
+    assert!(server.connections() <= most);
+
+    repo.branch("other", "main").unwrap();
+    assert!(is_unchanged(), "only the wanted branch is listed");
+    repo.commit("second", &[("n", "2")]).unwrap();
+    assert!(!is_unchanged());
+    session.list_all().unwrap();
+    assert!(session.listing().is_none(), "two lists");
+}
+
+#[test]
+fn list_of_a_private_repository_is_compared_with_its_credentials() {
+    let server = GitServer::start().unwrap();
+    let (repo, remote) = repo(&server, "private");
+    repo.require_basic_auth("me", "s3cret");
+    let remote = remote.with_auth(Auth {
+        username: "me".to_owned(),
+        password: "s3cret".to_owned().into(),
+    });
+    let mut session = NETWORK.open(&remote, &call()).unwrap();
+    session.resolve(&branch("main")).unwrap();
+    let listing = session.listing().unwrap();
+    assert!(!format!("{listing:?}").contains("s3cret"));
+    assert!(RUNTIME.block_on(NETWORK.is_unchanged(&listing)));
+    repo.require_basic_auth("me", "an0ther");
+    assert!(!RUNTIME.block_on(NETWORK.is_unchanged(&listing)));
+    repo.require_basic_auth("me", "s3cret");
+    for fault in [Fault::Status(500), Fault::Cut, Fault::EndlessRefs] {
+        repo.fail(fault);
+        assert!(!RUNTIME.block_on(NETWORK.is_unchanged(&listing)));
+        repo.heal();
+    }
+    assert!(RUNTIME.block_on(NETWORK.is_unchanged(&listing)));
 }

@@ -41,6 +41,7 @@ impl Controller {
         status.observed_commit.clone_from(&fetched.commit);
         let now = SettledRead {
             revision,
+            head: None,
             commit: fetched.commit,
             ..SettledRead::clone(&read)
         };

@@ -156,8 +156,9 @@ impl<'a> Guard<'a> {
             }
         };
         match head {
-            Some(head) if head != *read => Err(format!(
-                "nothing is deleted: the source has another revision meanwhile, {head} instead of {read}"
+            Some(head) if head.revision != *read => Err(format!(
+                "nothing is deleted: the source has another revision meanwhile, {} instead of {read}",
+                head.revision
             )),
             _ => Ok(()),
         }

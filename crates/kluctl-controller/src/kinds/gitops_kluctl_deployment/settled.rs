@@ -10,7 +10,7 @@ use std::{
 };
 
 use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
-use engine::ExternalAccess;
+use engine::{ExternalAccess, ProjectHead};
 use kluctl::SourceAddress;
 use runtime::{ObjectKey, Outcome, Requeue, WorkSlot, now};
 use serde_json::Value;
@@ -28,6 +28,8 @@ pub(super) struct SettledRead {
     pub(super) external: ExternalAccess,
     /// The commit or digest that was read.
     pub(super) revision: String,
+    /// The list of references by which a later pass found the same commit.
+    pub(super) head: Option<ProjectHead>,
     /// The commit that the status shows.
     pub(super) commit: Option<String>,
     /// The calls by which the render read the files.
@@ -75,6 +77,7 @@ impl Controller {
             address: read.address,
             external: read.external,
             revision,
+            head: None,
             commit: read.commit,
             record: read.record.map(Arc::new),
             wishes: wishes(object),
@@ -90,12 +93,33 @@ impl Controller {
     pub(super) async fn still_settled(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
         let read = self.settled.unchanged(key, self.known_objects())?;
         let interval = read.until_due()?;
+        let asking = self.has_same_revision(key, &read);
+        let is_same = slot.waiting(tokio::time::timeout(read.timeout, asking)).await;
+        // An error is for the pass to report.
+        is_same.ok()?.then_some(interval)
+    }
+
+    /// Returns true if the reference of the source still names the revision that was read. The list of references of a Git server is
+    /// remembered: the next pass only compares it.
+    async fn has_same_revision(&self, key: &ObjectKey, read: &Arc<SettledRead>) -> bool {
+        if let Some(head) = &read.head
+            && head.is_unchanged(&read.external).await
+        {
+            return true;
+        }
         let cancel = CancellationToken::new();
         let head = engine::project_head(read.address.clone(), &read.external, &self.rendering, &cancel);
-        let head = slot.waiting(tokio::time::timeout(read.timeout, head)).await;
-        // An error is for the pass to report.
-        let head = head.ok()?.ok()??;
-        (head == read.revision).then_some(interval)
+        match head.await {
+            Ok(Some(head)) if head.revision == read.revision => {
+                let now = SettledRead {
+                    head: Some(head),
+                    ..SettledRead::clone(read)
+                };
+                self.settled.replace(key, read, now);
+                true
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn known_objects(&self) -> KnownObjects<'_> {

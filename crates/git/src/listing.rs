@@ -1,0 +1,174 @@
+//! Lists of refs that are asked for again: if the answer is the same, byte for byte, nothing has moved.
+//!
+//! A session that waits for a server blocks a thread, and reads and selects refs. A caller that only wants to know that a reference still
+//! means the same commit asks with the same request, and compares a hash of the answer.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use reqwest::{
+    Method, Response,
+    header::{AUTHORIZATION, HeaderMap},
+};
+use ring::digest::{Context, SHA256};
+use url::Url;
+
+use crate::{
+    Remote,
+    wire::{Request, lock},
+};
+
+/// Beginning of the request for a list of refs.
+const COMMAND: &[u8] = b"0014command=ls-refs";
+/// Maximum size of a request that is kept, in bytes: a reference needs a few prefixes.
+const MAX_REQUEST_BYTES: usize = 4 << 10;
+
+/// Request for a list of refs, with a hash of its answer. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct Listing(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    remote: Remote,
+    url: Url,
+    headers: HeaderMap,
+    body: Bytes,
+    answer: Answer,
+}
+
+/// Size and SHA-256 of an answer.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer {
+    bytes: u64,
+    hash: Vec<u8>,
+}
+
+/// An answer as far as it was received.
+#[derive(Clone)]
+struct Received {
+    bytes: u64,
+    hash: Context,
+}
+
+impl Default for Received {
+    fn default() -> Self {
+        Self {
+            bytes: 0,
+            hash: Context::new(&SHA256),
+        }
+    }
+}
+
+impl Received {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        self.hash.update(bytes);
+    }
+
+    fn answer(&self) -> Answer {
+        Answer {
+            bytes: self.bytes,
+            hash: self.hash.clone().finish().as_ref().to_vec(),
+        }
+    }
+}
+
+impl Listing {
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.0.remote
+    }
+
+    /// Returns the request with the credentials of the repository.
+    pub(crate) fn request(&self) -> reqwest::Request {
+        let mut request = reqwest::Request::new(Method::POST, self.0.url.clone());
+        *request.headers_mut() = self.0.headers.clone();
+        if let Some(value) = self.0.remote.authorization_for(&self.0.url) {
+            request.headers_mut().insert(AUTHORIZATION, value);
+        }
+        *request.body_mut() = Some(self.0.body.clone().into());
+        request
+    }
+
+    /// Returns true if a response has the same content. No more of it is read than the answer had.
+    pub(crate) async fn is_answer(&self, mut response: Response) -> bool {
+        if !response.status().is_success() {
+            return false;
+        }
+        let mut received = Received::default();
+        while let Ok(part) = response.chunk().await {
+            match part {
+                None => return received.answer() == self.0.answer,
+                Some(bytes) => received.add(&bytes),
+            }
+            if received.bytes > self.0.answer.bytes {
+                return false;
+            }
+        }
+        false
+    }
+}
+
+/// Records the list of refs of a session. It is only returned if the session asked for one list: with more of them, the last alone does not
+/// say what the session found.
+#[derive(Default)]
+pub(crate) struct Recorder(Mutex<Recorded>);
+
+#[derive(Default)]
+enum Recorded {
+    #[default]
+    Nothing,
+    Part {
+        url: Url,
+        headers: HeaderMap,
+        body: Bytes,
+        received: Received,
+    },
+    /// More than one list, or one that cannot be kept.
+    Other,
+}
+
+impl Recorder {
+    /// Begins to record the answer of a request, if that asks for a list of refs.
+    pub(crate) fn begin(&self, request: &Request, url: &Url) {
+        if !request.body.starts_with(COMMAND) {
+            return;
+        }
+        let mut recorded = lock(&self.0);
+        *recorded = match &*recorded {
+            Recorded::Nothing if request.body.len() <= MAX_REQUEST_BYTES => Recorded::Part {
+                url: url.clone(),
+                headers: request.headers.clone(),
+                body: request.body.clone().into(),
+                received: Received::default(),
+            },
+            _ => Recorded::Other,
+        };
+    }
+
+    /// Adds bytes of the answer.
+    pub(crate) fn receive(&self, bytes: &[u8]) {
+        if let Recorded::Part { received, .. } = &mut *lock(&self.0) {
+            received.add(bytes);
+        }
+    }
+
+    /// Returns the only list of refs of the session.
+    pub(crate) fn listing(&self, remote: &Remote) -> Option<Listing> {
+        let Recorded::Part {
+            url,
+            headers,
+            body,
+            received,
+        } = &*lock(&self.0)
+        else {
+            return None;
+        };
+        Some(Listing(Arc::new(Inner {
+            remote: remote.clone(),
+            url: url.clone(),
+            headers: headers.clone(),
+            body: body.clone(),
+            answer: received.answer(),
+        })))
+    }
+}
