@@ -67,7 +67,7 @@ async fn serve_webhooks(
 ) -> anyhow::Result<(JoinHandle<()>, JoinHandle<()>)> {
     let addresses = flags.delivery_addresses(ctx);
     // Every replica annotates objects: its own client writes without the lease.
-    let client = runtime::client::build(ctx.config().clone(), WriteGate::open(), ctx.metrics().clone())?;
+    let client = runtime::client::build(ctx.config(), WriteGate::open(), ctx.metrics().clone())?;
     let metrics = HttpMetrics::register(ctx.metrics().registry(), "receiver", "/hook/")?;
     let keys = receivers::Keys::new(addresses)?;
     let server = receivers::Server::new(ctx, client, index.clone(), keys, &flags.gcr_keys_url, metrics);
@@ -89,7 +89,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let metrics = Metrics::register(ctx.metrics().registry())?;
     let store = Store::default();
     // Every replica remembers failing objects and creates tokens: its own client writes without the lease.
-    let client = runtime::client::build(ctx.config().clone(), WriteGate::open(), ctx.metrics().clone())?;
+    let client = runtime::client::build(ctx.config(), WriteGate::open(), ctx.metrics().clone())?;
     let identities = Identities::new(
         client.clone(),
         flags.delivery_addresses(&ctx),

@@ -9,10 +9,17 @@ use std::{
 
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
-use http::{Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Either, Full, Limited, combinators::MapErr};
+use hyper::rt::{Read, Write};
 use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy::{self, connect::HttpConnector};
+use hyper_util::{
+    client::legacy::{
+        self,
+        connect::{Connection as Connected, HttpConnector},
+    },
+    rt::TokioTimer,
+};
 use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt as _, retry::RetryPolicy},
@@ -28,6 +35,9 @@ use crate::{error::Error, flags::Connection, gate::WriteGate, metrics::Metrics};
 const ANSWER: Duration = Duration::from_secs(30);
 /// The longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
+/// Time after which a connection without requests is closed. Each holds some 50 KB, and there are as many as there were requests at the
+/// same time.
+const IDLE: Duration = Duration::from_secs(15);
 const RETRIES: u32 = 8;
 
 /// Reads the configuration of a connection, by default that of KUBECONFIG or the service account of the Pod.
@@ -62,23 +72,11 @@ pub async fn configured(connection: &Connection) -> Result<Config, Error> {
 ///
 /// # Errors
 /// Fails when the configuration's certificates or credentials are unusable.
-pub fn build(mut config: Config, gate: WriteGate, metrics: Metrics) -> Result<Client, Error> {
-    let host = config
-        .cluster_url
-        .authority()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    // The default retry sits below our gate and could write after the lease; ours sits above it.
-    config.default_retry = false;
-    config.connect_timeout = Some(CONNECT);
-    let executor = GatedExecutor(gate.clone());
-    let builder =
-        ClientBuilder::try_from((config, executor)).map_err(|error| Error::Client(error.to_string()))?;
-    Ok(builder
-        .with_layer(&Gated { gate, metrics, host })
-        .with_layer(&BufferLayer::new(1024))
-        .with_layer(&RetryLayer::new(retries()?))
-        .build())
+pub fn build(config: &Config, gate: WriteGate, metrics: Metrics) -> Result<Client, Error> {
+    if config.proxy_url.is_some() {
+        return Err(Error::Client("a proxy-url is not supported".to_owned()));
+    }
+    gated(config, HttpConnector::new(), gate, metrics)
 }
 
 /// Makes a client as [`build`] does, for a server that a user names: it connects to `addresses` alone.
@@ -91,7 +89,6 @@ pub fn build_restricted(
     gate: WriteGate,
     metrics: Metrics,
 ) -> Result<Client, Error> {
-    let unusable = |error: kube::Error| Error::Client(error.to_string());
     let refused = |why: &dyn std::fmt::Display| Error::Client(format!("its server is refused: {why}"));
     // Connectors resolve names alone.
     let url = Url::parse(&config.cluster_url.to_string()).map_err(|error| refused(&error))?;
@@ -99,14 +96,37 @@ pub fn build_restricted(
     if config.proxy_url.is_some() {
         return Err(refused(&"a proxy-url is not supported"));
     }
-    let mut connector = HttpConnector::new_with_resolver(Resolver::new(addresses.clone()));
+    let connector = HttpConnector::new_with_resolver(Resolver::new(addresses.clone()));
+    gated(config, connector, gate, metrics)
+}
+
+/// Makes a client over a connector. The layers are those of a client of `kube`, but connections without requests are closed, and the
+/// default retry is left out: it would sit below our gate and could write after the lease; ours sits above it.
+fn gated<R>(
+    config: &Config,
+    mut connector: HttpConnector<R>,
+    gate: WriteGate,
+    metrics: Metrics,
+) -> Result<Client, Error>
+where
+    HttpConnector<R>: Service<Uri, Response: Connected + Read + Write + Unpin + Send, Error: Into<BoxError>, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+{
+    let unusable = |error: kube::Error| Error::Client(error.to_string());
     connector.enforce_http(false);
     let https = config.rustls_https_connector_with_connector(connector);
     let mut connector = TimeoutConnector::new(https.map_err(unusable)?);
     connector.set_connect_timeout(Some(CONNECT));
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
-    let http = legacy::Builder::new(GatedExecutor(gate.clone())).build::<_, Body>(connector);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    let http = legacy::Builder::new(GatedExecutor(gate.clone()))
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .build::<_, Body>(connector);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(unusable)?)
@@ -365,7 +385,7 @@ mod tests {
         let app = Router::new().route("/api/v1/namespaces/b/configmaps/a", answer);
         tokio::spawn(async move { axum::serve(listener, app).await });
         let config = Config::new(url.parse().unwrap());
-        let client = build(config, WriteGate::open(), Metrics::new("test").unwrap()).unwrap();
+        let client = build(&config, WriteGate::open(), Metrics::new("test").unwrap()).unwrap();
         let api: kube::Api<ConfigMap> = kube::Api::namespaced(client, "b");
         let found = tokio::time::timeout(ANSWER, api.get("a")).await;
         assert!(
@@ -389,7 +409,7 @@ mod tests {
 
         let gate = WriteGate::shut();
         let config = Config::new(url.parse().unwrap());
-        let client = build(config, gate.clone(), Metrics::new("test").unwrap()).unwrap();
+        let client = build(&config, gate.clone(), Metrics::new("test").unwrap()).unwrap();
         let api: kube::Api<ConfigMap> = kube::Api::namespaced(client, "b");
         assert!(api.get("a").await.is_ok(), "before it leads, it reads");
         gate.extend(std::time::Instant::now(), Duration::from_secs(60));

@@ -130,8 +130,8 @@ impl Process {
         } else {
             WriteGate::open()
         };
-        let client = client::build(config.clone(), gate.clone(), metrics.clone())?;
-        let free = client::build(config.clone(), WriteGate::open(), metrics.clone())?;
+        let client = client::build(&config, gate.clone(), metrics.clone())?;
+        let free = client::build(&config, WriteGate::open(), metrics.clone())?;
         let instance = hostname();
         let (shutdown, retire) = (CancellationToken::new(), CancellationToken::new());
         let teller = if spec.standby_records {
