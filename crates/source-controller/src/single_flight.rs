@@ -13,8 +13,8 @@ use tokio::{runtime::Handle, sync::Mutex as AsyncMutex};
 
 use crate::blocking::{self, Work};
 
-/// Number of groups of keys from which on those without work are looked for.
-const FIRST_SWEEP: usize = 64;
+/// Number of groups for which memory is kept in any case.
+const SPARE: usize = 64;
 
 /// A key of work.
 pub(crate) trait FlightKey: PartialEq {
@@ -22,23 +22,51 @@ pub(crate) trait FlightKey: PartialEq {
     fn group(&self) -> &str;
 }
 
-/// The work that passes hold at the moment, by its key. It is forgotten some time after the last [`Flight`] of it.
-pub(crate) struct Flights<K, T>(Mutex<Groups<K, T>>);
+/// The work that passes hold at the moment, by its key. It is forgotten with the last [`Flight`] of it.
+pub(crate) struct Flights<K, T>(Arc<Mutex<Groups<K, T>>>);
 
 /// The work whose keys have the same group.
-type Group<K, T> = Vec<(K, Weak<Last<T>>)>;
-
-struct Groups<K, T> {
-    groups: HashMap<String, Group<K, T>>,
-    /// Number of groups at which those without work are removed.
-    sweep_at: usize,
-}
+type Groups<K, T> = HashMap<Arc<str>, Vec<(K, Weak<Held<T>>)>>;
 
 /// One piece of work, and its last result while any clone lives.
-pub(crate) struct Flight<T>(Arc<Last<T>>);
+pub(crate) struct Flight<T>(Arc<Held<T>>);
 
-/// The last result, locked by the pass that works on the next.
-type Last<T> = AsyncMutex<Option<T>>;
+/// A piece of work that passes hold.
+struct Held<T> {
+    /// The last result, locked by the pass that works on the next.
+    last: AsyncMutex<Option<T>>,
+    group: Arc<str>,
+    all: Weak<dyn Forget + Send + Sync>,
+}
+
+/// Forgets work that nobody holds.
+trait Forget {
+    fn forget(&self, group: &str);
+}
+
+impl<K, T> Forget for Mutex<Groups<K, T>> {
+    fn forget(&self, group: &str) {
+        let mut groups = self.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(of_group) = groups.get_mut(group) else {
+            return;
+        };
+        of_group.retain(|(_, flight)| flight.strong_count() > 0);
+        if of_group.is_empty() {
+            groups.remove(group);
+        }
+        if groups.capacity() > SPARE.max(4 * groups.len()) {
+            groups.shrink_to_fit();
+        }
+    }
+}
+
+impl<T> Drop for Held<T> {
+    fn drop(&mut self) {
+        if let Some(all) = self.all.upgrade() {
+            all.forget(&self.group);
+        }
+    }
+}
 
 impl<T> Clone for Flight<T> {
     fn clone(&self) -> Self {
@@ -48,41 +76,37 @@ impl<T> Clone for Flight<T> {
 
 impl<K, T> Default for Flights<K, T> {
     fn default() -> Self {
-        Self(Mutex::new(Groups {
-            groups: HashMap::new(),
-            sweep_at: FIRST_SWEEP,
-        }))
+        Self(Arc::default())
     }
 }
 
-impl<K: FlightKey, T> Flights<K, T> {
+impl<K: FlightKey + Send + 'static, T: Send + 'static> Flights<K, T> {
     /// Returns the work of this key, which others may hold already.
     pub(crate) fn get(&self, key: K) -> Flight<T> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.sweep();
-        let group = all.groups.entry(key.group().to_owned()).or_default();
-        group.retain(|(_, flight)| flight.strong_count() > 0);
-        let found = group.iter().find(|(own, _)| *own == key);
+        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let group = match groups.get_key_value(key.group()) {
+            Some((group, _)) => Arc::clone(group),
+            None => Arc::from(key.group()),
+        };
+        let of_group = groups.entry(Arc::clone(&group)).or_default();
+        let found = of_group
+            .iter()
+            .find(|(own, flight)| *own == key && flight.strong_count() > 0);
         if let Some(found) = found.and_then(|(_, flight)| flight.upgrade()) {
             return Flight(found);
         }
-        let flight = Arc::new(AsyncMutex::new(None));
-        group.push((key, Arc::downgrade(&flight)));
-        Flight(flight)
-    }
-}
-
-impl<K, T> Groups<K, T> {
-    /// Removes the groups without work once there are twice as many groups as there were with work, so that one call does little in the
-    /// mean.
-    fn sweep(&mut self) {
-        if self.groups.len() < self.sweep_at {
-            return;
+        let all: Weak<Mutex<Groups<K, T>>> = Arc::downgrade(&self.0);
+        let flight = Arc::new(Held {
+            last: AsyncMutex::new(None),
+            group,
+            all,
+        });
+        if of_group.is_empty() {
+            // Most groups have one.
+            of_group.reserve_exact(1);
         }
-        self.groups
-            .retain(|_, group| group.iter().any(|(_, flight)| flight.strong_count() > 0));
-        self.groups.shrink_to_fit();
-        self.sweep_at = FIRST_SWEEP.max(2 * self.groups.len());
+        of_group.push((key, Arc::downgrade(&flight)));
+        Flight(flight)
     }
 }
 
@@ -100,14 +124,14 @@ impl<T: Clone> Flight<T> {
         make: impl FnOnce(Duration) -> Result<T, E>,
     ) -> Result<T, E> {
         let half = work.timeout / 2;
-        let (guard, left) = match self.0.try_lock() {
+        let (guard, left) = match self.0.last.try_lock() {
             Ok(guard) => (Some(guard), work.timeout),
             Err(_) => {
                 let waiting = Work {
                     timeout: half,
                     ..work.clone()
                 };
-                (blocking::wait(runtime, &waiting, self.0.lock()).ok(), half)
+                (blocking::wait(runtime, &waiting, self.0.last.lock()).ok(), half)
             }
         };
         let Some(mut guard) = guard else {
@@ -268,14 +292,19 @@ mod tests {
     }
 
     #[test]
-    fn work_that_nobody_holds_takes_no_memory_for_long() {
+    fn work_that_nobody_holds_takes_no_memory() {
         let flights = Flights::<String, u8>::default();
         let kept = flights.get("kept".to_owned());
-        for number in 0..10 * FIRST_SWEEP {
-            drop(flights.get(number.to_string()));
+        let others: Vec<_> = (0..1000).map(|number| flights.get(number.to_string())).collect();
+        assert_eq!(flights.0.lock().unwrap().len(), 1001);
+        drop(others);
+        {
+            let groups = flights.0.lock().unwrap();
+            assert!(groups.len() == 1 && groups.capacity() <= 2 * SPARE);
         }
-        assert!(flights.0.lock().unwrap().groups.len() <= FIRST_SWEEP);
         let same = flights.get("kept".to_owned());
         assert!(Arc::ptr_eq(&kept.0, &same.0));
+        drop((kept, same));
+        assert!(flights.0.lock().unwrap().is_empty());
     }
 }
