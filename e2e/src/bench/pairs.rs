@@ -34,6 +34,8 @@ use crate::cluster::{CONTROLLERS, TestCluster, is_at, is_ready};
 
 /// Number of concurrent API requests while the pairs are created, of the reference, too.
 const CONCURRENT_REQUESTS: usize = 8;
+/// Name of the Git server.
+const GIT_SERVER: &str = "git server";
 /// Time after the last pass until the memory of an idle controller is read.
 const IDLE: Duration = Duration::from_secs(60);
 /// Length of an interval without a change, in seconds.
@@ -85,6 +87,9 @@ pub async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// CPU times by the name of the process.
+pub type CpuTimes = BTreeMap<String, Duration>;
+
 /// The results of a load.
 #[derive(Debug)]
 pub struct Figures {
@@ -94,8 +99,6 @@ pub struct Figures {
     pub created: Duration,
     /// Time from the first announcement of a push until all are Ready at the new commit.
     pub pushed: Duration,
-    /// CPU time of the Git server while the pairs were created, and while their pushes were applied.
-    pub git: [Duration; 2],
     /// Time from the first request to reconcile until all are handled, without a change.
     pub unchanged: Duration,
     /// The same work by the API server alone.
@@ -105,8 +108,9 @@ pub struct Figures {
     /// Resident memory of each controller in bytes: without objects, after the last pass (a minute after it, with many pairs), and
     /// the peak.
     pub memory: BTreeMap<&'static str, [u64; 3]>,
-    /// CPU time of each controller, the API server and the Git server, from the first creation to the last pass.
-    pub cpu: BTreeMap<String, Duration>,
+    /// CPU time of each controller, the API server and the Git server: while the pairs were created, their pushes were applied, and
+    /// nothing changed.
+    pub cpu: [CpuTimes; 3],
     /// The intervals without a change, with many pairs.
     pub calm: Option<Calm>,
 }
@@ -128,14 +132,12 @@ pub async fn measure(load: Load) -> Result<Figures> {
     let repos: Vec<Repo> = (0..load.pairs)
         .map(|index| project::repository(&cluster, load, index))
         .collect::<Result<_>>()?;
-    let before = peers(&cluster)?;
     say("creating");
-    let (created, create_git) = create(&cluster, load, &repos).await?;
+    let (created, create_cpu) = create(&cluster, load, &repos).await?;
     say("pushing");
-    let (pushed, push_git) = push(&cluster, load, &repos).await?;
+    let (pushed, push_cpu) = push(&cluster, load, &repos).await?;
     say("reconciling without a change");
-    let unchanged = reconcile(&cluster, load).await?;
-    let after = peers(&cluster)?;
+    let (unchanged, unchanged_cpu) = reconcile(&cluster, load).await?;
     if load.pairs >= MANY {
         say(&format!("waiting for {} s without work", IDLE.as_secs()));
         // The memory of idle controllers is measured, so there is no event to wait for.
@@ -153,7 +155,6 @@ pub async fn measure(load: Load) -> Result<Figures> {
         load,
         created,
         pushed,
-        git: [create_git, push_git],
         unchanged,
         reference,
         pod: mean_start(&cluster).await?,
@@ -161,13 +162,7 @@ pub async fn measure(load: Load) -> Result<Figures> {
             .iter()
             .map(|name| (*name, figures_of(empty.get(name), usage.get(name))))
             .collect(),
-        cpu: after
-            .iter()
-            .map(|(name, at)| {
-                let began = before.get(name).copied().unwrap_or_default();
-                (name.clone(), at.saturating_sub(began))
-            })
-            .collect(),
+        cpu: [create_cpu, push_cpu, unchanged_cpu],
         calm,
     };
     cluster.stop().await?;
@@ -182,14 +177,14 @@ fn figures_of(empty: Option<&Usage>, now: Option<&Usage>) -> [u64; 3] {
     ]
 }
 
-/// Creates all pairs, and waits until they are Ready. Returns the time, and the CPU time of the Git server.
-async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Duration, Duration)> {
+/// Creates all pairs, and waits until they are Ready. Returns the time and the CPU times.
+async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Duration, CpuTimes)> {
     let heads: BTreeMap<String, String> = repos
         .iter()
         .enumerate()
         .map(|(index, repo)| Ok((project::name(index), repo.rev("main")?)))
         .collect::<Result<_>>()?;
-    let (begin, git) = (Instant::now(), git_server()?);
+    let (begin, before) = (Instant::now(), cpu_times(cluster)?);
     for_all(load, |index| async move {
         let name = project::name(index);
         let url = repos.get(index).context("a repository is missing")?.url();
@@ -199,12 +194,12 @@ async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Du
     })
     .await?;
     all_ready(cluster, &heads).await?;
-    Ok((begin.elapsed(), git_server()?.saturating_sub(git)))
+    Ok((begin.elapsed(), cpu_since(cluster, &before)?))
 }
 
 /// Pushes to all repositories, announces the pushes, and waits until all are applied. Returns the time since the first announcement, and
-/// the CPU time of the Git server.
-async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Duration, Duration)> {
+/// the CPU times.
+async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Duration, CpuTimes)> {
     let heads: BTreeMap<String, String> = repos
         .iter()
         .enumerate()
@@ -212,7 +207,7 @@ async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Dura
         .collect::<Result<_>>()?;
     let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "pushed"}}});
     let (repositories, requested) = (&cluster.repositories(), &requested);
-    let (begin, git) = (Instant::now(), git_server()?);
+    let (begin, before) = (Instant::now(), cpu_times(cluster)?);
     for_all(load, |index| async move {
         let (params, patch) = (PatchParams::default(), Patch::Merge(requested));
         repositories.patch(&project::name(index), &params, &patch).await?;
@@ -220,14 +215,14 @@ async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Dura
     })
     .await?;
     all_ready(cluster, &heads).await?;
-    Ok((begin.elapsed(), git_server()?.saturating_sub(git)))
+    Ok((begin.elapsed(), cpu_since(cluster, &before)?))
 }
 
-/// Requests a reconciliation of all KluctlDeployments, and waits until the requests are handled.
-async fn reconcile(cluster: &TestCluster, load: Load) -> Result<Duration> {
+/// Requests a reconciliation of all KluctlDeployments, and waits until the requests are handled. Returns the time and the CPU times.
+async fn reconcile(cluster: &TestCluster, load: Load) -> Result<(Duration, CpuTimes)> {
     let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "unchanged"}}});
     let requested = &requested;
-    let begin = Instant::now();
+    let (begin, before) = (Instant::now(), cpu_times(cluster)?);
     for_all(load, |index| async move {
         cluster.patch_deployment(&project::name(index), requested).await
     })
@@ -243,7 +238,7 @@ async fn reconcile(cluster: &TestCluster, load: Load) -> Result<Duration> {
         |_, object| handled(object),
     )
     .await?;
-    Ok(begin.elapsed())
+    Ok((begin.elapsed(), cpu_since(cluster, &before)?))
 }
 
 /// Shortens the intervals, and measures some of them without a change.
@@ -337,9 +332,9 @@ fn usages(cluster: &TestCluster) -> Result<BTreeMap<&'static str, Usage>> {
         .collect()
 }
 
-/// Returns the CPU time so far of the controllers, the API server and the Git server.
-fn peers(cluster: &TestCluster) -> Result<BTreeMap<String, Duration>> {
-    let mut times: BTreeMap<String, Duration> = usages(cluster)?
+/// Returns the CPU times so far of the controllers, the API server and the Git server.
+fn cpu_times(cluster: &TestCluster) -> Result<CpuTimes> {
+    let mut times: CpuTimes = usages(cluster)?
         .into_iter()
         .map(|(name, usage)| (name.to_owned(), usage.cpu))
         .collect();
@@ -347,15 +342,19 @@ fn peers(cluster: &TestCluster) -> Result<BTreeMap<String, Duration>> {
         "kube-apiserver".to_owned(),
         cluster.plane.usage("kube-apiserver")?.cpu,
     );
-    times.insert("git server".to_owned(), git_server()?);
+    let own = Usage::of(std::process::id()).context("this process")?;
+    // git http-backend runs as a child of this process.
+    times.insert(GIT_SERVER.to_owned(), own.children_cpu);
     Ok(times)
 }
 
-/// Returns the CPU time so far of the Git server.
-fn git_server() -> Result<Duration> {
-    let own = Usage::of(std::process::id()).context("this process")?;
-    // git http-backend runs as a child of this process.
-    Ok(own.children_cpu)
+/// Returns the CPU times since an earlier moment.
+fn cpu_since(cluster: &TestCluster, before: &CpuTimes) -> Result<CpuTimes> {
+    let mut times = cpu_times(cluster)?;
+    for (name, time) in &mut times {
+        *time = time.saturating_sub(before.get(name).copied().unwrap_or_default());
+    }
+    Ok(times)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The figures of a load as a table.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
-use super::{Figures, Load};
-use crate::{bench::measure::mebibytes, cluster::CONTROLLERS};
+use super::{Figures, GIT_SERVER, Load};
+use crate::bench::measure::mebibytes;
 
 /// Returns the head of a load's lines.
 pub(super) fn title(load: Load) -> String {
@@ -26,19 +26,19 @@ impl Figures {
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = format!("\n{}\n", title(self.load));
-        let [create, push] = self.git;
+        let git = |phase: usize| self.cpu_of(GIT_SERVER).get(phase).copied().unwrap_or_default();
         let steps = [
             (
                 "created, until all are Ready",
                 self.created,
                 self.reference.created,
-                create,
+                git(0),
             ),
             (
                 "pushed, until all are applied",
                 self.pushed,
                 self.reference.pushed,
-                push,
+                git(1),
             ),
         ];
         for (step, ours, reference, git) in steps {
@@ -68,30 +68,41 @@ impl Figures {
                 pod.as_secs_f64()
             );
         }
-        let _ = writeln!(
-            text,
-            "  {:<26} {:>11} {:>11} {:>11} {:>9}",
-            "", "empty", "idle", "peak", "CPU"
-        );
-        for (name, [empty, idle, peak]) in &self.memory {
-            let cpu = self.cpu.get(*name).copied().unwrap_or_default();
-            let _ = writeln!(
-                text,
-                "  {name:<26} {:>7.1} MiB {:>7.1} MiB {:>7.1} MiB {:>7.1} s",
-                mebibytes(*empty),
-                mebibytes(*idle),
-                mebibytes(*peak),
-                cpu.as_secs_f32()
-            );
-        }
-        for (name, cpu) in &self.cpu {
-            if !CONTROLLERS.contains(&name.as_str()) {
-                let _ = writeln!(text, "  {name:<26} {:>45.1} s", cpu.as_secs_f32());
-            }
-        }
+        self.write_usage(&mut text);
         if let Some(calm) = &self.calm {
             let _ = writeln!(text, "  {}", calm.line(self.load.pairs));
         }
         text
+    }
+
+    /// Writes the memory of the controllers, and the CPU times of all processes by phase.
+    fn write_usage(&self, text: &mut String) {
+        let _ = writeln!(
+            text,
+            "  {:<24} {:>10} {:>10} {:>10}   CPU: {:>6} {:>7} {:>9}",
+            "", "empty", "idle", "peak", "create", "push", "no change"
+        );
+        let names: BTreeSet<&String> = self.cpu.iter().flat_map(|times| times.keys()).collect();
+        for name in names {
+            let memory = self.memory.get(name.as_str()).map(|memory| {
+                let [empty, idle, peak] = memory.map(|bytes| format!("{:.1} MiB", mebibytes(bytes)));
+                format!("{empty:>10} {idle:>10} {peak:>10}")
+            });
+            let [create, push, unchanged] = self
+                .cpu_of(name)
+                .map(|time| format!("{:.1} s", time.as_secs_f32()));
+            let _ = writeln!(
+                text,
+                "  {name:<24} {:<32}        {create:>6} {push:>7} {unchanged:>9}",
+                memory.unwrap_or_default()
+            );
+        }
+    }
+
+    /// Returns the CPU time of a process in each phase.
+    fn cpu_of(&self, name: &str) -> [Duration; 3] {
+        self.cpu
+            .each_ref()
+            .map(|times| times.get(name).copied().unwrap_or_default())
     }
 }
