@@ -9,11 +9,14 @@ use tokio::{
     sync::watch,
     task::JoinHandle,
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
 
 use crate::{
     admin::{self, Readiness},
-    client,
+    allocator, client,
     context::{Context, Inner},
     error::Error,
     events::{Flush, Recorder},
@@ -107,6 +110,7 @@ where
         version = env!("CARGO_PKG_VERSION"),
         "starting"
     );
+    let _purging = AbortOnDropHandle::new(tokio::spawn(allocator::keep_purging()));
     let mut work = tokio::spawn(body(process.ctx.clone()));
     let told = signals().map_err(Error::Start)?;
     let result = tokio::select! {
