@@ -113,16 +113,19 @@ impl Listing {
 #[derive(Default)]
 pub(crate) struct Recorder(Mutex<Recorded>);
 
+/// A list of refs as far as it was received.
+struct RecordedList {
+    url: Url,
+    headers: HeaderMap,
+    body: Bytes,
+    received: Received,
+}
+
 #[derive(Default)]
 enum Recorded {
     #[default]
     Nothing,
-    Part {
-        url: Url,
-        headers: HeaderMap,
-        body: Bytes,
-        received: Received,
-    },
+    One(Box<RecordedList>),
     /// More than one list, or one that cannot be kept.
     Other,
 }
@@ -135,40 +138,37 @@ impl Recorder {
         }
         let mut recorded = lock(&self.0);
         *recorded = match &*recorded {
-            Recorded::Nothing if request.body.len() <= MAX_REQUEST_BYTES => Recorded::Part {
-                url: url.clone(),
-                headers: request.headers.clone(),
-                body: request.body.clone().into(),
-                received: Received::default(),
-            },
+            Recorded::Nothing if request.body.len() <= MAX_REQUEST_BYTES => {
+                Recorded::One(Box::new(RecordedList {
+                    url: url.clone(),
+                    headers: request.headers.clone(),
+                    body: request.body.clone().into(),
+                    received: Received::default(),
+                }))
+            }
             _ => Recorded::Other,
         };
     }
 
     /// Adds bytes of the answer.
     pub(crate) fn receive(&self, bytes: &[u8]) {
-        if let Recorded::Part { received, .. } = &mut *lock(&self.0) {
-            received.add(bytes);
+        if let Recorded::One(list) = &mut *lock(&self.0) {
+            list.received.add(bytes);
         }
     }
 
     /// Returns the only list of refs of the session.
     pub(crate) fn listing(&self, remote: &Remote) -> Option<Listing> {
-        let Recorded::Part {
-            url,
-            headers,
-            body,
-            received,
-        } = &*lock(&self.0)
-        else {
+        let recorded = lock(&self.0);
+        let Recorded::One(list) = &*recorded else {
             return None;
         };
         Some(Listing(Arc::new(Inner {
             remote: remote.clone(),
-            url: url.clone(),
-            headers: headers.clone(),
-            body: body.clone(),
-            answer: received.answer(),
+            url: list.url.clone(),
+            headers: list.headers.clone(),
+            body: list.body.clone(),
+            answer: list.received.answer(),
         })))
     }
 }

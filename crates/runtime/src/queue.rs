@@ -282,7 +282,7 @@ mod tests {
                 0..4 => drop(queue.add(&key, now + Duration::from_secs(fastrand::u64(..10)))),
                 4 => running.extend(queue.pop(now, all).map(|(key, _)| key)),
                 5 if !running.is_empty() => {
-                    queue.finish(&running.swap_remove(fastrand::usize(..running.len())))
+                    queue.finish(&running.swap_remove(fastrand::usize(..running.len())));
                 }
                 6 => queue.forget(&key),
                 _ => now += Duration::from_secs(fastrand::u64(..3)),

@@ -113,7 +113,9 @@ mod tests {
         let threads: Vec<_> = (0..100)
             .map(|_| {
                 let all = Arc::clone(&all);
-                thread_of(move || drop(all.wait()))
+                thread_of(move || {
+                    all.wait();
+                })
             })
             .collect();
         let threads: HashSet<_> = threads.iter().map(|thread| thread.recv().unwrap()).collect();
