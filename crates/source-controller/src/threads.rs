@@ -1,4 +1,4 @@
-//! Threads for work that blocks.
+//! Threads for work that blocks ([ADR 37](../../../docs/adr/0037-threads-for-blocking-work.md)).
 //!
 //! There are as many as there is work: one that waits for a server for long keeps none of the others waiting. Most work is short, and
 //! starting a thread takes as long as it, so a thread waits for more work for a while. The one that has waited shortest gets it: after a
