@@ -140,7 +140,7 @@ impl Session {
     }
 
     /// Returns the list of refs that the session asked for, to ask for it again with [`Network::is_unchanged`]. `None` if it asked for more
-    /// than one or none at all, by SSH, and with an older protocol than 2.
+    /// than one or none at all, after a redirect, by SSH, and with an older protocol than 2.
     #[must_use]
     pub fn listing(&self) -> Option<Listing> {
         match &self.way {

@@ -112,7 +112,10 @@ impl Wire {
             sent.headers_mut().insert(AUTHORIZATION, value);
         }
         if request.post {
-            self.recorder.begin(request, url);
+            // Where a redirect leads now is no answer for later.
+            if lock(&self.base).is_none() {
+                self.recorder.begin(request, url);
+            }
             *sent.body_mut() = Some(request.body.clone().into());
         }
         self.clock

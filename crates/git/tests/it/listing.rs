@@ -114,6 +114,12 @@ fn repository_that_moved_is_found_although_its_capabilities_were_known() {
         assert_eq!(fetch(&remote, &branch("main"), &call()).unwrap().read("n"), "3");
         assert_eq!(steps(&new, asked), [Step::Info, Step::LsRefs, Step::Fetch]);
     }
+    let mut session = NETWORK.open(&remote, &call()).unwrap();
+    session.resolve(&branch("main")).unwrap();
+    assert!(
+        session.listing().is_none(),
+        "the redirect may lead elsewhere later"
+    );
 }
 
 #[test]
