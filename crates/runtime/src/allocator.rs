@@ -12,7 +12,8 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Size of an allocation that no cache of a thread serves, in bytes.
 const SIZE: usize = 4096;
-/// Number of such allocations and releases. The allocator purges after a thousand of them in the mean, and after so many for certain.
+/// Number of such allocations and releases. The allocator purges after a thousand of them in the mean; if it
+/// doesn't within so many, it does the next time.
 const TIMES: usize = 4000;
 
 /// Lets the allocator give back memory that is free, forever. It looks for such memory by the way of allocations, of which a process that is
