@@ -5,11 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
-use reqwest::{
-    Method, Response,
-    header::{AUTHORIZATION, HeaderMap},
-};
+use reqwest::Response;
 use ring::digest::{Context, SHA256};
 use url::Url;
 
@@ -31,8 +27,7 @@ pub struct Listing(Arc<Inner>);
 struct Inner {
     remote: Remote,
     url: Url,
-    headers: HeaderMap,
-    body: Bytes,
+    request: Request,
     answer: Answer,
 }
 
@@ -80,13 +75,7 @@ impl Listing {
 
     /// Returns the request with the credentials of the repository.
     pub(crate) fn request(&self) -> reqwest::Request {
-        let mut request = reqwest::Request::new(Method::POST, self.0.url.clone());
-        *request.headers_mut() = self.0.headers.clone();
-        if let Some(value) = self.0.remote.authorization_for(&self.0.url) {
-            request.headers_mut().insert(AUTHORIZATION, value);
-        }
-        *request.body_mut() = Some(self.0.body.clone().into());
-        request
+        self.0.request.to(&self.0.url, &self.0.remote)
     }
 
     /// Returns true if a response has the same content. No more of it is read than the answer had.
@@ -116,8 +105,7 @@ pub(crate) struct Recorder(Mutex<Recorded>);
 /// A list of refs as far as it was received.
 struct RecordedList {
     url: Url,
-    headers: HeaderMap,
-    body: Bytes,
+    request: Request,
     received: Received,
 }
 
@@ -141,8 +129,7 @@ impl Recorder {
             Recorded::Nothing if request.body.len() <= MAX_REQUEST_BYTES => {
                 Recorded::One(Box::new(RecordedList {
                     url: url.clone(),
-                    headers: request.headers.clone(),
-                    body: request.body.clone().into(),
+                    request: request.clone(),
                     received: Received::default(),
                 }))
             }
@@ -166,8 +153,7 @@ impl Recorder {
         Some(Listing(Arc::new(Inner {
             remote: remote.clone(),
             url: list.url.clone(),
-            headers: list.headers.clone(),
-            body: list.body.clone(),
+            request: list.request.clone(),
             answer: list.received.answer(),
         })))
     }

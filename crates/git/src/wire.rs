@@ -24,6 +24,7 @@ const MAX_REDIRECTS: usize = 5;
 const END: Duration = Duration::from_secs(1);
 
 /// A request as gix writes it.
+#[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) post: bool,
     pub(crate) url: String,
@@ -37,6 +38,20 @@ impl Request {
     /// Returns the part of the URL after the repository's own.
     pub(crate) fn tail(&self) -> &str {
         self.url.get(self.base_len..).unwrap_or_default()
+    }
+
+    /// Returns the request to a URL, with the credentials of a repository if they may be sent there.
+    pub(crate) fn to(&self, url: &Url, remote: &Remote) -> reqwest::Request {
+        let method = if self.post { Method::POST } else { Method::GET };
+        let mut sent = reqwest::Request::new(method, url.clone());
+        *sent.headers_mut() = self.headers.clone();
+        if let Some(value) = remote.authorization_for(url) {
+            sent.headers_mut().insert(AUTHORIZATION, value);
+        }
+        if self.post {
+            *sent.body_mut() = Some(self.body.clone().into());
+        }
+        sent
     }
 }
 
@@ -105,19 +120,11 @@ impl Wire {
     }
 
     fn send_once(&self, request: &Request, url: &Url) -> Result<Response, Error> {
-        let method = if request.post { Method::POST } else { Method::GET };
-        let mut sent = reqwest::Request::new(method, url.clone());
-        *sent.headers_mut() = request.headers.clone();
-        if let Some(value) = self.remote.authorization_for(url) {
-            sent.headers_mut().insert(AUTHORIZATION, value);
+        // Where a redirect leads now is no answer for later.
+        if request.post && lock(&self.base).is_none() {
+            self.recorder.begin(request, url);
         }
-        if request.post {
-            // Where a redirect leads now is no answer for later.
-            if lock(&self.base).is_none() {
-                self.recorder.begin(request, url);
-            }
-            *sent.body_mut() = Some(request.body.clone().into());
-        }
+        let sent = request.to(url, &self.remote);
         self.clock
             .wait(self.client.send(sent))?
             .map_err(|error| self.classify(url, &error))
