@@ -24,8 +24,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use testkit::{Repo, process::Usage};
 
-pub use self::reference::Reference;
-use self::reference::for_all;
+use self::reference::{Written, for_all};
 use super::{
     calm::{self, Calm},
     measure::print,
@@ -36,6 +35,10 @@ use crate::cluster::{CONTROLLERS, TestCluster, is_at, is_ready};
 const CONCURRENT_REQUESTS: usize = 8;
 /// Name of the Git server.
 const GIT_SERVER: &str = "git server";
+/// Name of this program: it writes the objects, watches them, and starts `git http-backend` for each request.
+const BENCH: &str = "this program";
+/// Components of the control plane that take part in each write.
+const COMPONENTS: [&str; 3] = ["kube-apiserver", "etcd", "kube-controller-manager"];
 /// Time after the last pass until the memory of an idle controller is read.
 const IDLE: Duration = Duration::from_secs(60);
 /// Length of an interval without a change, in seconds.
@@ -90,40 +93,47 @@ pub async fn run(args: &Args) -> Result<()> {
 /// CPU times by the name of the process.
 pub type CpuTimes = BTreeMap<String, Duration>;
 
+/// A phase of a load.
+#[derive(Debug, Default)]
+pub struct Phase {
+    /// Its time.
+    pub time: Duration,
+    /// CPU times of the controllers, the components of the control plane, the Git server and this program.
+    pub cpu: CpuTimes,
+    /// Number of requests to the API server, watches and those for leases aside, and how many of them write.
+    pub requests: [usize; 2],
+}
+
 /// The results of a load.
 #[derive(Debug)]
 pub struct Figures {
     /// The load that was measured.
     pub load: Load,
-    /// Time from the first creation until all are Ready.
-    pub created: Duration,
-    /// Time from the first announcement of a push until all are Ready at the new commit.
-    pub pushed: Duration,
-    /// Time from the first request to reconcile until all are handled, without a change.
-    pub unchanged: Duration,
-    /// The same work by the API server alone.
-    pub reference: Reference,
+    /// From the first creation until all are Ready.
+    pub created: Phase,
+    /// From the first announcement of a push until all are Ready at the new commit.
+    pub pushed: Phase,
+    /// From the first request to reconcile until all are handled, without a change.
+    pub unchanged: Phase,
+    /// The reference: the API server alone is given the same objects, statuses and Events, at the creation and at the push.
+    pub reference: [Phase; 2],
     /// Mean time from the creation of a Pod until it is Ready, if there are Pods.
     pub pod: Option<Duration>,
     /// Resident memory of each controller in bytes: without objects, after the last pass (a minute after it, with many pairs), and
     /// the peak.
     pub memory: BTreeMap<&'static str, [u64; 3]>,
-    /// CPU time of each controller, the API server and the Git server: while the pairs were created, their pushes were applied, and
-    /// nothing changed.
-    pub cpu: [CpuTimes; 3],
     /// The intervals without a change, with many pairs.
     pub calm: Option<Calm>,
 }
 
-/// Measures a load on a new control plane, and the reference on another one. Prints the progress.
+/// Measures a load on a new control plane, and each phase on another one without controllers right after it, since machines are not
+/// equally fast at all times. Prints the progress.
 ///
 /// # Errors
 /// Returns an error if the pairs do not become Ready.
 pub async fn measure(load: Load) -> Result<Figures> {
     let say = |what: &str| print(&format!("{}: {what}", table::title(load)));
-    say("the API server alone");
-    let reference = reference::measure(load).await?;
-    let mut cluster = TestCluster::bare().await?;
+    let (mut cluster, alone) = (TestCluster::bare().await?, TestCluster::bare().await?);
     for &name in CONTROLLERS {
         cluster.start(name, &[]).await?;
     }
@@ -133,11 +143,18 @@ pub async fn measure(load: Load) -> Result<Figures> {
         .map(|index| project::repository(&cluster, load, index))
         .collect::<Result<_>>()?;
     say("creating");
-    let (created, create_cpu) = create(&cluster, load, &repos).await?;
+    let created = create(&cluster, load, &repos).await?;
+    let creation = Written::since(&Written::default(), &cluster).await?;
+    say("creating, the API server alone");
+    let created_alone = reference::create_all(&alone, load, &creation).await?;
     say("pushing");
-    let (pushed, push_cpu) = push(&cluster, load, &repos).await?;
+    let pushed = push(&cluster, load, &repos).await?;
+    let push = Written::since(&creation, &cluster).await?;
+    say("pushing, the API server alone");
+    let pushed_alone = reference::push_all(&alone, load, &push).await?;
+    alone.stop().await?;
     say("reconciling without a change");
-    let (unchanged, unchanged_cpu) = reconcile(&cluster, load).await?;
+    let unchanged = reconcile(&cluster, load).await?;
     if load.pairs >= MANY {
         say(&format!("waiting for {} s without work", IDLE.as_secs()));
         // The memory of idle controllers is measured, so there is no event to wait for.
@@ -151,22 +168,21 @@ pub async fn measure(load: Load) -> Result<Figures> {
         }
         false => None,
     };
-    let figures = Figures {
+    let pod = mean_start(&cluster).await?;
+    cluster.stop().await?;
+    Ok(Figures {
         load,
         created,
         pushed,
         unchanged,
-        reference,
-        pod: mean_start(&cluster).await?,
+        reference: [created_alone, pushed_alone],
+        pod,
         memory: CONTROLLERS
             .iter()
             .map(|name| (*name, figures_of(empty.get(name), usage.get(name))))
             .collect(),
-        cpu: [create_cpu, push_cpu, unchanged_cpu],
         calm,
-    };
-    cluster.stop().await?;
-    Ok(figures)
+    })
 }
 
 fn figures_of(empty: Option<&Usage>, now: Option<&Usage>) -> [u64; 3] {
@@ -177,14 +193,14 @@ fn figures_of(empty: Option<&Usage>, now: Option<&Usage>) -> [u64; 3] {
     ]
 }
 
-/// Creates all pairs, and waits until they are Ready. Returns the time and the CPU times.
-async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Duration, CpuTimes)> {
+/// Creates all pairs, and waits until they are Ready.
+async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Phase> {
     let heads: BTreeMap<String, String> = repos
         .iter()
         .enumerate()
         .map(|(index, repo)| Ok((project::name(index), repo.rev("main")?)))
         .collect::<Result<_>>()?;
-    let (begin, before) = (Instant::now(), cpu_times(cluster)?);
+    let begun = Begun::now(cluster)?;
     for_all(load, |index| async move {
         let name = project::name(index);
         let url = repos.get(index).context("a repository is missing")?.url();
@@ -194,12 +210,11 @@ async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Du
     })
     .await?;
     all_ready(cluster, &heads).await?;
-    Ok((begin.elapsed(), cpu_since(cluster, &before)?))
+    begun.end_of_work(cluster).await
 }
 
-/// Pushes to all repositories, announces the pushes, and waits until all are applied. Returns the time since the first announcement, and
-/// the CPU times.
-async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Duration, CpuTimes)> {
+/// Pushes to all repositories, announces the pushes, and waits until all are applied. The phase begins with the first announcement.
+async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Phase> {
     let heads: BTreeMap<String, String> = repos
         .iter()
         .enumerate()
@@ -207,7 +222,7 @@ async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Dura
         .collect::<Result<_>>()?;
     let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "pushed"}}});
     let (repositories, requested) = (&cluster.repositories(), &requested);
-    let (begin, before) = (Instant::now(), cpu_times(cluster)?);
+    let begun = Begun::now(cluster)?;
     for_all(load, |index| async move {
         let (params, patch) = (PatchParams::default(), Patch::Merge(requested));
         repositories.patch(&project::name(index), &params, &patch).await?;
@@ -215,14 +230,14 @@ async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<(Dura
     })
     .await?;
     all_ready(cluster, &heads).await?;
-    Ok((begin.elapsed(), cpu_since(cluster, &before)?))
+    begun.end_of_work(cluster).await
 }
 
-/// Requests a reconciliation of all KluctlDeployments, and waits until the requests are handled. Returns the time and the CPU times.
-async fn reconcile(cluster: &TestCluster, load: Load) -> Result<(Duration, CpuTimes)> {
+/// Requests a reconciliation of all KluctlDeployments, and waits until the requests are handled.
+async fn reconcile(cluster: &TestCluster, load: Load) -> Result<Phase> {
     let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "unchanged"}}});
     let requested = &requested;
-    let (begin, before) = (Instant::now(), cpu_times(cluster)?);
+    let begun = Begun::now(cluster)?;
     for_all(load, |index| async move {
         cluster.patch_deployment(&project::name(index), requested).await
     })
@@ -238,7 +253,7 @@ async fn reconcile(cluster: &TestCluster, load: Load) -> Result<(Duration, CpuTi
         |_, object| handled(object),
     )
     .await?;
-    Ok((begin.elapsed(), cpu_since(cluster, &before)?))
+    begun.end_of_work(cluster).await
 }
 
 /// Shortens the intervals, and measures some of them without a change.
@@ -332,28 +347,67 @@ fn usages(cluster: &TestCluster) -> Result<BTreeMap<&'static str, Usage>> {
         .collect()
 }
 
-/// Returns the CPU times so far of the controllers, the API server and the Git server.
-fn cpu_times(cluster: &TestCluster) -> Result<CpuTimes> {
-    let mut times: CpuTimes = usages(cluster)?
-        .into_iter()
-        .map(|(name, usage)| (name.to_owned(), usage.cpu))
-        .collect();
-    times.insert(
-        "kube-apiserver".to_owned(),
-        cluster.plane.usage("kube-apiserver")?.cpu,
-    );
-    let own = Usage::of(std::process::id()).context("this process")?;
-    // git http-backend runs as a child of this process.
-    times.insert(GIT_SERVER.to_owned(), own.children_cpu);
-    Ok(times)
+/// The begin of a phase.
+struct Begun {
+    at: Instant,
+    cpu: CpuTimes,
+    audit_mark: u64,
 }
 
-/// Returns the CPU times since an earlier moment.
-fn cpu_since(cluster: &TestCluster, before: &CpuTimes) -> Result<CpuTimes> {
-    let mut times = cpu_times(cluster)?;
-    for (name, time) in &mut times {
-        *time = time.saturating_sub(before.get(name).copied().unwrap_or_default());
+impl Begun {
+    fn now(cluster: &TestCluster) -> Result<Self> {
+        Ok(Self {
+            at: Instant::now(),
+            cpu: cpu_times(cluster)?,
+            audit_mark: cluster.plane.audit_mark(),
+        })
     }
+
+    /// Ends the phase. Events follow the statuses that are waited for: the CPU times and requests include them, the time doesn't.
+    async fn end_of_work(self, cluster: &TestCluster) -> Result<Phase> {
+        let time = self.at.elapsed();
+        for &name in CONTROLLERS {
+            calm::end_of_requests(cluster, name).await?;
+        }
+        Ok(Phase {
+            time,
+            ..self.end(cluster)?
+        })
+    }
+
+    /// Ends the phase.
+    fn end(self, cluster: &TestCluster) -> Result<Phase> {
+        let time = self.at.elapsed();
+        let mut cpu = cpu_times(cluster)?;
+        for (name, time) in &mut cpu {
+            *time = time.saturating_sub(self.cpu.get(name).copied().unwrap_or_default());
+        }
+        let requests = cluster.plane.audit_since(self.audit_mark)?;
+        let requests = requests
+            .iter()
+            .filter(|entry| entry.verb != "watch" && entry.resource != "leases")
+            .fold([0, 0], |[all, writes], entry| {
+                [all + 1, writes + usize::from(entry.is_write())]
+            });
+        Ok(Phase { time, cpu, requests })
+    }
+}
+
+/// Returns the CPU times so far of the running controllers, the components of the control plane, the Git server and this program.
+fn cpu_times(cluster: &TestCluster) -> Result<CpuTimes> {
+    let mut times = CpuTimes::new();
+    for &name in CONTROLLERS {
+        if let Ok(controller) = cluster.controller(name) {
+            times.insert(name.to_owned(), controller.usage()?.cpu);
+        }
+    }
+    for name in COMPONENTS {
+        times.insert(name.to_owned(), cluster.plane.usage(name)?.cpu);
+    }
+    let own = Usage::of(std::process::id()).context("this process")?;
+    times.insert(BENCH.to_owned(), own.cpu);
+    // git http-backend runs as a child of this process.
+    times.insert(GIT_SERVER.to_owned(), own.children_cpu);
     Ok(times)
 }
 

@@ -1,41 +1,124 @@
 //! The reference: the API server alone, which is given the same objects, statuses and events by a plain loop.
 
-use std::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::{
-    Api,
-    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+    Api, ResourceExt as _,
+    api::{
+        ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams, PostParams,
+    },
 };
 use serde_json::{Value, json};
 
-use super::{CONCURRENT_REQUESTS, Load, project};
+use super::{Begun, CONCURRENT_REQUESTS, Load, Phase, project};
 use crate::cluster::{NAMESPACE, TestCluster};
 
-/// The times of the reference.
-#[derive(Debug)]
-pub struct Reference {
-    /// Time of creating all pairs with their objects, statuses and events.
-    pub created: Duration,
-    /// Time of changing them all.
-    pub pushed: Duration,
+/// Number of objects in a page of a list.
+const PAGE: u32 = 500;
+
+/// The kinds of a pair.
+const SOURCE: [&str; 3] = ["source.toolkit.fluxcd.io", "v1", "GitRepository"];
+const EVENT: [&str; 3] = ["", "v1", "Event"];
+const DEPLOYMENT: [&str; 3] = ["flux.kluctl.io", "v1alpha1", "KluctlDeployment"];
+
+/// The kind and name of an object.
+type Key = (String, String);
+
+/// What the controllers wrote in a phase, which the reference writes, too.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// The status of each object at the end of the phase.
+    statuses: BTreeMap<Key, Value>,
+    /// The Events of the phase about each object.
+    events: BTreeMap<Key, Vec<DynamicObject>>,
+    /// The UIDs of all Events until then.
+    known: BTreeSet<String>,
 }
 
-/// Writes what a load makes the API server write, on a control plane without controllers.
+impl Written {
+    /// Reads what was written since the end of the phase before; in all, if there was none.
+    pub(super) async fn since(before: &Self, cluster: &TestCluster) -> Result<Self> {
+        let mut written = Self::default();
+        for kind in [SOURCE, DEPLOYMENT] {
+            for object in listed(&of(cluster, kind, NAMESPACE)).await? {
+                let status = object.data.get("status").cloned().unwrap_or_default();
+                let key = (kind[2].to_owned(), object.name_any());
+                written.statuses.insert(key, status);
+            }
+        }
+        for event in listed(&of(cluster, EVENT, NAMESPACE)).await? {
+            let uid = event.uid().unwrap_or_default();
+            if let Some(key) = involved(&event).filter(|_| !before.known.contains(&uid)) {
+                written.events.entry(key).or_default().push(event);
+            }
+            written.known.insert(uid);
+        }
+        Ok(written)
+    }
+
+    /// Returns the status of an object.
+    fn status(&self, key: &Key) -> Result<&Value> {
+        let found = self.statuses.get(key);
+        found.with_context(|| format!("{} {} had no status", key.0, key.1))
+    }
+
+    /// Returns the Events about an object, as new ones.
+    fn events(&self, key: &Key) -> impl Iterator<Item = DynamicObject> {
+        self.events
+            .get(key)
+            .into_iter()
+            .flatten()
+            .map(|event| DynamicObject {
+                metadata: ObjectMeta {
+                    generate_name: Some(format!("{}.", key.1)),
+                    namespace: event.metadata.namespace.clone(),
+                    annotations: event.metadata.annotations.clone(),
+                    labels: event.metadata.labels.clone(),
+                    ..ObjectMeta::default()
+                },
+                ..event.clone()
+            })
+    }
+}
+
+/// Returns the kind and name of the object that an Event is about.
+fn involved(event: &DynamicObject) -> Option<Key> {
+    let text = |pointer: &str| event.data.pointer(pointer)?.as_str().map(str::to_owned);
+    Some((text("/involvedObject/kind")?, text("/involvedObject/name")?))
+}
+
+async fn listed(api: &Api<DynamicObject>) -> Result<Vec<DynamicObject>> {
+    let (mut all, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
+    loop {
+        let page = api.list(&params).await?;
+        all.extend(page.items);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(all),
+        }
+    }
+}
+
+/// Creates all pairs with their objects, and writes what the controllers wrote when they were created.
 ///
 /// # Errors
 /// Returns an error if the API server refuses something.
-pub(super) async fn measure(load: Load) -> Result<Reference> {
-    let cluster = TestCluster::bare().await?;
-    let begin = Instant::now();
-    for_all(load, |index| create(&cluster, load, index)).await?;
-    let created = begin.elapsed();
-    let begin = Instant::now();
-    for_all(load, |index| change(&cluster, load, index)).await?;
-    let pushed = begin.elapsed();
-    cluster.stop().await?;
-    Ok(Reference { created, pushed })
+pub(super) async fn create_all(cluster: &TestCluster, load: Load, written: &Written) -> Result<Phase> {
+    let begun = Begun::now(cluster)?;
+    for_all(load, |index| create(cluster, load, index, written)).await?;
+    begun.end(cluster)
+}
+
+/// Changes all pairs, and writes what the controllers wrote after a push.
+///
+/// # Errors
+/// Returns an error if the API server refuses something.
+pub(super) async fn push_all(cluster: &TestCluster, load: Load, written: &Written) -> Result<Phase> {
+    let begun = Begun::now(cluster)?;
+    for_all(load, |index| change(cluster, load, index, written)).await?;
+    begun.end(cluster)
 }
 
 /// Runs a step for all pairs, several at a time.
@@ -50,43 +133,28 @@ where
     Ok(())
 }
 
-async fn create(cluster: &TestCluster, load: Load, index: usize) -> Result<()> {
+async fn create(cluster: &TestCluster, load: Load, index: usize, written: &Written) -> Result<()> {
     let name = project::name(index);
     cluster
         .apply_repository(&name, "http://git.invalid/x", "1h")
         .await?;
     let spec = json!({"interval": "1h", "target": "only"});
     cluster.apply_deployment(&name, &name, spec).await?;
-    write(cluster, load, index, 1).await
+    write(cluster, &name, &project::objects(load, index, 1), written).await
 }
 
-async fn change(cluster: &TestCluster, load: Load, index: usize) -> Result<()> {
+async fn change(cluster: &TestCluster, load: Load, index: usize, written: &Written) -> Result<()> {
     let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "2"}}});
-    let source = of(
-        cluster,
-        "source.toolkit.fluxcd.io",
-        "v1",
-        "GitRepository",
-        NAMESPACE,
-    );
     let (name, params) = (project::name(index), PatchParams::default());
+    let source = of(cluster, SOURCE, NAMESPACE);
     source.patch(&name, &params, &Patch::Merge(&requested)).await?;
-    write(cluster, load, index, 2).await
+    write(cluster, &name, &project::objects(load, index, 2), written).await
 }
 
-/// Writes the objects, and status and event of both resources.
-async fn write(cluster: &TestCluster, load: Load, index: usize, value: u32) -> Result<()> {
-    let name = project::name(index);
-    let source = of(
-        cluster,
-        "source.toolkit.fluxcd.io",
-        "v1",
-        "GitRepository",
-        NAMESPACE,
-    );
-    status(&source, &name, value).await?;
-    event(cluster, "GitRepository", &name).await?;
-    for object in project::objects(load, index, value) {
+/// Writes the objects, and status and Events of both resources.
+async fn write(cluster: &TestCluster, name: &str, objects: &[Value], written: &Written) -> Result<()> {
+    tell(cluster, SOURCE, name, written).await?;
+    for object in objects {
         let text = |pointer: &str| {
             let found = object.pointer(pointer).and_then(Value::as_str);
             found.unwrap_or_default().to_owned()
@@ -95,53 +163,29 @@ async fn write(cluster: &TestCluster, load: Load, index: usize, value: u32) -> R
             Some((group, version)) => (group.to_owned(), version.to_owned()),
             None => (String::new(), text("/apiVersion")),
         };
-        let api = of(cluster, &group, &version, &text("/kind"), "default");
+        let api = of(cluster, [&group, &version, &text("/kind")], "default");
         let params = PatchParams::apply("reference").force();
-        api.patch(&text("/metadata/name"), &params, &Patch::Apply(&object))
+        api.patch(&text("/metadata/name"), &params, &Patch::Apply(object))
             .await?;
     }
-    let deployment = of(
-        cluster,
-        "flux.kluctl.io",
-        "v1alpha1",
-        "KluctlDeployment",
-        NAMESPACE,
-    );
-    status(&deployment, &name, value).await?;
-    event(cluster, "KluctlDeployment", &name).await
+    tell(cluster, DEPLOYMENT, name, written).await
 }
 
-async fn status(api: &Api<DynamicObject>, name: &str, value: u32) -> Result<()> {
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let condition = |kind: &str| {
-        json!({"type": kind, "status": "True", "reason": "Succeeded", "message": format!("revision {value}"),
-               "lastTransitionTime": now, "observedGeneration": 1})
-    };
-    let status = json!({"status": {
-        "observedGeneration": 1,
-        "conditions": [condition("Ready"), condition("ArtifactInStorage")],
-    }});
-    let params = PatchParams::default();
-    api.patch_status(name, &params, &Patch::Merge(&status)).await?;
+/// Writes status and Events of an object.
+async fn tell(cluster: &TestCluster, kind: [&str; 3], name: &str, written: &Written) -> Result<()> {
+    let key = (kind[2].to_owned(), name.to_owned());
+    let status = json!({"status": written.status(&key)?});
+    of(cluster, kind, NAMESPACE)
+        .patch_status(name, &PatchParams::default(), &Patch::Merge(&status))
+        .await?;
+    let events = of(cluster, EVENT, NAMESPACE);
+    for event in written.events(&key) {
+        events.create(&PostParams::default(), &event).await?;
+    }
     Ok(())
 }
 
-async fn event(cluster: &TestCluster, kind: &str, name: &str) -> Result<()> {
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let event = json!({
-        "apiVersion": "v1", "kind": "Event",
-        "metadata": {"generateName": format!("{name}."), "namespace": NAMESPACE},
-        "involvedObject": {"kind": kind, "name": name, "namespace": NAMESPACE},
-        "reason": "Succeeded", "message": "what was done", "type": "Normal", "count": 1,
-        "firstTimestamp": now, "lastTimestamp": now, "source": {"component": "reference"},
-    });
-    let events = of(cluster, "", "v1", "Event", NAMESPACE);
-    let event: DynamicObject = serde_json::from_value(event)?;
-    events.create(&PostParams::default(), &event).await?;
-    Ok(())
-}
-
-fn of(cluster: &TestCluster, group: &str, version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
+fn of(cluster: &TestCluster, [group, version, kind]: [&str; 3], namespace: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     Api::namespaced_with(cluster.client.clone(), namespace, &resource)
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
-use super::{Figures, GIT_SERVER, Load};
+use super::{Figures, GIT_SERVER, Load, Phase};
 use crate::bench::measure::mebibytes;
 
 /// Returns the head of a load's lines.
@@ -26,31 +26,22 @@ impl Figures {
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = format!("\n{}\n", title(self.load));
-        let git = |phase: usize| self.cpu_of(GIT_SERVER).get(phase).copied().unwrap_or_default();
+        let [created_alone, pushed_alone] = &self.reference;
         let steps = [
-            (
-                "created, until all are Ready",
-                self.created,
-                self.reference.created,
-                git(0),
-            ),
-            (
-                "pushed, until all are applied",
-                self.pushed,
-                self.reference.pushed,
-                git(1),
-            ),
+            ("created, until all are Ready", &self.created, created_alone),
+            ("pushed, until all are applied", &self.pushed, pushed_alone),
         ];
-        for (step, ours, reference, git) in steps {
-            let alone = reference.as_secs_f64();
+        for (step, ours, reference) in steps {
+            let alone = reference.time.as_secs_f64();
+            let time = ours.time.as_secs_f64();
             let _ = writeln!(
                 text,
-                "  {step:<34} {:>7.2} s   the API server alone {alone:>7.2} s   {:>5.1}x",
-                ours.as_secs_f64(),
-                ours.as_secs_f64() / alone
+                "  {step:<34} {time:>7.2} s   the API server alone {alone:>7.2} s   {:>5.1}x",
+                time / alone
             );
             // It keeps all processors busy with the others, and is no part of the reference.
-            let others = ours.saturating_sub(git / processors()).as_secs_f64();
+            let git = cpu_of(ours, GIT_SERVER);
+            let others = ours.time.saturating_sub(git / processors()).as_secs_f64();
             let _ = writeln!(
                 text,
                 "  {:<34} {others:>7.2} s   {:>37.1}x",
@@ -58,8 +49,8 @@ impl Figures {
                 others / alone
             );
         }
-        let (step, unchanged) = ("reconciled without a change", self.unchanged.as_secs_f64());
-        let _ = writeln!(text, "  {step:<34} {unchanged:>7.2} s");
+        let time = self.unchanged.time.as_secs_f64();
+        let _ = writeln!(text, "  {:<34} {time:>7.2} s", "reconciled without a change");
         if let Some(pod) = self.pod {
             let _ = writeln!(
                 text,
@@ -75,34 +66,51 @@ impl Figures {
         text
     }
 
-    /// Writes the memory of the controllers, and the CPU times of all processes by phase.
+    /// Writes the memory of the controllers, and CPU times and requests by phase, beside those of the reference.
     fn write_usage(&self, text: &mut String) {
+        let [created_alone, pushed_alone] = &self.reference;
+        let phases = [
+            &self.created,
+            created_alone,
+            &self.pushed,
+            pushed_alone,
+            &self.unchanged,
+        ];
         let _ = writeln!(
             text,
-            "  {:<24} {:>10} {:>10} {:>10}   CPU: {:>6} {:>7} {:>9}",
-            "", "empty", "idle", "peak", "create", "push", "no change"
+            "  {:<24} {:>10} {:>10} {:>10}   CPU: {:>8} {:>8} {:>8} {:>8} {:>9}",
+            "", "empty", "idle", "peak", "create", "(alone)", "push", "(alone)", "no change"
         );
-        let names: BTreeSet<&String> = self.cpu.iter().flat_map(|times| times.keys()).collect();
+        let names: BTreeSet<&String> = phases.iter().flat_map(|phase| phase.cpu.keys()).collect();
         for name in names {
             let memory = self.memory.get(name.as_str()).map(|memory| {
                 let [empty, idle, peak] = memory.map(|bytes| format!("{:.1} MiB", mebibytes(bytes)));
                 format!("{empty:>10} {idle:>10} {peak:>10}")
             });
-            let [create, push, unchanged] = self
-                .cpu_of(name)
-                .map(|time| format!("{:.1} s", time.as_secs_f32()));
-            let _ = writeln!(
+            let cpu = phases.map(|phase| format!("{:.2} s", cpu_of(phase, name).as_secs_f32()));
+            write_row(text, name, &memory.unwrap_or_default(), &cpu);
+        }
+        for (row, index) in [("requests", 0), ("of them write", 1)] {
+            write_row(
                 text,
-                "  {name:<24} {:<32}        {create:>6} {push:>7} {unchanged:>9}",
-                memory.unwrap_or_default()
+                row,
+                "",
+                &phases.map(|phase| phase.requests[index].to_string()),
             );
         }
     }
+}
 
-    /// Returns the CPU time of a process in each phase.
-    fn cpu_of(&self, name: &str) -> [Duration; 3] {
-        self.cpu
-            .each_ref()
-            .map(|times| times.get(name).copied().unwrap_or_default())
-    }
+/// Writes a row of the table of phases.
+fn write_row(text: &mut String, name: &str, memory: &str, phases: &[String; 5]) {
+    let [created, alone, pushed, pushed_alone, unchanged] = phases;
+    let _ = writeln!(
+        text,
+        "  {name:<24} {memory:<32}        {created:>8} {alone:>8} {pushed:>8} {pushed_alone:>8} {unchanged:>9}"
+    );
+}
+
+/// Returns the CPU time of a process in a phase.
+fn cpu_of(phase: &Phase, name: &str) -> Duration {
+    phase.cpu.get(name).copied().unwrap_or_default()
 }
