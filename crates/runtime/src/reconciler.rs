@@ -104,7 +104,7 @@ where
     /// Writes `status` in the middle of a pass, which then goes on: what was done so far is on the object even if the
     /// process ends before the pass does.
     ///
-    /// It is written like the status at the end of a pass (whole, by server-side apply, by the leader only, not at all if
+    /// It is written like the status at the end of a pass (whole, to the same object only, by the leader only, not at all if
     /// it is unchanged), starts no further pass, and is the base that the status at the end is compared with. If the pass
     /// panics or exceeds its timeout, [`Reconciler::faulted`] gets the object with this status.
     ///

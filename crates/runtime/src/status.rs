@@ -1,10 +1,8 @@
-//! Writing the status of an object: whole, by server-side apply, only when it differs from what was written last.
+//! Writing the status of an object: whole, by one JSON patch, only when it differs from what was written last.
 //!
-//! No other process writes the status. The fields that an earlier controller owns are taken over first, so that those
-//! that are no longer part of the status are removed.
+//! No other process writes the status. Whatever was in it is replaced, fields of an earlier controller too.
 
 mod bounds;
-mod ownership;
 mod writer;
 
 use std::{
@@ -13,15 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry};
+use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, Patch, PatchParams},
+    api::{DynamicObject, Patch, PatchParams, ValidationDirective},
 };
 use serde_json::{Value, json};
 
-use crate::client::{describe, is_not_leader};
-use ownership::take_over;
+use crate::client::is_not_leader;
 
 use bounds::bounded;
 pub use bounds::bounded_text;
@@ -64,26 +62,16 @@ enum WriteResult {
 }
 
 /// Returns true if `status` is already on the object: this process wrote it, the object was read after that write, and
-/// it has not changed since. Before its first write, it is there if an earlier process of `manager` wrote the same.
-fn is_unchanged(live: &DynamicObject, manager: &str, status: &Value, last: Option<&Written>) -> bool {
+/// it has not changed since. Before its first write, it is there if the object has the same status.
+fn is_unchanged(live: &DynamicObject, status: &Value, last: Option<&Written>) -> bool {
     let stored = live.data.get("status").unwrap_or(&Value::Null);
     let Some(last) = last else {
-        return stored == status && has_written(live, manager);
+        return stored == status;
     };
     last.version.is_some()
         && version(live) >= last.version
         && fingerprint(status) == last.sent
         && fingerprint(stored) == last.stored
-}
-
-/// Returns true if a manager has applied the status of an object.
-fn has_written(object: &DynamicObject, manager: &str) -> bool {
-    let entries = object.metadata.managed_fields.iter().flatten();
-    entries.into_iter().any(|entry| {
-        entry.manager.as_deref() == Some(manager)
-            && entry.operation.as_deref() == Some("Apply")
-            && entry.subresource.as_deref() == Some("status")
-    })
 }
 
 /// Returns the resourceVersion of an object; `None` if it is no number.
@@ -104,18 +92,8 @@ async fn write(
     last: Option<&Written>,
     deadline: Instant,
 ) -> WriteResult {
-    let foreign = take_over(
-        live.metadata.managed_fields.as_deref().unwrap_or_default(),
-        manager,
-    );
-    if foreign.is_none() && is_unchanged(live, manager, status, last) {
+    if is_unchanged(live, status, last) {
         return WriteResult::Unchanged;
-    }
-    if let Some(entries) = foreign
-        && let Err(error) = hand_over(api, live, manager, entries).await
-    {
-        // Without it, old fields stay for a while; the next pass tries again.
-        tracing::info!(error = %describe(&error), "cannot take over the status of an earlier controller yet");
     }
     match send(api, live, manager, status, deadline).await {
         Ok(Some(object)) => WriteResult::Written(Box::new(object)),
@@ -124,7 +102,7 @@ async fn write(
     }
 }
 
-/// Applies `status` and returns the changed object; `None` if it is gone.
+/// Writes `status` and returns the changed object; `None` if it is gone.
 async fn send(
     api: &Api<DynamicObject>,
     live: &DynamicObject,
@@ -132,13 +110,16 @@ async fn send(
     status: &Value,
     deadline: Instant,
 ) -> Result<Option<DynamicObject>, kube::Error> {
-    let body = apply_body(live, status);
-    let params = PatchParams::apply(manager).force();
+    let patch: Patch<()> = Patch::Json(replacing(live, status));
+    let params = PatchParams {
+        field_manager: Some(manager.to_owned()),
+        field_validation: Some(ValidationDirective::Strict),
+        ..PatchParams::default()
+    };
     let mut pause = FIRST_PAUSE;
     let name = live.name_any();
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let patch = Patch::Apply(&body);
         let attempt = api.patch_status(&name, &params, &patch);
         let limit = ATTEMPT_TIMEOUT.min(left.max(Duration::from_secs(1)));
         let late = |_| kube::Error::Service("the API server did not answer in time".into());
@@ -149,7 +130,9 @@ async fn send(
         match verdict(&error) {
             Verdict::Gone => return Ok(None),
             Verdict::Final => return Err(error),
-            Verdict::Conflict if !still_exists(api, live).await => return Ok(None),
+            // A test of the UID that failed is answered like an invalid object.
+            Verdict::Conflict | Verdict::Refused if !still_exists(api, live).await => return Ok(None),
+            Verdict::Refused => return Err(error),
             Verdict::Conflict | Verdict::Retry => {}
         }
         let wait = pause.max(retry_after(&error)).min(LONGEST_PAUSE);
@@ -161,16 +144,18 @@ async fn send(
     }
 }
 
-/// Returns the body of the server-side apply of `status`.
-fn apply_body(live: &DynamicObject, status: &Value) -> Value {
-    let types = live.types.clone().unwrap_or_default();
-    json!({
-        "apiVersion": types.api_version,
-        "kind": types.kind,
-        // With the uid, an object that was deleted and made anew meanwhile is left alone.
-        "metadata": { "name": live.metadata.name, "namespace": live.metadata.namespace, "uid": live.metadata.uid },
-        "status": status,
-    })
+/// Returns the JSON patch (RFC 6902) that replaces the whole status. With the test of the UID, an object that was deleted and made anew
+/// meanwhile is left alone: the API server ignores the UID of any other patch of a status.
+fn replacing(live: &DynamicObject, status: &Value) -> json_patch::Patch {
+    let test = TestOperation {
+        path: PointerBuf::from_tokens(["metadata", "uid"]),
+        value: json!(live.metadata.uid),
+    };
+    let add = AddOperation {
+        path: PointerBuf::from_tokens(["status"]),
+        value: status.clone(),
+    };
+    json_patch::Patch(vec![PatchOperation::Test(test), PatchOperation::Add(add)])
 }
 
 /// Consequence of a failed attempt.
@@ -179,6 +164,7 @@ enum Verdict {
     Gone,
     Conflict,
     Retry,
+    Refused,
     Final,
 }
 
@@ -188,7 +174,7 @@ fn verdict(error: &kube::Error) -> Verdict {
             404 => Verdict::Gone,
             409 => Verdict::Conflict,
             429 => Verdict::Retry,
-            _ if is_refused(error) => Verdict::Final,
+            _ if is_refused(error) => Verdict::Refused,
             code if code >= 500 => Verdict::Retry,
             _ => Verdict::Final,
         },
@@ -231,25 +217,7 @@ async fn still_exists(api: &Api<DynamicObject>, live: &DynamicObject) -> bool {
     }
 }
 
-async fn hand_over(
-    api: &Api<DynamicObject>,
-    live: &DynamicObject,
-    manager: &str,
-    entries: Vec<ManagedFieldsEntry>,
-) -> Result<(), kube::Error> {
-    let patch = json!({
-        "metadata": { "resourceVersion": live.metadata.resource_version, "managedFields": entries },
-    });
-    let params = PatchParams {
-        field_manager: Some(manager.to_owned()),
-        ..PatchParams::default()
-    };
-    api.patch_metadata(&live.name_any(), &params, &Patch::Merge(patch))
-        .await
-        .map(|_| ())
-}
-
-/// Removes null fields: server-side apply would store them as values.
+/// Removes null fields: the API server would store them as values.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
@@ -308,7 +276,7 @@ mod tests {
             ("odd", &there, json!({"a": 1}), Some(&written), false),
         ] {
             assert_eq!(
-                is_unchanged(&object(version, live), "ours", &sent, last),
+                is_unchanged(&object(version, live), &sent, last),
                 same,
                 "{version} {sent}"
             );
@@ -317,19 +285,22 @@ mod tests {
 
     #[test]
     fn first_write_is_skipped_if_an_earlier_process_wrote_the_same() {
-        let status = json!({"a": 1});
-        let mut live = object("7", &status);
-        assert!(!is_unchanged(&live, "ours", &status, None), "nobody wrote it");
-        let entry = |manager: &str, operation: &str| json!({"manager": manager, "operation": operation, "subresource": "status"});
-        for (entry, same) in [
-            (entry("ours", "Apply"), true),
-            (entry("ours", "Update"), false),
-            (entry("theirs", "Apply"), false),
-        ] {
-            live.metadata.managed_fields = Some(vec![serde_json::from_value(entry).unwrap()]);
-            assert_eq!(is_unchanged(&live, "ours", &status, None), same);
-            assert!(!is_unchanged(&live, "ours", &json!({"a": 2}), None));
-        }
+        let live = object("7", &json!({"a": 1}));
+        assert!(is_unchanged(&live, &json!({"a": 1}), None));
+        assert!(!is_unchanged(&live, &json!({"a": 2}), None));
+        assert!(!is_unchanged(&live, &json!({}), None));
+    }
+
+    #[test]
+    fn patch_replaces_the_whole_status_of_the_object_that_was_read() {
+        let live = object("7", &json!({"old": 1}));
+        assert_eq!(
+            json!(replacing(&live, &json!({"new": {}}))),
+            json!([
+                {"op": "test", "path": "/metadata/uid", "value": "u"},
+                {"op": "add", "path": "/status", "value": {"new": {}}},
+            ])
+        );
     }
 
     #[test]
@@ -347,7 +318,7 @@ mod tests {
             (429, Verdict::Retry),
             (500, Verdict::Retry),
             (504, Verdict::Retry),
-            (422, Verdict::Final),
+            (422, Verdict::Refused),
             (403, Verdict::Final),
         ] {
             assert_eq!(verdict(&api(code)), expected, "{code}");
@@ -380,11 +351,7 @@ mod tests {
         ] {
             let error = api(code, message);
             assert_eq!(is_refused(&error), refused, "{code} {message}");
-            assert_eq!(
-                verdict(&error) == Verdict::Final,
-                refused || code == 403,
-                "{code} {message}"
-            );
+            assert_eq!(verdict(&error) == Verdict::Refused, refused, "{code} {message}");
         }
     }
 

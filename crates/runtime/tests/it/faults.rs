@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use testkit::{
     FaultProxy,
@@ -56,6 +58,57 @@ async fn a_status_that_meets_faults_is_written_late_and_the_act_not_repeated() {
         proxy.requests().iter().filter(|request| is_act(request)).count(),
         1
     );
+}
+
+#[tokio::test]
+async fn status_is_not_written_to_another_object_of_the_same_name() {
+    let setup = TestNamespace::new("another").await;
+    let proxy = FaultProxy::start(setup.plane).unwrap();
+    let kubeconfig = proxy.kubeconfig(&setup.kubeconfig("weir").await).unwrap();
+    let _controller = setup.controller_by(&kubeconfig).start().await.unwrap();
+    let unavailable = |request: &ApiRequest| match is_status(request) {
+        true => Fate::Status(503, None),
+        false => Fate::Pass,
+    };
+    proxy.rule(unavailable);
+    let first = setup.probe("app", &json!({"interval": "10m"})).await;
+    testkit::eventually("an attempt to write the status", PATIENCE, || async {
+        anyhow::ensure!(proxy.requests().iter().any(is_status), "none");
+        Ok(())
+    })
+    .await
+    .unwrap();
+
+    // The controller doesn't learn that the object is replaced.
+    proxy.swallow_events(true);
+    let params = PatchParams::default();
+    let unfinished = json!({"metadata": {"finalizers": null}});
+    setup
+        .probes()
+        .delete("app", &DeleteParams::default())
+        .await
+        .unwrap();
+    setup
+        .probes()
+        .patch("app", &params, &Patch::Merge(&unfinished))
+        .await
+        .unwrap();
+    let second = setup
+        .probe("app", &json!({"interval": "10m", "suspend": true}))
+        .await;
+    assert_ne!(first.metadata.uid, second.metadata.uid);
+    proxy.heal();
+    testkit::eventually("the answer of the API server", PATIENCE, || async {
+        let answers = proxy.answers();
+        let answer = answers.iter().find(|(request, _)| is_status(request));
+        let (_, code) = answer.context("none")?;
+        anyhow::ensure!(*code == 422, "{code}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let second = setup.probes().get("app").await.unwrap();
+    assert_eq!(second.data.get("status"), None);
 }
 
 #[tokio::test]
