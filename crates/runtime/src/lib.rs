@@ -20,6 +20,7 @@ pub mod flags;
 pub mod gate;
 pub mod http;
 pub mod lease;
+mod live;
 pub mod logging;
 pub mod metrics;
 mod panics;

@@ -24,6 +24,7 @@ use crate::{
     context::Context,
     decode,
     events::Severity,
+    live::Live,
     metrics::{Ending, KindMetrics},
     panics,
     queue::ObjectKey,
@@ -91,9 +92,9 @@ impl<R: Reconciler> ReconciledKind<R> {
         generation: &AtomicI64,
     ) -> Report {
         let client = self.ctx.client().clone();
-        let api = Api::<DynamicObject>::namespaced_with(client, &key.namespace, &self.resource);
+        let api = Api::<Live>::namespaced_with(client, &key.namespace, &self.resource);
         let live = match with_timeout(api.get_opt(&key.name)).await {
-            Ok(Some(live)) => live,
+            Ok(Some(Live(live))) => live,
             Ok(None) => return report::GONE,
             Err(error) => {
                 tracing::error!(%error, "cannot read the object");
@@ -145,7 +146,7 @@ struct PassRun<'a, R> {
     kind: &'a ReconciledKind<R>,
     key: &'a ObjectKey,
     id: &'a str,
-    api: Api<DynamicObject>,
+    api: Api<Live>,
     status: StatusWriter<'a>,
     announced: &'a mut Option<(Option<i64>, Option<String>)>,
     slot: WorkSlot,

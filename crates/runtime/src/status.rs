@@ -19,7 +19,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::client::is_not_leader;
+use crate::{client::is_not_leader, live::Live};
 
 use bounds::bounded;
 pub use bounds::bounded_text;
@@ -85,7 +85,7 @@ pub(crate) fn version(object: &DynamicObject) -> Option<u64> {
 
 /// Writes `status`, unless [`is_unchanged`]; retries transient errors until `deadline`.
 async fn write(
-    api: &Api<DynamicObject>,
+    api: &Api<Live>,
     live: &DynamicObject,
     manager: &str,
     status: &Value,
@@ -104,7 +104,7 @@ async fn write(
 
 /// Writes `status` and returns the changed object; `None` if it is gone.
 async fn send(
-    api: &Api<DynamicObject>,
+    api: &Api<Live>,
     live: &DynamicObject,
     manager: &str,
     status: &Value,
@@ -124,7 +124,7 @@ async fn send(
         let limit = ATTEMPT_TIMEOUT.min(left.max(Duration::from_secs(1)));
         let late = |_| kube::Error::Service("the API server did not answer in time".into());
         let error = match tokio::time::timeout(limit, attempt).await.map_err(late) {
-            Ok(Ok(object)) => return Ok(Some(object)),
+            Ok(Ok(Live(object))) => return Ok(Some(object)),
             Ok(Err(error)) | Err(error) => error,
         };
         match verdict(&error) {
@@ -210,7 +210,7 @@ fn retry_after(error: &kube::Error) -> Duration {
     }
 }
 
-async fn still_exists(api: &Api<DynamicObject>, live: &DynamicObject) -> bool {
+async fn still_exists(api: &Api<Live>, live: &DynamicObject) -> bool {
     match api.get_metadata_opt(&live.name_any()).await {
         Ok(found) => found.is_some_and(|found| found.metadata.uid == live.metadata.uid),
         Err(_) => true,

@@ -2,13 +2,14 @@
 
 use kube::{
     ResourceExt,
-    api::{DynamicObject, Patch, PatchParams},
+    api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
 use super::PassRun;
 use crate::{
     client::{describe, is_not_leader},
+    live::Live,
     reconciler::Reconciler,
     report::{self, Report},
     work::{RequestError, with_timeout},
@@ -63,9 +64,9 @@ impl<R: Reconciler> PassRun<'_, R> {
     }
 
     /// Takes the object that a patch returned; `purpose` names the patch in the log.
-    fn patched(&mut self, patched: Result<DynamicObject, RequestError>, purpose: &str) -> Result<(), Report> {
+    fn patched(&mut self, patched: Result<Live, RequestError>, purpose: &str) -> Result<(), Report> {
         let error = match patched {
-            Ok(live) => {
+            Ok(Live(live)) => {
                 self.status.set_live(live);
                 return Ok(());
             }

@@ -12,6 +12,7 @@ use crate::{
     client::{describe, is_not_leader},
     clock::now,
     decode,
+    live::Live,
     metrics::KindMetrics,
     queue::ObjectKey,
 };
@@ -40,7 +41,7 @@ pub(crate) enum StatusError {
 
 /// Writes the status of one object, several times in a pass if need be, and remembers what was written.
 pub(crate) struct StatusWriter<'a> {
-    api: Api<DynamicObject>,
+    api: Api<Live>,
     manager: &'static str,
     metrics: &'a KindMetrics,
     key: &'a ObjectKey,
@@ -60,7 +61,7 @@ struct State {
 impl<'a> StatusWriter<'a> {
     /// Begins with the object as it was read and what this process wrote to it in earlier passes.
     pub(crate) fn new(
-        api: Api<DynamicObject>,
+        api: Api<Live>,
         manager: &'static str,
         metrics: &'a KindMetrics,
         key: &'a ObjectKey,
