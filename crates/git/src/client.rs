@@ -1,5 +1,8 @@
 //! The HTTP clients: one per set of certificates and proxy, shared by all sessions of the process.
 
+#[cfg(test)]
+mod fuzz;
+
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,

@@ -4,7 +4,7 @@ use std::{
     io,
     sync::{
         Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Instant,
 };
@@ -20,6 +20,9 @@ const HANDSHAKE: u64 = 1 << 20;
 /// Bytes of memory that are taken for the paths of a pack together with its own: some ten thousand paths.
 const PATHS: u64 = 8 << 20;
 
+/// Maximum number of answers for one purpose: a pack needs a single one if nothing is there yet, and few to agree about what is.
+const MAX_ANSWERS: u32 = 64;
+
 /// Bounds of what a session may still receive, and its first failure.
 pub(crate) struct Intake {
     /// The URL of the repository in messages.
@@ -31,6 +34,8 @@ pub(crate) struct Intake {
     stretch: Mutex<Option<(Instant, u64)>>,
     /// Bytes that answers may still bring.
     allowance: AtomicU64,
+    /// Number of answers since it was set.
+    answers: AtomicU32,
     memory: Tenant,
     /// The memory of the lists of refs of this session, until a pack is allowed.
     refs: Mutex<Option<Share>>,
@@ -48,6 +53,7 @@ impl Intake {
             slowest,
             stretch: Mutex::default(),
             allowance: AtomicU64::new(0),
+            answers: AtomicU32::new(0),
             memory,
             refs: Mutex::default(),
             limit: Mutex::default(),
@@ -55,9 +61,16 @@ impl Intake {
         }
     }
 
-    /// Begins a new answer, whose pace is measured from its first bytes.
-    pub(crate) fn begin(&self) {
+    /// Begins a new answer, whose pace is measured from its first bytes. Fails if a server lets itself be asked again and again.
+    pub(crate) fn begin(&self) -> Result<(), Error> {
         *lock(&self.stretch) = None;
+        match self.answers.fetch_add(1, Ordering::Relaxed) < MAX_ANSWERS {
+            true => Ok(()),
+            false => Err(Error::Protocol {
+                url: self.shown.clone(),
+                why: format!("it has answered {MAX_ANSWERS} requests without sending what they ask for"),
+            }),
+        }
     }
 
     /// Lets the next answers bring `bytes` of refs in all, which are counted in memory.
@@ -114,6 +127,7 @@ impl Intake {
 
     fn set_allowance(&self, bytes: u64, what: &'static str) {
         *lock(&self.limit) = (bytes, what);
+        self.answers.store(0, Ordering::Relaxed);
         self.allowance.store(bytes, Ordering::Relaxed);
     }
 

@@ -100,7 +100,7 @@ impl Wire {
 
     /// Sends a request, following redirects of GET requests.
     pub(crate) fn send(&self, request: &Request) -> Result<Response, Error> {
-        self.intake.begin();
+        self.intake.begin()?;
         let mut url = self.parse(&request.url)?;
         for _ in 0..=MAX_REDIRECTS {
             let response = self.send_once(request, &url)?;

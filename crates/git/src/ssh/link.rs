@@ -46,7 +46,7 @@ impl Link {
         };
         let connected = self.connected.insert(connected);
         if !self.request.is_empty() {
-            self.intake.begin();
+            self.intake.begin()?;
             let sent = connected.channel.data_bytes(std::mem::take(&mut self.request));
             // A server that ended says why in what it sent.
             let _ = self.clock.wait(sent)?;
