@@ -96,7 +96,7 @@ pub type CpuTimes = BTreeMap<String, Duration>;
 /// A phase of a load.
 #[derive(Debug, Default)]
 pub struct Phase {
-    /// Its time.
+    /// The duration of the phase.
     pub time: Duration,
     /// CPU times of the controllers, the components of the control plane, the Git server and this program.
     pub cpu: CpuTimes,

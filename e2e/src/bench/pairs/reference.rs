@@ -26,7 +26,7 @@ const DEPLOYMENT: [&str; 3] = ["flux.kluctl.io", "v1alpha1", "KluctlDeployment"]
 /// The kind and name of an object.
 type Key = (String, String);
 
-/// What the controllers wrote in a phase, which the reference writes, too.
+/// Statuses and Events that the controllers wrote in a phase. The reference writes the same.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     /// The status of each object at the end of the phase.
