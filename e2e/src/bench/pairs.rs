@@ -397,7 +397,7 @@ impl Begun {
 fn cpu_times(cluster: &TestCluster) -> Result<CpuTimes> {
     let mut times = CpuTimes::new();
     for &name in CONTROLLERS {
-        if let Ok(controller) = cluster.controller(name) {
+        if let Some(controller) = cluster.find(name) {
             times.insert(name.to_owned(), controller.usage()?.cpu);
         }
     }

@@ -15,9 +15,6 @@ use serde_json::{Value, json};
 use super::{Begun, CONCURRENT_REQUESTS, Load, Phase, project};
 use crate::cluster::{NAMESPACE, TestCluster};
 
-/// Number of objects in a page of a list.
-const PAGE: u32 = 500;
-
 /// The kinds of a pair.
 const SOURCE: [&str; 3] = ["source.toolkit.fluxcd.io", "v1", "GitRepository"];
 const EVENT: [&str; 3] = ["", "v1", "Event"];
@@ -42,13 +39,13 @@ impl Written {
     pub(super) async fn since(before: &Self, cluster: &TestCluster) -> Result<Self> {
         let mut written = Self::default();
         for kind in [SOURCE, DEPLOYMENT] {
-            for object in listed(&of(cluster, kind, NAMESPACE)).await? {
+            for object in listed(cluster, kind).await? {
                 let status = object.data.get("status").cloned().unwrap_or_default();
                 let key = (kind[2].to_owned(), object.name_any());
                 written.statuses.insert(key, status);
             }
         }
-        for event in listed(&of(cluster, EVENT, NAMESPACE)).await? {
+        for event in listed(cluster, EVENT).await? {
             let uid = event.uid().unwrap_or_default();
             if let Some(key) = involved(&event).filter(|_| !before.known.contains(&uid)) {
                 written.events.entry(key).or_default().push(event);
@@ -87,18 +84,6 @@ impl Written {
 fn involved(event: &DynamicObject) -> Option<Key> {
     let text = |pointer: &str| event.data.pointer(pointer)?.as_str().map(str::to_owned);
     Some((text("/involvedObject/kind")?, text("/involvedObject/name")?))
-}
-
-async fn listed(api: &Api<DynamicObject>) -> Result<Vec<DynamicObject>> {
-    let (mut all, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
-    loop {
-        let page = api.list(&params).await?;
-        all.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(all),
-        }
-    }
 }
 
 /// Creates all pairs with their objects, and writes what the controllers wrote when they were created.
@@ -188,4 +173,11 @@ async fn tell(cluster: &TestCluster, kind: [&str; 3], name: &str, written: &Writ
 fn of(cluster: &TestCluster, [group, version, kind]: [&str; 3], namespace: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     Api::namespaced_with(cluster.client.clone(), namespace, &resource)
+}
+
+async fn listed(cluster: &TestCluster, kind: [&str; 3]) -> Result<Vec<DynamicObject>> {
+    Ok(of(cluster, kind, NAMESPACE)
+        .list(&ListParams::default())
+        .await?
+        .items)
 }
