@@ -338,7 +338,9 @@ impl<R: Reconciler> Driver<R> {
         };
         self.running.insert(key.clone(), running);
         let mut state = self.states.remove(&key).unwrap_or_default();
-        let is_unchanged = !self.news.remove(&key) && state.memory.is_at(self.index.version(&key));
+        let seen = self.index.version(&key);
+        let is_unchanged = !self.news.remove(&key) && state.memory.is_at(seen);
+        state.memory.see(seen);
         let kind = Arc::clone(&self.kind);
         let (slots, abort) = (self.slots.clone(), self.abort.clone());
         // It only tells passes apart in logs, so the random numbers of the process do.

@@ -60,7 +60,7 @@ pub struct Outcome<S> {
 
 /// Input of a pass.
 pub struct Pass<'a, O> {
-    /// The object, read live at the start of the pass.
+    /// The object, read at the start of the pass.
     pub object: &'a O,
     /// Namespace of the object.
     pub namespace: &'a str,

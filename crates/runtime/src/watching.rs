@@ -1,6 +1,6 @@
 //! The index of the metadata of a kind's objects, and its changes.
 //!
-//! Only names and fingerprints are kept: a pass reads its object live. Status and labels are not part of a fingerprint, so
+//! Only names and fingerprints are kept: a pass reads its object itself. Status and labels are not part of a fingerprint, so
 //! that a controller's own writes start no pass.
 
 use std::{

@@ -20,6 +20,12 @@ fn is_act(request: &ApiRequest) -> bool {
     request.method == "PATCH" && request.path.contains("/configmaps/")
 }
 
+/// Returns the resourceVersion that a read asks for.
+fn version(request: &ApiRequest) -> Option<u64> {
+    let mut parts = request.query.split('&');
+    parts.find_map(|part| part.strip_prefix("resourceVersion=")?.parse().ok())
+}
+
 #[tokio::test]
 async fn a_status_that_meets_faults_is_written_late_and_the_act_not_repeated() {
     let setup = TestNamespace::new("faults").await;
@@ -109,6 +115,42 @@ async fn status_is_not_written_to_another_object_of_the_same_name() {
     .unwrap();
     let second = setup.probes().get("app").await.unwrap();
     assert_eq!(second.data.get("status"), None);
+}
+
+#[tokio::test]
+async fn object_is_read_from_the_cache_of_the_api_server_unless_that_stays_behind() {
+    let setup = TestNamespace::new("cache").await;
+    let proxy = FaultProxy::start(setup.plane).unwrap();
+    let kubeconfig = proxy.kubeconfig(&setup.kubeconfig("weir").await).unwrap();
+    let _controller = setup.controller_by(&kubeconfig).start().await.unwrap();
+    let versions = || {
+        let requests = proxy.requests();
+        let reads = requests
+            .iter()
+            .filter(|request| request.method == "GET" && request.path.ends_with("/app"));
+        reads.map(version).collect::<Vec<_>>()
+    };
+    let created = setup.probe("app", &json!({"interval": "10m"})).await;
+    setup.wait_ready("app", "True", "Succeeded").await;
+    let first = versions();
+    let created = created.metadata.resource_version.unwrap().parse().unwrap();
+    assert!(first[0].is_some_and(|known| known >= created), "{first:?}");
+
+    proxy.rule(
+        |request| match request.path.ends_with("/app") && version(request).is_some() {
+            true => Fate::Status(504, None),
+            false => Fate::Pass,
+        },
+    );
+    setup.probe("app", &json!({"interval": "9m"})).await;
+    setup.wait_ready("app", "True", "Succeeded").await;
+    let second = versions().split_off(first.len());
+    assert!(
+        second
+            .windows(2)
+            .any(|reads| reads[0].is_some() && reads[1].is_none()),
+        "{second:?}"
+    );
 }
 
 #[tokio::test]
