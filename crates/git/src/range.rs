@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use semver::Version;
-use versions::Constraint;
+use versions::{Constraint, Version};
 
 use crate::Error;
 
@@ -32,7 +31,7 @@ impl Range {
     /// Returns true if `version` is in the range.
     #[must_use]
     pub fn matches(&self, version: &Version) -> bool {
-        versions::Version::parse(&version.to_string()).is_ok_and(|version| self.constraint.matches(&version))
+        self.constraint.matches(version)
     }
 }
 

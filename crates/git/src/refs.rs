@@ -1,7 +1,7 @@
 //! Resolution of references to commits: a pure function over the refs that a server advertises.
 
 use gix::{ObjectId, bstr::ByteSlice, protocol::handshake::Ref};
-use semver::Version;
+use versions::Version;
 
 use crate::{Error, Range};
 
@@ -252,10 +252,10 @@ fn newest<'a>(range: &Range, refs: &'a [Advertised]) -> Option<(&'a str, &'a Adv
     refs.iter()
         .filter_map(|listed| {
             let tag = listed.name.strip_prefix("refs/tags/")?;
-            let version = Version::parse(tag.strip_prefix('v').unwrap_or(tag)).ok()?;
+            let version = Version::of_tag(tag).ok()?;
             range.matches(&version).then_some((version, tag, listed))
         })
-        .max_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.cmp(b.1)))
+        .max_by(|a, b| a.0.compare_with_metadata(&b.0).then_with(|| a.1.cmp(b.1)))
         .map(|(_, tag, listed)| (tag, listed))
 }
 

@@ -39,5 +39,5 @@ pub use limits::Limits;
 pub use reference::{Reference, Wanted};
 pub use registry::{Artifact, Descriptor, Manifest, Registry};
 pub use repository::Repository;
-pub use source::{ChartSource, Charts};
+pub use source::{ChartSource, Charts, versions_of_tags};
 pub use version::{newest, sort};

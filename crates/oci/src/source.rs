@@ -96,7 +96,7 @@ impl ChartSource {
                 let entries = repository.entries(&self.chart).await?;
                 Ok(entries.into_iter().map(|entry| entry.version).collect())
             }
-            Of::Registry(registry) => Ok(of_tags(registry.tags().await?)),
+            Of::Registry(registry) => Ok(versions_of_tags(registry.tags().await?)),
         }
     }
 
@@ -155,7 +155,7 @@ impl ChartSource {
         if Version::parse(range).is_ok() {
             return Ok(Wanted::Tag(tag_of(range)));
         }
-        let found = newest(of_tags(registry.tags().await?), |version| version, range)?;
+        let found = newest(versions_of_tags(registry.tags().await?), |version| version, range)?;
         found
             .map(|version| Wanted::Tag(tag_of(&version)))
             .ok_or_else(|| self.no_version(range))
@@ -178,14 +178,13 @@ impl ChartSource {
     }
 }
 
-/// The tags that are whole versions, the newest first. A tag can't hold the `+` of a version.
-fn of_tags(tags: Vec<String>) -> Vec<String> {
-    let whole = |version: &String| {
-        let numbers = version.split(['-', '+']).next().unwrap_or_default();
-        !version.starts_with('v') && numbers.split('.').count() == 3
-    };
-    let versions = tags.into_iter().map(|tag| tag.replace('_', "+")).filter(whole);
-    sort(versions.collect(), |version| version)
+/// Returns the versions of a chart that the tags of its registry name, the newest first: those that are strict versions. A tag can't hold the `+` of
+/// a version, so it has `_` instead.
+#[must_use]
+pub fn versions_of_tags(tags: Vec<String>) -> Vec<String> {
+    let versions = tags.into_iter().map(|tag| tag.replace('_', "+"));
+    let strict = versions.filter(|version| Version::strict(version).is_ok());
+    sort(strict.collect(), |version| version)
 }
 
 #[cfg(test)]
@@ -205,7 +204,7 @@ mod tests {
             "sha256-00.sig",
         ];
         assert_eq!(
-            of_tags(tags.map(str::to_owned).to_vec()),
+            versions_of_tags(tags.map(str::to_owned).to_vec()),
             ["1.10.0+b.1", "1.2.0-rc.1", "1.0.0"]
         );
     }

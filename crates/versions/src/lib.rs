@@ -103,6 +103,35 @@ impl Version {
         })
     }
 
+    /// Parses the version in the name of a tag: it has all three numbers, so that neither a date nor an abbreviated commit is one. A leading `v` and
+    /// leading zeros are ignored, as Flux does.
+    ///
+    /// # Errors
+    /// Returns an error if the name is not such a version.
+    pub fn of_tag(name: &str) -> Result<Self, VersionError> {
+        match name.matches('.').count() {
+            0 | 1 => Err(VersionError::Invalid),
+            _ => Self::parse(name),
+        }
+    }
+
+    /// Parses a version that keeps to the letter of the specification: three numbers without leading zeros, and no leading `v`. Helm reads the
+    /// tags of registries so.
+    ///
+    /// # Errors
+    /// Returns an error if the string is not such a version.
+    pub fn strict(text: &str) -> Result<Self, VersionError> {
+        let numbers = text.split(['-', '+']).next().unwrap_or_default();
+        let is_strict = |number: &str| number.len() == 1 || !number.starts_with('0');
+        if numbers.split('.').count() != 3 || !numbers.split('.').all(is_strict) {
+            return Err(VersionError::Invalid);
+        }
+        match text.starts_with('v') {
+            true => Err(VersionError::Invalid),
+            false => Self::parse(text),
+        }
+    }
+
     /// Returns the string that the version was parsed from.
     #[must_use]
     pub fn original(&self) -> &str {
@@ -117,16 +146,27 @@ impl Version {
             .cmp(&numbers(other))
             .then_with(|| compare_pre(&self.pre, &other.pre))
     }
+
+    /// Compares two versions by precedence, and those of equal precedence by their build metadata, word by word: numbers compare as numbers.
+    #[must_use]
+    pub fn compare_with_metadata(&self, other: &Self) -> Ordering {
+        self.precedence(other)
+            .then_with(|| compare_words(&self.metadata, &other.metadata))
+    }
 }
 
 /// Compares pre-releases: none is above all others; numbers compare as numbers and are below words.
 fn compare_pre(left: &str, right: &str) -> Ordering {
     match (left.is_empty(), right.is_empty()) {
-        (true, true) => return Ordering::Equal,
-        (true, false) => return Ordering::Greater,
-        (false, true) => return Ordering::Less,
-        (false, false) => {}
+        (true, true) => Ordering::Equal,
+        (true, false) => Ordering::Greater,
+        (false, true) => Ordering::Less,
+        (false, false) => compare_words(left, right),
     }
+}
+
+/// Compares strings of words between dots: numbers compare as numbers and are below other words, and the longer one is above its beginning.
+fn compare_words(left: &str, right: &str) -> Ordering {
     let words = |text: &str| {
         text.split('.')
             .map(|word| (word.parse::<u64>().ok(), word.to_owned()))
@@ -157,5 +197,44 @@ impl fmt::Display for Version {
             write!(f, "+{}", self.metadata)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_tags_have_three_numbers() {
+        for (name, of_tag, strict) in [
+            ("1.2.3", true, true),
+            ("1.2.3-rc.1+b", true, true),
+            ("v1.2.3", true, false),
+            ("v2025.02.03", true, false),
+            ("2025.2.3", true, true),
+            ("1.2.03", true, false),
+            ("20240101", false, false),
+            ("1.2", false, false),
+            ("7", false, false),
+            ("1.2.3.4", false, false),
+            ("latest", false, false),
+        ] {
+            assert_eq!(Version::of_tag(name).is_ok(), of_tag, "{name}");
+            assert_eq!(Version::strict(name).is_ok(), strict, "{name}");
+        }
+    }
+
+    #[test]
+    fn versions_of_equal_precedence_are_ordered_by_their_metadata() {
+        let version = |text| Version::parse(text).unwrap();
+        for (lower, higher) in [
+            ("1.0.0+9", "1.0.0+10"),
+            ("1.0.0", "1.0.0+a"),
+            ("1.0.0+z", "1.0.1+a"),
+            ("1.0.0-rc.1+b", "1.0.0+a"),
+        ] {
+            let order = version(lower).compare_with_metadata(&version(higher));
+            assert_eq!(order, Ordering::Less, "{lower} {higher}");
+        }
     }
 }

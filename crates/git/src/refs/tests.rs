@@ -177,6 +177,18 @@ fn invalid_references_are_refused() {
 }
 
 #[test]
+fn versions_by_date_are_versions_and_plain_dates_are_none() {
+    let tags = ["20240101", "v2025.02.03", "2025.1.9", "1.2"];
+    let refs: Vec<_> = (1..)
+        .zip(tags)
+        .map(|(number, tag)| listed(&format!("refs/tags/{tag}"), number))
+        .collect();
+    let range = Range::parse(">=1.0.0").unwrap();
+    let found = select(&Reference::Semver(range), &refs).unwrap();
+    assert_eq!(found.revision(), format!("v2025.02.03@sha1:{}", hash(2)));
+}
+
+#[test]
 fn equal_versions_are_decided_whatever_their_order() {
     let range = Range::parse("1.0.0").unwrap();
     let mut refs = vec![listed("refs/tags/1.0.0+a", 1), listed("refs/tags/1.0.0+b", 2)];

@@ -458,6 +458,11 @@ async fn chart_of_a_registry_is_found_by_its_tags_and_verified() {
     let object = charts.wait_ready("newest").await;
     assert_eq!(artifact(&object).revision, "1.1.0+build.7");
     assert_eq!(archive(&object).await, packed("shop", "1.1.0+build.7", &[]));
+    // Tags that are no versions of a chart.
+    for tag in ["20240101", "v2.0.0", "3.0"] {
+        let chart = packed("shop", "9.9.9", &[]);
+        registry.push_chart("charts/shop", tag, &chart).await.unwrap();
+    }
     charts.apply("exact", shop(&json!({"version": "1.0.0"}))).await;
     assert_eq!(artifact(&charts.wait_ready("exact").await).revision, "1.0.0");
     let anonymous = json!({"sourceRef": {"kind": "HelmRepository", "name": "open"}});

@@ -249,9 +249,7 @@ impl HelmCharts {
             return Ok((range.replace('+', "_"), range.to_owned()));
         }
         let tags = self.registries.chart_tags(asked, work).map_err(pull)?;
-        let versions: Vec<(String, String)> =
-            tags.into_iter().map(|tag| (tag.replace('_', "+"), tag)).collect();
-        let newest = oci::newest(versions, |(version, _)| version, range);
+        let newest = oci::newest(oci::versions_of_tags(tags), |version| version, range);
         let missing = || oci::Error::NoVersion {
             chart: chart.to_owned(),
             range: range.to_owned(),
@@ -259,8 +257,8 @@ impl HelmCharts {
         };
         let found = newest.and_then(|found| found.ok_or_else(missing));
         // Nothing wakes the chart when the registry gets another tag.
-        let (version, tag) = found.map_err(|error| failure::retried(unfound(chart, range, &error)))?;
-        Ok((tag, version))
+        let version = found.map_err(|error| failure::retried(unfound(chart, range, &error)))?;
+        Ok((version.replace('+', "_"), version))
     }
 
     /// Reads name and version in an artifact.

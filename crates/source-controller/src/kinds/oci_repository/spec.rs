@@ -186,7 +186,7 @@ pub(super) fn newest(selector: &Selector, tags: Vec<String>) -> Result<String, S
         if filter.as_ref().is_some_and(|filter| !filter.is_match(&tag)) {
             return None;
         }
-        let version = Version::parse(&tag).ok()?;
+        let version = Version::of_tag(&tag).ok()?;
         constraint.matches(&version).then_some((version, tag))
     });
     // Of equal versions, the name decides, so that the choice doesn't depend on the order of the registry.

@@ -255,6 +255,8 @@ fn newest_tag_fits_range_and_filter() {
         "2.0.0-rc.1",
         "1.11.0-debug",
         "sha256-aa.sig",
+        "20240101",
+        "9.1",
     ];
     for (range, filter, expected) in [
         (">=1.0.0", None, Ok("1.10.0")),
