@@ -39,7 +39,7 @@ use crate::{
     flags::HelmLimits,
     identity::Identities,
     source_kind::{
-        KindSettings, Named, PackOptions, SourceKind, SourceSecrets, SourceSpec, Verification, timeout,
+        KindSettings, Named, PackOptions, SourceKind, SourceSecrets, SourceSpec, Verification,
     },
     wake::{self, Links, SourceName, Wake},
 };
@@ -144,7 +144,8 @@ impl SourceKind for HelmCharts {
     fn spec(object: &HelmChart) -> SourceSpec<'_> {
         SourceSpec {
             interval: object.spec.interval.as_duration(),
-            timeout: timeout(None),
+            // That of the HelmRepository, which the pass reads, is shorter.
+            timeout: look::LONGEST,
             suspend: object.spec.suspend,
             ignore: None,
         }

@@ -6,7 +6,7 @@
 
 mod credentials;
 mod known;
-mod spec;
+pub(super) mod spec;
 
 use std::{
     fs::File,

@@ -433,6 +433,21 @@ async fn chart_out_of_a_bucket_is_an_archive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn chart_is_downloaded_within_the_timeout_of_its_repository() {
+    let setup = TestNamespace::start().await;
+    let server = ChartServer::start(&[("1.0.0", &[])]);
+    server.0.page("/charts/shop-1.0.0.tgz", Page::Stalled("begin".into()));
+    let repositories = Objects::<HelmRepository>::of(&setup).await;
+    let spec = json!({"url": server.0.url(""), "timeout": "1500ms"});
+    repositories.apply("charts", spec).await;
+    repositories.wait_ready("charts").await;
+    let charts = Objects::<HelmChart>::of(&setup).await;
+    charts.apply("shop", shop(&json!({}))).await;
+    let message = "no end after 1.5s: raise spec.timeout of the HelmRepository";
+    charts.wait_failed("shop", "ChartPullError", message).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn chart_of_a_registry_is_found_by_its_tags_and_verified() {
     let setup = TestNamespace::start().await;
     let registry = Registry::start(Login::Basic, None).await.unwrap();
@@ -443,6 +458,11 @@ async fn chart_of_a_registry_is_found_by_its_tags_and_verified() {
             .await
             .unwrap();
     }
+    // Tags that are no versions of a chart.
+    for tag in ["20240101", "v2.0.0", "3.0"] {
+        let chart = packed("shop", "9.9.9", &[]);
+        registry.push_chart("charts/shop", tag, &chart).await.unwrap();
+    }
     setup
         .secret("login", json!({"username": USER, "password": PASSWORD}))
         .await;
@@ -450,6 +470,9 @@ async fn chart_of_a_registry_is_found_by_its_tags_and_verified() {
     let url = format!("oci://{}/charts", registry.host());
     let spec = json!({"url": url, "type": "oci", "insecure": true});
     repositories.apply("open", spec.clone()).await;
+    let mut closed = spec.clone();
+    closed["accessFrom"] = json!({"namespaceSelectors": []});
+    repositories.apply("closed", closed).await;
     let mut with_secret = spec;
     with_secret["secretRef"] = json!({"name": "login"});
     repositories.apply("charts", with_secret).await;
@@ -458,11 +481,6 @@ async fn chart_of_a_registry_is_found_by_its_tags_and_verified() {
     let object = charts.wait_ready("newest").await;
     assert_eq!(artifact(&object).revision, "1.1.0+build.7");
     assert_eq!(archive(&object).await, packed("shop", "1.1.0+build.7", &[]));
-    // Tags that are no versions of a chart.
-    for tag in ["20240101", "v2.0.0", "3.0"] {
-        let chart = packed("shop", "9.9.9", &[]);
-        registry.push_chart("charts/shop", tag, &chart).await.unwrap();
-    }
     charts.apply("exact", shop(&json!({"version": "1.0.0"}))).await;
     assert_eq!(artifact(&charts.wait_ready("exact").await).revision, "1.0.0");
     let anonymous = json!({"sourceRef": {"kind": "HelmRepository", "name": "open"}});
@@ -473,6 +491,11 @@ async fn chart_of_a_registry_is_found_by_its_tags_and_verified() {
             "AuthenticationFailed",
             "chart pull error: failed to get chart version",
         )
+        .await;
+    let closed = json!({"sourceRef": {"kind": "HelmRepository", "name": "closed"}});
+    charts.apply("closed", shop(&closed)).await;
+    charts
+        .wait_failed("closed", "UnsupportedField", "spec.accessFrom")
         .await;
     charts.apply("other", shop(&json!({"version": "3.x"}))).await;
     let message = "no 'shop' chart with version matching '3.x' found";

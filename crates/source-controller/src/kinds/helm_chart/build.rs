@@ -95,10 +95,10 @@ impl HelmCharts {
     ) -> Result<Source, Fault> {
         let archive = match &chart.place {
             Place::Unknown => return Err(failure::build(Reason::ChartPullError, DOWNLOADING)),
-            Place::Repository(place) => self.download(&place.0, &place.1, work)?,
+            Place::Repository(place) => self.download(&place.asked, &place.found, &place.within(work))?,
             Place::Registry(place) => {
-                let (asked, resolved) = place.as_ref();
-                let pulled = self.registries.chart(asked, resolved, work);
+                let work = &place.within(work);
+                let pulled = self.registries.chart(&place.asked, &place.found, work);
                 let prefix = format!("{DOWNLOADING}: ");
                 pulled.map_err(|fault| failure::reworded(Reason::ChartPullError, &prefix, fault))?
             }

@@ -20,15 +20,15 @@ use crate::{
     blocking::{self, Purpose, Work},
     builder::temp_dir,
     kinds::{
-        helm_repository::{HelmRepositories, HelmRequest},
+        helm_repository::{self, HelmRepositories, HelmRequest},
         oci_repository::{OciRepositories, OciRequest, OciResolved},
     },
     secrets,
-    source_kind::{SourceKind, Verification},
+    source_kind::{SourceKind, Verification, timeout},
 };
 
-/// Longest timeout that a HelmRepository gives its server.
-const LONGEST: Duration = Duration::from_secs(5 * 60);
+/// Longest timeout that a HelmRepository gives its server for a chart.
+pub(super) const LONGEST: Duration = Duration::from_secs(5 * 60);
 
 /// The place that a chart is fetched from.
 #[derive(Clone)]
@@ -36,11 +36,32 @@ pub(super) enum Place {
     /// The stored one is up to date. The place is looked for when it is missing in the storage.
     Unknown,
     /// An archive that the index of a repository names.
-    Repository(Box<(HelmRequest, Entry)>),
+    Repository(Box<Remote<HelmRequest, Entry>>),
     /// A tag of a registry.
-    Registry(Box<(OciRequest, OciResolved)>),
+    Registry(Box<Remote<OciRequest, OciResolved>>),
     /// An unpacked artifact.
     Directory(Arc<TempDir>),
+}
+
+/// A chart on the server of a HelmRepository.
+#[derive(Clone)]
+pub(super) struct Remote<R, F> {
+    /// The request to the server.
+    pub(super) asked: R,
+    /// The chart that was found.
+    pub(super) found: F,
+    /// Timeout of the HelmRepository.
+    pub(super) timeout: Duration,
+}
+
+impl<R, F> Remote<R, F> {
+    /// Returns the work with the timeout of the HelmRepository.
+    pub(super) fn within(&self, work: &Work) -> Work {
+        Work {
+            timeout: self.timeout,
+            ..work.clone()
+        }
+    }
 }
 
 /// Name and version of a chart, and where it is.
@@ -176,7 +197,11 @@ impl HelmCharts {
             version: entry.version.clone(),
             source_revision: Some(artifact.revision.clone()),
             is_directory: false,
-            place: Place::Repository(Box::new((asked, entry))),
+            place: Place::Repository(Box::new(Remote {
+                asked,
+                found: entry,
+                timeout: within(work, repository).timeout,
+            })),
         })
     }
 
@@ -213,6 +238,7 @@ impl HelmCharts {
         repository: &HelmRepository,
         work: &Work,
     ) -> Result<Found, Fault> {
+        helm_repository::spec::supported(&repository.spec)?;
         let spec = &request.spec;
         let asked = OCIRepository::new(&spec.source_ref.name, oci_spec(repository, &spec.chart));
         let asked = OCIRepository {
@@ -233,7 +259,11 @@ impl HelmCharts {
             version,
             source_revision: None,
             is_directory: false,
-            place: Place::Registry(Box::new((asked, resolved))),
+            place: Place::Registry(Box::new(Remote {
+                asked,
+                found: resolved,
+                timeout: work.timeout,
+            })),
         })
     }
 
@@ -304,8 +334,9 @@ impl HelmCharts {
             let why = "only charts of a HelmRepository of the type oci can be verified";
             return Err(failure::build(Reason::ChartVerificationError, why));
         };
-        let (request, resolved) = place.as_ref();
-        let verified = self.registries.verify(request, resolved, work).map_err(failed)?;
+        let work = &place.within(work);
+        let verified = self.registries.verify(&place.asked, &place.found, work);
+        let verified = verified.map_err(failed)?;
         Ok(verified.map(|verified| Verification {
             message: verified
                 .message
@@ -396,11 +427,10 @@ pub(super) fn oci_spec(repository: &HelmRepository, chart: &str) -> OCIRepositor
     }
 }
 
-/// Returns the work with the timeout of a HelmRepository, five minutes at most.
+/// Returns the work with the timeout of a HelmRepository, a minute by default and five minutes at most.
 pub(super) fn within(work: &Work, repository: &HelmRepository) -> Work {
-    let timeout = repository.spec.timeout.map(GoDuration::as_duration);
     Work {
-        timeout: timeout.map_or(work.timeout, |timeout| timeout.min(LONGEST)),
+        timeout: timeout(repository.spec.timeout).min(LONGEST),
         ..work.clone()
     }
 }

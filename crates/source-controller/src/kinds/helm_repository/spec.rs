@@ -23,14 +23,20 @@ pub(super) fn validate(spec: &HelmRepositorySpec) -> Result<(), Fault> {
     {
         return Err(Fault::unsupported("spec.type", &format!("'{other}'")));
     }
-    if spec.access_from.is_some() {
-        return Err(Fault::unsupported("spec.accessFrom", "access control"));
-    }
+    supported(spec)?;
     if interval(spec).is_zero() {
         let message = "spec.interval: it must be more than nothing";
         return Err(Fault::stall(Reason::InvalidSpec, message));
     }
     url(spec).map(drop)
+}
+
+/// Refuses fields that are not obeyed for any type.
+pub(in crate::kinds) fn supported(spec: &HelmRepositorySpec) -> Result<(), Fault> {
+    match spec.access_from {
+        Some(_) => Err(Fault::unsupported("spec.accessFrom", "access control")),
+        None => Ok(()),
+    }
 }
 
 /// Returns the URL of the repository.

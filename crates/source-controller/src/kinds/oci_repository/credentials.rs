@@ -38,31 +38,42 @@ fn prefixed(failed: &str, mut fault: Fault) -> Fault {
 }
 
 /// Returns credentials and certificates of a HelmRepository: its Secret has a user name and a password, or credentials of Docker for the
-/// host of the registry.
+/// host of the registry, or neither. Its `insecure` allows a registry without TLS, and no certificate that isn't trusted.
 pub(super) fn access_of_charts(
     spec: &OCIRepositorySpec,
     repository: &Reference,
     secrets: &SourceSecrets,
 ) -> Result<Access, Fault> {
     let Some(secret) = secrets.get(SecretRole::Credentials) else {
-        return access(spec, repository, secrets);
+        return access(spec, repository, secrets).map(verifying);
     };
     let credentials = match secret.bytes(&[DOCKER_CONFIG]) {
-        Some(_) => docker::find(&read_logins(secret)?, repository).ok_or_else(|| {
-            let (host, name) = (repository.host(), secret.name());
-            let message = format!("no auth config for '{host}' in the docker-registry Secret '{name}'");
-            Fault::retry(Reason::AuthenticationFailed, message)
-        })?,
-        None => match secret.basic_auth()? {
-            Some(BasicAuth { username, password }) => Credentials::Basic { username, password },
-            None => return access(spec, repository, &SourceSecrets::default()),
-        },
+        Some(_) => {
+            let found = docker::find(&read_logins(secret)?, repository);
+            Some(found.ok_or_else(|| {
+                let (host, name) = (repository.host(), secret.name());
+                let message = format!("no auth config for '{host}' in the docker-registry Secret '{name}'");
+                Fault::retry(Reason::AuthenticationFailed, message)
+            })?)
+        }
+        None => {
+            let login = secret.basic_auth()?;
+            login.map(|BasicAuth { username, password }| Credentials::Basic { username, password })
+        }
     };
     let access = Access {
-        credentials: Some(credentials),
+        credentials,
         ..Access::default()
     };
-    certified(access, spec, secrets)
+    certified(access, spec, secrets).map(verifying)
+}
+
+/// Returns the access with certificates that must be trusted.
+fn verifying(access: Access) -> Access {
+    Access {
+        insecure_skip_verify: false,
+        ..access
+    }
 }
 
 /// Returns credentials and certificates. The Secret of the spec is asked first, then the pull secrets of the service account.

@@ -317,6 +317,26 @@ fn credentials_come_from_the_secret_before_the_service_account() {
 }
 
 #[test]
+fn certificates_of_a_helm_repository_are_kept_beside_a_secret_without_a_login() {
+    let spec = spec_with(|spec| spec.insecure = true);
+    let repository = spec::repository(&spec).unwrap();
+    let of = |roles: &[(SecretRole, &str, &str)]| {
+        let secret = |key: &str, value: &str| SecretData::of("ns/s", &[(key, value.as_bytes())]);
+        let secrets: SourceSecrets = roles
+            .iter()
+            .map(|(role, key, value)| (*role, secret(key, value)))
+            .collect();
+        credentials::access_of_charts(&spec, &repository, &secrets).unwrap()
+    };
+    let ca = (SecretRole::Certificates, "ca.crt", "pem");
+    let access = of(&[(SecretRole::Credentials, "note", "no login"), ca]);
+    assert!(access.credentials.is_none() && access.ca.is_some(), "{access:?}");
+    for access in [of(&[]), of(&[(SecretRole::Credentials, "note", "no login")])] {
+        assert!(!access.insecure_skip_verify, "{access:?}");
+    }
+}
+
+#[test]
 fn certificates_and_keys_are_named_when_they_are_missing() {
     let spec = spec_with(|spec| spec.verify = Some(keyed()));
     let repository = spec::repository(&spec).unwrap();
