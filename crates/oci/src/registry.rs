@@ -91,20 +91,23 @@ impl Registry {
         }
     }
 
+    /// Returns the URL of a manifest. A string that is no tag may lead to another path, so it is an error.
+    fn manifest_url(&self, wanted: &Wanted) -> Result<Url, Error> {
+        match wanted {
+            Wanted::Tag(tag) if !is_tag(tag) => Err(Error::InvalidUrl {
+                url: self.reference.to_string(),
+                why: format!("{tag:?} is no tag"),
+            }),
+            _ => self.url(&format!("manifests/{wanted}")),
+        }
+    }
+
     /// Downloads a manifest and verifies it against the digest that is wanted, or that the registry reports; its digest is that one.
     ///
     /// # Errors
     /// Fails when the manifest cannot be downloaded, is invalid, or has another digest.
     pub async fn manifest(&self, wanted: &Wanted) -> Result<Manifest, Error> {
-        if let Wanted::Tag(tag) = wanted
-            && !is_tag(tag)
-        {
-            return Err(Error::InvalidUrl {
-                url: self.reference.to_string(),
-                why: format!("{tag:?} is no tag"),
-            });
-        }
-        let url = self.url(&format!("manifests/{wanted}"))?;
+        let url = self.manifest_url(wanted)?;
         let answer = self.get(&url, manifest::ACCEPT).await?;
         let promised = match wanted {
             Wanted::Digest(digest) => Some(digest.clone()),

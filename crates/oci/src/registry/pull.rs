@@ -35,7 +35,7 @@ impl Registry {
     /// # Errors
     /// Fails when there is no such manifest, or the registry refuses access.
     pub async fn digest(&self, wanted: &Wanted) -> Result<Digest, Error> {
-        let url = self.url(&format!("manifests/{wanted}"))?;
+        let url = self.manifest_url(wanted)?;
         let headers = match self.request(&url, super::manifest::ACCEPT, true).await {
             Ok(answer) => promised(answer.response.headers()),
             // Registries that know no HEAD answer in many ways.
