@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use api::{Condition, Fault, GoDuration, Reason, Time, annotation, condition_type, conditions};
+use api::{Class, Condition, Fault, GoDuration, Reason, Time, annotation, condition_type, conditions};
 use clap::Parser;
 use k8s_openapi::{api::core::v1::ConfigMap, jiff::Timestamp};
 use kube::{
@@ -35,6 +35,8 @@ enum Behaviour {
     Hang,
     /// Goes on for a second, whatever happens.
     Slow,
+    /// Waits for a second, without its permit.
+    Wait,
     /// Writes a checkpoint, then succeeds.
     Checkpoint,
     /// Writes a checkpoint, then goes on until it is cancelled.
@@ -100,6 +102,23 @@ impl Probes {
             generation,
             now,
         );
+        conditions::remove(&mut status.conditions, condition_type::STALLED);
+        conditions::remove(&mut status.conditions, condition_type::RECONCILING);
+        if let Some(fault) = fault {
+            let (name, reason) = match fault.class {
+                Class::Stall => (condition_type::STALLED, fault.reason),
+                _ => (condition_type::RECONCILING, Reason::ProgressingWithRetry),
+            };
+            let outlook = Condition::new(
+                name,
+                true,
+                reason.as_str(),
+                message,
+                generation,
+                ready.last_transition_time.clone(),
+            );
+            conditions::set(&mut status.conditions, outlook);
+        }
         conditions::set(&mut status.conditions, ready);
         status.observed_generation = generation;
         let annotations = object.metadata.annotations.as_ref();
@@ -174,7 +193,7 @@ impl Reconciler for Probes {
 
     fn faulted(&self, object: &Probe, fault: &Fault) -> Outcome<ProbeStatus> {
         let requeue = match fault.class {
-            api::Class::Stall => Requeue::OnChange,
+            Class::Stall => Requeue::OnChange,
             _ => Requeue::Retry,
         };
         let events = vec![EventDraft {
@@ -205,6 +224,11 @@ impl Reconciler for Probes {
             Behaviour::Slow => {
                 tracing::info!("slow work begins");
                 tokio::time::sleep(Duration::from_secs(1)).await;
+                Ok(())
+            }
+            Behaviour::Wait => {
+                let second = tokio::time::sleep(Duration::from_secs(1));
+                pass.slot.waiting(second).await;
                 Ok(())
             }
             // Longer than a pass that isn't announced.

@@ -77,7 +77,7 @@ pub struct RunOptions {
     /// precedence.
     pub concurrency: u16,
     /// Number of passes of one namespace that may run at the same time, waiting ones included, unless they began more than ten seconds ago:
-    /// each needs memory. Default: no bound but that of the permits.
+    /// each needs memory. Default: no bound but that of the permits, which is the upper one in any case.
     pub most_of_namespace: usize,
     /// Requests from elsewhere, for example for a source with a new artifact.
     pub triggers: Vec<BoxStream<'static, Trigger>>,
@@ -125,12 +125,15 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
         resource: ApiResource::erase::<R::Object>(&()),
         metrics,
     };
+    let slots = Slots::new(concurrency);
+    // More of them would end each other if all wait for slow servers.
+    let most_of_namespace = options.most_of_namespace.min(slots.most_short_waits());
     let driver = Driver {
         kind: Arc::new(shared),
         name: kind,
         unserved: false,
-        slots: Slots::new(concurrency),
-        begun: Begun::new(options.most_of_namespace),
+        slots,
+        begun: Begun::new(most_of_namespace),
         index: Index::default(),
         queue: Queue::default(),
         news: HashSet::new(),

@@ -145,7 +145,7 @@ impl State {
             }
             long > most || all > 2 * most
         };
-        let most_of_one = (self.most_waits / 4).max(1);
+        let most_of_one = most_of_namespace(self.most_waits);
         let own = self.waiting.get(namespace)?;
         let list = if is_too_many(&mut std::iter::once(own), most_of_one) {
             own
@@ -169,7 +169,17 @@ impl State {
     }
 }
 
+/// Returns how many passes of a namespace may wait for long, of `most` in all.
+fn most_of_namespace(most: usize) -> usize {
+    (most / 4).max(1)
+}
+
 impl Slots {
+    /// Returns how many passes of a namespace may wait for a short time before one of them is ended.
+    pub(crate) fn most_short_waits(&self) -> usize {
+        2 * most_of_namespace(self.lock().most_waits)
+    }
+
     /// Creates `permits` permits.
     pub(crate) fn new(permits: usize) -> Self {
         Self(Arc::new(Mutex::new(State {
@@ -451,8 +461,8 @@ mod tests {
     #[test]
     fn short_waits_end_no_holder_until_twice_as_many_wait() {
         let slots = Slots::new(1);
-        let most = MIN_WAITING / 4;
-        let waiting: Vec<_> = (0..=2 * most)
+        let most = slots.most_short_waits();
+        let waiting: Vec<_> = (0..=most)
             .map(|_| {
                 let slot = WorkSlot::new(take(&slots, "a").expect("nobody works"));
                 slot.pause();
@@ -462,6 +472,6 @@ mod tests {
         let ended: Vec<usize> = (0..waiting.len())
             .filter(|at| waiting[*at].evicted().is_cancelled())
             .collect();
-        assert_eq!(ended, [2 * most]);
+        assert_eq!((most, ended), (MIN_WAITING / 2, vec![most]));
     }
 }

@@ -35,6 +35,24 @@ async fn undecodable_object_does_not_stop_others() {
 }
 
 #[tokio::test]
+async fn objects_that_wait_for_a_short_time_do_not_end_each_other() {
+    let setup = TestNamespace::new("burst").await;
+    let names: Vec<_> = (0..40).map(|number| format!("waiting-{number}")).collect();
+    for name in &names {
+        setup
+            .probe(name, &json!({"interval": "10m", "behaviour": "wait"}))
+            .await;
+    }
+    let launch = setup.controller("weir").await.flag("--concurrent=1");
+    let controller = launch.start().await.unwrap();
+    for name in &names {
+        setup.wait_ready(name, "True", "Succeeded").await;
+    }
+    let log = controller.log();
+    assert!(!log.contains("too many objects"), "{log}");
+}
+
+#[tokio::test]
 async fn a_panic_is_a_condition_and_a_number() {
     let setup = TestNamespace::new("panic").await;
     let controller = setup.controller("weir").await.start().await.unwrap();
