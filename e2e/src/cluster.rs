@@ -15,14 +15,14 @@ pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A control plane with its peers.
 pub struct TestCluster {
+    /// The started controllers, in the order of their start. They end before the control plane.
+    pub controllers: Vec<Controller>,
     /// The control plane of this cluster.
     pub plane: ControlPlane,
     /// A Git server for repositories of this cluster.
     pub git: GitServer,
     /// The webhook that receives alerts.
     pub sink: WebhookSink,
-    /// The started controllers, in the order of their start.
-    pub controllers: Vec<Controller>,
     /// A client with the rights of an administrator.
     pub client: Client,
 }
@@ -225,7 +225,7 @@ impl TestCluster {
         for controller in self.controllers.iter().rev() {
             controller.terminate().await?;
         }
-        self.plane.stop()
+        self.stop_plane()
     }
 
     /// Stops the control plane only, for scenarios that stopped their controllers.

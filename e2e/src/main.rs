@@ -42,6 +42,13 @@ async fn main() -> ExitCode {
     let args = Args::parse();
     // More than one provider may be linked in, so rustls needs to be told which one to use.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    let measures = !matches!(
+        args.command,
+        Command::Demo(_) | Command::Fault(_) | Command::Attack(_)
+    );
+    if measures {
+        testkit::statuses::leave_unwatched();
+    }
     let result = match args.command {
         Command::Demo(args) => demo::run(&args).await,
         Command::Fault(args) => fault::run(&args).await,

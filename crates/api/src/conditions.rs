@@ -4,7 +4,7 @@ mod check;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Subject, Violation, check};
+pub use check::{KindRules, Subject, Violation, check};
 
 use std::cmp::Reverse;
 

@@ -48,6 +48,8 @@ reasons! {
     Progressing,
     /// The reconciliation is retried after a failure.
     ProgressingWithRetry,
+    /// The object was suspended before a reconciliation ended.
+    Suspended,
     /// The object does not decode, or one of its values is invalid.
     InvalidSpec,
     /// A field is set that is not supported.

@@ -4,6 +4,8 @@
 pub mod group {
     /// The group of sources, as GitRepository.
     pub const SOURCE: &str = "source.toolkit.fluxcd.io";
+    /// The group of alerts, as Receiver.
+    pub const NOTIFICATION: &str = "notification.toolkit.fluxcd.io";
     /// The group of the KluctlDeployment that deploys from a source.
     pub const FLUX_KLUCTL: &str = "flux.kluctl.io";
     /// The group of the KluctlDeployment that has its own source; an object of this group takes over from `flux.kluctl.io`.
@@ -56,6 +58,16 @@ pub mod finalizer {
 
 /// Condition types that clients know.
 pub mod condition_type {
+    /// The conditions that report a problem when True, by priority: Ready has reason and message of the first.
+    pub const PROBLEMS: &[&str] = &[
+        STORAGE_OPERATION_FAILED,
+        FETCH_FAILED,
+        BUILD_FAILED,
+        INCLUDE_UNAVAILABLE,
+        ARTIFACT_OUTDATED,
+        STALLED,
+        RECONCILING,
+    ];
     /// The summary of the state of an object.
     pub const READY: &str = "Ready";
     /// The controller works on the object (or retries after a failure).

@@ -61,10 +61,18 @@ pub(crate) fn failed_status(live: &DynamicObject, fault: &Fault, stalled: bool, 
             now.clone(),
         )
     };
+    // What earlier passes reported does not go with the new reason of Ready.
+    list.retain(|condition| !condition_type::PROBLEMS.contains(&condition.type_.as_str()));
     conditions::set(&mut list, condition(condition_type::READY, false));
-    conditions::remove(&mut list, condition_type::RECONCILING);
+    let outlook = match stalled {
+        true => condition(condition_type::STALLED, true),
+        false => Condition {
+            reason: Reason::ProgressingWithRetry.as_str().to_owned(),
+            ..condition(condition_type::RECONCILING, true)
+        },
+    };
+    conditions::set(&mut list, outlook);
     if stalled {
-        conditions::set(&mut list, condition(condition_type::STALLED, true));
         status.insert("observedGeneration".into(), json!(generation));
     }
     conditions::sort(&mut list);
@@ -139,6 +147,8 @@ mod tests {
                 "conditions": [
                     {"type": "Ready", "status": "True", "reason": "Succeeded", "message": "m",
                      "lastTransitionTime": "2026-01-01T00:00:00Z"},
+                    {"type": "FetchFailed", "status": "True", "reason": "GitOperationFailed", "message": "old",
+                     "lastTransitionTime": "2026-01-01T00:00:00Z"},
                     {"type": "Reconciling", "status": "True", "reason": "Progressing", "message": "m",
                      "lastTransitionTime": "2026-01-01T00:00:00Z"},
                 ],
@@ -158,6 +168,7 @@ mod tests {
         assert_eq!(ready(&status), "False");
         let status = failed_status(&object, &fault, false, &now());
         assert!(status.get("observedGeneration").is_none());
+        assert_eq!(status["conditions"][0]["reason"], "ProgressingWithRetry");
         assert_eq!(ready(&json!({})), "Unknown");
     }
 }

@@ -18,6 +18,9 @@ use crate::{
 /// Message of Reconciling.
 const IN_PROGRESS: &str = "reconciliation in progress";
 
+/// Message of Ready of an object that was suspended in its first pass.
+const NEVER_ENDED: &str = "suspended before the first reconciliation ended";
+
 /// A failed pass.
 #[derive(Debug)]
 pub(crate) struct FailedPass {
@@ -180,10 +183,13 @@ impl<K: SourceKind> Report<'_, K> {
                     .iter()
                     .map(|name| self.condition(name, !is_good(name), *reason, message)),
             );
+            // Ready has the reason of the worst condition: without one of this failure, nothing else may report a problem.
+            let has_own = !failures.is_empty();
             if K::verifies(self.object) && !failures.iter().any(|name| is_good(name)) {
-                new.extend(conditions::get(&past.conditions, types::SOURCE_VERIFIED).cloned());
+                let verified = conditions::get(&past.conditions, types::SOURCE_VERIFIED);
+                new.extend(verified.filter(|verified| has_own || verified.is_true()).cloned());
             }
-            if let Some((reason, message)) = &failed.outdated {
+            if let Some((reason, message)) = failed.outdated.as_ref().filter(|_| has_own) {
                 new.push(self.condition(types::ARTIFACT_OUTDATED, true, *reason, message));
             }
             let stored = conditions::get(&past.conditions, types::ARTIFACT_IN_STORAGE);
@@ -246,13 +252,18 @@ impl<K: SourceKind> Report<'_, K> {
         self.changed(status)
     }
 
-    /// Returns the status of a suspended object: requests are handled, and it is neither reconciling nor stalled. `None` if
-    /// the status is unchanged.
+    /// Returns the status of a suspended object: requests are handled, and it is neither reconciling nor stalled. If no pass has ended
+    /// yet, it is not ready. `None` if the status is unchanged.
     pub(crate) fn suspended(&self) -> Option<K::Status> {
         let past = K::past(self.object);
         let mut status = past.clone();
         for gone in [types::STALLED, types::RECONCILING] {
             conditions::remove(&mut status.conditions, gone);
+        }
+        let ready = conditions::get(&status.conditions, types::READY);
+        if ready.is_some_and(|ready| ready.status == ConditionStatus::Unknown) {
+            let never = self.condition(types::READY, false, Reason::Suspended, NEVER_ENDED);
+            conditions::set(&mut status.conditions, never);
         }
         if !status.conditions.is_empty() {
             status.observed_generation = self.generation();

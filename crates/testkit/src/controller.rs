@@ -19,6 +19,8 @@ pub use launch::{Launch, find_program};
 use crate::{
     http,
     process::{Group, Identity, Usage},
+    progress::say,
+    statuses::StatusCheck,
     wait::eventually,
 };
 
@@ -40,7 +42,8 @@ pub struct Addresses {
     pub receiver: SocketAddr,
 }
 
-/// A controller process. Unless it is detached, dropping it kills it and removes its files.
+/// A controller process. Unless it is detached, dropping it kills it and removes its files,
+/// and panics if it wrote a status that breaks a rule: see [`crate::statuses`].
 #[derive(Debug)]
 pub struct Controller {
     name: String,
@@ -51,6 +54,26 @@ pub struct Controller {
     addresses: Addresses,
     group: Group,
     process: Identity,
+    /// The rules of the statuses that it writes.
+    statuses: Option<StatusCheck>,
+}
+
+impl Drop for Controller {
+    /// Panics if a status broke a rule.
+    #[expect(clippy::panic, reason = "dropping returns no error, and the test has to fail")]
+    fn drop(&mut self) {
+        let broken = self.statuses.take().map(|check| check.broken());
+        let broken = broken.unwrap_or_default();
+        if broken.is_empty() {
+            return;
+        }
+        let message = format!("{} broke rules of statuses:\n{}", self.name, broken.join("\n"));
+        // A second panic would hide the first.
+        match std::thread::panicking() {
+            true => say(format_args!("{message}")),
+            false => panic!("{message}"),
+        }
+    }
 }
 
 impl Controller {

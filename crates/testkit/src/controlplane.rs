@@ -25,6 +25,7 @@ use kube::{
 use crate::{
     ports::free_address,
     process::{Group, Identity, Usage, sweep},
+    statuses,
 };
 use binaries::Binaries;
 use components::Setup;
@@ -131,6 +132,7 @@ impl ControlPlane {
         let credentials = Credentials::open(group.dir());
         let kubeconfig = credentials.kubeconfig("admin");
         let kubectl = binaries.path("kubectl").to_owned();
+        statuses::register(&server, &kubeconfig);
         Self {
             group,
             credentials,

@@ -54,6 +54,7 @@ pub mod sink;
 pub mod skipped;
 pub mod ssh;
 pub mod stack;
+pub mod statuses;
 pub mod storage;
 pub mod tls;
 pub mod wait;

@@ -33,6 +33,7 @@ use crate::{
     controlplane::Etcd,
     http::{Server, client_without_limit},
     process::lock,
+    statuses,
     tls::Authority,
 };
 use frozen::Freeze;
@@ -157,6 +158,7 @@ impl FaultProxy {
         });
         let router = Router::new().fallback(relay).with_state(Arc::clone(&inner));
         let server = Server::start(router, Some(Authority::new(&["127.0.0.1", "localhost"])?))?;
+        statuses::register_proxy(&server.origin(), plane.server());
         Ok(Self {
             inner,
             server,

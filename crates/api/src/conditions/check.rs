@@ -1,12 +1,43 @@
-//! The rules that kstatus, `kubectl wait` and the flux CLI expect of a status. Used by the tests of all kinds.
+//! The rules of statuses that kstatus, `kubectl wait` and the flux CLI rely on. Used by the tests of all kinds.
+//!
+//! Rules called `FAIL` and `WARN` are those of the package `runtime/conditions/check` of Flux. It has two lists of them, one for the status
+//! that a pass leaves and one for the status in the middle of a pass. Flux only prints broken `WARN` rules; here, both kinds count.
+//! `FAIL0010` is not among them: Flux removed it, since a retry works on the generation that the status is of. The other rules are
+//! conventions of the Kubernetes API.
 
-use std::collections::BTreeSet;
+mod rules;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
-use super::get;
-use crate::{Condition, ConditionStatus, condition_type as types};
+use super::{get, is_true};
+use crate::{Condition, Reason, condition_type as types, group};
+use rules::Rule;
 
-/// The status to check, with its generation.
+/// The properties of a kind that rules depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KindRules {
+    /// False for kinds whose statuses do not say whether a pass runs. Those of `flux.kluctl.io` do not, as the original: Ready is Unknown
+    /// in the first pass, without Reconciling, and keeps its value in later ones.
+    pub reconciling: bool,
+    /// True for kinds whose statuses say after a failure whether it is tried again. Those of kluctl do not: the original removes Reconciling
+    /// at the end of each pass, and clients of it wait for that.
+    pub outlook: bool,
+}
+
+impl KindRules {
+    /// Returns the rules of the kinds in an API group.
+    #[must_use]
+    pub fn of(group: &str) -> Self {
+        Self {
+            reconciling: group != group::FLUX_KLUCTL,
+            outlook: ![group::FLUX_KLUCTL, group::GITOPS_KLUCTL].contains(&group),
+        }
+    }
+}
+
+/// A status that is to be checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// `metadata.generation` of the object.
@@ -15,127 +46,65 @@ pub struct Subject<'a> {
     pub observed_generation: Option<i64>,
     /// `status.conditions` of the object.
     pub conditions: &'a [Condition],
-    /// The condition types that report a problem when True, besides Reconciling and Stalled.
-    pub negative: &'a [&'a str],
+    /// The rules of its kind.
+    pub kind: KindRules,
+    /// True if the user suspended the object: nothing says then what comes after a failure.
+    pub suspended: bool,
 }
 
-/// A broken rule of a status.
+impl Subject<'_> {
+    /// Returns true if the status is of the middle of a pass: a pass that failed and is retried has another reason.
+    #[must_use]
+    pub fn is_in_progress(&self) -> bool {
+        let reconciling = get(self.conditions, types::RECONCILING);
+        reconciling.is_some_and(|condition| {
+            condition.is_true() && condition.reason != Reason::ProgressingWithRetry.as_str()
+        })
+    }
+
+    fn holds(&self, name: &str) -> bool {
+        is_true(self.conditions, name)
+    }
+
+    /// Returns true if Ready is True and the status neither is of a running pass nor says that the controller gave up.
+    fn is_ready(&self) -> bool {
+        self.holds(types::READY) && !self.holds(types::RECONCILING) && !self.holds(types::STALLED)
+    }
+
+    /// Returns the generation of the status; zero if it has none, as Flux reads it.
+    fn observed(&self) -> i64 {
+        self.observed_generation.unwrap_or(0)
+    }
+}
+
+/// A rule that a status breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Violation {
-    /// There is no Ready condition.
-    ReadyMissing,
-    /// Two conditions have the same type.
-    Duplicate(String),
-    /// Reconciling and Stalled are both True.
-    ReconcilingAndStalled,
-    /// Stalled is True, but Ready is not False.
-    StalledButNotFailed,
-    /// Ready is True beside a condition that reports a problem.
-    ReadyDespite(String),
-    /// A condition that reports a problem is present without being True.
-    NegativeNotTrue(String),
-    /// The status describes a generation that does not exist yet.
-    GenerationAhead(String),
-    /// Ready or Stalled is True, but the status does not describe the current generation.
-    GenerationBehind,
-    /// Ready describes another generation than the status.
-    ReadyOfOtherGeneration,
-    /// The reason is empty or malformed.
-    BadReason(String),
-    /// A condition has no message.
-    NoMessage(String),
-    /// Ready is False, but neither Reconciling nor Stalled is True.
-    FailedWithoutOutlook,
+pub struct Violation {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// The type of the condition that breaks it.
+    pub condition: String,
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
+        write!(f, "{} by {}", self.rule, self.condition)
     }
 }
 
-/// Lists the rules that the status breaks. With `outlook`, Ready=False needs Reconciling or Stalled; pass false for a kind
-/// that has Ready alone.
+/// Lists the rules that a status breaks.
 #[must_use]
-pub fn check(subject: &Subject<'_>, outlook: bool) -> Vec<Violation> {
-    let mut found = Vec::new();
-    each(subject, &mut found);
-    let Some(ready) = get(subject.conditions, types::READY) else {
-        found.push(Violation::ReadyMissing);
-        return found;
+pub fn check(subject: &Subject<'_>) -> Vec<Violation> {
+    let at_rest = match subject.is_in_progress() {
+        true => &[],
+        false => rules::AT_REST,
     };
-    let holds = |name: &str| get(subject.conditions, name).is_some_and(Condition::is_true);
-    let (reconciling, stalled) = (holds(types::RECONCILING), holds(types::STALLED));
-    if reconciling && stalled {
-        found.push(Violation::ReconcilingAndStalled);
-    }
-    if stalled && !ready.is_false() {
-        found.push(Violation::StalledButNotFailed);
-    }
-    if ready.is_true() {
-        let bad = subject.negative.iter().filter(|name| holds(name));
-        found.extend(bad.map(|name| Violation::ReadyDespite((*name).to_owned())));
-    }
-    generations(subject, ready, stalled, reconciling, &mut found);
-    if outlook && ready.is_false() && !reconciling && !stalled {
-        found.push(Violation::FailedWithoutOutlook);
-    }
-    found
-}
-
-fn generations(
-    s: &Subject<'_>,
-    ready: &Condition,
-    stalled: bool,
-    reconciling: bool,
-    found: &mut Vec<Violation>,
-) {
-    if s.observed_generation
-        .is_some_and(|observed| observed > s.generation)
-    {
-        found.push(Violation::GenerationAhead("status".to_owned()));
-    }
-    let settled = (ready.is_true() && !reconciling) || stalled;
-    if settled && s.observed_generation != Some(s.generation) {
-        found.push(Violation::GenerationBehind);
-    }
-    if settled
-        && ready
-            .observed_generation
-            .is_some_and(|g| Some(g) != s.observed_generation)
-    {
-        found.push(Violation::ReadyOfOtherGeneration);
-    }
-}
-
-fn each(s: &Subject<'_>, found: &mut Vec<Violation>) {
-    let mut seen = BTreeSet::new();
-    for condition in s.conditions {
-        let name = || condition.type_.clone();
-        if !seen.insert(&condition.type_) {
-            found.push(Violation::Duplicate(name()));
-        }
-        if condition.observed_generation.is_some_and(|g| g > s.generation) {
-            found.push(Violation::GenerationAhead(name()));
-        }
-        if !well_formed(&condition.reason) {
-            found.push(Violation::BadReason(name()));
-        }
-        if condition.message.is_empty() {
-            found.push(Violation::NoMessage(name()));
-        }
-        let negative = [types::RECONCILING, types::STALLED].contains(&condition.type_.as_str())
-            || s.negative.contains(&condition.type_.as_str());
-        if negative && condition.status != ConditionStatus::True {
-            found.push(Violation::NegativeNotTrue(name()));
-        }
-    }
-}
-
-fn well_formed(reason: &str) -> bool {
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    reason.starts_with(|c: char| c.is_ascii_alphabetic())
-        && reason.ends_with(word)
-        && reason.len() <= 1024
-        && reason.chars().all(|c| word(c) || c == ',' || c == ':')
+    let broken = |(name, rule): &(&'static str, Rule)| {
+        let violation = |condition: &str| Violation {
+            rule: name,
+            condition: condition.to_owned(),
+        };
+        rule(subject).into_iter().map(violation).collect::<Vec<_>>()
+    };
+    at_rest.iter().chain(rules::ALWAYS).flat_map(broken).collect()
 }

@@ -1,4 +1,4 @@
-//! Tests of the functions over conditions, and of the rules.
+//! Tests of the functions over conditions.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -72,92 +72,4 @@ fn sort_puts_stalled_reconciling_and_ready_first() {
         list.map(|c| c.type_),
         ["Stalled", "Reconciling", "Ready", "B", "A", "C"]
     );
-}
-
-#[track_caller]
-fn assert_breaks(conditions: &[Condition], observed: Option<i64>, expected: &[Violation]) {
-    let subject = Subject {
-        generation: 1,
-        observed_generation: observed,
-        conditions,
-        negative: &["FetchFailed"],
-    };
-    assert_eq!(check(&subject, true), expected);
-}
-
-#[test]
-fn check_accepts_sound_statuses() {
-    assert_breaks(&[cond("Ready", True, 1)], Some(1), &[]);
-    assert_breaks(
-        &[cond("Ready", Unknown, 1), cond("Reconciling", True, 1)],
-        Some(-1),
-        &[],
-    );
-    assert_breaks(
-        &[cond("Ready", True, 1), cond("Reconciling", True, 1)],
-        Some(0),
-        &[],
-    );
-    assert_breaks(&[cond("Ready", False, 1), cond("Stalled", True, 1)], Some(1), &[]);
-    let retried = [
-        cond("Ready", False, 1),
-        cond("Reconciling", True, 1),
-        cond("FetchFailed", True, 1),
-    ];
-    assert_breaks(&retried, Some(0), &[]);
-}
-
-#[test]
-fn check_reports_broken_rules() {
-    assert_breaks(&[], None, &[Violation::ReadyMissing]);
-    let both = [
-        cond("Ready", False, 1),
-        cond("Stalled", True, 1),
-        cond("Reconciling", True, 1),
-    ];
-    assert_breaks(&both, Some(1), &[Violation::ReconcilingAndStalled]);
-    let despite = [cond("Ready", True, 1), cond("FetchFailed", True, 1)];
-    assert_breaks(
-        &despite,
-        Some(1),
-        &[Violation::ReadyDespite("FetchFailed".into())],
-    );
-    let stalled = [cond("Ready", Unknown, 1), cond("Stalled", True, 1)];
-    assert_breaks(&stalled, Some(1), &[Violation::StalledButNotFailed]);
-    let left = [cond("Ready", True, 1), cond("FetchFailed", False, 1)];
-    assert_breaks(
-        &left,
-        Some(1),
-        &[Violation::NegativeNotTrue("FetchFailed".into())],
-    );
-    assert_breaks(
-        &[cond("Ready", False, 1)],
-        Some(1),
-        &[Violation::FailedWithoutOutlook],
-    );
-    let twice = [cond("Ready", True, 1), cond("Ready", True, 1)];
-    assert_breaks(&twice, Some(1), &[Violation::Duplicate("Ready".into())]);
-}
-
-#[test]
-fn check_compares_generations() {
-    let behind = [Violation::GenerationBehind, Violation::ReadyOfOtherGeneration];
-    assert_breaks(&[cond("Ready", True, 1)], Some(0), &behind);
-    assert_breaks(&[cond("Ready", True, 1)], None, &behind);
-    let mut ahead = cond("Ready", True, 1);
-    ahead.observed_generation = Some(2);
-    let expected = [
-        Violation::GenerationAhead("Ready".into()),
-        Violation::ReadyOfOtherGeneration,
-    ];
-    assert_breaks(&[ahead], Some(1), &expected);
-}
-
-#[test]
-fn check_refuses_malformed_reasons() {
-    for bad in ["", "1st", "two words", "Trailing:", "ünicode"] {
-        let mut condition = cond("Ready", True, 1);
-        condition.reason = bad.to_owned();
-        assert_breaks(&[condition], Some(1), &[Violation::BadReason("Ready".into())]);
-    }
 }

@@ -1,7 +1,7 @@
 //! The rules of kstatus over random histories of objects, for the status builder of each kind.
 
 use api::{
-    conditions::Subject,
+    conditions::{KindRules, Subject},
     source::{
         Bucket, BucketSpec, GitRepository, GitRepositorySpec, GitRepositoryVerification, HelmChart,
         HelmChartSpec, HelmRepository, HelmRepositorySpec, OCIRepository, OCIRepositorySpec,
@@ -14,14 +14,6 @@ use testkit::fuzz::{self, Random};
 
 use super::*;
 use crate::kinds::{Buckets, GitRepositories, HelmCharts, HelmRepositories, OciRepositories};
-
-const NEGATIVE: &[&str] = &[
-    types::FETCH_FAILED,
-    types::BUILD_FAILED,
-    types::STORAGE_OPERATION_FAILED,
-    types::ARTIFACT_OUTDATED,
-    types::INCLUDE_UNAVAILABLE,
-];
 
 const REASONS: &[Reason] = &[
     Reason::URLInvalid,
@@ -58,8 +50,7 @@ fn stored() -> Stored {
     }
 }
 
-/// Returns the status after one random pass over the object, and true if a failure says what comes next: a suspended object
-/// is neither reconciling nor stalled.
+/// Returns the status after one random pass over the object, and true if the object is suspended.
 fn pass<K: SourceKind>(random: &mut Random, object: &K::Object, second: i64) -> Option<(K::Status, bool)> {
     let style = *random.pick(&[Style::Rfc5, Style::Legacy]);
     let report = Report::<K> {
@@ -72,7 +63,7 @@ fn pass<K: SourceKind>(random: &mut Random, object: &K::Object, second: i64) -> 
         0 => report.progressing(),
         1 => {
             let status = report.suspended()?;
-            return Some((status, false));
+            return Some((status, true));
         }
         2 => {
             let artifact = report.artifact(stored(), &format!("main@sha1:{}", random.below(3)));
@@ -107,18 +98,19 @@ fn pass<K: SourceKind>(random: &mut Random, object: &K::Object, second: i64) -> 
             report.failed(&failed).status
         }
     };
-    Some((status, true))
+    Some((status, false))
 }
 
-fn check<K: SourceKind>(object: &K::Object, outlook: bool) {
+fn check<K: SourceKind>(object: &K::Object, suspended: bool) {
     let status = K::past(object);
     let subject = Subject {
         generation: object.meta().generation.unwrap(),
         observed_generation: status.observed_generation,
         conditions: &status.conditions,
-        negative: NEGATIVE,
+        kind: KindRules::of(group::SOURCE),
+        suspended,
     };
-    assert_eq!(conditions::check(&subject, outlook), [], "{status:?}");
+    assert_eq!(conditions::check(&subject), [], "{status:?}");
     let holds = |name: &str| conditions::is_true(&status.conditions, name);
     if holds(types::READY) && !holds(types::RECONCILING) {
         assert!(status.artifact.is_some(), "ready without an artifact: {status:?}");
@@ -143,12 +135,15 @@ fn walk<K: SourceKind>(random: &mut Random, mut object: K::Object) {
     object.meta_mut().generation = Some(1);
     let steps = i64::try_from(random.below(12)).unwrap();
     for second in 0..steps {
-        let mut outlook = true;
+        let mut suspended = false;
         match random.below(4) {
             0 => {
                 let generation = object.meta().generation.unwrap_or_default();
                 object.meta_mut().generation = Some(generation + 1);
-                // The first write of a pass over a new generation.
+                if random.flag() {
+                    continue;
+                }
+                // The first write of a long pass over a new generation.
                 let report = Report::<K> {
                     object: &object,
                     style: Style::Rfc5,
@@ -162,17 +157,47 @@ fn walk<K: SourceKind>(random: &mut Random, mut object: K::Object) {
                 continue;
             }
             _ => {
-                let Some((status, says)) = pass::<K>(random, &object, second) else {
+                let Some((status, is_suspended)) = pass::<K>(random, &object, second) else {
                     continue;
                 };
-                outlook = says;
+                suspended = is_suspended;
                 *object.status_mut() = Some(status);
             }
         }
         if !K::past(&object).conditions.is_empty() {
-            check::<K>(&object, outlook);
+            check::<K>(&object, suspended);
         }
     }
+}
+
+#[test]
+fn object_that_is_suspended_in_its_first_pass_is_not_ready() {
+    let mut object = GitRepository::new("name", GitRepositorySpec::default());
+    object.metadata.generation = Some(1);
+    let report = |object: &GitRepository| {
+        let now = Time(Timestamp::from_second(1).unwrap());
+        let report = Report::<GitRepositories> {
+            object,
+            style: Style::Rfc5,
+            now,
+        };
+        (report.progressing(), report.suspended())
+    };
+    object.status = Some(report(&object).0);
+    object.metadata.generation = Some(2);
+    object.spec.suspend = true;
+    object.status = report(&object).1;
+    check::<GitRepositories>(&object, true);
+    let status = object.status.clone().unwrap();
+    let ready = conditions::get(&status.conditions, types::READY).unwrap();
+    assert_eq!(
+        (ready.status, ready.reason.as_str(), status.conditions.len()),
+        (ConditionStatus::False, "Suspended", 1)
+    );
+    assert_eq!(report(&object).1, None, "it stays as it is");
+    object.spec.suspend = false;
+    object.status = Some(report(&object).0);
+    check::<GitRepositories>(&object, false);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use kube::api::DeleteParams;
 use serde_json::json;
 use testkit::{GitServer, git::Step, wait_gone};
 
-use super::{PATIENCE, TestNamespace, artifact_of, revision};
+use super::{PATIENCE, TestNamespace, artifact_of, condition, is_settled, revision, types};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_object_is_left_alone_until_it_is_resumed() {
@@ -31,6 +31,30 @@ async fn a_suspended_object_is_left_alone_until_it_is_resumed() {
             revision(object).ends_with(&second)
         })
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn object_that_is_suspended_in_its_first_pass_is_not_ready_until_it_is_resumed() {
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
+    let repo = git.repo("slow").unwrap();
+    repo.commit("first", &[("a", "1")]).unwrap();
+    repo.delay(PATIENCE);
+    setup.apply("slow", &repo.url(), json!({})).await;
+    setup
+        .wait("slow", "the pass to be announced", |object| {
+            condition(object, types::RECONCILING).is_some()
+        })
+        .await;
+    setup.patch("slow", json!({"spec": {"suspend": true}})).await;
+    let object = setup.wait("slow", "the suspension", is_settled).await;
+    let ready = condition(&object, types::READY).unwrap();
+    assert_eq!(
+        (ready.status.as_str(), ready.reason.as_str()),
+        ("False", "Suspended")
+    );
+    repo.heal();
+    setup.patch("slow", json!({"spec": {"suspend": null}})).await;
+    setup.wait_ready("slow").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@ use crate::{
     flux_controllers,
     ports::free_address,
     process::{Group, Identity},
+    statuses::StatusCheck,
 };
 
 /// Builder of a controller process. [`Launch::start`] starts it.
@@ -141,12 +142,19 @@ impl Launch {
             true => self.flags.clone(),
             false => self.args(&addresses, &group.dir().join("storage")),
         };
-        let mut env = vec![("RUNTIME_NAMESPACE".to_owned(), self.namespace)];
+        let mut env = vec![("RUNTIME_NAMESPACE".to_owned(), self.namespace.clone())];
         let kubeconfig = self
             .kubeconfig
             .context("a controller needs a kubeconfig: call `run_by`")?;
         env.push(("KUBECONFIG".to_owned(), kubeconfig.display().to_string()));
         env.extend(self.env);
+        let statuses = match self.detached.is_some() || flux_controllers::is_of_flux(&self.name) {
+            true => None,
+            false => StatusCheck::begin(
+                &used_kubeconfig(&args, kubeconfig),
+                watched(&args, &self.namespace),
+            )?,
+        };
         let process = Identity::current();
         let mut controller = Controller {
             name: self.name,
@@ -157,6 +165,7 @@ impl Launch {
             addresses,
             group,
             process,
+            statuses,
         };
         controller.spawn()?;
         Ok(controller)
@@ -191,6 +200,21 @@ impl Launch {
         args.extend(self.flags.iter().cloned());
         args
     }
+}
+
+/// Returns the kubeconfig that a flag names, or else the given one.
+fn used_kubeconfig(args: &[String], given: PathBuf) -> PathBuf {
+    let mut args = args.iter();
+    match args.any(|arg| arg == "--kubeconfig") {
+        true => args.next().map_or(given, PathBuf::from),
+        false => given,
+    }
+}
+
+/// Returns the namespace if the controller watches that alone.
+fn watched<'a>(args: &[String], namespace: &'a str) -> Option<&'a str> {
+    let alone = args.iter().any(|arg| arg == "--watch-all-namespaces=false");
+    alone.then_some(namespace)
 }
 
 /// Finds a program of this workspace: in the folder that `WEIR_BIN_DIR` names, or where cargo puts the programs of the

@@ -9,6 +9,9 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+/// The `User-Agent` of requests that are left out: the test kit makes them beside a test.
+pub(crate) const UNLOGGED: &str = "weir-testkit-unlogged";
+
 /// One request to the API server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
@@ -50,6 +53,13 @@ impl Entry {
             self.verb.as_str(),
             "create" | "update" | "patch" | "delete" | "deletecollection"
         )
+    }
+
+    /// Returns true for reads of an object, whatever version of it they ask for.
+    #[must_use]
+    pub fn reads(&self, resource: &str, name: &str) -> bool {
+        let is_object = self.resource == resource && self.subresource.is_empty() && self.name == name;
+        self.verb == "get" && is_object
     }
 
     /// Returns true if the API server denied the request.
@@ -116,6 +126,9 @@ fn parse(text: &[u8]) -> Vec<Entry> {
         .filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     for event in events {
         let entry = Entry::parse(&event);
+        if entry.user_agent == UNLOGGED {
+            continue;
+        }
         let id = event.get("auditID").and_then(Value::as_str).unwrap_or_default();
         match order.get(id).and_then(|index| entries.get_mut(*index)) {
             Some(earlier) => *earlier = entry,

@@ -13,3 +13,4 @@ mod plane;
 mod prometheus;
 mod proxy;
 mod sink;
+mod statuses;

@@ -18,7 +18,7 @@ const RESULT_BYTES: usize = 200 << 10;
 /// Fields that differ between two equal results.
 const IDENTITY: [&str; 4] = ["id", "reconcileId", "startTime", "endTime"];
 
-/// Sets Ready and Reconciling of an object that is worked on.
+/// Sets Ready and Reconciling of an object that is worked on, and removes Stalled.
 pub(crate) fn set_progress(
     status: &mut KluctlDeploymentStatus,
     object: &KluctlDeployment,
@@ -36,6 +36,7 @@ pub(crate) fn set_progress(
             now.clone(),
         )
     };
+    conditions::remove(&mut status.conditions, condition_type::STALLED);
     let ready = condition(condition_type::READY, ConditionStatus::Unknown, IN_PROGRESS);
     conditions::set(&mut status.conditions, ready);
     let reconciling = condition(condition_type::RECONCILING, ConditionStatus::True, what);
@@ -234,6 +235,32 @@ pub(crate) fn bounded(mut result: Value) -> Value {
     }
     if size(&result) > RESULT_BYTES
         && let Some(map) = result.as_object_mut()
+    #[test]
+    fn work_on_an_object_that_could_not_be_decoded_ends_its_stall() {
+        let stalled = json!([
+            {"type": "Stalled", "status": "True", "reason": "InvalidSpec", "message": "m", "observedGeneration": 2},
+            {"type": "Ready", "status": "False", "reason": "InvalidSpec", "message": "m", "observedGeneration": 2},
+        ]);
+        let object: KluctlDeployment = serde_json::from_value(json!({
+            "metadata": {"name": "shop", "generation": 3}, "spec": {"interval": "5m", "source": {}},
+            "status": {"observedGeneration": 2, "conditions": stalled},
+        }))
+        .unwrap();
+        let first = starting(&object, &runtime::now());
+        let mut second = first.clone();
+        set_progress(&mut second, &object, "Deploying", &runtime::now());
+        for status in [first, second] {
+            let subject = conditions::Subject {
+                generation: 3,
+                observed_generation: status.observed_generation,
+                conditions: &status.conditions,
+                kind: conditions::KindRules::of(api::group::GITOPS_KLUCTL),
+                suspended: false,
+            };
+            assert_eq!(conditions::check(&subject), [], "{:?}", status.conditions);
+        }
+    }
+
     {
         // What is left are arguments and names.
         for field in ["target", "commandInfo", "overridesPatch"] {

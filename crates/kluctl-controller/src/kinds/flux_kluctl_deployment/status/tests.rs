@@ -1,7 +1,11 @@
 mod events;
 mod states;
 
-use api::{ConditionStatus, conditions::Subject};
+use api::{
+    ConditionStatus,
+    conditions::{KindRules, Subject},
+    group,
+};
 use runtime::Severity;
 use serde_json::{Value, json};
 
@@ -88,7 +92,8 @@ fn assert_sound(object: &KluctlDeployment, status: &KluctlDeploymentStatus) {
         generation: object.metadata.generation.unwrap_or_default(),
         observed_generation: status.observed_generation,
         conditions: &status.conditions,
-        negative: &[],
+        kind: KindRules::of(group::FLUX_KLUCTL),
+        suspended: object.spec.suspend,
     };
-    assert_eq!(conditions::check(&subject, false), [], "{:?}", status.conditions);
+    assert_eq!(conditions::check(&subject), [], "{:?}", status.conditions);
 }

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 
 use api::{
     Artifact, Class, Condition, Fault, Reason, Time, annotation, condition_type as types,
-    conditions::{self, Subject},
+    conditions::{self, KindRules, Subject},
+    group,
     revision::Style,
     source::{GitRepository, GitRepositoryStatus},
 };
@@ -16,13 +17,6 @@ use crate::{
     plan::StoredArtifact,
     status::{FailedPass, Report, Success},
 };
-
-const NEGATIVE: &[&str] = &[
-    types::FETCH_FAILED,
-    types::STORAGE_OPERATION_FAILED,
-    types::ARTIFACT_OUTDATED,
-    types::INCLUDE_UNAVAILABLE,
-];
 
 const HASH: &str = "5394cb7f48332b2de7c17dd8b8384bbc84b7e738";
 
@@ -101,9 +95,10 @@ fn check(object: &GitRepository, status: &GitRepositoryStatus) {
         generation: object.metadata.generation.unwrap(),
         observed_generation: status.observed_generation,
         conditions: &status.conditions,
-        negative: NEGATIVE,
+        kind: KindRules::of(group::SOURCE),
+        suspended: object.spec.suspend,
     };
-    assert_eq!(conditions::check(&subject, true), [], "{status:?}");
+    assert_eq!(conditions::check(&subject), [], "{status:?}");
 }
 
 fn told(outcome: &Outcome<GitRepositoryStatus>) -> Vec<(Severity, &str, &str)> {
