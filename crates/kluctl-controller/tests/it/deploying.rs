@@ -58,7 +58,7 @@ async fn first_deployment_renders_once() -> Result<()> {
     // Each pass begins with a read of its object, and renders once.
     let passes = before
         .iter()
-        .filter(|entry| entry.verb == "get" && entry.uri.ends_with("/kluctldeployments/shop"))
+        .filter(|entry| entry.reads("kluctldeployments", "shop"))
         .filter(|entry| entry.group == "flux.kluctl.io");
     assert_eq!(passes.count(), 1, "{before:?}");
     // The discriminator is stored before the first object is written.

@@ -28,9 +28,7 @@ async fn deploying_pass(shop: &Gitops, mark: u64, map: &str) -> Result<Vec<audit
             .position(|entry| applies(entry) && !entry.uri.contains("dryRun"));
         let at = at.context("nothing was applied")?;
         let begins = |entry: &audit::Entry| {
-            entry.verb == "get"
-                && entry.group == "gitops.kluctl.io"
-                && entry.uri.ends_with("/kluctldeployments/shop")
+            entry.reads("kluctldeployments", "shop") && entry.group == "gitops.kluctl.io"
         };
         let all = entries.iter().enumerate();
         let starts: Vec<usize> = all.filter(|(_, entry)| begins(entry)).map(|(at, _)| at).collect();

@@ -151,9 +151,10 @@ async fn pass_without_changes_needs_no_request() -> Result<()> {
     fixture.annotate("shop", "example.com/note", "1").await?;
     eventually("a read of the object", TIMEOUT, || async {
         let entries = of_passes(&fixture, mark)?;
-        let reads =
-            |entry: &audit::Entry| entry.verb == "get" && entry.uri.ends_with("/kluctldeployments/shop");
-        ensure!(entries.iter().any(reads), "{}", described(&entries));
+        let mut reads = entries
+            .iter()
+            .map(|entry| entry.reads("kluctldeployments", "shop"));
+        ensure!(reads.any(|reads| reads), "{}", described(&entries));
         Ok(())
     })
     .await?;
