@@ -29,7 +29,7 @@ pub use render::{
 };
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Inventory, Keep, KluctlDeployment,
-    ObjectError, Origin, ProjectKey, ResultObject, ResultStore, StoredResult, status_objects, text,
+    ObjectError, Origin, ProjectKey, ResultObject, ResultStore, StoredResult, bounded, status_objects, text,
     with_inventory,
 };
 

@@ -1,5 +1,6 @@
 //! The result of an operation.
 
+mod bound;
 mod contents;
 mod delta;
 mod entry;
@@ -20,6 +21,7 @@ use objects::{ObjectId, ObjectRef, diff::Change};
 use yaml::Value;
 
 pub use contents::Contents;
+pub use bound::bounded;
 pub use inventory::{Inventory, status_objects, with_inventory};
 pub use origin::{GitInfo, Initiator, KluctlDeployment, Origin, ProjectKey};
 pub use store::{Keep, ResultStore, StoredResult};

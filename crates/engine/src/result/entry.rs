@@ -46,18 +46,17 @@ pub(super) fn summary_messages(list: &[ObjectError]) -> Value {
 
 /// Returns errors or warnings in the form of results. A message without an object gets a reference with empty names.
 pub(super) fn messages(list: &[ObjectError]) -> Value {
-    let list: Vec<Value> = list
-        .iter()
-        .map(|error| {
-            let of = error.reference.as_ref().map_or_else(
-                || Value::Map(Map::from([("kind", Value::from("")), ("name", Value::from(""))])),
-                reference,
-            );
-            let fields = [("ref", of), ("message", Value::from(error.message.as_str()))];
-            Value::Map(Map::from(fields))
-        })
-        .collect();
-    Value::from(list)
+    Value::from(list.iter().map(message).collect::<Vec<Value>>())
+}
+
+/// Returns an error or a warning in the form of results.
+pub(super) fn message(error: &ObjectError) -> Value {
+    let of = error.reference.as_ref().map_or_else(
+        || Value::Map(Map::from([("kind", Value::from("")), ("name", Value::from(""))])),
+        reference,
+    );
+    let fields = [("ref", of), ("message", Value::from(error.message.as_str()))];
+    Value::Map(Map::from(fields))
 }
 
 /// Returns an object reference in the form of results.

@@ -4,6 +4,8 @@
 //! first piece of the compressed objects, and names how many parts there are; the others, of the same id, hold the rest. The
 //! original reads the reduced result of such a one, which is all that its lists need.
 //!
+//! The summary is an annotation, and has only as many errors and warnings as fit; the reduced result has all of them.
+//!
 //! The label `weir.io/result-group` has a hash of the project, the target and the type of result, so that a write lists those
 //! results only among which it lets go of old ones. The label `weir.io/result-deployment` has a hash of the KluctlDeployment, so that its
 //! deletion lists its results only. Results of the original don't have them until [`ResultStore::adopt`] adds them.
@@ -26,7 +28,7 @@ use jiff::Timestamp;
 use objects::{ObjectRef, meta};
 use yaml::{Map, Value};
 
-use super::{CommandResult, KluctlDeployment, Origin, contents};
+use super::{CommandResult, KluctlDeployment, Origin, bounded, contents};
 use crate::{Error, PARALLEL, ValidateResult};
 use read::ReadError;
 use secrets::{deployment, group, part_ref, secrets, stored};
@@ -56,6 +58,8 @@ const GROUP: &str = "weir.io/result-group";
 const DEPLOYMENT: &str = "weir.io/result-deployment";
 /// Maximum size of the part of a result in one Secret, in bytes; leaves room for the other fields and for base64.
 const PART_BYTES: usize = 900 << 10;
+/// Maximum size of a summary in bytes. All annotations of an object together have at most 256 KiB.
+const SUMMARY_BYTES: usize = 128 << 10;
 /// Selects results without a group.
 const UNGROUPED: &str = "kluctl.io/result=true,!weir.io/result-group";
 /// Selects results that were stored without one of the labels: all have the second one.
@@ -177,7 +181,7 @@ impl ResultStore {
             id: &result.origin.id,
             origin: &result.origin,
             is_validation: false,
-            summary: result.summary(),
+            summary: bounded(result.summary(), SUMMARY_BYTES),
             data: vec![
                 (
                     "reducedResult",

@@ -5,12 +5,12 @@ use yaml::{Map, Value};
 use super::{CommandResult, ResultObject, entry};
 use crate::ValidateResult;
 
-fn number(count: usize) -> Value {
+pub(super) fn number(count: usize) -> Value {
     Value::from(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
 impl CommandResult {
-    /// Returns the summary of the result, for lists.
+    /// Returns the summary of the result, for lists. It has all errors and warnings: [`bounded`](super::bounded) leaves some out.
     #[must_use]
     pub fn summary(&self) -> Value {
         let count = |accept: fn(&ResultObject) -> bool| {

@@ -128,6 +128,38 @@ async fn results_of_a_thousand_objects_are_stored_listed_and_shown() -> Result<(
 }
 
 #[tokio::test]
+async fn results_of_a_thousand_errors_are_stored_listed_and_shown() -> Result<()> {
+    let world = Fixture::new("errors").await?;
+    let invalid = (0..1000).map(|i| world.config_map(&format!("m-{i:04}"), json!({"not a key": "x"})));
+    let rendered = world.rendered(invalid.collect());
+    let mut project = Project::new(&world.cluster, &rendered);
+    project.origin = origin("failing");
+    let result = commands::deploy(&project, &DeployOptions::default(), false).await?;
+    assert_eq!(result.errors.len(), 1000);
+    let unbounded = yaml::print::json(&result.summary()).len();
+    ensure!(unbounded > 256 << 10, "{unbounded} bytes fit into an annotation");
+    let store = store(&world);
+    store.write_command(&result).await?;
+
+    let found = store.list().await?;
+    ensure!(found.len() == 1, "{found:?}");
+    let summary = &found[0].summary;
+    assert_eq!(summary.get("totalErrors").and_then(Value::as_u64), Some(1000));
+    let shown = summary.get("errors").and_then(Value::as_seq).context("errors")?;
+    let last = shown
+        .last()
+        .and_then(|entry| entry.get("message")?.as_str())
+        .context("a message")?;
+    assert_eq!(last, format!("... and {} more errors", 1001 - shown.len()));
+    let printed =
+        text::stored_command_result(&store.read_compacted(&found[0]).await?, text::Style::default());
+    for i in 0..1000 {
+        ensure!(printed.contains(&format!("m-{i:04}")), "m-{i:04} is not shown");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn writing_a_result_lists_no_results_of_other_targets() -> Result<()> {
     let world = Fixture::new("others").await?;
     let requests = async || -> Result<Vec<String>> {

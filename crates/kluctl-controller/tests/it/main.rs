@@ -20,6 +20,7 @@ mod gitops_faults;
 mod gitops_fetching;
 mod gitops_idle;
 mod gitops_keeping;
+mod gitops_large;
 mod gitops_options;
 mod gitops_removing;
 mod gitops_requests;

@@ -144,6 +144,11 @@ fn verdict(status: &KluctlDeploymentStatus, validates: bool) -> (Reason, String)
     }
 }
 
+/// Returns the number of errors or warnings, also if some were left out of the list.
+fn messages(result: &Value, field: &str, total: &str) -> u64 {
+    count(result, total).max(count(result, field))
+}
+
 /// Returns the number of entries of a list, or a number.
 fn count(result: &Value, field: &str) -> u64 {
     match result.get(field) {
@@ -155,7 +160,8 @@ fn count(result: &Value, field: &str) -> u64 {
 
 /// Describes a result: `deploy succeeded with 1 warnings. 2 new objects.`
 fn composite(command: &str, result: &Value) -> String {
-    let (errors, warnings) = (count(result, "errors"), count(result, "warnings"));
+    let errors = messages(result, "errors", "totalErrors");
+    let warnings = messages(result, "warnings", "totalWarnings");
     let mut text = match (errors, warnings) {
         (0, 0) => format!("{command} succeeded."),
         (0, _) => format!("{command} succeeded with {warnings} warnings."),
@@ -202,39 +208,33 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Returns a result that fits into a status: values of changes are left out first, then objects and messages.
-pub(crate) fn bounded(mut result: Value) -> Value {
-    if size(&result) <= RESULT_BYTES {
+/// Returns a result that fits into a status: [`engine::bounded`] says what is left out first.
+pub(crate) fn bounded(result: Value) -> Value {
+    let size = serde_json::to_vec(&result).map_or(0, |json| json.len());
+    if size <= RESULT_BYTES {
         return result;
     }
-    for object in result
-        .get_mut("objects")
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
-    {
-        for change in object
-            .get_mut("changes")
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
-            if let Some(map) = change.as_object_mut() {
-                map.retain(|key, _| matches!(key.as_str(), "type" | "jsonPath"));
-            }
-        }
+    engine::bounded(yaml::Value::from_json(result), RESULT_BYTES).to_json()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn ready(status: &Value, spec: &Value) -> (String, String) {
+        let mut object: KluctlDeployment = serde_json::from_value(json!({
+            "metadata": { "name": "shop", "generation": 3 }, "spec": spec, "status": status,
+        }))
+        .unwrap();
+        let mut status = object.status.take().unwrap_or_default();
+        set_final(&mut status, &object, &runtime::now());
+        let ready = conditions::get(&status.conditions, "Ready").unwrap();
+        assert_eq!(status.conditions.len(), 1);
+        (ready.reason.clone(), ready.message.clone())
     }
-    let mut most = 1000;
-    while size(&result) > RESULT_BYTES && most > 0 {
-        for field in ["objects", "errors", "warnings", "results"] {
-            if let Some(list) = result.get_mut(field).and_then(Value::as_array_mut) {
-                list.truncate(most);
-            }
-        }
-        most /= 2;
-    }
-    if size(&result) > RESULT_BYTES
-        && let Some(map) = result.as_object_mut()
+
     #[test]
     fn work_on_an_object_that_could_not_be_decoded_ends_its_stall() {
         let stalled = json!([
@@ -259,41 +259,6 @@ pub(crate) fn bounded(mut result: Value) -> Value {
             };
             assert_eq!(conditions::check(&subject), [], "{:?}", status.conditions);
         }
-    }
-
-    {
-        // What is left are arguments and names.
-        for field in ["target", "commandInfo", "overridesPatch"] {
-            let info = map.get_mut(field).and_then(Value::as_object_mut);
-            if let Some(info) = info {
-                info.remove("args");
-                info.remove("images");
-            }
-        }
-    }
-    result
-}
-
-fn size(value: &Value) -> usize {
-    serde_json::to_vec(value).map_or(0, |json| json.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn ready(status: &Value, spec: &Value) -> (String, String) {
-        let mut object: KluctlDeployment = serde_json::from_value(json!({
-            "metadata": { "name": "shop", "generation": 3 }, "spec": spec, "status": status,
-        }))
-        .unwrap();
-        let mut status = object.status.take().unwrap_or_default();
-        set_final(&mut status, &object, &runtime::now());
-        let ready = conditions::get(&status.conditions, "Ready").unwrap();
-        assert_eq!(status.conditions.len(), 1);
-        (ready.reason.clone(), ready.message.clone())
     }
 
     #[test]
@@ -357,6 +322,31 @@ mod tests {
         let change = json!({ "type": "update", "jsonPath": "a", "oldValue": "x".repeat(1000) });
         let objects: Vec<Value> = (0..3000).map(|_| json!({ "changes": [change] })).collect();
         let cut = bounded(json!({ "objects": objects }));
-        assert!(size(&cut) <= RESULT_BYTES && cut["objects"].as_array().unwrap().len() > 100);
+        assert!(
+            json!(cut).to_string().len() <= RESULT_BYTES && cut["objects"].as_array().unwrap().len() > 100
+        );
+    }
+
+    #[test]
+    fn ready_counts_errors_and_warnings_that_a_bounded_result_leaves_out() {
+        let spec = json!({ "interval": "5m", "source": {} });
+        let messages = |count: usize| {
+            let message = json!({ "ref": { "kind": "Role", "name": "r" }, "message": "m".repeat(300) });
+            vec![message; count]
+        };
+        let deploy =
+            bounded(json!({ "errors": messages(1234), "warnings": messages(1005), "newObjects": 3 }));
+        assert!(deploy["errors"].as_array().unwrap().len() < 1000);
+        let status = json!({ "lastDeployResult": deploy });
+        assert_eq!(
+            ready(&status, &spec).1,
+            "deploy failed with 1234 errors and 1005 warnings. 3 new objects."
+        );
+        let validate = bounded(json!({ "errors": messages(2000) }));
+        let status = json!({ "lastDeployResult": {}, "lastValidateResult": validate });
+        assert_eq!(
+            ready(&status, &spec).1,
+            "deploy succeeded. validate failed with 2000 errors."
+        );
     }
 }
