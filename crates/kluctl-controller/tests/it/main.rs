@@ -22,6 +22,7 @@ mod gitops_idle;
 mod gitops_keeping;
 mod gitops_large;
 mod gitops_options;
+mod gitops_overrides;
 mod gitops_removing;
 mod gitops_requests;
 mod gitops_schema;

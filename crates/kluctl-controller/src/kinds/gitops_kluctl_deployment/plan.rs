@@ -40,7 +40,8 @@ pub(crate) fn work(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: A
         ended(status.last_deploy_result.as_ref(), Some("commandInfo"))
             .is_none_or(|end| since(end, now) >= period)
     });
-    let wanted = is_new || is_approval || is_changed || is_overdue || (!dry_run && is_unpruned(object));
+    let is_left = !dry_run && (is_unpruned(object) || made_dry_run(&status));
+    let wanted = is_new || is_approval || is_changed || is_overdue || is_left;
     let unapproved = wanted && spec.manual && approved != hash;
     let deploy = wanted && !unapproved;
     // A dry run deploys nothing that could be validated, if nothing was deployed before.
@@ -65,9 +66,54 @@ pub(crate) fn shows_target(status: &KluctlDeploymentStatus, target: &TargetKey, 
     !is_overridden && (past.is_none() || is_same || !was_deployed)
 }
 
+/// Returns the hash that a full reconciliation notes, of which later ones take it that its objects are deployed. `past` is the noted one.
+///
+/// Overrides are used once: what was deployed with them has to be deployed again, and what was only rendered is nothing that somebody
+/// may approve. A generation that is observed now must be deployed by a later reconciliation, even if the objects stay the same.
+pub(crate) fn noted_hash(past: Option<String>, hash: &str, end: FullEnd) -> Option<String> {
+    if end.unpruned {
+        return None;
+    }
+    match end.is_overridden {
+        false => Some(hash.to_owned()),
+        true => past.filter(|_| !end.deployed && !end.is_new_generation),
+    }
+}
+
+/// The end of a full reconciliation whose commands ran.
+#[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
+pub(crate) struct FullEnd {
+    /// True if one-time overrides changed what is deployed.
+    pub(crate) is_overridden: bool,
+    /// True if objects were deployed.
+    pub(crate) deployed: bool,
+    /// True if the generation was not observed before.
+    pub(crate) is_new_generation: bool,
+    /// True if only another deployment prunes what this one could not search.
+    pub(crate) unpruned: bool,
+}
+
+/// Returns true if the project of an object was worked on. An object of `flux.kluctl.io` with the same name has given way then; a
+/// suspended or waiting object has no project yet.
+pub(crate) fn has_begun(object: &KluctlDeployment) -> bool {
+    let status = object.status.as_ref();
+    status.is_some_and(|status| status.project_key.is_some())
+}
+
+/// Returns true if the last deployment was a dry run that the spec or the controller wanted. The overrides of a request to deploy want
+/// nothing of later reconciliations.
+fn made_dry_run(status: &KluctlDeploymentStatus) -> bool {
+    let result = status.last_deploy_result.as_ref();
+    result.is_some_and(|result| {
+        let is_dry_run = result.pointer("/commandInfo/dryRun").and_then(Value::as_bool);
+        is_dry_run == Some(true) && result.get("overridesPatch").is_none_or(Value::is_null)
+    })
+}
+
 /// Returns true if orphans may be left, because the last deployment or prune had errors: nothing is pruned after errors, so only another
 /// deployment prunes them.
-fn is_unpruned(object: &KluctlDeployment) -> bool {
+pub(crate) fn is_unpruned(object: &KluctlDeployment) -> bool {
     let status = object.status.as_ref();
     let result = status.and_then(|status| status.last_deploy_result.as_ref());
     object.spec.prune && !spec::pokes_images(&object.spec) && has_errors(result)
@@ -263,6 +309,69 @@ mod tests {
         assert_eq!(work(manual), (false, false), "deployed before");
         let unready = json!({ "status": { "lastValidateResult": { "errors": [{}] } } });
         assert_eq!(work(unready), (false, true));
+    }
+
+    #[test]
+    fn what_was_only_tried_is_deployed_when_dry_runs_end() {
+        let deploys = |result: Value, dry_run: bool| {
+            let mut change = json!({ "commandInfo": { "endTime": "2026-01-01T00:59:00Z", "dryRun": true } });
+            json_patch(&mut change, &result);
+            let object = object(&json!({ "status": { "lastDeployResult": change } }));
+            work(&object, "h", dry_run, Ages::default(), &now()).deploy
+        };
+        assert!(deploys(json!({}), false) && !deploys(json!({}), true));
+        assert!(!deploys(json!({ "commandInfo": { "dryRun": false } }), false));
+        let requested = json!({ "overridesPatch": { "spec": { "dryRun": true } } });
+        assert!(
+            !deploys(requested, false),
+            "a request to deploy is no reconciliation"
+        );
+    }
+
+    #[test]
+    fn hash_of_a_reconciliation_with_overrides_is_not_noted() {
+        let plain = FullEnd {
+            is_overridden: false,
+            deployed: true,
+            is_new_generation: false,
+            unpruned: false,
+        };
+        let overridden = FullEnd {
+            is_overridden: true,
+            ..plain
+        };
+        let noted = |end| noted_hash(Some("past".to_owned()), "new", end);
+        let (new, past) = (Some("new".to_owned()), Some("past".to_owned()));
+        assert_eq!(noted(plain), new);
+        let unpruned = FullEnd {
+            unpruned: true,
+            ..plain
+        };
+        assert_eq!(noted(unpruned), None);
+        assert_eq!(noted(overridden), None, "it is deployed again without them");
+        let idle = FullEnd {
+            deployed: false,
+            ..overridden
+        };
+        assert_eq!(noted(idle), past);
+        let changed = FullEnd {
+            is_new_generation: true,
+            ..idle
+        };
+        assert_eq!(noted(changed), None, "the new spec is not deployed yet");
+    }
+
+    #[test]
+    fn suspended_and_waiting_objects_have_not_begun() {
+        let begun = |status: Value| {
+            let mut object = object(&json!({}));
+            object.status = serde_json::from_value(status).unwrap();
+            has_begun(&object)
+        };
+        assert!(!begun(Value::Null) && !begun(json!({ "observedGeneration": 2, "conditions": [] })));
+        assert!(begun(
+            json!({ "projectKey": { "repoKey": "git://example.com/shop" } })
+        ));
     }
 
     #[test]

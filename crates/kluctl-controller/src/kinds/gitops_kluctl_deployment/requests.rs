@@ -17,6 +17,17 @@ use serde_json::{Value, json};
 const DEPTH: usize = 64;
 /// Attempts to remove an annotation of an object that others change meanwhile.
 const ATTEMPTS: usize = 5;
+/// Fields of the spec that change when, but not what is deployed.
+const UNDEPLOYED: [&str; 8] = [
+    "interval",
+    "retryInterval",
+    "timeout",
+    "deployInterval",
+    "validate",
+    "validateInterval",
+    "suspend",
+    "noWait",
+];
 
 /// The kind of a request, in the order in which requests are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,6 +171,18 @@ pub(crate) fn overridden(
     serde_json::from_value(after).map_err(failed)
 }
 
+/// Returns true if the overrides of a request change what is deployed. Fields that are not known as harmless do.
+pub(crate) fn changes_deployment(object: &KluctlDeployment, overridden: &KluctlDeployment) -> bool {
+    let deployed = |object: &KluctlDeployment| {
+        let mut spec = serde_json::to_value(&object.spec).unwrap_or_default();
+        if let Some(spec) = spec.as_object_mut() {
+            spec.retain(|field, _| !UNDEPLOYED.contains(&field.as_str()));
+        }
+        spec
+    };
+    deployed(object) != deployed(overridden)
+}
+
 /// Applies a merge patch (RFC 7396).
 pub(crate) fn merge(target: &mut Value, patch: &Value, depth: usize) {
     let Value::Object(patch) = patch else {
@@ -288,5 +311,24 @@ mod tests {
             with(json!({ "spec": { "interval": 3 } })),
             Err(InvalidOverrides::Undecodable(_))
         ));
+        let changes = |patch: Value| changes_deployment(&object, &with(json!({ "spec": patch })).unwrap());
+        for harmless in [
+            json!({}),
+            json!({ "args": { "a": 1 } }),
+            json!({ "noWait": true, "validate": false, "interval": "1m", "retryInterval": "1m" }),
+            json!({ "deployInterval": "1m", "validateInterval": "1m", "timeout": "1m", "suspend": true }),
+        ] {
+            assert!(!changes(harmless.clone()), "{harmless}");
+        }
+        for change in [
+            json!({ "args": { "a": 2 } }),
+            json!({ "dryRun": true }),
+            json!({ "prune": true }),
+            json!({ "includeTags": ["a"] }),
+            json!({ "abortOnError": true }),
+            json!({ "target": "other" }),
+        ] {
+            assert!(changes(change.clone()), "{change}");
+        }
     }
 }

@@ -93,13 +93,7 @@ impl<'a, 'p> Work<'a, 'p> {
 
     /// Returns true if an object of the same name in `flux.kluctl.io` has not given way yet.
     async fn awaits_legacy(&self) -> Result<bool, Fault> {
-        let is_known = self
-            .pass
-            .object
-            .status
-            .as_ref()
-            .is_some_and(|status| status.observed_generation.is_some());
-        if is_known {
+        if plan::has_begun(self.pass.object) {
             return Ok(false);
         }
         let resource = kube::core::ApiResource::erase::<api::kluctl::KluctlDeployment>(&());
@@ -209,6 +203,11 @@ impl<'a, 'p> Work<'a, 'p> {
             self.begin_deployment(object, &prepared, request.overrides_patch.is_some())
                 .await?;
         }
+        let notes = matches!(kind, RequestKind::Deploy | RequestKind::Prune);
+        if notes && request.overrides_patch.is_some() && plan::is_unpruned(self.pass.object) {
+            // Its result takes the place of the one that says that orphans are left.
+            self.forget_hash();
+        }
         let acting = Acting::new(self, object, &prepared);
         let done = match kind {
             RequestKind::Diff => acting.diff().await,
@@ -285,11 +284,7 @@ impl<'a, 'p> Work<'a, 'p> {
             self.failure = Some((reason, text));
             self.forget_hash();
         } else {
-            // Only another deployment prunes what this one could not search.
-            self.status.last_objects_hash = (!self.unpruned).then(|| prepared.hash.clone());
-            self.status
-                .last_manual_objects_hash
-                .clone_from(&object.spec.manual_objects_hash);
+            self.note_hash(object, &prepared.hash, work.deploy);
         }
         self.status.observed_generation = generation;
         Ok(prepared)
@@ -352,6 +347,23 @@ impl<'a, 'p> Work<'a, 'p> {
             });
         }
         self.status.target_key = Some(target);
+    }
+
+    /// Notes the hash of the objects, and what is approved, unless one-time overrides have their part in it.
+    fn note_hash(&mut self, object: &KluctlDeployment, hash: &str, deployed: bool) {
+        let is_overridden = requests::changes_deployment(self.pass.object, object);
+        let end = plan::FullEnd {
+            is_overridden,
+            deployed,
+            is_new_generation: self.status.observed_generation != object.metadata.generation,
+            unpruned: self.unpruned,
+        };
+        let past = self.status.last_objects_hash.take();
+        self.status.last_objects_hash = plan::noted_hash(past, hash, end);
+        if !is_overridden {
+            let approved = &object.spec.manual_objects_hash;
+            self.status.last_manual_objects_hash.clone_from(approved);
+        }
     }
 
     /// Forgets the hash of the objects, so that the next pass that renders them deploys: a change of the spec may not show in the

@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use super::*;
@@ -15,38 +13,66 @@ fn object(change: impl FnOnce(&mut Value)) -> KluctlDeployment {
     serde_json::from_value(object).expect("decodes")
 }
 
-/// The supported fields, with everything inside of lists and objects.
-const SUPPORTED: [&str; 37] = [
+/// The supported fields. Every other one of the schema is refused.
+const SUPPORTED: [&str; 65] = [
     "abortOnError",
     "args",
     "context",
-    "decryption",
+    "decryption.provider",
+    "decryption.secretRef.name",
+    "decryption.serviceAccount",
     "delete",
-    "dependsOn",
+    "dependsOn[].name",
+    "dependsOn[].namespace",
     "deployInterval",
     "deployMode",
     "deployOnChanges",
     "dryRun",
-    "excludeDeploymentDirs",
-    "excludeTags",
+    "excludeDeploymentDirs[]",
+    "excludeTags[]",
     "forceApply",
     "forceReplaceOnError",
-    "helmCredentials",
-    "images",
-    "includeDeploymentDirs",
-    "includeTags",
+    "helmCredentials[].secretRef.name",
+    "images[].container",
+    "images[].deployTags[]",
+    "images[].deployedImage",
+    "images[].deployment",
+    "images[].deploymentDir",
+    "images[].image",
+    "images[].namespace",
+    "images[].object.group",
+    "images[].object.id",
+    "images[].object.kind",
+    "images[].object.name",
+    "images[].object.namespace",
+    "images[].object.v",
+    "images[].object.version",
+    "images[].registryImage",
+    "images[].resultImage",
+    "images[].versionFilter",
+    "includeDeploymentDirs[]",
+    "includeTags[]",
     "interval",
-    "kubeConfig",
+    "kubeConfig.secretRef.key",
+    "kubeConfig.secretRef.name",
     "noWait",
     "path",
     "prune",
-    "registrySecrets",
-    "renameContexts",
+    "registrySecrets[].name",
+    "renameContexts[].newContext",
+    "renameContexts[].oldContext",
     "replaceOnError",
     "retryInterval",
     "serviceAccountName",
-    "source",
-    "sourceRef",
+    "source.path",
+    "source.ref.branch",
+    "source.ref.tag",
+    "source.secretRef.name",
+    "source.url",
+    "sourceRef.apiVersion",
+    "sourceRef.kind",
+    "sourceRef.name",
+    "sourceRef.namespace",
     "suspend",
     "target",
     "targetNameOverride",
@@ -80,24 +106,59 @@ fn sample(schema: &Value) -> Value {
     }
 }
 
+/// Returns the paths of the fields that have no fields of their own, as in `images[].object.kind`.
+fn leaves(schema: &Value, path: &str) -> Vec<String> {
+    if let Some(properties) = schema["properties"].as_object() {
+        let dot = if path.is_empty() { "" } else { "." };
+        let below = properties
+            .iter()
+            .flat_map(|(name, schema)| leaves(schema, &format!("{path}{dot}{name}")));
+        return below.collect();
+    }
+    match schema["items"].is_object() {
+        true => leaves(&schema["items"], &format!("{path}[]")),
+        false => vec![path.to_owned()],
+    }
+}
+
+/// Returns a value that has the field of a path, and besides it only what the schema requires.
+fn with_leaf(schema: &Value, path: &str) -> Value {
+    if path.is_empty() {
+        return sample(schema);
+    }
+    if let Some(rest) = path.strip_prefix("[]") {
+        return json!([with_leaf(&schema["items"], rest)]);
+    }
+    let path = path.strip_prefix('.').unwrap_or(path);
+    let (name, rest) = path.split_at(path.find(['.', '[']).unwrap_or(path.len()));
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let required = required.iter().filter_map(Value::as_str);
+    let mut value: serde_json::Map<String, Value> = required
+        .map(|name| (name.to_owned(), sample(&schema["properties"][name])))
+        .collect();
+    value.insert(name.to_owned(), with_leaf(&schema["properties"][name], rest));
+    Value::Object(value)
+}
+
 #[test]
 fn check_refuses_every_field_that_is_not_supported() {
     let crd = serde_json::to_value(api::crd::kluctl_deployment()).expect("a definition");
-    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
-    let properties = schema.as_object().expect("properties");
-    let names: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
-    for name in SUPPORTED {
-        assert!(names.contains(name), "{name} is not in the schema");
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let all = leaves(schema, "");
+    for path in SUPPORTED {
+        assert!(all.iter().any(|leaf| leaf == path), "{path} is not in the schema");
     }
-    for (name, schema) in properties
-        .iter()
-        .filter(|(name, _)| !SUPPORTED.contains(&name.as_str()))
-    {
-        let object = object(|spec| spec[name] = sample(schema));
-        let fault = check(&object).expect_err(name);
-        assert_eq!(fault.reason, Reason::UnsupportedField, "{name}: {fault}");
-        assert!(fault.message.contains(&format!("spec.{name}")), "{name}: {fault}");
+    let mut refused = Vec::new();
+    for path in all.iter().filter(|path| !SUPPORTED.contains(&path.as_str())) {
+        let top = path.split(['.', '[']).next().expect("a name");
+        let object = object(|spec| spec[top] = with_leaf(schema, path)[top].clone());
+        let fault = check(&object).expect_err(path);
+        assert_eq!(fault.reason, Reason::UnsupportedField, "{path}: {fault}");
+        assert!(fault.message.contains(&format!("spec.{path}")), "{path}: {fault}");
+        refused.push(path.as_str());
     }
+    // Nothing else is refused; should that change, `SUPPORTED` has to.
+    assert_eq!(refused, ["source.ref.commit", "source.ref.semver"]);
 }
 
 #[test]
