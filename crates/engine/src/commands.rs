@@ -119,7 +119,8 @@ impl<'a> Project<'a> {
 /// if `prune` says so.
 ///
 /// # Errors
-/// Fails when the state of the cluster can't be read. The result of a cancelled deployment lists what was done before.
+/// Fails when the state of the cluster can't be read. The result of a cancelled or interrupted deployment lists what was done before, and
+/// nothing is pruned then.
 pub async fn deploy(
     project: &Project<'_>,
     options: &DeployOptions,
@@ -181,7 +182,7 @@ async fn prune_after(
             result.objects.retain(ResultObject::is_telling);
             result.add(pruned);
         }
-        Err(error) => result.errors.push(request_error(error)?),
+        Err(error) => note_request_error(result, error)?,
     }
     Ok(())
 }
@@ -256,7 +257,7 @@ fn removed(
         Ok(result) => result,
         Err(error) => {
             let mut result = project.begin(command, options);
-            result.errors.push(request_error(error)?);
+            note_request_error(&mut result, error)?;
             return Ok(project.told(result, command, options));
         }
     };
@@ -268,14 +269,18 @@ fn removed(
     Ok(project.told(result, command, options))
 }
 
-/// Converts an error of the request to an entry of the result; other errors end the command.
-fn request_error(error: Error) -> Result<ObjectError, Error> {
+/// Adds an error of the request to the result; other errors end the command.
+fn note_request_error(result: &mut CommandResult, error: Error) -> Result<(), Error> {
     match error {
         Error::PruneWithoutDiscriminator
         | Error::DeleteWithoutDiscriminator
         | Error::EmptyRender
         | Error::Object(_)
-        | Error::Discriminator(_) => Ok(ObjectError::general(error.to_string())),
+        | Error::Discriminator(_) => {
+            result.is_empty_render |= matches!(error, Error::EmptyRender);
+            result.errors.push(ObjectError::general(error.to_string()));
+            Ok(())
+        }
         other => Err(other),
     }
 }

@@ -34,7 +34,7 @@ pub use confirm::Confirm;
 pub use hidden::HiddenDifferences;
 pub use owner::MANAGER;
 pub use poke::{PokedImage, poke_images};
-pub use prune::{RemoveOptions, delete, prune, prune_discriminator};
+pub use prune::{RemoveOptions, delete, delete_labelled, prune, prune_discriminator};
 pub use validate::{Patience, ValidateResult, validate, validate_besides, validate_until};
 
 use crate::{Command, CommandResult, Error, Event, Listener, ObjectError, PARALLEL, progress::tell};
@@ -138,9 +138,10 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Notes that the rest is left to the next deployment, if the waits are interrupted; returns true if so.
+    /// Notes that the rest is left to the next deployment, if the waits are interrupted; returns true if so. A dry run has no waits, and
+    /// goes on.
     pub(crate) fn stops(&self) -> bool {
-        let stops = self.session.cluster.is_interrupted();
+        let stops = !self.options.dry_run && self.session.cluster.is_interrupted();
         self.interrupted.fetch_or(stops, Ordering::Relaxed);
         stops
     }
@@ -189,7 +190,7 @@ pub(crate) fn does_something(rendered: &Rendered) -> bool {
     })
 }
 
-/// Applies what was rendered; the result of a cancelled deployment holds what was done before.
+/// Applies what was rendered; the result of a cancelled or interrupted deployment holds what was done before, and an error that says so.
 pub(crate) async fn deploy_as_far_as_possible(
     cluster: &Cluster,
     rendered: &Rendered,
@@ -241,6 +242,8 @@ pub(crate) async fn deploy_as_far_as_possible(
     result.interrupted = run.interrupted.into_inner();
     result.list_rendered(rendered, &live, options);
     if cluster.cancellation().is_cancelled() {
+        result.note_cancellation();
+    } else if result.interrupted {
         result.note_interruption();
     }
     result.list_orphans(&live);

@@ -21,8 +21,9 @@ pub enum Error {
     Discriminator(#[from] DiscriminatorError),
     /// A render without objects deploys nothing and never prunes.
     #[error(
-        "the project renders no objects at all, so nothing is deployed or pruned: check path, target, includes and \
-         `when` conditions; to remove everything, delete the KluctlDeployment or run `weir delete`"
+        "the project renders no objects at all, so nothing is deployed or pruned: check path, target, includes, tags and \
+         `when` conditions; to remove what was deployed, delete the KluctlDeployment or run `weir delete`, with the same \
+         selection of items"
     )]
     EmptyRender,
     /// There is nothing by which objects could be found again.

@@ -3,6 +3,7 @@
 mod bound;
 mod contents;
 mod delta;
+mod early;
 mod entry;
 mod inventory;
 mod origin;
@@ -20,8 +21,8 @@ use kluctl::{Inclusion, Rendered};
 use objects::{ObjectId, ObjectRef, diff::Change};
 use yaml::Value;
 
-pub use contents::Contents;
 pub use bound::bounded;
+pub use contents::Contents;
 pub use inventory::{Inventory, status_objects, with_inventory};
 pub use origin::{GitInfo, Initiator, KluctlDeployment, Origin, ProjectKey};
 pub use store::{Keep, ResultStore, StoredResult};
@@ -244,8 +245,10 @@ pub struct CommandResult {
     pub ready: HashSet<ObjectId>,
     /// The completeness of the search for objects that are no longer rendered.
     pub completeness: Completeness,
-    /// True if a deployment ended early because its waits were interrupted.
+    /// True if a deployment ended early because its waits were interrupted; it has an error about that.
     pub interrupted: bool,
+    /// True if nothing was pruned because nothing was rendered; it has an error about that.
+    pub is_empty_render: bool,
 }
 
 /// Number of objects by outcome.
@@ -283,6 +286,7 @@ impl CommandResult {
             ready: HashSet::new(),
             completeness: Completeness::default(),
             interrupted: false,
+            is_empty_render: false,
         }
     }
 
@@ -309,14 +313,6 @@ impl CommandResult {
             ..ResultObject::new(reference.clone())
         });
         self.objects.extend(orphans);
-    }
-
-    /// Adds an error that says how far a cancelled deployment came.
-    pub(crate) fn note_interruption(&mut self) {
-        let applied = self.objects.iter().filter(|object| object.is_applied).count();
-        self.errors.push(ObjectError::general(format!(
-            "the work was interrupted after {applied} objects were applied; the others were not touched"
-        )));
     }
 
     /// Puts everything into a stable order, each said once: objects by group, version and kind, then in the order in which they

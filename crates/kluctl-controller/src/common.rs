@@ -4,6 +4,7 @@ pub(crate) mod memory;
 pub(crate) mod message;
 pub(crate) mod owners;
 pub(crate) mod search;
+pub(crate) mod patience;
 pub(crate) mod settled;
 pub(crate) mod sharers;
 mod work;

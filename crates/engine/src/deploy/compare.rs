@@ -83,16 +83,13 @@ impl Comparison {
 /// apply.
 ///
 /// # Errors
-/// Fails when nothing was rendered, the live state can't be read, or the work is cancelled.
+/// Fails when the live state can't be read, or the work is cancelled.
 pub async fn compare(
     cluster: &Cluster,
     rendered: &Rendered,
     options: CompareOptions<'_>,
 ) -> Result<Comparison, Error> {
     let refs = live::references(rendered)?;
-    if refs.is_empty() {
-        return Err(Error::EmptyRender);
-    }
     let discriminator = rendered.target.discriminator.as_deref();
     let live = live::fetch_all(cluster, &refs, discriminator).await?;
     let objects = rendered

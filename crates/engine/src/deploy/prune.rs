@@ -79,9 +79,10 @@ pub async fn prune_discriminator(
     let removal = Removal {
         command: Command::Prune,
         refs: &refs,
-        discriminator,
-        // With an inclusion only that part was rendered, and nothing of it may be left.
-        refuses_orphans: refs.is_empty() && options.inclusion.is_empty(),
+        discriminator: Some(discriminator),
+        owner: owner(Some(discriminator)),
+        // A part of a project without objects is a mistake as often as a whole one.
+        refuses_orphans: refs.is_empty(),
     };
     remove(cluster, &removal, options).await
 }

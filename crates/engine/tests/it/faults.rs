@@ -11,6 +11,7 @@ use engine::{
     DeployOptions, Error,
     commands::{self, Project},
 };
+use kluctl::Inclusion;
 use serde_json::{Value as Json, json};
 use testkit::{Fate, FaultProxy};
 use tokio_util::sync::CancellationToken;
@@ -364,17 +365,26 @@ async fn empty_render_prunes_nothing() -> Result<()> {
         .deploy_well(&world.rendered(vec![world.config_map("a", json!({}))]))
         .await?;
     let empty = world.rendered(Vec::new());
-    let options = DeployOptions::default();
-    for result in [
-        commands::prune(&Project::new(&world.cluster, &empty), &options).await?,
-        commands::deploy(&Project::new(&world.cluster, &empty), &options, true).await?,
-    ] {
-        assert!(deleted(&result).is_empty(), "{result:?}");
-        assert!(
-            result.errors[0].message.contains("renders no objects at all"),
-            "{:?}",
-            result.errors
-        );
+    let part = Inclusion {
+        include_dirs: vec!["item-0".to_owned()],
+        ..Inclusion::default()
+    };
+    for inclusion in [Inclusion::default(), part] {
+        let options = DeployOptions {
+            inclusion,
+            ..DeployOptions::default()
+        };
+        for result in [
+            commands::prune(&Project::new(&world.cluster, &empty), &options).await?,
+            commands::deploy(&Project::new(&world.cluster, &empty), &options, true).await?,
+        ] {
+            assert!(deleted(&result).is_empty(), "{result:?}");
+            assert!(
+                result.errors[0].message.contains("renders no objects at all"),
+                "{:?}",
+                result.errors
+            );
+        }
     }
     assert!(world.live("a").await?.is_some());
     Ok(())
@@ -415,5 +425,42 @@ async fn interrupted_deployment_reports_applied_objects() -> Result<()> {
         "{errors:?}"
     );
     assert_eq!(errors.len(), 2, "what was not touched is no error: {errors:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn deployment_that_gives_way_to_a_newer_one_has_an_error_and_prunes_nothing() -> Result<()> {
+    let world = Fixture::new("gives-way").await?;
+    world
+        .deploy_well(&world.rendered(vec![world.config_map("old", json!({}))]))
+        .await?;
+    let map = |name: &str| vec![world.config_map(name, json!({}))];
+    let rendered = world.items(vec![map("first"), map("late")]);
+    let newer = CancellationToken::new();
+    newer.cancel();
+    let cluster = world.cluster.waits_until(newer);
+    let project = Project::new(&cluster, &rendered);
+    let options = DeployOptions::default();
+    // Trials wait for nothing and leave nothing half done.
+    let diff = commands::diff(&project, &options).await?;
+    assert_eq!((diff.counts().new, diff.interrupted), (2, false), "{diff:?}");
+
+    let result = commands::deploy(&project, &options, true).await?;
+    assert!(result.interrupted);
+    let errors: Vec<_> = result.errors.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        errors,
+        [
+            "interrupted after 1 objects were applied, because there is something newer to deploy: the rest was left out"
+        ]
+    );
+    assert!(world.live("first").await?.is_some() && world.live("late").await?.is_none());
+    assert!(world.live("old").await?.is_some(), "it was pruned: {result:?}");
+
+    let result = commands::deploy(&Project::new(&world.cluster, &rendered), &options, true).await?;
+    assert_eq!(
+        (result.errors.len(), deleted(&result)),
+        (0, vec!["old".to_owned()])
+    );
     Ok(())
 }

@@ -111,12 +111,15 @@ impl<'a> ForeignOwners<'a> {
             .map(|claim| async move { self.refuses(claim, self.rights(claim, places).await) }.boxed())
             .collect();
         let mut answers = stream::iter(questions).buffer_unordered(CONCURRENT_REVIEWS);
+        let mut unknown = None;
         while let Some(answer) = answers.next().await {
-            if answer.is_some() {
-                return answer;
+            match answer {
+                Some(Refusal::Shared(_)) => return answer,
+                Some(Refusal::Unknown(_)) => unknown = answer,
+                None => {}
             }
         }
-        None
+        unknown
     }
 
     /// Returns the kinds and namespaces of objects.
@@ -192,7 +195,10 @@ impl<'a> ForeignOwners<'a> {
             Rights::Some(object) if is_tenant => Some(Refusal::Shared(format!(
                 "a KluctlDeployment of another namespace that may change {object}"
             ))),
-            Rights::Some(_) | Rights::Unknown => Some(Refusal::Shared(claim.to_string())),
+            Rights::Some(_) => Some(Refusal::Shared(claim.to_string())),
+            Rights::Unknown => Some(Refusal::Unknown(format!(
+                "the rights of {claim}, which has the same discriminator, are unknown"
+            ))),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Other objects that deploy with the same discriminator to the same cluster: to each of them, the objects of the others
 //! look like orphans.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use api::{Fault, KubeConfig, Reason, group, kluctl::KluctlDeployment};
 use kube::{
@@ -50,17 +50,19 @@ impl Claim {
     /// Reads the claim of an object. Returns `None` if it has another discriminator, or is being removed together with
     /// everything that it deployed.
     fn read(object: &DynamicObject, discriminator: &str) -> Option<Self> {
-        let field = |pointer: &str| object.data.pointer(pointer);
-        let flag = |pointer: &str| field(pointer).and_then(Value::as_bool);
-        if field("/status/discriminator").and_then(Value::as_str) != Some(discriminator) {
-            return None;
-        }
-        let is_set = |pointer: &str| flag(pointer).unwrap_or_default();
-        let deletes = flag("/spec/delete").unwrap_or_else(|| is_set("/spec/prune"));
-        if object.metadata.deletion_timestamp.is_some() && deletes && !is_set("/spec/suspend") {
-            return None;
-        }
-        Some(Self::of(object, false))
+        let noted = object
+            .data
+            .pointer("/status/discriminator")
+            .and_then(Value::as_str);
+        (noted == Some(discriminator) && !goes_with_everything(object)).then(|| Self::of(object, false))
+    }
+
+    /// Reads the claim of an object that was deployed with all of these labels, by a release that had no discriminator. There may be
+    /// others, too.
+    fn read_labelled(object: &DynamicObject, labels: &BTreeMap<String, String>) -> Option<Self> {
+        let noted = object.data.pointer("/status/commonLabels")?.as_object()?;
+        let has = |(name, value): (&String, &String)| noted.get(name).and_then(Value::as_str) == Some(value);
+        (labels.iter().all(has) && !goes_with_everything(object)).then(|| Self::of(object, false))
     }
 
     /// Reads the claim of an object of `gitops.kluctl.io`.
@@ -85,6 +87,14 @@ impl Claim {
     }
 }
 
+/// Returns true for an object of `flux.kluctl.io` that is being removed together with everything that it deployed.
+fn goes_with_everything(object: &DynamicObject) -> bool {
+    let flag = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_bool);
+    let is_set = |pointer: &str| flag(pointer).unwrap_or_default();
+    let deletes = flag("/spec/delete").unwrap_or_else(|| is_set("/spec/prune"));
+    object.metadata.deletion_timestamp.is_some() && deletes && !is_set("/spec/suspend")
+}
+
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_successor {
@@ -101,6 +111,8 @@ pub(crate) struct Sharers {
     /// Those of the same namespace that may deploy to the same cluster, as `KluctlDeployment apps/shop`: while there is one,
     /// nothing is deleted.
     pub(crate) own: Vec<String>,
+    /// Those of [`Self::own`] whose cluster is unknown: it may be another one.
+    pub(crate) uncertain: Vec<String>,
     /// Those of other namespaces: they count only for objects that they have rights to ([`super::owners`]).
     pub(crate) foreign: Vec<Claim>,
 }
@@ -130,13 +142,8 @@ impl Sharing<'_> {
         discriminator: &str,
         own: &ClusterIdentity,
     ) -> Result<Sharers, Fault> {
-        let unknown = |error: kube::Error| {
-            let message = format!(
-                "cannot list other KluctlDeployments to see if one has the discriminator '{discriminator}': {}",
-                describe(&error)
-            );
-            Fault::retry(Reason::Failed, message)
-        };
+        let what = format!("one has the discriminator '{discriminator}'");
+        let unknown = |error: kube::Error| unlisted(&what, &error);
         let resource = ApiResource::erase::<KluctlDeployment>(&());
         let claim = |object: &DynamicObject| Claim::read(object, discriminator);
         let api = objects::api(self.client, &resource, self.namespace);
@@ -147,31 +154,69 @@ impl Sharing<'_> {
         let field = ("status.targetKey.discriminator", discriminator);
         let successors = objects::list_with(&api, field, claim).await;
         claims.extend(objects::found(successors).map_err(unknown)?.unwrap_or_default());
-        claims.retain(|claim| !itself.is_or_replaces(claim));
+        Ok(self.sorted(itself, claims, own).await)
+    }
 
+    /// Lists the other objects of `flux.kluctl.io` that were deployed with all of these labels by releases without discriminators. They are
+    /// read live.
+    pub(crate) async fn sharers_of_labels(
+        &self,
+        itself: &Claimant,
+        labels: &BTreeMap<String, String>,
+        own: &ClusterIdentity,
+    ) -> Result<Sharers, Fault> {
+        let resource = ApiResource::erase::<KluctlDeployment>(&());
+        let api = objects::api(self.client, &resource, self.namespace);
+        let found = objects::list(&api, |object| Claim::read_labelled(object, labels)).await;
+        let claims = objects::found(found).map_err(|error| unlisted("one has the same labels", &error))?;
+        Ok(self.sorted(itself, claims.unwrap_or_default(), own).await)
+    }
+
+    /// Sorts the claims of others by what they mean for the object.
+    async fn sorted(&self, itself: &Claimant, mut claims: Vec<Claim>, own: &ClusterIdentity) -> Sharers {
+        claims.retain(|claim| !itself.is_or_replaces(claim));
         let mut sharers = Sharers::default();
         for claim in claims {
             if claim.key.namespace != itself.key.namespace {
                 sharers.foreign.push(claim);
-            } else if self.may_deploy_to(&claim, own).await {
+                continue;
+            }
+            let deploys = self.deploys_to(&claim, own).await;
+            if deploys != Some(false) {
                 sharers.own.push(claim.to_string());
             }
+            if deploys.is_none() {
+                sharers.uncertain.push(claim.to_string());
+            }
         }
-        Ok(sharers)
+        sharers
     }
 
-    /// Returns true if an object may deploy to a cluster. It may if its own cluster is unknown, as long as its
-    /// kubeconfig cannot be read.
-    async fn may_deploy_to(&self, claim: &Claim, cluster: &ClusterIdentity) -> bool {
+    /// Returns true if an object may deploy to a cluster; `None` if its own cluster is unknown, as long as its kubeconfig cannot be read.
+    async fn deploys_to(&self, claim: &Claim, cluster: &ClusterIdentity) -> Option<bool> {
         let kube_config = match &claim.target {
-            ClaimedTarget::Unknown => return true,
+            ClaimedTarget::Unknown => return None,
             ClaimedTarget::Local => None,
             ClaimedTarget::Remote(config) => Some(config),
         };
-        match self.clusters.of(&claim.key.namespace, kube_config, None).await {
-            Ok(target) => target.identity.may_be(cluster),
-            Err(_) => true,
-        }
+        let target = self.clusters.of(&claim.key.namespace, kube_config, None).await;
+        Some(target.ok()?.identity.may_be(cluster))
+    }
+}
+
+/// Returns the fault of a list that was to show if there are others.
+fn unlisted(what: &str, error: &kube::Error) -> Fault {
+    let message = format!(
+        "cannot list other KluctlDeployments to see if {what}: {}",
+        describe(error)
+    );
+    Fault::retry(Reason::Failed, message)
+}
+
+impl Sharers {
+    /// Returns one that deploys to the same cluster for all that is known.
+    pub(crate) fn certain(&self) -> Option<&String> {
+        self.own.iter().find(|one| !self.uncertain.contains(one))
     }
 }
 
@@ -232,6 +277,47 @@ mod tests {
             o["spec"]["suspend"] = json!(true);
         });
         assert_eq!(suspended, local, "removed while suspended");
+    }
+
+    #[test]
+    fn claim_by_labels_needs_all_of_them() {
+        let labels = |labels: &[(&str, &str)]| -> BTreeMap<String, String> {
+            labels
+                .iter()
+                .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+                .collect()
+        };
+        let claims = |noted: Value, change: &dyn Fn(&mut Value)| {
+            let mut object = json!({
+                "apiVersion": "flux.kluctl.io/v1alpha1", "kind": "KluctlDeployment",
+                "metadata": { "name": "shop", "namespace": "apps" },
+                "spec": { "interval": "5m", "prune": true }, "status": { "commonLabels": noted },
+            });
+            change(&mut object);
+            let object: DynamicObject = serde_json::from_value(object).expect("decodes");
+            Claim::read_labelled(&object, &labels(&[("a", "1"), ("b", "2")])).is_some()
+        };
+        let as_it_is: &dyn Fn(&mut Value) = &|_| {};
+        assert!(claims(json!({ "a": "1", "b": "2" }), as_it_is));
+        assert!(claims(json!({ "a": "1", "b": "2", "c": "3" }), as_it_is));
+        assert!(!claims(json!({ "a": "1" }), as_it_is));
+        assert!(!claims(json!({ "a": "1", "b": "3" }), as_it_is));
+        assert!(!claims(Value::Null, as_it_is));
+        let removed: &dyn Fn(&mut Value) =
+            &|object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert!(!claims(json!({ "a": "1", "b": "2" }), removed));
+    }
+
+    #[test]
+    fn sharer_whose_cluster_is_unknown_is_not_certain() {
+        let sharers = |uncertain: &[&str]| Sharers {
+            own: vec!["a".to_owned(), "b".to_owned()],
+            uncertain: uncertain.iter().map(|name| (*name).to_owned()).collect(),
+            foreign: Vec::new(),
+        };
+        assert_eq!(sharers(&[]).certain().map(String::as_str), Some("a"));
+        assert_eq!(sharers(&["a"]).certain().map(String::as_str), Some("b"));
+        assert_eq!(sharers(&["a", "b"]).certain(), None);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Faults of KluctlDeployments of gitops.kluctl.io, in orders that seeds choose.
 
 use anyhow::{Result, ensure};
+use api::kluctl::gitops::KluctlDeploymentStatus;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use testkit::{Fate, Fault, Registry, eventually, proxy::ApiRequest, registry::Login, wait_gone};
@@ -239,5 +240,64 @@ async fn search_for_orphans_that_fails_is_repeated_by_the_next_pass() -> Result<
     proxy.heal();
     let status = shop.reconcile("shop").await?;
     ensure!(shop.value("removed").await?.is_none(), "{:?}", ready_of(&status));
+    Ok(())
+}
+
+#[tokio::test]
+async fn render_without_objects_prunes_nothing_and_shows_what_is_left() -> Result<()> {
+    let shop = Gitops::new("gf-empty").await?;
+    let push = |item: &str| {
+        let deployment = format!(
+            "deployments:\n- path: app\n  tags: [x]\n{item}overrideNamespace: {}\n",
+            shop.fixture.namespace
+        );
+        let files = shop.fixture.maps(&[("a", "1"), ("b", "1")]);
+        shop.push_files(&files, &[("deployment.yaml", &deployment)])
+    };
+    let drift = |status: &KluctlDeploymentStatus| {
+        let message = status.last_drift_detection_result_message.clone();
+        message.unwrap_or_default()
+    };
+    for (name, part) in [("all", json!([])), ("part", json!(["x"]))] {
+        push("")?;
+        shop.create(
+            name,
+            json!({ "prune": true, "delete": true, "includeTags": part }),
+        )
+        .await?;
+        shop.ready(name, SUCCEEDED).await?;
+
+        push("  when: 1 == 2\n")?;
+        for _ in 0..2 {
+            let status = shop.reconcile(name).await?;
+            let (reason, message) = ready_of(&status);
+            ensure!(reason == "EmptyRender", "{name}: {reason} {message}");
+            ensure!(message.contains("renders no objects at all"), "{name}: {message}");
+            assert_eq!(drift(&status), "2 orp", "{name}");
+            ensure!(
+                shop.value("a").await?.is_some() && shop.value("b").await?.is_some(),
+                "{name}"
+            );
+        }
+        // As with the original, nothing fails while nothing would be pruned.
+        shop.change(name, json!({ "prune": false })).await?;
+        for _ in 0..2 {
+            let status = shop.reconcile(name).await?;
+            let (reason, message) = ready_of(&status);
+            ensure!(reason == SUCCEEDED, "{name}: {reason} {message}");
+            assert_eq!(drift(&status), "2 orp", "{name}");
+        }
+        shop.change(name, json!({ "prune": true })).await?;
+        push("")?;
+        let status = shop.reconcile(name).await?;
+        ensure!(
+            ready_of(&status).0 == SUCCEEDED,
+            "{name}: {:?}",
+            ready_of(&status)
+        );
+        assert_eq!(drift(&status), "no drift", "{name}");
+        shop.api().delete(name, &DeleteParams::default()).await?;
+        wait_gone(&shop.api(), name, TIMEOUT).await?;
+    }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Removal of KluctlDeployments of gitops.kluctl.io.
 
 use anyhow::{Context as _, Result, ensure};
-use api::kluctl::gitops::KluctlDeploymentStatus;
+use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Secret, ServiceAccount},
@@ -11,16 +11,36 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use testkit::{eventually, wait_gone};
+use testkit::{Fate, eventually, proxy::ApiRequest, wait_for, wait_gone};
 
 use crate::{
-    fixture::{TIMEOUT, grant_in},
-    gitops::Gitops,
+    fixture::{Fixture, TIMEOUT, grant_in, plane},
+    gitops::{Gitops, ready_of},
     requests::left_by_hand,
     waiting::NEVER_READY,
 };
 
 const SUCCEEDED: &str = "ReconciliationSucceeded";
+
+/// A choice of requests.
+type Selection = fn(&ApiRequest) -> bool;
+
+impl Gitops {
+    /// Waits until a removal has failed and will be tried again, and returns the reason.
+    async fn retried(&self, name: &str) -> Result<String> {
+        let reason = |object: &KluctlDeployment| {
+            let message = ready_of(object.status.as_ref()?).1;
+            message
+                .strip_prefix("cannot delete what was deployed: ")
+                .map(str::to_owned)
+        };
+        let api = self.api();
+        let found = wait_for(&api, name, "the reason", TIMEOUT, |object| {
+            reason(object).is_some()
+        });
+        reason(&found.await?).context("a reason")
+    }
+}
 
 /// Returns the summaries of the stored results of a command.
 async fn stored(shop: &Gitops, results: &str, command: &str) -> Result<Vec<Value>> {
@@ -207,5 +227,103 @@ async fn removal_after_an_interrupted_first_deployment_deletes_what_it_applied()
         "the ServiceAccount is left"
     );
     ensure!(slow.get_opt("slow").await?.is_none(), "the Deployment is left");
+    Ok(())
+}
+
+#[tokio::test]
+async fn removal_is_repeated_while_its_checks_fail_and_leaves_nothing() -> Result<()> {
+    let flag = "--command-result-namespace=gk-checks-results";
+    let (fixture, proxy) = Fixture::by_proxy(plane().await?, "gk-checks", &[flag]).await?;
+    let shop = Gitops::of(fixture)?;
+    // Others with the same discriminator are listed, and the object itself is read again, without a query.
+    let lists = |request: &ApiRequest| {
+        request
+            .query
+            .contains("fieldSelector=status.targetKey.discriminator")
+    };
+    let reads =
+        |request: &ApiRequest| request.path.ends_with("/kluctldeployments/shop") && request.query.is_empty();
+    let cases: [(&str, Selection, Fate); 4] = [
+        ("list", lists, Fate::Status(500, None)),
+        ("list", lists, Fate::Cut),
+        ("read", reads, Fate::Status(500, None)),
+        ("read", reads, Fate::Cut),
+    ];
+    for (what, selects, fate) in cases {
+        let shown = format!("{what}, {fate:?}");
+        shop.push(&[("a", "1")])?;
+        shop.create("shop", json!({ "delete": true })).await?;
+        shop.ready("shop", SUCCEEDED).await.context(shown.clone())?;
+        proxy.rule(move |request| match request.method == "GET" && selects(request) {
+            true => fate.clone(),
+            false => Fate::Pass,
+        });
+        shop.api().delete("shop", &DeleteParams::default()).await?;
+        let message = shop.retried("shop").await.context(shown.clone())?;
+        ensure!(message.contains("then given up"), "{shown}: {message}");
+        ensure!(
+            shop.value("a").await?.is_some(),
+            "{shown}: it was deleted unchecked"
+        );
+        proxy.heal();
+        wait_gone(&shop.api(), "shop", TIMEOUT)
+            .await
+            .context(shown.clone())?;
+        ensure!(shop.value("a").await?.is_none(), "{shown}: the object is left");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn removal_ends_at_once_without_deleting_what_another_owner_may_have_deployed() -> Result<()> {
+    let shop = Gitops::new("gk-shared").await?;
+    shop.push(&[("a", "1")])?;
+    for name in ["shop", "other"] {
+        shop.create(name, json!({ "delete": true })).await?;
+        shop.ready(name, SUCCEEDED).await?;
+    }
+    shop.api().delete("shop", &DeleteParams::default()).await?;
+    let own = &shop.fixture.namespace;
+    let told = format!(
+        "nothing is deleted: the discriminator '{own}-test' is also used by KluctlDeployment.gitops.kluctl.io {own}/other"
+    );
+    let (kind, _) = shop.fixture.told("shop", &told).await?;
+    assert_eq!(kind, "Warning");
+    wait_gone(&shop.api(), "shop", TIMEOUT).await?;
+    ensure!(
+        shop.value("a").await?.is_some(),
+        "the object of another owner is gone"
+    );
+    shop.api().delete("other", &DeleteParams::default()).await?;
+    wait_gone(&shop.api(), "other", TIMEOUT).await?;
+    ensure!(shop.value("a").await?.is_none(), "nobody else owns it any more");
+    Ok(())
+}
+
+#[tokio::test]
+async fn removal_is_repeated_while_the_cluster_of_another_owner_is_unknown() -> Result<()> {
+    let shop = Gitops::new("gk-unknown").await?;
+    shop.push(&[("a", "1")])?;
+    shop.create("shop", json!({ "delete": true })).await?;
+    let status = shop.ready("shop", SUCCEEDED).await?;
+    let lost = json!({ "secretRef": { "name": "missing" } });
+    shop.create("other", json!({ "suspend": true, "kubeConfig": lost }))
+        .await?;
+    let claim = json!({ "status": { "targetKey": status.target_key } });
+    let params = PatchParams::default();
+    shop.api()
+        .patch_status("other", &params, &Patch::Merge(claim))
+        .await?;
+    shop.api().delete("shop", &DeleteParams::default()).await?;
+    let why = shop.retried("shop").await?;
+    let unknown = format!(
+        "the cluster of KluctlDeployment.gitops.kluctl.io {}/other, which has the same discriminator, is unknown",
+        shop.fixture.namespace
+    );
+    ensure!(why.starts_with(&unknown), "{why}");
+    ensure!(shop.value("a").await?.is_some(), "it was deleted unchecked");
+    shop.api().delete("other", &DeleteParams::default()).await?;
+    wait_gone(&shop.api(), "shop", TIMEOUT).await?;
+    ensure!(shop.value("a").await?.is_none(), "the object is left");
     Ok(())
 }

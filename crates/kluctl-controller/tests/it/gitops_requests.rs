@@ -1,6 +1,7 @@
 //! Requests by annotation of KluctlDeployments of gitops.kluctl.io.
 
 use anyhow::{Result, ensure};
+use api::kluctl::gitops::KluctlDeploymentStatus;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
 use kube::{
     Api,
@@ -8,10 +9,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use testkit::eventually;
+use testkit::{eventually, wait_for};
 
 use crate::{
-    fixture::{TIMEOUT, project},
+    fixture::{TIMEOUT, config_map, project},
     gitops::{Gitops, ready_of},
     waiting::NEVER_READY,
 };
@@ -228,5 +229,110 @@ async fn malformed_requests_are_refused() -> Result<()> {
         "{error}"
     );
     ensure!(ready_of(&status).0 == "PrepareFailed");
+    Ok(())
+}
+
+impl Gitops {
+    /// Replaces the project by one that waits for an object before it applies the ConfigMap `late`.
+    fn push_waiting(&self) -> Result<()> {
+        let mut files = project(&self.fixture.namespace, &[("slow", NEVER_READY)]);
+        for (path, text) in &mut files {
+            if path == "deployment.yaml" {
+                *text = text.replace("- path: app\n", "- path: app\n- barrier: true\n- path: late\n");
+            }
+        }
+        let late = config_map("late", "1");
+        let more = [
+            ("late/kustomization.yaml", "resources:\n- late.yaml\n"),
+            ("late/late.yaml", late.as_str()),
+        ];
+        self.push_files(&files, &more).map(drop)
+    }
+
+    /// Makes the object ready that the project waits for.
+    async fn end_wait(&self) -> Result<()> {
+        let deployments: Api<Deployment> =
+            Api::namespaced(self.fixture.client.clone(), &self.fixture.namespace);
+        let none = Patch::Merge(json!({ "spec": { "replicas": 0 } }));
+        deployments.patch("slow", &PatchParams::default(), &none).await?;
+        Ok(())
+    }
+}
+
+/// Returns the errors of the last deployment.
+fn errors_of(status: &KluctlDeploymentStatus) -> String {
+    json!(status.last_deploy_result)["errors"].to_string()
+}
+
+#[tokio::test]
+async fn requested_deployment_that_a_new_spec_interrupts_has_an_error() -> Result<()> {
+    let shop = Gitops::new("gr-cut").await?;
+    shop.push(&[("a", "1")])?;
+    shop.create("shop", json!({ "validate": false, "timeout": "1h" }))
+        .await?;
+    shop.ready("shop", "ReconciliationSucceeded").await?;
+    shop.change("shop", json!({ "suspend": true })).await?;
+    shop.ready("shop", "ReconciliationSucceeded").await?;
+    shop.push_waiting()?;
+    let (done, changed) = futures::join!(shop.request("shop", "deploy", Value::Null), async {
+        shop.fixture.applied("slow").await?;
+        shop.change("shop", json!({ "args": { "unused": "1" } })).await
+    });
+    changed?;
+    let (status, result) = done?;
+    let (reason, message) = ready_of(&status);
+    ensure!(
+        result.command_error.as_deref() == Some("deploy failed with 1 errors.") && result.result_id.is_some(),
+        "{result:?}"
+    );
+    ensure!(reason == "DeployFailed", "{reason} {message}");
+    let errors = errors_of(&status);
+    ensure!(errors.contains("something newer to deploy"), "{errors}");
+    ensure!(shop.value("late").await?.is_none(), "it is behind the wait");
+
+    // It is not forgotten once the object is looked at again.
+    shop.change("shop", json!({ "suspend": false })).await?;
+    shop.end_wait().await?;
+    shop.ready("shop", "ReconciliationSucceeded").await?;
+    ensure!(shop.value("late").await?.is_some());
+    Ok(())
+}
+
+#[tokio::test]
+async fn deployment_that_a_new_spec_interrupts_is_no_success_and_repeated() -> Result<()> {
+    let shop = Gitops::new("gr-newer").await?;
+    shop.push(&[("a", "1")])?;
+    shop.create(
+        "shop",
+        json!({ "validate": false, "timeout": "1h", "interval": "1s" }),
+    )
+    .await?;
+    let before = shop
+        .ready("shop", "ReconciliationSucceeded")
+        .await?
+        .last_deploy_result;
+    let drift = |status: &KluctlDeploymentStatus| status.last_drift_detection_result.clone();
+    shop.push_waiting()?;
+    shop.fixture.applied("slow").await?;
+    let noted = drift(&shop.api().get("shop").await?.status.unwrap_or_default());
+    shop.change("shop", json!({ "args": { "unused": "1" } })).await?;
+    // The next pass waits for the same object.
+    let found = wait_for(&shop.api(), "shop", "the result", TIMEOUT, |object| {
+        let status = object.status.as_ref();
+        status.is_some_and(|status| status.last_deploy_result != before)
+    })
+    .await?;
+    let status = found.status.unwrap_or_default();
+    let (reason, message) = ready_of(&status);
+    ensure!(reason == "Progressing", "{reason} {message}");
+    let errors = errors_of(&status);
+    ensure!(errors.contains("something newer to deploy"), "{errors}");
+    ensure!(status.last_objects_hash.is_none(), "{status:?}");
+    ensure!(drift(&status) == noted, "{status:?}");
+    ensure!(shop.value("late").await?.is_none());
+
+    shop.end_wait().await?;
+    shop.ready("shop", "ReconciliationSucceeded").await?;
+    ensure!(shop.value("late").await?.is_some());
     Ok(())
 }

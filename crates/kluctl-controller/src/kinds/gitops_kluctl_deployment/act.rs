@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
+use api::{
+    Reason,
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
+};
 use cluster::Gap;
 use engine::{
     CommandResult, CompareOptions, DeployOptions, Error, Inventory, ObjectError, ResultObject, SearchedKinds,
@@ -185,6 +188,10 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         self.work.unpruned = prunes && !dry_run && result.completeness.gaps().iter().any(is_failure);
         let replaces = prunes && self.sees_all(&result);
         self.note(&result, options.dry_run, replaces);
+        // A new pass begins with the newest spec. Somebody who asked for this deployment gets its result.
+        if result.interrupted && !is_request {
+            return Err(Error::Interrupted);
+        }
         Ok(self.told(&result, stored))
     }
 
@@ -304,6 +311,9 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             &inventory::after(self.past(), deployed, replaces && !dry_run),
         );
         self.work.status.last_deploy_result = Some(summary);
+        if result.is_empty_render {
+            self.work.failure = Some((Reason::EmptyRender, Error::EmptyRender.to_string()));
+        }
         if !dry_run {
             inventory::end(&mut self.work.status);
         }
@@ -384,9 +394,6 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
 
     /// Compares the cluster with the rendered objects, without changing it. Right after a deployment, that knows the outcome.
     pub(super) async fn detect_drift(self, is_new: bool) -> Result<(), Error> {
-        if self.prepared.rendered.objects().next().is_none() {
-            return Ok(());
-        }
         let (differing, orphans) = match self.work.fresh.take() {
             Some(fresh) => (HashSet::new(), fresh.orphans),
             None => self.compare(is_new).await?,

@@ -2,6 +2,7 @@
 //! deployment may own the objects.
 
 use std::{
+    fmt,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -17,12 +18,49 @@ use objects::ObjectRef;
 
 use super::{Controller, key, prepare::ProjectRead};
 use crate::common::{
-    owners::{ForeignOwners, Refusal},
+    owners::{self, ForeignOwners},
     sharers::{Claimant, Sharing},
 };
 
 /// Timeout for asking a Git server or a registry for a revision.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The reason not to delete objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Another deployment may own them. Only a change of the other one ends this.
+    Shared(String),
+    /// The checks could not be made, or the object or its source changed meanwhile: another attempt may end otherwise.
+    Transient(String),
+}
+
+impl Refusal {
+    fn shared(discriminator: &str, other: &str) -> Self {
+        Self::Shared(format!(
+            "the discriminator '{discriminator}' is also used by {other}"
+        ))
+    }
+
+    /// Returns the refusal for what was found out about the owners of the objects; `None` if nobody else owns them.
+    fn of_owners(refusal: Option<owners::Refusal>, is_confirmed: bool, discriminator: &str) -> Option<Self> {
+        match refusal {
+            Some(owners::Refusal::Shared(other)) => Some(Self::shared(discriminator, &other)),
+            Some(owners::Refusal::Unknown(why)) => Some(Self::Transient(why)),
+            None if is_confirmed => None,
+            None => Some(Self::Transient(
+                "other owners of the objects could not be ruled out".to_owned(),
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shared(why) | Self::Transient(why) => write!(f, "nothing is deleted: {why}"),
+        }
+    }
+}
 
 /// Asked by a prune or a removal before it deletes objects. It reads other KluctlDeployments only then.
 pub(super) struct Guard<'a> {
@@ -33,7 +71,7 @@ pub(super) struct Guard<'a> {
     pub(super) discriminator: &'a str,
     /// The source that must not have moved; absent in a removal, which needs none.
     source: Option<&'a ProjectRead>,
-    pub(super) refusal: Mutex<Option<String>>,
+    pub(super) refusal: Mutex<Option<Refusal>>,
     /// True if a deletion was refused because the source moved, or could not be asked.
     is_outdated: AtomicBool,
 }
@@ -72,7 +110,7 @@ impl<'a> Guard<'a> {
     }
 
     /// Returns why a deletion was refused.
-    pub(super) fn refusal(&self) -> Option<String> {
+    pub(super) fn refusal(&self) -> Option<Refusal> {
         self.refusal
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -85,17 +123,20 @@ impl<'a> Guard<'a> {
             result
                 .errors
                 .retain(|error| error.reference.is_some() || error.message != "aborted");
-            result.errors.push(ObjectError::general(why));
+            result.errors.push(ObjectError::general(why.to_string()));
         }
     }
 
-    async fn check(&self, objects: &[ObjectRef]) -> Result<(), String> {
-        if !self.is_unchanged().await.map_err(|fault| fault.message)? {
-            return Err("nothing is deleted: the KluctlDeployment changed meanwhile".to_owned());
+    async fn check(&self, objects: &[ObjectRef]) -> Result<(), Refusal> {
+        let unknown = |fault: Fault| Refusal::Transient(fault.message);
+        if !self.is_unchanged().await.map_err(unknown)? {
+            return Err(Refusal::Transient(
+                "the KluctlDeployment changed meanwhile".to_owned(),
+            ));
         }
         if let Err(why) = self.check_source().await {
             self.is_outdated.store(true, Ordering::Relaxed);
-            return Err(why);
+            return Err(Refusal::Transient(why));
         }
         let sharing = Sharing {
             client: self.controller.client(),
@@ -107,15 +148,14 @@ impl<'a> Guard<'a> {
             is_successor: true,
         };
         let sharers = sharing.sharers(&itself, self.discriminator, self.identity).await;
-        let sharers = sharers.map_err(|fault| fault.message)?;
-        let shared = |other: &str| {
-            format!(
-                "nothing is deleted: the discriminator '{}' is also used by {other}",
-                self.discriminator
-            )
-        };
-        if let Some(other) = sharers.own.first() {
-            return Err(shared(other));
+        let sharers = sharers.map_err(unknown)?;
+        if let Some(other) = sharers.certain() {
+            return Err(Refusal::shared(self.discriminator, other));
+        }
+        if let Some(other) = sharers.uncertain.first() {
+            return Err(Refusal::Transient(format!(
+                "the cluster of {other}, which has the same discriminator, is unknown"
+            )));
         }
         let owners = ForeignOwners::new(
             &self.controller.clusters,
@@ -123,13 +163,8 @@ impl<'a> Guard<'a> {
             self.identity,
             sharers.foreign,
         );
-        let confirmed = owners.deletions(objects).await;
-        match owners.refusal() {
-            Some(Refusal::Shared(other)) => Err(shared(&other)),
-            Some(Refusal::Unknown(why)) => Err(why),
-            None if confirmed => Ok(()),
-            None => Err("nothing is deleted: other owners of the objects could not be ruled out".to_owned()),
-        }
+        let is_confirmed = owners.deletions(objects).await;
+        Refusal::of_owners(owners.refusal(), is_confirmed, self.discriminator).map_or(Ok(()), Err)
     }
 
     /// Reads the head of the source again. Files of a command line are not asked for.
@@ -145,19 +180,15 @@ impl<'a> Guard<'a> {
         let head = match tokio::time::timeout(HEAD_TIMEOUT, asking).await {
             Ok(Ok(head)) => head,
             Ok(Err(error)) => {
-                return Err(format!(
-                    "nothing is deleted: the source cannot be read again: {error}"
-                ));
+                return Err(format!("the source cannot be read again: {error}"));
             }
             Err(_) => {
-                return Err(format!(
-                    "nothing is deleted: the source did not answer within {HEAD_TIMEOUT:?}"
-                ));
+                return Err(format!("the source did not answer within {HEAD_TIMEOUT:?}"));
             }
         };
         match head {
             Some(head) if head.revision != *read => Err(format!(
-                "nothing is deleted: the source has another revision meanwhile, {} instead of {read}",
+                "the source has another revision meanwhile, {} instead of {read}",
                 head.revision
             )),
             _ => Ok(()),
@@ -197,5 +228,26 @@ impl Confirm for Guard<'_> {
             is_confirmed
         }
         .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_that_are_unknown_are_asked_for_again_and_known_ones_are_not() {
+        let of = |refusal, is_confirmed| Refusal::of_owners(refusal, is_confirmed, "d");
+        assert_eq!(of(None, true), None);
+        let shared = of(Some(owners::Refusal::Shared("apps/other".to_owned())), false);
+        let text = "nothing is deleted: the discriminator 'd' is also used by apps/other";
+        assert_eq!(shared.as_ref().map(ToString::to_string).as_deref(), Some(text));
+        assert!(matches!(shared, Some(Refusal::Shared(_))));
+        let unknown = Some(owners::Refusal::Unknown("no answer".to_owned()));
+        assert_eq!(
+            of(unknown, false),
+            Some(Refusal::Transient("no answer".to_owned()))
+        );
+        assert!(matches!(of(None, false), Some(Refusal::Transient(_))));
     }
 }

@@ -4,18 +4,21 @@ use std::time::{Duration, Instant};
 
 use api::{Fault, Reason, kluctl::gitops::KluctlDeployment};
 use engine::{CommandResult, ProjectKey};
-use runtime::{EventDraft, Pass, Severity};
+use runtime::{EventDraft, Pass, Severity, now};
 
-use super::{Controller, act::counted, guard::Guard, inventory, key, spec};
+use super::{
+    Controller,
+    act::counted,
+    guard::{Guard, Refusal},
+    inventory, key, spec,
+};
 use crate::{
-    common::{message, working},
+    common::{message, patience, working},
     metrics::Command,
 };
 
 /// Parts of the timeout of an object for deleting what was deployed, and for storing the result.
 const SHARES: (f32, f32) = (0.8, 0.15);
-/// Time after which this process gives up deleting the deployed objects, and removes the finalizer.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
 
 /// A removal after which objects may be left.
 struct Incomplete {
@@ -65,16 +68,15 @@ impl Controller {
             Ok(Err(incomplete)) => incomplete,
             Err(_) => "the cluster did not answer in time".to_owned().into(),
         };
-        let tried = self.memory.removing_for(&key(object));
-        let is_last = tried >= GIVE_UP_AFTER;
+        let left = patience::left(deleted_for(object), self.memory.removing_for(&key(object)));
         // Attempts that delete nothing would replace the results of deployments.
-        let result = result.filter(|result| is_last || result.counts().deleted > 0);
+        let result = result.filter(|result| left.is_none() || result.counts().deleted > 0);
         self.store_removal(object, result.as_deref()).await;
-        if !is_last {
-            let left = GIVE_UP_AFTER.saturating_sub(tried).as_secs();
+        if let Some(left) = left {
             let message = format!(
-                "cannot delete what was deployed: {why}; tried again for {left} s, then given up (suspend the object to give up \
-                 now)"
+                "cannot delete what was deployed: {why}; tried again for {} s, then given up (suspend the object to give up \
+                 now)",
+                left.as_secs()
             );
             return Err(Fault::retry(Reason::Failed, message));
         }
@@ -119,9 +121,13 @@ impl Controller {
             ..engine::RemoveOptions::default()
         };
         let deleted = engine::delete(&cluster, discriminator, &options).await;
-        if let Some(why) = guard.refusal() {
-            self.tell(object, Severity::Error, why);
-            return Ok(None);
+        match guard.refusal() {
+            Some(refusal @ Refusal::Shared(_)) => {
+                self.tell(object, Severity::Error, refusal.to_string());
+                return Ok(None);
+            }
+            Some(Refusal::Transient(why)) => return Err(why.into()),
+            None => {}
         }
         let result = deleted.map_err(|error| error.to_string())?;
         let result = Box::new(self.described(pass, result).await);
@@ -164,6 +170,15 @@ impl Controller {
         }
         self.ctx.recorder().record(object, event(severity, text));
     }
+}
+
+/// Returns the time since an object was deleted.
+fn deleted_for(object: &KluctlDeployment) -> Duration {
+    let deleted = object.metadata.deletion_timestamp.as_ref();
+    let since = deleted.map(|then| now().0.duration_since(then.0));
+    since
+        .and_then(|since| Duration::try_from(since).ok())
+        .unwrap_or_default()
 }
 
 fn event(severity: Severity, text: String) -> EventDraft {
