@@ -145,14 +145,14 @@ pub async fn fetch(cluster: &Cluster, owner: &Owner, query: Query<'_>) -> Result
             let listing = list(cluster, &snapshot, query, (name, value)).await?;
             add_listed(owner, &snapshot, query, listing, &mut live)?;
         }
-        (Membership::Inventory(_), Some(search)) => {
+        (Membership::Labels { .. } | Membership::Inventory(_), Some(search)) => {
             let found = find_orphans(cluster, owner, query.all, search).await?;
             live.completeness = found.completeness;
             live.gaps = found.gaps;
             let orphans = found.orphans.into_iter().map(|orphan| orphan.reference);
             live.orphans = orphans.chain(found.used_namespaces).collect();
         }
-        (Membership::Inventory(_), None) => {}
+        (Membership::Labels { .. } | Membership::Inventory(_), None) => {}
     }
     read_missing(cluster, query.refs, &mut live).await?;
     Ok(live)

@@ -65,20 +65,16 @@ pub async fn find_orphans(
     let keep = identities(desired, &snapshot);
     let (mut candidates, gaps, restriction) = match &owner.membership {
         Membership::Label { name, value } => {
-            let namespaces = namespaces(desired, search.previous);
-            let wanted = |kind: &ResourceKind| {
-                let searches = search.kinds.is_none_or(|kinds| kinds.include(kind, desired));
-                searches.then_some(Detail::Metadata)
+            list_labelled(cluster, &snapshot, (name, value), desired, search).await?
+        }
+        Membership::Labels { all, .. } => {
+            let Some((name, value)) = all.first_key_value() else {
+                return Ok(Found::default());
             };
-            let listing = searched::list(
-                cluster,
-                &snapshot,
-                search.kinds,
-                (name, value),
-                (&namespaces, wanted),
-            )
-            .await?;
-            (listing.objects, listing.gaps, listing.restriction)
+            let mut listed = list_labelled(cluster, &snapshot, (name, value), desired, search).await?;
+            // The API server looks at one of them only.
+            listed.0.retain(|object| owner.has_member(object));
+            listed
         }
         Membership::Inventory(inventory) => {
             let gone: Vec<&ObjectRef> = inventory
@@ -95,7 +91,7 @@ pub async fn find_orphans(
     let mut found = Found {
         orphans: select(owner, &candidates, &keep)?.orphans,
         completeness: match owner.membership {
-            Membership::Label { .. } => completeness(&gaps, desired, search),
+            Membership::Label { .. } | Membership::Labels { .. } => completeness(&gaps, desired, search),
             Membership::Inventory(_) => Completeness::of(&gaps, None),
         },
         gaps,
@@ -104,6 +100,23 @@ pub async fn find_orphans(
     };
     keep_used_namespaces(&mut found, &keep);
     Ok(found)
+}
+
+/// Lists the metadata of the objects with a label, of the kinds to search.
+async fn list_labelled(
+    cluster: &Cluster,
+    snapshot: &Snapshot,
+    label: (&str, &str),
+    desired: &[ObjectRef],
+    search: OrphanSearch<'_>,
+) -> Result<(Vec<Value>, Vec<Gap>, Restriction), Error> {
+    let namespaces = namespaces(desired, search.previous);
+    let wanted = |kind: &ResourceKind| {
+        let searches = search.kinds.is_none_or(|kinds| kinds.include(kind, desired));
+        searches.then_some(Detail::Metadata)
+    };
+    let listing = searched::list(cluster, snapshot, search.kinds, label, (&namespaces, wanted)).await?;
+    Ok((listing.objects, listing.gaps, listing.restriction))
 }
 
 /// Reads the objects of an inventory that are no longer desired, and the desired ones that may be the same in another

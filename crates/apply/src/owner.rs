@@ -1,6 +1,6 @@
 //! The owner of objects.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use objects::{Managers, Marker, ObjectRef, Vocabulary, meta, vocabulary::is_marked};
 use yaml::Value;
@@ -16,6 +16,13 @@ pub enum Membership {
         name: Cow<'static, str>,
         /// The value, which no other owner on the cluster uses.
         value: String,
+    },
+    /// Each object carries several labels, of which others may carry some. As above, the owner must have applied it.
+    Labels {
+        /// The names and values of all of them; at least one.
+        all: BTreeMap<String, String>,
+        /// The name of a label that marks objects of other owners, whatever its value.
+        without: Cow<'static, str>,
     },
     /// The owner keeps a list of the objects that it applied last.
     Inventory(Vec<ObjectRef>),
@@ -89,13 +96,13 @@ impl Owner {
             return Err(Error::NoManager);
         }
         match &self.membership {
-            Membership::Label { name, value } if name.is_empty() || !meta::is_label_value(value) => {
-                Err(Error::InvalidLabel {
-                    name: name.to_string(),
-                    value: value.clone(),
-                })
+            Membership::Label { name, value } => check_label(name, value),
+            // Without any label, each object would be a member.
+            Membership::Labels { all, .. } if all.is_empty() => check_label("", ""),
+            Membership::Labels { all, .. } => {
+                all.iter().try_for_each(|(name, value)| check_label(name, value))
             }
-            Membership::Label { .. } | Membership::Inventory(_) => Ok(()),
+            Membership::Inventory(_) => Ok(()),
         }
     }
 
@@ -103,6 +110,10 @@ impl Owner {
     pub(crate) fn has_member(&self, live: &Value) -> bool {
         match &self.membership {
             Membership::Label { name, value } => meta::label(live, name) == Some(value),
+            Membership::Labels { all, without } => {
+                let carries = |(name, value): (&String, &String)| meta::label(live, name) == Some(value);
+                all.iter().all(carries) && meta::label(live, without).is_none()
+            }
             Membership::Inventory(_) => true,
         }
     }
@@ -112,4 +123,14 @@ impl Owner {
     pub fn skips_delete(&self, object: &Value) -> bool {
         is_marked(object, self.vocabulary.skip_delete)
     }
+}
+
+fn check_label(name: &str, value: &str) -> Result<(), Error> {
+    if name.is_empty() || !meta::is_label_value(value) {
+        return Err(Error::InvalidLabel {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        });
+    }
+    Ok(())
 }

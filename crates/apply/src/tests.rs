@@ -3,6 +3,8 @@
 use std::{borrow::Cow, fs, path::Path};
 
 use objects::{Marker, Vocabulary};
+use serde_json::json;
+use yaml::Value;
 
 use crate::{Error, Membership, Owner};
 
@@ -48,6 +50,42 @@ fn check_refuses_owners_without_manager_or_valid_label() {
         };
         let error = Owner::new("deployer", membership).check();
         assert!(matches!(error, Err(Error::InvalidLabel { .. })), "{name}={value}");
+    }
+}
+
+#[test]
+fn owner_by_several_labels_has_objects_with_all_of_them_that_no_other_owner_marked() {
+    let owner = |labels: &[(&str, &str)]| {
+        let all = labels
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        let membership = Membership::Labels {
+            all: all.collect(),
+            without: Cow::Borrowed("example.com/owner"),
+        };
+        Owner::new("deployer", membership)
+    };
+    for labels in [
+        &[][..],
+        &[("a", "1"), ("b", "")],
+        &[("", "1")],
+        &[("a", "1"), ("b", "x y")],
+    ] {
+        let checked = owner(labels).check();
+        assert!(matches!(checked, Err(Error::InvalidLabel { .. })), "{labels:?}");
+    }
+    let owner = owner(&[("a", "1"), ("b", "2")]);
+    assert!(owner.check().is_ok());
+    for (labels, expected) in [
+        (json!({"a": "1", "b": "2"}), true),
+        (json!({"a": "1", "b": "2", "c": "3"}), true),
+        (json!({"a": "1"}), false),
+        (json!({"a": "1", "b": "3"}), false),
+        (json!({"a": "1", "b": "2", "example.com/owner": ""}), false),
+        (json!(null), false),
+    ] {
+        let object = Value::from_json(json!({"metadata": {"labels": labels}}));
+        assert_eq!(owner.has_member(&object), expected, "{labels}");
     }
 }
 

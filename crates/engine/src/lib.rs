@@ -14,8 +14,8 @@ mod result;
 pub use apply::{AppliedVersions, Completeness, SearchedKinds};
 pub use deploy::{
     CompareOptions, Comparison, Confirm, DeployOptions, HiddenDifferences, MANAGER, Patience, PokedImage,
-    RemoveOptions, ValidateResult, compare, delete, deploy, discriminator, poke_images, prune,
-    prune_discriminator, validate, validate_besides, validate_until,
+    RemoveOptions, ValidateResult, compare, delete, delete_labelled, deploy, discriminator, poke_images,
+    prune, prune_discriminator, validate, validate_besides, validate_until,
 };
 pub use error::Error;
 pub use progress::{Event, ItemCounts, Listener, Progress};

@@ -99,12 +99,12 @@ pub async fn run_within<F: Reconciler, G: Reconciler>(
         ..RunOptions::default()
     };
     let (gone, orphaned) = OrphanedResults::new(&ctx, &flags.results);
-    let store = orphaned.store().clone();
-    let cleaning = tokio::spawn(orphaned.run(ctx.clone()));
     let address = flags.original.source_override_bind_address.as_deref();
     let overrides = SourceOverrides::start(&ctx, address).await?;
-    let gitops = gitops_kluctl_deployment::Controller::new(&ctx, &flags, reconciler.shared(), store, gone)?
-        .with(overrides);
+    let shared = reconciler.shared();
+    let gitops = gitops_kluctl_deployment::Controller::new(&ctx, &flags, shared, &orphaned, gone)?;
+    let gitops = gitops.with(overrides);
+    let cleaning = tokio::spawn(orphaned.run(ctx.clone()));
     let both = tokio::try_join!(
         run_kind(&ctx, within_flux(reconciler), options),
         run_kind(&ctx, within_gitops(gitops), RunOptions::default()),

@@ -1,4 +1,7 @@
 //! Deletes stored results of KluctlDeployments (`gitops.kluctl.io`) that are gone.
+//!
+//! Results may have come here with the Secrets of another cluster, whose objects are unknown: those that name another cluster stay.
+//! A controller without the right to read the ID of its cluster stores results without one, and deletes those only.
 
 use std::collections::HashSet;
 
@@ -9,7 +12,7 @@ use objects::{ObjectRef, meta};
 use runtime::{Context, ObjectKey};
 use tokio::sync::mpsc;
 
-use crate::flags::ResultFlags;
+use crate::{common::cluster_id::OwnClusterId, flags::ResultFlags};
 
 /// API group and version of the objects.
 const GROUP: (&str, &str) = ("gitops.kluctl.io", "v1beta1");
@@ -36,6 +39,7 @@ impl GoneObjects {
 #[derive(Debug)]
 pub struct OrphanedResults {
     cluster: Cluster,
+    cluster_id: OwnClusterId,
     store: ResultStore,
     /// The only namespace whose KluctlDeployments are this controller's; `None` for all.
     namespace: Option<String>,
@@ -50,6 +54,7 @@ impl OrphanedResults {
         let cluster = Cluster::new(ctx.client().clone()).until(ctx.shutdown().clone());
         let store = ResultStore::new(cluster.clone(), &flags.command_result_namespace, flags.keep());
         let orphaned = Self {
+            cluster_id: OwnClusterId::new(cluster.clone()),
             cluster,
             store,
             namespace: ctx.flags().watch_namespace().map(str::to_owned),
@@ -62,6 +67,11 @@ impl OrphanedResults {
     #[must_use]
     pub fn store(&self) -> &ResultStore {
         &self.store
+    }
+
+    /// The identity of the cluster, for all that shows it.
+    pub(crate) fn cluster_id(&self) -> &OwnClusterId {
+        &self.cluster_id
     }
 
     /// Deletes once the process leads what was left before, then the results of each object that goes, until the process ends.
@@ -107,13 +117,13 @@ impl OrphanedResults {
 
     /// Deletes the results of an object unless there is one again, and returns their number.
     async fn delete(&self, key: ObjectKey) -> Result<usize, engine::Error> {
-        let Some(cluster_id) = self.cluster_id().await?.filter(|_| self.is_own(&key)) else {
+        if !self.is_own(&key) {
             return Ok(0);
-        };
+        }
         let deployment = engine::KluctlDeployment {
             name: key.name,
             namespace: key.namespace,
-            cluster_id,
+            cluster_id: self.cluster_id.read().await?.unwrap_or_default(),
         };
         // Results first: an object that is created in between is read.
         let results = self.store.of_deployment(&deployment).await?;
@@ -150,26 +160,16 @@ impl OrphanedResults {
         if results.is_empty() {
             return Ok(0);
         }
-        let Some(cluster_id) = self.cluster_id().await? else {
-            return Ok(0);
-        };
+        let own = self.cluster_id.read().await?;
         results.retain(|result| {
             let deployment = result.deployment();
-            deployment.is_some_and(|deployment| deployment.cluster_id == cluster_id)
+            deployment.is_some_and(|deployment| may_be_of(own.as_deref(), &deployment.cluster_id))
         });
         let Some(live) = self.live().await? else {
             return Ok(0);
         };
         results.retain(|result| key(result).is_some_and(|key| !live.contains(&key)));
         self.store.delete_all(&results).await
-    }
-
-    /// Returns the ID of the cluster; `None` without the right to read it: then it is not known which results are this cluster's.
-    async fn cluster_id(&self) -> Result<Option<String>, engine::Error> {
-        match self.cluster.id().await {
-            Err(error) if error.is_forbidden() => Ok(None),
-            other => Ok(Some(other?)),
-        }
     }
 
     /// Returns true if the objects of the namespace are this controller's.
@@ -207,7 +207,31 @@ impl OrphanedResults {
     }
 }
 
+/// Returns true if a result with the ID of a cluster is of an object of this one; `own` is its ID, if that is known. Results are stored
+/// in the cluster of their controller, so that one without an ID is of a controller of this cluster that could not read it. Pure.
+fn may_be_of(own: Option<&str>, id: &str) -> bool {
+    id.is_empty() || own == Some(id)
+}
+
 fn key(result: &StoredResult) -> Option<ObjectKey> {
     let deployment = result.deployment()?;
     Some(ObjectKey::new(deployment.namespace, deployment.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_another_cluster_are_of_none_of_its_objects() {
+        for (own, id, expected) in [
+            (Some("a"), "a", true),
+            (Some("a"), "b", false),
+            (Some("a"), "", true),
+            (None, "", true),
+            (None, "a", false),
+        ] {
+            assert_eq!(may_be_of(own, id), expected, "{own:?} {id:?}");
+        }
+    }
 }

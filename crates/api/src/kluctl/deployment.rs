@@ -264,7 +264,8 @@ pub struct KluctlDeploymentStatus {
     /// objects by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discriminator: Option<String>,
-    /// Labels of the deployed objects, as releases without a discriminator wrote them.
+    /// Labels of the deployed objects, as releases without a discriminator wrote them. As long as there is no discriminator, delete
+    /// selects the objects that have all of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub common_labels: BTreeMap<String, String>,
     /// The resolved target as YAML.

@@ -1,6 +1,6 @@
 //! kluctl as the owner of objects: its field manager, its label and its annotations.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use apply::{Membership, Owner};
 use kluctl::annotations as names;
@@ -62,6 +62,18 @@ pub(crate) fn owner(discriminator: Option<&str>) -> Owner {
         membership,
         vocabulary: VOCABULARY,
         overridden: OVERRIDDEN,
+    }
+}
+
+/// Returns the owner of the objects with all of these labels and without a discriminator: those that releases without discriminators
+/// deployed.
+pub(crate) fn labelled(labels: &BTreeMap<String, String>) -> Owner {
+    Owner {
+        membership: Membership::Labels {
+            all: labels.clone(),
+            without: Cow::Borrowed(names::DISCRIMINATOR),
+        },
+        ..owner(None)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Removal of what is no longer rendered, or of everything.
 
-use std::{fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
-use apply::{DeletionOptions, OrphanSearch, SearchedKinds};
+use apply::{DeletionOptions, OrphanSearch, Owner, SearchedKinds};
 use cluster::Cluster;
 use kluctl::{Inclusion, Rendered};
 use objects::ObjectRef;
@@ -12,7 +12,7 @@ use super::{
     confirm::{ABORTED, Confirm},
     discriminator::{self, Claim},
     live,
-    owner::owner,
+    owner::{labelled, owner},
 };
 use crate::{Command, CommandResult, Error, ObjectError, ResultObject};
 
@@ -105,7 +105,28 @@ pub async fn delete(
     let removal = Removal {
         command: Command::Delete,
         refs: &[],
-        discriminator,
+        discriminator: Some(discriminator),
+        owner: owner(Some(discriminator)),
+        refuses_orphans: false,
+    };
+    remove(cluster, &removal, options).await
+}
+
+/// Removes all objects that carry all of these labels and no discriminator, were applied by `kluctl`, and are owned by no other
+/// object: those of releases without discriminators. The result says if the search for them was complete.
+///
+/// # Errors
+/// Fails when there are no labels, or one is invalid; discovery fails; or the work is cancelled.
+pub async fn delete_labelled(
+    cluster: &Cluster,
+    labels: &BTreeMap<String, String>,
+    options: &RemoveOptions<'_>,
+) -> Result<CommandResult, Error> {
+    let removal = Removal {
+        command: Command::Delete,
+        refs: &[],
+        discriminator: None,
+        owner: labelled(labels),
         refuses_orphans: false,
     };
     remove(cluster, &removal, options).await
@@ -116,7 +137,10 @@ struct Removal<'a> {
     command: Command,
     /// The objects that are kept.
     refs: &'a [ObjectRef],
-    discriminator: &'a str,
+    /// The discriminator in its result.
+    discriminator: Option<&'a str>,
+    /// The owner of the objects that are removed.
+    owner: Owner,
     /// True if it fails when there is anything to remove.
     refuses_orphans: bool,
 }
@@ -134,16 +158,15 @@ async fn remove(
     removal: &Removal<'_>,
     options: &RemoveOptions<'_>,
 ) -> Result<CommandResult, Error> {
-    let (discriminator, refs) = (removal.discriminator, removal.refs);
-    let mut result = CommandResult::begin(removal.command, options.dry_run, Some(discriminator));
-    let owner = owner(Some(discriminator));
+    let (owner, refs) = (&removal.owner, removal.refs);
+    let mut result = CommandResult::begin(removal.command, options.dry_run, removal.discriminator);
     let is_included = |object: &Value| live::includes(&options.inclusion, object);
     let search = OrphanSearch {
         filter: Some(&is_included),
         previous: options.previous,
         kinds: options.kinds,
     };
-    let found = apply::find_orphans(cluster, &owner, refs, search).await?;
+    let found = apply::find_orphans(cluster, owner, refs, search).await?;
     if removal.refuses_orphans && !found.orphans.is_empty() {
         return Err(Error::EmptyRender);
     }
@@ -167,7 +190,7 @@ async fn remove(
         dry_run: options.dry_run,
         wait: options.wait,
     };
-    for outcome in apply::delete_orphans(cluster, &owner, found.orphans, deletion).await {
+    for outcome in apply::delete_orphans(cluster, owner, found.orphans, deletion).await {
         match outcome.result {
             Ok(true) => result.objects.push(ResultObject {
                 deleted: true,

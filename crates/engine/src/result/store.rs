@@ -115,7 +115,8 @@ pub struct StoredResult {
 }
 
 impl StoredResult {
-    /// Returns the KluctlDeployment that the result is of; `None` if it is of a command line, or of a cluster whose ID is unknown.
+    /// Returns the KluctlDeployment that the result is of; `None` if it is of a command line. The ID of its cluster is empty if its controller
+    /// could not read that.
     #[must_use]
     pub fn deployment(&self) -> Option<KluctlDeployment> {
         let fields = self.summary.get("kluctlDeployment")?;
@@ -128,7 +129,7 @@ impl StoredResult {
         Some(KluctlDeployment {
             name: field("name")?.to_owned(),
             namespace: field("namespace")?.to_owned(),
-            cluster_id: field("clusterId")?.to_owned(),
+            cluster_id: field("clusterId").unwrap_or_default().to_owned(),
         })
     }
 

@@ -148,6 +148,12 @@ impl Controller {
         discriminator: &str,
         own: &ClusterIdentity,
     ) -> Result<sharers::Sharers, Fault> {
+        let (sharing, itself) = self.sharing(object);
+        sharing.sharers(&itself, discriminator, own).await
+    }
+
+    /// Returns what finds the objects that share labels with an object, and that object in its terms.
+    fn sharing(&self, object: &KluctlDeployment) -> (Sharing<'_>, Claimant) {
         let sharing = Sharing {
             client: self.client(),
             namespace: self.ctx.flags().watch_namespace(),
@@ -157,7 +163,7 @@ impl Controller {
             key: key(object),
             is_successor: false,
         };
-        sharing.sharers(&itself, discriminator, own).await
+        (sharing, itself)
     }
 
     /// Returns true if all changes of an object are dry runs.

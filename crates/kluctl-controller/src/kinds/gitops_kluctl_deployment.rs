@@ -37,17 +37,15 @@ use api::{
 };
 use cluster::Cluster;
 use engine::{ChartCache, ExternalAccess, RenderSlots, ResultStore, SourceCache, SshConnections};
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Client, ResourceExt as _, api::DynamicObject};
+use kube::{Client, ResourceExt as _, api::DynamicObject};
 use references::{ClusterIdentity, Clusters, LabelIndex};
 use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, WorkSlot, now};
-use tokio::sync::OnceCell;
 
 use crate::{
-    common::{memory::Memory, settled::SettledPasses},
+    common::{cluster_id::OwnClusterId, memory::Memory, settled::SettledPasses},
     flags::{Flags, ResultFlags},
     metrics::{Metrics, SpecValues},
-    orphans::GoneObjects,
+    orphans::{GoneObjects, OrphanedResults},
     overrides::SourceOverrides,
 };
 use settled::SettledRead;
@@ -80,7 +78,7 @@ pub struct Controller {
     settled: SettledPasses<SettledRead>,
     results: ResultFlags,
     dry_run: bool,
-    cluster_id: OnceCell<String>,
+    cluster_id: OwnClusterId,
     gone: GoneObjects,
     store: ResultStore,
     overrides: Option<SourceOverrides>,
@@ -91,8 +89,16 @@ fn key(object: &KluctlDeployment) -> ObjectKey {
     ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
+/// Returns the identity of a cluster, empty if it could not be read.
+fn shown_id(read: Result<String, cluster::Error>) -> String {
+    read.unwrap_or_else(|error| {
+        tracing::info!(%error, "cannot read the identity of the cluster");
+        String::new()
+    })
+}
+
 impl Controller {
-    /// Starts without any memory of earlier passes. Results are stored in `store`, and objects that are gone are reported to `gone`.
+    /// Starts without any memory of earlier passes. Objects that are gone are reported to `gone`, so that `orphaned` deletes their results.
     ///
     /// # Errors
     /// If a metric of the same name is registered.
@@ -100,7 +106,7 @@ impl Controller {
         ctx: &Context,
         flags: &Flags,
         shared: SharedParts,
-        store: ResultStore,
+        orphaned: &OrphanedResults,
         gone: GoneObjects,
     ) -> Result<Self, prometheus::Error> {
         Ok(Self {
@@ -119,9 +125,9 @@ impl Controller {
             settled: SettledPasses::default(),
             results: flags.results.clone(),
             dry_run: flags.dry_run,
-            cluster_id: OnceCell::new(),
+            cluster_id: orphaned.cluster_id().clone(),
             gone,
-            store,
+            store: orphaned.store().clone(),
             overrides: None,
         })
     }
@@ -143,32 +149,15 @@ impl Controller {
 
     /// Returns the identity of the cluster of the controller; empty without rights to read it.
     async fn own_cluster_id(&self) -> String {
-        let namespaces: Api<Namespace> = Api::all(self.client().clone());
-        let read = async || {
-            let found = namespaces.get_metadata("kube-system").await;
-            found.map(|found| found.metadata.uid.unwrap_or_default())
-        };
-        self.cluster_id
-            .get_or_try_init(read)
-            .await
-            .cloned()
-            .unwrap_or_default()
+        shown_id(self.cluster_id.read().await.map(Option::unwrap_or_default))
     }
 
     /// Returns the identity of the cluster that is deployed to; empty without rights to read it.
     async fn cluster_id(&self, is_remote: bool, cluster: &Cluster, _: &ClusterIdentity) -> String {
-        let own = if is_remote {
-            String::new()
-        } else {
-            self.own_cluster_id().await
-        };
-        if !own.is_empty() {
-            return own;
+        if is_remote {
+            return shown_id(cluster.id().await);
         }
-        cluster.id().await.unwrap_or_else(|error| {
-            tracing::info!(%error, "cannot read the identity of the cluster");
-            String::new()
-        })
+        self.own_cluster_id().await
     }
 
     /// Shows the source of an object in the metrics.

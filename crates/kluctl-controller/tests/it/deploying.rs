@@ -254,6 +254,54 @@ async fn dependents_wait_for_their_dependencies() -> Result<()> {
 }
 
 #[tokio::test]
+async fn dependency_that_is_not_ready_or_behind_is_named_with_the_reason() -> Result<()> {
+    // The dependency is another controller's: its status is what the test writes.
+    let fixture = Fixture::new("behind", &["--watch-label-selector=watched=yes"]).await?;
+    let source = fixture.source("shop", &[]).await?;
+    let revision = source.offer(&fixture.maps(&[("a", "1")])).await?;
+    let db = fixture.deployment("db", "shop").spec(for_kind());
+    fixture.plane.apply(db).await?;
+    let deployments = fixture.deployments();
+    let status_of_db = async |ready: &str, revision: &str| {
+        let ready = json!({
+            "type": "Ready", "status": ready, "reason": "Any", "message": "", "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let status =
+            json!({ "observedGeneration": 1, "conditions": [ready], "lastAttemptedRevision": revision });
+        let status = Patch::Merge(json!({ "status": status }));
+        deployments
+            .patch_status("db", &PatchParams::default(), &status)
+            .await
+    };
+    status_of_db("False", &revision).await?;
+    let spec = json!({ "dependsOn": [{ "name": "db" }], "prune": false });
+    fixture.deploy("shop", spec).await?;
+    let watched = Patch::Merge(json!({ "metadata": { "labels": { "watched": "yes" } } }));
+    deployments
+        .patch("shop", &PatchParams::default(), &watched)
+        .await?;
+    let key = format!("{}/db", fixture.namespace);
+    let object = fixture.ready("shop", "False", "DependencyNotReady").await?;
+    assert_eq!(message_of(&object), format!("dependency '{key}' is not ready"));
+
+    status_of_db("True", "main@sha1:0").await?;
+    fixture.reconcile("shop").await?;
+    let object = fixture.ready("shop", "False", "DependencyNotReady").await?;
+    assert_eq!(
+        message_of(&object),
+        format!("dependency '{key}' is not updated yet")
+    );
+    ensure!(!fixture.has("a").await?);
+
+    status_of_db("True", &revision).await?;
+    fixture.reconcile("shop").await?;
+    fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
+    ensure!(fixture.has("a").await?);
+    Ok(())
+}
+
+#[tokio::test]
 async fn successor_of_the_same_name_takes_over() -> Result<()> {
     let fixture = Fixture::new("twin", &[]).await?;
     let source = fixture

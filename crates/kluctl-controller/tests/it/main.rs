@@ -38,6 +38,7 @@ mod orphans;
 mod panicking;
 mod poison;
 mod removing;
+mod removing_by_labels;
 mod requests;
 mod rights;
 mod scope;

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::batch::v1::CronJob;
 use kube::{
     Api, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::json;
 use testkit::wait_for;
@@ -200,6 +200,54 @@ async fn object_that_cannot_be_patched_is_recreated_on_request_only() -> Result<
         .await?;
     fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
     assert_ne!(fixture.holds("a", "2").await?.uid(), before);
+    Ok(())
+}
+
+#[tokio::test]
+async fn changes_wait_for_a_request_without_deploy_on_changes() -> Result<()> {
+    let fixture = Fixture::new("on-request", &[]).await?;
+    let spec = json!({ "deployOnChanges": false, "deployInterval": "never", "interval": "1h" });
+    let source = fixture.running("shop", &[("a", "1")], spec).await?;
+    let revision = source.offer(&fixture.maps(&[("a", "2")])).await?;
+    fixture.deployed("shop", &revision).await?;
+    fixture.holds("a", "1").await?;
+    fixture
+        .annotate("shop", "deploy.flux.kluctl.io/requestedAt", "1")
+        .await?;
+    fixture.holds("a", "2").await?;
+
+    fixture.edit("shop", json!({ "deployOnChanges": true })).await?;
+    fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
+    source.offer(&fixture.maps(&[("a", "3")])).await?;
+    fixture.holds("a", "3").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn objects_are_validated_at_their_own_interval() -> Result<()> {
+    let fixture = Fixture::new("validating", &[]).await?;
+    for (name, interval, validate_interval) in [("often", "1h", "1s"), ("seldom", "1s", "1h")] {
+        let spec = json!({
+            "interval": interval, "validateInterval": validate_interval, "deployInterval": "never",
+        });
+        fixture
+            .source(name, &fixture.other_maps(name, &[(name, "1")]))
+            .await?;
+        fixture.deploy(name, spec).await?;
+        fixture.ready(name, "True", "ReconciliationSucceeded").await?;
+    }
+    for name in ["seldom", "often"] {
+        fixture
+            .config_maps()
+            .delete(name, &DeleteParams::default())
+            .await?;
+    }
+    let object = fixture.ready("often", "False", "ValidateFailed").await?;
+    let result = json!(object.status)["lastValidateResult"].to_string();
+    ensure!(result.contains("not found"), "{result}");
+    // The other one has a pass each second, too.
+    fixture.more_passes(5.0).await?;
+    fixture.ready("seldom", "True", "ReconciliationSucceeded").await?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use testkit::{ControlPlane, Options, eventually, stack, wait_gone};
 use crate::fixture::{Fixture, TIMEOUT, own_plane, plane};
 
 /// Stores a result, with a second Secret for its further objects.
-async fn store(plane: &ControlPlane, results: &str, id: &str, deployment: Value) -> Result<()> {
+pub(crate) async fn store(plane: &ControlPlane, results: &str, id: &str, deployment: Value) -> Result<()> {
     let mut summary = json!({"id": id, "projectKey": {}, "targetKey": {}});
     if !deployment.is_null() {
         summary["kluctlDeployment"] = deployment;

@@ -153,10 +153,12 @@ async fn removal_gives_up_in_a_terminating_namespace_without_rights() -> Result<
         .deployments()
         .delete("shop", &DeleteParams::default())
         .await?;
-    wait_for(&fixture.deployments(), "shop", "a reason", TIMEOUT, |object| {
+    let object = wait_for(&fixture.deployments(), "shop", "a reason", TIMEOUT, |object| {
         message_of(object).starts_with("cannot delete what was deployed: not all objects could be searched")
     })
     .await?;
+    let message = message_of(&object);
+    ensure!(message.contains("s, then given up (suspend"), "{message}");
     // When its own namespace goes, nothing will ever complete it.
     let namespaces: Api<Namespace> = Api::all(fixture.client.clone());
     namespaces

@@ -1,13 +1,18 @@
 //! Definitions and rights that a controller finds in its cluster.
 
 use anyhow::{Context as _, Result, ensure};
-use kube::api::DeleteParams;
-use serde_json::json;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams},
+};
+use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, Options, eventually, wait_gone};
 
 use crate::{
-    fixture::{Fixture, TIMEOUT, grant, grant_in, plane},
+    fixture::{Fixture, TIMEOUT, grant, grant_in, message_of, plane},
     gitops::Gitops,
+    orphans,
 };
 
 const SUCCEEDED: &str = "ReconciliationSucceeded";
@@ -103,5 +108,92 @@ async fn rights_in_one_namespace_suffice_to_deploy_prune_and_delete() -> Result<
     ensure!(!entries.is_empty() && elsewhere.is_empty(), "{elsewhere:?}");
     let first = entries.first().context("requests")?;
     ensure!(first.user.contains(&namespace));
+    Ok(())
+}
+
+/// Returns the names of the results that name this object.
+async fn results_of(secrets: &Api<Secret>, name: &str) -> Result<Vec<String>> {
+    let listed = secrets
+        .list(&ListParams::default().labels("kluctl.io/result=true"))
+        .await?;
+    let is_of = |secret: &Secret| {
+        let summary = secret
+            .metadata
+            .annotations
+            .as_ref()?
+            .get("kluctl.io/command-result-summary")?;
+        let summary: Value = serde_json::from_str(summary).ok()?;
+        Some(summary["kluctlDeployment"]["name"] == name)
+    };
+    let named = listed.into_iter().filter(|secret| is_of(secret) == Some(true));
+    Ok(named.filter_map(|secret| secret.metadata.name).collect())
+}
+
+#[tokio::test]
+async fn results_of_objects_that_are_gone_are_deleted_without_rights_in_the_cluster() -> Result<()> {
+    let plane = plane().await?;
+    let namespace = plane.namespace("confined-results").await?;
+    grant_in(plane, &namespace, (&namespace, "controller")).await?;
+    let of = |namespace: &str, cluster: &str| json!({"name": "gone", "namespace": namespace, "clusterId": cluster});
+    for (id, deployment) in [
+        ("of-gone", of(&namespace, "")),
+        ("elsewhere", of(&namespace, "another-cluster")),
+        ("other-namespace", of("other", "")),
+    ] {
+        orphans::store(plane, &namespace, id, deployment).await?;
+    }
+    let mark = plane.audit_mark();
+    let shop = Gitops::in_namespace(plane, namespace.clone()).await?;
+    let secrets: Api<Secret> = Api::namespaced(plane.client().await?, &namespace);
+    wait_gone(&secrets, "of-gone", TIMEOUT).await?;
+
+    shop.push(&[("a", "1")])?;
+    shop.create("shop", json!({ "prune": true, "delete": true }))
+        .await?;
+    shop.ready("shop", SUCCEEDED).await?;
+    for _ in 0..3 {
+        shop.reconcile("shop").await?;
+    }
+    ensure!(!results_of(&secrets, "shop").await?.is_empty());
+    shop.api().delete("shop", &DeleteParams::default()).await?;
+    eventually("the results to go", TIMEOUT, || async {
+        let left = results_of(&secrets, "shop").await?;
+        ensure!(left.is_empty(), "{left:?}");
+        Ok(())
+    })
+    .await?;
+    // Those of other clusters and of other controllers stay.
+    for name in ["elsewhere", "other-namespace"] {
+        ensure!(secrets.get_opt(name).await?.is_some(), "{name} is gone");
+    }
+    // A denial is remembered: it takes one read and one list to find out.
+    let reads: Vec<_> = shop
+        .fixture
+        .requests_since(mark)?
+        .into_iter()
+        .filter(|entry| entry.resource == "namespaces" && entry.name == "kube-system")
+        .collect();
+    ensure!(
+        reads.len() == 2 && reads.iter().all(|entry| entry.is_denied()),
+        "{reads:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn dependency_that_may_not_be_read_is_named_with_the_reason() -> Result<()> {
+    let plane = plane().await?;
+    let namespace = plane.namespace("confined-depends").await?;
+    grant_in(plane, &namespace, (&namespace, "controller")).await?;
+    let fixture = Gitops::in_namespace(plane, namespace).await?.fixture;
+    fixture.source("shop", &fixture.maps(&[("a", "1")])).await?;
+    let elsewhere = json!({ "dependsOn": [{ "name": "db", "namespace": "default" }] });
+    fixture.deploy("shop", elsewhere).await?;
+    let object = fixture.ready("shop", "False", "DependencyNotReady").await?;
+    let message = message_of(&object);
+    ensure!(
+        message.starts_with("unable to get 'default/db' dependency: ") && message.contains("forbidden"),
+        "{message}"
+    );
     Ok(())
 }

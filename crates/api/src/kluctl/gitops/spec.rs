@@ -141,10 +141,10 @@ pub struct KluctlDeploymentSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FixedImage {
-    /// Image as the project requests it. Default: all.
+    /// Image as the project requests it. Either this or `imageRegex` is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Regular expression of images as the project requests them. Default: all.
+    /// Regular expression of images as the project requests them, instead of `image`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_regex: Option<String>,
     /// Image that replaces it.
@@ -155,7 +155,7 @@ pub struct FixedImage {
     /// Namespace of the objects to replace it in. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Object to replace it in. Default: all.
+    /// Object that had the image when the list was created. It selects nothing: use `deployment`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<FixedImageObject>,
     /// Workload to replace it in, as in `Deployment/shop`. Default: all.
@@ -164,10 +164,10 @@ pub struct FixedImage {
     /// Name of the container to replace it in. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// Tags of the deployment item.
+    /// Tags of the deployment item that had the image when the list was created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deploy_tags: Vec<String>,
-    /// Directory of the deployment item.
+    /// Directory of the deployment item that had the image when the list was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment_dir: Option<String>,
 }

@@ -2,9 +2,10 @@
 //!
 //! Total and pure: no clock, no I/O. Each decision is one function with a table of tests.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use engine::discriminator::{self, DiscriminatorError};
+use objects::meta;
 
 /// Minimum delay before the readiness of a deployment is checked again.
 const MIN_RECHECK: Duration = Duration::from_secs(1);
@@ -227,6 +228,49 @@ pub(crate) fn may_prune(discriminator: Option<&str>, sharers: &[String]) -> Resu
     }
 }
 
+/// The labels that select the deployed objects of a KluctlDeployment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Selector<'a> {
+    /// None do.
+    Nothing,
+    /// The label with the discriminator.
+    Discriminator(&'a str),
+    /// All of these together, on objects without a discriminator: `status.commonLabels` of releases before 0.14.
+    CommonLabels(&'a BTreeMap<String, String>),
+}
+
+impl<'a> Selector<'a> {
+    /// Returns the selector of an object without a discriminator: an empty map would select everything.
+    pub(crate) fn without_discriminator(labels: Option<&'a BTreeMap<String, String>>) -> Self {
+        labels
+            .filter(|labels| !labels.is_empty())
+            .map_or(Self::Nothing, Self::CommonLabels)
+    }
+
+    /// Returns the reason why it must not select what is deleted.
+    fn flaw(self) -> Option<KeepReason> {
+        let is_label = |(name, value): (&String, &String)| !name.is_empty() && meta::is_label_value(value);
+        match self {
+            Self::Nothing | Self::Discriminator("") => Some(KeepReason::NoDiscriminator),
+            Self::Discriminator(value) => discriminator::check(value)
+                .is_err()
+                .then_some(KeepReason::InvalidDiscriminator),
+            Self::CommonLabels(labels) if labels.is_empty() => Some(KeepReason::NoDiscriminator),
+            Self::CommonLabels(labels) => {
+                (!labels.iter().all(is_label)).then_some(KeepReason::InvalidCommonLabels)
+            }
+        }
+    }
+
+    /// Returns the reason to keep what another object deploys with the same labels.
+    pub(crate) fn shared(self, other: String) -> KeepReason {
+        match self {
+            Self::CommonLabels(_) => KeepReason::SharedCommonLabels(other),
+            Self::Nothing | Self::Discriminator(_) => KeepReason::Shared(other),
+        }
+    }
+}
+
 /// The facts that the removal of an object depends on.
 #[derive(Debug, Clone)]
 pub(crate) struct RemovalFacts<'a> {
@@ -236,11 +280,11 @@ pub(crate) struct RemovalFacts<'a> {
     pub delete: Option<bool>,
     /// `spec.prune` of the object.
     pub prune: bool,
-    /// `status.discriminator` of the object.
-    pub discriminator: Option<&'a str>,
+    /// Selector of the deployed objects.
+    pub selector: Selector<'a>,
     /// True if an object of `gitops.kluctl.io` with the same name took over.
     pub handed_over: bool,
-    /// Others that deploy with the same discriminator to the same cluster.
+    /// Others that deploy with the same labels to the same cluster.
     pub sharers: &'a [String],
 }
 
@@ -268,24 +312,25 @@ pub(crate) enum KeepReason {
     InvalidDiscriminator,
     /// Another KluctlDeployment has the same discriminator.
     Shared(String),
+    /// A common label is not a valid label.
+    InvalidCommonLabels,
+    /// Another KluctlDeployment has the same common labels.
+    SharedCommonLabels(String),
 }
 
 /// Decides about the deployed objects of a deleted KluctlDeployment.
 #[must_use]
 pub(crate) fn removal(facts: &RemovalFacts<'_>) -> Removal {
-    let discriminator = facts.discriminator.unwrap_or_default();
     if !facts.delete.unwrap_or(facts.prune) {
         Removal::Keep(KeepReason::NotAsked)
     } else if facts.suspended {
         Removal::Keep(KeepReason::Suspended)
     } else if facts.handed_over {
         Removal::Keep(KeepReason::HandedOver)
-    } else if discriminator.is_empty() {
-        Removal::Keep(KeepReason::NoDiscriminator)
-    } else if discriminator::check(discriminator).is_err() {
-        Removal::Keep(KeepReason::InvalidDiscriminator)
+    } else if let Some(flaw) = facts.selector.flaw() {
+        Removal::Keep(flaw)
     } else if let Some(other) = facts.sharers.first() {
-        Removal::Keep(KeepReason::Shared(other.clone()))
+        Removal::Keep(facts.selector.shared(other.clone()))
     } else {
         Removal::Delete
     }

@@ -7,33 +7,34 @@ use std::{
 };
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
+use cluster::{Cluster, Gap};
 use objects::ObjectRef;
-use runtime::{EventDraft, Pass, Severity};
+use references::ClusterIdentity;
+use runtime::{EventDraft, Pass, Severity, now};
 
 use super::{
     Controller, begun,
     consumer::key,
     discriminators, message, observe,
     owners::{ForeignOwners, Refusal},
-    plan::{self, KeepReason, Removal, RemovalFacts},
+    plan::{self, KeepReason, Removal, RemovalFacts, Selector},
+    sharers::Sharers,
     spec,
+    status::since,
 };
 use crate::{
-    common::working,
+    common::{patience, working},
     metrics::{Command, CommandCounts},
 };
 
-/// Time after which this process gives up deleting the deployed objects, and removes the finalizer.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(300);
 /// Maximum number of objects that the message about those left behind names.
 const LEFT_SHOWN: usize = 20;
 
 /// A removal that failed.
 struct RemovalFailure {
     fault: Fault,
-    /// True if the search for objects could not see everything: it is repeated until it can, because objects that were not
-    /// found would be left for good.
-    incomplete: bool,
+    /// The objects that are left for all that is known, in words; empty if none is known.
+    left: String,
     /// The objects that are left for lack of rights, in words; `None` if something else failed, too.
     denied: Option<String>,
 }
@@ -42,8 +43,29 @@ impl From<Fault> for RemovalFailure {
     fn from(fault: Fault) -> Self {
         Self {
             fault,
-            incomplete: false,
+            left: String::new(),
             denied: None,
+        }
+    }
+}
+
+impl RemovalFailure {
+    /// Returns the fault of an attempt after which there is time for others.
+    fn retried(&self, time: Duration) -> Fault {
+        let message = format!(
+            "cannot delete what was deployed: {}; tried again for {} s, then given up (suspend the object to give up now)",
+            self.fault.message,
+            time.as_secs()
+        );
+        Fault::retry(self.fault.reason, message)
+    }
+
+    /// Describes the end of all attempts.
+    fn given_up(&self) -> String {
+        let why = &self.fault.message;
+        match self.left.as_str() {
+            "" => format!("gave up deleting what was deployed, so it may still be there: {why}"),
+            left => format!("gave up deleting what was deployed, so {left} may still be there: {why}"),
         }
     }
 }
@@ -54,16 +76,12 @@ impl Controller {
         let object = pass.object;
         // Within the time of the pass, so that what is said is why, and it ends when the patience does.
         let limit = spec::timeout(&object.spec).mul_f32(0.8);
-        let RemovalFailure {
-            fault,
-            incomplete,
-            denied,
-        } = match tokio::time::timeout(limit, self.try_remove(pass)).await {
+        let failure = match tokio::time::timeout(limit, self.try_remove(pass)).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(failure)) => failure,
             Err(_) => Fault::retry(Reason::Timeout, "the cluster did not answer in time").into(),
         };
-        if let Some(left) = denied
+        if let Some(left) = &failure.denied
             && observe::is_terminating(self.client(), pass.namespace).await
         {
             let message = format!(
@@ -74,29 +92,15 @@ impl Controller {
             self.tell(object, Severity::Error, message);
             return Ok(());
         }
-        if incomplete {
-            let message = format!(
-                "cannot delete what was deployed: {} (suspend the object to give up now)",
-                fault.message
-            );
-            return Err(Fault::retry(fault.reason, message));
+        let deleted = object.metadata.deletion_timestamp.as_ref();
+        let deleted_for = deleted.map_or(Duration::ZERO, |then| since(then, &now()));
+        match patience::left(deleted_for, self.memory.removing_for(&key(object))) {
+            Some(time) => Err(failure.retried(time)),
+            None => {
+                self.tell(object, Severity::Error, failure.given_up());
+                Ok(())
+            }
         }
-        let tried = self.memory.removing_for(&key(object));
-        if tried < GIVE_UP_AFTER {
-            let left = GIVE_UP_AFTER.saturating_sub(tried).as_secs();
-            let message = format!(
-                "cannot delete what was deployed: {}; tried again for {left} s, then given up (suspend the object to \
-                 give up now)",
-                fault.message
-            );
-            return Err(Fault::retry(fault.reason, message));
-        }
-        let message = format!(
-            "gave up deleting what was deployed, so it may still be there: {}",
-            fault.message
-        );
-        self.tell(object, Severity::Error, message);
-        Ok(())
     }
 
     async fn try_remove(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), RemovalFailure> {
@@ -111,25 +115,29 @@ impl Controller {
             discriminators.push(current);
         }
         if discriminators.is_empty() {
-            return self.remove_one(pass, None).await;
+            let labels = object.status.as_ref().map(|status| &status.common_labels);
+            return self
+                .remove_selected(pass, Selector::without_discriminator(labels))
+                .await;
         }
         for discriminator in &discriminators {
-            self.remove_one(pass, Some(discriminator)).await?;
+            self.remove_selected(pass, Selector::Discriminator(discriminator))
+                .await?;
         }
         Ok(())
     }
 
-    async fn remove_one(
+    async fn remove_selected(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
-        discriminator: Option<&str>,
+        selector: Selector<'_>,
     ) -> Result<(), RemovalFailure> {
         let object = pass.object;
         let mut facts = RemovalFacts {
             suspended: object.spec.suspend,
             delete: object.spec.delete,
             prune: object.spec.prune,
-            discriminator,
+            selector,
             handed_over: false,
             sharers: &[],
         };
@@ -144,8 +152,7 @@ impl Controller {
             return Ok(());
         }
         let target = self.references.cluster(object).await?;
-        let discriminator = discriminator.unwrap_or_default();
-        let sharers = self.sharers(object, discriminator, &target.identity).await?;
+        let sharers = self.removal_sharers(object, selector, &target.identity).await?;
         facts.sharers = &sharers.own;
         match plan::removal(&facts) {
             Removal::Keep(kept) => {
@@ -156,7 +163,24 @@ impl Controller {
                 let cluster = working(&target.cluster, pass);
                 let clusters = self.references.clusters();
                 let owners = ForeignOwners::new(clusters, &cluster, &target.identity, sharers.foreign);
-                self.delete(object, &cluster, discriminator, owners).await
+                self.delete(object, &cluster, selector, owners).await
+            }
+        }
+    }
+
+    /// Lists the other objects whose deployed objects a selector selects, too.
+    async fn removal_sharers(
+        &self,
+        object: &KluctlDeployment,
+        selector: Selector<'_>,
+        own: &ClusterIdentity,
+    ) -> Result<Sharers, Fault> {
+        match selector {
+            Selector::Nothing => Ok(Sharers::default()),
+            Selector::Discriminator(value) => self.sharers(object, value, own).await,
+            Selector::CommonLabels(labels) => {
+                let (sharing, itself) = self.sharing(object);
+                sharing.sharers_of_labels(&itself, labels, own).await
             }
         }
     }
@@ -164,8 +188,8 @@ impl Controller {
     async fn delete(
         &self,
         object: &KluctlDeployment,
-        cluster: &cluster::Cluster,
-        discriminator: &str,
+        cluster: &Cluster,
+        selector: Selector<'_>,
         owners: ForeignOwners<'_>,
     ) -> Result<(), RemovalFailure> {
         let started = Instant::now();
@@ -183,10 +207,14 @@ impl Controller {
             confirm: Some(&owners),
             ..Default::default()
         };
-        let deleted = engine::delete(cluster, discriminator, &options).await;
+        let deleted = match selector {
+            Selector::Nothing => return Ok(()),
+            Selector::Discriminator(value) => engine::delete(cluster, value, &options).await,
+            Selector::CommonLabels(labels) => engine::delete_labelled(cluster, labels, &options).await,
+        };
         match owners.refusal() {
             Some(Refusal::Shared(other)) => {
-                self.tell_kept(object, &KeepReason::Shared(other));
+                self.tell_kept(object, &selector.shared(other));
                 return Ok(());
             }
             Some(Refusal::Unknown(why)) => return Err(Fault::retry(Reason::Failed, why).into()),
@@ -204,18 +232,11 @@ impl Controller {
             .done(&key(object), Command::Delete, started.elapsed(), counted);
         let known = previous.as_deref().unwrap_or_default();
         let own = object.spec.kube_config.is_none().then(|| key(object).namespace);
-        let denied = left_for_lack_of_rights(&result, known, own.as_deref());
-        if let Some(failure) = result.failure() {
-            return Err(RemovalFailure {
-                denied,
-                ..Fault::retry(Reason::Failed, failure).into()
-            });
-        }
-        match result.completeness.message() {
-            Some(message) => Err(RemovalFailure {
-                fault: Fault::retry(Reason::Failed, message),
-                incomplete: true,
-                denied,
+        match result.failure().or_else(|| result.completeness.message()) {
+            Some(why) => Err(RemovalFailure {
+                fault: Fault::retry(Reason::Failed, why),
+                left: shown(&left(&result, known, |_| false)),
+                denied: left_for_lack_of_rights(&result, known, own.as_deref()),
             }),
             None => {
                 self.tell(object, Severity::Info, result.message());
@@ -249,6 +270,14 @@ impl Controller {
             KeepReason::Shared(other) => (
                 Severity::Error,
                 format!("nothing is deleted: the discriminator is also used by {other}"),
+            ),
+            KeepReason::InvalidCommonLabels => (
+                Severity::Error,
+                "nothing is deleted: status.commonLabels are not valid labels".to_owned(),
+            ),
+            KeepReason::SharedCommonLabels(other) => (
+                Severity::Error,
+                format!("nothing is deleted: the labels of status.commonLabels are also used by {other}"),
             ),
         };
         self.tell(object, severity, message);
@@ -296,27 +325,7 @@ fn left_for_lack_of_rights(
     if !all_denied || (result.completeness.is_complete() && result.errors.is_empty()) {
         return None;
     }
-    let refused = result.errors.iter().filter_map(|error| error.reference.clone());
-    let unseen = known.iter().filter(|one| {
-        let in_gap = |gap: &&cluster::Gap| {
-            gap.concerns(&one.group, &one.kind) && (gap.namespace.is_none() || gap.namespace == one.namespace)
-        };
-        !one.name.is_empty() && gaps.iter().any(in_gap)
-    });
-    let names: BTreeSet<String> = refused
-        .chain(unseen.cloned())
-        .filter(|one| !goes(one.namespace.as_deref()))
-        .map(|one| one.to_string())
-        .collect();
-    let mut text = names
-        .iter()
-        .take(LEFT_SHOWN)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
-    if names.len() > LEFT_SHOWN {
-        let _ = write!(text, " and {} more", names.len() - LEFT_SHOWN);
-    }
+    let text = shown(&left(result, known, goes));
     let whys: Vec<String> = gaps.iter().take(3).map(ToString::to_string).collect();
     match (text.is_empty(), whys.is_empty()) {
         (true, true) => Some("no objects outside of it".to_owned()),
@@ -324,6 +333,41 @@ fn left_for_lack_of_rights(
         (false, true) => Some(text),
         (false, false) => Some(format!("{text}: {}", whys.join("; "))),
     }
+}
+
+/// Returns the objects that a removal left for all that is known, as far as they don't go with their namespace: those that it could not
+/// delete, and `known` ones of which it saw nothing. Pure.
+fn left(
+    result: &engine::CommandResult,
+    known: &[ObjectRef],
+    goes: impl Fn(Option<&str>) -> bool,
+) -> BTreeSet<String> {
+    let refused = result.errors.iter().filter_map(|error| error.reference.as_ref());
+    refused
+        .chain(unseen(result.completeness.gaps(), known))
+        .filter(|one| !goes(one.namespace.as_deref()))
+        .map(ToString::to_string)
+        .collect()
+}
+
+/// Returns the known objects that a search with these gaps could not see.
+fn unseen<'a>(gaps: &'a [Gap], known: &'a [ObjectRef]) -> impl Iterator<Item = &'a ObjectRef> {
+    known.iter().filter(move |one| {
+        let hides = |gap: &Gap| {
+            gap.concerns(&one.group, &one.kind) && (gap.namespace.is_none() || gap.namespace == one.namespace)
+        };
+        !one.name.is_empty() && gaps.iter().any(hides)
+    })
+}
+
+/// Returns the first names of a list, and the number of the others.
+fn shown(names: &BTreeSet<String>) -> String {
+    let first: Vec<&str> = names.iter().take(LEFT_SHOWN).map(String::as_str).collect();
+    let mut text = first.join(", ");
+    if names.len() > LEFT_SHOWN {
+        let _ = write!(text, " and {} more", names.len() - LEFT_SHOWN);
+    }
+    text
 }
 
 /// The event of a deleted object that can't be decoded: without its spec nothing says what may be deleted, and as whom.
@@ -337,5 +381,64 @@ pub(super) fn undecodable(why: &Fault) -> EventDraft {
         reason: Reason::Failed,
         message: message::limit(message, message::MESSAGE_BYTES),
         metadata: Default::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incomplete_removal_says_how_long_it_is_tried_and_what_may_be_left() {
+        let incomplete = |left: &str| RemovalFailure {
+            fault: Fault::retry(Reason::Failed, "some kinds cannot be listed"),
+            left: left.to_owned(),
+            denied: None,
+        };
+        assert_eq!(
+            incomplete("").retried(Duration::from_secs(240)).message,
+            "cannot delete what was deployed: some kinds cannot be listed; tried again for 240 s, then given up (suspend the \
+             object to give up now)"
+        );
+        let names = |count: usize| (0..count).map(|i| format!("apps/Thing/{i:02}")).collect();
+        assert_eq!(
+            incomplete(&shown(&names(2))).given_up(),
+            "gave up deleting what was deployed, so apps/Thing/00, apps/Thing/01 may still be there: some kinds cannot be listed"
+        );
+        assert_eq!(
+            incomplete(&shown(&names(0))).given_up(),
+            "gave up deleting what was deployed, so it may still be there: some kinds cannot be listed"
+        );
+        assert!(shown(&names(23)).ends_with("apps/Thing/19 and 3 more"));
+    }
+
+    #[test]
+    fn known_objects_in_gaps_are_unseen() {
+        let gap = |group: &str, kind: Option<&str>, namespace: Option<&str>| Gap {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.map(str::to_owned),
+            namespace: namespace.map(str::to_owned),
+            forbidden: false,
+            reason: "unavailable".to_owned(),
+        };
+        let gaps = [gap("x.io", None, None), gap("", Some("Secret"), Some("apps"))];
+        let object = |group: &str, kind: &str, namespace: &str, name: &str| ObjectRef {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+        };
+        let known = [
+            object("x.io", "Thing", "apps", "a"),
+            object("", "Secret", "apps", "b"),
+            object("", "Secret", "other", "c"),
+            object("", "ConfigMap", "apps", "d"),
+            // A kind and a namespace of an inventory.
+            object("x.io", "Thing", "apps", ""),
+        ];
+        let names: Vec<&str> = unseen(&gaps, &known).map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
     }
 }

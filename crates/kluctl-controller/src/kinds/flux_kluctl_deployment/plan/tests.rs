@@ -251,11 +251,18 @@ fn may_prune_needs_a_discriminator_of_one_owner() {
 #[test]
 fn removal_keeps_objects_that_are_shared_or_not_to_be_deleted() {
     let other = ["team-b/shop".to_owned()];
+    let labels = |value: &str| {
+        BTreeMap::from([
+            ("a".to_owned(), "1".to_owned()),
+            ("b".to_owned(), value.to_owned()),
+        ])
+    };
+    let (none, common, odd) = (BTreeMap::new(), labels("2"), labels(""));
     let base = RemovalFacts {
         suspended: false,
         delete: None,
         prune: true,
-        discriminator: Some("shop-test"),
+        selector: Selector::Discriminator("shop-test"),
         handed_over: false,
         sharers: &[],
     };
@@ -324,15 +331,48 @@ fn removal_keeps_objects_that_are_shared_or_not_to_be_deleted() {
         (
             "no discriminator",
             RemovalFacts {
-                discriminator: None,
+                selector: Selector::without_discriminator(None),
                 ..base.clone()
             },
             keep(KeepReason::NoDiscriminator),
         ),
         (
+            "no common labels",
+            RemovalFacts {
+                selector: Selector::without_discriminator(Some(&none)),
+                ..base.clone()
+            },
+            keep(KeepReason::NoDiscriminator),
+        ),
+        (
+            "common labels",
+            RemovalFacts {
+                selector: Selector::without_discriminator(Some(&common)),
+                ..base.clone()
+            },
+            Removal::Delete,
+        ),
+        (
+            "invalid common labels",
+            RemovalFacts {
+                selector: Selector::without_discriminator(Some(&odd)),
+                ..base.clone()
+            },
+            keep(KeepReason::InvalidCommonLabels),
+        ),
+        (
+            "shared common labels",
+            RemovalFacts {
+                selector: Selector::without_discriminator(Some(&common)),
+                sharers: &other,
+                ..base.clone()
+            },
+            keep(KeepReason::SharedCommonLabels("team-b/shop".to_owned())),
+        ),
+        (
             "empty discriminator",
             RemovalFacts {
-                discriminator: Some(""),
+                selector: Selector::Discriminator(""),
                 ..base.clone()
             },
             keep(KeepReason::NoDiscriminator),
@@ -340,7 +380,7 @@ fn removal_keeps_objects_that_are_shared_or_not_to_be_deleted() {
         (
             "invalid discriminator",
             RemovalFacts {
-                discriminator: Some("a b"),
+                selector: Selector::Discriminator("a b"),
                 ..base.clone()
             },
             keep(KeepReason::InvalidDiscriminator),

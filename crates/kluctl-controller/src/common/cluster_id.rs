@@ -1,0 +1,91 @@
+//! The identity of the cluster of the controller.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use cluster::{Cluster, Error};
+use tokio::sync::Mutex;
+
+/// Time for which a denial is remembered.
+const DENIED_FOR: Duration = Duration::from_secs(600);
+
+/// The knowledge about the identity.
+#[derive(Debug, Default)]
+enum Known {
+    #[default]
+    Nothing,
+    Id(String),
+    /// The controller had no right to read it at this time.
+    Denied(Instant),
+}
+
+impl Known {
+    /// Returns the answer to a question about the identity; `None` if the API server has to be asked.
+    fn answer(&self, now: Instant) -> Option<Option<String>> {
+        match self {
+            Self::Id(id) => Some(Some(id.clone())),
+            Self::Denied(then) if now.saturating_duration_since(*then) < DENIED_FOR => Some(None),
+            Self::Denied(_) | Self::Nothing => None,
+        }
+    }
+}
+
+/// The identity of the cluster of the controller, which is read once. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnClusterId {
+    cluster: Cluster,
+    known: Arc<Mutex<Known>>,
+}
+
+impl OwnClusterId {
+    /// Prepares reading it over a connection.
+    pub(crate) fn new(cluster: Cluster) -> Self {
+        Self {
+            cluster,
+            known: Arc::default(),
+        }
+    }
+
+    /// Returns the identity; `None` without the right to read it, as in a controller for one namespace. Then the API server is not asked
+    /// again for ten minutes.
+    ///
+    /// # Errors
+    /// Fails when the API server can't be reached.
+    pub(crate) async fn read(&self) -> Result<Option<String>, Error> {
+        let mut known = self.known.lock().await;
+        if let Some(answer) = known.answer(Instant::now()) {
+            return Ok(answer);
+        }
+        match self.cluster.id().await {
+            Ok(id) => {
+                *known = Known::Id(id.clone());
+                Ok(Some(id))
+            }
+            Err(error) if error.is_forbidden() => {
+                tracing::info!(%error, "no rights to read the identity of the cluster: results and statuses are without it");
+                *known = Known::Denied(Instant::now());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn denial_is_remembered_for_a_while_and_an_identity_for_good() {
+        let start = Instant::now();
+        let later = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(Known::Nothing.answer(start), None);
+        let id = Known::Id("a".to_owned());
+        assert_eq!(id.answer(later(100_000)), Some(Some("a".to_owned())));
+        let denied = Known::Denied(start);
+        assert_eq!(denied.answer(later(599)), Some(None));
+        assert_eq!(denied.answer(later(600)), None);
+    }
+}
