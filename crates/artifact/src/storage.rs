@@ -5,12 +5,15 @@
 //! Every path is resolved below the opened root, files appear whole or not at all, and the bytes of a stored file
 //! never change.
 
+mod alias;
+mod names;
 mod quota;
 mod restore;
 mod retention;
 mod temp;
 mod usage;
 mod verify;
+mod writer;
 
 use std::{
     collections::HashSet,
@@ -25,6 +28,8 @@ use cap_std::{
     fs::{Dir, DirBuilder, DirBuilderExt},
 };
 
+pub use alias::{alias, is_alias};
+pub use names::Current;
 pub use quota::{ArtifactWriter, Limited, Quotas};
 pub use retention::Retention;
 pub use verify::{Stamp, Verdict};
@@ -38,23 +43,7 @@ use retention::StoredFile;
 use temp::Temp;
 use usage::Ledgers;
 use verify::Known;
-
-/// The names under which the newest artifact of an object is always found: a tarball, and an index.
-const ALIASES: [&str; 2] = ["latest.tar.gz", "index.yaml"];
-
-/// Returns the name under which the newest artifact of an object is always found, if `file` is the name of one: `index.yaml` for
-/// an index in YAML or JSON, `latest.tar.gz` for all others.
-#[must_use]
-pub fn alias(file: &str) -> &'static str {
-    let [tarball, index] = ALIASES;
-    if file.ends_with(".yaml") { index } else { tarball }
-}
-
-/// Returns true if `file` is the name under which the newest artifact of an object is found.
-#[must_use]
-pub fn is_alias(file: &str) -> bool {
-    ALIASES.contains(&file)
-}
+use writer::Writer;
 
 /// Files looked at in one object's directory at a time.
 const MAX_FILES: usize = 1000;
@@ -136,10 +125,11 @@ pub struct Storage {
     quotas: Quotas,
     ledgers: Ledgers,
     known: Mutex<Known>,
+    writer: Writer,
 }
 
 impl Storage {
-    /// Opens the directory `root`, making it if needed, and removes what interrupted writers left behind.
+    /// Opens the directory `root`, making it if needed. A process that stores something [claims](Storage::claim) it first.
     /// `advertised` is the host (and port) of the URLs, or their beginning with a scheme.
     ///
     /// # Errors
@@ -155,16 +145,15 @@ impl Storage {
             }
             host => format!("http://{}", host.trim_end_matches('/')),
         };
-        let storage = Self {
+        Ok(Self {
             root,
             host,
             retention,
             quotas: Quotas::UNLIMITED,
             ledgers: Ledgers::default(),
             known: Mutex::default(),
-        };
-        storage.remove_temporary_files();
-        Ok(storage)
+            writer: Writer::new(),
+        })
     }
 
     /// The URL of a path of the storage.
@@ -173,9 +162,10 @@ impl Storage {
         format!("{}/{}", self.host, path.trim_start_matches('/'))
     }
 
-    /// Stores what `write` writes as `file` of `key`'s object, and as its [`alias`]. The file appears only when it is
-    /// whole and on disk. `superseded`, the file that was the object's artifact until now, stays for the retention
-    /// time from here. If the quotas leave no room otherwise, artifacts that were superseded before go at once.
+    /// Stores what `write` writes as `file` of `key`'s object, or under a name with its digest if `file` has other bytes already, or
+    /// `current`, the artifact that the status names, says so: what a status names stays what it is until another status names something
+    /// else. The file appears only when it is whole and on disk; its [`alias`] stays as it is ([`Storage::renew_alias`]). `current` stays
+    /// for the retention time from here. If the quotas leave no room otherwise, artifacts that were superseded before go at once.
     ///
     /// # Errors
     /// Fails when `write` fails, the artifact exceeds a quota, or the file system returns an error.
@@ -183,15 +173,29 @@ impl Storage {
         &self,
         key: &Key,
         file: &str,
+        current: Option<&Current>,
+        write: impl FnOnce(&mut ArtifactWriter<'_>) -> Result<Packed, E>,
+    ) -> Result<Stored, E> {
+        let superseded = current.map(|current| current.file.as_str());
+        let name = |digest: &Digest| self.name(key, file, digest, current);
+        self.store_as(key, file, superseded, name, write)
+    }
+
+    /// Stores what `write` writes under the name that `name` returns for its digest.
+    fn store_as<E: From<Error>>(
+        &self,
+        key: &Key,
+        file: &str,
         superseded: Option<&str>,
+        name: impl FnOnce(&Digest) -> Result<String, Error>,
         write: impl FnOnce(&mut ArtifactWriter<'_>) -> Result<Packed, E>,
     ) -> Result<Stored, E> {
         plain_name(file)?;
         let path = key.path(file);
         let mut reservation = self.reserve(key, superseded)?;
         let dir = self.make_dir(key)?;
-        let temp =
-            Temp::create(&dir, file).map_err(Error::io("create a temporary file for", path.clone()))?;
+        let temp = Temp::create(&dir, &self.writer)
+            .map_err(Error::io("create a temporary file for", path.clone()))?;
         let packed = {
             let mut out = BufWriter::with_capacity(64 << 10, Limited::new(temp.file(), &mut reservation));
             let packed = write(&mut out);
@@ -202,13 +206,17 @@ impl Storage {
             if exceeded {
                 return Err(reservation.error(key).into());
             }
-            flushed.map_err(Error::io("write", path.clone()))?;
+            flushed.map_err(Error::io("write", path))?;
             packed?
         };
+        let file = name(&packed.digest)?;
+        let path = key.path(&file);
         let stamp = Stamp::of(temp.file()).map_err(Error::io("look at", path.clone()))?;
-        let (name, hashes) = (companion(file), packed.hashes.as_slice());
+        let (name, hashes) = (companion(&file), packed.hashes.as_slice());
         let hashes = match !hashes.is_empty() && reservation.grow(hashes.len() as u64) {
-            true => Some(Temp::holding(&dir, &name, hashes).map_err(Error::io("write", key.path(&name)))?),
+            true => {
+                Some(Temp::holding(&dir, &self.writer, hashes).map_err(Error::io("write", key.path(&name)))?)
+            }
             false => None,
         };
         let store = |outdated: &[String]| {
@@ -219,19 +227,15 @@ impl Storage {
                 Some(hashes) => hashes.persist(&name)?,
                 None => self.unlink(&key.path(&name)),
             }
-            temp.persist(file)
+            temp.persist(&file)
         };
         let stored = reservation.commit(key.dir(), store, |dir| self.bytes(dir));
         stored.map_err(Error::io("store", path.clone()))?;
-        self.point_alias(&dir, file)
-            .map_err(Error::io("store", key.path(alias(file))))?;
         if let Some(superseded) = superseded.filter(|&old| old != file) {
             touch(&dir, superseded);
         }
         temp::sync_dir(&dir);
-        let mut known = verify::lock(&self.known);
-        known.insert(&path, stamp, packed.digest.clone());
-        known.insert(&key.path(alias(file)), stamp, packed.digest.clone());
+        verify::lock(&self.known).insert(&path, stamp, packed.digest.clone());
         Ok(Stored { path, packed })
     }
 
@@ -249,39 +253,6 @@ impl Storage {
         } else {
             Verdict::Corrupt { found }
         })
-    }
-
-    /// Makes the alias of an object point at `file` again, if it does not exist.
-    ///
-    /// # Errors
-    /// Fails when the file system returns an error.
-    pub fn ensure_alias(&self, key: &Key, file: &str) -> Result<(), Error> {
-        let Ok(dir) = self.root.open_dir(key.dir()) else {
-            return Ok(());
-        };
-        if dir
-            .symlink_metadata(alias(file))
-            .is_ok_and(|metadata| metadata.is_file())
-        {
-            return Ok(());
-        }
-        self.point_alias(&dir, file)
-            .map_err(Error::io("store", key.path(alias(file))))
-    }
-
-    /// Makes the alias of an object point at `file`, whatever it was before.
-    ///
-    /// # Errors
-    /// Fails when the object has nothing stored, or the file system returns an error.
-    pub fn renew_alias(&self, key: &Key, file: &str) -> Result<(), Error> {
-        plain_name(file)?;
-        let path = key.path(alias(file));
-        let dir = self
-            .root
-            .open_dir(key.dir())
-            .map_err(Error::io("open the directory", key.dir()))?;
-        verify::lock(&self.known).forget(&path);
-        self.point_alias(&dir, file).map_err(Error::io("store", path))
     }
 
     /// Returns the names of the stored artifacts of an object, the superseded ones included; none if they can't be read.
@@ -448,22 +419,6 @@ impl Storage {
             .map_err(Error::io("open the directory", dir))
     }
 
-    /// The alias is a second name of the same file, so nothing is copied and no link can lead elsewhere.
-    fn point_alias(&self, dir: &Dir, file: &str) -> io::Result<()> {
-        let alias = alias(file);
-        let name = temp::name(alias);
-        // Not every file system has hard links.
-        if dir.hard_link(file, dir, &name).is_err() {
-            dir.copy(file, dir, &name)?;
-        }
-        dir.rename(&name, dir, alias).inspect_err(|_| {
-            let _ = dir.remove_file(&name);
-        })?;
-        // Renaming one name of a file over another of the same file leaves both.
-        let _ = dir.remove_file(&name);
-        Ok(())
-    }
-
     fn files(&self, key: &Key) -> Result<Vec<StoredFile>, Error> {
         let Ok(dir) = self.root.open_dir(key.dir()) else {
             return Ok(Vec::new());
@@ -499,18 +454,6 @@ impl Storage {
         Ok(dirs
             .filter_map(|entry| entry.file_name().into_string().ok())
             .collect())
-    }
-
-    fn remove_temporary_files(&self) {
-        for kind in self.names(".").unwrap_or_default() {
-            for namespace in self.names(&kind).unwrap_or_default() {
-                for name in self.names(&format!("{kind}/{namespace}")).unwrap_or_default() {
-                    if let Ok(dir) = self.root.open_dir(format!("{kind}/{namespace}/{name}")) {
-                        temp::remove_leftovers(&dir);
-                    }
-                }
-            }
-        }
     }
 }
 

@@ -9,7 +9,10 @@ use std::{
 };
 
 use api::{Fault, Reason};
-use artifact::{Algorithm, Key, Storage, storage::Stored};
+use artifact::{
+    Algorithm, Key, Storage,
+    storage::{Current, Stored},
+};
 use runtime::WorkSlot;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
@@ -102,8 +105,8 @@ pub(crate) struct BuildRequest<K: SourceKind> {
     pub(crate) resolved: K::Resolved,
     /// The ignore rules of the spec.
     pub(crate) ignore: Option<String>,
-    /// The file that has been the object's artifact until now.
-    pub(crate) superseded: Option<String>,
+    /// The artifact that the status names until now.
+    pub(crate) current: Option<Current>,
 }
 
 /// A stored artifact.
@@ -146,10 +149,11 @@ impl Builder {
             request,
             resolved,
             ignore,
-            superseded,
+            current,
         } = build;
-        let (storage, at, current) = (Arc::clone(&self.storage), key.clone(), superseded.clone());
-        let checked = tokio::task::spawn_blocking(move || storage.check_quota(&at, current.as_deref()));
+        let (storage, at) = (Arc::clone(&self.storage), key.clone());
+        let kept = current.as_ref().map(|current| current.file.clone());
+        let checked = tokio::task::spawn_blocking(move || storage.check_quota(&at, kept.as_deref()));
         let checked = checked.await.map_err(|_| panicked())?;
         checked.map_err(BuildError::from)?;
         let server = K::server(&request);
@@ -178,7 +182,7 @@ impl Builder {
                     .with_cancellation(Arc::clone(&work.cancelled)),
             };
             let file = K::file_name(&resolved);
-            let stored = storage.store(&key, &file, superseded.as_deref(), |out| {
+            let stored = storage.store(&key, &file, current.as_ref(), |out| {
                 K::pack(&fetched, &options, out)
             })?;
             Ok::<_, BuildError>(Built {

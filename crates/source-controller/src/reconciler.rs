@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use api::{Artifact, Fault, Reason, finalizer, revision::Style};
-use artifact::{Key, Storage, storage::alias};
+use artifact::{
+    Key, Storage,
+    storage::{Stored, alias},
+};
 use git::SshAlgorithms;
 use kube::{Api, Client, api::DynamicObject};
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, WorkSlot};
@@ -11,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     blocking,
-    builder::{BuildRequest, BuildScope, Builder, PACK_TIMEOUT},
+    builder::{BuildError, BuildRequest, BuildScope, Builder, PACK_TIMEOUT},
     flags::HelmLimits,
     identity::Identities,
     plan::{self, Plan, StoredArtifact},
@@ -162,21 +165,19 @@ impl<K: SourceKind> SourceReconciler<K> {
                 (artifact, resolved, None, BTreeMap::new())
             }
             Plan::Build(why) => {
+                let named = past.artifact.as_ref();
                 tracing::info!(revision, why = why.message(), "building an artifact");
                 let build = BuildRequest {
                     key: key.clone(),
                     request,
                     resolved,
                     ignore: K::spec(pass.object).ignore.map(str::to_owned),
-                    superseded: stored.file(),
+                    current: named.and_then(|artifact| stored::current(&key, artifact)),
                 };
                 let scope = pass.scope();
                 let built = self.shared.builder.build(&self.kind, &scope, build).await;
                 let built = built.map_err(&failed)?;
-                if let Some(shared) = &self.shared.shared_store {
-                    let published = shared.publish(&self.shared.storage, &key, &built.stored);
-                    pass.slot.waiting(published).await.map_err(&failed)?;
-                }
+                self.publish(pass, &key, &built.stored).await.map_err(&failed)?;
                 verification = verification.or(built.verification);
                 let revision = K::revision(&built.resolved, self.shared.style);
                 let mut metadata = built.metadata;
@@ -213,6 +214,26 @@ impl<K: SourceKind> SourceReconciler<K> {
         let mut outcome = report.ready(success, &stored);
         K::observe_inputs(&mut outcome.status, &resolved);
         Ok(outcome)
+    }
+
+    /// Lets consumers find an artifact that was stored, before a status names it: it goes to the shared store, if there is one, and then it
+    /// is served and the alias leads to it.
+    async fn publish(&self, pass: &Input<'_, K>, key: &Key, stored: &Stored) -> Result<(), Fault> {
+        let file = stored.path.rsplit('/').next().unwrap_or_default().to_owned();
+        let shared = self.shared.shared_store.as_ref();
+        if let Some(shared) = shared {
+            let published = shared.publish(&self.shared.storage, key, stored);
+            pass.slot.waiting(published).await?;
+        }
+        let pointed = self.with_storage(key, file.clone(), |storage, key, file| {
+            let pointed = storage.renew_alias(key, file);
+            Ok(pointed.map_err(BuildError::from)?)
+        });
+        pointed.await?;
+        if let Some(shared) = shared {
+            shared.serve(key, &file);
+        }
+        Ok(())
     }
 
     async fn observe(&self, pass: &Input<'_, K>, key: &Key) -> Result<Observed<K>, FailedPass> {

@@ -174,7 +174,7 @@ impl SharedStore {
         self.upload(storage, key, file, digest).await
     }
 
-    /// Uploads an artifact that was built, before a status names it.
+    /// Uploads an artifact that was built, before a status names it. [`SharedStore::serve`] lets it be served from here then.
     ///
     /// # Errors
     /// Fails when the store doesn't take it.
@@ -190,13 +190,11 @@ impl SharedStore {
         uploaded.map_err(|error| {
             let message = format!("failed to upload the artifact to the {error}");
             Fault::retry(Reason::StorageOperationFailed, message)
-        })?;
-        self.serve(key, file);
-        Ok(())
+        })
     }
 
     /// Lets a file, and the alias that stands for it, be served from the local storage.
-    fn serve(&self, key: &Key, file: &str) {
+    pub(crate) fn serve(&self, key: &Key, file: &str) {
         let mut ledger = self.ledger();
         ledger.serve(key.path(file));
         ledger.serve(key.path(&companion(file)));
@@ -211,11 +209,14 @@ impl SharedStore {
         file: &str,
         digest: &str,
     ) -> Result<(), StoreError> {
+        let hashes = companion(file);
+        // Whatever becomes of it, the store may have it from now on.
+        let names = vec![file.to_owned(), hashes.clone()];
+        self.ledger().note(&key.dir(), names, Instant::now());
         let is_there = self.upload_file(storage, key, file, Some(digest)).await?;
         if !is_there {
             return Err(StoreError(format!("'{}' is gone", key.path(file))));
         }
-        let hashes = companion(file);
         let has_hashes = self.upload_file(storage, key, &hashes, None).await?;
         self.upload_alias(key, file).await?;
         let (mut ledger, dir, now) = (self.ledger(), key.dir(), Instant::now());
@@ -266,6 +267,7 @@ impl SharedStore {
     }
 
     async fn upload_alias(&self, key: &Key, file: &str) -> Result<(), StoreError> {
+        self.ledger().point(&key.dir(), None);
         let name = &self.connection.name(&alias_path(&key.path(alias(file))));
         let put = self.connection.ask(UPLOAD, async |store: Arc<s3::Store>| {
             let content = Bytes::copy_from_slice(file.as_bytes());
@@ -279,7 +281,9 @@ impl SharedStore {
             };
             store.put(name, upload).await
         });
-        put.await
+        put.await?;
+        self.ledger().point(&key.dir(), Some(file));
+        Ok(())
     }
 
     /// Brings the artifact of a status back from the store. Returns false if the store doesn't have it.
@@ -353,6 +357,11 @@ impl SharedStore {
         }
         if !self.ledger().has_others(&dir, current) {
             return;
+        }
+        // It may stand for a file that no status came to name.
+        let is_pointed = self.ledger().is_pointed(&dir, current);
+        if !is_pointed && let Err(error) = self.upload_alias(key, current).await {
+            tracing::warn!(%error, dir, "the alias in the shared store may lead to another artifact");
         }
         let (storage, at) = (Arc::clone(storage), key.clone());
         let Ok(local) = spawn_blocking(move || storage.artifacts(&at)).await else {

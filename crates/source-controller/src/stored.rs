@@ -3,9 +3,21 @@
 use std::time::SystemTime;
 
 use api::{Fault, Reason};
-use artifact::{Digest, Key, Storage, storage::Verdict};
+use artifact::{
+    Digest, Key, Storage,
+    storage::{Current, Verdict},
+};
 
 use crate::plan::StoredArtifact;
+
+/// Returns the file and digest of the artifact of a status; `None` if it is none of this object.
+pub(crate) fn current(key: &Key, artifact: &api::Artifact) -> Option<Current> {
+    let file = artifact.path.strip_prefix(&format!("{}/", key.dir()))?;
+    Some(Current {
+        file: file.to_owned(),
+        digest: artifact.digest.clone().unwrap_or_default(),
+    })
+}
 
 /// Compares the storage with the artifact that the status names.
 ///
@@ -19,15 +31,9 @@ pub(crate) fn look(
     let Some(artifact) = artifact else {
         return Ok(StoredArtifact::None);
     };
-    let file = artifact
-        .path
-        .strip_prefix(&format!("{}/", key.dir()))
-        .map(str::to_owned);
-    let digest = artifact
-        .digest
-        .as_deref()
-        .and_then(|digest| Digest::parse(digest).ok());
-    let (Some(file), Some(digest)) = (file, digest) else {
+    let current = current(key, &artifact);
+    let current = current.and_then(|current| Some((Digest::parse(&current.digest).ok()?, current.file)));
+    let Some((digest, file)) = current else {
         return Ok(StoredArtifact::Missing);
     };
     Ok(

@@ -22,8 +22,8 @@ impl<E> From<Error> for Restoring<E> {
 }
 
 impl Storage {
-    /// Stores an artifact whose content `next` returns piece by piece as `file` of `key`'s object, if it has the digest `wanted`. Returns
-    /// false if it has another one; nothing is stored then.
+    /// Stores an artifact whose content `next` returns piece by piece as `file` of `key`'s object, and as its alias, if it has the digest
+    /// `wanted`. Returns false if it has another one; nothing is stored then.
     ///
     /// # Errors
     /// Fails when `next` fails, the artifact exceeds a quota, or the file system returns an error.
@@ -34,7 +34,9 @@ impl Storage {
         wanted: &Digest,
         mut next: impl FnMut() -> Result<Option<Bytes>, E>,
     ) -> Result<bool, E> {
-        let stored = self.store(key, file, None, |out| {
+        // What is there under this name is something else.
+        let name = |_: &Digest| Ok(file.to_owned());
+        let stored = self.store_as(key, file, None, name, |out| {
             let mut hasher = Hasher::new(wanted.algorithm());
             let mut size = 0;
             while let Some(piece) = next().map_err(Restoring::Content)? {
@@ -56,7 +58,7 @@ impl Storage {
             }
         });
         match stored {
-            Ok(_) => Ok(true),
+            Ok(_) => self.renew_alias(key, file).map(|()| true).map_err(E::from),
             Err(Restoring::Other) => Ok(false),
             Err(Restoring::Content(error)) => Err(error),
             Err(Restoring::Storage(error)) => Err(error.into()),

@@ -1,20 +1,10 @@
 //! Files that are being written: hidden under a name of their own until they are whole.
 
-use std::{
-    io::{self, Write as _},
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::io::{self, Write as _};
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 
-const SUFFIX: &str = ".tmp";
-
-/// A new name that no artifact can have.
-pub(super) fn name(file: &str) -> String {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-    format!(".{file}.{}.{count}{SUFFIX}", std::process::id())
-}
+use super::writer::Writer;
 
 /// A file that is removed unless it is persisted.
 pub(super) struct Temp<'a> {
@@ -25,8 +15,8 @@ pub(super) struct Temp<'a> {
 }
 
 impl<'a> Temp<'a> {
-    pub(super) fn create(dir: &'a Dir, file: &str) -> io::Result<Self> {
-        let name = name(file);
+    pub(super) fn create(dir: &'a Dir, writer: &Writer) -> io::Result<Self> {
+        let name = writer.temp_name();
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
         let file = dir.open_with(&name, &options)?.into_std();
@@ -39,8 +29,8 @@ impl<'a> Temp<'a> {
     }
 
     /// Creates a file with a content.
-    pub(super) fn holding(dir: &'a Dir, file: &str, content: &[u8]) -> io::Result<Self> {
-        let temp = Self::create(dir, file)?;
+    pub(super) fn holding(dir: &'a Dir, writer: &Writer, content: &[u8]) -> io::Result<Self> {
+        let temp = Self::create(dir, writer)?;
         (&temp.file).write_all(content)?;
         Ok(temp)
     }
@@ -70,18 +60,5 @@ impl Drop for Temp<'_> {
 pub(super) fn sync_dir(dir: &Dir) {
     if let Ok(dir) = dir.open(".") {
         let _ = dir.sync_all();
-    }
-}
-
-/// Removes what writers left that did not come to an end.
-pub(super) fn remove_leftovers(dir: &Dir) {
-    let Ok(entries) = dir.entries() else { return };
-    for entry in entries.filter_map(Result::ok) {
-        if let Ok(name) = entry.file_name().into_string()
-            && name.starts_with('.')
-            && name.ends_with(SUFFIX)
-        {
-            let _ = dir.remove_file(name);
-        }
     }
 }

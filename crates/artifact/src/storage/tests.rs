@@ -17,9 +17,20 @@ fn key(name: &str) -> Key {
 }
 
 fn put(storage: &Storage, key: &Key, file: &str, superseded: Option<&str>, bytes: &[u8]) -> Stored {
-    storage
-        .store(key, file, superseded, |out| write(out, bytes))
-        .unwrap()
+    let superseded = superseded.map(named);
+    let stored = storage.store(key, file, superseded.as_ref(), |out| write(out, bytes));
+    let stored = stored.unwrap();
+    let name = stored.path.rsplit('/').next().unwrap();
+    storage.renew_alias(key, name).unwrap();
+    stored
+}
+
+/// Names the file of a status, with a digest that is never that of new bytes.
+fn named(file: &str) -> Current {
+    Current {
+        file: file.to_owned(),
+        digest: "sha256:other".to_owned(),
+    }
 }
 
 fn write(out: &mut impl Write, bytes: &[u8]) -> Result<Packed, Error> {
@@ -63,11 +74,44 @@ fn a_stored_file_has_its_name_its_alias_and_private_modes() {
     put(&storage, &key("a"), "2.tar.gz", Some("1.tar.gz"), b"two");
     assert_eq!(fs::read(dir.join("latest.tar.gz")).unwrap(), b"two");
     assert_eq!(fs::read(dir.join("1.tar.gz")).unwrap(), b"one");
-    // The same name again: readers of the old file keep it.
-    put(&storage, &key("a"), "2.tar.gz", Some("2.tar.gz"), b"three");
-    assert_eq!(fs::read(dir.join("2.tar.gz")).unwrap(), b"three");
-    assert_eq!(fs::read(dir.join("latest.tar.gz")).unwrap(), b"three");
-    assert_eq!(names(&dir), ["1.tar.gz", "2.tar.gz", "latest.tar.gz"]);
+}
+
+#[test]
+fn other_bytes_of_the_same_name_get_another_and_the_alias_follows_later() {
+    let root = tempfile::tempdir().unwrap();
+    let storage = storage(root.path());
+    let dir = root.path().join("gitrepository/ns/a");
+    let first = put(&storage, &key("a"), "1.tar.gz", None, b"one");
+    let current = Current {
+        file: "1.tar.gz".to_owned(),
+        digest: first.packed.digest.to_string(),
+    };
+    let store = |current: Option<&Current>, bytes: &[u8]| {
+        let stored = storage.store(&key("a"), "1.tar.gz", current, |out| write(out, bytes));
+        let stored = stored.unwrap();
+        (stored.path.rsplit('/').next().unwrap().to_owned(), stored)
+    };
+    assert_eq!(store(Some(&current), b"one").1, first, "the same bytes");
+    let two = format!("1-{}.tar.gz", &of(Algorithm::Sha256, b"two").hex()[..16]);
+    for current in [Some(&current), None] {
+        assert_eq!(store(current, b"two").0, two);
+    }
+    assert_eq!(fs::read(dir.join("1.tar.gz")).unwrap(), b"one");
+    assert_eq!(fs::read(dir.join("latest.tar.gz")).unwrap(), b"one");
+    assert_eq!(names(&dir), [two.as_str(), "1.tar.gz", "latest.tar.gz"]);
+    storage.ensure_alias(&key("a"), &two).unwrap();
+    assert_eq!(fs::read(dir.join("latest.tar.gz")).unwrap(), b"two");
+
+    // What a status names is not taken by others if the file is lost, either.
+    storage.remove(&key("a")).unwrap();
+    assert_eq!(store(Some(&current), b"two").0, two);
+    // A name that a status has stays that of its bytes, and the usual one is for any that come first.
+    let renamed = Current {
+        digest: of(Algorithm::Sha256, b"two").to_string(),
+        file: two.clone(),
+    };
+    assert_eq!(store(Some(&renamed), b"two").0, two);
+    assert_eq!(store(Some(&renamed), b"three").0, "1.tar.gz");
 }
 
 #[test]
@@ -165,16 +209,6 @@ fn deletion_and_sweep_remove_whole_directories() {
 }
 
 #[test]
-fn leftovers_of_interrupted_writers_go_at_start() {
-    let root = tempfile::tempdir().unwrap();
-    put(&storage(root.path()), &key("a"), "1.tar.gz", None, b"one");
-    let dir = root.path().join("gitrepository/ns/a");
-    fs::write(dir.join(".2.tar.gz.77.0.tmp"), b"half").unwrap();
-    storage(root.path());
-    assert_eq!(names(&dir), ["1.tar.gz", "latest.tar.gz"]);
-}
-
-#[test]
 fn names_that_leave_the_storage_are_refused() {
     for bad in ["", ".", "..", "a/b", ".hidden", "a\\b", "a\0"] {
         assert!(Key::new("gitrepository", bad, "x").is_err(), "{bad:?}");
@@ -194,7 +228,8 @@ fn quotas_bound_objects_and_namespaces() {
         namespace: 1500,
     });
     let error = |key: &Key, file: &str, current: Option<&str>, size: usize| {
-        let stored = storage.store(key, file, current, |out| write(out, &vec![b'x'; size]));
+        let current = current.map(named);
+        let stored = storage.store(key, file, current.as_ref(), |out| write(out, &vec![b'x'; size]));
         stored.unwrap_err().to_string()
     };
     let (a, b) = (key("a"), key("b"));
@@ -301,7 +336,7 @@ fn usage_of_a_namespace_is_known_without_reading_it_again() {
     // Another hand moves what others have stored away: nobody looks there.
     let (dir, away) = (root.path().join("gitrepository/ns/a"), root.path().join("away"));
     std::fs::rename(&dir, &away).unwrap();
-    let refused = storage.store(&key("b"), "2", Some("1"), |out| write(out, &[b'x'; 301]));
+    let refused = storage.store(&key("b"), "2", Some(&named("1")), |out| write(out, &[b'x'; 301]));
     let message = refused.unwrap_err().to_string();
     assert!(message.contains("700 of 1000 bytes"), "{message}");
     std::fs::rename(&away, &dir).unwrap();
@@ -362,12 +397,15 @@ fn renewed_alias_is_another_name_of_the_file() {
 }
 
 fn put_with_hashes(storage: &Storage, file: &str, superseded: Option<&str>) -> Result<Stored, Error> {
-    storage.store(&key("a"), file, superseded, |out| {
-        Ok(Packed {
+    let superseded = superseded.map(named);
+    let stored = storage.store(&key("a"), file, superseded.as_ref(), |out| {
+        Ok::<_, Error>(Packed {
             hashes: b"hashes".to_vec(),
             ..write(out, b"tarball")?
         })
-    })
+    })?;
+    storage.renew_alias(&key("a"), file)?;
+    Ok(stored)
 }
 
 #[test]
@@ -409,7 +447,7 @@ fn hashes_of_directories_are_stored_counted_and_removed_with_their_artifact() {
     put_with_hashes(&storage, "6.tar.gz", Some("4.tar.gz")).unwrap();
     assert!(names(&dir).contains(&"6.tar.gz".to_owned()));
 
-    put(&storage, &key("a"), "6.tar.gz", None, b"other");
+    put(&storage, &key("a"), "6.tar.gz", None, b"tarball");
     assert!(
         !names(&dir).contains(&companion("6.tar.gz")),
         "those of other bytes"

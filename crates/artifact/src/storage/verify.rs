@@ -53,6 +53,9 @@ pub enum Verdict {
     },
 }
 
+/// Maximum number of files whose digests a process knows that stores nothing.
+pub(super) const MAX_KNOWN: usize = 4096;
+
 /// The digests that were computed already, by path: one for each requested algorithm.
 #[derive(Debug, Default)]
 pub(super) struct Known(HashMap<String, (Stamp, Vec<Digest>)>);
@@ -70,6 +73,21 @@ impl Known {
         known.1.push(digest);
     }
 
+    /// Notes that a path has become another name of the file of `from`.
+    pub(super) fn copy(&mut self, from: &str, to: &str) {
+        match self.0.get(from).cloned() {
+            Some(known) => self.0.insert(to.to_owned(), known),
+            None => self.0.remove(to),
+        };
+    }
+
+    /// Makes room for one more in a process that stores nothing, and so isn't told which files are gone.
+    fn bound(&mut self) {
+        if self.0.len() >= MAX_KNOWN {
+            self.0.clear();
+        }
+    }
+
     pub(super) fn forget(&mut self, path: &str) {
         self.0.remove(path);
     }
@@ -77,6 +95,11 @@ impl Known {
     pub(super) fn forget_below(&mut self, dir: &str) {
         self.0
             .retain(|path, _| path.strip_prefix(dir).is_none_or(|rest| !rest.starts_with('/')));
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     fn get(&self, path: &str, stamp: Stamp, algorithm: Algorithm) -> Option<Digest> {
@@ -118,7 +141,11 @@ impl Storage {
             return Ok(digest);
         }
         let digest = hash(file, algorithm).map_err(Error::io("read", path))?;
-        lock(&self.known).insert(path, stamp, digest.clone());
+        let mut known = lock(&self.known);
+        if !self.writer.has_claimed() {
+            known.bound();
+        }
+        known.insert(path, stamp, digest.clone());
         Ok(digest)
     }
 }

@@ -121,6 +121,7 @@ impl SourceKind for UrlKind {
         };
         let read = |item: &Item<String>, buffer: &mut Vec<u8>| {
             buffer.extend_from_slice(item.content.as_bytes());
+            buffer.extend_from_slice(options.ignore.as_deref().unwrap_or_default().as_bytes());
             Ok::<_, BuildError>(())
         };
         pack::pack(&[item], read, options.algorithm, 1 << 20, out)
@@ -146,12 +147,28 @@ struct Fixture {
 impl Fixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().join("storage");
-        let storage = Arc::new(Storage::open(&root, "host", Retention::default()).unwrap());
+        let spec = GitRepositorySpec {
+            interval: api::GoDuration::from_secs(60),
+            ..GitRepositorySpec::default()
+        };
+        let mut object = GitRepository::new("repo", spec);
+        object.metadata.generation = Some(1);
+        Self {
+            root: dir.path().join("storage"),
+            reconciler: Self::at(dir.path()),
+            _dir: dir,
+            object,
+        }
+    }
+
+    /// Returns a reconciler with its storage in `dir`.
+    fn at(dir: &Path) -> SourceReconciler<UrlKind> {
+        let storage = Storage::open(&dir.join("storage"), "host", Retention::default());
+        let storage = Arc::new(storage.unwrap());
         let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let shared = Shared {
             client: Client::try_from(config).unwrap(),
-            builder: Builder::new(Arc::clone(&storage), dir.path().to_owned(), Algorithm::Sha256),
+            builder: Builder::new(Arc::clone(&storage), dir.to_owned(), Algorithm::Sha256),
             storage,
             shared_store: None,
             style: Style::Rfc5,
@@ -162,7 +179,7 @@ impl Fixture {
                 chart: 1 << 20,
                 chart_file: 1 << 20,
             },
-            scratch: dir.path().to_owned(),
+            scratch: dir.to_owned(),
             identities: Arc::new(Identities::new(
                 net::AddressPolicy::command_line(),
                 cloud::Ambient::default(),
@@ -173,18 +190,7 @@ impl Fixture {
                 },
             )),
         };
-        let spec = GitRepositorySpec {
-            interval: api::GoDuration::from_secs(60),
-            ..GitRepositorySpec::default()
-        };
-        let mut object = GitRepository::new("repo", spec);
-        object.metadata.generation = Some(1);
-        Self {
-            _dir: dir,
-            root,
-            reconciler: SourceReconciler::new(UrlKind::default(), Arc::new(shared)),
-            object,
-        }
+        SourceReconciler::new(UrlKind::default(), Arc::new(shared))
     }
 
     /// Makes a pass over the object with this URL, and stores the status.
@@ -201,6 +207,18 @@ impl Fixture {
         let outcome = self.reconciler.pass(&input).await;
         self.object.status = Some(outcome.status.clone());
         outcome
+    }
+
+    /// Begins anew with what is on disk.
+    fn restart(&mut self) {
+        self.reconciler = Self::at(self.root.parent().unwrap());
+    }
+
+    /// Returns the digest of a file of the storage.
+    fn served(&self, path: &str) -> Option<String> {
+        let content = std::fs::read(self.root.join(path)).ok()?;
+        let digest = <sha2::Sha256 as sha2::Digest>::digest(content);
+        Some(format!("sha256:{}", hex::encode(digest)))
     }
 
     fn fetches(&self) -> usize {
@@ -243,6 +261,52 @@ async fn corrupt_artifact_is_replaced_and_reported() {
     assert_eq!(artifact(&outcome).digest, artifact(&first).digest);
     assert_eq!(outcome.events[0].reason, Reason::ArtifactVerificationFailed);
     assert_eq!(std::fs::read(&file).unwrap(), good);
+}
+
+#[tokio::test]
+async fn crash_before_the_status_is_written_is_no_corruption() {
+    let mut fixture = Fixture::new();
+    let first = fixture.pass("one").await;
+    for ends in [true, false] {
+        // The status of this pass is lost.
+        fixture.object.spec.ignore = Some("b".to_owned());
+        let lost = fixture.pass("one").await;
+        fixture.object.status = Some(first.status.clone());
+        fixture.restart();
+        // The object may have its old rules again.
+        fixture.object.spec.ignore = ends.then(|| "b".to_owned());
+        let next = fixture.pass("one").await;
+        let reasons: Vec<_> = next.events.iter().map(|event| event.reason).collect();
+        let (wanted, expected): (_, &[Reason]) = match ends {
+            true => (&lost, &[Reason::NewArtifact]),
+            false => (&first, &[]),
+        };
+        assert_eq!(reasons, expected);
+        for outcome in [&first, &lost] {
+            assert_eq!(fixture.served(&artifact(outcome).path), artifact(outcome).digest);
+        }
+        for path in [artifact(&next).path, "url/ns/repo/latest.tar.gz".to_owned()] {
+            assert_eq!(fixture.served(&path), artifact(wanted).digest, "{path}");
+        }
+        fixture.object.status = Some(first.status.clone());
+    }
+}
+
+#[tokio::test]
+async fn other_bytes_of_a_revision_never_take_the_path_of_a_status() {
+    let mut fixture = Fixture::new();
+    let first = fixture.pass("one").await;
+    // A lost volume, and a build that makes other bytes.
+    std::fs::remove_dir_all(fixture.root.join("url")).unwrap();
+    fixture.object.spec.ignore = Some("b".to_owned());
+    let second = fixture.pass("one").await;
+    assert_ne!(artifact(&second).path, artifact(&first).path);
+    let again = fixture.pass("one").await;
+    assert_eq!((artifact(&again), fixture.fetches()), (artifact(&second), 2));
+    // The usual name is free again.
+    fixture.object.spec.ignore = Some("c".to_owned());
+    let third = fixture.pass("one").await;
+    assert_eq!(artifact(&third).path, "url/ns/repo/one.tar.gz");
 }
 
 #[tokio::test]

@@ -27,6 +27,8 @@ struct Files {
     /// True if all files that others left are known.
     is_listed: bool,
     copies: HashMap<String, Copy>,
+    /// File that the alias stands for; `None` if that is not known.
+    alias: Option<String>,
 }
 
 /// The files of all objects in the shared store, by directory, and the paths of the local storage that may be served.
@@ -60,8 +62,13 @@ impl Ledger {
 
     /// Notes all files that the shared store has for an object.
     pub(super) fn list(&mut self, dir: &str, names: Vec<String>, now: Instant) {
+        self.objects.entry(dir.to_owned()).or_default().is_listed = true;
+        self.note(dir, names, now);
+    }
+
+    /// Notes files that the shared store may have for an object.
+    pub(super) fn note(&mut self, dir: &str, names: Vec<String>, now: Instant) {
         let files = self.objects.entry(dir.to_owned()).or_default();
-        files.is_listed = true;
         for name in names {
             let unknown = Copy {
                 since: now,
@@ -69,6 +76,18 @@ impl Ledger {
             };
             files.copies.entry(name).or_insert(unknown);
         }
+    }
+
+    /// Notes the file that the alias of an object stands for; `None` while that is not known.
+    pub(super) fn point(&mut self, dir: &str, file: Option<&str>) {
+        let files = self.objects.entry(dir.to_owned()).or_default();
+        files.alias = file.map(str::to_owned);
+    }
+
+    /// Returns true if the alias of an object stands for this file for sure.
+    pub(super) fn is_pointed(&self, dir: &str, file: &str) -> bool {
+        let files = self.objects.get(dir);
+        files.is_some_and(|files| files.alias.as_deref() == Some(file))
     }
 
     /// Returns true if the shared store has other files of an object than the current one.
@@ -168,6 +187,28 @@ mod tests {
         let outdated = |passed| ledger.outdated(DIR, "2", &names(&["2"]), TTL, now + passed);
         assert_eq!(outdated(TTL), names(&[]));
         assert_eq!(outdated(TTL + Duration::from_millis(1)), ["1"]);
+    }
+
+    #[test]
+    fn file_that_was_perhaps_uploaded_goes_when_its_time_is_over() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        ledger.confirm(DIR, "1", "d", now);
+        ledger.note(DIR, names(&["1", "2"]), now);
+        assert!(ledger.is_unlisted(DIR) && ledger.has_others(DIR, "1"));
+        assert!(ledger.is_confirmed(DIR, "1", "d") && !ledger.is_confirmed(DIR, "2", "d"));
+        let outdated = |passed| ledger.outdated(DIR, "1", &names(&["1"]), TTL, now + passed);
+        assert_eq!(outdated(TTL), names(&[]));
+        assert_eq!(outdated(TTL + Duration::from_millis(1)), ["2"]);
+    }
+
+    #[test]
+    fn alias_stands_for_what_was_uploaded_last() {
+        let mut ledger = Ledger::default();
+        assert!(!ledger.is_pointed(DIR, "1"));
+        ledger.point(DIR, Some("1"));
+        assert!(ledger.is_pointed(DIR, "1") && !ledger.is_pointed(DIR, "2"));
+        ledger.point(DIR, None);
+        assert!(!ledger.is_pointed(DIR, "1"));
     }
 
     #[test]

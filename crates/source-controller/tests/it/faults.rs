@@ -31,7 +31,7 @@ async fn by_proxy(plane: &'static ControlPlane) -> (TestNamespace, FaultProxy) {
 
 impl TestNamespace {
     /// Waits for further passes, whatever their results.
-    async fn more_passes(&self, number: f64) {
+    pub(super) async fn more_passes(&self, number: f64) {
         let passes = async || {
             let text = self.controller.metrics().await?;
             let counts = text
@@ -89,6 +89,39 @@ async fn an_older_spec_brings_no_older_artifact_back() {
             revision(object).ends_with(&third)
         })
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn crash_before_the_status_is_written_leaves_what_it_names_and_warns_of_nothing() {
+    let (mut setup, proxy) = by_proxy(plane().await).await;
+    let git = GitServer::start().unwrap();
+    let repo = git.repo("torn").unwrap();
+    repo.commit("first", &[("a", "1"), ("b", "2")]).unwrap();
+    setup.apply("torn", &repo.url(), json!({})).await;
+    let before = setup.wait_ready("torn").await;
+    let writes = |request: &ApiRequest| {
+        let body = String::from_utf8_lossy(&request.body);
+        request.path.ends_with("/torn/status") && body.contains("observedIgnore")
+    };
+    proxy.fates(writes, [Fate::Hang]);
+    setup.patch("torn", json!({"spec": {"ignore": "/b"}})).await;
+    testkit::eventually("the write of the new artifact", PATIENCE, || async {
+        anyhow::ensure!(proxy.requests().iter().any(writes), "none");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let torn = setup.api.get("torn").await.unwrap();
+    assert_eq!(artifact_of(&torn), artifact_of(&before));
+    assert_eq!(setup.fetch(&torn).await.names(""), ["a", "b"]);
+
+    setup.controller.kill().await.unwrap();
+    proxy.heal();
+    setup.controller.restart().await.unwrap();
+    let after = setup.wait_ready("torn").await;
+    assert_eq!(setup.fetch(&after).await.names(""), ["a"]);
+    let log = setup.controller.log();
+    assert!(!log.contains("removed a corrupt artifact"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use api::Artifact;
 use artifact::hashes::companion;
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -51,7 +52,7 @@ fn with_store(launch: Launch, s3: &S3Server, ca: &Path) -> Launch {
 }
 
 /// Lets a controller stand by while another one leads.
-fn with_lease(launch: Launch) -> Launch {
+pub(super) fn with_lease(launch: Launch) -> Launch {
     launch
         .flag("--enable-leader-election")
         .flag("--leader-election-lease-duration=4s")
@@ -82,6 +83,17 @@ impl Shared {
             _dir: dir,
             _git: git,
         }
+    }
+
+    /// Starts another replica, which doesn't lead while the first one runs.
+    async fn standby(&self) -> Controller {
+        let standby = Controller::named("source-controller")
+            .program(env!("CARGO_BIN_EXE_source-controller"))
+            .run_by(self.setup.plane.kubeconfig())
+            .namespace(&self.setup.namespace)
+            .flag("--watch-all-namespaces=false");
+        let standby = with_lease(with_store(standby, &self.s3, &self.ca));
+        standby.start().await.unwrap()
     }
 
     fn fetches(&self) -> usize {
@@ -179,15 +191,7 @@ async fn standby_serves_what_the_leader_stored_and_follows_it() {
     let shared = Shared::start().await;
     shared.setup.apply("shop", &shared.repo.url(), json!({})).await;
     let object = shared.setup.wait_ready("shop").await;
-    let standby = Controller::named("source-controller")
-        .program(env!("CARGO_BIN_EXE_source-controller"))
-        .run_by(shared.setup.plane.kubeconfig())
-        .namespace(&shared.setup.namespace)
-        .flag("--watch-all-namespaces=false");
-    let standby = with_lease(with_store(standby, &shared.s3, &shared.ca))
-        .start()
-        .await
-        .unwrap();
+    let standby = shared.standby().await;
     let artifact = artifact_of(&object);
     let base = format!("http://{}", standby.addresses().storage);
     let client = reqwest::Client::new();
@@ -305,4 +309,82 @@ async fn store_that_fails_delays_artifacts_and_loses_none() {
     shared.s3.outage(false).await.unwrap();
     shared.reconcile("shop", &commit).await;
     assert!(!shared.setup.controller.log().contains(SECRET_KEY));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rebuild_of_the_same_revision_in_an_outage_leaves_what_the_status_names() {
+    let shared = Shared::start().await;
+    let commit = shared.repo.commit("second", &[("a", "1"), ("b", "2")]).unwrap();
+    shared.setup.apply("shop", &shared.repo.url(), json!({})).await;
+    let object = shared.setup.wait_ready("shop").await;
+    let artifact = artifact_of(&object);
+    let latest = Artifact {
+        url: object.status.unwrap().url.unwrap(),
+        ..artifact.clone()
+    };
+    shared.s3.outage(true).await.unwrap();
+    let ignore = json!({"spec": {"ignore": "/b"}});
+    shared.setup.patch("shop", ignore).await;
+    let why = "failed to upload the artifact to the shared store";
+    for _ in 0..2 {
+        let failed = shared
+            .setup
+            .wait_failed("shop", "StorageOperationFailed", why)
+            .await;
+        assert_eq!(artifact_of(&failed), artifact);
+        for served in [&artifact, &latest] {
+            assert_eq!(fetch_artifact(served).await.names(""), ["a", "b"]);
+        }
+        shared.setup.more_passes(2.0).await;
+    }
+
+    shared.s3.outage(false).await.unwrap();
+    let after = shared.setup.wait_ready("shop").await;
+    let rebuilt = artifact_of(&after);
+    assert_eq!(rebuilt.revision, format!("main@sha1:{commit}"));
+    assert!(rebuilt.path != artifact.path && rebuilt.digest != artifact.digest);
+    let latest = Artifact {
+        url: latest.url,
+        ..rebuilt.clone()
+    };
+    for served in [&rebuilt, &latest] {
+        assert_eq!(fetch_artifact(served).await.names(""), ["a"]);
+    }
+    let file = rebuilt.path.rsplit('/').next().unwrap();
+    let names = shared.names("shop").await;
+    assert!(names.iter().any(|name| name == file), "{names:?}");
+    let log = shared.setup.controller.log();
+    assert!(!log.contains("removed a corrupt artifact"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alias_in_the_store_that_a_crash_left_at_another_file_is_put_right() {
+    let mut shared = Shared::start().await;
+    shared.setup.apply("shop", &shared.repo.url(), json!({})).await;
+    let artifact = artifact_of(&shared.setup.wait_ready("shop").await);
+    let content = fs::read(shared.setup.controller.storage_path().join(&artifact.path)).unwrap();
+    shared.setup.controller.kill().await.unwrap();
+    let dir = format!("clusters/a/gitrepository/{}/shop", shared.setup.namespace);
+    let left = [
+        (format!("{dir}/left.tar.gz"), "x"),
+        (format!("{dir}/.latest.tar.gz"), "left.tar.gz"),
+    ];
+    let left = left.each_ref().map(|(name, content)| (name.as_str(), *content));
+    shared.s3.put(BUCKET, &left).await.unwrap();
+
+    shared.setup.controller.restart().await.unwrap();
+    shared.setup.request("shop", "again").await;
+    let handled = shared.setup.wait("shop", "a pass after the crash", |object| {
+        let status = object.status.as_ref().unwrap();
+        status.last_handled_reconcile_at.as_deref() == Some("again")
+    });
+    assert_eq!(artifact_of(&handled.await), artifact);
+    let standby = shared.standby().await;
+    let url = format!(
+        "http://{}/gitrepository/{}/shop/latest.tar.gz",
+        standby.addresses().storage,
+        shared.setup.namespace
+    );
+    let served = reqwest::get(url).await.unwrap().bytes().await.unwrap();
+    assert!(served == content, "{} bytes", served.len());
 }
