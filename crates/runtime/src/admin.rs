@@ -16,7 +16,7 @@ use crate::metrics::Metrics;
 /// Name of the condition that lasts until the others have been named.
 const START: &str = "the start";
 
-/// Conditions for the process to be ready. A standby that waits for the lease waits for nothing here.
+/// Conditions for the process to be ready.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness(Arc<Mutex<BTreeSet<String>>>);
 
@@ -28,8 +28,8 @@ impl Readiness {
         readiness
     }
 
-    /// Says that everything that is waited for has been said, or that this process is a standby.
-    pub(crate) fn started(&self) {
+    /// Says that everything that is waited for has been said, or that this process is a standby with all that it needs.
+    pub fn started(&self) {
         self.done(START);
     }
 

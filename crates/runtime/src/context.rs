@@ -138,15 +138,24 @@ impl Context {
         &self.inner.shutdown
     }
 
-    /// Waits until this process leads; returns immediately without leader election.
+    /// Waits until this process leads; returns immediately without leader election. A process that waits is ready.
     ///
     /// # Errors
     /// Fails when a shutdown begins before that.
     pub async fn leader(&self) -> Result<(), Error> {
-        let mut leadership = self.inner.leadership.clone();
-        if *leadership.borrow() == Leadership::Standby {
+        if *self.inner.leadership.borrow() == Leadership::Standby {
             self.readiness().started();
         }
+        self.wait_to_lead().await
+    }
+
+    /// Waits until this process leads; returns immediately without leader election. A process that waits is not ready before
+    /// [`Readiness::started`].
+    ///
+    /// # Errors
+    /// Fails when a shutdown begins before that.
+    pub async fn wait_to_lead(&self) -> Result<(), Error> {
+        let mut leadership = self.inner.leadership.clone();
         let leads = leadership.wait_for(|state| *state != Leadership::Standby);
         match self.inner.shutdown.run_until_cancelled(leads).await {
             Some(Ok(state)) if *state == Leadership::Leader => Ok(()),

@@ -1,8 +1,8 @@
 //! The source-controller: fetches sources, and serves them as artifacts.
 //!
-//! Only the leader has a storage: it opens it, removes the artifacts of deleted objects, serves it, and reconciles. With a shared store,
-//! the others serve what is there. Everything but resolving, fetching and packing is the same for all kinds: [`SourceKind`] is what a
-//! kind adds.
+//! Each process serves its storage from its start on, or the shared store. Only the leader reconciles: it claims the storage, removes the
+//! artifacts of deleted objects, and stores new ones. `standby` says which of the others are ready. Everything but resolving, fetching
+//! and packing is the same for all kinds: [`SourceKind`] is what a kind adds.
 
 mod blocking;
 mod builder;
@@ -18,6 +18,7 @@ mod secrets;
 mod shared_store;
 mod single_flight;
 mod source_kind;
+mod standby;
 mod status;
 mod stored;
 mod sweep;
@@ -33,7 +34,7 @@ use clap::Parser;
 use futures::future::try_join_all;
 use net::AddressPolicy;
 use runtime::{CommonFlags, Context, EventsFlags, Spec, http, secret, tokens::TokenReviews};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use builder::Builder;
 pub use flags::Flags;
@@ -106,23 +107,19 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     });
     let users = flags.consumers.users(&ctx.flags().runtime_namespace)?;
     let tokens = users.map(|users| TokenReviews::new(ctx.client().clone(), users));
-    let files = Arc::new(Files::new(shared_store.clone(), tokens));
-    let mut server = None;
-    if shared_store.is_some() {
-        server = Some(serve(&ctx, &flags, &files).await?);
-    }
-    if ctx.leader().await.is_err() {
-        return finished(server).await;
-    }
     let storage = Storage::open(&flags.storage_path, &flags.advertised(), flags.retention())?;
     let storage = Arc::new(storage.with_quotas(flags.quotas()));
+    let files = Files::new(Arc::clone(&storage), shared_store.clone(), tokens);
+    let server = serve(&ctx, &flags, files).await?;
+    let led = standby::wait(&ctx, &storage, shared_store.is_some()).await;
+    if led.is_err() {
+        return finished(server).await;
+    }
+    let claimed = Arc::clone(&storage);
+    spawn_blocking(move || claimed.claim()).await?;
     sweep::sweep(&ctx, &storage).await;
     let scratch = runtime::scratch::directory(&std::env::temp_dir(), NAME)
         .context("failed to prepare the temporary directory")?;
-    files.lead(Arc::clone(&storage));
-    if server.is_none() {
-        server = Some(serve(&ctx, &flags, &files).await?);
-    }
     let identities = Identities::new(ctx.addresses().clone(), ambient, accounts, flags.token_bounds());
     let shared = Arc::new(Shared {
         client: ctx.client().clone(),
@@ -142,10 +139,10 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
 }
 
 /// Begins to serve files.
-async fn serve(ctx: &Context, flags: &Flags, files: &Arc<Files>) -> anyhow::Result<JoinHandle<()>> {
+async fn serve(ctx: &Context, flags: &Flags, files: Files) -> anyhow::Result<JoinHandle<()>> {
     let listener = http::listen(&flags.storage_addr).await?;
     tracing::info!(address = %listener.local_addr()?, advertised = flags.advertised(), "serving artifacts");
-    let files = Arc::clone(files);
+    let files = Arc::new(files);
     let router = Router::new().fallback(move |request: Request| {
         let files = Arc::clone(&files);
         async move { files.answer(request).await }
@@ -159,9 +156,6 @@ async fn serve(ctx: &Context, flags: &Flags, files: &Arc<Files>) -> anyhow::Resu
 }
 
 /// Waits for the end of the artifact server.
-async fn finished(server: Option<JoinHandle<()>>) -> anyhow::Result<()> {
-    match server {
-        Some(server) => server.await.context("the artifact server ended"),
-        None => Ok(()),
-    }
+async fn finished(server: JoinHandle<()>) -> anyhow::Result<()> {
+    server.await.context("the artifact server ended")
 }

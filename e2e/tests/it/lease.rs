@@ -36,7 +36,7 @@ async fn holder(cluster: &TestCluster) -> Result<String> {
     Ok(spec.holder_identity.unwrap_or_default())
 }
 
-/// Starts a second source-controller, which waits for the lease.
+/// Starts a second source-controller, which waits for the lease. It has a volume of its own, so it isn't ready before it leads.
 async fn standby(kubeconfig: &Path) -> Result<Controller> {
     let mut launch = Controller::named("source-controller")
         .run_by(kubeconfig)
@@ -44,7 +44,10 @@ async fn standby(kubeconfig: &Path) -> Result<Controller> {
     for flag in SHORT {
         launch = launch.flag(flag);
     }
-    launch.start().await
+    let standby = launch.spawn()?;
+    let serves = |entry: &serde_json::Value| entry["msg"] == "serving artifacts";
+    standby.wait_log("to serve artifacts", PATIENCE, serves).await?;
+    Ok(standby)
 }
 
 /// Waits until another process than `from` holds the lease.

@@ -64,7 +64,7 @@ fn writer_of(temp: &str) -> Option<&str> {
     Some(name.rsplit_once('.').map_or(name, |(writer, _)| writer))
 }
 
-/// What is known of the writers of a storage.
+/// The writers of a storage, as far as they are known.
 enum Writers {
     /// Those that run, by their locks.
     Running(HashSet<String>),

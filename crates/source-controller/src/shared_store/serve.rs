@@ -1,6 +1,6 @@
 //! Answers to those who download artifacts, with or without the local storage.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use artifact::{
     Storage,
@@ -25,10 +25,10 @@ const WAITING: usize = 64;
 /// Maximum length of the name of a file, in bytes.
 const MAX_NAME: usize = 253;
 
-/// The files that this process serves: those of its storage while it leads, and those of the shared store always.
+/// The files that this process serves: those of its storage, or those of the shared store.
 #[derive(Debug)]
 pub(crate) struct Files {
-    storage: OnceLock<Arc<Storage>>,
+    storage: Arc<Storage>,
     shared: Option<Arc<SharedStore>>,
     /// Reviews the tokens of consumers, if they need one.
     tokens: Option<TokenReviews>,
@@ -36,19 +36,18 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Serves the shared store, if there is one, to those with a token that `tokens` accept.
-    pub(crate) fn new(shared: Option<Arc<SharedStore>>, tokens: Option<TokenReviews>) -> Self {
+    /// Serves a storage, or the shared store if there is one, to those with a token that `tokens` accept.
+    pub(crate) fn new(
+        storage: Arc<Storage>,
+        shared: Option<Arc<SharedStore>>,
+        tokens: Option<TokenReviews>,
+    ) -> Self {
         Self {
-            storage: OnceLock::new(),
+            storage,
             shared,
             tokens,
             waiting: Semaphore::new(WAITING),
         }
-    }
-
-    /// Serves a storage from now on. Only the first one counts.
-    pub(crate) fn lead(&self, storage: Arc<Storage>) {
-        let _ = self.storage.set(storage);
     }
 
     /// Answers a request.
@@ -65,9 +64,7 @@ impl Files {
         let path = asked.path();
         let shared = self.shared.as_ref();
         let is_local = shared.is_none_or(|shared| shared.ledger().is_served(path));
-        if is_local
-            && let Some(storage) = self.storage.get()
-            && let Some(response) = server::local(Arc::clone(storage), Arc::clone(&asked)).await
+        if is_local && let Some(response) = server::local(Arc::clone(&self.storage), Arc::clone(&asked)).await
         {
             return response.into_response();
         }

@@ -29,6 +29,7 @@ mod shared;
 mod shared_store;
 mod signatures;
 mod transports;
+mod volumes;
 
 use std::{path::Path, sync::Arc, time::Duration};
 

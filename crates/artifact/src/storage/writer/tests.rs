@@ -12,7 +12,7 @@ use crate::{
     storage::{Limited, Retention},
 };
 
-/// What another process would have.
+/// Opens a storage as another process would.
 fn opened(root: &Path) -> Storage {
     Storage::open(root, "host", Retention::default()).unwrap()
 }
