@@ -8,6 +8,8 @@ mod request;
 pub use handler::{Asked, Body, Described, Prepared, answer, content_type, local, not_found, unavailable};
 
 #[cfg(test)]
+mod changes;
+#[cfg(test)]
 mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -34,6 +34,7 @@ pub(super) async fn start() -> Running {
         })
     };
     storage.store(&key, "1.tar.gz", None, write).unwrap();
+    storage.renew_alias(&key, "1.tar.gz").unwrap();
     let storage = Arc::new(storage);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
