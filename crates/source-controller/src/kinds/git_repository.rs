@@ -229,16 +229,7 @@ impl SourceKind for GitRepositories {
                     .open(&remote, &checkout::call(work, left, &request.ssh))?;
                 session.resolve(&request.reference)
             });
-        let head = head.map_err(|error| {
-            // The token may have been revoked.
-            if let Some(app) = &request.app {
-                self.tokens.forget(&request.namespace, app);
-            }
-            if let Some(login) = &request.identity {
-                self.identities.forget_git(login, request.remote.url());
-            }
-            fetch::fault(&error)
-        })?;
+        let head = head.map_err(|error| self.fault(request, &error))?;
         let fetch = self.fetches.get(shared::FetchKey {
             namespace: request.namespace.clone(),
             remote,
@@ -413,6 +404,19 @@ impl GitRepositories {
     /// Fetches and verifies a commit, and then its submodules, into a directory.
     fn contents(
         &self,
+    /// Returns the fault for an error of the repository's server. Tokens that it refused are forgotten: they may have been revoked.
+    fn fault(&self, request: &GitRequest, error: &git::Error) -> Fault {
+        if matches!(error, git::Error::AuthenticationFailed { .. }) {
+            if let Some(app) = &request.app {
+                self.tokens.forget(&request.namespace, app);
+            }
+            if let Some(login) = &request.identity {
+                self.identities.forget_git(login, request.remote.url());
+            }
+        }
+        fetch::fault(error)
+    }
+
         request: &GitRequest,
         resolved: &Resolved,
         work: &Work,
@@ -422,7 +426,7 @@ impl GitRepositories {
         let mut checkout = Checkout::new(&self.network, work, &request.ssh, dir.path());
         checkout
             .fetch(&remote, &resolved.head, TreePath::root())
-            .map_err(|error| fetch::fault(&error))?;
+            .map_err(|error| self.fault(request, &error))?;
         let verification = match &request.verify {
             Some(verify) => Some(verify.check(checkout.first()?, resolved.head.name.as_deref())?),
             None => None,

@@ -117,6 +117,40 @@ async fn token_of_a_github_app_is_used_and_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn token_of_a_github_app_is_asked_for_again_only_if_it_was_refused() {
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
+    let github = WebServer::start().unwrap();
+    let tokens = "/app/installations/7/access_tokens";
+    github.page(tokens, token());
+    let repo = git.repo("app").unwrap();
+    repo.commit("first", &[("a", "b")]).unwrap();
+    repo.require_basic_auth("x-access-token", "canary-token");
+    let key = SshKeyPair::generate("-t rsa -b 2048 -m PEM", "").unwrap().private;
+    let app = json!({"githubAppID": "12", "githubAppInstallationID": "7", "githubAppPrivateKey": key,
+        "githubAppBaseURL": github.url("")});
+    setup.secret("app", app).await;
+    let mut missing = provider("app");
+    missing["ref"] = json!({"branch": "missing"});
+    setup.apply("app", &repo.url(), missing).await;
+    setup
+        .wait_failed("app", "GitOperationFailed", "branch 'missing' not found")
+        .await;
+    setup.more_passes(3.0).await;
+    assert_eq!(github.asked().len(), 1, "the token is not at fault");
+
+    // The token is revoked.
+    let other = json!({"token": "canary-other", "expires_at": "2999-01-01T00:00:00Z"});
+    github.page(tokens, page(&other));
+    repo.require_basic_auth("x-access-token", "canary-other");
+    setup
+        .patch("app", json!({"spec": {"ref": {"branch": "main"}}}))
+        .await;
+    setup.wait_ready("app").await;
+    assert_eq!(github.asked().len(), 2);
+    assert!(!setup.controller.log().contains("canary-"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn provider_and_secret_must_agree_about_a_github_app() {
     let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("app").unwrap();

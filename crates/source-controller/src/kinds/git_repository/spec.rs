@@ -23,17 +23,22 @@ pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
     selector(spec)
         .reference()
         .map_err(|error| invalid_reference(&error))?;
+    if spec.interval.as_duration().is_zero() {
+        let message = "spec.interval: it must be more than nothing";
+        return Err(Fault::stall(Reason::InvalidSpec, message));
+    }
     bounded("spec.include", spec.include.len(), INCLUDES)?;
     bounded("spec.sparseCheckout", spec.sparse_checkout.len(), DIRECTORIES)?;
     let is_github = spec.provider.as_deref() == Some(credentials::GITHUB);
-    let by_https_only = given(&spec.provider).filter(|_| is_github || cloud(spec).is_some());
+    // Tokens of clouds are sent by https only; for a GitHub Enterprise Server without TLS, http will do, as with the original.
+    let by_http_only = given(&spec.provider).filter(|_| is_github || cloud(spec).is_some());
     if is_github && spec.secret_ref.is_none() {
         return Err(Fault::stall(
             Reason::InvalidProviderConfiguration,
             credentials::NO_APP,
         ));
     }
-    if let Some(provider) = by_https_only
+    if let Some(provider) = by_http_only
         && remote(spec)?.is_ssh()
     {
         let value = format!("'{provider}' with an ssh URL");

@@ -33,6 +33,10 @@ pub(super) fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
     if verify.is_some_and(|verify| verify.provider == "notation" && verify.secret_ref.is_none()) {
         return Err(without_policy());
     }
+    if spec.interval.as_duration().is_zero() {
+        let message = "spec.interval: it must be more than nothing";
+        return Err(Fault::stall(Reason::InvalidSpec, message));
+    }
     repository(spec)?;
     identities(spec)?;
     selector(spec).map(drop)

@@ -190,6 +190,16 @@ fn urls_and_references_that_cannot_work_stall() {
             "no repository",
         ),
         (
+            |spec| spec.interval = api::GoDuration::ZERO,
+            Reason::InvalidSpec,
+            "spec.interval: it must be more than nothing",
+        ),
+        (
+            |spec| spec.interval = api::GoDuration::from_secs(-60),
+            Reason::InvalidSpec,
+            "spec.interval: it must be more than nothing",
+        ),
+        (
             |spec| spec.reference = reference(|to| to.digest = Some("sha256:12".to_owned())),
             Reason::InvalidSpec,
             "spec.ref.digest: 'sha256:12' is not a digest",

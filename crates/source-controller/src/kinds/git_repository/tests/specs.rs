@@ -162,6 +162,16 @@ fn urls_and_references_that_cannot_work_stall() {
             "link-local",
         ),
         (
+            |spec| spec.interval = api::GoDuration::ZERO,
+            Reason::InvalidSpec,
+            "spec.interval: it must be more than nothing",
+        ),
+        (
+            |spec| spec.interval = api::GoDuration::from_secs(-60),
+            Reason::InvalidSpec,
+            "spec.interval: it must be more than nothing",
+        ),
+        (
             |spec| set_ref(spec, |to, _, _| to.semver = Some("nonsense".into())),
             Reason::InvalidSpec,
             "improper constraint",
