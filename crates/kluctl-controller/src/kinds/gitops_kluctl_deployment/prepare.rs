@@ -70,12 +70,15 @@ impl PrepareError {
         }
     }
 
+    /// Returns true if a change of the object ended the work: the next pass begins at once, and this one has found out nothing.
+    pub(crate) fn is_superseded(&self) -> bool {
+        matches!(self, Self::Fault(fault) if fault.reason == Reason::Progressing)
+    }
+
     /// Returns the fault, which is retried after the retry interval, or with a backoff if the API server failed.
     pub(crate) fn fault(&self, retry: Duration) -> Fault {
         match self {
-            Self::Fault(fault) if fault.class == Class::Bug || fault.reason == Reason::Progressing => {
-                fault.clone()
-            }
+            Self::Fault(fault) if fault.class == Class::Bug || self.is_superseded() => fault.clone(),
             Self::Fault(fault) if fault.class == Class::Retry => {
                 Fault::retry(Reason::PrepareFailed, fault.message.clone())
             }

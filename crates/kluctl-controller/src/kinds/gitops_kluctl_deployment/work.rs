@@ -253,6 +253,8 @@ impl<'a, 'p> Work<'a, 'p> {
         let generation = object.metadata.generation;
         let prepared = match self.prepare(object, is_overridden).await {
             Ok(prepared) => prepared,
+            // The next pass observes the generation.
+            Err(error) if error.is_superseded() => return Err(error),
             Err(error) => {
                 if self.status.observed_generation != generation {
                     self.forget_hash();
@@ -418,7 +420,7 @@ impl<'a, 'p> Work<'a, 'p> {
         let object = self.pass.object;
         let retry = spec::retry_interval(&object.spec);
         let fault = error.fault(retry);
-        if fault.reason == Reason::Progressing {
+        if error.is_superseded() {
             return self.superseded_outcome(fault);
         }
         status::set_prepare_error(&mut self.status, object, error, &now());
