@@ -98,6 +98,7 @@ impl<'a> Project<'a> {
             // Controllers, which have a guard, don't hold a pass until everything is gone.
             wait: (!options.no_wait && self.guard.is_none()).then_some(GONE),
             inclusion: options.inclusion.clone(),
+            prunes_empty_part: self.guard.is_none(),
             confirm: self.confirm.or(self.guard),
             claim: self.claim,
             others: self.others,

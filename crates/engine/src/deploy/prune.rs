@@ -25,6 +25,9 @@ pub struct RemoveOptions<'a> {
     pub wait: Option<Duration>,
     /// The part of the deployment to remove from.
     pub inclusion: Inclusion,
+    /// If set, [`prune`] removes all objects of a part that renders none, as kluctl does. A person who names the part wants that; what a
+    /// controller finds may be a mistake.
+    pub prunes_empty_part: bool,
     /// Asked before anything is deleted.
     pub confirm: Option<&'a dyn Confirm>,
     /// The deployment that removes.
@@ -81,8 +84,7 @@ pub async fn prune_discriminator(
         refs: &refs,
         discriminator: Some(discriminator),
         owner: owner(Some(discriminator)),
-        // A part of a project without objects is a mistake as often as a whole one.
-        refuses_orphans: refs.is_empty(),
+        refuses_orphans: refs.is_empty() && (options.inclusion.is_empty() || !options.prunes_empty_part),
     };
     remove(cluster, &removal, options).await
 }

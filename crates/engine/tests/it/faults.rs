@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use cluster::{Cluster, Settings};
 use engine::{
-    DeployOptions, Error,
+    DeployOptions, Error, RemoveOptions,
     commands::{self, Project},
 };
 use kluctl::Inclusion;
@@ -365,28 +365,32 @@ async fn empty_render_prunes_nothing() -> Result<()> {
         .deploy_well(&world.rendered(vec![world.config_map("a", json!({}))]))
         .await?;
     let empty = world.rendered(Vec::new());
-    let part = Inclusion {
-        include_dirs: vec!["item-0".to_owned()],
-        ..Inclusion::default()
-    };
-    for inclusion in [Inclusion::default(), part] {
-        let options = DeployOptions {
-            inclusion,
-            ..DeployOptions::default()
-        };
-        for result in [
-            commands::prune(&Project::new(&world.cluster, &empty), &options).await?,
-            commands::deploy(&Project::new(&world.cluster, &empty), &options, true).await?,
-        ] {
-            assert!(deleted(&result).is_empty(), "{result:?}");
-            assert!(
-                result.errors[0].message.contains("renders no objects at all"),
-                "{:?}",
-                result.errors
-            );
-        }
+    let options = DeployOptions::default();
+    for result in [
+        commands::prune(&Project::new(&world.cluster, &empty), &options).await?,
+        commands::deploy(&Project::new(&world.cluster, &empty), &options, true).await?,
+    ] {
+        assert!(deleted(&result).is_empty(), "{result:?}");
+        assert!(
+            result.errors[0].message.contains("renders no objects at all"),
+            "{:?}",
+            result.errors
+        );
     }
+    // A person may prune a part that renders nothing, and a controller may not.
+    let mut part = RemoveOptions {
+        inclusion: Inclusion {
+            include_dirs: vec!["item-0".to_owned()],
+            ..Inclusion::default()
+        },
+        ..RemoveOptions::default()
+    };
+    let refused = engine::prune(&world.cluster, &empty, &part).await;
+    assert!(matches!(refused, Err(Error::EmptyRender)), "{refused:?}");
     assert!(world.live("a").await?.is_some());
+    part.prunes_empty_part = true;
+    let result = engine::prune(&world.cluster, &empty, &part).await?;
+    assert_eq!(deleted(&result).len(), 1, "{result:?}");
     Ok(())
 }
 
