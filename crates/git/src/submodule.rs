@@ -108,8 +108,7 @@ impl Remote {
         let mut child = Self::new(&absolute)?;
         match (self.ssh(), child.ssh()) {
             (Some((own, login)), Some((other, _))) => {
-                let same = own.host == other.host && own.port == other.port;
-                if same {
+                if own.host == other.host && own.port() == other.port() {
                     let login = login.clone();
                     child = child.with_ssh(login);
                 }
@@ -168,7 +167,7 @@ mod tests {
     use api::Secret;
 
     use super::*;
-    use crate::Auth;
+    use crate::{Auth, SshLogin};
 
     fn parent(url: &str) -> Remote {
         Remote::new(url).unwrap().with_auth(Auth {
@@ -219,6 +218,33 @@ mod tests {
         }
         let own = parent("https://h/a").submodule("https://u:p@g/b").unwrap();
         assert_eq!(own.auth().unwrap().username, "u");
+    }
+
+    #[test]
+    fn the_port_of_ssh_may_be_written_or_not() {
+        let login = SshLogin {
+            user: Some("me".to_owned()),
+            ..SshLogin::default()
+        };
+        let has_login = |base: &str, url: &str| {
+            let parent = Remote::new(base).unwrap().with_ssh(login.clone());
+            let child = parent.submodule(url).unwrap();
+            child.ssh().unwrap().1.user.is_some()
+        };
+        for (base, url) in [
+            ("ssh://git@h:22/app", "git@h:lib"),
+            ("ssh://git@h/app", "ssh://git@h:22/lib"),
+            ("ssh://git@h:2222/app", "ssh://git@h:2222/lib"),
+        ] {
+            assert!(has_login(base, url), "{base} {url}");
+        }
+        for (base, url) in [
+            ("ssh://git@h:2222/app", "git@h:lib"),
+            ("ssh://git@h/app", "ssh://git@h:2222/lib"),
+            ("ssh://git@h/app", "git@g:lib"),
+        ] {
+            assert!(!has_login(base, url), "{base} {url}");
+        }
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use url::{Host, Url};
 
+/// The port of SSH servers where an address names none.
+const DEFAULT_PORT: u16 = 22;
+
 /// The server, user and path of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SshAddress {
@@ -146,6 +149,11 @@ fn check(address: SshAddress) -> Result<SshAddress, InvalidAddress> {
 }
 
 impl SshAddress {
+    /// Returns the port to connect to.
+    pub(crate) fn port(&self) -> u16 {
+        self.port.unwrap_or(DEFAULT_PORT)
+    }
+
     /// Returns the command that serves the repository, quoted for a shell as by Git.
     pub(crate) fn command(&self) -> String {
         let quoted = self.path.replace('\'', r"'\''").replace('!', r"'\!'");
@@ -193,7 +201,7 @@ mod tests {
         (
             address.user.clone().unwrap_or_default(),
             address.host.to_string(),
-            address.port.unwrap_or(22),
+            address.port(),
             address.path,
         )
     }

@@ -55,7 +55,7 @@ impl Server {
     }
 
     fn port(&self) -> u16 {
-        self.address.port.unwrap_or(22)
+        self.address.port()
     }
 
     fn user(&self) -> &str {
