@@ -26,6 +26,9 @@ pub enum Error {
     /// Packing took too long, or was cancelled.
     #[error("packing ended early: {0}")]
     Exceeded(#[from] tree::Exceeded),
+    /// The reader of an artifact wants no more of it.
+    #[error("{0}")]
+    Refused(String),
     /// A file or directory of the storage (or of a temporary directory) cannot be used.
     #[error("failed to {what} '{path}': {source}")]
     Io {

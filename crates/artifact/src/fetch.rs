@@ -17,6 +17,7 @@ pub use cache::{Unpacked, Usage};
 use crate::{Digest, Error, Storage, storage::Verdict};
 use cache::Cache;
 use directories::Kept;
+use unpack::Select;
 
 /// Limits of a fetcher and its cache.
 #[derive(Debug, Clone)]
@@ -74,7 +75,25 @@ pub fn unpack_stored(
     let Some(file) = open_stored(storage, path, digest)? else {
         return Ok(None);
     };
-    unpack::unpack_file(file, root, limits).map(|counted| Some(counted.bytes))
+    unpack::unpack_file(file, root, limits, &mut |_, _| Ok(true)).map(|counted| Some(counted.bytes))
+}
+
+/// Unpacks what `select` selects of an artifact, as [`unpack_stored`] does. `select` gets the path of each file and directory and its
+/// bytes before it is unpacked; its errors end the unpacking.
+///
+/// # Errors
+/// Fails when [`unpack_stored`] or `select` does.
+pub fn unpack_selected(
+    storage: &Storage,
+    path: &str,
+    digest: &Digest,
+    root: &Path,
+    (limits, select): (&Limits, &mut Select<'_>),
+) -> Result<Option<u64>, Error> {
+    let Some(file) = open_stored(storage, path, digest)? else {
+        return Ok(None);
+    };
+    unpack::unpack_file(file, root, limits, select).map(|counted| Some(counted.bytes))
 }
 
 /// Opens the artifact at a path of the storage, if it has this digest. `None` if there is no such artifact.

@@ -14,6 +14,8 @@ pub mod storage;
 
 pub use digest::{Algorithm, Digest};
 pub use error::Error;
-pub use fetch::{ArtifactCache, Limits as FetchLimits, Unpacked, open_stored, unpack, unpack_stored};
+pub use fetch::{
+    ArtifactCache, Limits as FetchLimits, Unpacked, open_stored, unpack, unpack_selected, unpack_stored,
+};
 pub use hashes::DirectoryHashes;
 pub use storage::{Key, Storage};

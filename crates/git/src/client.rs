@@ -10,13 +10,13 @@ use std::{
 
 use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts, Tls};
 use tokio::{runtime::Handle, sync::Semaphore};
-use tree::Memory;
+use tree::{Memory, Tenant};
 
 use crate::{
     Call, Error, Listing, Remote, Session, SshAlgorithms,
     announced::Announcements,
     clock::Clock,
-    intake::Intake,
+    intake::{Intake, Shares},
     remote::ClientTls,
     session::{Way, on_branch::Proofs},
     ssh::{
@@ -65,6 +65,8 @@ pub struct Network {
     announcements: Announcements,
     proofs: Proofs,
     memory: Memory,
+    /// Bytes of temporary files.
+    disk: Memory,
     /// Permits for keeping connections to SSH servers.
     permits: Arc<Semaphore>,
 }
@@ -82,6 +84,7 @@ impl Network {
             announcements: Announcements::default(),
             proofs: Proofs::default(),
             memory: Memory::new(MEMORY),
+            disk: Memory::new(u64::MAX),
             permits: Arc::new(Semaphore::new(MAX_KEPT_BY_ALL)),
         }
     }
@@ -93,6 +96,19 @@ impl Network {
         self
     }
 
+    /// Bounds the temporary files of all fetches together. One tenant may hold three quarters, and a fetch takes twice the bytes of its pack.
+    #[must_use]
+    pub fn with_disk(mut self, bytes: u64) -> Self {
+        self.disk = Memory::new(bytes);
+        self
+    }
+
+    /// Returns the part of the temporary files that a tenant may hold, for those beside its fetches.
+    #[must_use]
+    pub fn disk(&self, tenant: &str) -> Tenant {
+        self.disk.tenant(tenant)
+    }
+
     /// Begins to talk to `remote`; the time of `call` runs from here.
     ///
     /// # Errors
@@ -102,7 +118,11 @@ impl Network {
             "" => remote.url().host_str().unwrap_or_default(),
             tenant => tenant,
         };
-        let memory = self.memory.tenant(tenant);
+        let of_tenant = Shares {
+            memory: self.memory.tenant(tenant),
+            disk: self.disk.tenant(tenant),
+            holdings: call.holdings.clone(),
+        };
         let way = match remote.ssh() {
             Some((address, login)) => Way::Ssh(Box::new(Access {
                 server: Server {
@@ -122,7 +142,7 @@ impl Network {
             }
         };
         let clock = Clock::start(self.runtime.clone(), call, remote.shown());
-        let intake = Intake::new(remote.shown(), clock.clone(), memory, call.limits.slowest);
+        let intake = Intake::new(remote.shown(), clock.clone(), of_tenant, call.limits.slowest);
         Session::new(way, clock, intake, (remote, call), (tenant, &self.proofs))
     }
 

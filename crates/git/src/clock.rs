@@ -12,7 +12,7 @@ use std::{
 
 use tokio::runtime::Handle;
 
-use crate::{Error, Limits, SshConnections};
+use crate::{Error, Holdings, Limits, SshConnections};
 
 /// Interval of checking the cancellation flag while waiting.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -30,6 +30,8 @@ pub struct Call {
     pub tenant: String,
     /// Connections to SSH servers, for all requests of a pass; those of this call alone by default.
     pub ssh: SshConnections,
+    /// The memory and temporary files of all fetches of a pass; those of this call alone by default.
+    pub holdings: Holdings,
 }
 
 impl Call {
@@ -42,6 +44,7 @@ impl Call {
             limits: Limits::default(),
             tenant: String::new(),
             ssh: SshConnections::default(),
+            holdings: Holdings::default(),
         }
     }
 }

@@ -77,6 +77,7 @@ impl Commit {
         let dir = dir.map_err(|error| Error::Disk(format!("no temporary directory: {error}")))?;
         let snapshot = session.fetch(wanted, dir.path())?;
         let all = snapshot.nodes()?;
+        snapshot.settle();
         let mut nodes = HashMap::with_capacity(all.len());
         let mut names: HashMap<TreePath, Vec<String>> = HashMap::new();
         for node in all {

@@ -173,6 +173,14 @@ pub enum Error {
         /// The cause.
         why: tree::MemoryError,
     },
+    /// There is no space for its temporary files now, or ever.
+    #[error("the pack of '{url}': {}", space(why))]
+    Space {
+        /// The repository.
+        url: String,
+        /// The cause, where the bytes of memory are those of temporary files.
+        why: tree::MemoryError,
+    },
     /// A name in the repository that no artifact may hold.
     #[error("the repository holds the path {path:?}, which is refused: {why}")]
     RefusedPath {
@@ -197,6 +205,22 @@ pub enum Error {
     Disk(String),
 }
 
+fn space(why: &tree::MemoryError) -> String {
+    match why {
+        tree::MemoryError::TooMuch { limit } => {
+            format!(
+                "it needs more than {limit} bytes of temporary files: twice its size, beside those of other submodules"
+            )
+        }
+        tree::MemoryError::Busy(time) => {
+            format!("other work held the space for temporary files for {time:?}; it will be tried again")
+        }
+        tree::MemoryError::Held => {
+            "other work holds the space for temporary files; it will be tried again".to_owned()
+        }
+    }
+}
+
 impl Error {
     /// Returns true if the failure is that of the call, of its timeout, its cancellation or the memory and disk of its tenant: another
     /// call may succeed at the same time.
@@ -204,7 +228,11 @@ impl Error {
     pub fn is_of_call(&self) -> bool {
         matches!(
             self,
-            Self::Timeout { .. } | Self::Cancelled { .. } | Self::Memory { .. } | Self::Disk(_)
+            Self::Timeout { .. }
+                | Self::Cancelled { .. }
+                | Self::Memory { .. }
+                | Self::Space { .. }
+                | Self::Disk(_)
         )
     }
 

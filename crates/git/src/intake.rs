@@ -11,7 +11,7 @@ use std::{
 
 use tree::{MemoryError, Share, Tenant};
 
-use crate::{Error, Pace, clock::Clock, wire::lock};
+use crate::{Error, Holdings, Pace, clock::Clock, holdings::Held, wire::lock};
 
 /// Bytes of memory that a byte of a list of refs becomes: the shortest line has 47 bytes.
 const REFS_GROWTH: u64 = 8;
@@ -22,6 +22,13 @@ const PATHS: u64 = 8 << 20;
 
 /// Maximum number of answers for one purpose: a pack needs a single one if nothing is there yet, and few to agree about what is.
 const MAX_ANSWERS: u32 = 64;
+
+/// What a tenant may hold, and what the pass of a session holds of it.
+pub(crate) struct Shares {
+    pub(crate) memory: Tenant,
+    pub(crate) disk: Tenant,
+    pub(crate) holdings: Holdings,
+}
 
 /// Bounds of what a session may still receive, and its first failure.
 pub(crate) struct Intake {
@@ -37,6 +44,8 @@ pub(crate) struct Intake {
     /// Number of answers since it was set.
     answers: AtomicU32,
     memory: Tenant,
+    disk: Tenant,
+    holdings: Holdings,
     /// The memory of the lists of refs of this session, until a pack is allowed.
     refs: Mutex<Option<Share>>,
     /// Initial value of `allowance`, and its name.
@@ -46,7 +55,12 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    pub(crate) fn new(shown: String, clock: Clock, memory: Tenant, slowest: Pace) -> Self {
+    pub(crate) fn new(shown: String, clock: Clock, of_tenant: Shares, slowest: Pace) -> Self {
+        let Shares {
+            memory,
+            disk,
+            holdings,
+        } = of_tenant;
         Self {
             shown,
             clock,
@@ -55,6 +69,8 @@ impl Intake {
             allowance: AtomicU64::new(0),
             answers: AtomicU32::new(0),
             memory,
+            disk,
+            holdings,
             refs: Mutex::default(),
             limit: Mutex::default(),
             failure: Mutex::default(),
@@ -85,36 +101,77 @@ impl Intake {
         self.set_allowance(bytes, "bytes of a pack");
     }
 
-    /// Takes the memory of the longest list of refs at once. Nothing is held while it is waited for, so that sessions with lists
-    /// never wait for each other.
+    /// Takes the memory of the longest list of refs at once, as far as the pass leaves it. No list is held while it is waited for, so that
+    /// sessions with lists never wait for each other.
     pub(crate) fn reserve_refs(&self, bytes: u64) -> Result<(), Error> {
         *lock(&self.refs) = None;
         let needed = bytes.saturating_mul(REFS_GROWTH).saturating_add(HANDSHAKE);
-        let share = self.reserve(needed, "the list of refs")?;
+        let left = self
+            .memory
+            .most()
+            .saturating_sub(self.held(|held| held.memory.reserved()));
+        let mut share = self.memory.share();
+        let reserved = self.clock.wait_for_own(share.reserve(needed.min(left)))?;
+        reserved.map_err(|why| self.no_room("the list of refs", why))?;
         *lock(&self.refs) = Some(share);
         Ok(())
     }
 
-    /// Takes bytes of memory for an indexed pack, and some for its paths, waiting for those that others hold.
-    pub(crate) fn take_memory(&self, bytes: u64) -> Result<Share, Error> {
-        let mut share = self.reserve(bytes.saturating_add(PATHS), "the pack")?;
-        let grown = share.try_grow(bytes);
-        grown.map_err(|why| self.no_room("the pack", why))?;
-        Ok(share)
+    /// Takes bytes of memory for an indexed pack, beyond those of an earlier one of the pass, and some for its paths, waiting for those that
+    /// others hold.
+    pub(crate) fn take_memory(&self, bytes: u64) -> Result<(), Error> {
+        self.held(|held| {
+            let more = bytes.saturating_sub(held.pack);
+            let left = self.memory.most().saturating_sub(held.memory.bytes());
+            let reserved = held.memory.reserve(more.saturating_add(PATHS).min(left));
+            let reserved = self.clock.wait_for_own(reserved)?;
+            let grown = reserved.and_then(|()| held.memory.try_grow(more));
+            grown.map_err(|why| self.no_room("the pack", why))?;
+            held.pack += more;
+            Ok(())
+        })
     }
 
-    /// Returns a share without any bytes yet.
-    pub(crate) fn no_memory(&self) -> Share {
-        self.memory.share()
+    /// Counts bytes of temporary files.
+    pub(crate) fn take_disk(&self, bytes: u64) -> Result<(), Error> {
+        let grown = self.held(|held| held.disk.try_grow(bytes));
+        grown.map_err(|why| self.no_space(why))
     }
 
-    /// Reserves bytes, or the most that a tenant may have.
-    fn reserve(&self, bytes: u64, what: &'static str) -> Result<Share, Error> {
-        let mut share = self.memory.share();
-        let reserved = share.reserve(bytes.min(self.memory.most()));
-        let reserved = self.clock.wait_for_own(reserved)?;
-        reserved.map_err(|why| self.no_room(what, why))?;
-        Ok(share)
+    /// Takes the space of the largest pack at once, as far as the pass leaves it, waiting for what others hold.
+    pub(crate) fn reserve_disk(&self, bytes: u64) -> Result<(), Error> {
+        self.held(|held| {
+            let left = self.disk.most().saturating_sub(held.disk.bytes());
+            let reserved = self.clock.wait_for_own(held.disk.reserve(bytes.min(left)))?;
+            reserved.map_err(|why| self.no_space(why))
+        })
+    }
+
+    /// Returns the bytes of temporary files of the pass.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.held(|held| held.disk.bytes())
+    }
+
+    /// Gives back bytes of temporary files that were removed.
+    pub(crate) fn give_back_disk(&self, bytes: u64) {
+        self.held(|held| held.disk.shrink(bytes));
+    }
+
+    /// Returns what the pass holds.
+    pub(crate) fn holdings(&self) -> Holdings {
+        self.holdings.clone()
+    }
+
+    /// Works with what the pass holds, which one fetch at a time does.
+    fn held<T>(&self, work: impl FnOnce(&mut Held) -> T) -> T {
+        self.holdings.with(&self.memory, &self.disk, work)
+    }
+
+    fn no_space(&self, why: MemoryError) -> Error {
+        Error::Space {
+            url: self.shown.clone(),
+            why,
+        }
     }
 
     fn no_room(&self, what: &'static str, why: MemoryError) -> Error {

@@ -19,6 +19,7 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 mod history;
+mod holdings;
 mod http;
 mod intake;
 mod limits;
@@ -43,6 +44,7 @@ pub use clock::Call;
 pub use commit::Commit;
 pub use error::Error;
 pub use history::History;
+pub use holdings::Holdings;
 pub use limits::{Limits, Pace};
 pub use listing::Listing;
 pub use range::Range;

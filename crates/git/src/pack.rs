@@ -23,16 +23,56 @@ const DELTA_HEAD: usize = 128;
 pub(crate) const PACK_HEADER: usize = 12;
 /// Bytes of the hash that names the base of a delta.
 const HASH_BYTES: usize = 20;
+/// Bytes of a pack that are counted together. The index of a small one is among them.
+const COUNTED: u64 = 64 << 10;
 /// Bytes that are inflated at once.
 const INFLATED: usize = 32 << 10;
 
-/// Writes a pack into a directory, where it is measured before it is indexed.
-pub(crate) fn spool(pack: &mut dyn BufRead, dir: &Path) -> Result<PathBuf, Error> {
-    let path = dir.join("incoming");
+/// A pack in a directory, before it is indexed.
+#[derive(Debug)]
+pub(crate) struct Spooled {
+    pub(crate) path: PathBuf,
+    /// Bytes that were counted for it.
+    pub(crate) counted: u64,
+}
+
+/// Returns the file of a pack before it is indexed.
+pub(crate) fn incoming(dir: &Path) -> PathBuf {
+    dir.join("incoming")
+}
+
+/// Writes a pack into a directory, where it is measured before it is indexed. Its bytes are counted before they are written.
+///
+/// # Errors
+/// Fails when the pack can't be read or written, or `count` does.
+pub(crate) fn spool(
+    pack: &mut dyn BufRead,
+    dir: &Path,
+    mut count: impl FnMut(u64) -> Result<(), Error>,
+) -> Result<Spooled, Error> {
+    let path = incoming(dir);
     let mut file = File::create(&path).map_err(disk)?;
-    io::copy(pack, &mut file).map_err(disk)?;
+    let (mut written, mut counted) = (0, 0);
+    loop {
+        let chunk = match pack.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            chunk => chunk.map_err(disk)?,
+        };
+        if chunk.is_empty() {
+            break;
+        }
+        written += chunk.len() as u64;
+        if written > counted {
+            let more = written.next_multiple_of(COUNTED) - counted;
+            count(more)?;
+            counted += more;
+        }
+        file.write_all(chunk).map_err(disk)?;
+        let len = chunk.len();
+        pack.consume(len);
+    }
     file.flush().map_err(disk)?;
-    Ok(path)
+    Ok(Spooled { path, counted })
 }
 
 /// Opens a pack that [`spool`] wrote, and returns it with its size in bytes.
@@ -340,8 +380,8 @@ mod tests {
         let call = Call::new(Duration::from_secs(60));
         let clock = Clock::start(runtime.handle().clone(), &call, "u".to_owned());
         let dir = tempfile::tempdir().unwrap();
-        let path = spool(&mut io::Cursor::new(pack), dir.path()).unwrap();
-        memory(&path, limits, &clock, "u")
+        let spooled = spool(&mut io::Cursor::new(pack), dir.path(), |_| Ok(())).unwrap();
+        memory(&spooled.path, limits, &clock, "u")
     }
 
     #[test]

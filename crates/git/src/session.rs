@@ -154,6 +154,36 @@ impl Session {
     /// # Errors
     /// Fails when the server cannot be reached or refuses, a limit is reached, or `dir` cannot be written.
     pub fn fetch(&mut self, wanted: &Resolved, dir: &Path) -> Result<Snapshot, Error> {
+        match self.fetch_within(wanted, dir) {
+            Err(Error::Space {
+                why: MemoryError::Held,
+                ..
+            }) => {
+                // The old one has the rest of a broken answer.
+                self.connect_anew()?;
+                self.intake
+                    .reserve_disk(self.limits.pack_bytes.saturating_mul(2))?;
+                self.fetch_within(wanted, dir)
+            }
+            done => done,
+        }
+    }
+
+    /// Fetches a commit with the space that is free. After a failure, it has as much as before.
+    fn fetch_within(&mut self, wanted: &Resolved, dir: &Path) -> Result<Snapshot, Error> {
+        let before = self.intake.disk_bytes();
+        let fetched = self.fetch_as_announced(wanted, dir);
+        if fetched.is_err() {
+            // It may not be there; the caller removes the directory anyway.
+            let _ = fs::remove_file(pack::incoming(dir));
+            let more = self.intake.disk_bytes().saturating_sub(before);
+            self.intake.give_back_disk(more);
+        }
+        fetched
+    }
+
+    /// Fetches a commit, again if the server is another one than it announced.
+    fn fetch_as_announced(&mut self, wanted: &Resolved, dir: &Path) -> Result<Snapshot, Error> {
         let has_begun = Cell::new(false);
         match self.fetch_once(wanted, dir, &has_begun) {
             // The server may be another one than when it announced itself.
@@ -189,16 +219,17 @@ impl Session {
             ..PackOptions::default()
         };
         let (intake, clock, limits, shown) = (&self.intake, &self.clock, &self.limits, self.remote.shown());
-        let mut held = None;
         let received = protocol::fetch(
             &mut Want { want, have: None },
             |received, progress, stop: &AtomicBool| {
                 has_begun.set(true);
                 let failed = |error| GixError::from_error(intake.fail(error));
-                let spooled = pack::spool(received, dir).map_err(failed)?;
-                let needed = pack::memory(&spooled, limits, clock, &shown).map_err(failed)?;
-                held = Some(intake.take_memory(needed).map_err(failed)?);
-                let (mut pack, bytes) = pack::open(&spooled).map_err(failed)?;
+                // Until it is indexed, it is there twice.
+                let spooled = pack::spool(received, dir, |bytes| intake.take_disk(2 * bytes));
+                let spooled = spooled.map_err(failed)?;
+                let needed = pack::memory(&spooled.path, limits, clock, &shown).map_err(failed)?;
+                intake.take_memory(needed).map_err(failed)?;
+                let (mut pack, bytes) = pack::open(&spooled.path).map_err(failed)?;
                 let threads = if bytes > SMALL_PACK { INDEX_THREADS } else { 1 };
                 let no_bases = None::<gix::odb::Handle>;
                 let kind = gix::hash::Kind::Sha1;
@@ -214,7 +245,8 @@ impl Session {
                         ..pack_options
                     },
                 )?;
-                pack::remove(&spooled).map_err(failed)?;
+                pack::remove(&spooled.path).map_err(failed)?;
+                intake.give_back_disk(spooled.counted);
                 Ok(true)
             },
             Discard,
@@ -228,8 +260,7 @@ impl Session {
             options,
         );
         received.map_err(|error| self.explain(&error, Some(wanted)))?;
-        let held = held.unwrap_or_else(|| self.intake.no_memory());
-        Snapshot::open(dir, want, &self.limits, held)
+        Snapshot::open(dir, want, &self.limits, self.intake.holdings())
     }
 
     /// Replaces the transport by a new one, which connects when it is used.

@@ -1,9 +1,6 @@
 //! The files of one commit, read from the object database.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::path::Path;
 
 use gix::{
     ObjectId,
@@ -11,9 +8,9 @@ use gix::{
     objs::{CommitRef, Find, FindHeader, Kind, TagRef, TreeRefIter, tree::EntryKind},
     odb::{Handle as Objects, pack::cache::lru::MemoryCappedHashmap, store::init::Options},
 };
-use tree::{Share, TreePath};
+use tree::TreePath;
 
-use crate::{Error, Limits, SignedObject, error::chain};
+use crate::{Error, Holdings, Limits, SignedObject, error::chain};
 
 /// Bytes of decoded objects kept to decode others from.
 const CACHE_BYTES: usize = 8 << 20;
@@ -72,12 +69,12 @@ pub struct Snapshot {
     author: String,
     message: String,
     /// The memory of the objects and paths.
-    memory: Arc<Mutex<Share>>,
+    holdings: Holdings,
 }
 
 impl Snapshot {
     /// Opens the commit that `id` is, or that it leads to through annotated tags.
-    pub(crate) fn open(dir: &Path, id: ObjectId, limits: &Limits, memory: Share) -> Result<Self, Error> {
+    pub(crate) fn open(dir: &Path, id: ObjectId, limits: &Limits, holdings: Holdings) -> Result<Self, Error> {
         let options = Options {
             alloc_limit_bytes: usize::try_from(limits.object_bytes).ok(),
             ..Options::default()
@@ -94,7 +91,7 @@ impl Snapshot {
             subject: String::new(),
             author: String::new(),
             message: String::new(),
-            memory: Arc::new(Mutex::new(memory)),
+            holdings,
         };
         let mut buffer = Vec::new();
         // A tag of a tag of a tag: real repositories do not nest deeper.
@@ -178,6 +175,8 @@ impl Snapshot {
     /// # Errors
     /// Fails when an object is missing or damaged, a name is refused, or there are too many.
     pub fn nodes(&self) -> Result<Vec<Node>, Error> {
+        // Directories are read once, so this snapshot doesn't keep them.
+        let reader = self.clone();
         let mut nodes = Vec::new();
         let mut open = vec![(TreePath::root(), 0, self.tree)];
         let (mut bytes, mut uncounted) = (0, 0);
@@ -186,7 +185,7 @@ impl Snapshot {
             if depth > self.limits.depth {
                 return Err(limit("nested directories", self.limits.depth, &dir));
             }
-            if self.find(id, &mut buffer)? != Kind::Tree {
+            if reader.find(id, &mut buffer)? != Kind::Tree {
                 return Err(Error::Object {
                     id: id.to_string(),
                     why: format!("'{dir}' is no directory"),
@@ -255,10 +254,14 @@ impl Snapshot {
         }
     }
 
-    /// Takes bytes of memory for paths. More than were reserved with the pack are not waited for: others may wait for the pack's.
+    /// Gives back the memory that was reserved for paths and isn't used.
+    pub(crate) fn settle(&self) {
+        self.holdings.settle();
+    }
+
+    /// Takes bytes of memory for paths.
     fn count(&self, bytes: u64) -> Result<(), Error> {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.try_grow(bytes).map_err(|why| Error::Memory {
+        self.holdings.count_paths(bytes).map_err(|why| Error::Memory {
             url: self.commit(),
             what: "the paths of commit",
             why,

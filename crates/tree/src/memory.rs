@@ -225,6 +225,24 @@ impl Share {
         Ok(())
     }
 
+    /// Gives back bytes, and all that were reserved and aren't used.
+    pub fn shrink(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        let kept = self.bytes.div_ceil(UNIT);
+        let excess = self.units.saturating_sub(kept);
+        self.units -= excess;
+        let excess = usize::try_from(excess).unwrap_or(usize::MAX);
+        for permit in [&mut self.all, &mut self.own].into_iter().flatten() {
+            drop(permit.split(excess));
+        }
+    }
+
+    /// Returns the number of bytes that the share took from the others: its own, and those that were reserved.
+    #[must_use]
+    pub fn reserved(&self) -> u64 {
+        self.units * UNIT
+    }
+
     /// Returns the number of bytes of the share.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -30,14 +30,22 @@ pub(super) struct Counted {
     pub(super) entries: u64,
 }
 
+/// Says if a file or directory with so many bytes is to be unpacked.
+pub(super) type Select<'a> = dyn FnMut(&TreePath, u64) -> Result<bool, Error> + 'a;
+
 /// Unpacks into the new directory `root`.
 pub(super) fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<Counted, Error> {
     let file = File::open(tarball).map_err(Error::io("open", "a downloaded tarball"))?;
-    unpack_file(file, root, limits)
+    unpack_file(file, root, limits, &mut |_, _| Ok(true))
 }
 
-/// Unpacks an open tarball into the new directory `root`.
-pub(super) fn unpack_file(file: File, root: &Path, limits: &Limits) -> Result<Counted, Error> {
+/// Unpacks what is selected of an open tarball into the new directory `root`.
+pub(super) fn unpack_file(
+    file: File,
+    root: &Path,
+    limits: &Limits,
+    select: &mut Select<'_>,
+) -> Result<Counted, Error> {
     std::fs::create_dir(root).map_err(Error::io("create", "a directory to unpack into"))?;
     let mut target = Target {
         root: Dir::open_ambient_dir(root, ambient_authority())
@@ -79,7 +87,10 @@ pub(super) fn unpack_file(file: File, root: &Path, limits: &Limits) -> Result<Co
         let name = long_name
             .take()
             .unwrap_or_else(|| entry.path_bytes().into_owned());
-        target.place(&checked_path(&name)?, &mut entry)?;
+        let path = checked_path(&name)?;
+        if select(&path, entry.size())? {
+            target.place(&path, &mut entry)?;
+        }
     }
     Ok(target.counted)
 }

@@ -7,6 +7,7 @@ mod fetching;
 mod hostile;
 mod listing;
 mod on_branch;
+mod space;
 mod ssh;
 mod ssh_reuse;
 

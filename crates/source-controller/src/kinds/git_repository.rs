@@ -27,12 +27,11 @@ use cloud::Cloud;
 use futures::stream::BoxStream;
 use git::{Network, Reference, Remote, SshConnections};
 use runtime::{Context, Trigger};
-use tempfile::TempDir;
 use tree::{Budget, TreePath};
 
 use crate::{
     blocking::Work,
-    builder::{BuildError, temp_dir},
+    builder::BuildError,
     identity::{self, GitCredentials, Identities},
     proxy,
     source_kind::{
@@ -42,13 +41,16 @@ use crate::{
     status,
     wake::{self, Links, SourceName, Wake},
 };
-use checkout::{Checkout, Sparse};
-use include::Include;
+use checkout::{Checkout, Part, Scratch, Sparse};
+use include::{Include, Includes, Room};
 use shared::Contents;
 use verification::Verify;
 
 /// Name of the kind.
 const KIND: &str = "GitRepository";
+/// Bytes of temporary files of all fetches and includes, of the 8 GiB that the Pod has for those of all kinds. A pack of a GiB takes two,
+/// which is less than the part of one tenant.
+const DISK: u64 = 3 << 30;
 /// Maximum characters of a commit's subject in an event.
 const SUBJECT_CHARS: usize = 50;
 /// Beginning of the messages about a Secret that names no proxy.
@@ -112,7 +114,7 @@ impl SourceKind for GitRepositories {
         let runtime = tokio::runtime::Handle::current();
         let network = Network::new(runtime.clone(), settings.addresses.clone());
         Self {
-            network: network.with_ssh_algorithms(settings.ssh),
+            network: network.with_ssh_algorithms(settings.ssh).with_disk(DISK),
             heads: shared::Heads::default(),
             fetches: shared::Fetches::default(),
             runtime,
@@ -266,7 +268,7 @@ impl SourceKind for GitRepositories {
         work: &Work,
         dir: &Path,
     ) -> Result<fetch::Fetched, Fault> {
-        let scratch = dir.parent().unwrap_or(dir);
+        let above = dir.parent().unwrap_or(dir);
         let contents = resolved.fetch.get_or(
             &self.runtime,
             work,
@@ -276,14 +278,15 @@ impl SourceKind for GitRepositories {
                     timeout,
                     ..work.clone()
                 };
-                self.contents(request, resolved, &work, temp_dir(scratch)?)
+                self.contents(request, resolved, &work, Scratch::new(above)?)
             },
         )?;
         let parts = contents.parts();
+        let included = self.unpack_includes(request, resolved, (work, dir), &parts)?;
         Ok(fetch::Fetched {
             sparse: Sparse::new(&request.sparse, &parts)?,
             parts,
-            included: self.unpack_includes(request, resolved, work, dir)?,
+            included,
             verification: contents.verification.clone(),
             _contents: contents,
         })
@@ -401,9 +404,6 @@ impl GitRepositories {
         Ok(remote.with_auth(self.runtime.block_on(token)?))
     }
 
-    /// Fetches and verifies a commit, and then its submodules, into a directory.
-    fn contents(
-        &self,
     /// Returns the fault for an error of the repository's server. Tokens that it refused are forgotten: they may have been revoked.
     fn fault(&self, request: &GitRequest, error: &git::Error) -> Fault {
         if matches!(error, git::Error::AuthenticationFailed { .. }) {
@@ -417,13 +417,16 @@ impl GitRepositories {
         fetch::fault(error)
     }
 
+    /// Fetches and verifies a commit, and then its submodules, into a directory.
+    fn contents(
+        &self,
         request: &GitRequest,
         resolved: &Resolved,
         work: &Work,
-        dir: TempDir,
+        scratch: Scratch,
     ) -> Result<Arc<Contents>, Fault> {
         let remote = self.remote(request, work)?;
-        let mut checkout = Checkout::new(&self.network, work, &request.ssh, dir.path());
+        let mut checkout = Checkout::new(&self.network, work, &request.ssh, &scratch);
         checkout
             .fetch(&remote, &resolved.head, TreePath::root())
             .map_err(|error| self.fault(request, &error))?;
@@ -439,7 +442,7 @@ impl GitRepositories {
         Ok(Arc::new(Contents::new(
             parts,
             verification,
-            dir,
+            scratch,
             self.runtime.clone(),
         )))
     }
@@ -459,24 +462,20 @@ impl GitRepositories {
         self.runtime.block_on(read)
     }
 
-    /// Unpacks the includes, each into a directory of its own.
+    /// Unpacks the includes.
     fn unpack_includes(
         &self,
         request: &GitRequest,
         resolved: &Resolved,
-        work: &Work,
-        dir: &Path,
-    ) -> Result<Vec<(Include, Vec<include::IncludedPath>)>, Fault> {
+        (work, dir): (&Work, &Path),
+        parts: &[Part],
+    ) -> Result<Includes, Fault> {
         let budget = Budget::default()
             .with_timeout(work.timeout)
             .with_cancellation(Arc::clone(&work.cancelled));
-        let both = request.includes.iter().zip(&resolved.includes).enumerate();
-        let unpacked = both.map(|(at, (include, artifact))| {
-            let dir = dir.join(format!("include-{at}"));
-            let paths = include::unpack(&self.storage, include, artifact, &dir, &budget)?;
-            Ok((include.clone(), paths))
-        });
-        unpacked.collect()
+        let room = Room::new(parts, self.network.disk(&request.namespace).share(), budget);
+        let both = request.includes.iter().zip(&resolved.includes);
+        include::unpack_all(&self.storage, both, dir, room)
     }
 }
 

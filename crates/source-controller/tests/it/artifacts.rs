@@ -1,9 +1,15 @@
 //! From a commit to an artifact that consumers can use.
 
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
 use api::{condition_type as types, source::GitRepository};
 use artifact::{DirectoryHashes, hashes};
 use serde_json::json;
-use testkit::GitServer;
+use testkit::{GitServer, controller::Launch};
 use tree::TreePath;
 
 use super::{TestNamespace, artifact_of, condition, revision};
@@ -214,4 +220,54 @@ async fn hashes_of_directories_are_published_beside_the_artifact() {
     for (dir, is_same) in [("shop", true), ("shop/app", true), ("blog", false), ("", false)] {
         assert_eq!(all(&first, dir) == all(&second, dir), is_same, "{dir}");
     }
+}
+
+/// Writes a program that runs the controller with a umask.
+fn with_umask(dir: &Path, umask: &str) -> PathBuf {
+    let path = dir.join(format!("controller-{umask}"));
+    let program = env!("CARGO_BIN_EXE_source-controller");
+    fs::write(
+        &path,
+        format!("#!/bin/sh\numask {umask}\nexec {program} \"$@\"\n"),
+    )
+    .unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn artifacts_are_the_same_bytes_whatever_the_time_zone_locale_and_umask() {
+    let (git, dir) = (GitServer::start().unwrap(), tempfile::tempdir().unwrap());
+    let files = [("base/ünï.yaml", "a: 1\n"), ("base/I.yaml", "b: 1\n")];
+    let repo = git.repo("shop").unwrap();
+    let change = files
+        .iter()
+        .fold(repo.change("first"), |change, (path, content)| {
+            change.write(path, content)
+        });
+    change.executable("run.sh", "#!/bin/sh\n").push().unwrap();
+    let mut digests = Vec::new();
+    for (umask, zone, locale) in [
+        ("000", "UTC", "C"),
+        ("077", "Asia/Kathmandu", "tr_TR.UTF-8"),
+        ("027", "America/St_Johns", "de_DE.UTF-8"),
+    ] {
+        let program = with_umask(dir.path(), umask);
+        let change = |launch: Launch| {
+            let launch = launch.program(program).flag("--watch-all-namespaces=false");
+            launch.env("TZ", zone).env("LC_ALL", locale)
+        };
+        let setup = TestNamespace::start_of(change).await;
+        setup.apply("shop", &repo.url(), json!({})).await;
+        // Its files were unpacked to a disk.
+        let include = json!({"include": [{"repository": {"name": "shop"}}]});
+        setup.apply("all", &repo.url(), include).await;
+        let mut of = Vec::new();
+        for name in ["shop", "all"] {
+            of.push(artifact_of(&setup.wait_ready(name).await).digest.unwrap());
+        }
+        digests.push(of);
+    }
+    assert!(digests.iter().all(|of| *of == digests[0]), "{digests:?}");
+    assert_ne!(digests[0][0], digests[0][1]);
 }

@@ -124,6 +124,31 @@ async fn submodules_are_fetched_with_the_credentials_of_their_server_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn small_submodules_do_not_wait_for_memory_of_each_other() {
+    const COUNT: usize = 24;
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
+    let (app, lib) = (git.repo("app").unwrap(), git.repo("lib").unwrap());
+    let commit = lib.commit("lib", &[("l", "library")]).unwrap();
+    let names: Vec<String> = (0..COUNT).map(|number| format!("m{number:02}")).collect();
+    let modules = names
+        .iter()
+        .map(|name| format!("[submodule \"{name}\"]\n\tpath = {name}\n\turl = ../lib\n"));
+    let modules = modules.collect::<String>();
+    let change = app.change("app").write(".gitmodules", modules);
+    let change = names
+        .iter()
+        .fold(change, |change, name| change.submodule(name, &commit));
+    change.push().unwrap();
+    setup
+        .apply("app", &app.url(), json!({"recurseSubmodules": true}))
+        .await;
+    let object = setup.wait_ready("app").await;
+    let files = setup.fetch(&object).await;
+    assert_eq!(files.names("."), names);
+    assert_eq!(files.read("m23/l"), "library");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn endless_submodules_are_given_up() {
     let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("endless").unwrap();
@@ -230,6 +255,48 @@ async fn includes_need_an_artifact_and_a_free_target_and_stay_in_their_directori
     setup.apply("app", &app.url(), include("../..", "../../up")).await;
     let object = setup.wait_ready("app").await;
     assert_eq!(setup.fetch(&object).await.read("up/d"), "1");
+}
+
+/// Publishes a commit with so many directories of 1000 empty files.
+fn publish_wide(repo: &testkit::Repo, directories: usize) {
+    repo.commit("first", &[("empty", "")]).unwrap();
+    let id = |text: String| text.trim().to_owned();
+    let blob = id(repo.git(&["rev-parse", "main:empty"]).unwrap());
+    let tree = |entries: &mut dyn Iterator<Item = (&str, String, &str)>| {
+        let mut bytes = Vec::new();
+        for (mode, name, object) in entries {
+            bytes.extend(format!("{mode} {name}\0").bytes());
+            let digits = |at: usize| u8::from_str_radix(&object[at..at + 2], 16).unwrap();
+            bytes.extend((0..40).step_by(2).map(digits));
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, bytes).unwrap();
+        let path = file.path().to_string_lossy().into_owned();
+        id(repo.git(&["hash-object", "-t", "tree", "-w", &path]).unwrap())
+    };
+    let below = tree(&mut (0..1000).map(|n| ("100644", format!("{n:03}"), blob.as_str())));
+    let root = tree(&mut (0..directories).map(|n| ("40000", format!("{n:03}"), below.as_str())));
+    let author = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+    let commit = [&author[..], &["commit-tree", "-m", "wide", &root]].concat();
+    let commit = id(repo.git(&commit).unwrap());
+    repo.set_ref("refs/heads/main", &commit).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn includes_have_the_limits_of_one_artifact_together() {
+    let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
+    let (app, lib) = (git.repo("app").unwrap(), git.repo("lib").unwrap());
+    publish_wide(&app, 195);
+    publish_wide(&lib, 3);
+    setup.apply("lib", &lib.url(), json!({})).await;
+    setup.wait_ready("lib").await;
+    let spec = json!({"include": [
+        {"repository": {"name": "lib"}, "toPath": "one"},
+        {"repository": {"name": "lib"}, "toPath": "two"},
+    ]});
+    setup.apply("app", &app.url(), spec).await;
+    let why = "failed to copy 'lib' include from '' to 'two': the limit of 200000 files and directories";
+    setup.wait_failed("app", "CopyFailure", why).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

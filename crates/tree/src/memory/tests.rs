@@ -98,6 +98,27 @@ async fn reserved_bytes_are_used_first_and_others_are_not_waited_for() {
     assert_eq!(memory.held(), 75 * KIB);
 }
 
+#[tokio::test(start_paused = true)]
+async fn bytes_that_are_given_back_go_to_others() {
+    let memory = Memory::new(100 * KIB);
+    let (mut share, mut other) = (memory.tenant("a").share(), memory.tenant("b").share());
+    share.reserve(70 * KIB).await.unwrap();
+    share.try_grow(50 * KIB + 1).unwrap();
+    share.shrink(20 * KIB);
+    assert_eq!(
+        (share.bytes(), share.reserved(), memory.held()),
+        (30 * KIB + 1, 31 * KIB, 31 * KIB)
+    );
+    other.try_grow(69 * KIB).unwrap();
+    assert_eq!(share.try_grow(KIB), Err(MemoryError::Held));
+    drop(other);
+    let mut second = memory.tenant("a").share();
+    second.try_grow(44 * KIB).unwrap();
+    share.shrink(100 * KIB);
+    assert_eq!((share.bytes(), memory.held()), (0, 44 * KIB));
+    share.try_grow(31 * KIB).unwrap();
+}
+
 #[test]
 fn tenants_that_take_all_they_get_leave_a_part_to_the_next_one() {
     let memory = Memory::new(1 << 20);

@@ -8,17 +8,22 @@ use std::{
 };
 
 use api::{Fault, Reason};
-use git::{Call, Error, Network, Node, NodeKind, Remote, Resolved, Snapshot, SshConnections, Submodule};
+use git::{
+    Call, Error, Holdings, Network, Node, NodeKind, Remote, Resolved, Snapshot, SshConnections, Submodule,
+};
+use tempfile::TempDir;
 use tree::TreePath;
 
-use crate::blocking::Work;
+use crate::{blocking::Work, builder::temp_dir};
 
 /// The deepest submodule in a submodule, as in the original.
 const DEPTH: usize = 10;
 /// Maximum number of all submodules of an artifact.
 const SUBMODULES: usize = 100;
 /// Maximum number of files and directories of an artifact.
-const ENTRIES: usize = 200_000;
+pub(super) const ENTRIES: usize = 200_000;
+/// Maximum bytes of all their paths.
+pub(super) const PATH_BYTES: usize = 32 << 20;
 
 /// A commit, and the directory that its files are in. Clones share the list of paths.
 #[derive(Clone)]
@@ -36,6 +41,33 @@ impl Part {
             false => self.mount.child(node.path.as_str()),
         }
     }
+
+    /// Returns the bytes of all paths of the part in the artifact.
+    pub(super) fn path_bytes(&self) -> usize {
+        let above = self.mount.as_str().len() + 1;
+        let len = |node: &Node| above + node.path.as_str().len();
+        self.nodes.iter().map(len).sum()
+    }
+}
+
+/// A directory for what is fetched, and what the fetches hold until it is removed.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    dir: TempDir,
+    holdings: Holdings,
+}
+
+impl Scratch {
+    /// Begins with a directory of its own in another one.
+    ///
+    /// # Errors
+    /// A fault that names the cause.
+    pub(super) fn new(above: &Path) -> Result<Self, Fault> {
+        Ok(Self {
+            dir: temp_dir(above)?,
+            holdings: Holdings::default(),
+        })
+    }
 }
 
 /// Fetches commits within the timeout of one checkout.
@@ -44,46 +76,73 @@ pub(super) struct Checkout<'a> {
     work: &'a Work,
     ssh: &'a SshConnections,
     until: Instant,
-    dir: &'a Path,
+    scratch: &'a Scratch,
     parts: Vec<Part>,
     entries: usize,
+    path_bytes: usize,
 }
 
 impl<'a> Checkout<'a> {
     /// Begins with an empty directory.
-    pub(super) fn new(network: &'a Network, work: &'a Work, ssh: &'a SshConnections, dir: &'a Path) -> Self {
+    pub(super) fn new(
+        network: &'a Network,
+        work: &'a Work,
+        ssh: &'a SshConnections,
+        scratch: &'a Scratch,
+    ) -> Self {
         Self {
             network,
             work,
             ssh,
             until: Instant::now() + work.timeout,
-            dir,
+            scratch,
             parts: Vec::new(),
             entries: 0,
+            path_bytes: 0,
         }
     }
 
     /// Fetches a commit to a directory of the artifact.
     pub(super) fn fetch(&mut self, remote: &Remote, wanted: &Resolved, mount: TreePath) -> Result<(), Error> {
-        let dir = self.dir.join(format!("commit-{}", self.parts.len()));
+        let dir = self
+            .scratch
+            .dir
+            .path()
+            .join(format!("commit-{}", self.parts.len()));
         fs::create_dir(&dir).map_err(|error| Error::Disk(error.to_string()))?;
         let left = self.until.saturating_duration_since(Instant::now());
-        let call = call(self.work, left.max(Duration::from_millis(1)), self.ssh);
+        let call = Call {
+            holdings: self.scratch.holdings.clone(),
+            ..call(self.work, left.max(Duration::from_millis(1)), self.ssh)
+        };
         let snapshot = self.network.open(remote, &call)?.fetch(wanted, &dir)?;
         let nodes = Arc::new(snapshot.nodes()?);
-        self.entries += nodes.len();
-        if self.entries > ENTRIES {
-            return Err(Error::Limit {
-                what: "files and directories",
-                limit: ENTRIES as u64,
-                of: " with all submodules".to_owned(),
-            });
-        }
-        self.parts.push(Part {
+        let part = Part {
             mount,
             snapshot,
             nodes,
-        });
+        };
+        self.count(&part)?;
+        self.parts.push(part);
+        Ok(())
+    }
+
+    /// Counts the paths of a part together with those of the others.
+    fn count(&mut self, part: &Part) -> Result<(), Error> {
+        self.entries = self.entries.saturating_add(part.nodes.len());
+        self.path_bytes = self.path_bytes.saturating_add(part.path_bytes());
+        for (what, found, limit) in [
+            ("files and directories", self.entries, ENTRIES),
+            ("bytes of paths", self.path_bytes, PATH_BYTES),
+        ] {
+            if found > limit {
+                return Err(Error::Limit {
+                    what,
+                    limit: limit as u64,
+                    of: " with all submodules".to_owned(),
+                });
+            }
+        }
         Ok(())
     }
 
@@ -120,6 +179,7 @@ impl<'a> Checkout<'a> {
 
     /// Returns what was fetched; the first is the commit of the repository itself.
     pub(super) fn into_parts(self) -> Vec<Part> {
+        self.scratch.holdings.settle();
         self.parts
     }
 

@@ -17,7 +17,7 @@ use tree::{Budget, TreePath};
 
 use super::{
     checkout::{Part, Sparse},
-    include::{self, Include, IncludedPath},
+    include::{self, Include, IncludedPath, Includes},
     shared::Contents,
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Bytes of all files of an artifact.
-const UNPACKED_BYTES: u64 = 1 << 30;
+pub(super) const UNPACKED_BYTES: u64 = 1 << 30;
 
 /// Bytes and lines of all ignore files of a repository.
 const IGNORE_BYTES: usize = 1 << 20;
@@ -87,7 +87,7 @@ fn remedy(need: Need) -> &'static str {
 pub(crate) struct Fetched {
     pub(super) parts: Vec<Part>,
     pub(super) sparse: Sparse,
-    pub(super) included: Vec<(Include, Vec<IncludedPath>)>,
+    pub(super) included: Includes,
     pub(super) verification: Option<Verification>,
     /// Keeps the directory of the parts, and is dropped after them.
     pub(super) _contents: Arc<Contents>,
@@ -99,13 +99,29 @@ enum Content<'a> {
     File(&'a Path),
 }
 
-impl Content<'_> {
+/// Reads the commits of an artifact, of which one at a time keeps decoded objects.
+#[derive(Default)]
+struct Reader<'a>(Option<(&'a Snapshot, Snapshot)>);
+
+impl<'a> Reader<'a> {
+    fn read(&mut self, snapshot: &'a Snapshot, node: &Node) -> Result<Vec<u8>, git::Error> {
+        let (_, reading) = match self.0.take() {
+            Some((last, reading)) if std::ptr::eq(last, snapshot) => self.0.insert((last, reading)),
+            // What the last one kept is dropped here.
+            _ => self.0.insert((snapshot, snapshot.clone())),
+        };
+        let mut buffer = Vec::new();
+        reading.read(node, &mut buffer)?;
+        Ok(buffer)
+    }
+}
+
+impl<'a> Content<'a> {
     /// Returns the number of bytes, and the bytes.
-    fn open(&self) -> Result<(u64, Box<dyn Read>), Fault> {
+    fn open(&self, reader: &mut Reader<'a>) -> Result<(u64, Box<dyn Read>), Fault> {
         match self {
             Self::Commit(snapshot, node) => {
-                let mut buffer = Vec::new();
-                snapshot.read(node, &mut buffer).map_err(|error| fault(&error))?;
+                let buffer = reader.read(snapshot, node).map_err(|error| fault(&error))?;
                 Ok((buffer.len() as u64, Box::new(Cursor::new(buffer))))
             }
             Self::File(path) => {
@@ -121,19 +137,20 @@ impl Content<'_> {
 }
 
 /// Writes the tarball of what was fetched.
-pub(super) fn pack(
-    fetched: &Fetched,
+pub(super) fn pack<'a>(
+    fetched: &'a Fetched,
     options: &PackOptions,
     out: &mut ArtifactWriter<'_>,
 ) -> Result<Packed, BuildError> {
     let budget = &options.budget;
     let items = items(fetched)?;
     let ignore = options.ignore.as_deref();
-    let rules = pack::rules(ignore_files(&items, ignore, budget)?, ignore);
+    let mut reader = Reader::default();
+    let rules = pack::rules(ignore_files(&items, ignore, (budget, &mut reader))?, ignore);
     let items = pack::plan(items, &rules, budget)?;
-    let open = |item: &Item<Content<'_>>| {
+    let open = |item: &Item<Content<'a>>| {
         budget.check()?;
-        Ok::<_, BuildError>(item.content.open()?)
+        Ok::<_, BuildError>(item.content.open(&mut reader)?)
     };
     pack::pack_streams(&items, open, options.algorithm, UNPACKED_BYTES, out)
 }
@@ -157,7 +174,7 @@ fn items(fetched: &Fetched) -> Result<Vec<Item<Content<'_>>>, Fault> {
             items.push(Item { path, kind, content });
         }
     }
-    for (include, paths) in &fetched.included {
+    for (include, paths) in fetched.included.iter() {
         add_include(&mut items, include, paths)?;
     }
     Ok(items)
@@ -203,10 +220,10 @@ fn add_include<'a>(
 }
 
 /// Returns the ignore files of the repository with their directories.
-fn ignore_files(
-    items: &[Item<Content<'_>>],
+fn ignore_files<'a>(
+    items: &[Item<Content<'a>>],
     spec: Option<&str>,
-    budget: &Budget,
+    (budget, reader): (&Budget, &mut Reader<'a>),
 ) -> Result<Vec<(TreePath, String)>, BuildError> {
     let mut files = Vec::new();
     let (mut bytes, mut lines) = (0, spec.map_or(0, |spec| spec.lines().count()));
@@ -220,7 +237,7 @@ fn ignore_files(
         else {
             continue;
         };
-        let (size, content) = item.content.open()?;
+        let (size, content) = item.content.open(reader)?;
         let too_long = || invalid_ignore(&format!("there are more than {IGNORE_BYTES} bytes of them"));
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         bytes = size.saturating_add(bytes);

@@ -12,8 +12,15 @@ use api::{
 };
 use artifact::{Digest, FetchLimits, Storage, pack::PathKind};
 use kube::{Api, Client};
-use tree::{Budget, TreePath};
+use tree::{Budget, Share, TreePath};
 
+use super::{
+    checkout::{ENTRIES, PATH_BYTES, Part},
+    fetch::UNPACKED_BYTES,
+};
+
+/// Bytes that a file or directory takes on a disk beside its content.
+const PER_FILE: u64 = 4 << 10;
 /// Time of reading one object.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -84,16 +91,103 @@ pub(crate) struct IncludedPath {
     pub(super) file: PathBuf,
 }
 
-/// Unpacks an included artifact below `dir`, and returns its paths in the including one.
+/// The unpacked includes of an artifact.
+#[derive(Debug)]
+pub(crate) struct Includes {
+    all: Vec<(Include, Vec<IncludedPath>)>,
+    /// Space of the unpacked files.
+    _space: Share,
+}
+
+impl Includes {
+    /// Returns the includes with their paths, in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(Include, Vec<IncludedPath>)> {
+        self.all.iter()
+    }
+}
+
+/// What the includes of an artifact may still unpack, all together.
+#[derive(Debug)]
+pub(super) struct Room {
+    bytes: u64,
+    entries: u64,
+    path_bytes: u64,
+    space: Share,
+    budget: Budget,
+}
+
+impl Room {
+    /// Begins with the limits of an artifact, of which the repository's own paths take a part. The files of both together are bounded
+    /// once more when they are packed. `space` is that of temporary files.
+    pub(super) fn new(parts: &[Part], space: Share, budget: Budget) -> Self {
+        let entries: usize = parts.iter().map(|part| part.nodes.len()).sum();
+        let path_bytes: usize = parts.iter().map(Part::path_bytes).sum();
+        Self {
+            bytes: UNPACKED_BYTES,
+            entries: ENTRIES.saturating_sub(entries) as u64,
+            path_bytes: PATH_BYTES.saturating_sub(path_bytes) as u64,
+            space,
+            budget,
+        }
+    }
+
+    /// Takes the room of a file or directory, whose path in the artifact has so many bytes.
+    fn take(&mut self, path: usize, bytes: u64) -> Result<(), String> {
+        self.budget.check().map_err(|error| error.to_string())?;
+        for (left, taken, limit, what) in [
+            (&mut self.bytes, bytes, UNPACKED_BYTES, "bytes of included files"),
+            (&mut self.entries, 1, ENTRIES as u64, "files and directories"),
+            (
+                &mut self.path_bytes,
+                path as u64,
+                PATH_BYTES as u64,
+                "bytes of paths",
+            ),
+        ] {
+            let after = left.checked_sub(taken);
+            *left = after.ok_or_else(|| {
+                format!("the limit of {limit} {what} was reached by the artifact with all its includes")
+            })?;
+        }
+        let taken = self.space.try_grow(bytes.saturating_add(PER_FILE));
+        taken.map_err(|_| "other work holds the space for temporary files; it will be tried again".to_owned())
+    }
+}
+
+/// Unpacks includes within the room of an artifact, each into a directory of its own below `dir`.
 ///
 /// # Errors
-/// A fault if the artifact isn't stored here, or the directory to copy from doesn't exist.
-pub(super) fn unpack(
+/// The fault of the first that fails.
+pub(super) fn unpack_all<'a>(
+    storage: &Storage,
+    includes: impl Iterator<Item = (&'a Include, &'a Artifact)>,
+    dir: &Path,
+    mut room: Room,
+) -> Result<Includes, Fault> {
+    let mut all = Vec::new();
+    for (at, (include, artifact)) in includes.enumerate() {
+        let dir = dir.join(format!("include-{at}"));
+        all.push((
+            include.clone(),
+            unpack(storage, include, artifact, &dir, &mut room)?,
+        ));
+    }
+    Ok(Includes {
+        all,
+        _space: room.space,
+    })
+}
+
+/// Unpacks what is copied of an included artifact below `dir`, and returns its paths in the including one.
+///
+/// # Errors
+/// A fault if the artifact isn't stored here, the directory to copy from doesn't exist, or there is no room.
+fn unpack(
     storage: &Storage,
     include: &Include,
     artifact: &Artifact,
     dir: &Path,
-    budget: &Budget,
+    room: &mut Room,
 ) -> Result<Vec<IncludedPath>, Fault> {
     let failed = |why: &str| {
         let message = format!(
@@ -109,20 +203,34 @@ pub(super) fn unpack(
         .as_deref()
         .and_then(|digest| Digest::parse(digest).ok());
     let digest = digest.ok_or_else(|| failed("its artifact has no digest"))?;
-    let unpacked = artifact::unpack_stored(storage, &artifact.path, &digest, dir, &FetchLimits::default());
-    match unpacked {
+    let from = TreePath::confined(&include.from);
+    let mut taken = 0;
+    let mut select = |path: &TreePath, bytes: u64| {
+        let Some(path) = path.strip(&from) else {
+            return Ok(false);
+        };
+        taken += 1;
+        let len = include.to.as_str().len() + 1 + path.len();
+        room.take(len, bytes).map_err(artifact::Error::Refused)?;
+        Ok(true)
+    };
+    let limits = FetchLimits::default();
+    match artifact::unpack_selected(storage, &artifact.path, &digest, dir, (&limits, &mut select)) {
         Ok(Some(_)) => {}
         Ok(None) => return Err(failed("its artifact is not stored here (yet)")),
         Err(error) => return Err(failed(&error.to_string())),
     }
-    let from = dir.join(TreePath::confined(&include.from).as_str());
+    let from = dir.join(from.as_str());
     if fs::symlink_metadata(&from).is_err() {
         return Err(failed("no such file or directory"));
     }
     let mut found = Vec::new();
     let mut open = vec![(from, include.to.clone())];
     while let Some((file, path)) = open.pop() {
-        budget.check().map_err(|error| failed(&error.to_string()))?;
+        if found.len() >= taken {
+            // A directory that the tarball doesn't name itself.
+            room.take(path.as_str().len(), 0).map_err(|why| failed(&why))?;
+        }
         let metadata = fs::symlink_metadata(&file).map_err(|error| failed(&error.to_string()))?;
         let kind = match metadata {
             dir if dir.is_dir() => PathKind::Dir,
@@ -164,5 +272,56 @@ impl Include {
     /// Returns the directory that is copied to.
     pub(super) fn target(&self) -> &TreePath {
         &self.to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, atomic::AtomicBool};
+
+    use tree::Memory;
+
+    use super::*;
+
+    fn room(space: u64) -> Room {
+        let space = Memory::new(space).tenant("a").share();
+        Room::new(&[], space, Budget::default())
+    }
+
+    /// Takes rooms of this size until it fails.
+    fn used_up(room: &mut Room, path: usize, bytes: u64) -> (u64, String) {
+        let mut taken = 0;
+        loop {
+            match room.take(path, bytes) {
+                Ok(()) => taken += 1,
+                Err(why) => return (taken, why),
+            }
+        }
+    }
+
+    #[test]
+    fn all_includes_have_the_limits_of_one_artifact() {
+        let large = 16 << 30;
+        for (path, bytes, most, limit) in [
+            (10, 300 << 20, 3, "1073741824 bytes of included files"),
+            (10, 0, 200_000, "200000 files and directories"),
+            (1 << 20, 1, 32, "33554432 bytes of paths"),
+        ] {
+            let (taken, why) = used_up(&mut room(large), path, bytes);
+            assert_eq!(taken, most, "{limit}");
+            assert!(why.contains(limit), "{why}");
+        }
+    }
+
+    #[test]
+    fn includes_take_space_that_others_do_not_hold_and_end_when_cancelled() {
+        // Three quarters of it are for one tenant.
+        let (taken, why) = used_up(&mut room(4 << 20), 1, 1 << 20);
+        assert_eq!(taken, 2);
+        assert!(why.contains("space for temporary files"), "{why}");
+        let cancelled = Arc::new(AtomicBool::new(true));
+        let mut room = room(4 << 20);
+        room.budget = room.budget.with_cancellation(cancelled);
+        assert_eq!(used_up(&mut room, 1, 1), (0, "cancelled".to_owned()));
     }
 }

@@ -14,10 +14,12 @@ use std::{
 use api::{annotation, condition_type as types, conditions, source::GitRepository};
 use git::{Error, Reference, Remote};
 use kube::ResourceExt;
-use tempfile::TempDir;
 use tokio::runtime::Handle;
 
-use super::{checkout::Part, verification};
+use super::{
+    checkout::{Part, Scratch},
+    verification,
+};
 use crate::{
     blocking::Work,
     single_flight::{Flight, FlightKey, Flights},
@@ -128,7 +130,7 @@ pub(super) type Fetch = Flight<Arc<Contents>>;
 pub(crate) struct Contents {
     parts: Mutex<Vec<Part>>,
     pub(super) verification: Option<Verification>,
-    dir: Option<TempDir>,
+    scratch: Option<Scratch>,
     runtime: Handle,
 }
 
@@ -137,13 +139,13 @@ impl Contents {
     pub(super) fn new(
         parts: Vec<Part>,
         verification: Option<Verification>,
-        dir: TempDir,
+        scratch: Scratch,
         runtime: Handle,
     ) -> Self {
         Self {
             parts: Mutex::new(parts),
             verification,
-            dir: Some(dir),
+            scratch: Some(scratch),
             runtime,
         }
     }
@@ -157,8 +159,8 @@ impl Contents {
 impl Drop for Contents {
     fn drop(&mut self) {
         // Passes end on threads that many share, and removing files blocks.
-        if let Some(dir) = self.dir.take() {
-            self.runtime.spawn_blocking(move || drop(dir));
+        if let Some(scratch) = self.scratch.take() {
+            self.runtime.spawn_blocking(move || drop(scratch));
         }
     }
 }
