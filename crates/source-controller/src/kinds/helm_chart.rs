@@ -38,9 +38,7 @@ use crate::{
     builder::BuildError,
     flags::HelmLimits,
     identity::Identities,
-    source_kind::{
-        KindSettings, Named, PackOptions, SourceKind, SourceSecrets, SourceSpec, Verification,
-    },
+    source_kind::{KindSettings, Named, PackOptions, SourceKind, SourceSecrets, SourceSpec, Verification},
     wake::{self, Links, SourceName, Wake},
 };
 

@@ -436,7 +436,9 @@ async fn chart_out_of_a_bucket_is_an_archive() {
 async fn chart_is_downloaded_within_the_timeout_of_its_repository() {
     let setup = TestNamespace::start().await;
     let server = ChartServer::start(&[("1.0.0", &[])]);
-    server.0.page("/charts/shop-1.0.0.tgz", Page::Stalled("begin".into()));
+    server
+        .0
+        .page("/charts/shop-1.0.0.tgz", Page::Stalled("begin".into()));
     let repositories = Objects::<HelmRepository>::of(&setup).await;
     let spec = json!({"url": server.0.url(""), "timeout": "1500ms"});
     repositories.apply("charts", spec).await;
