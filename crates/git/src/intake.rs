@@ -23,7 +23,7 @@ const PATHS: u64 = 8 << 20;
 /// Maximum number of answers for one purpose: a pack needs a single one if nothing is there yet, and few to agree about what is.
 const MAX_ANSWERS: u32 = 64;
 
-/// What a tenant may hold, and what the pass of a session holds of it.
+/// The shares of a tenant, and what the pass of a session holds of them.
 pub(crate) struct Shares {
     pub(crate) memory: Tenant,
     pub(crate) disk: Tenant,

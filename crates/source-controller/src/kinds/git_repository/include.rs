@@ -106,7 +106,7 @@ impl Includes {
     }
 }
 
-/// What the includes of an artifact may still unpack, all together.
+/// The room that is left for the includes of an artifact, all together.
 #[derive(Debug)]
 pub(super) struct Room {
     bytes: u64,
