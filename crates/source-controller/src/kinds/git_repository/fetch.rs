@@ -17,7 +17,7 @@ use tree::{Budget, TreePath};
 
 use super::{
     checkout::{Part, Sparse},
-    include::{self, Include, IncludedPath, Includes},
+    include::{Include, IncludedPath, Includes},
     shared::Contents,
 };
 use crate::{
@@ -192,7 +192,7 @@ fn add_include<'a>(
     let kinds: HashMap<&TreePath, PathKind> = items.iter().map(|item| (&item.path, item.kind)).collect();
     let target = include.target();
     if target.is_root() || kinds.contains_key(target) {
-        return Err(include::exists(include));
+        return Err(include.exists());
     }
     // The directories above the target may be new.
     let mut above = Vec::new();
@@ -200,7 +200,7 @@ fn add_include<'a>(
     while let Some(path) = at.filter(|path| !path.is_root()) {
         match kinds.get(&path) {
             Some(PathKind::Dir) => {}
-            Some(_) => return Err(include::exists(include)),
+            Some(_) => return Err(include.exists()),
             None => above.push(path.clone()),
         }
         at = path.parent();

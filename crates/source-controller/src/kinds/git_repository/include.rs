@@ -189,15 +189,7 @@ fn unpack(
     dir: &Path,
     room: &mut Room,
 ) -> Result<Vec<IncludedPath>, Fault> {
-    let failed = |why: &str| {
-        let message = format!(
-            "failed to copy '{}' include from '{}' to '{}': {why}",
-            include.name,
-            include.from,
-            include.to.as_str()
-        );
-        Fault::retry(Reason::CopyFailure, message)
-    };
+    let failed = |why: &str| include.failed(why);
     let digest = artifact
         .digest
         .as_deref()
@@ -224,8 +216,14 @@ fn unpack(
     if fs::symlink_metadata(&from).is_err() {
         return Err(failed("no such file or directory"));
     }
+    list(include, from, taken, room)
+}
+
+/// Returns the paths at and below `root`, of which so many took their room already.
+fn list(include: &Include, root: PathBuf, taken: usize, room: &mut Room) -> Result<Vec<IncludedPath>, Fault> {
+    let failed = |why: &str| include.failed(why);
     let mut found = Vec::new();
-    let mut open = vec![(from, include.to.clone())];
+    let mut open = vec![(root, include.to.clone())];
     while let Some((file, path)) = open.pop() {
         if found.len() >= taken {
             // A directory that the tarball doesn't name itself.
@@ -257,21 +255,25 @@ fn is_executable(metadata: &fs::Metadata) -> bool {
     metadata.permissions().mode() & 0o111 != 0
 }
 
-/// Returns the fault of an include whose target is already there.
-pub(super) fn exists(include: &Include) -> Fault {
-    let message = format!(
-        "failed to copy '{}' include from '{}' to '{}': file exists",
-        include.name,
-        include.from,
-        include.to.as_str()
-    );
-    Fault::retry(Reason::CopyFailure, message)
-}
-
 impl Include {
     /// Returns the directory that is copied to.
     pub(super) fn target(&self) -> &TreePath {
         &self.to
+    }
+
+    /// Returns the fault of an include whose target is already there.
+    pub(super) fn exists(&self) -> Fault {
+        self.failed("file exists")
+    }
+
+    fn failed(&self, why: &str) -> Fault {
+        let message = format!(
+            "failed to copy '{}' include from '{}' to '{}': {why}",
+            self.name,
+            self.from,
+            self.to.as_str()
+        );
+        Fault::retry(Reason::CopyFailure, message)
     }
 }
 
