@@ -403,6 +403,20 @@ pub(crate) fn timeout(given: Option<GoDuration>) -> Duration {
     given.unwrap_or(TIMEOUT).max(Duration::from_millis(1))
 }
 
+/// Checks that the interval of a source is positive.
+///
+/// # Errors
+/// A fault that names the field. Only a change of the object helps.
+pub(crate) fn check_interval(interval: Duration) -> Result<(), Fault> {
+    match interval.is_zero() {
+        true => Err(Fault::stall(
+            Reason::InvalidSpec,
+            "spec.interval: it must be more than nothing",
+        )),
+        false => Ok(()),
+    }
+}
+
 /// The fields of the status that all kinds have.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SourceStatus {

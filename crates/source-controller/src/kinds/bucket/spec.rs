@@ -6,7 +6,7 @@ use api::{
 };
 use url::Url;
 
-use crate::source_kind::given;
+use crate::source_kind::{check_interval, given};
 
 /// Longest name of a bucket; those of Google with dots are the longest.
 const MAX_NAME: usize = 222;
@@ -60,9 +60,7 @@ pub(super) fn validate(spec: &BucketSpec) -> Result<(), Fault> {
             "spec.bucketName: it is empty, too long, or has other characters than letters, digits, '-', '_', '.', '$' and ':'".to_owned(),
         );
     }
-    if spec.interval.as_duration().is_zero() {
-        return invalid("spec.interval: it must be more than nothing".to_owned());
-    }
+    check_interval(spec.interval.as_duration())?;
     if let Some(sts) = &spec.sts {
         token_service(provider, sts)?;
     }

@@ -8,7 +8,7 @@ use cloud::Cloud;
 use git::{Reference, Remote, Selector};
 
 use super::{credentials, verification};
-use crate::source_kind::given;
+use crate::source_kind::{check_interval, given};
 
 /// Maximum number of includes, and of directories to check out.
 const INCLUDES: usize = 100;
@@ -23,10 +23,7 @@ pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
     selector(spec)
         .reference()
         .map_err(|error| invalid_reference(&error))?;
-    if spec.interval.as_duration().is_zero() {
-        let message = "spec.interval: it must be more than nothing";
-        return Err(Fault::stall(Reason::InvalidSpec, message));
-    }
+    check_interval(spec.interval.as_duration())?;
     bounded("spec.include", spec.include.len(), INCLUDES)?;
     bounded("spec.sparseCheckout", spec.sparse_checkout.len(), DIRECTORIES)?;
     let is_github = spec.provider.as_deref() == Some(credentials::GITHUB);

@@ -6,7 +6,7 @@ use api::{Fault, Reason, source::HelmChartSpec};
 use go::regexp::Regexp;
 
 use super::failure;
-use crate::source_kind::given;
+use crate::source_kind::{check_interval, given};
 
 /// Names of charts in repositories, those of the original.
 static NAME: LazyLock<Option<Regexp>> = LazyLock::new(|| Regexp::compile(r"^([-a-z0-9]+/?\.?)+$").ok());
@@ -52,10 +52,7 @@ pub(super) fn validate(spec: &HelmChartSpec) -> Result<(), Fault> {
         let value = format!("'{}'", verify.provider);
         return Err(Fault::unsupported("spec.verify.provider", &value));
     }
-    if spec.interval.as_duration().is_zero() {
-        let message = "spec.interval: it must be more than nothing";
-        return Err(Fault::stall(Reason::InvalidSpec, message));
-    }
+    check_interval(spec.interval.as_duration())?;
     let origin = origin(spec)?;
     if verify.is_some() && origin != Origin::HelmRepository {
         let message = "spec.verify: only charts of a HelmRepository of the type oci can be verified";

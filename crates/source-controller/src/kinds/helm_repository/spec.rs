@@ -5,6 +5,8 @@ use std::time::Duration;
 use api::{Fault, Reason, source::HelmRepositorySpec};
 use url::Url;
 
+use crate::source_kind::check_interval;
+
 /// Interval of a repository that names none.
 const INTERVAL: Duration = Duration::from_secs(60);
 
@@ -24,10 +26,7 @@ pub(super) fn validate(spec: &HelmRepositorySpec) -> Result<(), Fault> {
         return Err(Fault::unsupported("spec.type", &format!("'{other}'")));
     }
     supported(spec)?;
-    if interval(spec).is_zero() {
-        let message = "spec.interval: it must be more than nothing";
-        return Err(Fault::stall(Reason::InvalidSpec, message));
-    }
+    check_interval(interval(spec))?;
     url(spec).map(drop)
 }
 

@@ -6,7 +6,7 @@ use go::regexp::Regexp;
 use oci::{Digest, Reference, cosign::Signer};
 use versions::{Constraint, Version};
 
-use crate::source_kind::given;
+use crate::source_kind::{check_interval, given};
 
 /// The most patterns of identities.
 const IDENTITIES: usize = 100;
@@ -33,10 +33,7 @@ pub(super) fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
     if verify.is_some_and(|verify| verify.provider == "notation" && verify.secret_ref.is_none()) {
         return Err(without_policy());
     }
-    if spec.interval.as_duration().is_zero() {
-        let message = "spec.interval: it must be more than nothing";
-        return Err(Fault::stall(Reason::InvalidSpec, message));
-    }
+    check_interval(spec.interval.as_duration())?;
     repository(spec)?;
     identities(spec)?;
     selector(spec).map(drop)
