@@ -6,8 +6,9 @@ use std::{
 };
 
 use anyhow::ensure;
+use api::Artifact;
 use serde_json::json;
-use testkit::{Controller, GitServer, controller::Launch, eventually};
+use testkit::{Controller, GitServer, Repo, controller::Launch, eventually};
 
 use super::{PATIENCE, TestNamespace, artifact_of, fetch_artifact, revision, shared_store::with_lease};
 
@@ -26,8 +27,8 @@ async fn get(url: &str) -> anyhow::Result<(u16, Vec<u8>)> {
     Ok((answer.status().as_u16(), answer.bytes().await?.to_vec()))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn standby_with_a_volume_of_its_own_is_not_ready_before_it_leads() {
+/// Starts a controller that leads, and returns it with the artifact of the repository `shop`.
+async fn leading() -> (TestNamespace, GitServer, Repo, Artifact) {
     let (setup, git) = (
         TestNamespace::start_with(with_lease).await,
         GitServer::start().unwrap(),
@@ -36,6 +37,12 @@ async fn standby_with_a_volume_of_its_own_is_not_ready_before_it_leads() {
     repo.commit("first", &[("a", "1")]).unwrap();
     setup.apply("shop", &repo.url(), json!({})).await;
     let artifact = artifact_of(&setup.wait_ready("shop").await);
+    (setup, git, repo, artifact)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn standby_with_a_volume_of_its_own_is_not_ready_before_it_leads() {
+    let (setup, _git, _, artifact) = leading().await;
     let standby = with_lease(another(&setup)).spawn().unwrap();
     let probe = format!("http://{}/readyz", standby.addresses().health);
     eventually("the standby to wait for the lease", PATIENCE, || async {
@@ -63,14 +70,7 @@ async fn standby_with_a_volume_of_its_own_is_not_ready_before_it_leads() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn standby_on_the_volume_of_the_leader_is_ready_and_serves_it() {
-    let (setup, git) = (
-        TestNamespace::start_with(with_lease).await,
-        GitServer::start().unwrap(),
-    );
-    let repo = git.repo("shop").unwrap();
-    repo.commit("first", &[("a", "1")]).unwrap();
-    setup.apply("shop", &repo.url(), json!({})).await;
-    let first = artifact_of(&setup.wait_ready("shop").await);
+    let (setup, _git, repo, first) = leading().await;
     let volume = setup.controller.storage_path();
     let launch = another(&setup).flag(&format!("--storage-path={}", volume.display()));
     let standby = with_lease(launch).start().await.unwrap();
