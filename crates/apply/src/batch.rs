@@ -74,6 +74,7 @@ pub async fn apply_all(
         all: &refs,
         orphans: None,
         renamed: &HashSet::new(),
+        seen: None,
     };
     let beginning = Session::begin();
     let live = fetch(cluster, owner, query).await?;

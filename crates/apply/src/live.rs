@@ -11,7 +11,7 @@ use objects::{ObjectRef, Vocabulary, meta};
 use yaml::{Map, Value};
 
 use crate::{
-    Completeness, Error, Membership, OrphanSearch, Owner, find_orphans, identities,
+    AppliedVersions, Completeness, Error, Membership, OrphanSearch, Owner, find_orphans, identities,
     orphans::{completeness, namespaces},
     searched,
 };
@@ -56,6 +56,8 @@ pub struct Query<'a> {
     pub orphans: Option<OrphanSearch<'a>>,
     /// The groups and kinds with objects that are compared under another name.
     pub renamed: &'a HashSet<(String, String)>,
+    /// Versions in which objects were seen before: those that are read one by one may come from the cache of the API server.
+    pub seen: Option<&'a AppliedVersions>,
 }
 
 /// Returns the groups and kinds of the manifests that are compared under another name than their own.
@@ -154,7 +156,7 @@ pub async fn fetch(cluster: &Cluster, owner: &Owner, query: Query<'_>) -> Result
         }
         (Membership::Labels { .. } | Membership::Inventory(_), None) => {}
     }
-    read_missing(cluster, query.refs, &mut live).await?;
+    read_missing(cluster, query, &mut live).await?;
     Ok(live)
 }
 
@@ -262,14 +264,17 @@ async fn list(
     searched::list(cluster, snapshot, kinds, label, (&namespaces, wanted)).await
 }
 
-async fn read_missing(cluster: &Cluster, refs: &[ObjectRef], live: &mut LiveObjects) -> Result<(), Error> {
-    let missing: Vec<&ObjectRef> = refs
+async fn read_missing(cluster: &Cluster, query: Query<'_>, live: &mut LiveObjects) -> Result<(), Error> {
+    let missing: Vec<&ObjectRef> = query
+        .refs
         .iter()
         .filter(|reference| !live.objects.contains_key(*reference))
         .collect();
-    let reads = missing
-        .into_iter()
-        .map(|reference| async move { (reference, cluster.read(reference).await) });
+    let seen = |reference: &ObjectRef| query.seen?.version(&reference.id());
+    let reads = missing.into_iter().map(|reference| async move {
+        let read = cluster.read_since(reference, seen(reference));
+        (reference, read.await)
+    });
     // Collected, because a stream that holds the closure can't be proven to be Send.
     let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(READS);
     while let Some((reference, found)) = reads.next().await {

@@ -270,6 +270,16 @@ impl Cluster {
         Err(Error::Cancelled)
     }
 
+    /// Makes one attempt at a request that has a replacement; `None` if it failed.
+    pub(crate) async fn send_once(&self, what: &str, call: &Call) -> Option<Answer> {
+        let held = self.no_memory();
+        let attempt = self.attempt_patiently(what, call, &held);
+        match self.unless_cancelled(attempt).await {
+            Ok(Attempt::Done(Ok(answer))) => Some(answer),
+            _ => None,
+        }
+    }
+
     /// Makes an attempt. While a server is slow, the operation counts as waiting.
     async fn attempt_patiently(&self, what: &str, call: &Call, held: &Share) -> Attempt {
         let mut attempt = std::pin::pin!(self.attempt(what, call, held));

@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use apply::{Definitions, OrphanSearch, Query, SearchedKinds, Session, SessionOptions};
+use apply::{AppliedVersions, Definitions, OrphanSearch, Query, SearchedKinds, Session, SessionOptions};
 use cluster::Cluster;
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use kluctl::{Inclusion, Rendered};
@@ -65,6 +65,8 @@ pub struct DeployOptions {
     pub previous: Option<Vec<ObjectRef>>,
     /// The only kinds that may have orphans, if they are known ([`apply::OrphanSearch::kinds`]).
     pub kinds: Option<SearchedKinds>,
+    /// The versions in which the last deployment left the objects, if they are known: they save reads of etcd ([`apply::Query::seen`]).
+    pub seen: Option<AppliedVersions>,
     /// The part of the project that was rendered.
     pub inclusion: Inclusion,
     /// Differences that are left out of the result, besides those that the project names.
@@ -120,6 +122,7 @@ impl Default for DeployOptions {
             orphans: true,
             previous: None,
             kinds: None,
+            seen: None,
             inclusion: Inclusion::default(),
             hidden: Vec::new(),
             contents: false,
@@ -222,6 +225,7 @@ pub(crate) async fn deploy_as_far_as_possible(
         all: &refs,
         orphans: searches_orphans.then_some(search),
         renamed: &renamed,
+        seen: options.seen.as_ref(),
     };
     let owner = owner::owner(discriminator);
     let session_options = options.session();

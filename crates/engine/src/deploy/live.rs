@@ -40,6 +40,7 @@ pub(crate) async fn fetch_all(
         all: refs,
         orphans: None,
         renamed: &HashSet::new(),
+        seen: None,
     };
     Ok(apply::fetch(cluster, &owner(discriminator), query).await?)
 }

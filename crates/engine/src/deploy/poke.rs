@@ -77,6 +77,7 @@ pub async fn poke_images(
             kinds: options.kinds.as_ref(),
         }),
         renamed: &live::renamed_kinds(rendered),
+        seen: None,
     };
     let live = &apply::fetch(cluster, &owner(discriminator), query).await?;
     result.warnings.extend(live::unreadable_warning(live));

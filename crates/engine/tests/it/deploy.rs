@@ -1,7 +1,7 @@
 //! Deploying.
 
 use anyhow::Result;
-use engine::{Counts, DeployOptions, Error};
+use engine::{AppliedVersions, Counts, DeployOptions, Error};
 use serde_json::json;
 
 use crate::world::Fixture;
@@ -292,5 +292,55 @@ async fn deploy_without_changes_requests_lists_only() -> Result<()> {
         );
     }
     println!("three deployments of 60 objects took {:?}", start.elapsed());
+    Ok(())
+}
+
+#[tokio::test]
+async fn objects_of_known_versions_are_read_from_the_cache_of_the_api_server() -> Result<()> {
+    let world = Fixture::new("cached").await?;
+    let rendered = |value: &str| world.rendered(vec![world.config_map("a", json!({"key": value}))]);
+    let first = world.deploy_well(&rendered("1")).await?;
+    let deploy = async |value: &str, seen: &AppliedVersions| -> Result<Vec<bool>> {
+        let options = DeployOptions {
+            orphans: false,
+            seen: Some(seen.clone()),
+            ..DeployOptions::default()
+        };
+        let mark = world.plane.audit_mark();
+        let result = engine::deploy(&world.cluster, &rendered(value), &options).await?;
+        assert!(result.errors.is_empty(), "{result:?}");
+        assert_eq!(world.data("a").await?["key"], value);
+        let reads = world.plane.audit_since(mark)?;
+        let reads = reads
+            .iter()
+            .filter(|entry| entry.reads("configmaps", "a") && entry.namespace == world.namespace);
+        Ok(reads
+            .map(|entry| entry.uri.contains("?resourceVersion="))
+            .collect())
+    };
+    // The last read is the test's own.
+    assert_eq!(deploy("2", &AppliedVersions::default()).await?, [false, false]);
+    assert_eq!(deploy("3", &first.versions).await?, [true, false]);
+    world
+        .plane
+        .kubectl(&["delete", "configmap/a", "-n", &world.namespace])
+        .await?;
+    assert_eq!(
+        deploy("3", &first.versions).await?,
+        [true, false],
+        "it is created again"
+    );
+
+    let mut ahead = AppliedVersions::default();
+    let object = yaml::Value::from_json(world.config_map("a", json!({})));
+    let version = json!({"metadata": {"resourceVersion": "9000000000000000000"}});
+    let reference = objects::ObjectRef::of(&object)?;
+    let version = yaml::Value::from_json(version);
+    ahead.remember(reference.id(), &object, &version);
+    assert_eq!(
+        deploy("4", &ahead).await?,
+        [true, false, false],
+        "no cache reaches that version"
+    );
     Ok(())
 }

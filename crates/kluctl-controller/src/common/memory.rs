@@ -2,13 +2,12 @@
 //! requests. Losing it costs one comparison.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use engine::AppliedVersions;
-use objects::ObjectId;
 use runtime::ObjectKey;
 
 /// Times since actions of this process that are not part of the status.
@@ -49,8 +48,8 @@ impl LastDeployment {
 pub(crate) struct KnownDeployment {
     /// Time of the next search of every kind.
     sweep: Instant,
-    /// The objects that it applied.
-    pub(crate) objects: HashSet<ObjectId>,
+    /// The objects that it applied, in the versions in which it left them.
+    pub(crate) objects: AppliedVersions,
 }
 
 /// The state of one object.
@@ -71,7 +70,7 @@ impl Entry {
     /// Returns the last deployment, if a search of every kind is not due.
     fn known(&self) -> Option<KnownDeployment> {
         let sweep = self.sweep.filter(|sweep| *sweep > Instant::now())?;
-        let objects: HashSet<ObjectId> = self.seen.ids().cloned().collect();
+        let objects = self.seen.clone();
         (!objects.is_empty()).then_some(KnownDeployment { sweep, objects })
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn kinds(facts: &SearchFacts<'_>) -> Option<SearchedKinds> {
     }
     let rendered: HashSet<ObjectId> = facts.rendered.iter().map(ObjectRef::id).collect();
     let previous = previous.iter().map(ObjectRef::id);
-    let known = known.into_iter().flat_map(|known| known.objects.iter().cloned());
+    let known = known.into_iter().flat_map(|known| known.objects.ids().cloned());
     let indexed = facts.indexed.unwrap_or_default().iter().map(id);
     // An object without a name stands for all of its kind.
     let is_left = |id: &ObjectId| id.name.is_empty() || !rendered.contains(id);

@@ -183,6 +183,7 @@ impl Acting<'_> {
         let kinds = self.searched(Some(why), &last).await;
         let options = DeployOptions {
             kinds: kinds.clone(),
+            seen: last.known().map(|known| known.objects.clone()),
             ..self.options()
         };
         let mut result = self.apply(options).await?;

@@ -151,6 +151,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         let kinds = self.searched(occasion, &last, indexed.as_deref());
         let options = DeployOptions {
             kinds: kinds.clone(),
+            seen: last.known().map(|known| known.objects.clone()),
             ..self.options()
         };
         let metrics = &self.controller().metrics;
