@@ -22,10 +22,10 @@ pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use render::{
     ChartCache, CredentialEntry, CredentialsIdentity, EnvironmentVariables, ExternalAccess, FetchStatus,
     GitConnections, LoginError, OutsideReads, PinnedSource, PinnedSources, ProjectError, ProjectHead,
-    ReadSecret, RemoteFiles, RemoteOverride, RenderOptions, RenderSlots, SecretCredentials, SecretEntries,
-    ServerAddress, ServerKind, ServiceAccountRole, SourceCache, SourceCredentials, SourceOverride,
-    UrlCredentials, choose_target, deployed_images, fetch_project, is_path_match, list_targets, moment,
-    project_head, render, render_offline, uses_plain_http,
+    ReadObjects, ReadSecret, RemoteFiles, RemoteOverride, RenderOptions, RenderSlots, SecretCredentials,
+    SecretEntries, ServerAddress, ServerKind, ServiceAccountRole, SourceCache, SourceCredentials,
+    SourceOverride, UrlCredentials, choose_target, deployed_images, fetch_project, is_path_match,
+    list_targets, moment, project_head, render, render_offline, uses_plain_http,
 };
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Inventory, Keep, KluctlDeployment,

@@ -61,7 +61,7 @@ pub use external::{
 pub use images::deployed_images;
 pub use logins::{LoginError, ReadSecret, SecretEntries, UrlCredentials};
 pub use loopback::uses_plain_http;
-pub use outside::OutsideReads;
+pub use outside::{OutsideReads, ReadObjects};
 pub use pinned::{PinnedSource, PinnedSources};
 pub use project::{ProjectError, ProjectHead, fetch_project, project_head};
 pub use service_account::ServiceAccountRole;

@@ -4,6 +4,7 @@ use std::thread;
 
 use cluster::Cluster;
 use kluctl::CallbackError;
+use objects::ObjectRef;
 use tokio::{runtime::Handle, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -41,9 +42,14 @@ impl BlockingContext {
         }
     }
 
-    /// Returns the same context for reads of what is known of the cluster, which are not noted.
+    /// Returns the same context for reads of what is known of the cluster, and of objects that are noted with their versions.
     pub(crate) fn unnoted(&self) -> Self {
         self.clone().noting(&OutsideReads::default())
+    }
+
+    /// Notes the version of an object that was read by its name with an [unnoted](Self::unnoted) context.
+    pub(crate) fn note_object(&self, reference: ObjectRef, version: Option<String>) {
+        self.outside.note_object(reference, version);
     }
 
     /// Gives the permit of the render back while a future is waited for.

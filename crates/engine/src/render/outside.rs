@@ -1,23 +1,124 @@
 //! Knows if a render depends on more than its files.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cluster::Cluster;
+use objects::ObjectRef;
+
+/// Maximum number of objects whose versions are remembered: to ask for more of them is not cheaper than another render.
+const MAX_OBJECTS: usize = 16;
 
 /// Tells if a render read anything but the files of its project and the kinds and the version of the cluster: other repositories, charts,
 /// variables of objects or servers, live objects. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub struct OutsideReads(Arc<AtomicBool>);
+pub struct OutsideReads(Arc<Mutex<Reads>>);
+
+#[derive(Debug, Default)]
+struct Reads {
+    objects: Vec<ReadObject>,
+    /// True if anything else was read, or too many objects.
+    other: bool,
+}
+
+/// An object that was read by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ReadObject {
+    reference: ObjectRef,
+    /// The resourceVersion; `None` if there was no such object.
+    version: Option<String>,
+}
 
 impl OutsideReads {
-    /// Returns true if there was such a read. The next render of the same files may have another result then.
+    /// Returns the objects that were read by their names on this cluster; `None` if anything else was read. Then the next render of the
+    /// same files may have another result, and nothing tells.
     #[must_use]
-    pub fn any(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    pub fn objects_of(&self, cluster: &Cluster) -> Option<ReadObjects> {
+        let reads = self.reads();
+        (!reads.other).then(|| ReadObjects {
+            cluster: cluster.clone(),
+            objects: reads.objects.clone(),
+        })
     }
 
+    /// Notes a read of anything.
     pub(crate) fn note(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.reads().other = true;
+    }
+
+    /// Notes the version of an object that was read by its name.
+    pub(crate) fn note_object(&self, reference: ObjectRef, version: Option<String>) {
+        let mut reads = self.reads();
+        let object = ReadObject { reference, version };
+        if reads.objects.contains(&object) {
+            return;
+        }
+        reads.other |= reads.objects.len() >= MAX_OBJECTS;
+        reads.objects.push(object);
+    }
+
+    fn reads(&self) -> MutexGuard<'_, Reads> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The objects that a render read by their names, in the versions that it saw.
+#[derive(Debug, Clone)]
+pub struct ReadObjects {
+    /// The cluster, under the identity that read them.
+    cluster: Cluster,
+    objects: Vec<ReadObject>,
+}
+
+impl ReadObjects {
+    /// Returns true if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// Returns true if all objects still have the versions that were read, with one request for each. They are read under the same
+    /// identity, so that a right which was taken away is a change, and so is any error.
+    pub async fn are_unchanged(&self) -> bool {
+        for ReadObject { reference, version } in &self.objects {
+            let read = self.cluster.read_since(reference, version.as_deref()).await;
+            let is_same = read.is_ok_and(|found| {
+                let found = found.as_ref();
+                found.and_then(|(object, _)| objects::meta::resource_version(object)) == version.as_deref()
+            });
+            if !is_same {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(name: String) -> ObjectRef {
+        ObjectRef {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            namespace: Some("apps".to_owned()),
+            name,
+        }
+    }
+
+    #[test]
+    fn objects_are_noted_once_in_each_version_and_not_without_a_bound() {
+        let reads = OutsideReads::default();
+        for _ in 0..100 {
+            reads.note_object(reference("vars".to_owned()), Some("7".to_owned()));
+        }
+        assert!(!reads.reads().other && reads.reads().objects.len() == 1);
+        for number in 1..MAX_OBJECTS {
+            reads.note_object(reference(format!("vars-{number}")), None);
+        }
+        assert!(!reads.reads().other);
+        reads.note_object(reference("one too many".to_owned()), None);
+        assert!(reads.reads().other);
     }
 }

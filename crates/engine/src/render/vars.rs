@@ -53,6 +53,27 @@ impl VarsReader {
             .block_on(work)
             .map_err(|error| VarsError::Failed(error.to_string()))?
     }
+
+    /// Reads an object by its name, and notes its version.
+    fn named(&self, cluster: &Cluster, query: &ObjectQuery, name: &str) -> Result<Vec<Value>, VarsError> {
+        let read = async {
+            let kind = kind(cluster, query).await?;
+            let reference = ObjectRef {
+                namespace: namespace(query, &kind).map(str::to_owned),
+                group: kind.group,
+                version: kind.version,
+                kind: kind.kind,
+                name: name.to_owned(),
+            };
+            let found = cluster.get(&reference).await.map_err(|error| refused(&error))?;
+            Ok((reference, found))
+        };
+        let read = self.blocking.unnoted().block_on(read);
+        let (reference, found) = read.map_err(|error| VarsError::Failed(error.to_string()))??;
+        let version = found.as_ref().and_then(meta::resource_version);
+        self.blocking.note_object(reference, version.map(str::to_owned));
+        Ok(found.into_iter().collect())
+    }
 }
 
 /// Returns the client of a cell, created at its first use.
@@ -96,11 +117,14 @@ impl VarsSources for VarsReader {
         budget
             .check()
             .map_err(|error| VarsError::Failed(error.to_string()))?;
-        match &self.cluster {
-            Some(cluster) => self.wait(find(cluster, query)),
-            None => Err(VarsError::Failed(
+        let Some(cluster) = &self.cluster else {
+            return Err(VarsError::Failed(
                 "loading vars from cluster is disabled".to_owned(),
-            )),
+            ));
+        };
+        match &query.which {
+            ObjectSelection::Name(name) => self.named(cluster, query, name),
+            ObjectSelection::Labels(labels) => self.wait(labelled(cluster, query, labels)),
         }
     }
 
@@ -217,49 +241,47 @@ async fn trusted(
     found.ok_or_else(|| about(MISSING_ROLE))
 }
 
-/// Returns the objects that match a query.
-async fn find(cluster: &Cluster, query: &ObjectQuery) -> Result<Vec<Value>, VarsError> {
-    let words = |error: cluster::Error| VarsError::Failed(error.to_string());
+/// Returns the objects with all these labels.
+async fn labelled(
+    cluster: &Cluster,
+    query: &ObjectQuery,
+    labels: &[(String, String)],
+) -> Result<Vec<Value>, VarsError> {
     let kind = kind(cluster, query).await?;
+    let list = cluster.list(&kind, namespace(query, &kind), MAX_LISTED).await;
+    let list = list.map_err(|error| refused(&error))?;
+    let items = list.get("items").and_then(Value::as_seq).unwrap_or_default();
+    let matches = |item: &&Value| {
+        labels
+            .iter()
+            .all(|(key, value)| meta::label(item, key) == Some(value))
+    };
+    Ok(items.iter().filter(matches).cloned().collect())
+}
+
+/// Returns the namespace of a query; `None` for kinds without one, and for all namespaces.
+fn namespace<'q>(query: &'q ObjectQuery, kind: &ResourceKind) -> Option<&'q str> {
     let namespace = query.namespace.as_deref();
-    let namespace = namespace.filter(|namespace| kind.namespaced && !namespace.is_empty());
-    match &query.which {
-        ObjectSelection::Name(name) => {
-            let reference = ObjectRef {
-                group: kind.group.clone(),
-                version: kind.version.clone(),
-                kind: kind.kind.clone(),
-                namespace: namespace.map(str::to_owned),
-                name: name.clone(),
-            };
-            Ok(cluster
-                .get(&reference)
-                .await
-                .map_err(words)?
-                .into_iter()
-                .collect())
-        }
-        ObjectSelection::Labels(labels) => {
-            let list = cluster.list(&kind, namespace, MAX_LISTED).await.map_err(words)?;
-            let items = list.get("items").and_then(Value::as_seq).unwrap_or_default();
-            let matches = |item: &&Value| {
-                labels
-                    .iter()
-                    .all(|(key, value)| meta::label(item, key) == Some(value))
-            };
-            Ok(items.iter().filter(matches).cloned().collect())
-        }
-    }
+    namespace.filter(|namespace| kind.namespaced && !namespace.is_empty())
+}
+
+fn refused(error: &cluster::Error) -> VarsError {
+    VarsError::Failed(error.to_string())
 }
 
 /// Returns the kind of a query. Without a version, the kind's name must be unique in the cluster.
 async fn kind(cluster: &Cluster, query: &ObjectQuery) -> Result<ResourceKind, VarsError> {
-    let words = |error: cluster::Error| VarsError::Failed(error.to_string());
     if let Some(api_version) = &query.api_version {
         let (group, version) = objects::split_api_version(api_version);
-        return cluster.kind(group, version, &query.kind).await.map_err(words);
+        return cluster
+            .kind(group, version, &query.kind)
+            .await
+            .map_err(|error| refused(&error));
     }
-    let snapshot = cluster.recent_snapshot(KINDS_AGE).await.map_err(words)?;
+    let snapshot = cluster
+        .recent_snapshot(KINDS_AGE)
+        .await
+        .map_err(|error| refused(&error))?;
     let mut found = snapshot.listable().filter(|kind| kind.kind == query.kind);
     match (found.next(), found.next()) {
         (Some(kind), None) => Ok(kind.clone()),

@@ -1,5 +1,5 @@
 //! Remembers passes that left nothing to do. As long as the watches show that all they read is as it was, a pass that is only due by its
-//! interval needs no request to the API server and no render: drift is seen by the index of labelled objects, which knows the version
+//! interval needs no render, and no request to the API server but for the objects that the render read as variables: drift is seen by the index of labelled objects, which knows the version
 //! of each. Every object is read ten minutes after its last complete pass at the latest, in case a watch missed something.
 
 use std::{
@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::AppliedVersions;
+use engine::{AppliedVersions, ReadObjects};
 use kube::ResourceExt;
 use references::{LabelIndex, LabelledObject};
-use runtime::ObjectKey;
+use runtime::{ObjectKey, WorkSlot};
 use tokio_util::sync::CancellationToken;
 use tree::{Record, Tree};
 
@@ -105,6 +105,15 @@ impl<R> SettledPasses<R> {
     fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, SettledPass<R>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns true if the objects that a render read are as it saw them. An error is for the pass to report.
+pub(crate) async fn are_unchanged(objects: &ReadObjects, slot: &WorkSlot, timeout: Duration) -> bool {
+    if objects.is_empty() {
+        return true;
+    }
+    let unchanged = tokio::time::timeout(timeout, objects.are_unchanged());
+    slot.waiting(unchanged).await.unwrap_or(false)
 }
 
 /// Returns a fingerprint of the indexed objects that were not applied; `None` if an applied one is missing or has another version, and if

@@ -403,8 +403,8 @@ impl Reconciler for Controller {
         Ok(vec![removal::undecodable(why)])
     }
 
-    async fn settled(&self, key: &ObjectKey, _: &WorkSlot) -> Option<Duration> {
-        self.still_settled(key)
+    async fn settled(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
+        self.still_settled(key, slot).await
     }
 
     fn forget(&self, key: &ObjectKey) {

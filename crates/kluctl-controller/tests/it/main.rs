@@ -47,3 +47,4 @@ mod sharing;
 mod source;
 mod starting;
 mod waiting;
+mod variables;

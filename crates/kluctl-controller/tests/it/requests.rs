@@ -161,36 +161,6 @@ async fn pass_without_changes_needs_no_request() -> Result<()> {
     without_requests(&fixture).await
 }
 
-#[tokio::test]
-async fn pass_that_reads_variables_of_the_cluster_is_never_skipped() -> Result<()> {
-    let fixture = Fixture::new("requests-vars", &[]).await?;
-    let values = |value: &str| {
-        json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "values", "namespace": fixture.namespace },
-            "data": { "values": format!("value: {value:?}\n") },
-        })
-    };
-    fixture.plane.apply(values("1")).await?;
-    let mut project = files(&fixture, "shop", "{{ value }}");
-    for (path, text) in &mut project {
-        if path == "deployment.yaml" {
-            let source = format!(
-                "{{ name: values, namespace: {}, key: values }}",
-                fixture.namespace
-            );
-            text.push_str(&format!("vars:\n- clusterConfigMap: {source}\n"));
-        }
-    }
-    fixture.source("shop", &project).await?;
-    fixture.deploy("shop", json!({ "interval": "1s" })).await?;
-    fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
-    fixture.holds("shop", "1").await?;
-    fixture.more_passes(3.0).await?;
-    fixture.plane.apply(values("2")).await?;
-    fixture.holds("shop", "2").await?;
-    Ok(())
-}
-
 /// A Role with the discriminator of a project, as `weir deploy` of another revision would have left it.
 pub(crate) async fn left_by_hand(
     fixture: &Fixture,

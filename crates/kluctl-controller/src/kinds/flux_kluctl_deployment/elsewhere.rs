@@ -9,7 +9,7 @@ use references::SourceArtifact;
 use runtime::{Outcome, Pass, Requeue};
 
 use super::{Controller, consumer::key, settled::SettledRead, spec};
-use crate::common::settled::{holds, wishes};
+use crate::common::settled::{are_unchanged, holds, wishes};
 
 impl Controller {
     /// Returns the outcome of a pass that is due because of a new artifact alone, and whose render would be the last one. `None` in all
@@ -21,6 +21,9 @@ impl Controller {
         let key = key(pass.object);
         let read = self.settled.unchanged(&key, self.known_objects())?;
         if read.wishes != wishes(pass.object) || self.successors.contains(&key) != Some(false) {
+            return None;
+        }
+        if !are_unchanged(&read.objects, &pass.slot, read.timeout).await {
             return None;
         }
         let artifact = tokio::select! {

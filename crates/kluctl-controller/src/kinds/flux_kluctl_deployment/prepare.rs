@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
 use cluster::{Cluster, access::Contexts};
-use engine::{Inventory, OutsideReads, PinnedSource, RenderOptions, SshConnections};
+use engine::{Inventory, OutsideReads, PinnedSource, ReadObjects, RenderOptions, SshConnections};
 use kluctl::{Rendered, Request, Target};
 use objects::ObjectRef;
 use references::ClusterIdentity;
@@ -28,8 +28,8 @@ pub(crate) struct Prepared {
     pub(crate) hash: String,
     /// The commits of the repositories that the project includes.
     pub(crate) involved: Vec<PinnedSource>,
-    /// True if the render depends on more than the artifact and the spec.
-    pub(crate) reads_outside: bool,
+    /// The objects that the render depends on besides the artifact and the spec; `None` if it depends on anything else.
+    pub(crate) outside: Option<ReadObjects>,
     /// The calls by which the render read the artifact, unless they were too many.
     pub(crate) record: Option<Record>,
 }
@@ -139,7 +139,7 @@ impl Controller {
             rendered,
             hash,
             involved: external.pinned.list(),
-            reads_outside: rendering.outside.any(),
+            outside: rendering.outside.objects_of(&target.cluster),
             record: recording.take(),
         })
     }

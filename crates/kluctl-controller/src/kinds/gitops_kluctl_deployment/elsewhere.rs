@@ -9,7 +9,7 @@ use kluctl::FetchedSource;
 use runtime::{Outcome, Pass, Requeue};
 
 use super::{Controller, key, requests, settled::SettledRead};
-use crate::common::settled::{holds, wishes};
+use crate::common::settled::{are_unchanged, holds, wishes};
 
 impl Controller {
     /// Returns the outcome of a pass that is due because of a new commit or artifact alone, and whose render would be the last one. `None`
@@ -27,6 +27,9 @@ impl Controller {
         let requeue = Requeue::Interval(read.until_due()?);
         let mut status = object.status.clone()?;
         if status.observed_commit != read.commit {
+            return None;
+        }
+        if !are_unchanged(&read.objects, &pass.slot, read.timeout).await {
             return None;
         }
         let fetched = tokio::select! {

@@ -8,8 +8,8 @@ use api::{
 };
 use cluster::Cluster;
 use engine::{
-    DecryptionKeys, ExternalAccess, GitInfo, Origin, ProjectError, ProjectKey, RemoteOverride, RenderOptions,
-    SshConnections,
+    DecryptionKeys, ExternalAccess, GitInfo, Origin, ProjectError, ProjectKey, ReadObjects, RemoteOverride,
+    RenderOptions, SshConnections,
 };
 use kluctl::{GitReference, Rendered, SourceAddress};
 use objects::ObjectRef;
@@ -111,8 +111,8 @@ pub(super) struct ProjectRead {
     pub(super) commit: Option<String>,
     /// The calls by which the render read the files; `None` if they were too many.
     pub(super) record: Option<Record>,
-    /// True if the render read anything else.
-    pub(super) reads_outside: bool,
+    /// The objects that the render read besides; `None` if it read anything else.
+    pub(super) outside: Option<ReadObjects>,
 }
 
 impl Prepared {
@@ -207,7 +207,7 @@ impl Controller {
                 revision: fetched.revision,
                 commit: fetched.commit,
                 record: recording.take(),
-                reads_outside: options.outside.any(),
+                outside: options.outside.objects_of(&target.cluster),
             },
         })
     }

@@ -1,7 +1,7 @@
 //! Passes that left nothing to do, and what they read: a commit of a Git repository, or an artifact of an OCI registry.
 //!
 //! A pass that is only due by its interval asks the server of its source for the commit or digest, and nobody else, if the last pass succeeded
-//! without drift, on the cluster of the controller, with an index, and with a render that depends on nothing but the source. All others
+//! without drift, on the cluster of the controller, with an index, and with a render that depends on nothing but the source and objects with names. All others
 //! read everything at each interval.
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
 };
 
 use api::kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus};
-use engine::{ExternalAccess, ProjectHead};
+use engine::{ExternalAccess, ProjectHead, ReadObjects};
 use kluctl::SourceAddress;
 use runtime::{ObjectKey, Outcome, Requeue, WorkSlot, now};
 use serde_json::Value;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tree::Record;
 
 use super::{Controller, key, plan, prepare::Prepared, spec};
-use crate::common::settled::{KnownObjects, wishes};
+use crate::common::settled::{KnownObjects, are_unchanged, wishes};
 
 /// The things that a pass read besides the deployed objects.
 #[derive(Debug, Clone)]
@@ -34,9 +34,11 @@ pub(super) struct SettledRead {
     pub(super) commit: Option<String>,
     /// The calls by which the render read the files.
     pub(super) record: Option<Arc<Record>>,
+    /// The objects that the render read.
+    pub(super) objects: ReadObjects,
     /// Fingerprint of what users wrote in the object.
     pub(super) wishes: u64,
-    /// Timeout for asking the server.
+    /// Timeout for asking the server, and for reading the objects.
     pub(super) timeout: Duration,
     pub(super) interval: Duration,
     /// Time of the next deployment by `deployInterval`.
@@ -65,12 +67,13 @@ impl Controller {
         let is_done = outcome.fault.is_none()
             && matches!(outcome.requeue, Requeue::Interval(_))
             && status.last_objects_hash.is_some();
-        let is_watched = spec.kube_config.is_none() && !read.reads_outside;
-        if !is_done || !is_watched || self.is_dry_run(object) || has_drift(status) {
+        if !is_done || spec.kube_config.is_some() || self.is_dry_run(object) || has_drift(status) {
             return;
         }
         let discriminator = prepared.rendered.target.discriminator;
-        let (Some(revision), Some(discriminator)) = (read.revision, discriminator) else {
+        let (Some(revision), Some(discriminator), Some(objects)) =
+            (read.revision, discriminator, read.outside)
+        else {
             return;
         };
         let read = SettledRead {
@@ -80,6 +83,7 @@ impl Controller {
             head: None,
             commit: read.commit,
             record: read.record.map(Arc::new),
+            objects,
             wishes: wishes(object),
             timeout: spec::timeout(spec) / 3,
             interval: plan::shortest_period(spec),
@@ -96,7 +100,8 @@ impl Controller {
         let asking = self.has_same_revision(key, &read);
         let is_same = slot.waiting(tokio::time::timeout(read.timeout, asking)).await;
         // An error is for the pass to report.
-        is_same.ok()?.then_some(interval)
+        let is_same = is_same.ok()? && are_unchanged(&read.objects, slot, read.timeout).await;
+        is_same.then_some(interval)
     }
 
     /// Returns true if the reference of the source still names the revision that was read. The list of references of a Git server is
