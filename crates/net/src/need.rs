@@ -37,7 +37,8 @@ impl Need {
         let lower = why.to_ascii_lowercase().replace(' ', "");
         if lower.contains("certificaterequired") {
             Some(Self::ClientCertificate)
-        } else if lower.contains("unknownissuer") {
+        // The second one is of a CA that was made anew under its old name.
+        } else if lower.contains("unknownissuer") || lower.contains("badsignature") {
             Some(Self::CaBundle)
         } else {
             None
@@ -57,6 +58,7 @@ mod tests {
                 Some(Need::ClientCertificate),
             ),
             ("invalid peer certificate: UnknownIssuer", Some(Need::CaBundle)),
+            ("invalid peer certificate: BadSignature", Some(Need::CaBundle)),
             ("invalid peer certificate: Expired", None),
             ("invalid peer certificate: NotValidForName", None),
             ("received corrupt message of type InvalidContentType", None),
