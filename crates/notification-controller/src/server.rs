@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use runtime::{
     Context,
     admin::Readiness,
-    http::{Limits, serve},
+    http::{Limits, Pace, serve},
 };
 use tokio::{
     net::TcpListener,
@@ -48,8 +48,10 @@ const REMEMBERED: usize = 20_000;
 const BODY_TIME: Duration = Duration::from_secs(20);
 const LIMITS: Limits = Limits {
     connections: 128,
+    connections_of_address: usize::MAX,
     header_bytes: 256 * 1024,
     header_time: Duration::from_secs(10),
+    slowest: Pace::DEFAULT,
     lifetime: Duration::from_secs(30 * 60),
     grace: Duration::from_secs(1),
 };

@@ -1,8 +1,9 @@
 //! A small HTTP/1 server with the limits that every port of ours has: connections and their lifetime, header size, header
-//! time.
+//! time, and the pace of answers.
 //!
 //! It never reads a body by itself; who reads one bounds it.
 
+mod pace;
 mod places;
 
 use std::{net::SocketAddr, time::Duration};
@@ -10,11 +11,17 @@ use std::{net::SocketAddr, time::Duration};
 use axum::Router;
 use hyper::{Request, body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::Service as _;
 
+pub use pace::Pace;
+
 use crate::error::Error;
+use pace::Paced;
 use places::{Place, Places};
 
 /// The limits of a port.
@@ -23,10 +30,15 @@ pub struct Limits {
     /// Connections at the same time. One more ends the connection that has waited longest for the headers of a request; it waits while all
     /// have requests.
     pub connections: usize,
+    /// Connections of one address at the same time. One more ends the connection of the address that has waited longest for the headers
+    /// of a request; it is closed itself if all have requests.
+    pub connections_of_address: usize,
     /// Bytes of a request's headers, at least 8 KiB; more get 431.
     pub header_bytes: usize,
     /// Time to send the headers.
     pub header_time: Duration,
+    /// The slowest pace at which a client may take an answer; the connection of one that is slower is ended.
+    pub slowest: Pace,
     /// Time that a connection may live: who reads slowly must not keep its place for ever.
     pub lifetime: Duration,
     /// Time that running requests get to end at shutdown, and at the end of the lifetime.
@@ -37,8 +49,11 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 128,
+            // Requests from outside of the cluster come through a proxy, which has one address.
+            connections_of_address: usize::MAX,
             header_bytes: 16 * 1024,
             header_time: Duration::from_secs(10),
+            slowest: Pace::DEFAULT,
             lifetime: Duration::from_secs(30 * 60),
             grace: Duration::from_secs(2),
         }
@@ -66,12 +81,12 @@ pub async fn listen(address: &str) -> Result<TcpListener, Error> {
 
 /// Serves until `shutdown`, then lets running requests end within the grace.
 pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdown: CancellationToken) {
-    let places = Places::new(limits.connections);
+    let places = Places::new(limits.connections, limits.connections_of_address);
     let tasks = TaskTracker::new();
     loop {
-        let stream = match shutdown.run_until_cancelled(listener.accept()).await {
+        let (stream, peer) = match shutdown.run_until_cancelled(listener.accept()).await {
             None => break,
-            Some(Ok((stream, _))) => stream,
+            Some(Ok(accepted)) => accepted,
             Some(Err(error)) => {
                 // Out of file descriptors, most likely: let some connections end first.
                 tracing::warn!(%error, "cannot accept a connection");
@@ -79,9 +94,15 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdo
                 continue;
             }
         };
-        let Some(place) = shutdown.run_until_cancelled(places.take()).await else {
+        let Some(admitted) = places.admit(peer.ip().to_canonical()) else {
+            tracing::debug!(%peer, "a connection was closed: its address has as many as one may have");
+            continue;
+        };
+        let Some(place) = shutdown.run_until_cancelled(places.take(admitted)).await else {
             break;
         };
+        // Small answers should leave at once; without it they are only slower.
+        let _ = stream.set_nodelay(true);
         tasks.spawn(connection(
             stream,
             place,
@@ -97,7 +118,7 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdo
 }
 
 async fn connection(
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     place: Place,
     router: Router,
     limits: Limits,
@@ -110,8 +131,7 @@ async fn connection(
             Ok::<_, std::convert::Infallible>(response.map(|body| begun.until_the_end_of(body)))
         }
     });
-    // Small answers should leave at once; without it they are only slower.
-    let _ = stream.set_nodelay(true);
+    let stream = Paced::new(stream, limits.slowest);
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_time)
@@ -147,8 +167,11 @@ pub(crate) fn local(listener: &TcpListener) -> String {
 
 #[cfg(test)]
 mod tests {
-    use axum::routing::get;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use axum::{body::Body, routing::get};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
 
     use super::*;
 
@@ -278,6 +301,102 @@ mod tests {
         assert!(bytes.ends_with(b"hello"));
         let answered = tokio::time::timeout(Duration::from_secs(10), second);
         assert!(answered.await.unwrap().unwrap().ends_with("hello"));
+    }
+
+    /// Connects from this address of the loopback device, and sends a request for a path.
+    async fn ask_from(client: &str, server: SocketAddr, path: &str) -> TcpStream {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(format!("{client}:0").parse().unwrap()).unwrap();
+        let mut stream = socket.connect(server).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    }
+
+    /// Reads until the end of a connection.
+    async fn rest(mut stream: TcpStream) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut bytes));
+        // A reset is an end, too.
+        let _ = read.await.expect("the connection has no end");
+        bytes
+    }
+
+    #[tokio::test]
+    async fn reader_that_takes_nothing_loses_its_place_to_one_that_reads() {
+        // More than the buffers of both sides, in pieces as those of a file.
+        const PIECES: usize = 256;
+        const SIZE: usize = 64 << 20;
+        let limits = Limits {
+            connections: 1,
+            slowest: Pace {
+                bytes: 1 << 20,
+                time: Duration::from_secs(1),
+            },
+            ..Limits::default()
+        };
+        let listener = listen("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let piece = |_| Ok::<_, std::io::Error>(vec![7_u8; SIZE / PIECES]);
+        let pieces = move || futures::stream::iter((0..PIECES).map(piece));
+        let router = Router::new().route("/", get(move || async move { Body::from_stream(pieces()) }));
+        tokio::spawn(serve(listener, router, limits, CancellationToken::new()));
+        let mut stalled = ask_from("127.0.0.1", address, "/").await;
+        // Its request is under way.
+        stalled.read_exact(&mut [0; 12]).await.unwrap();
+        let reading = ask_from("127.0.0.1", address, "/").await;
+        let whole = rest(reading).await;
+        assert!(whole.len() > SIZE, "{} bytes", whole.len());
+        let cut = rest(stalled).await;
+        assert!(cut.len() < SIZE, "{} bytes", cut.len());
+    }
+
+    #[tokio::test]
+    async fn one_address_takes_no_more_than_its_part_of_the_places() {
+        let (release, released) = tokio::sync::watch::channel(false);
+        let (begin, mut begun) = tokio::sync::mpsc::channel(4);
+        let slow = move || {
+            let (begin, mut released) = (begin.clone(), released.clone());
+            async move {
+                begin.send(()).await.unwrap();
+                released.wait_for(|released| *released).await.unwrap();
+                "slow"
+            }
+        };
+        let limits = Limits {
+            connections: 4,
+            connections_of_address: 2,
+            header_time: Duration::from_secs(3600),
+            ..Limits::default()
+        };
+        let listener = listen("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new()
+            .route("/slow", get(slow))
+            .route("/", get(|| async { "hello" }));
+        tokio::spawn(serve(listener, router, limits, CancellationToken::new()));
+        let first = ask_from("127.0.0.1", address, "/slow").await;
+        begun.recv().await.unwrap();
+        // One without a request gives way to another one of its address.
+        let idle = TcpStream::connect(address).await.unwrap();
+        let second = ask_from("127.0.0.1", address, "/slow").await;
+        begun.recv().await.unwrap();
+        assert_eq!(rest(idle).await, b"");
+        assert_eq!(rest(ask_from("127.0.0.1", address, "/").await).await, b"");
+        let other = rest(ask_from("127.0.0.2", address, "/").await).await;
+        assert!(other.ends_with(b"hello"));
+        release.send_replace(true);
+        for one in [first, second] {
+            assert!(rest(one).await.ends_with(b"slow"));
+        }
+        // The places are counted as free again once the connections have ended.
+        testkit::eventually("a place to be free", Duration::from_secs(20), || async {
+            let answer = rest(ask_from("127.0.0.1", address, "/").await).await;
+            anyhow::ensure!(answer.ends_with(b"hello"));
+            Ok(())
+        })
+        .await
+        .unwrap();
     }
 
     #[tokio::test]

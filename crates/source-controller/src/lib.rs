@@ -46,12 +46,15 @@ pub use source_kind::SourceKind;
 /// Name of the controller.
 pub const NAME: &str = "source-controller";
 
-/// Limits of the artifact server: many consumers download at the same time, and a download may take long.
+/// Limits of the artifact server: many consumers download at the same time, and a download may take long. A consumer has a few connections
+/// at a time; one that reads slowly on very many leaves three quarters of the places to the others.
 const SERVING: http::Limits = http::Limits {
     connections: 512,
     header_bytes: 16 << 10,
+    connections_of_address: 512 / 4,
     header_time: Duration::from_secs(15),
     lifetime: Duration::from_secs(30 * 60),
+    slowest: http::Pace::DEFAULT,
     grace: Duration::from_secs(5),
 };
 

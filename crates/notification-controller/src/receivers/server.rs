@@ -16,7 +16,7 @@ use kube::{Client, ResourceExt as _};
 use runtime::{
     Context,
     admin::Readiness,
-    http::{Limits, serve},
+    http::{Limits, Pace, serve},
     secret::{self, SecretData},
 };
 use tokio::{net::TcpListener, sync::Semaphore, task::JoinHandle};
@@ -46,8 +46,10 @@ const BODY_TIME: Duration = Duration::from_secs(20);
 const HANDLING: Duration = Duration::from_secs(60);
 const LIMITS: Limits = Limits {
     connections: 128,
+    connections_of_address: usize::MAX,
     header_bytes: 256 * 1024,
     header_time: Duration::from_secs(10),
+    slowest: Pace::DEFAULT,
     lifetime: Duration::from_secs(5 * 60),
     grace: Duration::from_secs(1),
 };

@@ -1,7 +1,8 @@
 //! The places of a port's connections. Those that have no request under way give theirs up to others.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
-    connections: BTreeMap<u64, CancellationToken>,
+    connections: BTreeMap<u64, (IpAddr, CancellationToken)>,
 }
 
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ struct Shared {
     waiting: Mutex<Waiting>,
     /// Notified when a connection begins to wait.
     begun: Notify,
+    /// Number of connections of each address.
+    of_addresses: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl Shared {
@@ -32,11 +35,11 @@ impl Shared {
     }
 
     /// Returns the number of a connection that waits from now on.
-    fn wait(&self, end: &CancellationToken) -> u64 {
+    fn wait(&self, address: IpAddr, end: &CancellationToken) -> u64 {
         let mut waiting = self.lock();
         let number = waiting.next;
         waiting.next = number.wrapping_add(1);
-        waiting.connections.insert(number, end.clone());
+        waiting.connections.insert(number, (address, end.clone()));
         drop(waiting);
         self.begun.notify_one();
         number
@@ -45,10 +48,26 @@ impl Shared {
     /// Ends the connection that has waited longest; returns false if none waits.
     fn end_oldest(&self) -> bool {
         let oldest = self.lock().connections.pop_first();
-        oldest.is_some_and(|(_, end)| {
+        oldest.is_some_and(|(_, (_, end))| {
             end.cancel();
             true
         })
+    }
+
+    /// Ends the connection of an address that has waited longest; returns false if none waits.
+    fn end_oldest_of(&self, address: IpAddr) -> bool {
+        let mut waiting = self.lock();
+        let oldest = waiting.connections.iter().find(|(_, (of, _))| *of == address);
+        let oldest = oldest.map(|(number, _)| *number);
+        let ended = oldest.and_then(|number| waiting.connections.remove(&number));
+        ended.is_some_and(|(_, end)| {
+            end.cancel();
+            true
+        })
+    }
+
+    fn of_addresses(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.of_addresses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -56,20 +75,58 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Places {
     free: Arc<Semaphore>,
+    of_address: usize,
     shared: Arc<Shared>,
 }
 
+/// A connection that is counted for its address, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    address: IpAddr,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut counts = self.shared.of_addresses();
+        if let Some(count) = counts.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.address);
+            }
+        }
+    }
+}
+
 impl Places {
-    pub(super) fn new(most: usize) -> Self {
+    /// Makes so many places, of which the connections of one address may take `of_address`.
+    pub(super) fn new(most: usize, of_address: usize) -> Self {
         Self {
             free: Arc::new(Semaphore::new(most.max(1))),
+            of_address: of_address.max(1),
             shared: Arc::default(),
         }
     }
 
+    /// Counts a connection for its address. If there are as many as may be, the one that has waited longest for the headers of a request
+    /// is ended; `None` if all have requests.
+    pub(super) fn admit(&self, address: IpAddr) -> Option<Admitted> {
+        let mut counts = self.shared.of_addresses();
+        let count = counts.entry(address).or_default();
+        if *count >= self.of_address && !self.shared.end_oldest_of(address) {
+            return None;
+        }
+        *count += 1;
+        drop(counts);
+        Some(Admitted {
+            address,
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
     /// Waits for a place. If all are taken, the connection that has waited longest for the headers of a request is ended; if all have
     /// requests, this waits until one ends.
-    pub(super) async fn take(&self) -> Place {
+    pub(super) async fn take(&self, admitted: Admitted) -> Place {
         let free = loop {
             if let Ok(free) = Arc::clone(&self.free).try_acquire_owned() {
                 break Some(free);
@@ -85,9 +142,10 @@ impl Places {
         };
         let end = CancellationToken::new();
         let place = PlaceInner {
-            number: Mutex::new(Some(self.shared.wait(&end))),
+            number: Mutex::new(Some(self.shared.wait(admitted.address, &end))),
             shared: Arc::clone(&self.shared),
             end,
+            admitted,
             _free: free,
         };
         Place(Arc::new(place))
@@ -100,6 +158,7 @@ struct PlaceInner {
     number: Mutex<Option<u64>>,
     shared: Arc<Shared>,
     end: CancellationToken,
+    admitted: Admitted,
     _free: Option<OwnedSemaphorePermit>,
 }
 
@@ -150,7 +209,7 @@ impl Begun {
 impl Drop for Begun {
     fn drop(&mut self) {
         let place = &self.0.0;
-        let number = place.shared.wait(&place.end);
+        let number = place.shared.wait(place.admitted.address, &place.end);
         *place.number() = Some(number);
     }
 }
