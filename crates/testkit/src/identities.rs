@@ -37,6 +37,19 @@ pub const GOOGLE_ACCOUNT: &str = "weir@project.iam.gserviceaccount.com";
 /// The provider of identities of Google Cloud.
 pub const GOOGLE_PROVIDER: &str = "projects/1/locations/global/workloadIdentityPools/pool/providers/kind";
 
+/// The token of [`GOOGLE_ACCOUNT`].
+pub const GOOGLE_TOKEN: &str = "canary-google";
+/// The token of the machine in Google Cloud.
+pub const GOOGLE_MACHINE_TOKEN: &str = "canary-google-machine";
+/// The token of [`APPLICATION`] for storage accounts.
+pub const AZURE_STORAGE_TOKEN: &str = "canary-https://storage.azure.com/.default";
+/// The token of a managed identity of the machine in Azure.
+pub const AZURE_MACHINE_TOKEN: &str = "canary-azure-machine";
+/// The client ID of a managed identity of the machine in Azure.
+pub const AZURE_MACHINE: &str = "managed";
+
+/// Host of the token service of AWS in the region eu-west-1.
+pub const STS: &str = "sts.eu-west-1.amazonaws.com";
 /// Host of the registry of AWS.
 pub const ECR: &str = "123456789012.dkr.ecr.eu-west-1.amazonaws.com";
 /// Host of the registry of Azure.
@@ -44,7 +57,7 @@ pub const ACR: &str = "shop.azurecr.io";
 /// Host of the registry of Google Cloud.
 pub const GAR: &str = "europe-docker.pkg.dev";
 
-/// Token services of AWS, Azure and Google Cloud on one port, for one service account.
+/// Token services of AWS, Azure and Google Cloud on one port, for one service account, and the metadata services of their machines.
 #[derive(Debug)]
 pub struct CloudIdentities {
     server: Server,
@@ -63,13 +76,25 @@ impl CloudIdentities {
     /// # Errors
     /// Returns an error if no port is free.
     pub fn start(namespace: &str, account: &str) -> Result<Self> {
+        Self::start_with(namespace, account, None)
+    }
+
+    /// Starts them by TLS with the certificate of an authority, which may be for [`STS`].
+    ///
+    /// # Errors
+    /// Returns an error if no port is free, or the certificate can't be used.
+    pub fn start_tls(namespace: &str, account: &str, authority: Authority) -> Result<Self> {
+        Self::start_with(namespace, account, Some(authority))
+    }
+
+    fn start_with(namespace: &str, account: &str, authority: Option<Authority>) -> Result<Self> {
         let inner = Arc::new(Inner {
             subject: format!("system:serviceaccount:{namespace}:{account}"),
             asked: Mutex::default(),
         });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&inner));
         Ok(Self {
-            server: Server::start(router, None)?,
+            server: Server::start(router, authority)?,
             inner,
         })
     }
@@ -78,6 +103,13 @@ impl CloudIdentities {
     #[must_use]
     pub fn url(&self) -> String {
         self.server.origin()
+    }
+
+    /// Returns host and port of all services.
+    #[must_use]
+    pub fn host(&self) -> String {
+        let origin = self.server.origin();
+        origin.split("//").nth(1).unwrap_or_default().to_owned()
     }
 
     /// Returns the exchanges so far, each by what it was for.
@@ -148,9 +180,32 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
         && head(header::AUTHORIZATION) == "Bearer canary-federated"
     {
         note("account");
-        return Json(json!({"accessToken": "canary-google"})).into_response();
+        return Json(json!({"accessToken": GOOGLE_TOKEN})).into_response();
+    }
+    let query = pairs(parts.uri.query().unwrap_or_default());
+    if let Some((what, token)) = machine(path, &query, &parts.headers) {
+        note(&what);
+        return Json(json!({"access_token": token, "expires_in": "3600"})).into_response();
     }
     (StatusCode::FORBIDDEN, Json(json!({"error": "access_denied"}))).into_response()
+}
+
+/// Returns what a request to the metadata service of a machine is for, and the token that it gets.
+fn machine(path: &str, query: &Pairs, headers: &HeaderMap) -> Option<(String, &'static str)> {
+    let has = |name: &'static str, value: &str| text(headers, &HeaderName::from_static(name)) == value;
+    let field = |name: &str| query.get(name).map_or("", String::as_str);
+    match path {
+        "/computeMetadata/v1/instance/service-accounts/default/token" if has("metadata-flavor", "Google") => {
+            Some(("google machine".to_owned(), GOOGLE_MACHINE_TOKEN))
+        }
+        "/metadata/identity/oauth2/token"
+            if has("metadata", "true") && field("resource") == "https://storage.azure.com" =>
+        {
+            let what = format!("azure machine {}", field("client_id"));
+            Some((what.trim_end().to_owned(), AZURE_MACHINE_TOKEN))
+        }
+        _ => None,
+    }
 }
 
 fn text(headers: &HeaderMap, name: &HeaderName) -> String {
@@ -229,7 +284,7 @@ async fn pass(State(behind): State<Behind>, request: Request) -> Response {
             format!("Bearer realm=\"https://{ACR}/oauth2/token\",service=\"{ACR}\""),
         ),
         GAR => (
-            basic("oauth2accesstoken:canary-google"),
+            basic(&format!("oauth2accesstoken:{GOOGLE_TOKEN}")),
             "Basic realm=\"x\"".to_owned(),
         ),
         _ => (basic("AWS:canary-ecr"), "Basic realm=\"x\"".to_owned()),

@@ -19,9 +19,10 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use crate::{http::Server, process::lock};
+use crate::{http::Server, process::lock, tls::Authority};
 
-pub use azure::{ACCOUNT, ACCOUNT_KEY, CLIENT_ID, CLIENT_SECRET, SAS, TENANT};
+pub use azure::{ACCOUNT, ACCOUNT_KEY, BLOBS, CLIENT_ID, CLIENT_SECRET, SAS, TENANT};
+pub use gcs::GOOGLE;
 pub use large::LargeBucket;
 pub use sts::{LDAP_PASSWORD, LDAP_USER};
 
@@ -40,6 +41,16 @@ struct Inner {
     buckets: Mutex<BTreeMap<String, BTreeMap<String, Stored>>>,
     generation: Mutex<u64>,
     requests: Mutex<Vec<String>>,
+    /// Tokens of other token services that may read.
+    trusted: Mutex<Vec<String>>,
+}
+
+impl Inner {
+    /// Returns true if a request has this token, or one that is trusted.
+    fn knows(&self, asked: &Asked, own: &str) -> bool {
+        let token = asked.header(header::AUTHORIZATION).strip_prefix("Bearer ");
+        token.is_some_and(|token| token == own || lock(&self.trusted).iter().any(|known| known == token))
+    }
 }
 
 /// Google Cloud Storage, Azure Blob Storage and their token services, and the token service of an S3-compatible server, on one port.
@@ -82,17 +93,40 @@ impl CloudStorage {
     /// # Errors
     /// Returns an error if no port is free.
     pub fn start() -> Result<Self> {
+        Self::start_with(None)
+    }
+
+    /// Starts the services by TLS with the certificate of an authority, which may be for [`GOOGLE`] and [`BLOBS`].
+    ///
+    /// # Errors
+    /// Returns an error if no port is free, or the certificate can't be used.
+    pub fn start_tls(authority: Authority) -> Result<Self> {
+        Self::start_with(Some(authority))
+    }
+
+    fn start_with(authority: Option<Authority>) -> Result<Self> {
         let inner = Arc::<Inner>::default();
         let router = Router::new().fallback(answer).with_state(Arc::clone(&inner));
-        let server = Server::start(router, None)?;
+        let server = Server::start(router, authority)?;
         Ok(Self { inner, server })
+    }
+
+    /// Returns the CA certificate in PEM format; empty without TLS.
+    #[must_use]
+    pub fn ca_pem(&self) -> &str {
+        self.server.ca_pem().unwrap_or_default()
+    }
+
+    /// Lets a token of another token service read all buckets.
+    pub fn trust(&self, token: &str) {
+        lock(&self.inner.trusted).push(token.to_owned());
     }
 
     /// Returns host and port of the services.
     #[must_use]
     pub fn host(&self) -> String {
         let origin = self.server.origin();
-        origin.trim_start_matches("http://").to_owned()
+        origin.split("//").nth(1).unwrap_or_default().to_owned()
     }
 
     /// Returns the URL of Azure's storage account.
@@ -145,9 +179,14 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, 1 << 20).await.unwrap_or_default();
     let raw_path = parts.uri.path().to_owned();
+    // The account is the first part of the path, or of the host.
+    let account = match parts.headers.get(header::HOST) {
+        Some(host) if host == BLOBS => format!("/{ACCOUNT}"),
+        _ => String::new(),
+    };
     let asked = Asked {
         method: parts.method.to_string(),
-        path: decoded(&raw_path),
+        path: format!("{account}{}", decoded(&raw_path)),
         query: pairs(parts.uri.query().unwrap_or_default()),
         headers: parts.headers,
         form: pairs(&String::from_utf8_lossy(&body)),

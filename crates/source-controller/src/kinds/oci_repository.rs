@@ -186,16 +186,11 @@ impl SourceKind for OciRepositories {
     }
 
     fn resolve(&self, request: &OciRequest, work: &Work) -> Result<OciResolved, Fault> {
-        let found = self.run(
+        self.run(
             work,
             "failed to determine artifact digest",
             self.look(request, work),
-        );
-        if let (Err(_), Some(login)) = (&found, &request.identity) {
-            // The credentials may have been revoked.
-            self.identities.forget_registry(login, request.reference.host());
-        }
-        found
+        )
     }
 
     fn revision(resolved: &OciResolved, _: Style) -> String {
@@ -248,7 +243,7 @@ impl SourceKind for OciRepositories {
         let pulled = async {
             let registry = self.registry(request, resolved.plain_http, work).await?;
             let manifest = registry.manifest(&Wanted::Digest(resolved.digest.clone())).await;
-            let manifest = manifest.map_err(|error| fault(&failed, &error))?;
+            let manifest = manifest.map_err(|error| self.fault(request, &failed, &error))?;
             layer::download(&registry, &manifest, &request.rule, dir, &failed).await
         };
         self.run(work, &failed, pulled)
@@ -320,7 +315,8 @@ impl OciRepositories {
         let failed = format!("could not get tags for {}", request.url);
         let tags = async {
             let registry = self.open(request, work).await?.0;
-            registry.tags().await.map_err(|error| fault(&failed, &error))
+            let tags = registry.tags().await;
+            tags.map_err(|error| self.fault(request, &failed, &error))
         };
         self.run(work, &failed, tags)
     }
@@ -336,10 +332,8 @@ impl OciRepositories {
         let pulled = async {
             let registry = self.registry(request, resolved.plain_http, work).await?;
             let wanted = Wanted::Digest(resolved.digest.clone());
-            registry
-                .chart(&wanted)
-                .await
-                .map_err(|error| fault(&failed, &error))
+            let chart = registry.chart(&wanted).await;
+            chart.map_err(|error| self.fault(request, &failed, &error))
         };
         self.run(work, &failed, pulled)
     }
@@ -440,7 +434,7 @@ impl OciRepositories {
         let tag = match &request.selector {
             Selector::Digest(digest) => {
                 let known = registry.digest(&Wanted::Digest(digest.clone())).await;
-                known.map_err(|error| fault(failed, &error))?;
+                known.map_err(|error| self.fault(request, failed, &error))?;
                 return Ok(OciResolved {
                     url: request.url.clone(),
                     tag: None,
@@ -453,7 +447,7 @@ impl OciRepositories {
                 let failed = format!("failed to determine the artifact tag for '{}'", request.url);
                 let tags = registry.tags().await.map_err(|error| Fault {
                     reason: Reason::ReadOperationFailed,
-                    ..fault(&failed, &error)
+                    ..self.fault(request, &failed, &error)
                 })?;
                 let newest = spec::newest(&request.selector, tags);
                 newest.map_err(|why| Fault::retry(Reason::ReadOperationFailed, format!("{failed}: {why}")))?
@@ -462,10 +456,19 @@ impl OciRepositories {
         let digest = registry.digest(&Wanted::Tag(tag.clone())).await;
         Ok(OciResolved {
             url: request.url.clone(),
-            digest: digest.map_err(|error| fault(failed, &error))?,
+            digest: digest.map_err(|error| self.fault(request, failed, &error))?,
             tag: Some(tag),
             plain_http,
         })
+    }
+
+    /// Returns the fault of a failed request to the registry. Credentials of a cloud that it refused are forgotten: they may have been
+    /// revoked.
+    fn fault(&self, request: &OciRequest, failed: &str, error: &oci::Error) -> Fault {
+        if let (oci::Error::Unauthorized { .. }, Some(login)) = (error, &request.identity) {
+            self.identities.forget_registry(login, request.reference.host());
+        }
+        fault(failed, error)
     }
 
     fn run<T>(

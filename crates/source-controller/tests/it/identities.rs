@@ -11,9 +11,11 @@ use kube::{
 };
 use serde_json::{Value, json};
 use testkit::{
-    CloudIdentities, CloudRegistries, GitServer, HttpProxy, Registry, S3Server,
+    Authority, CloudIdentities, CloudRegistries, GitServer, HttpProxy, Registry, S3Server,
+    controller::Launch,
+    eventually,
     identities::{ACR, APPLICATION, ECR, GAR, GOOGLE_ACCOUNT, GOOGLE_PROVIDER, OWN_KEY, ROLE, ROLE_KEY},
-    registry::Login,
+    registry::{Login, PASSWORD, USER},
     wait_for,
 };
 
@@ -21,17 +23,25 @@ use super::{PATIENCE, TestNamespace, condition, oci};
 
 const AZURE_GIT: &str = "dev.azure.com";
 const AWS_GIT: &str = "git-codecommit.eu-west-1.amazonaws.com";
-const GATE: &str = "--feature-gates=ObjectLevelWorkloadIdentity=true";
+pub(super) const GATE: &str = "--feature-gates=ObjectLevelWorkloadIdentity=true";
 
 /// A controller in a cloud: its hosts are led to local servers by the proxy of objects.
-struct Setup {
-    namespace: TestNamespace,
-    clouds: CloudIdentities,
-    proxy: HttpProxy,
+pub(super) struct Setup {
+    pub(super) namespace: TestNamespace,
+    pub(super) clouds: CloudIdentities,
+    pub(super) proxy: HttpProxy,
 }
 
 impl Setup {
     async fn start(flags: &'static [&'static str]) -> Self {
+        Self::start_with(flags, |launch, _| launch).await
+    }
+
+    /// Starts one whose environment is changed; the second argument of `change` is the URL of the token services.
+    pub(super) async fn start_with(
+        flags: &'static [&'static str],
+        change: impl FnOnce(Launch, &str) -> Launch,
+    ) -> Self {
         let plane = super::plane().await;
         let namespace = plane.namespace("cloud").await.unwrap();
         let clouds = CloudIdentities::start(&namespace, "weir").unwrap();
@@ -40,7 +50,7 @@ impl Setup {
             for flag in flags {
                 launch = launch.flag(flag);
             }
-            launch
+            let launch = launch
                 .flag("--watch-all-namespaces=false")
                 .env("AWS_ENDPOINT_URL_STS", &url)
                 .env("AWS_ENDPOINT_URL_ECR", &url)
@@ -50,7 +60,8 @@ impl Setup {
                 .env("AZURE_AUTHORITY_HOST", &url)
                 .env("AZURE_POD_IDENTITY_AUTHORITY_HOST", "http://127.0.0.1:9")
                 .env("CLOUDSDK_API_ENDPOINT_OVERRIDES_STS", &url)
-                .env("CLOUDSDK_API_ENDPOINT_OVERRIDES_IAMCREDENTIALS", &url)
+                .env("CLOUDSDK_API_ENDPOINT_OVERRIDES_IAMCREDENTIALS", &url);
+            change(launch, &url)
         })
         .await;
         let proxy = HttpProxy::start("me", "canary").unwrap();
@@ -220,6 +231,86 @@ async fn registries_of_clouds_know_service_accounts_and_the_controller() {
         setup.apply_oci(name, host, spec).await;
         setup.wait_oci(name, Some(expected)).await;
     }
+    assert!(!setup.namespace.controller.log().contains("canary"));
+}
+
+/// Without a cloud, the pull secrets of a service account are what it has, and nobody gets a token of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn service_accounts_without_a_cloud_have_pull_secrets_and_no_tokens() {
+    let setup = Setup::start(&[GATE]).await;
+    let namespace = &setup.namespace;
+    let registry = Registry::start(Login::Basic, None).await.unwrap();
+    oci::push_to(&registry, "latest", &[("a.yaml", b"x")]).await;
+    let logins = json!({"auths": {registry.host(): {"username": USER, "password": PASSWORD}}}).to_string();
+    namespace
+        .secret("logins", json!({".dockerconfigjson": logins}))
+        .await;
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "imagePullSecrets": [{"name": "logins"}],
+        "metadata": {"name": "puller", "namespace": namespace.namespace},
+    });
+    namespace.plane.apply(account).await.unwrap();
+    let mark = namespace.plane.audit_mark();
+    for (name, account, failure) in [
+        ("puller", "puller", None),
+        ("weir", "weir", Some("determine artifact digest")),
+    ] {
+        let spec = json!({
+            "url": format!("oci://{}/org/app", registry.host()), "interval": "1h", "insecure": true,
+            "provider": "generic", "serviceAccountName": account,
+        });
+        let object = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "OCIRepository",
+            "metadata": {"name": name, "namespace": namespace.namespace}, "spec": spec,
+        });
+        namespace.plane.apply(object).await.unwrap();
+        setup.wait_oci(name, failure).await;
+    }
+    let asked = namespace.plane.audit_since(mark).unwrap();
+    let tokens = asked
+        .iter()
+        .filter(|entry| entry.subresource == "token" && entry.namespace == namespace.namespace);
+    assert_eq!(tokens.count(), 0);
+    assert_eq!(setup.clouds.asked(), [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_of_a_registry_are_asked_for_again_only_if_it_refused_them() {
+    const REFUSING: &str = "210987654321.dkr.ecr.eu-west-1.amazonaws.com";
+    let setup = Setup::start(&[]).await;
+    let registry = Registry::start(Login::Anonymous, None).await.unwrap();
+    oci::push_to(&registry, "latest", &[("a.yaml", b"x")]).await;
+    let front = CloudRegistries::start(&registry.host()).unwrap();
+    let authority = Authority::new(&["127.0.0.1", REFUSING]).unwrap();
+    let refusing = Registry::start(Login::Basic, Some(authority)).await.unwrap();
+    let ca = [front.ca_pem().as_str(), refusing.ca_pem()].concat();
+    setup.namespace.secret("ca", json!({"ca.crt": ca})).await;
+    setup.proxy.route(&format!("{ECR}:443"), &front.address());
+    setup.proxy.route(&format!("{REFUSING}:443"), &refusing.host());
+
+    let missing = json!({"provider": "aws", "ref": {"tag": "missing"}});
+    setup.apply_oci("app", ECR, missing).await;
+    setup.wait_oci("app", Some("was not found")).await;
+    setup.namespace.more_passes(3.0).await;
+    assert_eq!(setup.clouds.asked().len(), 1, "the credentials are not at fault");
+    let found = json!({"provider": "aws", "ref": {"tag": "latest"}});
+    setup.apply_oci("app", ECR, found).await;
+    setup.wait_oci("app", None).await;
+    assert_eq!(setup.clouds.asked(), ["ecr by the controller"]);
+
+    setup
+        .apply_oci("refused", REFUSING, json!({"provider": "aws"}))
+        .await;
+    setup
+        .wait_oci("refused", Some("the server refused the credentials"))
+        .await;
+    eventually("new credentials", PATIENCE, || async {
+        let asked = setup.clouds.asked();
+        anyhow::ensure!(asked.len() >= 4, "{asked:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
     assert!(!setup.namespace.controller.log().contains("canary"));
 }
 

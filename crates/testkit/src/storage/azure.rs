@@ -17,6 +17,8 @@ use crate::process::lock;
 
 /// Name of the storage account.
 pub const ACCOUNT: &str = "weiraccount";
+/// Host of the storage account.
+pub const BLOBS: &str = "weiraccount.blob.core.windows.net";
 /// Key of the storage account, in base64.
 pub const ACCOUNT_KEY: &str = "a2V5IG9mIHRoZSBhY2NvdW50";
 /// A shared access signature.
@@ -45,7 +47,7 @@ pub(super) fn token(asked: &Asked) -> Response {
 
 /// Answers a request for a listing or a content.
 pub(super) fn answer(inner: &Inner, asked: &Asked) -> Response {
-    if asked.header("x-ms-version").is_empty() || !is_allowed(asked) {
+    if asked.header("x-ms-version").is_empty() || !is_allowed(inner, asked) {
         return refused(
             StatusCode::FORBIDDEN,
             "AuthenticationFailed",
@@ -106,11 +108,11 @@ fn listing(objects: &BTreeMap<String, super::Stored>, asked: &Asked) -> Response
     .into_response()
 }
 
-fn is_allowed(asked: &Asked) -> bool {
-    let authorization = asked.header(header::AUTHORIZATION);
-    if authorization == format!("Bearer {TOKEN}") {
+fn is_allowed(inner: &Inner, asked: &Asked) -> bool {
+    if inner.knows(asked, TOKEN) {
         return true;
     }
+    let authorization = asked.header(header::AUTHORIZATION);
     if let Some(signature) = authorization.strip_prefix(&format!("SharedKey {ACCOUNT}:")) {
         return signature == signed(asked);
     }

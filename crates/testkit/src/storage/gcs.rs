@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::{
     Json,
-    http::{StatusCode, header},
+    http::StatusCode,
     response::{IntoResponse as _, Response},
 };
 use serde_json::{Value, json};
@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use super::{Asked, Inner, Stored, page};
 use crate::process::lock;
 
+/// Host of the service.
+pub const GOOGLE: &str = "storage.googleapis.com";
 const TOKEN: &str = "token-of-gcs";
 
 /// Returns the key of a service account with its token service at `origin`.
@@ -38,7 +40,7 @@ pub(super) fn token(asked: &Asked) -> Response {
 
 /// Answers a request for a listing, a description or a content.
 pub(super) fn answer(inner: &Inner, asked: &Asked) -> Response {
-    if asked.header(header::AUTHORIZATION) != format!("Bearer {TOKEN}") {
+    if !inner.knows(asked, TOKEN) {
         return refused(StatusCode::UNAUTHORIZED, "Invalid Credentials");
     }
     // Names have their slashes encoded.
