@@ -5,7 +5,14 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, ensure};
 use e2e::cluster::{NAMESPACE, TestCluster};
 use serde_json::json;
-use testkit::{flux, skipped};
+use testkit::{
+    Registry, S3Server,
+    archive::tar_gz,
+    flux,
+    registry::Login,
+    s3::{ACCESS_KEY, SECRET_KEY},
+    skipped,
+};
 use tokio::process::Command;
 
 /// The command line with the kubeconfig of a cluster.
@@ -179,5 +186,152 @@ async fn flux_creates_helm_repositories() -> Result<()> {
     .await?;
     flux.says("get sources helm", &["registry"]).await?;
     flux.says("export source helm registry", &["type: oci"]).await?;
+    cluster.stop().await
+}
+
+/// Returns the revision that a command fetched.
+fn fetched(printed: &str) -> Result<&str> {
+    let behind = printed.rsplit_once("fetched revision").map(|(_, behind)| behind);
+    let revision = behind.and_then(|behind| behind.trim_start_matches(':').split_ascii_whitespace().next());
+    revision.with_context(|| format!("no revision in\n{printed}"))
+}
+
+/// A source that the command line creates.
+struct Source<'a> {
+    /// Kind as in the names of commands.
+    command: &'a str,
+    kind: &'a str,
+    /// Flags of its creation.
+    flags: String,
+    /// The last words of its creation.
+    created: &'a str,
+    /// Parts of its manifest.
+    exported: &'a [&'a str],
+}
+
+impl Source<'_> {
+    /// Creates it as `app`, and returns its revision.
+    async fn create(&self, flux: &Flux<'_>) -> Result<String> {
+        let command = format!("create source {} app --interval 1h {}", self.command, self.flags);
+        let printed = flux.run(&command).await?;
+        ensure!(printed.contains(self.created), "flux {command}: {printed}");
+        let revision = fetched(&printed)?.to_owned();
+        let short = revision.get(..12).unwrap_or(&revision);
+        let get = format!("get sources {}", self.command);
+        flux.says(&get, &["app", short, "False", "True"]).await?;
+        Ok(revision)
+    }
+
+    /// Reconciles it after a change, suspends and resumes it, exports and deletes it.
+    async fn follow(&self, flux: &Flux<'_>, first: &str) -> Result<()> {
+        let (command, kind) = (self.command, self.kind);
+        let printed = flux.run(&format!("reconcile source {command} app")).await?;
+        let next = fetched(&printed)?;
+        ensure!(next != first, "{kind} stays at {first}: {printed}");
+        let suspended = format!("source {command} suspended");
+        flux.says(&format!("suspend source {command} app"), &[&suspended])
+            .await?;
+        let get = format!("get sources {command}");
+        flux.says(&get, &["app", "True"]).await?;
+        let resumed = format!("{kind} app reconciliation completed");
+        flux.says(&format!("resume source {command} app"), &[&resumed, next])
+            .await?;
+        let listed = flux.run(&get).await?;
+        ensure!(listed.contains("False"), "it is resumed: {listed}");
+        let lower = kind.to_lowercase();
+        flux.says("get sources all", &[&format!("{lower}/app")]).await?;
+        let manifest = [&[kind], self.exported].concat();
+        flux.says(&format!("export source {command} app"), &manifest)
+            .await?;
+        flux.says(&format!("events --for {kind}/app"), &["Normal"])
+            .await?;
+        let deleted = format!("source {command} deleted");
+        flux.says(&format!("delete source {command} app --silent"), &[&deleted])
+            .await?;
+        let gone = flux.try_run(&format!("reconcile source {command} app")).await?;
+        ensure!(!gone.0 && gone.1.contains("not found"), "{}", gone.1);
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flux_creates_and_follows_buckets_artifacts_and_charts() -> Result<()> {
+    crate::init();
+    let Some(program) = flux::find()? else {
+        skipped::note(
+            "the flux command line as a client",
+            "it isn't built: run make flux-cli",
+        );
+        return Ok(());
+    };
+    let mut cluster = TestCluster::bare().await?;
+    cluster.start("source-controller", &[]).await?;
+    let (server, registry) = (
+        S3Server::start().await?,
+        Registry::start(Login::Anonymous, None).await?,
+    );
+    let flux = Flux {
+        program,
+        cluster: &cluster,
+    };
+    let chart = |version: &str| {
+        let metadata = format!("apiVersion: v2\nname: shop\nversion: {version}\n");
+        tar_gz(&[("shop/Chart.yaml", metadata.as_bytes())])
+    };
+    let push = async |content: &str| {
+        let kinds = [
+            "application/vnd.cncf.flux.config.v1+json",
+            "application/vnd.cncf.flux.content.v1.tar+gzip",
+        ];
+        let layer = tar_gz(&[("a.yaml", content.as_bytes())]);
+        registry.push("org/app", "latest", kinds, &layer).await
+    };
+    server.put("charts", &[("shop.tgz", chart("1.0.0"))]).await?;
+    push("a: 1").await?;
+
+    let endpoint = server.endpoint();
+    let bucket = Source {
+        command: "bucket",
+        kind: "Bucket",
+        flags: format!(
+            "--bucket-name charts --endpoint {endpoint} --insecure --access-key {ACCESS_KEY} --secret-key {SECRET_KEY}"
+        ),
+        created: "Bucket source reconciliation completed",
+        exported: &["bucketName: charts", "insecure: true", "name: bucket-app"],
+    };
+    let host = registry.host();
+    let artifact = Source {
+        command: "oci",
+        kind: "OCIRepository",
+        flags: format!("--url oci://{host}/org/app --tag latest --insecure"),
+        created: "OCIRepository reconciliation completed",
+        exported: &["tag: latest", "insecure: true", &host],
+    };
+    let chart_source = Source {
+        command: "chart",
+        kind: "HelmChart",
+        flags: "--source Bucket/app --chart shop.tgz".to_owned(),
+        created: "HelmChart source reconciliation completed",
+        exported: &["chart: shop.tgz", "kind: Bucket"],
+    };
+    let first_bucket = bucket.create(&flux).await?;
+    let first_artifact = artifact.create(&flux).await?;
+    let first_chart = chart_source.create(&flux).await?;
+    ensure!(first_chart == "1.0.0", "{first_chart}");
+
+    push("a: 2").await?;
+    artifact.follow(&flux, &first_artifact).await?;
+    server.put("charts", &[("shop.tgz", chart("1.1.0"))]).await?;
+    flux.says(
+        "reconcile source chart app --with-source",
+        &[
+            "annotating Bucket app",
+            "annotating HelmChart app",
+            "fetched revision 1.1.0",
+        ],
+    )
+    .await?;
+    chart_source.follow(&flux, &first_chart).await?;
+    bucket.follow(&flux, &first_bucket).await?;
     cluster.stop().await
 }

@@ -29,7 +29,11 @@ pub(super) struct BucketNamespace {
 
 impl BucketNamespace {
     pub(super) async fn start() -> Self {
-        let setup = TestNamespace::start().await;
+        Self::of(TestNamespace::start().await).await
+    }
+
+    /// Returns the Buckets of a namespace that has a controller.
+    pub(super) async fn of(setup: TestNamespace) -> Self {
         let api = Api::namespaced(setup.plane.client().await.unwrap(), &setup.namespace);
         let this = Self { setup, api };
         let keys = json!({"accesskey": ACCESS_KEY, "secretkey": SECRET_KEY});

@@ -22,7 +22,7 @@ use super::{
 };
 
 /// Packs a chart with these files beside its metadata.
-fn packed(name: &str, version: &str, files: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn packed(name: &str, version: &str, files: &[(&str, &str)]) -> Vec<u8> {
     let metadata = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
     let mut all = vec![(format!("{name}/Chart.yaml"), metadata)];
     let more = files
@@ -67,17 +67,17 @@ async fn files(object: &HelmChart) -> BTreeMap<String, String> {
 }
 
 /// A Helm repository with an index of one chart.
-struct ChartServer(WebServer);
+pub(super) struct ChartServer(pub(super) WebServer);
 
 impl ChartServer {
     /// Serves these versions of the chart `shop`.
-    fn start(versions: &[(&str, &[(&str, &str)])]) -> Self {
+    pub(super) fn start(versions: &[(&str, &[(&str, &str)])]) -> Self {
         let server = Self(WebServer::start().unwrap());
         server.offer(versions);
         server
     }
 
-    fn offer(&self, versions: &[(&str, &[(&str, &str)])]) {
+    pub(super) fn offer(&self, versions: &[(&str, &[(&str, &str)])]) {
         let mut index = "apiVersion: v1\nentries:\n  shop:\n".to_owned();
         for (version, files) in versions {
             let path = format!("/charts/shop-{version}.tgz");
@@ -97,7 +97,7 @@ impl ChartServer {
 }
 
 /// The spec of a chart of the HelmRepository `charts`.
-fn shop(change: &Value) -> Value {
+pub(super) fn shop(change: &Value) -> Value {
     let mut spec = json!({"chart": "shop", "sourceRef": {"kind": "HelmRepository", "name": "charts"}});
     spec.as_object_mut()
         .unwrap()

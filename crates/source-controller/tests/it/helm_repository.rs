@@ -171,6 +171,40 @@ async fn credentials_and_certificates_are_those_of_the_secrets() {
     assert!(condition(&object, types::STALLED).unwrap().is_true());
 }
 
+/// As in the original, a CA certificate of a Secret adds to those of the system.
+#[tokio::test(flavor = "multi_thread")]
+async fn authorities_of_a_secret_are_trusted_beside_those_of_the_system() {
+    let authority = || Authority::new(&["127.0.0.1"]).unwrap();
+    let (system, own, unknown) = (authority(), authority(), authority());
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("system.pem");
+    std::fs::write(&file, &system.ca_pem).unwrap();
+    let setup = TestNamespace::start_with(|launch| launch.env("SSL_CERT_FILE", file.to_str().unwrap())).await;
+    let repositories = Objects::<HelmRepository>::of(&setup).await;
+    setup.secret("own", json!({"ca.crt": own.ca_pem})).await;
+    let [system, own, unknown] =
+        [system, own, unknown].map(|authority| WebServer::start_tls(authority).unwrap());
+    for server in [&system, &own, &unknown] {
+        server.page("/index.yaml", Page::Content(INDEX.into()));
+    }
+    let with_secret = |server: &WebServer| json!({"url": server.url(""), "certSecretRef": {"name": "own"}});
+    for (name, server) in [("system", &system), ("own", &own)] {
+        repositories.apply(name, with_secret(server)).await;
+        repositories.wait_ready(name).await;
+    }
+    repositories.apply("plain", json!({"url": system.url("")})).await;
+    repositories.wait_ready("plain").await;
+    let fetching = "failed to fetch Helm repository index: ";
+    for (name, spec) in [
+        ("unknown", with_secret(&unknown)),
+        ("own-without", json!({"url": own.url("")})),
+    ] {
+        repositories.apply(name, spec).await;
+        repositories.wait_failed(name, "Failed", fetching).await;
+    }
+    assert!(unknown.asked().is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn registries_are_left_alone_and_a_repository_that_becomes_one_is_cleaned_up() {
     let (setup, server) = (TestNamespace::start().await, WebServer::start().unwrap());

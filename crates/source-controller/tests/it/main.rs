@@ -10,6 +10,7 @@
 
 mod artifacts;
 mod bucket;
+mod bucket_clouds;
 mod bucket_failures;
 mod consumers;
 mod contents;
@@ -19,6 +20,7 @@ mod github;
 mod helm_chart;
 mod helm_chart_hostile;
 mod helm_repository;
+mod helm_chart_waiting;
 mod hostile;
 mod identities;
 mod lifecycle;
