@@ -143,7 +143,8 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
 
 /// Begins to serve files.
 async fn serve(ctx: &Context, flags: &Flags, files: Files) -> anyhow::Result<JoinHandle<()>> {
-    let listener = http::listen(&flags.storage_addr).await?;
+    let listener = http::listen(&flags.storage_addr).await;
+    let listener = listener.context("artifacts cannot be served, see --storage-addr")?;
     tracing::info!(address = %listener.local_addr()?, advertised = flags.advertised(), "serving artifacts");
     let files = Arc::new(files);
     let router = Router::new().fallback(move |request: Request| {

@@ -6,7 +6,7 @@ use api::condition_type as types;
 use serde_json::{Value, json};
 use testkit::{Fault, GitServer, eventually, git::Step};
 
-use super::{PATIENCE, TestNamespace, artifact_of, condition, ready, revision};
+use super::{PATIENCE, TestNamespace, artifact_of, condition, ready, revision, transports::assert_words};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_failure_is_explained_and_the_others_go_on() {
@@ -180,6 +180,25 @@ async fn each_failure_is_explained_and_the_others_go_on() {
             !stalled,
             "{name}"
         );
+    }
+    for (name, begin, end) in [
+        (
+            "untrusted",
+            format!("tls: no trusted connection to '{}': ", secure.url()),
+            ": failed to verify certificate: add the server's CA to the secret as ca.crt",
+        ),
+        (
+            "bad-ca",
+            format!(
+                "the CA bundle for '{}' holds no usable PEM certificate: ",
+                secure.url()
+            ),
+            ": check ca.crt in the secret",
+        ),
+    ] {
+        let object = setup.api.get(name).await.unwrap();
+        let begin = format!("failed to checkout and determine revision: {begin}");
+        assert_words(&object, &begin, end);
     }
     setup.wait_event("missing", "AuthenticationFailed").await;
 

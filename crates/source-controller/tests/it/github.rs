@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use testkit::{Authority, GitServer, SshKeyPair, WebServer, web::Page};
 
-use super::{TestNamespace, condition, is_settled};
+use super::{TestNamespace, condition, is_settled, transports::assert_words};
 
 fn page(answer: &Value) -> Page {
     Page::Content(Bytes::from(answer.to_string()))
@@ -60,7 +60,9 @@ async fn token_of_a_github_app_is_used_and_kept() {
     let mut certified = app(id, &mutual.url(""), Some(mutual.ca_pem()));
     certified["tls.crt"] = clients.server_pem.as_str().into();
     certified["tls.key"] = clients.server_key_pem.as_str().into();
-    setup.secret("mutual", certified).await;
+    setup.secret("mutual", certified.clone()).await;
+    certified["tls.key"] = "canary-key".into();
+    setup.secret("bad-key", certified).await;
     setup.secret("untrusted", app(id, &tls.url(""), None)).await;
 
     setup.apply("id", &repo.url(), provider("id")).await;
@@ -104,16 +106,21 @@ async fn token_of_a_github_app_is_used_and_kept() {
             "/api/app/installations/8/access_tokens"
         ]
     );
-    setup.apply("untrusted", &repo.url(), provider("untrusted")).await;
-    let object = setup
-        .wait_failed(
-            "untrusted",
-            "AuthenticationFailed",
-            "failed to configure authentication options: ",
-        )
-        .await;
-    assert!(condition(&object, types::FETCH_FAILED).unwrap().is_true());
-    assert!(!setup.controller.log().contains("canary-token"));
+    let untrusted = format!("asking {}: ", tls.url("app/installations/7/access_tokens"));
+    for (name, begin, end) in [
+        ("untrusted", untrusted.as_str(), ""),
+        (
+            "bad-key",
+            "the request to any server can't be made: ",
+            "it needs a certificate and its private key, both as PEM",
+        ),
+    ] {
+        setup.apply(name, &repo.url(), provider(name)).await;
+        let begin = format!("failed to configure authentication options: {begin}");
+        let object = setup.wait_failed(name, "AuthenticationFailed", &begin).await;
+        assert_words(&object, &begin, end);
+    }
+    assert!(!setup.controller.log().contains("canary-"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,10 @@
 //! Repositories over SSH, with client certificates, tokens and proxies.
 
+use api::{condition_type as types, source::GitRepository};
 use serde_json::{Value, json};
 use testkit::{Authority, GitServer, HttpProxy, SshKeyPair, SshServer};
 
-use super::{TestNamespace, revision};
+use super::{TestNamespace, condition, revision};
 
 fn secret(name: &str) -> Value {
     json!({"secretRef": {"name": name}})
@@ -246,25 +247,36 @@ async fn client_certificates_are_sent_and_checked() {
             format!("main@sha1:{commit}")
         );
     }
-    for (name, reason, text) in [
+    let url = repo.url();
+    let untrusted = format!("tls: no trusted connection to '{url}': ");
+    let no_pem = format!(
+        "tls: failed to find any PEM data in key input: the client certificate for '{url}' needs a certificate and its private \
+         key, both as PEM: check tls.crt and tls.key in the secret"
+    );
+    for (name, begin, end) in [
         (
             "none",
-            "GitOperationFailed",
-            "add tls.crt and tls.key to the secret",
+            untrusted.as_str(),
+            ": certificate required: the server asks for a client certificate: add tls.crt and tls.key to the secret",
         ),
-        (
-            "bad-key",
-            "GitOperationFailed",
-            "tls: failed to find any PEM data in key input",
-        ),
-        (
-            "half",
-            "AuthenticationFailed",
-            "needs both 'tls.crt' and 'tls.key'",
-        ),
-        ("wrong-ca", "GitOperationFailed", "failed to verify certificate"),
+        ("bad-key", no_pem.as_str(), ""),
+        ("wrong-ca", untrusted.as_str(), ": failed to verify certificate"),
     ] {
-        setup.wait_failed(name, reason, text).await;
+        let begin = format!("failed to checkout and determine revision: {begin}");
+        let object = setup.wait_failed(name, "GitOperationFailed", &begin).await;
+        assert_words(&object, &begin, end);
+    }
+    let half = "needs both 'tls.crt' and 'tls.key'";
+    setup.wait_failed("half", "AuthenticationFailed", half).await;
+    assert!(!setup.controller.log().contains("canary"));
+}
+
+/// Asserts that the message of a failure begins and ends with these words: those between them are the TLS library's.
+#[track_caller]
+pub(super) fn assert_words(object: &GitRepository, begin: &str, end: &str) {
+    for name in [types::READY, types::FETCH_FAILED] {
+        let message = &condition(object, name).unwrap().message;
+        assert!(message.starts_with(begin) && message.ends_with(end), "{message}");
     }
 }
 
