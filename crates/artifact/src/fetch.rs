@@ -60,6 +60,20 @@ pub fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<u64, Error
     unpack::unpack(tarball, root, limits).map(|counted| counted.bytes)
 }
 
+/// Unpacks what `select` selects of a tarball, as [`unpack`] does. `select` gets the path of each file and directory and its bytes before
+/// it is unpacked; its errors end the unpacking.
+///
+/// # Errors
+/// Fails when [`unpack`] or `select` does.
+pub fn unpack_with(
+    tarball: &Path,
+    root: &Path,
+    (limits, select): (&Limits, &mut Select<'_>),
+) -> Result<u64, Error> {
+    let file = File::open(tarball).map_err(Error::io("open", "a downloaded tarball"))?;
+    unpack::unpack_file(file, root, limits, select).map(|counted| counted.bytes)
+}
+
 /// Unpacks the artifact at a path of the storage into the new directory `root`, if it has this digest; gives the bytes of its files.
 /// `None` if there is no such artifact.
 ///

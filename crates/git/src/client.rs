@@ -96,10 +96,10 @@ impl Network {
         self
     }
 
-    /// Bounds the temporary files of all fetches together. One tenant may hold three quarters, and a fetch takes twice the bytes of its pack.
+    /// Bounds the temporary files of all fetches together, and what else takes bytes of `disk`. A fetch takes twice the bytes of its pack.
     #[must_use]
-    pub fn with_disk(mut self, bytes: u64) -> Self {
-        self.disk = Memory::new(bytes);
+    pub fn with_disk(mut self, disk: Memory) -> Self {
+        self.disk = disk;
         self
     }
 

@@ -85,6 +85,11 @@ pub struct Flags {
     #[arg(long, default_value = "5Gi", value_parser = bytes)]
     pub storage_quota_per_namespace: u64,
 
+    /// Bytes that the temporary files of all sources may take together, those of a namespace three quarters of it, as in 3Gi; 0 is no
+    /// limit.
+    #[arg(long, default_value = "3Gi", value_parser = bytes)]
+    pub temporary_files_max_size: u64,
+
     /// Algorithm of digests: sha1, sha256, sha384, sha512 or blake3.
     #[arg(long, default_value = "sha256")]
     pub artifact_digest_algo: Algorithm,
@@ -213,11 +218,16 @@ impl Flags {
     /// Returns the quotas of the storage.
     #[must_use]
     pub fn quotas(&self) -> Quotas {
-        let or_none = |quota: u64| if quota == 0 { u64::MAX } else { quota };
         Quotas {
             object: or_none(self.storage_quota_per_object),
             namespace: or_none(self.storage_quota_per_namespace),
         }
+    }
+
+    /// Returns the bytes that temporary files may take.
+    #[must_use]
+    pub fn temporary_bytes(&self) -> u64 {
+        or_none(self.temporary_files_max_size)
     }
 
     /// Returns the algorithms that are offered to SSH servers, and the names that are not supported.
@@ -321,6 +331,11 @@ impl Flags {
             ),
         ])
     }
+}
+
+/// Returns a limit; 0 is none.
+const fn or_none(limit: u64) -> u64 {
+    if limit == 0 { u64::MAX } else { limit }
 }
 
 /// Reads a number of bytes, with a unit as in Kubernetes: `1048576`, `512Mi`, `2G`.

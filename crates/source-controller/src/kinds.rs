@@ -71,6 +71,7 @@ async fn run<K: SourceKind>(ctx: Context, shared: Arc<Shared>) -> Result<(), run
         trusted_root: shared.trusted_root.clone(),
         helm: shared.helm,
         scratch: shared.scratch.clone(),
+        disk: shared.disk.clone(),
     });
     let options = RunOptions {
         concurrency: CONCURRENCY,

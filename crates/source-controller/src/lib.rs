@@ -22,6 +22,7 @@ mod standby;
 mod status;
 mod stored;
 mod sweep;
+mod temp_files;
 mod threads;
 mod wake;
 
@@ -50,11 +51,11 @@ pub const NAME: &str = "source-controller";
 /// at a time; one that reads slowly on very many leaves three quarters of the places to the others.
 const SERVING: http::Limits = http::Limits {
     connections: 512,
-    header_bytes: 16 << 10,
     connections_of_address: 512 / 4,
+    header_bytes: 16 << 10,
     header_time: Duration::from_secs(15),
-    lifetime: Duration::from_secs(30 * 60),
     slowest: http::Pace::DEFAULT,
+    lifetime: Duration::from_secs(30 * 60),
     grace: Duration::from_secs(5),
 };
 
@@ -135,6 +136,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         trusted_root: flags.trusted_root()?.map(Arc::new),
         helm: flags.helm_limits(),
         scratch,
+        disk: tree::Memory::new(flags.temporary_bytes()),
     });
     let kinds = kinds::ALL.iter();
     try_join_all(kinds.map(|kind| (kind.run)(ctx.clone(), Arc::clone(&shared)))).await?;

@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) helm: HelmLimits,
     /// Directory for temporary files.
     pub(crate) scratch: PathBuf,
+    /// The bytes that they take.
+    pub(crate) disk: tree::Memory,
 }
 
 /// Reconciles the objects of one kind of source.

@@ -24,7 +24,7 @@ use net::{AddressPolicy, Proxy};
 use oci::cosign::TrustedRoot;
 use runtime::{Context, Trigger};
 use serde::{Serialize, de::DeserializeOwned};
-use tree::Budget;
+use tree::{Budget, Memory};
 
 use crate::{
     blocking::Work,
@@ -277,6 +277,8 @@ pub struct KindSettings {
     pub helm: HelmLimits,
     /// Directory for temporary files.
     pub scratch: PathBuf,
+    /// The bytes that the temporary files of all kinds take.
+    pub disk: Memory,
 }
 
 /// The purpose of a Secret.

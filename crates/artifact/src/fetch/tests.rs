@@ -388,6 +388,28 @@ async fn hostile_tarballs_are_refused() {
 }
 
 #[test]
+fn directories_that_a_tarball_does_not_name_are_asked_for_before_they_are_filled() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, root) = (dir.path().join("tarball"), dir.path().join("root"));
+    let packed = tarball(&[
+        ("a/b/c", tar::EntryType::Regular, b"123"),
+        ("a/d", tar::EntryType::Regular, b"4"),
+    ]);
+    std::fs::write(&file, packed).unwrap();
+    let mut asked = Vec::new();
+    let mut select = |path: &TreePath, bytes| {
+        assert!(!root.join(path.as_str()).is_file());
+        asked.push((path.as_str().to_owned(), bytes));
+        Ok(true)
+    };
+    let bytes = super::unpack_with(&file, &root, (&Limits::default(), &mut select)).unwrap();
+    assert_eq!(bytes, 4);
+    asked.sort();
+    let expected = [("a", 0), ("a/b", 0), ("a/b/c", 3), ("a/d", 1)];
+    assert_eq!(asked, expected.map(|(path, bytes)| (path.to_owned(), bytes)));
+}
+
+#[test]
 fn links_are_left_out_on_demand() {
     use tar::EntryType::{Fifo, Link, Regular, Symlink};
     let dir = tempfile::tempdir().unwrap();

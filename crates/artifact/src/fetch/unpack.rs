@@ -30,7 +30,7 @@ pub(super) struct Counted {
     pub(super) entries: u64,
 }
 
-/// Says if a file or directory with so many bytes is to be unpacked.
+/// Says if a file or directory with so many bytes is to be unpacked. Directories above one that are not in the tarball are made anyway.
 pub(super) type Select<'a> = dyn FnMut(&TreePath, u64) -> Result<bool, Error> + 'a;
 
 /// Unpacks into the new directory `root`.
@@ -89,7 +89,7 @@ pub(super) fn unpack_file(
             .unwrap_or_else(|| entry.path_bytes().into_owned());
         let path = checked_path(&name)?;
         if select(&path, entry.size())? {
-            target.place(&path, &mut entry)?;
+            target.place(&path, &mut entry, select)?;
         }
     }
     Ok(target.counted)
@@ -142,14 +142,19 @@ impl Target<'_> {
         Ok(())
     }
 
-    fn place(&mut self, path: &TreePath, entry: &mut Entry<'_, impl Read>) -> Result<(), Error> {
+    fn place(
+        &mut self,
+        path: &TreePath,
+        entry: &mut Entry<'_, impl Read>,
+        select: &mut Select<'_>,
+    ) -> Result<(), Error> {
         match entry.header().entry_type() {
             EntryType::Directory => {
-                self.make_parents(path)?;
+                self.make_parents(path, select)?;
                 self.make_dir(path).map(drop)
             }
             EntryType::Regular | EntryType::Continuous => {
-                self.make_parents(path)?;
+                self.make_parents(path, select)?;
                 self.write(path, entry)
             }
             EntryType::Symlink | EntryType::Link if self.limits.skip_links => Ok(()),
@@ -185,7 +190,7 @@ impl Target<'_> {
 
     /// Makes the directories above a path that are not there yet. They have no entry of their own, and count like one:
     /// a few bytes of a tarball can name thousands.
-    fn make_parents(&mut self, path: &TreePath) -> Result<(), Error> {
+    fn make_parents(&mut self, path: &TreePath, select: &mut Select<'_>) -> Result<(), Error> {
         let mut missing = Vec::new();
         let mut next = path.parent();
         while let Some(dir) = next.take() {
@@ -193,6 +198,7 @@ impl Target<'_> {
                 Made::Already => break,
                 Made::Now => {
                     self.count(0)?;
+                    select(&dir, 0)?;
                     break;
                 }
                 Made::Nowhere => {
@@ -203,6 +209,7 @@ impl Target<'_> {
         }
         while let Some(dir) = missing.pop() {
             self.count(0)?;
+            select(&dir, 0)?;
             self.make_dir(&dir)?;
         }
         Ok(())

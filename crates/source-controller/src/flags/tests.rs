@@ -20,6 +20,7 @@ const OBEYED: &[&str] = &[
     "artifact-digest-algo",
     "storage-quota-per-object",
     "storage-quota-per-namespace",
+    "temporary-files-max-size",
     "requeue-dependency",
     "default-service-account",
     "revision-format",

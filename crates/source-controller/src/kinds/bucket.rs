@@ -27,7 +27,7 @@ use artifact::{
 use cloud::Cloud;
 use net::Need;
 use tokio::runtime::Handle;
-use tree::ignore::Rules;
+use tree::{Memory, ignore::Rules};
 
 use self::{download::Snapshot, listing::Listed};
 use crate::{
@@ -37,6 +37,7 @@ use crate::{
         KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, given, named,
         timeout,
     },
+    temp_files::{Filled, Filling, Refusal},
 };
 
 /// Bytes of all objects of an artifact.
@@ -46,6 +47,7 @@ const UNPACKED_BYTES: u64 = 1 << 30;
 pub(crate) struct Buckets {
     runtime: Handle,
     context: bucket::Context,
+    disk: Memory,
 }
 
 /// A bucket with credentials, and what to take of it.
@@ -62,7 +64,7 @@ impl SourceKind for Buckets {
     type Status = BucketStatus;
     type Request = BucketRequest;
     type Resolved = Listed;
-    type Fetched = Snapshot;
+    type Fetched = Filled<Snapshot>;
 
     const DIRECTORY: &'static str = "bucket";
     const LEGACY_READY: Reason = Reason::BucketOperationSucceed;
@@ -71,6 +73,7 @@ impl SourceKind for Buckets {
     fn new(settings: KindSettings) -> Self {
         Self {
             runtime: Handle::current(),
+            disk: settings.disk,
             context: bucket::Context {
                 ambient: settings.identities.ambient().clone(),
                 ..bucket::Context::new(settings.addresses)
@@ -166,17 +169,29 @@ impl SourceKind for Buckets {
         listed: &Listed,
         work: &Work,
         dir: &Path,
-    ) -> Result<Snapshot, Fault> {
+    ) -> Result<Filled<Snapshot>, Fault> {
         let failed = format!("fetch from bucket '{}' failed", request.settings.name);
-        self.run(work, &failed, download::download(request, listed, dir))
+        let filling = Filling {
+            runtime: &self.runtime,
+            work,
+            disk: &self.disk,
+            above: dir,
+            beside: None,
+            refusal: Refusal {
+                failed: &failed,
+                reason: Reason::BucketOperationFailed,
+                remedy: "set spec.prefix, or leave out objects with spec.ignore",
+            },
+        };
+        filling.run(|files| self.run(work, &failed, download::download(request, listed, files)))
     }
 
-    fn fetched(snapshot: &Snapshot, listed: Listed) -> Listed {
+    fn fetched(snapshot: &Filled<Snapshot>, listed: Listed) -> Listed {
         listed.with_index(Arc::clone(&snapshot.index))
     }
 
     fn pack(
-        snapshot: &Snapshot,
+        snapshot: &Filled<Snapshot>,
         options: &PackOptions,
         out: &mut ArtifactWriter<'_>,
     ) -> Result<Packed, BuildError> {
@@ -199,7 +214,7 @@ impl SourceKind for Buckets {
         pack::pack_streams(&items, open, options.algorithm, UNPACKED_BYTES, out)
     }
 
-    fn describe(_: &Snapshot) -> Option<String> {
+    fn describe(_: &Filled<Snapshot>) -> Option<String> {
         None
     }
 

@@ -48,9 +48,6 @@ use verification::Verify;
 
 /// Name of the kind.
 const KIND: &str = "GitRepository";
-/// Bytes of temporary files of all fetches and includes, of the 8 GiB that the Pod has for those of all kinds. A pack of a GiB takes two,
-/// which is less than the part of one tenant.
-const DISK: u64 = 3 << 30;
 /// Maximum characters of a commit's subject in an event.
 const SUBJECT_CHARS: usize = 50;
 /// Beginning of the messages about a Secret that names no proxy.
@@ -114,7 +111,7 @@ impl SourceKind for GitRepositories {
         let runtime = tokio::runtime::Handle::current();
         let network = Network::new(runtime.clone(), settings.addresses.clone());
         Self {
-            network: network.with_ssh_algorithms(settings.ssh).with_disk(DISK),
+            network: network.with_ssh_algorithms(settings.ssh).with_disk(settings.disk),
             heads: shared::Heads::default(),
             fetches: shared::Fetches::default(),
             runtime,

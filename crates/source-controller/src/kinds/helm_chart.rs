@@ -30,6 +30,7 @@ use kube::Resource as _;
 use net::AddressPolicy;
 use runtime::{Context, Trigger};
 use tokio::runtime::Handle;
+use tree::Memory;
 
 use self::look::Place;
 use super::{helm_repository::HelmRepositories, oci_repository::OciRepositories};
@@ -39,6 +40,7 @@ use crate::{
     flags::HelmLimits,
     identity::Identities,
     source_kind::{KindSettings, Named, PackOptions, SourceKind, SourceSecrets, SourceSpec, Verification},
+    temp_files::Filled,
     wake::{self, Links, SourceName, Wake},
 };
 
@@ -50,6 +52,7 @@ pub(crate) struct HelmCharts {
     identities: Arc<Identities>,
     requeue_dependency: Duration,
     scratch: PathBuf,
+    disk: Memory,
     sizes: HelmLimits,
     addresses: AddressPolicy,
     repositories: HelmRepositories,
@@ -83,7 +86,7 @@ pub(crate) struct ResolvedChart {
     place: Place,
 }
 
-/// An archive, in a file that lives as long as the directory that it was fetched to.
+/// An archive, in a file that lives as long as those that it was written to.
 pub(crate) struct FetchedChart {
     archive: PathBuf,
     values_files: Vec<String>,
@@ -95,7 +98,7 @@ impl SourceKind for HelmCharts {
     type Status = HelmChartStatus;
     type Request = ChartRequest;
     type Resolved = ResolvedChart;
-    type Fetched = FetchedChart;
+    type Fetched = Filled<FetchedChart>;
 
     const DIRECTORY: &'static str = "helmchart";
     const LEGACY_READY: Reason = Reason::ChartPullSucceeded;
@@ -110,6 +113,7 @@ impl SourceKind for HelmCharts {
             identities: settings.identities,
             requeue_dependency: settings.requeue_dependency,
             scratch: settings.scratch,
+            disk: settings.disk,
             sizes: settings.helm,
             addresses: settings.addresses,
             wake: Wake::default(),
@@ -234,11 +238,11 @@ impl SourceKind for HelmCharts {
         chart: &ResolvedChart,
         work: &Work,
         dir: &Path,
-    ) -> Result<FetchedChart, Fault> {
+    ) -> Result<Filled<FetchedChart>, Fault> {
         self.build(request, chart, work, dir)
     }
 
-    fn fetched(fetched: &FetchedChart, chart: ResolvedChart) -> ResolvedChart {
+    fn fetched(fetched: &Filled<FetchedChart>, chart: ResolvedChart) -> ResolvedChart {
         ResolvedChart {
             values_files: fetched.values_files.clone(),
             ..chart
@@ -246,7 +250,7 @@ impl SourceKind for HelmCharts {
     }
 
     fn pack(
-        fetched: &FetchedChart,
+        fetched: &Filled<FetchedChart>,
         options: &PackOptions,
         out: &mut ArtifactWriter<'_>,
     ) -> Result<Packed, BuildError> {
@@ -255,7 +259,7 @@ impl SourceKind for HelmCharts {
         Ok(pack::copy(archive, options.algorithm, u64::MAX, out)?)
     }
 
-    fn describe(fetched: &FetchedChart) -> Option<String> {
+    fn describe(fetched: &Filled<FetchedChart>) -> Option<String> {
         match fetched.dependencies {
             0 => None,
             count => Some(format!("resolved {count} chart dependencies")),

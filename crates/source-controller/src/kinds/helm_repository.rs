@@ -27,6 +27,7 @@ use artifact::{
 use net::{AddressPolicy, Need};
 use oci::{Access, Client, IndexFile, Limits, Repository};
 use tokio::runtime::Handle;
+use tree::Memory;
 
 use self::known::KnownIndexes;
 use crate::{
@@ -37,12 +38,16 @@ use crate::{
         KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, named, timeout,
     },
     status,
+    temp_files::{Filled, Filling, Refusal, TempFiles},
 };
 
 /// Beginning of the messages about an index that can't be fetched.
 const FETCHING: &str = "failed to fetch Helm repository index";
 /// Beginning of the messages about an index that can't be read.
 const READING: &str = "failed to load Helm repository from index YAML";
+/// Names of the files of an index.
+const YAML: &str = "index.yaml";
+const JSON: &str = "index.json";
 /// Bytes of the entries of a single chart, which are held in memory.
 const ENTRY_BYTES: u64 = 8 << 20;
 
@@ -51,6 +56,7 @@ pub(crate) struct HelmRepositories {
     runtime: Handle,
     addresses: AddressPolicy,
     sizes: HelmLimits,
+    disk: Memory,
     known: KnownIndexes,
 }
 
@@ -72,7 +78,7 @@ pub(crate) struct HelmIndex {
     file: IndexFile,
 }
 
-/// A fetched index: as JSON, in a file that lives as long as the directory that it was fetched to.
+/// A fetched index: as JSON, in a file that lives as long as those that it was fetched to.
 pub(crate) struct FetchedIndex {
     file: IndexFile,
     json: PathBuf,
@@ -83,7 +89,7 @@ impl SourceKind for HelmRepositories {
     type Status = HelmRepositoryStatus;
     type Request = HelmRequest;
     type Resolved = HelmIndex;
-    type Fetched = FetchedIndex;
+    type Fetched = Filled<FetchedIndex>;
 
     const DIRECTORY: &'static str = "helmrepository";
     const LEGACY_READY: Reason = Reason::IndexationSucceed;
@@ -93,6 +99,7 @@ impl SourceKind for HelmRepositories {
             runtime: Handle::current(),
             addresses: settings.addresses,
             sizes: settings.helm,
+            disk: settings.disk,
             known: KnownIndexes::default(),
         }
     }
@@ -176,28 +183,23 @@ impl SourceKind for HelmRepositories {
         _: &HelmIndex,
         work: &Work,
         dir: &Path,
-    ) -> Result<FetchedIndex, Fault> {
-        let raw = dir.join("index.yaml");
-        let file = File::create_new(&raw).map_err(|error| disk(&error))?;
-        let mut out = BufWriter::new(file);
-        let fetched = self.download(request, work, &mut out, None)?;
-        out.flush().map_err(|error| disk(&error))?;
-        let file = fetched.ok_or_else(|| Fault::retry(Reason::Failed, FETCHING))?;
-        let json = dir.join("index.json");
-        let written = File::create_new(&json).map_err(|error| disk(&error))?;
-        let raw = File::open(&raw).map_err(|error| disk(&error))?;
-        let repository = self.repository(request, work)?;
-        let mut out = BufWriter::new(written);
-        let converted = repository.write_json(BufReader::new(raw), &mut out);
-        converted.map_err(|error| match error {
-            oci::Error::Disk { source, .. } => disk(&source),
-            error => Fault::retry(Reason::IndexationFailed, format!("{READING}: {error}")),
-        })?;
-        out.flush().map_err(|error| disk(&error))?;
-        Ok(FetchedIndex { file, json })
+    ) -> Result<Filled<FetchedIndex>, Fault> {
+        let filling = Filling {
+            runtime: &self.runtime,
+            work,
+            disk: &self.disk,
+            above: dir,
+            beside: None,
+            refusal: Refusal {
+                failed: FETCHING,
+                reason: Reason::Failed,
+                remedy: "the index is counted twice, as YAML and as JSON, serve a smaller one",
+            },
+        };
+        filling.run(|files| self.index(request, work, files))
     }
 
-    fn fetched(fetched: &FetchedIndex, index: HelmIndex) -> HelmIndex {
+    fn fetched(fetched: &Filled<FetchedIndex>, index: HelmIndex) -> HelmIndex {
         HelmIndex {
             file: fetched.file.clone(),
             ..index
@@ -205,7 +207,7 @@ impl SourceKind for HelmRepositories {
     }
 
     fn pack(
-        fetched: &FetchedIndex,
+        fetched: &Filled<FetchedIndex>,
         options: &PackOptions,
         out: &mut ArtifactWriter<'_>,
     ) -> Result<Packed, BuildError> {
@@ -214,7 +216,7 @@ impl SourceKind for HelmRepositories {
         Ok(pack::copy(json, options.algorithm, u64::MAX, out)?)
     }
 
-    fn describe(_: &FetchedIndex) -> Option<String> {
+    fn describe(_: &Filled<FetchedIndex>) -> Option<String> {
         None
     }
 
@@ -264,6 +266,28 @@ impl HelmRepositories {
         let client = Client::new(request.access.clone(), limits, self.addresses.clone());
         let client = client.map_err(|error| failed(&error))?;
         Repository::new(&client, &request.url).map_err(|error| failed(&error))
+    }
+
+    /// Downloads the index, and writes it as JSON.
+    fn index(&self, request: &HelmRequest, work: &Work, files: &TempFiles) -> Result<FetchedIndex, Fault> {
+        let file = files.create(YAML).map_err(|error| disk(&error))?;
+        let mut out = BufWriter::new(file);
+        let fetched = self.download(request, work, &mut out, None)?;
+        out.flush().map_err(|error| disk(&error))?;
+        let file = fetched.ok_or_else(|| Fault::retry(Reason::Failed, FETCHING))?;
+        let written = files.create(JSON).map_err(|error| disk(&error))?;
+        let raw = File::open(files.path().join(YAML)).map_err(|error| disk(&error))?;
+        let repository = self.repository(request, work)?;
+        let mut out = BufWriter::new(written);
+        let converted = repository.write_json(BufReader::new(raw), &mut out);
+        converted.map_err(|error| match error {
+            oci::Error::Disk { source, .. } => disk(&source),
+            error => Fault::retry(Reason::IndexationFailed, format!("{READING}: {error}")),
+        })?;
+        out.flush().map_err(|error| disk(&error))?;
+        files.remove(YAML).map_err(|error| disk(&error))?;
+        let json = files.path().join(JSON);
+        Ok(FetchedIndex { file, json })
     }
 
     /// Downloads the index; `None` if it is the known one.

@@ -22,6 +22,7 @@ use cloud::Cloud;
 use net::{AddressPolicy, Need, Proxies};
 use oci::{Access, Archive, Client, Digest, Limits, Reference, Registry, Wanted, cosign::TrustedRoot};
 use tokio::runtime::Handle;
+use tree::Memory;
 
 use self::{
     layer::{Layer, LayerRule},
@@ -35,6 +36,7 @@ use crate::{
         KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, Verification,
         given, named, timeout,
     },
+    temp_files::{Filled, Filling, Refusal, TempFiles},
 };
 
 /// Annotations of the origin of an artifact.
@@ -49,6 +51,7 @@ pub(crate) struct OciRepositories {
     trusted_root: Option<Arc<TrustedRoot>>,
     /// Bytes of the archive of a chart.
     chart_bytes: u64,
+    disk: Memory,
 }
 
 /// A repository with credentials, and what to follow in it.
@@ -93,7 +96,7 @@ impl SourceKind for OciRepositories {
     type Status = OCIRepositoryStatus;
     type Request = OciRequest;
     type Resolved = OciResolved;
-    type Fetched = Layer;
+    type Fetched = Filled<Layer>;
 
     const DIRECTORY: &'static str = "ocirepository";
     const LEGACY_READY: Reason = Reason::Succeeded;
@@ -105,6 +108,7 @@ impl SourceKind for OciRepositories {
             identities: settings.identities,
             trusted_root: settings.trusted_root,
             chart_bytes: settings.helm.chart,
+            disk: settings.disk,
         }
     }
 
@@ -238,30 +242,42 @@ impl SourceKind for OciRepositories {
         resolved: &OciResolved,
         work: &Work,
         dir: &Path,
-    ) -> Result<Layer, Fault> {
+    ) -> Result<Filled<Layer>, Fault> {
         let failed = format!("failed to pull artifact from '{}'", request.url);
-        let pulled = async {
+        let pull = async |files: &TempFiles| {
             let registry = self.registry(request, resolved.plain_http, work).await?;
             let manifest = registry.manifest(&Wanted::Digest(resolved.digest.clone())).await;
             let manifest = manifest.map_err(|error| self.fault(request, &failed, &error))?;
-            layer::download(&registry, &manifest, &request.rule, dir, &failed).await
+            layer::download(&registry, &manifest, &request.rule, files, &failed).await
         };
-        self.run(work, &failed, pulled)
+        let filling = Filling {
+            runtime: &self.runtime,
+            work,
+            disk: &self.disk,
+            above: dir,
+            beside: None,
+            refusal: Refusal {
+                failed: &failed,
+                reason: Reason::OCIArtifactPullFailed,
+                remedy: "the layer and its files are counted, push a smaller one",
+            },
+        };
+        filling.run(|files| self.run(work, &failed, pull(files)))
     }
 
     fn pack(
-        layer: &Layer,
+        layer: &Filled<Layer>,
         options: &PackOptions,
         out: &mut ArtifactWriter<'_>,
     ) -> Result<Packed, BuildError> {
         layer::pack(layer, options, out)
     }
 
-    fn metadata(layer: &Layer) -> BTreeMap<String, String> {
+    fn metadata(layer: &Filled<Layer>) -> BTreeMap<String, String> {
         layer.annotations.clone()
     }
 
-    fn describe(_: &Layer) -> Option<String> {
+    fn describe(_: &Filled<Layer>) -> Option<String> {
         None
     }
 

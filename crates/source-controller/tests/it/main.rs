@@ -20,8 +20,8 @@ mod flags;
 mod github;
 mod helm_chart;
 mod helm_chart_hostile;
-mod helm_repository;
 mod helm_chart_waiting;
+mod helm_repository;
 mod hostile;
 mod identities;
 mod lifecycle;
@@ -32,6 +32,7 @@ mod progress;
 mod shared;
 mod shared_store;
 mod signatures;
+mod temp_files;
 mod transports;
 mod volumes;
 

@@ -3,9 +3,8 @@
 use std::{
     cell::Cell,
     collections::BTreeSet,
-    fs::File,
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -16,6 +15,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use tree::TreePath;
 
 use super::{BucketRequest, UNPACKED_BYTES, fault, index::Index, layout, listing::Listed};
+use crate::temp_files::TempFiles;
 
 /// Downloads at the same time, for an object.
 const CONCURRENT: usize = 100;
@@ -55,19 +55,19 @@ impl Snapshot {
 
     /// Returns the file of an item.
     pub(super) fn path(&self, content: &Content) -> Option<PathBuf> {
-        content.map(|number| file(&self.dir, number))
+        content.map(|number| self.dir.join(name_of(number)))
     }
 }
 
-fn file(dir: &Path, number: usize) -> PathBuf {
-    dir.join(number.to_string())
+fn name_of(number: usize) -> String {
+    number.to_string()
 }
 
-/// Downloads the listed objects into `dir`. Objects that are gone are left out, and those that were changed have their new tag.
+/// Downloads the listed objects into files. Objects that are gone are left out, and those that were changed have their new tag.
 pub(super) async fn download(
     request: &BucketRequest,
     listed: &Listed,
-    dir: &Path,
+    files: &TempFiles,
 ) -> Result<Snapshot, Fault> {
     let name = &request.settings.name;
     let failed = format!("fetch from bucket '{name}' failed");
@@ -76,10 +76,13 @@ pub(super) async fn download(
     let paths = paths.map_err(|error| refused(&failed, &error.to_string()))?;
     let task = Task {
         bucket: listed.bucket(),
-        dir,
+        files,
         failed: &failed,
         left: Cell::new(UNPACKED_BYTES),
     };
+    for entry in paths.values() {
+        files.expect(entry.size);
+    }
     let numbered = paths.into_iter().enumerate();
     let downloads = stream::iter(numbered).map(async |(number, (path, entry))| {
         let etag = task.object(entry, number).await?;
@@ -105,16 +108,18 @@ pub(super) async fn download(
         true => Arc::new(renewed(index, &gone, &done)),
     };
     let done = done.into_iter().filter(|(.., etag)| etag.is_some());
-    let mut files: Vec<(TreePath, usize)> = done.map(|(path, number, ..)| (path, number)).collect();
+    let mut contents: Vec<(TreePath, usize)> = done.map(|(path, number, ..)| (path, number)).collect();
     if let Some(text) = listed.ignore_file() {
         let number = index.len() + gone.len();
-        std::fs::write(file(dir, number), text).map_err(|error| disk(&failed, &error))?;
-        files.push((TreePath::root().child(IGNORE_FILE), number));
+        let written = files.create(&name_of(number));
+        let written = written.and_then(|mut out| out.write_all(text.as_bytes()));
+        written.map_err(|error| disk(&failed, &error))?;
+        contents.push((TreePath::root().child(IGNORE_FILE), number));
     }
     Ok(Snapshot {
         index,
-        dir: dir.to_owned(),
-        files,
+        dir: files.path().to_owned(),
+        files: contents,
     })
 }
 
@@ -140,7 +145,7 @@ fn renewed(index: &Index, gone: &BTreeSet<&str>, done: &[Done<'_>]) -> Index {
 
 struct Task<'a> {
     bucket: &'a Bucket,
-    dir: &'a Path,
+    files: &'a TempFiles,
     failed: &'a str,
     /// Bytes that may still be downloaded.
     left: Cell<u64>,
@@ -154,7 +159,8 @@ impl Task<'_> {
         let Some(mut object) = found.map_err(|error| fault(&failed, &error))? else {
             return Ok(None);
         };
-        let mut out = File::create(file(self.dir, number)).map_err(|error| disk(&failed, &error))?;
+        let out = self.files.create(&name_of(number));
+        let mut out = out.map_err(|error| disk(&failed, &error))?;
         while let Some(chunk) = object.chunk().await.map_err(|error| fault(&failed, &error))? {
             let left = self.left.get().checked_sub(chunk.len() as u64);
             let left = left.ok_or_else(|| {

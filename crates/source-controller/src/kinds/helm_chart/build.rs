@@ -1,7 +1,6 @@
 //! Downloading and packaging a chart.
 
 use std::{
-    fs::{self, File},
     io::{BufWriter, Write as _},
     path::Path,
 };
@@ -11,15 +10,21 @@ use bytes::Bytes;
 use helm::chart::Package;
 use tree::{Budget, Disk, Tree as _, TreePath};
 
-use super::{ChartRequest, FetchedChart, HelmCharts, ResolvedChart, disk, failure, look::Place};
+use super::{
+    ChartRequest, FetchedChart, HelmCharts, ResolvedChart, disk, failure,
+    look::{Place, UNPACKED},
+};
 use crate::{
     blocking::{self, Purpose, Work},
     builder::PACK_TIMEOUT,
     kinds::helm_repository::HelmRequest,
+    temp_files::{Filled, Filling, Refusal, TempFiles},
 };
 
 /// Beginning of the messages about a chart that can't be downloaded.
 const DOWNLOADING: &str = "failed to download chart for remote reference";
+/// Name of the file of a chart.
+const ARCHIVE: &str = "chart.tgz";
 /// Name of the values of a chart.
 const VALUES: &str = "values.yaml";
 
@@ -31,14 +36,14 @@ struct Source {
 }
 
 impl HelmCharts {
-    /// Downloads the chart, and writes the archive to store into a directory.
+    /// Downloads the chart, and writes the archive to store into a file below `dir`.
     pub(super) fn build(
         &self,
         request: &ChartRequest,
         chart: &ResolvedChart,
         work: &Work,
         dir: &Path,
-    ) -> Result<FetchedChart, Fault> {
+    ) -> Result<Filled<FetchedChart>, Fault> {
         let looked;
         let chart = match chart.place {
             // The stored one is lost.
@@ -48,14 +53,41 @@ impl HelmCharts {
             }
             _ => chart,
         };
+        let filling = Filling {
+            runtime: &self.runtime,
+            work,
+            disk: &self.disk,
+            above: dir,
+            beside: match &chart.place {
+                Place::Directory(source) => Some(source),
+                _ => None,
+            },
+            refusal: Refusal {
+                failed: "chart package error: failed to write the archive",
+                reason: Reason::ChartPackageError,
+                remedy: "make the chart, or the artifact of its source, smaller",
+            },
+        };
+        filling.run(|files| self.write(request, chart, work, files))
+    }
+
+    /// Writes the archive to store.
+    fn write(
+        &self,
+        request: &ChartRequest,
+        chart: &ResolvedChart,
+        work: &Work,
+        files: &TempFiles,
+    ) -> Result<FetchedChart, Fault> {
         let budget = Budget::new(self.limits())
             .with_timeout(PACK_TIMEOUT)
             .with_cancellation(work.cancelled.clone());
         let Source { mut package, archive } = self.load(request, chart, work, &budget)?;
-        let path = dir.join("chart.tgz");
+        let path = files.path().join(ARCHIVE);
         let is_directory = archive.is_none();
         if let Some(archive) = archive.filter(|_| !chart.packaged) {
-            fs::write(&path, archive).map_err(|error| disk(&error))?;
+            let written = files.create(ARCHIVE).and_then(|mut out| out.write_all(&archive));
+            written.map_err(|error| disk(&error))?;
             return Ok(FetchedChart {
                 archive: path,
                 values_files: Vec::new(),
@@ -75,7 +107,7 @@ impl HelmCharts {
         package
             .set_version(&chart.version, &budget)
             .map_err(|error| packaging(&error))?;
-        let file = File::create_new(&path).map_err(|error| disk(&error))?;
+        let file = files.create(ARCHIVE).map_err(|error| disk(&error))?;
         let mut out = BufWriter::new(file);
         let written = package.write(&mut out).and_then(|()| out.flush());
         written.map_err(|error| packaging(&error))?;
@@ -178,7 +210,7 @@ impl HelmCharts {
 
     /// Opens an unpacked artifact.
     pub(super) fn artifact_tree(&self, dir: &Path) -> Result<Disk, Fault> {
-        let opened = Disk::open(dir.join("artifact"), &self.limits());
+        let opened = Disk::open(dir.join(UNPACKED), &self.limits());
         opened.map_err(|error| failure::build(Reason::ChartPackageError, &error.to_string()))
     }
 

@@ -1,15 +1,14 @@
 //! Finding name and version of the chart that a source has now.
 
-use std::{io::BufReader, sync::Arc, time::Duration};
+use std::{io::BufReader, path::Path, sync::Arc, time::Duration};
 
 use api::{
     Artifact, Fault, GoDuration, Reason, condition_type as types, conditions,
     source::{Bucket, GitRepository, HelmChartStatus, HelmRepository, OCIRepository, OCIRepositorySpec},
 };
-use artifact::{FetchLimits, open_stored, unpack_stored};
+use artifact::{FetchLimits, open_stored, unpack_selected};
 use helm::chart::{Package, identity, with_build};
 use oci::Entry;
-use tempfile::TempDir;
 use tree::{Budget, Disk, Limits, Tree as _, TreePath};
 
 use super::{
@@ -18,17 +17,22 @@ use super::{
 };
 use crate::{
     blocking::{self, Purpose, Work},
-    builder::temp_dir,
     kinds::{
         helm_repository::{self, HelmRepositories, HelmRequest},
         oci_repository::{OciRepositories, OciRequest, OciResolved},
     },
     secrets,
     source_kind::{SourceKind, Verification, timeout},
+    temp_files::{Filling, Refusal, TempFiles},
 };
 
 /// Longest timeout that a HelmRepository gives its server for a chart.
 pub(super) const LONGEST: Duration = Duration::from_secs(5 * 60);
+
+/// Beginning of the messages about the artifact of a source that can't be read.
+const UNPACKING: &str = "failed to read the artifact of the source";
+/// Name of the directory that an artifact is unpacked into.
+pub(super) const UNPACKED: &str = "artifact";
 
 /// The place that a chart is fetched from.
 #[derive(Clone)]
@@ -40,7 +44,7 @@ pub(super) enum Place {
     /// A tag of a registry.
     Registry(Box<Remote<OciRequest, OciResolved>>),
     /// An unpacked artifact.
-    Directory(Arc<TempDir>),
+    Directory(Arc<TempFiles>),
 }
 
 /// A chart on the server of a HelmRepository.
@@ -114,7 +118,7 @@ impl HelmCharts {
                 if let Some(past) = known(&artifact.revision) {
                     return Ok(request.unchanged(past));
                 }
-                self.in_artifact(request, artifact)?
+                self.in_artifact(request, artifact, work)?
             }
         };
         request.resolved(found)
@@ -291,36 +295,73 @@ impl HelmCharts {
         Ok((version.replace('+', "_"), version))
     }
 
-    /// Reads name and version in an artifact.
-    fn in_artifact(&self, request: &ChartRequest, artifact: &Artifact) -> Result<Found, Fault> {
-        let lost = || self.without_artifact(request);
-        let digest = origin::digest(artifact).ok_or_else(lost)?;
-        let dir = temp_dir(&self.scratch)?;
-        let root = dir.path().join("artifact");
-        let unpacked = unpack_stored(&self.storage, &artifact.path, &digest, &root, &self.unpacking());
-        unpacked.map_err(|error| storage(&error))?.ok_or_else(lost)?;
-        let invalid = |why: String| failure::build(Reason::InvalidChartReference, &why);
-        let tree = Disk::open(&root, &self.limits()).map_err(|error| invalid(error.to_string()))?;
-        let path = TreePath::confined(&request.spec.chart);
-        let budget = Budget::new(self.limits());
-        let (name, version, is_directory) = if tree.is_file(&path) {
-            let data = tree.read(&path).map_err(|error| invalid(error.to_string()))?;
-            let package = Package::from_archive(&data, path.name(), self.sizes.chart_file, &budget);
-            let package = package.map_err(|error| invalid(error.to_string()))?;
-            (package.name().to_owned(), package.version().to_owned(), false)
-        } else {
-            let data = tree.read(&path.child("Chart.yaml"));
-            let data = data.map_err(|error| invalid(format!("no chart at path '{path}': {error}")))?;
-            let (name, version) = identity(&data, &budget).map_err(|error| invalid(error.to_string()))?;
-            (name, version, true)
+    /// Unpacks an artifact, and reads name and version in it.
+    fn in_artifact(&self, request: &ChartRequest, artifact: &Artifact, work: &Work) -> Result<Found, Fault> {
+        let filling = Filling {
+            runtime: &self.runtime,
+            work,
+            disk: &self.disk,
+            above: &self.scratch,
+            beside: None,
+            refusal: Refusal {
+                failed: UNPACKING,
+                reason: Reason::StorageOperationFailed,
+                remedy: "leave out files with spec.ignore of the source",
+            },
         };
+        let unpacked = filling.run(|files| self.unpack(request, artifact, files))?;
+        let (name, version, is_directory) = self.identity(request, unpacked.files.path())?;
         Ok(Found {
             name,
             version,
             source_revision: Some(artifact.revision.clone()),
             is_directory,
-            place: Place::Directory(Arc::new(dir)),
+            place: Place::Directory(Arc::new(unpacked.files)),
         })
+    }
+
+    /// Unpacks the artifact of a source.
+    fn unpack(&self, request: &ChartRequest, artifact: &Artifact, files: &TempFiles) -> Result<(), Fault> {
+        let lost = || self.without_artifact(request);
+        let digest = origin::digest(artifact).ok_or_else(lost)?;
+        let limits = self.unpacking();
+        let size = artifact.size.and_then(|size| u64::try_from(size).ok());
+        files.expect_unpacked(size.unwrap_or_default(), limits.unpacked_bytes);
+        let mut take = |_: &TreePath, bytes| {
+            let taken = files.take(bytes);
+            taken.map_err(|why| artifact::Error::Refused(why.to_string()))?;
+            Ok(true)
+        };
+        let root = files.path().join(UNPACKED);
+        let unpacked = unpack_selected(
+            &self.storage,
+            &artifact.path,
+            &digest,
+            &root,
+            (&limits, &mut take),
+        );
+        unpacked.map_err(|error| storage(&error))?.ok_or_else(lost)?;
+        Ok(())
+    }
+
+    /// Reads name and version of the chart in an unpacked artifact, and returns true if it is a directory.
+    fn identity(&self, request: &ChartRequest, dir: &Path) -> Result<(String, String, bool), Fault> {
+        let root = dir.join(UNPACKED);
+        let invalid = |why: String| failure::build(Reason::InvalidChartReference, &why);
+        let tree = Disk::open(&root, &self.limits()).map_err(|error| invalid(error.to_string()))?;
+        let path = TreePath::confined(&request.spec.chart);
+        let budget = Budget::new(self.limits());
+        if tree.is_file(&path) {
+            let data = tree.read(&path).map_err(|error| invalid(error.to_string()))?;
+            let package = Package::from_archive(&data, path.name(), self.sizes.chart_file, &budget);
+            let package = package.map_err(|error| invalid(error.to_string()))?;
+            Ok((package.name().to_owned(), package.version().to_owned(), false))
+        } else {
+            let data = tree.read(&path.child("Chart.yaml"));
+            let data = data.map_err(|error| invalid(format!("no chart at path '{path}': {error}")))?;
+            let (name, version) = identity(&data, &budget).map_err(|error| invalid(error.to_string()))?;
+            Ok((name, version, true))
+        }
     }
 
     /// Verifies the signatures of a chart in a registry.
@@ -464,6 +505,6 @@ fn pull(fault: Fault) -> Fault {
 }
 
 fn storage(error: &artifact::Error) -> Fault {
-    let message = format!("failed to read the artifact of the source: {error}");
+    let message = format!("{UNPACKING}: {error}");
     Fault::retry(Reason::StorageOperationFailed, message)
 }

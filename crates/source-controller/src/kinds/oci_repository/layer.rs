@@ -17,10 +17,12 @@ use artifact::{
 use oci::{Descriptor, Manifest, Registry};
 use tree::{Budget, TreePath};
 
-use crate::{builder::BuildError, source_kind::PackOptions};
+use crate::{builder::BuildError, source_kind::PackOptions, temp_files::TempFiles};
 
 /// Bytes of a layer, and of its files.
 const BYTES: u64 = 1 << 30;
+/// Name of the file of a layer.
+const BLOB: &str = "layer";
 /// Bytes and lines of all ignore files of a layer.
 const IGNORE_BYTES: u64 = 1 << 20;
 const IGNORE_LINES: usize = 5000;
@@ -63,7 +65,7 @@ impl LayerRule {
     }
 }
 
-/// A downloaded layer. Its files live as long as the directory that it was downloaded to.
+/// A downloaded layer. Its files live as long as those that it was downloaded to.
 pub(crate) struct Layer {
     /// Annotations of the manifest.
     pub(super) annotations: BTreeMap<String, String>,
@@ -86,17 +88,21 @@ fn disk(error: &io::Error) -> Fault {
     Fault::retry(Reason::DirectoryCreationFailed, message)
 }
 
-/// Downloads the layer to a directory, and unpacks it there.
+/// Downloads the layer to a file, and unpacks it.
 pub(super) async fn download(
     registry: &Registry,
     manifest: &Manifest,
     rule: &LayerRule,
-    dir: &Path,
+    files: &TempFiles,
     prefix: &str,
 ) -> Result<Layer, Fault> {
     let layer = rule.select(manifest)?;
-    let blob = dir.join("layer");
-    let mut file = File::create_new(&blob).map_err(|error| disk(&error))?;
+    files.expect(layer.size);
+    if !rule.copy {
+        files.expect_unpacked(layer.size, BYTES);
+    }
+    let blob = files.path().join(BLOB);
+    let mut file = files.create(BLOB).map_err(|error| disk(&error))?;
     let downloaded = registry.download(layer, BYTES, &mut file).await;
     downloaded.map_err(|error| match error {
         oci::Error::Disk { source, .. } => disk(&source),
@@ -105,20 +111,25 @@ pub(super) async fn download(
     let content = match rule.copy {
         true => Content::File(blob),
         false => {
-            let root = dir.join("files");
+            let root = files.path().join("files");
             let limits = Limits {
                 download_bytes: BYTES,
                 unpacked_bytes: BYTES,
                 skip_links: true,
                 ..Limits::default()
             };
-            let unpacked = fetch::unpack(&blob, &root, &limits);
+            let mut take = |_: &TreePath, bytes| {
+                let taken = files.take(bytes);
+                taken.map_err(|why| artifact::Error::Refused(why.to_string()))?;
+                Ok(true)
+            };
+            let unpacked = fetch::unpack_with(&blob, &root, (&limits, &mut take));
             unpacked.map_err(|error| {
                 failed(&format!(
                     "failed to extract layer contents from artifact: {error}"
                 ))
             })?;
-            std::fs::remove_file(&blob).map_err(|error| disk(&error))?;
+            files.remove(BLOB).map_err(|error| disk(&error))?;
             Content::Files(root)
         }
     };
