@@ -10,26 +10,25 @@
 //! results only among which it lets go of old ones. The label `weir.io/result-deployment` has a hash of the KluctlDeployment, so that its
 //! deletion lists its results only. Results of the original don't have them until [`ResultStore::adopt`] adds them.
 
+mod keeping;
 mod pack;
 mod read;
 mod secrets;
 
-use std::{
-    collections::HashSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
-use cluster::{ApplyOptions, Cluster, DeleteOptions, Detail, Patch};
+use cluster::{ApplyOptions, Cluster, DeleteOptions, Deleted, Detail, Patch};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
-use objects::{ObjectRef, meta};
+use objects::ObjectRef;
 use yaml::{Map, Value};
 
 use super::{CommandResult, KluctlDeployment, Origin, bounded, contents};
 use crate::{Error, PARALLEL, ValidateResult};
+use keeping::KnownResults;
 use read::ReadError;
 use secrets::{deployment, group, part_ref, secrets, stored};
 
@@ -64,8 +63,6 @@ const SUMMARY_BYTES: usize = 128 << 10;
 const UNGROUPED: &str = "kluctl.io/result=true,!weir.io/result-group";
 /// Selects results that were stored without one of the labels: all have the second one.
 const UNLABELLED: &str = "kluctl.io/result=true,!weir.io/result-deployment";
-/// Age of a part without its first Secret from which on no write of it can still be under way.
-const LEFT_OVER: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
 /// Maximum number of results that are listed.
 const MOST_RESULTS: usize = 100_000;
 /// Maximum number of Secrets of one result.
@@ -97,6 +94,8 @@ pub struct ResultStore {
     keep: Keep,
     /// True after results without labels were adopted: then nothing looks for any. Clones share it.
     adopted: Arc<AtomicBool>,
+    /// The results that this store listed or wrote. Clones share them.
+    known: Arc<KnownResults>,
 }
 
 /// A result that is kept.
@@ -161,6 +160,7 @@ impl ResultStore {
             namespace,
             keep,
             adopted: Arc::default(),
+            known: Arc::default(),
         }
     }
 
@@ -232,22 +232,13 @@ impl ResultStore {
         for secret in secrets.iter().rev() {
             self.write_secret(secret).await?;
         }
+        let first = secrets.first().and_then(|first| ObjectRef::of(first).ok());
+        let first = first.map(|first| (first, secrets.len()));
         match before {
             Err(Error::Cluster(error)) if error.is_forbidden() => Ok(()),
             Err(error) => Err(error),
-            Ok(before) => self.clean_up(&record, &before).await,
+            Ok(before) => self.clean_up(&record, before, first).await,
         }
-    }
-
-    /// Lists what is stored of the same type, project and target: the Secrets of the group, and results that have no group yet.
-    async fn before(&self, record: &Record<'_>) -> Result<Vec<Value>, Error> {
-        let group = format!("{GROUP}={}", group(record.is_validation, &record.summary));
-        if self.adopted.load(Ordering::Relaxed) {
-            return self.selected(&group).await;
-        }
-        let (mut grouped, others) = futures::try_join!(self.selected(&group), self.selected(UNGROUPED))?;
-        grouped.extend(others);
-        Ok(grouped)
     }
 
     /// Writes a Secret, and makes the namespace if it is missing.
@@ -281,34 +272,6 @@ impl ResultStore {
             ),
         ]));
         self.cluster.apply(&namespace, AS_RESULTS).await?;
-        Ok(())
-    }
-
-    /// Lets go of older results of the same type, project and target, of those that were there before this one, and of parts that an
-    /// interrupted write or deletion left.
-    async fn clean_up(&self, record: &Record<'_>, before: &[Value]) -> Result<(), Error> {
-        let same = |result: &StoredResult| {
-            result.is_validation == record.is_validation
-                && ["projectKey", "targetKey"]
-                    .iter()
-                    .all(|key| result.summary.get(key) == record.summary.get(key))
-        };
-        let mut results: Vec<StoredResult> = before.iter().filter_map(stored).filter(same).collect();
-        newest_first(&mut results);
-        let left = left_over(before, record.id, Timestamp::now());
-        let others = self.kept(record).saturating_sub(1);
-        let old = results
-            .iter()
-            .filter(|result| result.id != record.id)
-            .skip(others);
-        let deletions = old.map(|old| self.delete(old)).collect::<Vec<_>>();
-        stream::iter(deletions)
-            .buffer_unordered(PARALLEL)
-            .try_collect::<()>()
-            .await?;
-        for part in left {
-            self.cluster.delete(&part, DeleteOptions::default()).await?;
-        }
         Ok(())
     }
 
@@ -451,14 +414,17 @@ impl ResultStore {
     /// # Errors
     /// Fails when the API server refuses the request or can't be reached.
     pub async fn delete(&self, stored: &StoredResult) -> Result<(), Error> {
-        self.cluster
-            .delete(&stored.secret, DeleteOptions::default())
-            .await?;
-        for number in 1..stored.parts {
-            let part = part_ref(&stored.secret, number);
+        self.delete_secrets(&stored.secret, stored.parts).await.map(drop)
+    }
+
+    /// Deletes the Secrets of a result, and returns false if the first one was gone.
+    async fn delete_secrets(&self, first: &ObjectRef, parts: usize) -> Result<bool, Error> {
+        let deleted = self.cluster.delete(first, DeleteOptions::default()).await?;
+        for number in 1..parts {
+            let part = part_ref(first, number);
             self.cluster.delete(&part, DeleteOptions::default()).await?;
         }
-        Ok(())
+        Ok(deleted != Deleted::AlreadyGone)
     }
 }
 
@@ -467,53 +433,10 @@ fn newest_first(results: &mut [StoredResult]) {
     results.sort_by_cached_key(|result| std::cmp::Reverse(start(&result.summary)));
 }
 
-/// Returns the parts whose first Secret is missing, although they are old. Parts of the result `id` have just been written.
-fn left_over(secrets: &[Value], id: &str, now: Timestamp) -> Vec<ObjectRef> {
-    let first = |secret| meta::label(secret, COMMAND_ID).or_else(|| meta::label(secret, VALIDATE_ID));
-    let whole: HashSet<&str> = secrets.iter().filter_map(first).chain([id]).collect();
-    let is_left = |secret: &&Value| {
-        let owner = meta::annotation(secret, PART).and_then(|part| Some(part.rsplit_once('/')?.0));
-        let made = meta::text(secret, "creationTimestamp").and_then(|time| time.parse::<Timestamp>().ok());
-        owner.is_some_and(|owner| !whole.contains(owner))
-            && made.is_some_and(|made| now.duration_since(made) > LEFT_OVER)
-    };
-    secrets
-        .iter()
-        .filter(is_left)
-        .filter_map(|secret| ObjectRef::of(secret).ok())
-        .collect()
-}
-
+/// Returns the time at which the command of a result began.
 fn start(summary: &Value) -> Option<Timestamp> {
     let start = summary
         .pointer(&["commandInfo", "startTime"])
         .or_else(|| summary.get("startTime"));
     start.and_then(Value::as_str)?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn parts_are_left_over_if_they_are_old_and_their_result_is_gone() {
-        let part = |name: &str, of: &str, made: &str| {
-            Value::from_json(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
-                "name": name, "namespace": "n", "annotations": {PART: format!("{of}/1")}, "creationTimestamp": made}}))
-        };
-        let (old, new) = ("2026-01-01T00:00:00Z", "2026-01-01T02:30:00Z");
-        let secrets = [
-            part("gone", "gone", old),
-            part("under-way", "other", new),
-            part("own", "own", old),
-            part("whole", "whole", old),
-            Value::from_json(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
-                "name": "first", "namespace": "n", "labels": {COMMAND_ID: "whole"}}})),
-        ];
-        let now: Timestamp = "2026-01-01T03:00:00Z".parse().unwrap();
-        let left = left_over(&secrets, "own", now);
-        let names: Vec<_> = left.iter().map(|part| part.name.as_str()).collect();
-        assert_eq!(names, ["gone"]);
-    }
 }

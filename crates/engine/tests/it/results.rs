@@ -247,6 +247,54 @@ async fn results_are_kept_and_read_back() -> Result<()> {
 }
 
 #[tokio::test]
+async fn results_are_listed_once_and_again_after_somebody_else_deleted_one() -> Result<()> {
+    let world = Fixture::new("listed").await?;
+    let proxy = testkit::FaultProxy::start(world.plane)?;
+    let cluster = crate::world::connect(&proxy.kubeconfig(world.plane.kubeconfig())?).await?;
+    let keep = Keep {
+        commands: 2,
+        validations: 1,
+    };
+    let store = ResultStore::new(cluster.clone(), &world.namespace, keep);
+    store.adopt().await?;
+    let rendered = world.rendered(vec![world.config_map("a", json!({}))]);
+    let project = Project::new(&cluster, &rendered);
+    let options = DeployOptions::default();
+    let write = async || -> Result<(String, usize)> {
+        let before = proxy.requests().len();
+        let result = commands::deploy(&project, &options, false).await?;
+        store.write_command(&result).await?;
+        store
+            .write_validation(&commands::validate(&project, None, |_| {}).await?)
+            .await?;
+        let requests = proxy.requests().split_off(before);
+        let lists = requests
+            .iter()
+            .filter(|request| request.method == "GET" && request.query.contains("result-group"));
+        Ok((result.origin.id, lists.count()))
+    };
+    let others = ResultStore::new(world.cluster.clone(), &world.namespace, keep);
+    let mut ids = Vec::new();
+    for number in 0..4 {
+        let (id, lists) = write().await?;
+        assert_eq!(lists, usize::from(number == 0), "write {number}");
+        ids.push(id);
+        let stored = others.list().await?;
+        let (validations, commands): (Vec<_>, Vec<_>) = stored.into_iter().partition(|one| one.is_validation);
+        let kept: Vec<&String> = commands.iter().map(|one| &one.id).collect();
+        let newest: Vec<&String> = ids.iter().rev().take(2).collect();
+        assert_eq!((kept, validations.len()), (newest, 1), "write {number}");
+    }
+
+    // A command line deletes what this process would delete next: it can no longer know what there is.
+    let oldest = others.find(&ids[2]).await?.expect("it is kept");
+    others.delete(&oldest).await?;
+    let next = [write().await?.1, write().await?.1, write().await?.1];
+    assert_eq!(next, [0, 1, 0]);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_printed_result_holds_no_values_of_secrets_unless_asked_for() -> Result<()> {
     let world = Fixture::new("printed").await?;
     let secret = |value: &str| {

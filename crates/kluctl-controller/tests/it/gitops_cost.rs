@@ -11,11 +11,15 @@ use crate::{
 };
 
 const SUCCEEDED: &str = "ReconciliationSucceeded";
-/// Maximum number of requests for the creation of a deployment of one object: the 8 of `flux.kluctl.io`, two stored results, the
-/// look for an object of that group that has to give way, and the write of a status if the pass takes long.
+/// Maximum number of requests for the creation of a deployment of one object. Eight of them are those of `flux.kluctl.io`: the object is read
+/// and gets its finalizer; the target is written before anything is applied, so that a removal after a crash knows it; the ConfigMap is
+/// read and applied; the status is written; two Events. The other four are the look for an object of `flux.kluctl.io` of the same name
+/// that has to give way, which no watch can answer that may lag behind, and the stored results: a list of those of the same target, and
+/// a Secret for the deployment and one for the validation, as kluctl's tools read them.
 const CREATION: usize = 12;
-/// Maximum number of requests for a new revision: the 6 of `flux.kluctl.io`, a write of the progress, and two stored results.
-const PUSH: usize = 9;
+/// Maximum number of requests for a new revision: the six of `flux.kluctl.io` (read of the object, read and apply of the ConfigMap, status, two
+/// Events), and two stored results.
+const PUSH: usize = 8;
 
 /// Returns the requests of the pass that deployed an object: from the read of the KluctlDeployment that it began with to its last.
 async fn deploying_pass(shop: &Gitops, mark: u64, map: &str) -> Result<Vec<audit::Entry>> {
