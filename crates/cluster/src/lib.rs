@@ -23,7 +23,7 @@ mod review;
 mod snapshot;
 
 pub use activity::{Branch, WorkPermit};
-pub use admission::Admission;
+pub use admission::{Admission, AdmissionWatch};
 pub use apply::{Applied, ApplyOptions};
 pub use connection::{Cluster, Settings};
 pub use delete::{DeleteOptions, Deleted};

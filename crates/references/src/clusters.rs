@@ -17,14 +17,14 @@ use runtime::{Context, client::describe};
 use tokio::sync::Mutex;
 use tree::Memory;
 
-use crate::Consumer;
+use crate::{Consumer, admission};
 
 /// Bytes of memory for answers of the cluster of the process.
 const LOCAL_ANSWERS: u64 = 256 << 20;
 /// Bytes of memory for answers of all other clusters, whose servers users name.
 const REMOTE_ANSWERS: u64 = 128 << 20;
 
-/// Time for which passes use the rules of webhooks and policies that another pass of the same identity read.
+/// Time for which passes use the rules of webhooks and policies that another pass of the same identity read, while no watch tells of changes.
 const ADMISSION_AGE: Duration = Duration::from_secs(30);
 
 static REMOTE_MEMORY: LazyLock<Memory> = LazyLock::new(|| Memory::new(REMOTE_ANSWERS));
@@ -135,12 +135,13 @@ pub struct Clusters {
 }
 
 impl Clusters {
-    /// Starts with the cluster of the process.
+    /// Starts with the cluster of the process, and watches its webhooks and policies while their rules are used.
     pub(crate) fn new(ctx: &Context, kubeconfigs: KubeconfigRules) -> Self {
         let local = Connection {
             cluster: connected(ctx.client().clone(), ctx.config(), Memory::new(LOCAL_ANSWERS)),
             identity: Arc::new(ClusterIdentity::new(ctx.config())),
         };
+        admission::keep(ctx, local.cluster.clone());
         Self {
             ctx: ctx.clone(),
             default_service_account: ctx.flags().default_service_account.clone(),

@@ -12,6 +12,7 @@
 //! Objects of any kind are watched and listed untyped, and decoded one by one ([`Links`]): an object whose spec the
 //! schema accepts but the type does not must not stop the others.
 
+mod admission;
 mod check;
 mod clusters;
 mod consumer;

@@ -1,5 +1,7 @@
 //! Requests to the API server for small deployments, counted in its audit log, and what the index that saves them may not do.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, ensure};
 use kube::{
     Api,
@@ -27,12 +29,13 @@ fn files(fixture: &Fixture, name: &str, value: &str) -> Vec<(String, String)> {
 }
 
 /// Returns the requests of passes since a mark: all but those for the lease, and those of watches, which make a list before they
-/// begin and again from time to time, and read the kinds of the cluster after a definition changed.
+/// begin and again from time to time, and read the kinds of the cluster after a definition changed. Lists of stored results count.
 pub(crate) fn of_passes(fixture: &Fixture, mark: u64) -> Result<Vec<audit::Entry>> {
     let entries = fixture.requests_since(mark)?.into_iter();
     let counts = |entry: &audit::Entry| {
+        let of_pass = ["kluctl.io%2Fdiscriminator%3D", "weir.io%2Fresult-group"];
         let is_list_of_watch =
-            entry.uri.contains("limit=500") && !entry.uri.contains("kluctl.io%2Fdiscriminator%3D");
+            entry.uri.contains("limit=500") && !of_pass.iter().any(|selector| entry.uri.contains(selector));
         !entry.resource.is_empty()
             && entry.verb != "watch"
             && !matches!(entry.resource.as_str(), "leases" | "selfsubjectaccessreviews")
@@ -159,6 +162,67 @@ async fn pass_without_changes_needs_no_request() -> Result<()> {
     })
     .await?;
     without_requests(&fixture).await
+}
+
+#[tokio::test]
+async fn rules_of_admission_are_kept_until_one_changes() -> Result<()> {
+    let fixture = Fixture::new("rules", &["--default-service-account=tenant"]).await?;
+    fixture.account("tenant").await?;
+    let source = fixture
+        .running("shop", &[("a", "0"), ("same", "1")], json!({}))
+        .await?;
+    let mark = fixture.plane.audit_mark();
+    let all = |mark| -> Result<Vec<audit::Entry>> {
+        let mut entries = fixture.requests_since(mark)?;
+        entries.retain(|entry| entry.group == "admissionregistration.k8s.io");
+        Ok(entries)
+    };
+    // Returns the number of lists that the next revision needs to know who would see an apply of what stays the same.
+    let mut number = 0;
+    let mut push = async || -> Result<usize> {
+        number += 1;
+        let mark = fixture.plane.audit_mark();
+        let value = number.to_string();
+        let revision = source
+            .offer(&fixture.maps(&[("a", &value), ("same", "1")]))
+            .await?;
+        fixture.deployed("shop", &revision).await?;
+        let entries = all(mark)?.into_iter();
+        Ok(entries.filter(|entry| entry.impersonated.is_some()).count())
+    };
+    push().await?;
+    eventually("the watches", TIMEOUT, || async {
+        let mut watches = all(mark)?;
+        watches.retain(|entry| entry.verb == "watch" && entry.impersonated.is_none());
+        ensure!(watches.len() >= 3, "{}", described(&watches));
+        Ok(())
+    })
+    .await?;
+    let start = Instant::now();
+    push().await?;
+    assert_eq!(push().await?, 0);
+
+    let rule = json!({ "apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["things"] });
+    let name = format!("{}-rules", fixture.namespace);
+    fixture
+        .plane
+        .apply(json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": { "name": name },
+            "spec": {
+                "matchConstraints": { "resourceRules": [rule] },
+                "validations": [{ "expression": "true" }],
+            },
+        }))
+        .await?;
+    while push().await? == 0 {}
+    // Without the watches they would be read again after 30 seconds.
+    let took = start.elapsed();
+    ensure!(
+        took < Duration::from_secs(25),
+        "the change was not seen for {took:?}"
+    );
+    assert_eq!(push().await?, 0);
+    Ok(())
 }
 
 /// A Role with the discriminator of a project, as `weir deploy` of another revision would have left it.
