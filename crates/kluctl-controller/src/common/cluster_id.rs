@@ -1,11 +1,14 @@
-//! The identity of the cluster of the controller.
+//! The identities of the cluster of the controller, and of those that are deployed to.
 
 use std::{
-    sync::Arc,
+    collections::HashMap,
+    sync::{Arc, PoisonError},
     time::{Duration, Instant},
 };
 
 use cluster::{Cluster, Error};
+use references::ClusterIdentity;
+use runtime::ObjectKey;
 use tokio::sync::Mutex;
 
 /// Time for which a denial is remembered.
@@ -70,6 +73,74 @@ impl OwnClusterId {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A denial to read the identity of a remote cluster.
+#[derive(Debug)]
+struct Denial {
+    /// Generation of the object that deploys to it.
+    generation: Option<i64>,
+    /// The connection, which another version of the kubeconfig replaces.
+    connection: Arc<ClusterIdentity>,
+    at: Instant,
+}
+
+/// The denials to read the identities of remote clusters, by the objects that deploy to them: other objects may have other rights.
+#[derive(Debug, Default)]
+pub(crate) struct RemoteDenials(std::sync::Mutex<HashMap<ObjectKey, Denial>>);
+
+impl RemoteDenials {
+    /// Returns the identity of the remote cluster of an object; `None` without the right to read it. Then the API server is not asked again
+    /// for ten minutes, unless the object or its kubeconfig changes.
+    ///
+    /// # Errors
+    /// Fails when the API server can't be reached.
+    pub(crate) async fn read(
+        &self,
+        (key, generation): (&ObjectKey, Option<i64>),
+        cluster: &Cluster,
+        connection: &Arc<ClusterIdentity>,
+    ) -> Result<Option<String>, Error> {
+        if self.is_denied(key, generation, connection, Instant::now()) {
+            return Ok(None);
+        }
+        match cluster.id().await {
+            Err(error) if error.is_forbidden() => {
+                tracing::info!(%error, "no rights to read the identity of the remote cluster: results and statuses are without it");
+                let denial = Denial {
+                    generation,
+                    connection: Arc::clone(connection),
+                    at: Instant::now(),
+                };
+                self.lock().insert(key.clone(), denial);
+                Ok(None)
+            }
+            read => read.map(Some),
+        }
+    }
+
+    /// Forgets an object.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.lock().remove(key);
+    }
+
+    fn is_denied(
+        &self,
+        key: &ObjectKey,
+        generation: Option<i64>,
+        connection: &Arc<ClusterIdentity>,
+        now: Instant,
+    ) -> bool {
+        self.lock().get(key).is_some_and(|denial| {
+            denial.generation == generation
+                && Arc::ptr_eq(&denial.connection, connection)
+                && now.saturating_duration_since(denial.at) < DENIED_FOR
+        })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectKey, Denial>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,7 +5,7 @@
 //! - `spec` refuses fields that are invalid or not supported, and has the values of the others (pure);
 //! - `requests` reads requests by annotation and applies their overrides (pure);
 //! - `credentials` reads Secrets, `prepare` fetches the project, connects to the cluster, and renders;
-//! - `plan` decides (pure), `work` goes through the pass, `act` runs its commands;
+//! - `plan` decides (pure), `work` goes through the pass, `begin` notes what it is about to deploy, `act` runs its commands;
 //! - `guard` is asked before objects are deleted;
 //! - `inventory` has the kinds and namespaces of what was deployed (pure);
 //! - `status` has conditions and messages (pure);
@@ -14,6 +14,7 @@
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
 mod act;
+mod begin;
 mod credentials;
 mod elsewhere;
 mod events;
@@ -42,7 +43,11 @@ use references::{ClusterIdentity, Clusters, LabelIndex};
 use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, WorkSlot, now};
 
 use crate::{
-    common::{cluster_id::OwnClusterId, memory::Memory, settled::SettledPasses},
+    common::{
+        cluster_id::{OwnClusterId, RemoteDenials},
+        memory::Memory,
+        settled::SettledPasses,
+    },
     flags::{Flags, ResultFlags},
     metrics::{Metrics, SpecValues},
     orphans::{GoneObjects, OrphanedResults},
@@ -79,6 +84,7 @@ pub struct Controller {
     results: ResultFlags,
     dry_run: bool,
     cluster_id: OwnClusterId,
+    remote_denials: RemoteDenials,
     gone: GoneObjects,
     store: ResultStore,
     overrides: Option<SourceOverrides>,
@@ -126,6 +132,7 @@ impl Controller {
             results: flags.results.clone(),
             dry_run: flags.dry_run,
             cluster_id: orphaned.cluster_id().clone(),
+            remote_denials: RemoteDenials::default(),
             gone,
             store: orphaned.store().clone(),
             overrides: None,
@@ -153,11 +160,18 @@ impl Controller {
     }
 
     /// Returns the identity of the cluster that is deployed to; empty without rights to read it.
-    async fn cluster_id(&self, is_remote: bool, cluster: &Cluster, _: &ClusterIdentity) -> String {
-        if is_remote {
-            return shown_id(cluster.id().await);
+    async fn cluster_id(
+        &self,
+        object: &KluctlDeployment,
+        cluster: &Cluster,
+        connection: &Arc<ClusterIdentity>,
+    ) -> String {
+        if object.spec.kube_config.is_none() {
+            return self.own_cluster_id().await;
         }
-        self.own_cluster_id().await
+        let of = (&key(object), object.metadata.generation);
+        let read = self.remote_denials.read(of, cluster, connection).await;
+        shown_id(read.map(Option::unwrap_or_default))
     }
 
     /// Shows the source of an object in the metrics.
@@ -197,6 +211,7 @@ impl Controller {
     fn forget_object(&self, key: &ObjectKey) {
         self.memory.forget(key);
         self.settled.forget(key);
+        self.remote_denials.forget(key);
         self.metrics.forget(key);
     }
 }

@@ -461,12 +461,13 @@ impl Fixture {
 }
 
 /// Returns true for requests of the watches that all deployments share, which no object causes: of names and labels, and of the definitions
-/// of kinds, with the questions if the controller may watch these.
+/// of kinds and of webhooks and policies, with the questions if the controller may watch these.
 pub(crate) fn is_of_shared_watch(entry: &audit::Entry) -> bool {
     let watches = matches!(entry.verb.as_str(), "list" | "watch");
     let definitions = ["customresourcedefinitions", "apiservices"].contains(&entry.resource.as_str());
     let labelled = entry.uri.contains("labelSelector=kluctl.io%2Fdiscriminator&");
-    watches && (definitions || labelled) || entry.resource == "selfsubjectaccessreviews"
+    let admission = entry.group == "admissionregistration.k8s.io";
+    watches && (definitions || labelled || admission) || entry.resource == "selfsubjectaccessreviews"
 }
 
 /// Status, reason and message of the Ready condition.

@@ -244,6 +244,98 @@ async fn search_for_orphans_that_fails_is_repeated_by_the_next_pass() -> Result<
 }
 
 #[tokio::test]
+async fn reads_of_an_older_revision_deploy_and_prune_nothing() -> Result<()> {
+    let flag = "--command-result-namespace=gf-old-results";
+    let (fixture, proxy) = Fixture::by_proxy(plane().await?, "gf-old", &[flag]).await?;
+    let shop = Gitops::of(fixture)?;
+    let deployed = async |shown: &str, value: &str| {
+        eventually(shown, TIMEOUT, || async {
+            let (a, b) = (shop.value("a").await?, shop.value("b").await?);
+            ensure!(a.as_deref() == Some(value) && b.is_none(), "{a:?} {b:?}");
+            Ok(())
+        })
+        .await
+    };
+    shop.push(&[("a", "old"), ("b", "old")])?;
+    shop.create("shop", json!({ "interval": "1s", "prune": true }))
+        .await?;
+    shop.ready("shop", SUCCEEDED).await?;
+    let older = shop.fixture.plane.revision().await?;
+    shop.push(&[("a", "new"), ("c", "new")])?;
+    deployed("the new commit", "new").await?;
+
+    for seed in 0..SEEDS {
+        let mut frozen = ["the object", "everything"];
+        fastrand::Rng::with_seed(seed).shuffle(&mut frozen);
+        for what in frozen {
+            let shown = format!("seed {seed}, {what} is old");
+            shop.ready("shop", SUCCEEDED).await?;
+            shop.fixture.more_passes(2.0).await?;
+            proxy.freeze(older, move |request| {
+                what == "everything" || request.path.contains("/kluctldeployments")
+            });
+            let mark = shop.fixture.plane.audit_mark();
+            // The Git server is ahead of what the API server tells.
+            let value = format!("{seed} {what}");
+            shop.push(&[("a", &value), ("c", "new")])?;
+            shop.fixture.more_passes(3.0).await?;
+            assert_eq!(shop.fixture.changes_since(mark)?, [], "{shown}");
+            ensure!(shop.value("c").await?.is_some(), "{shown}");
+            proxy.thaw();
+            deployed(&shown, &value).await?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn last_of_several_commits_in_quick_succession_is_deployed() -> Result<()> {
+    let shop = Gitops::new("gf-succession").await?;
+    let deployments: Api<Deployment> = Api::namespaced(shop.fixture.client.clone(), &shop.fixture.namespace);
+    shop.push(&[("a", "0")])?;
+    shop.create(
+        "shop",
+        json!({ "interval": "1s", "timeout": "10m", "prune": true }),
+    )
+    .await?;
+    shop.ready("shop", SUCCEEDED).await?;
+    for seed in 0..SEEDS {
+        let mark = shop.fixture.plane.audit_mark();
+        let waiting = shop.fixture.maps(&[("a", "waiting"), ("slow", "1")]);
+        shop.push_files(&waiting, &[("app/slow.yaml", NEVER_READY)])?;
+        shop.fixture.applied("slow").await?;
+        shop.fixture.holds("a", "waiting").await?;
+        let commits = fastrand::Rng::with_seed(seed).usize(2..6);
+        let value = |number: usize| format!("{seed}-{number}");
+        let mut last = String::new();
+        for number in 0..commits {
+            last = shop.push(&[("a", &value(number))])?;
+        }
+        let none = Patch::Merge(json!({ "spec": { "replicas": 0 } }));
+        deployments.patch("slow", &PatchParams::default(), &none).await?;
+        shop.fixture.holds("a", &value(commits - 1)).await?;
+        wait_gone(&deployments, "slow", TIMEOUT).await?;
+        let shown = format!("seed {seed}, {commits} commits");
+        eventually(&shown, TIMEOUT, || async {
+            let status = shop.ready("shop", SUCCEEDED).await?;
+            ensure!(status.observed_commit.as_ref() == Some(&last), "{status:?}");
+            let is_progress = |one: &api::Condition| one.type_ == "Reconciling";
+            ensure!(!status.conditions.iter().any(is_progress), "{status:?}");
+            Ok(())
+        })
+        .await?;
+        let mut written = shop.fixture.changes_since(mark)?;
+        written.retain(|entry| entry.name == "a");
+        assert_eq!(
+            written.len(),
+            2,
+            "{shown}: what nobody waits for was deployed: {written:?}"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn render_without_objects_prunes_nothing_and_shows_what_is_left() -> Result<()> {
     let shop = Gitops::new("gf-empty").await?;
     let push = |item: &str| {

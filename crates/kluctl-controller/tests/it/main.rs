@@ -8,6 +8,7 @@
 )]
 
 mod deploying;
+mod events;
 mod failing;
 mod faults;
 mod fixture;
@@ -46,5 +47,5 @@ mod secrets;
 mod sharing;
 mod source;
 mod starting;
-mod waiting;
 mod variables;
+mod waiting;

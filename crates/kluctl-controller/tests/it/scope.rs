@@ -181,6 +181,38 @@ async fn results_of_objects_that_are_gone_are_deleted_without_rights_in_the_clus
 }
 
 #[tokio::test]
+async fn denied_identity_of_a_remote_cluster_is_not_asked_for_in_each_pass() -> Result<()> {
+    let shop = Gitops::new("confined-remote").await?;
+    let (plane, own) = (shop.fixture.plane, shop.fixture.namespace.clone());
+    let kubeconfig = plane.service_account_kubeconfig(&own, "remote").await?;
+    let kubeconfig = std::fs::read_to_string(kubeconfig)?;
+    grant_in(plane, &own, (&own, "remote")).await?;
+    shop.fixture.store("value", &kubeconfig).await?;
+    shop.push(&[("a", "1")])?;
+    let user = format!("system:serviceaccount:{own}:remote");
+    let asked = |mark: u64| -> Result<usize> {
+        let entries = plane.audit_since(mark)?.into_iter();
+        let reads = entries.filter(|entry| entry.user == user && entry.name == "kube-system");
+        Ok(reads.count())
+    };
+    let mark = plane.audit_mark();
+    let remote = json!({ "kubeConfig": { "secretRef": { "name": "remote" } } });
+    shop.create("shop", remote).await?;
+    shop.ready("shop", SUCCEEDED).await?;
+    for _ in 0..3 {
+        shop.reconcile("shop").await?;
+    }
+    // It takes one read and one list to find out.
+    assert_eq!(asked(mark)?, 2);
+
+    // Another version of the Secret may have more rights.
+    shop.fixture.store("value", &format!("{kubeconfig}\n")).await?;
+    shop.reconcile("shop").await?;
+    assert_eq!(asked(mark)?, 4);
+    Ok(())
+}
+
+#[tokio::test]
 async fn dependency_that_may_not_be_read_is_named_with_the_reason() -> Result<()> {
     let plane = plane().await?;
     let namespace = plane.namespace("confined-depends").await?;

@@ -6,6 +6,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::json;
+use testkit::{wait_for, wait_gone};
 
 use crate::fixture::{Fixture, TIMEOUT, grant_in, is_of_shared_watch, loose_plane, message_of};
 
@@ -326,15 +327,51 @@ async fn discriminator_of_a_successor_deletes_nothing() -> Result<()> {
 /// A suspended deployment in another namespace whose status has the discriminator of the fixture's project.
 async fn foreign_claim(fixture: &Fixture, name: &str, spec: serde_json::Value) -> Result<String> {
     let namespace = fixture.plane.namespace("foreign").await?;
-    let object = testkit::manifest::kluctl_deployment(&namespace, name, "shop", ".")
+    claim_in(fixture, &namespace, name, spec).await?;
+    Ok(namespace)
+}
+
+/// The same in a namespace.
+async fn claim_in(fixture: &Fixture, namespace: &str, name: &str, spec: serde_json::Value) -> Result<()> {
+    let object = testkit::manifest::kluctl_deployment(namespace, name, "shop", ".")
         .spec(json!({ "suspend": true, "prune": true }))
         .spec(spec);
     fixture.plane.apply(object).await?;
-    let api: Api<api::kluctl::KluctlDeployment> = Api::namespaced(fixture.client.clone(), &namespace);
+    let api: Api<api::kluctl::KluctlDeployment> = Api::namespaced(fixture.client.clone(), namespace);
+    // What the controller writes in its first pass would replace the claim.
+    let observed = |object: &api::kluctl::KluctlDeployment| {
+        let status = object.status.as_ref();
+        status.and_then(|status| status.ready_for_migration) == Some(true)
+    };
+    wait_for(&api, name, "its first pass", TIMEOUT, observed).await?;
     let status = json!({ "status": { "discriminator": format!("{}-test", fixture.namespace) } });
     api.patch_status(name, &PatchParams::default(), &Patch::Merge(status))
         .await?;
-    Ok(namespace)
+    Ok(())
+}
+
+#[tokio::test]
+async fn removal_is_repeated_while_the_cluster_of_another_owner_is_unknown() -> Result<()> {
+    let fixture = Fixture::new("unknown-owner", &[]).await?;
+    fixture.running("shop", &[("a", "1")], json!({})).await?;
+    let unknown = json!({ "kubeConfig": { "secretRef": { "name": "missing" } } });
+    claim_in(&fixture, &fixture.namespace, "other", unknown).await?;
+    let deployments = fixture.deployments();
+    deployments.delete("shop", &DeleteParams::default()).await?;
+    let why = format!(
+        "cannot delete what was deployed: the cluster of KluctlDeployment {}/other, which has the same discriminator, is \
+         unknown; tried again for ",
+        fixture.namespace
+    );
+    wait_for(&deployments, "shop", "the reason", TIMEOUT, |object| {
+        message_of(object).starts_with(&why)
+    })
+    .await?;
+    ensure!(fixture.has("a").await?, "it was deleted unchecked");
+    fixture.remove("other").await?;
+    wait_gone(&deployments, "shop", TIMEOUT).await?;
+    ensure!(!fixture.has("a").await?, "the object is left");
+    Ok(())
 }
 
 #[tokio::test]

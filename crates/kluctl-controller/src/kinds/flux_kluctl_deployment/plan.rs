@@ -269,6 +269,14 @@ impl<'a> Selector<'a> {
             Self::Nothing | Self::Discriminator(_) => KeepReason::Shared(other),
         }
     }
+
+    /// Names what other objects that deploy with the same labels have in common with this one.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::CommonLabels(_) => "labels in status.commonLabels",
+            Self::Nothing | Self::Discriminator(_) => "discriminator",
+        }
+    }
 }
 
 /// The facts that the removal of an object depends on.

@@ -153,13 +153,18 @@ impl Controller {
         }
         let target = self.references.cluster(object).await?;
         let sharers = self.removal_sharers(object, selector, &target.identity).await?;
-        facts.sharers = &sharers.own;
-        match plan::removal(&facts) {
-            Removal::Keep(kept) => {
+        facts.sharers = sharers.certain().map_or(&[][..], std::slice::from_ref);
+        match (plan::removal(&facts), sharers.uncertain.first()) {
+            (Removal::Keep(kept), _) => {
                 self.tell_kept(object, &kept);
                 Ok(())
             }
-            Removal::Delete => {
+            (Removal::Delete, Some(other)) => {
+                let what = selector.name();
+                let why = format!("the cluster of {other}, which has the same {what}, is unknown");
+                Err(Fault::retry(Reason::Failed, why).into())
+            }
+            (Removal::Delete, None) => {
                 let cluster = working(&target.cluster, pass);
                 let clusters = self.references.clusters();
                 let owners = ForeignOwners::new(clusters, &cluster, &target.identity, sharers.foreign);

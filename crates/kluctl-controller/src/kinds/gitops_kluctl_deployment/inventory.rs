@@ -54,6 +54,13 @@ pub(super) fn begin(status: &mut KluctlDeploymentStatus, rendered: &[ObjectRef])
     status.begun_inventory = Some(begun.into_iter().filter(|(_, value)| !value.is_null()).collect());
 }
 
+/// Returns true if a stored status tells a removal as much as one before a deployment: project, target, and what may be deployed.
+pub(super) fn records_as_much(stored: &KluctlDeploymentStatus, now: &KluctlDeploymentStatus) -> bool {
+    stored.project_key == now.project_key
+        && stored.target_key == now.target_key
+        && stored.begun_inventory == now.begun_inventory
+}
+
 /// Forgets what began, as the result of a deployment has it.
 pub(super) fn end(status: &mut KluctlDeploymentStatus) {
     status.begun_inventory = None;
@@ -104,6 +111,7 @@ mod tests {
         let recorded = begun.clone();
         begin(&mut begun, std::slice::from_ref(&map));
         assert_eq!(begun, recorded, "it is recorded once");
+        assert!(records_as_much(&recorded, &begun) && !records_as_much(&interrupted, &begun));
         let many: Vec<ObjectRef> = (0..1000)
             .map(|i| ObjectRef {
                 namespace: Some(format!("namespace-{i}")),

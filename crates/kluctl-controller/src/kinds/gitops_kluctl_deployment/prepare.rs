@@ -188,9 +188,7 @@ impl Controller {
             .await
             .map_err(|error| render_error(&error))?;
         let hash = kluctl::objects_hash(rendered.objects());
-        let cluster_id = self
-            .cluster_id(spec.kube_config.is_some(), &cluster, &target.identity)
-            .await;
+        let cluster_id = self.cluster_id(object, &cluster, &target.identity).await;
         let mut origin = self
             .origin(pass, object, &source, fetched.commit.as_deref())
             .await;

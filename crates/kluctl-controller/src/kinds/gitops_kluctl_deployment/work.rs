@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use api::{
     Fault, Reason, condition_type, conditions,
-    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, ManualRequestResult, TargetKey},
+    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus, ManualRequestResult},
 };
 use engine::SshConnections;
 use runtime::{Outcome, Pass, Requeue, Severity, now};
@@ -12,7 +12,7 @@ use runtime::{Outcome, Pass, Requeue, Severity, now};
 use super::{
     Controller,
     act::{Acting, Fresh},
-    inventory, key, plan,
+    key, plan,
     prepare::{PrepareError, Prepared},
     requests::{self, PendingRequest, RequestKind},
     spec, status,
@@ -274,10 +274,12 @@ impl<'a, 'p> Work<'a, 'p> {
             // The next drift detection compares all objects.
             self.controller.memory.take_seen(&key(object));
         }
-        if work.deploy {
-            self.begin_deployment(object, &prepared, is_overridden).await?;
-        }
-        if let Err(error) = self.commands(object, &prepared, work, is_same).await {
+        let done = if work.deploy && !self.begin_deployment(object, &prepared, is_overridden).await? {
+            self.announced_commands(object, &prepared, work, is_same).await
+        } else {
+            self.commands(object, &prepared, work, is_same).await
+        };
+        if let Err(error) = done {
             let text = error.to_string();
             let reason = match error {
                 engine::Error::Interrupted => Reason::Progressing,
@@ -292,7 +294,8 @@ impl<'a, 'p> Work<'a, 'p> {
         Ok(prepared)
     }
 
-    async fn commands(
+    /// Runs the commands that are due.
+    pub(super) async fn commands(
         &mut self,
         object: &KluctlDeployment,
         prepared: &Prepared,
@@ -310,45 +313,6 @@ impl<'a, 'p> Work<'a, 'p> {
         Acting::new(self, object, prepared)
             .detect_drift(work.deploy || !is_same)
             .await
-    }
-
-    /// Writes the target, and the kinds and namespaces of the objects, before the first object is applied: should the process end in the
-    /// middle of the deployment, a removal must know what to delete.
-    ///
-    /// # Errors
-    /// If the status cannot be written. Then nothing may be deployed.
-    async fn begin_deployment(
-        &mut self,
-        object: &KluctlDeployment,
-        prepared: &Prepared,
-        is_overridden: bool,
-    ) -> Result<(), PrepareError> {
-        if !self.controller.is_dry_run(object) {
-            self.begin_target(prepared.target_key(), is_overridden);
-            inventory::begin(&mut self.status, &prepared.references());
-        }
-        let what = format!("Performing kluctl {}", spec::deploy_mode(&object.spec));
-        self.progress(&what).await.map_err(PrepareError::Fault)
-    }
-
-    /// Notes the target that is deployed to from now on, unless one-time overrides chose another one, and names the discriminator that it
-    /// leaves: a removal deletes what has the one in the status.
-    fn begin_target(&mut self, target: TargetKey, is_overridden: bool) {
-        let past = self.status.target_key.as_ref();
-        if is_overridden && past.is_some() {
-            return;
-        }
-        let past = past.and_then(|past| past.discriminator.clone());
-        if let Some(past) = past.filter(|past| target.discriminator.as_ref() != Some(past)) {
-            self.told.push(Told {
-                severity: Severity::Error,
-                message: format!(
-                    "objects with the previous discriminator {past} may be left: check and delete them with \"weir delete \
-                     --discriminator {past}\""
-                ),
-            });
-        }
-        self.status.target_key = Some(target);
     }
 
     /// Notes the hash of the objects, and what is approved, unless one-time overrides have their part in it.
@@ -379,13 +343,18 @@ impl<'a, 'p> Work<'a, 'p> {
     }
 
     /// Writes the progress of the work.
-    async fn progress(&mut self, what: &str) -> Result<(), Fault> {
+    pub(super) async fn progress(&mut self, what: &str) -> Result<(), Fault> {
         status::set_progress(&mut self.status, self.pass.object, what, &now());
         self.pass.checkpoint(&self.status).await
     }
 
     /// Returns the outcome after a request that was no reconciliation.
-    fn after_request(self) -> Outcome<KluctlDeploymentStatus> {
+    fn after_request(mut self) -> Outcome<KluctlDeploymentStatus> {
+        let object = self.pass.object;
+        if object.spec.suspend {
+            // The next pass would do so, unless there is another request: Ready must not be of a generation that nobody observed.
+            self.status.observed_generation = object.metadata.generation;
+        }
         let mut outcome = self.done();
         outcome.requeue = Requeue::After(AT_ONCE);
         outcome
