@@ -260,7 +260,11 @@ async fn client_certificates_are_sent_and_checked() {
             ": certificate required: the server asks for a client certificate: add tls.crt and tls.key to the secret",
         ),
         ("bad-key", no_pem.as_str(), ""),
-        ("wrong-ca", untrusted.as_str(), ": failed to verify certificate"),
+        (
+            "wrong-ca",
+            untrusted.as_str(),
+            ": failed to verify certificate: add the server's CA to the secret as ca.crt",
+        ),
     ] {
         let begin = format!("failed to checkout and determine revision: {begin}");
         let object = setup.wait_failed(name, "GitOperationFailed", &begin).await;
