@@ -8,13 +8,13 @@ use std::{collections::HashSet, time::Duration};
 use cluster::{AdmissionWatch, Cluster};
 use futures::{StreamExt as _, stream};
 use kube::{
-    Api, Client,
-    api::PartialObjectMeta,
-    core::{ApiResource, DynamicObject},
+    Client,
     runtime::watcher::{self, Event, watcher},
 };
 use runtime::Context;
 use tokio::time;
+
+use crate::objects::metadata_of;
 
 /// Pause after the watch broke off.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -52,15 +52,7 @@ async fn while_used(client: &Client, cluster: &Cluster, watch: &AdmissionWatch) 
         .await
         .map_err(|error| error.to_string())?;
     let watches = kinds.iter().enumerate().map(|(number, kind)| {
-        let resource = ApiResource {
-            group: kind.group.clone(),
-            version: kind.version.clone(),
-            api_version: kind.api_version(),
-            kind: kind.kind.clone(),
-            plural: kind.plural.clone(),
-        };
-        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client.clone(), &resource);
-        let events = watcher(api, watcher::Config::default());
+        let events = watcher(metadata_of(client, kind), watcher::Config::default());
         events.map(move |event| (number, event)).boxed()
     });
     let mut events = stream::select_all(watches);

@@ -1,8 +1,9 @@
 //! Live reads of untyped objects. One object that cannot be decoded never hides the others.
 
+use cluster::ResourceKind;
 use kube::{
     Api, Client, Resource,
-    api::ListParams,
+    api::{ListParams, PartialObjectMeta},
     core::{ApiResource, DynamicObject, DynamicResourceScope, Status},
 };
 
@@ -24,6 +25,18 @@ where
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
         None => Api::all_with(client.clone(), resource),
     }
+}
+
+/// Returns the API of the metadata of all objects of a kind.
+pub(crate) fn metadata_of(client: &Client, kind: &ResourceKind) -> Api<PartialObjectMeta<DynamicObject>> {
+    let resource = ApiResource {
+        group: kind.group.clone(),
+        version: kind.version.clone(),
+        api_version: kind.api_version(),
+        kind: kind.kind.clone(),
+        plural: kind.plural.clone(),
+    };
+    Api::all_with(client.clone(), &resource)
 }
 
 /// Lists all objects live, page by page, and returns what `keep` makes of each.

@@ -21,7 +21,7 @@ use super::{
     Shared,
     state::{KindName, Labelled, State, WatchedKind},
 };
-use crate::triggers::known::Change;
+use crate::{objects::metadata_of, triggers::known::Change};
 
 /// Time after which the rights and the kinds are read again, whatever was seen.
 const REFRESH: Duration = Duration::from_secs(600);
@@ -133,14 +133,7 @@ fn begin_watches(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, client: &Client,
         let Some((_, kind)) = kinds.iter().find(|(name, _)| *name == watched.name) else {
             continue;
         };
-        let resource = ApiResource {
-            group: kind.group.clone(),
-            version: kind.version.clone(),
-            api_version: kind.api_version(),
-            kind: kind.kind.clone(),
-            plural: kind.plural.clone(),
-        };
-        let api = Api::all_with(client.clone(), &resource);
+        let api = metadata_of(client, kind);
         tasks.spawn(watch_kind(Arc::clone(shared), api, watched));
     }
 }
