@@ -83,6 +83,11 @@ impl Server {
         format!("{scheme}://{}", self.address)
     }
 
+    /// The host and port.
+    pub(crate) fn host(&self) -> String {
+        self.address.to_string()
+    }
+
     /// The authority that clients have to trust, for a server with TLS.
     pub(crate) fn ca_pem(&self) -> Option<&str> {
         self.authority.as_ref().map(|authority| authority.ca_pem.as_str())

@@ -108,8 +108,7 @@ impl CloudIdentities {
     /// Returns host and port of all services.
     #[must_use]
     pub fn host(&self) -> String {
-        let origin = self.server.origin();
-        origin.split("//").nth(1).unwrap_or_default().to_owned()
+        self.server.host()
     }
 
     /// Returns the exchanges so far, each by what it was for.
@@ -245,7 +244,7 @@ impl CloudRegistries {
     /// Returns host and port that the names of the registries have to lead to.
     #[must_use]
     pub fn address(&self) -> String {
-        self.server.origin().trim_start_matches("https://").to_owned()
+        self.server.host()
     }
 
     /// Returns the CA certificate in PEM format.

@@ -125,8 +125,7 @@ impl CloudStorage {
     /// Returns host and port of the services.
     #[must_use]
     pub fn host(&self) -> String {
-        let origin = self.server.origin();
-        origin.split("//").nth(1).unwrap_or_default().to_owned()
+        self.server.host()
     }
 
     /// Returns the URL of Azure's storage account.

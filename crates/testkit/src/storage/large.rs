@@ -50,7 +50,7 @@ impl LargeBucket {
     /// Returns host and port of the service.
     #[must_use]
     pub fn endpoint(&self) -> String {
-        self.server.origin().trim_start_matches("http://").to_owned()
+        self.server.host()
     }
 
     /// Returns the number of pages of listings so far.
