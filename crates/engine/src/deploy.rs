@@ -17,7 +17,10 @@ mod work;
 
 use std::{
     collections::HashSet,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -66,7 +69,7 @@ pub struct DeployOptions {
     /// The only kinds that may have orphans, if they are known ([`apply::OrphanSearch::kinds`]).
     pub kinds: Option<SearchedKinds>,
     /// The versions in which the last deployment left the objects, if they are known: they save reads of etcd ([`apply::Query::seen`]).
-    pub seen: Option<AppliedVersions>,
+    pub seen: Option<Arc<AppliedVersions>>,
     /// The part of the project that was rendered.
     pub inclusion: Inclusion,
     /// Differences that are left out of the result, besides those that the project names.
@@ -225,7 +228,7 @@ pub(crate) async fn deploy_as_far_as_possible(
         all: &refs,
         orphans: searches_orphans.then_some(search),
         renamed: &renamed,
-        seen: options.seen.as_ref(),
+        seen: options.seen.as_deref(),
     };
     let owner = owner::owner(discriminator);
     let session_options = options.session();

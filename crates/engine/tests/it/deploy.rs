@@ -1,5 +1,7 @@
 //! Deploying.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use engine::{AppliedVersions, Counts, DeployOptions, Error};
 use serde_json::json;
@@ -303,7 +305,7 @@ async fn objects_of_known_versions_are_read_from_the_cache_of_the_api_server() -
     let deploy = async |value: &str, seen: &AppliedVersions| -> Result<Vec<bool>> {
         let options = DeployOptions {
             orphans: false,
-            seen: Some(seen.clone()),
+            seen: Some(Arc::new(seen.clone())),
             ..DeployOptions::default()
         };
         let mark = world.plane.audit_mark();

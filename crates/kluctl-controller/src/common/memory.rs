@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -49,7 +49,7 @@ pub(crate) struct KnownDeployment {
     /// Time of the next search of every kind.
     sweep: Instant,
     /// The objects that it applied, in the versions in which it left them.
-    pub(crate) objects: AppliedVersions,
+    pub(crate) objects: Arc<AppliedVersions>,
 }
 
 /// The state of one object.
@@ -70,7 +70,7 @@ impl Entry {
     /// Returns the last deployment, if a search of every kind is not due.
     fn known(&self) -> Option<KnownDeployment> {
         let sweep = self.sweep.filter(|sweep| *sweep > Instant::now())?;
-        let objects = self.seen.clone();
+        let objects = Arc::new(self.seen.clone());
         (!objects.is_empty()).then_some(KnownDeployment { sweep, objects })
     }
 }

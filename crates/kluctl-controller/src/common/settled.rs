@@ -1,6 +1,7 @@
 //! Remembers passes that left nothing to do. As long as the watches show that all they read is as it was, a pass that is only due by its
-//! interval needs no render, and no request to the API server but for the objects that the render read as variables: drift is seen by the index of labelled objects, which knows the version
-//! of each. Every object is read ten minutes after its last complete pass at the latest, in case a watch missed something.
+//! interval needs no render, and no request to the API server but for the objects that the render read as variables. Drift is seen by the
+//! index of labelled objects, which knows the version of each. Every object is read ten minutes after its last complete pass at the latest,
+//! in case a watch missed something.
 
 use std::{
     collections::HashMap,

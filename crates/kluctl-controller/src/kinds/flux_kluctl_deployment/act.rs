@@ -6,6 +6,7 @@ mod prune;
 
 use std::{
     collections::HashSet,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -183,7 +184,7 @@ impl Acting<'_> {
         let kinds = self.searched(Some(why), &last).await;
         let options = DeployOptions {
             kinds: kinds.clone(),
-            seen: last.known().map(|known| known.objects.clone()),
+            seen: last.known().map(|known| Arc::clone(&known.objects)),
             ..self.options()
         };
         let mut result = self.apply(options).await?;

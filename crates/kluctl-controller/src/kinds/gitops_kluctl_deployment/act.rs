@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashSet,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -151,7 +152,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
         let kinds = self.searched(occasion, &last, indexed.as_deref());
         let options = DeployOptions {
             kinds: kinds.clone(),
-            seen: last.known().map(|known| known.objects.clone()),
+            seen: last.known().map(|known| Arc::clone(&known.objects)),
             ..self.options()
         };
         let metrics = &self.controller().metrics;
