@@ -3,6 +3,7 @@
 mod cache;
 mod directories;
 mod download;
+mod slots;
 mod unpack;
 
 use std::{fs::File, path::Path, sync::Arc, time::Duration};

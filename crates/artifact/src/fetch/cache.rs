@@ -1,24 +1,17 @@
 //! Unpacked artifacts by digest, shared between all that use them.
 
 use std::{
-    collections::HashMap,
     future::Future,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tempfile::TempDir;
-use tokio::sync::OnceCell;
 use tree::Disk;
 
-use super::unpack::Counted;
+use super::{slots::Slots, unpack::Counted};
 use crate::{Digest, Error};
-
-/// The bytes that a file or directory counts for, beside its content: its inode and its name.
-const ENTRY_BYTES: u64 = 512;
-/// The bytes that an artifact counts for, beside its files: its open directory.
-const ARTIFACT_BYTES: u64 = 64 << 10;
 
 /// An unpacked artifact. Its directory goes when the last user and the cache have let go of it.
 #[derive(Debug)]
@@ -55,6 +48,11 @@ impl Unpacked {
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.counted.bytes
+    }
+
+    /// Returns the number of its files and directories.
+    pub(super) const fn entries(&self) -> u64 {
+        self.counted.entries
     }
 }
 
@@ -95,44 +93,13 @@ pub struct Usage {
     pub bytes: u64,
 }
 
-#[derive(Debug)]
-struct Slot {
-    cell: Arc<OnceCell<Arc<Unpacked>>>,
-    used: Instant,
-}
-
-impl Slot {
-    /// Returns true if the artifact is in use outside the cache, or is being made.
-    fn in_use(&self) -> bool {
-        Arc::strong_count(&self.cell) > 1
-            || self
-                .cell
-                .get()
-                .is_some_and(|unpacked| Arc::strong_count(unpacked) > 1)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.cell.get().map_or(0, |unpacked| unpacked.bytes())
-    }
-
-    /// Returns the bytes that the artifact counts for the limit: one of nothing but empty files takes space, too.
-    fn cost(&self) -> u64 {
-        self.cell.get().map_or(0, |unpacked| {
-            let entries = unpacked.counted.entries.saturating_mul(ENTRY_BYTES);
-            unpacked
-                .bytes()
-                .saturating_add(entries)
-                .saturating_add(ARTIFACT_BYTES)
-        })
-    }
-}
-
+/// The unpacked artifacts of a directory.
 #[derive(Debug)]
 pub(super) struct Cache {
     dir: PathBuf,
     bytes: u64,
     age: Duration,
-    slots: Mutex<HashMap<Digest, Slot>>,
+    slots: Mutex<Slots>,
 }
 
 impl Cache {
@@ -170,54 +137,34 @@ impl Cache {
     where
         F: Future<Output = Result<Unpacked, Error>>,
     {
-        let cell = {
-            let mut slots = self.lock();
-            let slot = slots.entry(digest.clone()).or_insert_with(|| Slot {
-                cell: Arc::default(),
-                used: Instant::now(),
-            });
-            slot.used = Instant::now();
-            Arc::clone(&slot.cell)
-        };
+        // It is dropped after the cell, also when the future is dropped in the middle.
+        let _released = Release { cache: self, digest };
+        let cell = self.lock().take(digest);
         let made = cell
             .get_or_try_init(|| async { make().await.map(Arc::new) })
-            .await
-            .map(Arc::clone);
-        drop(cell);
-        self.evict();
-        made
+            .await;
+        made.map(Arc::clone)
     }
 
     pub(super) fn usage(&self) -> Usage {
-        let slots = self.lock();
-        Usage {
-            artifacts: slots.len(),
-            bytes: slots.values().map(Slot::bytes).sum(),
-        }
+        self.lock().usage()
     }
 
-    /// Lets go of what failed, is too old, or too much; what is in use stays.
-    fn evict(&self) {
-        let mut slots = self.lock();
-        slots.retain(|_, slot| slot.in_use() || (slot.cell.initialized() && slot.used.elapsed() <= self.age));
-        let mut total: u64 = slots.values().map(Slot::cost).sum();
-        let mut unused: Vec<(Instant, Digest)> = slots
-            .iter()
-            .filter(|(_, slot)| !slot.in_use())
-            .map(|(digest, slot)| (slot.used, digest.clone()))
-            .collect();
-        unused.sort_by_key(|(used, _)| *used);
-        for (_, digest) in unused {
-            if total <= self.bytes {
-                break;
-            }
-            if let Some(slot) = slots.remove(&digest) {
-                total = total.saturating_sub(slot.cost());
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Slot>> {
+    fn lock(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The use of an artifact, at the end of which the cache lets go of what failed, is too old, or too much.
+struct Release<'a> {
+    cache: &'a Cache,
+    digest: &'a Digest,
+}
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        let mut slots = self.cache.lock();
+        slots.settle(self.digest);
+        slots.evict(self.cache.bytes, self.cache.age);
     }
 }
