@@ -75,6 +75,8 @@ pub enum ChartSource {
         url: String,
         /// The version of the chart.
         version: String,
+        /// ID of credentials, which registries don't have: see [`ChartSource::login_problem`].
+        credentials_id: Option<String>,
     },
     /// A Git repository.
     Git {
@@ -215,13 +217,12 @@ fn registry(fields: &Fields<'_>, url: String) -> Result<ChartSource, Error> {
     })?;
     let chart = fields.filled_string("chartName")?;
     let credentials_id = fields.filled_string("credentialsId")?;
-    if location::is_oci(&url) && credentials_id.is_some() {
-        let problem = "OCI charts can currently only be authenticated via registry login and environment variables but not via \
-                       cli arguments";
-        return Err(fields.invalid("credentialsId", problem));
-    }
     match (location::is_oci(&url), chart) {
-        (true, None) => Ok(ChartSource::Oci { url, version }),
+        (true, None) => Ok(ChartSource::Oci {
+            url,
+            version,
+            credentials_id,
+        }),
         (true, Some(_)) => {
             let problem = "chartName can not be specified when repo is a OCI url";
             Err(fields.invalid("chartName", problem))

@@ -53,9 +53,19 @@ pub(crate) fn run(args: &PullArgs) -> Result<()> {
     let budget = Budget::new(Limits::default());
     pull(
         &ProjectCharts::open(&args.project_dir, "helm-pull", &budget)?,
+        Pulls::All,
         &charts,
         &budget,
     )
+}
+
+/// The charts that are pulled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pulls {
+    /// Those that the project uses, also if they are pulled already.
+    All,
+    /// Those that are missing or outdated.
+    Outdated,
 }
 
 /// Chart and the versions of it that the project uses.
@@ -98,8 +108,13 @@ fn used_charts(project: &ProjectCharts) -> Result<BTreeMap<TreePath, UsedChart<'
     Ok(used_charts)
 }
 
-/// Pulls missing versions, and removes those that are no longer used.
-pub(crate) fn pull(project: &ProjectCharts, charts: &ChartDownloader<'_>, budget: &Budget) -> Result<()> {
+/// Pulls used versions, and removes those that are no longer used.
+pub(crate) fn pull(
+    project: &ProjectCharts,
+    pulls: Pulls,
+    charts: &ChartDownloader<'_>,
+    budget: &Budget,
+) -> Result<()> {
     let mut missing = Vec::new();
     let used_charts = used_charts(project)?;
     for (dir, used) in &used_charts {
@@ -108,11 +123,12 @@ pub(crate) fn pull(project: &ProjectCharts, charts: &ChartDownloader<'_>, budget
             let source = &release.chart.source;
             let target_dir = source.versioned_dir()?.unwrap_or_default();
             let target_dir = project.pulled(&target_dir)?;
-            if is_outdated(source, &target_dir, budget) {
+            if pulls == Pulls::All || is_outdated(source, &target_dir, budget) {
                 print_status(format_args!(
                     "{}: Pulling Chart with version {version}",
                     used.name
                 ));
+                refuse_login(release)?;
                 missing.push((*release, target_dir));
             }
         }
@@ -163,6 +179,14 @@ fn version_in(metadata: &[u8], budget: &Budget) -> Result<String> {
     let metadata = yaml::read::goyaml_lenient(metadata, budget)?.value;
     let version = metadata.get("version").and_then(yaml::Value::as_str);
     Ok(version.unwrap_or_default().to_owned())
+}
+
+/// Refuses a chart with credentials that can't be used.
+pub(super) fn refuse_login(release: &ChartFile) -> Result<()> {
+    match release.chart.source.login_problem() {
+        Some(problem) => bail!("{}: {problem}", release.file),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn print_status(text: std::fmt::Arguments<'_>) {

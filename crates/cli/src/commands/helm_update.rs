@@ -14,7 +14,7 @@ use kluctl::{ChartSource, GitReference, HelmChart, PULLED_CHARTS};
 use tree::{Budget, Limits, TreePath};
 
 use super::{
-    helm_pull,
+    helm_pull::{self, Pulls},
     project_charts::{ChartFile, ProjectCharts},
 };
 use crate::{
@@ -82,6 +82,7 @@ pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
     let pull = || {
         helm_pull::pull(
             &ProjectCharts::open(&args.project_dir, "helm-update", &budget)?,
+            Pulls::Outdated,
             &charts,
             &budget,
         )
@@ -220,6 +221,7 @@ fn newer(release: &ChartFile, charts: &ChartDownloader<'_>) -> Result<Option<(St
             let Some((address, chart, version)) = source.remote() else {
                 return Ok(None);
             };
+            helm_pull::refuse_login(release)?;
             let versions = charts
                 .versions(address, chart, source.credentials_id())
                 .with_context(failed)?;

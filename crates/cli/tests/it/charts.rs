@@ -12,7 +12,7 @@ use testkit::{
     registry::{Login, PASSWORD, USER},
 };
 
-use crate::program::{chart, files, refused};
+use crate::program::{MAP, chart, files, refused};
 
 fn weir(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_weir"))
@@ -106,7 +106,8 @@ fn helm_pull_pulls_used_versions_and_removes_unused_ones() {
             Path::new("/"),
             &["helm-pull", "-p", dir.path().to_str().unwrap()]
         )),
-        ""
+        stderr,
+        "all are pulled again"
     );
     fs::write(
         dir.path().join("one/helm-chart.yaml"),
@@ -116,7 +117,8 @@ fn helm_pull_pulls_used_versions_and_removes_unused_ones() {
     let stderr = succeeded(&weir(dir.path(), &["helm-pull"]));
     assert_eq!(
         stderr,
-        "a: Removing unused Chart with version 1.0.0\na: Pulling Chart with version 1.1.0\n"
+        "a: Removing unused Chart with version 1.0.0\na: Pulling Chart with version 1.1.0\n\
+         b: Pulling Chart with version 1.1.0\n"
     );
     assert_eq!(pulled(&dir), ["a/1.1.0", "b/1.1.0"]);
 }
@@ -148,7 +150,7 @@ fn helm_pull_accepts_all_names_of_project_files() {
 }
 
 #[test]
-fn helm_pull_replaces_charts_of_another_version() {
+fn helm_pull_replaces_changed_charts() {
     let server = repository(&["1.0.0"]);
     let dir = project(&[("one", release(&server.url(""), "a", "1.0.0", ""))]);
     succeeded(&weir(dir.path(), &["helm-pull"]));
@@ -157,13 +159,30 @@ fn helm_pull_replaces_charts_of_another_version() {
         .next()
         .unwrap();
     let metadata = host.unwrap().path().join("a/1.0.0/Chart.yaml");
-    fs::write(&metadata, "name: a\nversion: 0.9.0\n").unwrap();
-    assert_eq!(
-        succeeded(&weir(dir.path(), &["helm-pull"])),
-        "a: Pulling Chart with version 1.0.0\n"
-    );
-    assert!(fs::read_to_string(&metadata).unwrap().contains("version: 1.0.0"));
-    assert_eq!(succeeded(&weir(dir.path(), &["helm-pull"])), "");
+    let pulled = fs::read_to_string(&metadata).unwrap();
+    let other_version = "name: a\nversion: 0.9.0\n".to_owned();
+    for changed in [other_version, format!("{pulled}description: mine\n")] {
+        fs::write(&metadata, changed).unwrap();
+        assert_eq!(
+            succeeded(&weir(dir.path(), &["helm-pull"])),
+            "a: Pulling Chart with version 1.0.0\n"
+        );
+        assert_eq!(fs::read_to_string(&metadata).unwrap(), pulled);
+    }
+}
+
+#[test]
+fn helm_update_pulls_upgraded_charts_only() {
+    let server = repository(&["1.0.0", "1.1.0"]);
+    let url = server.url("");
+    let dir = project(&[
+        ("one", release(&url, "a", "1.0.0", "")),
+        ("two", release(&url, "b", "1.1.0", "")),
+    ]);
+    succeeded(&weir(dir.path(), &["helm-pull"]));
+    let stderr = succeeded(&weir(dir.path(), &["helm-update", "--upgrade"]));
+    assert!(stderr.contains("a: Pulling Chart with version 1.1.0"), "{stderr}");
+    assert!(!stderr.contains("b: Pulling"), "{stderr}");
 }
 
 #[test]
@@ -282,14 +301,44 @@ fn helm_pull_finds_credentials_by_id() {
         let stderr = failed(&run(arguments, &[]));
         assert!(stderr.contains("401 Unauthorized"), "{stderr}");
     }
-    let chart = "helmChart: {repo: 'oci://h/c', chartVersion: 1.0.0, releaseName: c, credentialsId: x}";
-    let dir = project(&[("one", chart.to_owned())]);
-    let stderr = failed(&weir(dir.path(), &["helm-pull"]));
+}
+
+#[test]
+fn credentials_id_is_refused_when_an_oci_chart_is_pulled() {
+    let refusal = "OCI charts can currently only be authenticated via registry login and environment variables but not via cli \
+                   arguments";
+    let chart = |more: &str| {
+        format!(
+            "helmChart: {{repo: 'oci://h/c', chartVersion: 1.0.0, releaseName: c, credentialsId: x{more}}}"
+        )
+    };
+    let dir = project(&[("one", chart(""))]);
+    fs::write(dir.path().join("deployment.yaml"), "deployments: [{path: one}]").unwrap();
+    for command in ["helm-pull", "helm-update"] {
+        let stderr = failed(&weir(dir.path(), &[command]));
+        assert!(
+            stderr.contains(refusal) && stderr.contains("one/helm-chart.yaml"),
+            "{stderr}"
+        );
+    }
+    let render = ["render", "--print-all", "--offline-kubernetes"];
+    let pulled = dir.path().join(".helm-charts/oci_h/c/1.0.0");
+    fs::create_dir_all(pulled.join("templates")).unwrap();
+    fs::write(
+        pulled.join("Chart.yaml"),
+        "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+    )
+    .unwrap();
+    fs::write(pulled.join("templates/map.yaml"), MAP).unwrap();
+    succeeded(&weir(dir.path(), &render));
+    fs::write(
+        dir.path().join("one/helm-chart.yaml"),
+        chart(", skipPrePull: true"),
+    )
+    .unwrap();
+    let stderr = failed(&weir(dir.path(), &render));
     assert!(
-        stderr.contains(
-            "OCI charts can currently only be authenticated via registry login and environment variables but not via cli \
-             arguments"
-        ),
+        stderr.contains("Pulling Helm Chart c with version 1.0.0") && stderr.contains(refusal),
         "{stderr}"
     );
 }

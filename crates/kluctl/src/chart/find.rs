@@ -137,6 +137,11 @@ fn pull(chart: &HelmChart, name: String, charts: &Charts, budget: &Budget) -> Re
     let Some(puller) = &charts.pull else {
         return Err(Error::NoChartPuller(name));
     };
+    if let Some(problem) = chart.source.login_problem() {
+        puller.announce(&chart.source);
+        let problem = CallbackError::new(problem);
+        return Err(Error::Pull { name, problem });
+    }
     let tree = puller
         .pull(&chart.source, budget)
         .map_err(|problem| Error::Pull {

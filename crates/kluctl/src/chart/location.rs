@@ -84,7 +84,7 @@ impl ChartSource {
             Self::Repo {
                 url, chart, version, ..
             } => Some((url, chart, version)),
-            Self::Oci { url, version } => Some((url, "", version)),
+            Self::Oci { url, version, .. } => Some((url, "", version)),
             Self::Local { .. } | Self::Git { .. } => None,
         }
     }
@@ -95,6 +95,21 @@ impl ChartSource {
         match self {
             Self::Repo { credentials_id, .. } => credentials_id.as_deref(),
             Self::Oci { .. } | Self::Local { .. } | Self::Git { .. } => None,
+        }
+    }
+
+    /// Returns why this chart can't be pulled: registries have no credentials with an ID. A chart that was pulled before needs none.
+    #[must_use]
+    pub fn login_problem(&self) -> Option<&'static str> {
+        match self {
+            Self::Oci {
+                credentials_id: Some(_),
+                ..
+            } => Some(
+                "OCI charts can currently only be authenticated via registry login and environment variables but not via cli \
+                 arguments: remove credentialsId",
+            ),
+            _ => None,
         }
     }
 

@@ -87,14 +87,27 @@ fn conflicting_chart_fields_are_refused() {
         ),
         ("path: x", "helmChart.releaseName is required"),
         ("path: x\nrelName: y", "unknown field \"helmChart.relName\""),
-        (
-            "repo: oci://a.b/c\nchartVersion: '1'\nreleaseName: r\ncredentialsId: y",
-            "OCI charts can currently only be authenticated via registry login and environment variables but not via cli \
-             arguments",
-        ),
     ] {
         let error = read(fields).unwrap_err();
         assert!(error.contains(expected), "{fields}: {error}");
+    }
+}
+
+#[test]
+fn credentials_id_is_a_problem_of_oci_charts_only() {
+    for (fields, is_problem) in [
+        (
+            "repo: oci://a.b/c\nchartVersion: '1'\nreleaseName: r\ncredentialsId: y",
+            true,
+        ),
+        ("repo: oci://a.b/c\nchartVersion: '1'\nreleaseName: r", false),
+        (
+            "repo: https://a.b\nchartName: c\nchartVersion: '1'\nreleaseName: r\ncredentialsId: y",
+            false,
+        ),
+    ] {
+        let chart = read(fields).unwrap();
+        assert_eq!(chart.source.login_problem().is_some(), is_problem, "{fields}");
     }
 }
 
