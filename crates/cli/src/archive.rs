@@ -16,7 +16,7 @@ use tree::{Budget, Disk, Limits, NodeKind, Tree, TreePath, ignore::Rules};
 const MAX_DEPTH: usize = 64;
 
 /// Packs the files of a project to a gzipped tarball. Leaves out `.git`, symlinks, and what the `.gitignore` files of the project
-/// exclude. As in Git, nothing below an excluded directory is taken back.
+/// exclude. Unlike in Git, a rule with `!` takes back a file below an excluded directory; `.gitignore` files there have no effect.
 ///
 /// # Errors
 ///
@@ -35,9 +35,10 @@ pub(crate) fn pack(dir: &Path, limit: usize) -> Result<Vec<u8>> {
         budget: &budget,
         limits: &fetch,
         rules: Rules::new(),
+        takes_back: false,
         items: Vec::new(),
     };
-    found.walk(&TreePath::root())?;
+    found.walk(&TreePath::root(), false)?;
     let items = pack::plan(found.items, &Rules::new(), &budget)?;
     let read = |item: &Item<()>, buffer: &mut Vec<u8>| -> Result<(), Failure> {
         buffer.extend_from_slice(&disk.read(&item.path)?);
@@ -57,45 +58,65 @@ struct Found<'t> {
     budget: &'t Budget,
     limits: &'t FetchLimits,
     rules: Rules,
+    /// True if a rule begins with `!`: only then, files below excluded directories are looked for.
+    takes_back: bool,
     items: Vec<Item<()>>,
 }
 
 impl Found<'_> {
-    fn walk(&mut self, dir: &TreePath) -> Result<()> {
+    /// Finds the files below a directory, which the rules may exclude.
+    fn walk(&mut self, dir: &TreePath, excluded: bool) -> Result<()> {
         if dir.components().count() > MAX_DEPTH {
             bail!("{dir}: directories are nested deeper than {MAX_DEPTH} levels");
         }
-        let ignored = dir.child(".gitignore");
-        if self.tree.is_file(&ignored) {
-            let text = self.tree.read(&ignored)?;
-            self.rules.add_file(dir, &String::from_utf8_lossy(&text));
+        if !excluded {
+            self.read_rules(dir)?;
         }
         for entry in self.tree.list(dir)? {
             self.budget.step(1)?;
             let path = dir.child(&entry.name);
-            let is_left_out = entry.is_link || entry.name == ".git";
-            if is_left_out || self.rules.is_ignored(&path, entry.is_dir, self.budget)? {
+            if entry.is_link || entry.name == ".git" {
                 continue;
             }
+            let ignored = self.rules.is_ignored(&path, entry.is_dir, self.budget)?;
             let kind = match self.tree.kind(&path)? {
                 Some(NodeKind::Dir) => PathKind::Dir,
                 Some(NodeKind::File { executable, .. }) => PathKind::File { executable },
                 None => continue,
             };
-            self.items.push(Item {
-                path: path.clone(),
-                kind,
-                content: (),
-            });
-            ensure!(
-                self.items.len() as u64 <= self.limits.entries,
-                "the project has more than {} files",
-                self.limits.entries
-            );
-            if kind == PathKind::Dir {
-                self.walk(&path)?;
+            if !ignored {
+                self.add(path.clone(), kind)?;
+            }
+            if kind == PathKind::Dir && (!ignored || self.takes_back) {
+                self.walk(&path, excluded || ignored)?;
             }
         }
+        Ok(())
+    }
+
+    /// Reads the `.gitignore` of a directory.
+    fn read_rules(&mut self, dir: &TreePath) -> Result<()> {
+        let file = dir.child(".gitignore");
+        if self.tree.is_file(&file) {
+            let text = self.tree.read(&file)?;
+            let text = String::from_utf8_lossy(&text);
+            self.takes_back |= text.lines().any(|line| line.starts_with('!'));
+            self.rules.add_file(dir, &text);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: TreePath, kind: PathKind) -> Result<()> {
+        self.items.push(Item {
+            path,
+            kind,
+            content: (),
+        });
+        ensure!(
+            self.items.len() as u64 <= self.limits.entries,
+            "the project has more than {} files",
+            self.limits.entries
+        );
         Ok(())
     }
 }

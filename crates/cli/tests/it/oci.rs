@@ -268,7 +268,9 @@ async fn ignored_files_are_not_pushed() {
         ("cm/one.yml", &["cm/one.yml"]),
         ("cm/*.yml\n!cm/one.yml", &["cm/two.yml"]),
         ("cm/*\n!cm/one.yml", &["cm/two.yml"]),
-        ("cm\n!cm/one.yml", &["cm/one.yml", "cm/two.yml"]),
+        ("cm", &["cm/one.yml", "cm/two.yml"]),
+        ("cm\n!cm/one.yml", &["cm/two.yml"]),
+        ("/sub\n!cm/one.yml", &["sub/.gitignore"]),
     ] {
         fs::write(dir.path().join(".gitignore"), ignored).unwrap();
         succeeded(&weir(dir.path(), &["oci", "push", "--url", &url]));
