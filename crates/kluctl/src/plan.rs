@@ -163,16 +163,12 @@ impl<'a> Planner<'a> {
     fn item(&mut self, scope: &Scope, fields: &Fields<'_>, path: &str) -> Result<ItemOutline, Error> {
         let item = ItemConfig::decode(fields)?;
         let mut outline = ItemOutline::new(fields.map, &item.tags);
-        // A missing directory is told even when the item is switched off, a missing project isn't.
-        let dir = match &item.source {
-            ItemSource::Path(_) => self.directory(scope, fields, &item.source)?,
-            _ => scope.dir.clone(),
-        };
         if !self.condition(&item.when, scope, fields, &format!("{path}.when"))? {
             return Ok(outline);
         }
         match &item.source {
             ItemSource::Path(_) => {
+                let dir = self.directory(scope, fields, &item.source)?;
                 let mut search = vec![dir.clone()];
                 search.extend(scope.search.iter().filter(|other| **other != dir).cloned());
                 let (vars, told) = self.load_vars(&scope.vars, scope, &search, fields)?;
