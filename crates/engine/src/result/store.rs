@@ -15,9 +15,12 @@ mod pack;
 mod read;
 mod secrets;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
 };
 
 use cluster::{ApplyOptions, Cluster, DeleteOptions, Deleted, Detail, Patch};
@@ -289,7 +292,9 @@ impl ResultStore {
     /// # Errors
     /// Fails when the API server refuses the request or can't be reached.
     pub async fn list(&self) -> Result<Vec<StoredResult>, Error> {
+        let listed = Instant::now();
         let mut found = self.labelled(LABEL, "true").await?;
+        self.known.learn(listed, &found);
         newest_first(&mut found);
         Ok(found)
     }
@@ -407,6 +412,17 @@ impl ResultStore {
         ended
             .into_iter()
             .try_fold(0, |count, ended| ended.map(|()| count + 1))
+    }
+
+    /// Returns a Secret of this store.
+    fn secret(&self, name: &str) -> ObjectRef {
+        ObjectRef {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Secret".to_owned(),
+            namespace: Some(self.namespace.clone()),
+            name: name.to_owned(),
+        }
     }
 
     /// Lets go of a result.

@@ -1,8 +1,8 @@
 //! The choice of the results that are kept: a write lets go of the oldest ones of its project, target and type.
 //!
-//! A process that writes many results knows from its first list, and its own writes, what there is: it lists a group again only after a day,
-//! or when a result that it knows is gone. Command lines and other processes that write results of the same group clean up by
-//! themselves, so that at most twice as many are kept until then.
+//! A process that writes many results knows from a list of all results, or else from its first list of a group, and its own writes, what
+//! there is: it lists a group again only after a day, or when a result that it knows is gone. Command lines and other processes that
+//! write results of the same group clean up by themselves, so that at most twice as many are kept until then.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,51 +33,96 @@ const GROUPS: usize = 20_000;
 /// A result that may be let go of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct KnownResult {
-    id: String,
-    secret: ObjectRef,
+    id: Box<str>,
+    /// Name of its first Secret, in the namespace of the store.
+    secret: Box<str>,
     parts: usize,
     start: Option<Timestamp>,
 }
 
-impl From<StoredResult> for KnownResult {
-    fn from(result: StoredResult) -> Self {
+impl From<&StoredResult> for KnownResult {
+    fn from(result: &StoredResult) -> Self {
         Self {
             start: start(&result.summary),
-            id: result.id,
-            secret: result.secret,
+            id: result.id.as_str().into(),
+            secret: result.secret.name.as_str().into(),
             parts: result.parts,
         }
     }
 }
 
 /// The results of one group.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct KnownGroup {
     listed: Instant,
     results: Vec<KnownResult>,
 }
 
-/// The results that a store listed or wrote, by their groups.
+impl KnownGroup {
+    fn is_recent(&self) -> bool {
+        self.listed.elapsed() < LISTED_FOR
+    }
+}
+
+/// The results that a store listed or wrote.
 #[derive(Debug, Default)]
-pub(super) struct KnownResults(Mutex<HashMap<String, KnownGroup>>);
+pub(super) struct KnownResults(Mutex<Groups>);
+
+#[derive(Debug, Default)]
+struct Groups {
+    /// The time of a list of all results: groups that are not here have none.
+    all_listed: Option<Instant>,
+    /// The results by their groups; `None` if the group has to be listed.
+    by_group: HashMap<String, Option<KnownGroup>>,
+}
 
 impl KnownResults {
     /// Takes what is known of a group; `None` if it has to be listed. Until it is put back, nobody else knows it, and a write that fails
     /// forgets it.
     fn take(&self, group: &str) -> Option<KnownGroup> {
-        let known = self.lock().remove(group)?;
-        (known.listed.elapsed() < LISTED_FOR).then_some(known)
+        let mut groups = self.lock();
+        let known = match groups.by_group.insert(group.to_owned(), None) {
+            Some(known) => known,
+            None => groups.all_listed.map(|listed| KnownGroup {
+                listed,
+                results: Vec::new(),
+            }),
+        };
+        known.filter(KnownGroup::is_recent)
     }
 
     fn put(&self, group: String, known: KnownGroup) {
         let mut groups = self.lock();
-        if groups.len() >= GROUPS {
-            groups.clear();
+        if groups.by_group.len() >= GROUPS {
+            *groups = Groups::default();
         }
-        groups.insert(group, known);
+        groups.by_group.insert(group, Some(known));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, KnownGroup>> {
+    /// Notes all results as they were `listed`. What is known of a group from its own list or writes stays.
+    pub(super) fn learn(&self, listed: Instant, results: &[StoredResult]) {
+        let mut by_group: HashMap<String, Option<KnownGroup>> = HashMap::new();
+        for result in results {
+            let group = by_group.entry(group(result.is_validation, &result.summary));
+            let known = group.or_insert(Some(KnownGroup {
+                listed,
+                results: Vec::new(),
+            }));
+            known
+                .iter_mut()
+                .for_each(|known| known.results.push(result.into()));
+        }
+        let mut groups = self.lock();
+        by_group.extend(groups.by_group.drain());
+        if by_group.len() < GROUPS {
+            *groups = Groups {
+                all_listed: Some(listed),
+                by_group,
+            };
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Groups> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,7 +158,7 @@ impl ResultStore {
             let same = results.filter(|result| is_same(result, is_validation, &record.summary));
             KnownGroup {
                 listed,
-                results: same.map(KnownResult::from).collect(),
+                results: same.map(|result| KnownResult::from(&result)).collect(),
             }
         };
         self.known.put(other, group_of(!record.is_validation));
@@ -132,13 +177,16 @@ impl ResultStore {
         first: Option<(ObjectRef, usize)>,
     ) -> Result<(), Error> {
         let Before { mut known, left } = before;
-        known.results.retain(|result| result.id != record.id);
+        known.results.retain(|result| *result.id != *record.id);
         known
             .results
             .sort_by_cached_key(|result| std::cmp::Reverse(result.start));
         let others = self.kept(record).saturating_sub(1).min(known.results.len());
         let old = known.results.split_off(others);
-        let deletions = old.iter().map(|old| self.delete_secrets(&old.secret, old.parts));
+        let deletions = old.iter().map(|old| async move {
+            let secret = self.secret(&old.secret);
+            self.delete_secrets(&secret, old.parts).await
+        });
         let deletions = deletions.collect::<Vec<_>>();
         let were_there = stream::iter(deletions)
             .buffer_unordered(PARALLEL)
@@ -148,8 +196,8 @@ impl ResultStore {
             self.cluster.delete(&part, DeleteOptions::default()).await?;
         }
         known.results.extend(first.map(|(secret, parts)| KnownResult {
-            id: record.id.to_owned(),
-            secret,
+            id: record.id.into(),
+            secret: secret.name.into(),
             parts,
             start: start(&record.summary),
         }));
@@ -214,19 +262,72 @@ mod tests {
         assert_eq!(names, ["gone"]);
     }
 
+    fn known(listed: Instant, ids: &[&str]) -> KnownGroup {
+        let results = ids.iter().map(|id| KnownResult {
+            id: (*id).into(),
+            secret: (*id).into(),
+            parts: 1,
+            start: None,
+        });
+        KnownGroup {
+            listed,
+            results: results.collect(),
+        }
+    }
+
+    fn ids(known: Option<KnownGroup>) -> Option<Vec<String>> {
+        let results = known?.results.into_iter();
+        Some(results.map(|result| result.id.into()).collect())
+    }
+
     #[test]
     fn group_is_known_to_one_write_at_a_time_and_for_a_day() {
-        let known = KnownResults::default();
-        let group = |listed| KnownGroup {
-            listed,
-            results: Vec::new(),
-        };
-        assert!(known.take("a").is_none());
-        known.put("a".to_owned(), group(Instant::now()));
-        assert!(known.take("a").is_some() && known.take("a").is_none());
+        let results = KnownResults::default();
+        assert!(results.take("a").is_none());
+        results.put("a".to_owned(), known(Instant::now(), &[]));
+        assert!(results.take("a").is_some() && results.take("a").is_none());
         if let Some(yesterday) = Instant::now().checked_sub(LISTED_FOR) {
-            known.put("a".to_owned(), group(yesterday));
-            assert!(known.take("a").is_none());
+            results.put("a".to_owned(), known(yesterday, &[]));
+            assert!(results.take("a").is_none());
         }
+    }
+
+    #[test]
+    fn list_of_all_results_tells_of_all_groups_but_those_that_are_written() {
+        let stored = |id: &str, is_validation, project: &str| StoredResult {
+            id: id.to_owned(),
+            is_validation,
+            summary: Value::from_json(json!({"projectKey": {"repoKey": project}, "targetKey": {}})),
+            secret: ObjectRef {
+                group: String::new(),
+                version: "v1".to_owned(),
+                kind: "Secret".to_owned(),
+                namespace: Some("n".to_owned()),
+                name: id.to_owned(),
+            },
+            parts: 1,
+        };
+        let all = [
+            stored("1", false, "a"),
+            stored("2", false, "a"),
+            stored("3", true, "a"),
+            stored("4", false, "b"),
+            stored("5", false, "c"),
+        ];
+        let of = |stored: &StoredResult| group(stored.is_validation, &stored.summary);
+        let results = KnownResults::default();
+        // One group was written before, another one is being written.
+        results.put(of(&all[3]), known(Instant::now(), &["newer"]));
+        assert!(results.take(&of(&all[4])).is_none());
+        results.learn(Instant::now(), &all);
+        let taken = |stored| ids(results.take(&of(stored)));
+        assert_eq!(taken(&all[0]), Some(vec!["1".to_owned(), "2".to_owned()]));
+        assert_eq!(taken(&all[2]), Some(vec!["3".to_owned()]));
+        assert_eq!(taken(&all[3]), Some(vec!["newer".to_owned()]));
+        assert_eq!(taken(&all[4]), None);
+        // There are no results of other groups, until a write of one fails.
+        let other = stored("6", false, "d");
+        assert_eq!(taken(&other), Some(Vec::new()));
+        assert_eq!(taken(&other), None);
     }
 }
