@@ -152,8 +152,13 @@ pub async fn play(report: &mut Report, cluster: &TestCluster, project: &Path) ->
         })
         .await?;
     report
-        .step("those of gitops.kluctl.io take over", async {
+        .step("deleting suspended ones leaves what they deployed", async {
             leave_objects(cluster).await?;
+            same(cluster, &before).await
+        })
+        .await?;
+    report
+        .step("those of gitops.kluctl.io take over", async {
             apply_gitops(cluster, &url, &commit).await?;
             same(cluster, &before).await
         })

@@ -1,4 +1,5 @@
-//! The demo's steps for `gitops.kluctl.io`: its KluctlDeployment takes over what another one left, and fetches by itself.
+//! The demo's steps for `gitops.kluctl.io`: its KluctlDeployment takes over from the one of `flux.kluctl.io` with the same name, and fetches
+//! by itself.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +22,14 @@ use crate::{
     report::Report,
 };
 
-const NAME: &str = "shop-successor";
+/// Name of the KluctlDeployment of `flux.kluctl.io`, and of its successor.
+const NAME: &str = "shop-test";
 /// The discriminator and the namespace of the target `test`.
 const TARGET: &str = "shop-test";
 
-/// Lets a KluctlDeployment of `gitops.kluctl.io` take over the objects of the target `test` once it is approved, shows a drift and
-/// corrects it, and deletes it with its objects. The Secret `shop-git` has the credentials of the repository.
+/// Lets a KluctlDeployment of `gitops.kluctl.io` take over the objects of the target `test` once it is approved, deletes its predecessor of
+/// the same name, shows a drift and corrects it, and deletes it with its objects. The Secret `shop-git` has the credentials of the
+/// repository.
 ///
 /// # Errors
 /// Returns an error if an object is recreated, or is left at the end.
@@ -34,14 +37,23 @@ pub(super) async fn play(report: &mut Report, cluster: &TestCluster, repo: &Repo
     let successor = Successor::new(cluster);
     let mut before = BTreeMap::new();
     report
-        .step("one of gitops.kluctl.io waits for an approval", async {
-            before = identities(cluster).await?;
-            ensure!(!before.is_empty(), "nothing is there to be taken over");
-            successor.wait_for_approval(repo).await
-        })
+        .step(
+            "one of gitops.kluctl.io, of the same name, waits for an approval",
+            async {
+                before = identities(cluster).await?;
+                ensure!(!before.is_empty(), "nothing is there to be taken over");
+                successor.wait_for_approval(repo).await
+            },
+        )
         .await?;
     report
-        .step("approved, it takes over what is left", successor.approve(&before))
+        .step("approved, it takes over", successor.approve(&before))
+        .await?;
+    report
+        .step(
+            "its predecessor is deleted, and nothing with it",
+            successor.leave_predecessor(&before),
+        )
         .await?;
     report
         .step("a drift is shown, and corrected on request", successor.drift())
@@ -120,11 +132,23 @@ impl<'a> Successor<'a> {
         let after = identities(self.cluster).await?;
         ensure!(*before == after, "before: {before:?}\nafter: {after:?}");
         let message = conditions::get(&ready.conditions, "Ready").map(|ready| ready.message.clone());
-        Ok(format!(
-            "the same {} Deployments; {}",
-            after.len(),
-            message.unwrap_or_default()
-        ))
+        let message = message.unwrap_or_default();
+        Ok(format!("the same {} Deployments; {message}", after.len()))
+    }
+
+    /// Deletes the KluctlDeployment of `flux.kluctl.io`, which gave way.
+    async fn leave_predecessor(&self, before: &BTreeMap<String, Option<String>>) -> Result<String> {
+        let predecessors = self.cluster.deployments();
+        let predecessor = predecessors.get(NAME).await?;
+        let gave_way = predecessor
+            .status
+            .is_some_and(|status| status.ready_for_migration == Some(true));
+        ensure!(gave_way, "its status.readyForMigration isn't true");
+        predecessors.delete(NAME, &DeleteParams::default()).await?;
+        wait_gone(&predecessors, NAME, PATIENCE).await?;
+        let after = identities(self.cluster).await?;
+        ensure!(*before == after, "before: {before:?}\nafter: {after:?}");
+        Ok(format!("the same {} Deployments", after.len()))
     }
 
     async fn drift(&self) -> Result<String> {
