@@ -141,7 +141,7 @@ mod tests {
     use crate::{Algorithm, fetch::unpack::Counted};
 
     const AGE: Duration = Duration::from_secs(3600);
-    /// What one of the artifacts of these tests counts for.
+    /// The bytes that an artifact of these tests counts for.
     const COST: u64 = ARTIFACT_BYTES + ENTRY_BYTES + 10;
 
     fn digest(name: &str) -> Digest {
