@@ -22,10 +22,11 @@ use objects::ObjectRef;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
+use super::validate::as_by_kluctl;
 use crate::{deferred::Deferred, session::end_early, terminal::Terminal, usage::boolean_flag};
 use flags::{
     ClusterFlags, DeployOverrideFlags, LogFlags, OverrideFlags, ResultOutputFlags, SelectFlags, TimeoutFlag,
-    YesFlag,
+    UnusedResultFlag, YesFlag,
 };
 use patch::Overrides;
 use request::{Handled, Request, RequestKind};
@@ -85,6 +86,8 @@ pub(crate) struct ReconcileArgs {
     confirm: YesFlag,
     #[command(flatten)]
     deploy: DeployOverrideFlags,
+    #[command(flatten)]
+    _result: UnusedResultFlag,
 }
 
 /// Show the changes that a deployment by the controller would make
@@ -136,7 +139,7 @@ pub(crate) struct PruneArgs {
 ///
 /// Without --name and --label-selector, the KluctlDeployments with the Git repository and directory of the local project are selected.
 #[derive(Args)]
-#[command(mut_args = boolean_flag, args_override_self = true)]
+#[command(mut_args = |flag| as_by_kluctl(boolean_flag(flag)), args_override_self = true)]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
     request: RequestFlags,

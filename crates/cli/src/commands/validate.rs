@@ -38,8 +38,8 @@ pub(crate) struct ValidateArgs {
     warnings_as_errors: bool,
 }
 
-/// Adds the name that kluctl has for `--output-format` of this command.
-fn as_by_kluctl(flag: Arg) -> Arg {
+/// Adds the name that kluctl has for `--output-format` of this command, and of `weir gitops validate`.
+pub(super) fn as_by_kluctl(flag: Arg) -> Arg {
     match flag.get_long() {
         Some("output-format") => flag.alias("output"),
         _ => flag,

@@ -6,6 +6,9 @@ mod local;
 mod logs;
 mod requests;
 mod selecting;
+mod suite;
+mod suite_requests;
+mod suite_sources;
 
 use std::{path::Path, process::Output, time::Duration};
 

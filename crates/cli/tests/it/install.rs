@@ -16,8 +16,12 @@ async fn controller_is_installed_and_its_upgrade_shown() -> Result<()> {
     let plane = ControlPlane::start(Options::default()).await?;
     let dir = files(&[]);
     let run = |words: &str| -> Result<String> {
-        let mut command = weir(dir.path(), &format!("controller install {words}"));
-        let output: Output = command.env("KUBECONFIG", plane.kubeconfig()).output()?;
+        let cluster = plane.kubeconfig().display();
+        let mut command = weir(
+            dir.path(),
+            &format!("controller install --kubeconfig {cluster} {words}"),
+        );
+        let output: Output = command.output()?;
         ensure!(output.status.success(), "{}", stderr(&output));
         ensure!(
             !stderr(&output).contains("git project root"),
@@ -62,6 +66,12 @@ async fn controller_is_installed_and_its_upgrade_shown() -> Result<()> {
     assert_eq!(
         found["spec"]["template"]["spec"]["containers"][0]["image"],
         *image
+    );
+
+    let upgraded = run("--yes --kluctl-version v2.99999")?;
+    ensure!(
+        upgraded.contains("v2.99999") && upgraded.contains(&image),
+        "{upgraded}"
     );
 
     let arguments = "--yes --kluctl-image registry.example.com/controller --kluctl-version v1-devel -a controller_args=[--debug] \

@@ -164,4 +164,55 @@ pub(super) struct ResultOutputFlags {
     /// Print object names only, without the diff of each object
     #[arg(long)]
     pub(super) short_output: bool,
+    /// Accepted for compatibility with kluctl; stored results have no values of Secrets
+    #[arg(long = "no-obfuscate", hide = true)]
+    _no_obfuscate: bool,
+}
+
+/// A flag that kluctl's commands for KluctlDeployments have in common, for those that print no result.
+#[derive(Args)]
+pub(super) struct UnusedResultFlag {
+    /// Accepted for compatibility with kluctl; this command prints no result
+    #[arg(long = "command-result-namespace", value_name = "NAME", hide = true)]
+    _command_result_namespace: Option<String>,
+}
+
+/// A flag that kluctl's commands for KluctlDeployments have in common, for those that request nothing.
+#[derive(Args)]
+pub(super) struct UnusedPortFlag {
+    /// Accepted for compatibility with kluctl; this command gives the controller no local sources
+    #[arg(long = "local-source-override-port", value_name = "PORT", hide = true)]
+    _local_source_override_port: Option<u16>,
+}
+
+/// Flags that kluctl's commands for KluctlDeployments have in common, for those that print neither logs nor results.
+#[derive(Args)]
+pub(super) struct UnusedFlags {
+    #[command(flatten)]
+    _port: UnusedPortFlag,
+    #[command(flatten)]
+    _result: UnusedResultFlag,
+    /// Accepted for compatibility with kluctl; this command reads no logs
+    #[arg(long = "controller-namespace", value_name = "NAME", hide = true)]
+    _controller_namespace: Option<String>,
+    /// Accepted for compatibility with kluctl; this command reads no logs
+    #[arg(long = "log-since", value_name = "DURATION", value_parser = duration, hide = true)]
+    _log_since: Option<Duration>,
+    /// Accepted for compatibility with kluctl; this command reads no logs
+    #[arg(long = "log-grouping-time", value_name = "DURATION", value_parser = duration, hide = true)]
+    _log_grouping_time: Option<Duration>,
+    /// Accepted for compatibility with kluctl; this command reads no logs
+    #[arg(long = "log-time", hide = true)]
+    _log_time: bool,
+    /// Accepted for compatibility with kluctl; this command prints no result
+    #[arg(
+        short = 'o',
+        long = "output-format",
+        value_name = "FORMAT[=FILE]",
+        hide = true
+    )]
+    _output_format: Vec<OutputTarget>,
+    /// Accepted for compatibility with kluctl; this command prints no result
+    #[arg(long = "short-output", hide = true)]
+    _short_output: bool,
 }

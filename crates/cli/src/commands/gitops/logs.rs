@@ -17,7 +17,7 @@ use yaml::Value;
 
 use super::{
     GitOps,
-    flags::{ClusterFlags, LogFlags, SelectFlags},
+    flags::{ClusterFlags, LogFlags, SelectFlags, UnusedPortFlag, UnusedResultFlag},
     select::Unnamed,
 };
 use crate::{output, terminal::printable, usage::boolean_flag};
@@ -55,6 +55,10 @@ pub(crate) struct LogsArgs {
     logs: LogFlags,
     #[command(flatten)]
     cluster: ClusterFlags,
+    #[command(flatten)]
+    _port: UnusedPortFlag,
+    #[command(flatten)]
+    _result: UnusedResultFlag,
 }
 
 /// Runs `weir gitops logs`.

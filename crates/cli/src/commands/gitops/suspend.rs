@@ -10,7 +10,7 @@ use yaml::{Map, Value};
 
 use super::{
     GitOps, MANAGER,
-    flags::{ClusterFlags, SelectFlags, TimeoutFlag, YesFlag},
+    flags::{ClusterFlags, SelectFlags, TimeoutFlag, UnusedFlags, YesFlag},
     select::{Unnamed, generations, live, shown},
 };
 use crate::usage::boolean_flag;
@@ -36,6 +36,8 @@ pub(crate) struct SuspendArgs {
     waiting: TimeoutFlag,
     #[command(flatten)]
     confirm: YesFlag,
+    #[command(flatten)]
+    _unused: UnusedFlags,
 }
 
 /// Runs `weir gitops suspend`, or `weir gitops resume` if `suspend` is false.
