@@ -29,8 +29,8 @@ pub use render::{
 };
 pub use result::{
     Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Inventory, Keep, KluctlDeployment,
-    ObjectError, Origin, ProjectKey, ResultObject, ResultStore, StoredResult, bounded, status_objects, text,
-    with_inventory,
+    ObjectError, Origin, ProjectKey, ResultObject, ResultStore, StoredResult, bounded, left_out,
+    status_objects, text, with_inventory,
 };
 
 pub use git::SshConnections;

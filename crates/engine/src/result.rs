@@ -21,7 +21,7 @@ use kluctl::{Inclusion, Rendered};
 use objects::{ObjectId, ObjectRef, diff::Change};
 use yaml::Value;
 
-pub use bound::bounded;
+pub use bound::{bounded, left_out};
 pub use contents::Contents;
 pub use inventory::{Inventory, status_objects, with_inventory};
 pub use origin::{GitInfo, Initiator, KluctlDeployment, Origin, ProjectKey};

@@ -127,7 +127,8 @@ impl<R: Reconciler> ReconciledKind<R> {
         }
         memory.newest = status::version(&live);
         let written = memory.written.take();
-        let status = StatusWriter::new(api.clone(), self.ctx.name(), &self.metrics, key, live, written);
+        let params = status::params(self.ctx.name(), R::DROPS_UNKNOWN_STATUS);
+        let status = StatusWriter::new(api.clone(), params, &self.metrics, key, live, written);
         let mut run = PassRun {
             kind: self,
             key,

@@ -154,6 +154,10 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
     /// always are.
     const FINISHES: bool = false;
 
+    /// True if fields of the status that the installed definition does not have are dropped, because it may be that of the original and the
+    /// kind can do without them. By default, the API server refuses such a status, and Ready says so.
+    const DROPS_UNKNOWN_STATUS: bool = false;
+
     /// Returns true if the user suspended the object.
     fn suspended(object: &Self::Object) -> bool;
 

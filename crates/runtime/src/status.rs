@@ -83,11 +83,24 @@ pub(crate) fn version(object: &DynamicObject) -> Option<u64> {
         .and_then(|version| version.parse().ok())
 }
 
+/// Returns the parameters of all writes of a kind. Fields that the definition does not have are refused, or dropped.
+pub(crate) fn params(manager: &str, drops_unknown: bool) -> PatchParams {
+    let validation = match drops_unknown {
+        true => ValidationDirective::Ignore,
+        false => ValidationDirective::Strict,
+    };
+    PatchParams {
+        field_manager: Some(manager.to_owned()),
+        field_validation: Some(validation),
+        ..PatchParams::default()
+    }
+}
+
 /// Writes `status`, unless [`is_unchanged`]; retries transient errors until `deadline`.
 async fn write(
     api: &Api<Live>,
     live: &DynamicObject,
-    manager: &str,
+    params: &PatchParams,
     status: &Value,
     last: Option<&Written>,
     deadline: Instant,
@@ -95,7 +108,7 @@ async fn write(
     if is_unchanged(live, status, last) {
         return WriteResult::Unchanged;
     }
-    match send(api, live, manager, status, deadline).await {
+    match send(api, live, params, status, deadline).await {
         Ok(Some(object)) => WriteResult::Written(Box::new(object)),
         Ok(None) => WriteResult::Gone,
         Err(error) => WriteResult::Failed(error),
@@ -106,21 +119,16 @@ async fn write(
 async fn send(
     api: &Api<Live>,
     live: &DynamicObject,
-    manager: &str,
+    params: &PatchParams,
     status: &Value,
     deadline: Instant,
 ) -> Result<Option<DynamicObject>, kube::Error> {
     let patch: Patch<()> = Patch::Json(replacing(live, status));
-    let params = PatchParams {
-        field_manager: Some(manager.to_owned()),
-        field_validation: Some(ValidationDirective::Strict),
-        ..PatchParams::default()
-    };
     let mut pause = FIRST_PAUSE;
     let name = live.name_any();
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let attempt = api.patch_status(&name, &params, &patch);
+        let attempt = api.patch_status(&name, params, &patch);
         let limit = ATTEMPT_TIMEOUT.min(left.max(Duration::from_secs(1)));
         let late = |_| kube::Error::Service("the API server did not answer in time".into());
         let error = match tokio::time::timeout(limit, attempt).await.map_err(late) {

@@ -57,6 +57,8 @@ pub(crate) struct Behaviour {
     pub(crate) basic_auth: Option<(String, String)>,
     pub(crate) fault: Option<Fault>,
     pub(crate) delay: std::time::Duration,
+    /// True if it answers in protocol 0, whatever is asked for.
+    pub(crate) is_old: bool,
 }
 
 #[derive(Debug)]

@@ -4,11 +4,8 @@ use yaml::Value;
 
 use super::{ObjectError, entry};
 
-/// Fields of the messages of a result, what they are, and the fields with their number if not all of them are there.
-const MESSAGES: [(&str, &str, &str); 2] = [
-    ("errors", "errors", "totalErrors"),
-    ("warnings", "warnings", "totalWarnings"),
-];
+/// Fields of the messages of a result, named as what they are.
+const MESSAGES: [&str; 2] = ["errors", "warnings"];
 /// Fields of other lists of a result.
 const LISTS: [&str; 2] = ["objects", "results"];
 /// Maximum number of entries of another list that is too large.
@@ -17,7 +14,7 @@ const MOST_ENTRIES: usize = 1000;
 const MESSAGE_BYTES: usize = 4 << 10;
 
 /// Returns a result that has at most about `most` bytes of JSON: values of changes are left out first, then messages, then objects, then
-/// arguments. If messages are left out, the last one says how many, and `totalErrors` and `totalWarnings` have the number of all.
+/// arguments. If messages are left out, the last one says how many ([`left_out`]): kluctl's types refuse other fields.
 #[must_use]
 pub fn bounded(mut result: Value, most: usize) -> Value {
     if size(&result) <= most {
@@ -62,7 +59,7 @@ fn drop_values(result: &mut Value) {
 /// Cuts long messages, and leaves out messages, so that all have about `most` bytes together. Errors take precedence.
 fn bound_messages(result: &mut Value, most: usize) {
     let mut room = most;
-    for (field, what, total) in MESSAGES {
+    for field in MESSAGES {
         let Some(list) = list_mut(result, field) else {
             continue;
         };
@@ -74,10 +71,7 @@ fn bound_messages(result: &mut Value, most: usize) {
         let count = list.len();
         if fitting < count {
             list.truncate(fitting);
-            list.push(omission(count - fitting, what));
-            if let Some(root) = result.as_map_mut() {
-                root.insert(total, super::summary::number(count));
-            }
+            list.push(omission(count - fitting, field));
         }
     }
 }
@@ -109,6 +103,13 @@ fn cut(entry: &mut Value) {
 /// Returns the entry that stands for messages that are left out.
 fn omission(count: usize, what: &str) -> Value {
     entry::message(&ObjectError::general(format!("... and {count} more {what}")))
+}
+
+/// Returns the number of messages that this last message of a bounded result stands for; `None` if it is an error or warning itself.
+#[must_use]
+pub fn left_out(message: &str) -> Option<u64> {
+    let (count, what) = message.strip_prefix("... and ")?.split_once(" more ")?;
+    MESSAGES.contains(&what).then(|| count.parse().ok())?
 }
 
 /// Leaves out arguments and images: what is left are names.
@@ -161,18 +162,25 @@ mod tests {
     fn messages_that_are_left_out_are_counted() {
         let text = "is forbidden: <nobody> may do that. ".repeat(10);
         let cut = bounded_json(json!({"errors": messages(1000, &text), "warnings": messages(700, &text)}));
-        for (field, total, all) in [
-            ("errors", "totalErrors", 1000),
-            ("warnings", "totalWarnings", 700),
-        ] {
+        for (field, all) in [("errors", 1000), ("warnings", 700)] {
             let (count, last) = shown(&cut, field);
             assert!(count > 10 && count < all, "{count} {field}");
             assert_eq!(last, format!("... and {} more {field}", all - count));
-            assert_eq!(cut[total], all);
+            assert_eq!(left_out(&last), u64::try_from(all - count).ok());
+        }
+        for message in [
+            "",
+            "... and more",
+            "... and 3 more things",
+            "... and x more errors",
+            &text,
+        ] {
+            assert_eq!(left_out(message), None, "{message}");
         }
         let cut = bounded_json(json!({"errors": messages(1000, &text), "warnings": messages(5, &text)}));
         assert_eq!(cut["warnings"].as_array().unwrap().len(), 5);
-        assert!(cut.get("totalWarnings").is_none() && cut["totalErrors"] == 1000);
+        assert!(shown(&cut, "errors").1.starts_with("... and "));
+        assert_eq!(cut.as_object().unwrap().len(), 2, "no other fields");
     }
 
     #[test]
@@ -183,7 +191,11 @@ mod tests {
             message.len() <= MESSAGE_BYTES + 3 && message.ends_with("ü..."),
             "{message}"
         );
-        assert!(cut.get("totalErrors").is_none(), "the only error is there");
+        assert_eq!(
+            cut["errors"].as_array().unwrap().len(),
+            1,
+            "the only error is there"
+        );
     }
 
     #[test]

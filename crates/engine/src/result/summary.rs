@@ -5,6 +5,9 @@ use yaml::{Map, Value};
 use super::{CommandResult, ResultObject, entry};
 use crate::ValidateResult;
 
+/// The field of results that their summaries don't have: kluctl's types refuse fields that they don't know.
+const OVERRIDES: &str = "overridesPatch";
+
 pub(super) fn number(count: usize) -> Value {
     Value::from(u64::try_from(count).unwrap_or(u64::MAX))
 }
@@ -17,6 +20,7 @@ impl CommandResult {
             number(self.objects.iter().filter(|object| accept(object)).count())
         };
         let mut root = self.head("commandInfo");
+        root.remove(OVERRIDES);
         for (name, count) in [
             ("renderedObjects", count(|object| object.rendered.is_some())),
             ("remoteObjects", count(|object| object.remote.is_some())),
@@ -48,7 +52,11 @@ impl CommandResult {
     #[must_use]
     pub fn drift(&self) -> Value {
         let mut root: Map = self.head("commandInfo");
-        root.remove("commandInfo");
+        for foreign in [OVERRIDES, "target", "commandInfo", "gitInfo", "clusterInfo"] {
+            root.remove(foreign);
+        }
+        root.insert("startTime", self.start.to_string());
+        root.insert("endTime", self.end.to_string());
         let drifted = self.objects.iter().filter(|object| is_drifted(object));
         root.insert("objects", drifted.map(entry::entry).collect::<Vec<_>>());
         root.insert("errors", entry::messages(&self.errors));
@@ -93,6 +101,7 @@ impl ValidateResult {
     #[must_use]
     pub fn summary(&self) -> Value {
         let mut root = self.head();
+        root.remove(OVERRIDES);
         root.insert("ready", self.ready);
         root.insert("warnings", number(self.warnings.len()));
         root.insert("errors", number(self.errors.len()));
@@ -160,6 +169,33 @@ mod tests {
                 .and_then(Value::as_seq)
                 .map(<[Value]>::len),
             Some(2)
+        );
+    }
+
+    #[test]
+    fn short_results_have_no_fields_that_the_types_of_kluctl_refuse() {
+        let mut result = CommandResult::begin(Command::Deploy, true, Some("d"));
+        result.origin.overrides_patch = Some(Value::from_json(json!({"spec": {"dryRun": true}})));
+        result.origin.git = Some(crate::GitInfo::default());
+        let fields = |value: &Value| {
+            let mut names: Vec<String> = value.as_map().unwrap().keys().map(str::to_owned).collect();
+            names.sort_unstable();
+            names.join(" ")
+        };
+        assert!(
+            result
+                .to_value(crate::Contents::None)
+                .get("overridesPatch")
+                .is_some()
+        );
+        assert_eq!(
+            fields(&result.summary()),
+            "appliedHookObjects appliedObjects changedObjects clusterInfo commandInfo deletedObjects errors gitInfo id newObjects \
+             orphanObjects projectKey remoteObjects renderedObjects target targetKey totalChanges warnings"
+        );
+        assert_eq!(
+            fields(&result.drift()),
+            "endTime errors id objects projectKey startTime targetKey warnings"
         );
     }
 }

@@ -224,6 +224,8 @@ impl Reconciler for Controller {
     const CONTROLLER: &'static str = "kluctldeployment-gitops";
     // What is being applied is applied up to the next barrier.
     const FINISHES: bool = true;
+    // kluctl's definition has no inventories: then anything may be deployed.
+    const DROPS_UNKNOWN_STATUS: bool = true;
 
     fn suspended(object: &KluctlDeployment) -> bool {
         object.spec.suspend && !requests::is_pending(object)

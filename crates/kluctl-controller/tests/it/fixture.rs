@@ -97,6 +97,34 @@ pub(crate) async fn strict_plane() -> Result<&'static ControlPlane> {
         .await
 }
 
+/// The control plane whose definition of gitops.kluctl.io is as that of the original: fields of ours are not stored, those that it
+/// requires are, and none can be selected.
+pub(crate) async fn original_plane() -> Result<&'static ControlPlane> {
+    static ORIGINAL: OnceCell<ControlPlane> = OnceCell::const_new();
+    ORIGINAL
+        .get_or_try_init(|| async {
+            let plane = ControlPlane::start(Options::default()).await?;
+            let mut deployments = serde_json::to_value(api::crd::gitops_kluctl_deployment())?;
+            let version = deployments.pointer_mut("/spec/versions/0").context("a version")?;
+            let version = version.as_object_mut().context("a version is no map")?;
+            ensure!(version.remove("selectableFields").is_some());
+            let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
+            let status = deployments.pointer_mut(status).context("a status")?;
+            let fields = status.as_object_mut().context("the fields are no map")?;
+            for own in ["begunInventory", "deployedInventory"] {
+                ensure!(fields.remove(own).is_some(), "{own} is not in the schema");
+            }
+            status["targetKey"]["required"] = json!(["clusterId"]);
+            for kind in ["deploy", "diff", "prune", "reconcile", "validate"] {
+                status[format!("{kind}RequestResult")]["required"] =
+                    json!(["reconcileId", "request", "startTime"]);
+            }
+            plane.apply(deployments).await?;
+            Ok(plane)
+        })
+        .await
+}
+
 /// A control plane of its own for one test, with all definitions.
 pub(crate) async fn own_plane(options: Options) -> Result<LentPlane> {
     let plane = ControlPlane::lent(options).await?;

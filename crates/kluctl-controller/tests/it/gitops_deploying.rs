@@ -443,7 +443,7 @@ async fn account_with_rights_in_its_namespace_prunes_and_deletes() -> Result<()>
         ready_of(&status).1.contains("1 deleted objects") && shop.value("b").await?.is_none(),
         "{status:?}"
     );
-    let inventory = json!(status.last_deploy_result)["inventory"].clone();
+    let inventory = json!(status.deployed_inventory)["inventory"].clone();
     ensure!(
         inventory == json!([{ "kind": "ConfigMap", "namespace": namespace }]),
         "{inventory}"

@@ -1,6 +1,6 @@
 //! Requests by annotation of KluctlDeployments of gitops.kluctl.io.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use api::kluctl::gitops::KluctlDeploymentStatus;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
 use kube::{
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use testkit::{eventually, wait_for};
 
 use crate::{
+    decoding,
     fixture::{TIMEOUT, config_map, project},
     gitops::{Gitops, ready_of},
     waiting::NEVER_READY,
@@ -142,10 +143,11 @@ async fn overrides_are_used_once() -> Result<()> {
         .request("shop", "deploy", json!({ "args": { "k": "once" } }))
         .await?;
     ensure!(shop.value("a").await?.as_deref() == Some("once"), "{result:?}");
+    let id = result.result_id.context("a result")?;
     ensure!(
-        result.request.overrides_patch.is_some()
-            && json!(status.last_deploy_result)["overridesPatch"].is_object()
+        result.request.overrides_patch.is_some() && json!(status.last_deploy_result)["id"] == id.as_str()
     );
+    decoding::decode_status(&json!(status))?;
     shop.request("shop", "deploy", Value::Null).await?;
     ensure!(
         shop.value("a").await?.as_deref() == Some("spec"),

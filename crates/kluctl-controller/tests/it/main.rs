@@ -7,6 +7,7 @@
     reason = "helpers of tests, too, fail by panicking"
 )]
 
+mod decoding;
 mod deploying;
 mod events;
 mod failing;
@@ -28,6 +29,7 @@ mod gitops_removing;
 mod gitops_requests;
 mod gitops_schema;
 mod gitops_sources;
+mod gitops_suite;
 mod including;
 mod key_services;
 mod limits;
@@ -48,4 +50,5 @@ mod sharing;
 mod source;
 mod starting;
 mod variables;
+mod suite;
 mod waiting;

@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use api::{Fault, Reason};
-use kube::{Api, api::DynamicObject};
+use kube::{
+    Api,
+    api::{DynamicObject, PatchParams},
+};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -42,7 +45,7 @@ pub(crate) enum StatusError {
 /// Writes the status of one object, several times in a pass if need be, and remembers what was written.
 pub(crate) struct StatusWriter<'a> {
     api: Api<Live>,
-    manager: &'static str,
+    params: PatchParams,
     metrics: &'a KindMetrics,
     key: &'a ObjectKey,
     state: Mutex<State>,
@@ -62,7 +65,7 @@ impl<'a> StatusWriter<'a> {
     /// Begins with the object as it was read and what this process wrote to it in earlier passes.
     pub(crate) fn new(
         api: Api<Live>,
-        manager: &'static str,
+        params: PatchParams,
         metrics: &'a KindMetrics,
         key: &'a ObjectKey,
         live: DynamicObject,
@@ -70,7 +73,7 @@ impl<'a> StatusWriter<'a> {
     ) -> Self {
         Self {
             api,
-            manager,
+            params,
             metrics,
             key,
             state: Mutex::new(State {
@@ -150,7 +153,7 @@ impl<'a> StatusWriter<'a> {
             &now(),
         )));
         let last = state.written.as_ref();
-        match write(&self.api, &state.live, self.manager, &status, last, deadline).await {
+        match write(&self.api, &state.live, &self.params, &status, last, deadline).await {
             WriteResult::Written(object) => {
                 state.remember(&status, *object);
                 self.metrics.ready(self.key, "False");
@@ -167,7 +170,7 @@ impl<'a> StatusWriter<'a> {
         let ready = decode::ready(&status).to_owned();
         let deadline = (Instant::now() + MIN_WRITE_TIME).max(state.deadline);
         let last = state.written.as_ref();
-        match write(&self.api, &state.live, self.manager, &status, last, deadline).await {
+        match write(&self.api, &state.live, &self.params, &status, last, deadline).await {
             WriteResult::Unchanged => {}
             WriteResult::Written(object) => state.remember(&status, *object),
             WriteResult::Gone => return Err(StatusError::Gone),

@@ -114,7 +114,7 @@ async fn behave(inner: &Inner, behaviour: &Behaviour, authorization: Option<&str
         }
     }
     let step = ask.step;
-    let answered = match backend(inner, ask).await {
+    let answered = match backend(inner, ask, behaviour.is_old).await {
         Ok(response) => response,
         Err(error) => return (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}")).into_response(),
     };
@@ -198,13 +198,14 @@ fn step(rest: &str, query: &str, headers: &HeaderMap, body: &[u8]) -> Step {
 }
 
 /// Runs `git http-backend` for one request.
-async fn backend(inner: &Inner, ask: Ask<'_>) -> Result<Response> {
+async fn backend(inner: &Inner, ask: Ask<'_>, is_old: bool) -> Result<Response> {
     let header = |name: &str| {
         ask.headers
             .get(name)
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
     };
+    let protocol = if is_old { "" } else { header("git-protocol") };
     let mut child = Command::new(&inner.backend)
         .env("GIT_PROJECT_ROOT", inner.root.path())
         .env("GIT_HTTP_EXPORT_ALL", "1")
@@ -217,7 +218,7 @@ async fn backend(inner: &Inner, ask: Ask<'_>) -> Result<Response> {
         .env("CONTENT_TYPE", header("content-type"))
         .env("CONTENT_LENGTH", ask.body.len().to_string())
         .env("HTTP_CONTENT_ENCODING", header("content-encoding"))
-        .env("GIT_PROTOCOL", header("git-protocol"))
+        .env("GIT_PROTOCOL", protocol)
         .env("REMOTE_USER", "test")
         .env("REMOTE_ADDR", "127.0.0.1")
         .current_dir(Path::new("/"))

@@ -165,6 +165,18 @@ impl Repo {
         self.behave(|behaviour| behaviour.delay = delay);
     }
 
+    /// Answers as servers that are old and have no settings do: in protocol 0, to requests for whole histories of refs only.
+    ///
+    /// # Errors
+    /// Returns an error if git refuses the settings.
+    pub fn grow_old(&self) -> Result<()> {
+        self.behave(|behaviour| behaviour.is_old = true);
+        for key in ["uploadpack.allowReachableSHA1InWant", "uploadpack.allowFilter"] {
+            self.git(&["config", key, "false"])?;
+        }
+        Ok(())
+    }
+
     /// Ends faults and delays; requests that hang go on hanging.
     pub fn heal(&self) {
         self.behave(|behaviour| {

@@ -55,6 +55,10 @@ pub struct KluctlDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
     pub begun_inventory: Option<Map<String, Value>>,
+    /// Kinds and namespaces of what may be deployed after `lastDeployResult`, and the ID of that result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::free_object")]
+    pub deployed_inventory: Option<Map<String, Value>>,
     /// Summary of the last deployment or requested prune.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
@@ -96,7 +100,9 @@ pub struct TargetKey {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_name: Option<String>,
     /// Identity of the cluster: the UID of its namespace `kube-system`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    // The definition of kluctl requires it, also if it is empty because it may not be read.
+    #[serde(default)]
+    #[schemars(extend("default" = null))]
     pub cluster_id: String,
     /// Discriminator: the value of the label `kluctl.io/discriminator` on all deployed objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]

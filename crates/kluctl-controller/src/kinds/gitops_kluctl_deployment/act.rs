@@ -306,13 +306,10 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
     /// Notes the result of a deployment, or a prune, with what may be deployed now.
     fn note(&mut self, result: &CommandResult, dry_run: bool, replaces: bool) {
         let rendered = self.prepared.references();
-        let mut summary = status::bounded(result.summary().to_json());
         let deployed = if dry_run { &[][..] } else { &rendered };
-        inventory::note(
-            &mut summary,
-            &inventory::after(self.past(), deployed, replaces && !dry_run),
-        );
-        self.work.status.last_deploy_result = Some(summary);
+        let inventory = inventory::after(self.past(), deployed, replaces && !dry_run);
+        let summary = status::bounded(result.summary().to_json());
+        inventory::note(&mut self.work.status, summary, &inventory);
         if result.is_empty_render {
             self.work.failure = Some((Reason::EmptyRender, Error::EmptyRender.to_string()));
         }
@@ -415,11 +412,7 @@ impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
             orphan.orphan = true;
             orphan
         }));
-        let mut drift = status::bounded(result.drift().to_json());
-        if let Some(map) = drift.as_object_mut() {
-            map.insert("startTime".to_owned(), Value::from(result.start.to_string()));
-            map.insert("endTime".to_owned(), Value::from(result.end.to_string()));
-        }
+        let drift = status::bounded(result.drift().to_json());
         let last = &mut self.work.status;
         if !status::is_same(last.last_drift_detection_result.as_ref(), &drift) {
             last.last_drift_detection_result = Some(drift);

@@ -1,14 +1,18 @@
-//! The kinds and namespaces of what was deployed, which a status has in the result of the last deployment. Pure.
+//! The kinds and namespaces of what was deployed, which a status has beside the result of the last deployment. Pure.
+//!
+//! They are not in the result itself, because the types of kluctl refuse results with fields that they don't know.
 //!
 //! Identities with rights in some namespaces only cannot list all objects: a search is complete for them if it saw these.
 
 use api::kluctl::gitops::KluctlDeploymentStatus;
 use engine::Inventory;
 use objects::ObjectRef;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// Field of the result.
+/// Field with the kinds and namespaces.
 const FIELD: &str = "inventory";
+/// Field with the ID of the result that they belong to: what another controller deployed later is not in them.
+const RESULT: &str = "resultId";
 
 /// Returns what may have been deployed; unknown objects if nobody knows.
 pub(super) fn of(status: Option<&KluctlDeploymentStatus>) -> Inventory {
@@ -17,7 +21,7 @@ pub(super) fn of(status: Option<&KluctlDeploymentStatus>) -> Inventory {
     };
     let begun = begun(status);
     let ended = match (&status.last_deploy_result, &status.target_key) {
-        (Some(result), _) => read(result.get(FIELD)),
+        (Some(result), _) => ended(status.deployed_inventory.as_ref(), result),
         (None, Some(_)) if begun.is_none() => Inventory::of(None),
         (None, _) => Inventory::of(Some(&[])),
     };
@@ -25,6 +29,12 @@ pub(super) fn of(status: Option<&KluctlDeploymentStatus>) -> Inventory {
         Some(begun) => ended.with(begun),
         None => ended,
     }
+}
+
+/// Returns the inventory after a result; unknown objects if it belongs to another one.
+fn ended(noted: Option<&Map<String, Value>>, result: &Value) -> Inventory {
+    let noted = noted.filter(|noted| noted.get(RESULT) == result.get("id"));
+    read(noted.and_then(|noted| noted.get(FIELD)))
 }
 
 fn read(value: Option<&Value>) -> Inventory {
@@ -66,12 +76,14 @@ pub(super) fn end(status: &mut KluctlDeploymentStatus) {
     status.begun_inventory = None;
 }
 
-/// Adds what may be deployed now to the result of a deployment.
-pub(super) fn note(result: &mut Value, inventory: &Inventory) {
+/// Notes the result of a deployment, and what may be deployed now.
+pub(super) fn note(status: &mut KluctlDeploymentStatus, result: Value, inventory: &Inventory) {
     let inventory = inventory.to_value().to_json();
-    if let Some(map) = result.as_object_mut().filter(|_| !inventory.is_null()) {
-        map.insert(FIELD.to_owned(), inventory);
-    }
+    let id = result.get("id").cloned().unwrap_or_default();
+    // One that is too large for a status is null, which is unknown.
+    status.deployed_inventory = (!inventory.is_null())
+        .then(|| Map::from_iter([(RESULT.to_owned(), id), (FIELD.to_owned(), inventory)]));
+    status.last_deploy_result = Some(result);
 }
 
 /// Returns the inventory after a command: what was deployed before stays in it, unless `replaces` says that all of that is gone.
@@ -123,10 +135,19 @@ mod tests {
         assert_eq!(of(Some(&large)).objects(), None, "too large for a status");
         end(&mut begun);
         assert_eq!(of(Some(&begun)).objects(), None);
-        let mut result = json!({});
-        note(&mut result, &after(Inventory::of(Some(&[])), &[map], false));
-        let known = of(Some(&status(json!({ "lastDeployResult": result }))));
+        let mut deployed = status(json!({}));
+        note(
+            &mut deployed,
+            json!({ "id": "1" }),
+            &after(Inventory::of(Some(&[])), &[map], false),
+        );
+        assert_eq!(deployed.last_deploy_result, Some(json!({ "id": "1" })));
+        let known = of(Some(&deployed));
         assert_eq!(known.objects().map(|all| all.len()), Some(1));
+        deployed.last_deploy_result = Some(json!({ "id": "2" }));
+        assert_eq!(of(Some(&deployed)).objects(), None, "another controller deployed");
+        note(&mut deployed, json!({ "id": "3" }), &Inventory::of(None));
+        assert_eq!(of(Some(&deployed)).objects(), None);
         assert_eq!(after(known.clone(), &[], false), known);
         assert_eq!(after(known, &[], true).objects(), Some(Vec::new()));
     }

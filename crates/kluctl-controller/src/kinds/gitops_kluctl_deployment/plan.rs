@@ -101,13 +101,18 @@ pub(crate) fn has_begun(object: &KluctlDeployment) -> bool {
     status.is_some_and(|status| status.project_key.is_some())
 }
 
-/// Returns true if the last deployment was a dry run that the spec or the controller wanted. The overrides of a request to deploy want
-/// nothing of later reconciliations.
+/// Returns true if the last deployment was a dry run that the spec or the controller wanted. The overrides of a request to deploy or
+/// prune want nothing of later reconciliations.
 fn made_dry_run(status: &KluctlDeploymentStatus) -> bool {
     let result = status.last_deploy_result.as_ref();
+    let requests = [&status.deploy_request_result, &status.prune_request_result];
     result.is_some_and(|result| {
         let is_dry_run = result.pointer("/commandInfo/dryRun").and_then(Value::as_bool);
-        is_dry_run == Some(true) && result.get("overridesPatch").is_none_or(Value::is_null)
+        let pass = result.get("reconcileId").and_then(Value::as_str);
+        let is_overridden = requests.into_iter().flatten().any(|request| {
+            Some(request.reconcile_id.as_str()) == pass && request.request.overrides_patch.is_some()
+        });
+        is_dry_run == Some(true) && !is_overridden
     })
 }
 
@@ -313,19 +318,27 @@ mod tests {
 
     #[test]
     fn what_was_only_tried_is_deployed_when_dry_runs_end() {
-        let deploys = |result: Value, dry_run: bool| {
-            let mut change = json!({ "commandInfo": { "endTime": "2026-01-01T00:59:00Z", "dryRun": true } });
-            json_patch(&mut change, &result);
-            let object = object(&json!({ "status": { "lastDeployResult": change } }));
+        let deploys = |more: Value, dry_run: bool| {
+            let info = json!({ "endTime": "2026-01-01T00:59:00Z", "dryRun": true });
+            let mut status = json!({ "lastDeployResult": { "reconcileId": "p", "commandInfo": info } });
+            json_patch(&mut status, &more);
+            let object = object(&json!({ "status": status }));
             work(&object, "h", dry_run, Ages::default(), &now()).deploy
         };
         assert!(deploys(json!({}), false) && !deploys(json!({}), true));
-        assert!(!deploys(json!({ "commandInfo": { "dryRun": false } }), false));
-        let requested = json!({ "overridesPatch": { "spec": { "dryRun": true } } });
+        let real = json!({ "lastDeployResult": { "commandInfo": { "dryRun": false } } });
+        assert!(!deploys(real, false));
+        let requested = |pass: &str| {
+            json!({ "deployRequestResult": {
+                "request": { "requestValue": "1", "overridesPatch": { "spec": { "dryRun": true } } },
+                "startTime": "2026-01-01T00:59:00Z", "reconcileId": pass,
+            }})
+        };
         assert!(
-            !deploys(requested, false),
+            !deploys(requested("p"), false),
             "a request to deploy is no reconciliation"
         );
+        assert!(deploys(requested("earlier"), false));
     }
 
     #[test]

@@ -144,9 +144,14 @@ fn verdict(status: &KluctlDeploymentStatus, validates: bool) -> (Reason, String)
     }
 }
 
-/// Returns the number of errors or warnings, also if some were left out of the list.
-fn messages(result: &Value, field: &str, total: &str) -> u64 {
-    count(result, total).max(count(result, field))
+/// Returns the number of errors or warnings, also of those that were left out of the list.
+fn messages(result: &Value, field: &str) -> u64 {
+    let last = result.get(field).and_then(|list| list.as_array()?.last());
+    let text = last.and_then(|last| last.get("message")?.as_str());
+    match text.and_then(engine::left_out) {
+        Some(others) => others.saturating_add(count(result, field).saturating_sub(1)),
+        None => count(result, field),
+    }
 }
 
 /// Returns the number of entries of a list, or a number.
@@ -160,8 +165,8 @@ fn count(result: &Value, field: &str) -> u64 {
 
 /// Describes a result: `deploy succeeded with 1 warnings. 2 new objects.`
 fn composite(command: &str, result: &Value) -> String {
-    let errors = messages(result, "errors", "totalErrors");
-    let warnings = messages(result, "warnings", "totalWarnings");
+    let errors = messages(result, "errors");
+    let warnings = messages(result, "warnings");
     let mut text = match (errors, warnings) {
         (0, 0) => format!("{command} succeeded."),
         (0, _) => format!("{command} succeeded with {warnings} warnings."),
