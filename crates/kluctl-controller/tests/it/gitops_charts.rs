@@ -11,7 +11,7 @@ use testkit::{
     web::{Page, WebServer},
 };
 
-use crate::gitops::Gitops;
+use crate::gitops::{Gitops, ready_of};
 
 const CHART: &str = "apiVersion: v2\nname: shop\nversion: 1.0.0\n";
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {value: chart}\n";
@@ -29,12 +29,20 @@ impl Gitops {
         let chart = format!(
             "helmChart:\n{chart}  releaseName: shop\n  namespace: {namespace}\n  skipPrePull: true\n"
         );
-        self.push_files(&files, &[("app/helm-chart.yaml", &chart)])?;
+        let commit = self.push_files(&files, &[("app/helm-chart.yaml", &chart)])?;
         for (nth, (credentials, expected)) in cases.into_iter().enumerate() {
             let name = format!("{namespace}-{nth}");
             let spec = json!({ "credentials": credentials, "delete": true });
             self.create(&name, spec).await?;
-            let (reason, message, error) = self.outcome(&name).await?;
+            let status = self.reconcile(&name).await?;
+            let (reason, message) = ready_of(&status);
+            let error = status.last_prepare_error.clone().unwrap_or_default();
+            assert_eq!(status.observed_commit.as_ref(), Some(&commit), "{credentials}");
+            assert_eq!(
+                status.last_deploy_result.is_some(),
+                expected.is_ok(),
+                "{credentials}"
+            );
             match expected {
                 Ok(()) => {
                     assert_eq!(reason, SUCCEEDED, "{credentials}: {error}");
@@ -86,10 +94,17 @@ fn archive() -> Vec<u8> {
 
 /// Serves a Helm repository.
 fn serve_helm(server: &WebServer, dir: &str) {
-    let index =
-        "apiVersion: v1\nentries:\n  shop:\n  - name: shop\n    version: 1.0.0\n    urls: [shop-1.0.0.tgz]\n";
+    let chart = format!("{dir}/shop-1.0.0.tgz");
+    // Those of a directory are relative, and those that `helm repo index --url` writes are not.
+    let url = match dir {
+        "" => "shop-1.0.0.tgz".to_owned(),
+        _ => server.url(&chart),
+    };
+    let index = format!(
+        "apiVersion: v1\nentries:\n  shop:\n  - name: shop\n    version: 1.0.0\n    urls: ['{url}']\n"
+    );
     server.page(&format!("{dir}/index.yaml"), Page::Content(index.into()));
-    server.page(&format!("{dir}/shop-1.0.0.tgz"), Page::Content(archive().into()));
+    server.page(&chart, Page::Content(archive().into()));
 }
 
 /// Serves the pages of a registry with one chart: the real one asks no client for a certificate.
@@ -180,7 +195,7 @@ async fn charts_of_oci_registries_need_fitting_credentials() -> Result<()> {
     let one = |host: &str, path, secret| credentials("oci", host, path, secret);
     let cases = vec![
         (
-            one(&format!("{at}1"), None, "valid"),
+            one(&format!("{at}-invalid"), None, "valid"),
             Err("basic credential not found"),
         ),
         (one(&at, None, "invalid"), Err("401: Unauthorized")),
@@ -245,12 +260,17 @@ async fn charts_of_git_repositories_need_fitting_credentials() -> Result<()> {
         "1",
         &[("shop/Chart.yaml", CHART), ("shop/templates/map.yaml", MAP)],
     )?;
+    repo.annotated_tag("1.0.0", &commit, "chart shop")?;
     let url = repo.url();
-    let chart = format!(
-        "  git: {{url: '{}', subDir: shop, ref: {{commit: {commit}}}}}\n",
-        url.trim_end_matches(".git")
-    );
-    shop.deploys_chart(&chart, vec![(Value::Null, Ok(()))]).await?;
+    let chart = |reference: &str| {
+        let url = url.trim_end_matches(".git");
+        format!("  git: {{url: '{url}', subDir: shop, ref: {{{reference}}}}}\n")
+    };
+    let by_commit = chart(&format!("commit: {commit}"));
+    let chart = chart("tag: 1.0.0");
+    for chart in [&by_commit, &chart] {
+        shop.deploys_chart(chart, vec![(Value::Null, Ok(()))]).await?;
+    }
     repo.require_basic_auth(USER, PASSWORD);
     let at = host(&server.origin())?;
     let one = |host: &str, path, secret| credentials("git", host, path, secret);

@@ -152,14 +152,17 @@ async fn included_git_repositories_get_the_credentials_of_their_host_and_path() 
     private.require_basic_auth("user2", "password2");
     shop.create("shop", json!({})).await?;
     let status = shop.reconcile("shop").await?;
-    let error = status.last_prepare_error.clone().unwrap_or_default();
-    ensure!(
-        error.starts_with("failed to clone git source: http transport: authentication required"),
-        "{error}"
-    );
+    // Others compare the whole text; the event has more of it.
+    let required = "failed to clone git source: http transport: authentication required";
+    assert_eq!(status.last_prepare_error.as_deref(), Some(required));
     ensure!(
         ready_of(&status) == (FAILED, NO_DETAILS) && status.observed_commit.is_none(),
         "{status:?}"
+    );
+    let (kind, event) = shop.fixture.told("shop", required).await?;
+    ensure!(
+        kind == "Warning" && event.ends_with("the server asks for credentials"),
+        "{event}"
     );
 
     shop.secret("one", json!({ "username": "user1", "password": "password1" }))

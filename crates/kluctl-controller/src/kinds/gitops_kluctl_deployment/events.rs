@@ -63,11 +63,11 @@ impl Work<'_, '_> {
             }
             Reason::ReconciliationSucceeded | Reason::Progressing => {}
             _ if news => {
-                let message = self
-                    .status
-                    .last_prepare_error
-                    .clone()
-                    .unwrap_or_else(|| self.ready_message());
+                let error = self
+                    .unprepared
+                    .as_ref()
+                    .or(self.status.last_prepare_error.as_ref());
+                let message = error.cloned().unwrap_or_else(|| self.ready_message());
                 events.push(event(Severity::Error, message, false));
             }
             _ => {}

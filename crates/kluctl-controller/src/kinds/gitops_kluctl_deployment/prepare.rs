@@ -23,6 +23,9 @@ use super::{
 };
 use crate::{common::working, credentials::kms_role};
 
+/// The words of kluctl about a Git server that asks for a login, or refuses one.
+const LOGIN_REQUIRED: &str = "http transport: authentication required";
+
 /// An error before anything could be deployed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrepareError {
@@ -67,6 +70,17 @@ impl PrepareError {
         match self {
             Self::Render(_, count) => *count,
             _ => None,
+        }
+    }
+
+    /// Returns the error as the status has it. If the source asks for a login, these are the words of kluctl alone, to which others compare
+    /// it; the event has the whole text.
+    pub(crate) fn in_status(&self) -> String {
+        match self {
+            Self::Fetch(ProjectError::Git(text)) if text.starts_with(LOGIN_REQUIRED) => {
+                ProjectError::Git(LOGIN_REQUIRED.to_owned()).to_string()
+            }
+            other => other.to_string(),
         }
     }
 

@@ -111,7 +111,7 @@ pub(crate) fn set_prepare_error(
     error: &PrepareError,
     now: &Time,
 ) {
-    status.last_prepare_error = Some(error.to_string());
+    status.last_prepare_error = Some(error.in_status());
     let count = error
         .count()
         .map(|count| format!(" with {count} errors"))

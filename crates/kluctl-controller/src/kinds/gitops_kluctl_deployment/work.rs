@@ -37,6 +37,8 @@ pub(super) struct Work<'a, 'p> {
     pub(super) told: Vec<Told>,
     /// The error that ended a command as a whole.
     pub(super) failure: Option<(Reason, String)>,
+    /// The error of the preparation, which the status may have in fewer words.
+    pub(super) unprepared: Option<String>,
     /// The state after the deployment of this pass.
     pub(super) fresh: Option<Fresh>,
     /// True if orphans may be left because a kind could not be listed, other than for missing rights.
@@ -58,6 +60,7 @@ impl<'a, 'p> Work<'a, 'p> {
             status: pass.object.status.clone().unwrap_or_default(),
             told: Vec::new(),
             failure: None,
+            unprepared: None,
             fresh: None,
             unpruned: false,
             ssh,
@@ -393,6 +396,7 @@ impl<'a, 'p> Work<'a, 'p> {
             return self.superseded_outcome(fault);
         }
         status::set_prepare_error(&mut self.status, object, error, &now());
+        self.unprepared = Some(error.to_string());
         self.outcome(
             Reason::PrepareFailed,
             Requeue::from(fault.class),
