@@ -40,17 +40,21 @@ impl ArtifactHosts {
     pub(crate) fn accept(&self, url: &Url) -> bool {
         let Some(hosts) = &self.hosts else { return true };
         let Some(host) = url.host() else { return false };
-        let loopback = match host {
-            Host::Ipv4(ip) => IpAddr::from(ip).is_loopback(),
-            Host::Ipv6(ip) => IpAddr::from(ip).is_loopback(),
-            Host::Domain(name) => name == "localhost",
-        };
         let name = plain(&host.to_string());
         let with_port = url.port_or_known_default().map(|port| format!("{name}:{port}"));
-        loopback
+        is_loopback(&host)
             || hosts
                 .iter()
                 .any(|each| *each == name || Some(each) == with_port.as_ref())
+    }
+}
+
+/// Returns true for an address of the machine itself.
+pub(crate) fn is_loopback(host: &Host<&str>) -> bool {
+    match *host {
+        Host::Ipv4(ip) => IpAddr::from(ip).is_loopback(),
+        Host::Ipv6(ip) => IpAddr::from(ip).is_loopback(),
+        Host::Domain(name) => name == "localhost",
     }
 }
 

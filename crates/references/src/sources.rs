@@ -15,7 +15,10 @@ use kube::{
 use runtime::{ObjectKey, client::describe};
 
 use crate::{
-    Consumer, ReferenceRules, SourceId, SourceKind, hosts::ArtifactHosts, objects, seen::SeenSources,
+    Consumer, ReferenceRules, SourceId, SourceKind,
+    hosts::{self, ArtifactHosts},
+    objects,
+    seen::SeenSources,
 };
 
 /// Maximum delay before a source is read again that was older than before.
@@ -70,7 +73,8 @@ impl SourceArtifact {
 
     /// Checks that the URL leads to a file of this source: its path must be `/<kind>/<namespace>/<name>/<file>`, the
     /// layout of source-controller's storage, on one of its hosts. Who may write the status of a source could otherwise make its consumers
-    /// fetch the artifact of another tenant.
+    /// fetch the artifact of another tenant. A file in the root of a server on the loopback interface is nobody's: it is accepted, for
+    /// processes that may connect to it, as in tests on a machine.
     ///
     /// # Errors
     /// A fault with the expected path. It is retried after `retry`: the source may correct its status.
@@ -82,7 +86,10 @@ impl SourceArtifact {
             let key = &self.source.key;
             let kind = self.source.kind.name().to_lowercase();
             let directory = [kind.as_str(), &key.namespace, &key.name];
-            directory.iter().all(|name| segments.next() == Some(name))
+            let is_in_root =
+                url.host().is_some_and(|host| hosts::is_loopback(&host)) && segments.clone().count() == 1;
+            let mut in_directory = directory.iter().filter(|_| !is_in_root);
+            in_directory.all(|name| segments.next() == Some(name))
                 && segments.next().is_some_and(is_file_name)
                 && segments.next().is_none()
                 && url.query().is_none()

@@ -281,6 +281,9 @@ fn artifact_url_must_lead_to_a_file_of_the_source() {
     for url in [
         "http://source-controller.flux-system.svc.cluster.local./gitrepository/apps/shop/1a2b.tar.gz",
         "https://storage:9090/gitrepository/apps/shop/shop-1.0.0+build~1.tgz",
+        "http://127.0.0.1:8080/1a2b.tar.gz",
+        "http://localhost:8080/1a2b.tar.gz",
+        "http://[::1]:8080/1a2b.tar.gz",
     ] {
         assert_eq!(found(url).check_url(&hosts, minute), Ok(()), "{url}");
     }
@@ -301,6 +304,12 @@ fn artifact_url_must_lead_to_a_file_of_the_source() {
         "http://storage/gitrepository/apps/shop/..\\..\\victim\\shop\\1.tar.gz",
         "http://storage/gitrepository/apps/shop/1.tar.gz?file=/gitrepository/victim/shop/1.tar.gz",
         "http://169.254.169.254/latest/meta-data",
+        "http://storage/1.tar.gz",
+        "http://127.0.0.1:8080/",
+        "http://127.0.0.1:8080/%2e%2e",
+        "http://127.0.0.1:8080/1.tar.gz?file=2",
+        "http://127.0.0.1:8080/x/1.tar.gz",
+        "http://127.0.0.1:8080/gitrepository/victim/shop/1.tar.gz",
     ] {
         let fault = found(url).check_url(&hosts, minute).expect_err(url);
         assert_eq!(fault.reason, Reason::ArtifactFailed, "{url}");

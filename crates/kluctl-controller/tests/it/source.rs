@@ -54,6 +54,18 @@ impl OfferedSource {
         Ok(revision)
     }
 
+    /// Offers these files as a server of tests does: in its root, with the checksum and the revision of early releases.
+    pub(crate) async fn offer_in_root(&self, files: &[(String, String)]) -> Result<String> {
+        let (bytes, digest, _) = tarball(files)?;
+        let checksum = digest.trim_start_matches("sha256:");
+        let url = format!("{}/{checksum}.tar.gz", server().0);
+        put(&url, Some(bytes));
+        let revision = format!("main/{checksum}");
+        self.set(json!({ "url": url, "revision": revision, "checksum": checksum, "digest": null }))
+            .await?;
+        Ok(revision)
+    }
+
     /// Offers the stored file of another source as its own, and returns its URL.
     pub(crate) async fn offer_file_of(&self, other: &Self, files: &[(String, String)]) -> Result<String> {
         let (bytes, digest, _) = tarball(files)?;
