@@ -28,6 +28,8 @@ pub struct Metrics {
     validate_seconds: HistogramVec,
     delete_seconds: HistogramVec,
     changed: IntGaugeVec,
+    /// The same under the name of `flux.kluctl.io`.
+    changes: Option<IntGaugeVec>,
     deleted: IntGaugeVec,
     orphans: IntGaugeVec,
     images: IntGaugeVec,
@@ -147,6 +149,7 @@ impl Metrics {
                 "number_of_changed_objects",
                 "Objects changed by the last deployment.",
             )?,
+            changes: None,
             deleted: count(
                 "number_of_deleted_objects",
                 "Objects deleted by the last command.",
@@ -173,6 +176,19 @@ impl Metrics {
                 &["namespace", "name", "url", "path", "ref"],
             )?,
             sources: Arc::default(),
+        })
+    }
+
+    /// Creates and registers all families of `flux.kluctl.io`, whose dashboards query another name for the number of changed objects.
+    ///
+    /// # Errors
+    /// If a family of the same name is registered.
+    pub fn of_flux(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let help = "Objects changed by the last deployment.";
+        let changes = gauge(registry, "number_of_changes", help, &["namespace", "name"])?;
+        Ok(Self {
+            changes: Some(changes),
+            ..Self::new(registry)?
         })
     }
 
@@ -216,7 +232,9 @@ impl Metrics {
                 self.deploy_seconds
                     .with_label_values(&[labels[0], labels[1], mode])
                     .observe(seconds);
-                set(&self.changed, &labels, counted.changed);
+                for gauge in [Some(&self.changed), self.changes.as_ref()].into_iter().flatten() {
+                    set(gauge, &labels, counted.changed);
+                }
                 set(&self.deleted, &labels, counted.deleted);
                 set(&self.orphans, &labels, counted.orphans);
             }
@@ -257,6 +275,9 @@ impl Metrics {
             &self.ready,
         ] {
             let _ = gauge.remove_label_values(&labels);
+        }
+        if let Some(changes) = &self.changes {
+            let _ = changes.remove_label_values(&labels);
         }
         for gauge in [&self.interval, &self.deploy_start] {
             let _ = gauge.remove_label_values(&labels);
@@ -353,7 +374,7 @@ mod tests {
     #[test]
     fn series_of_an_object_are_removed_with_it() {
         let registry = Registry::default();
-        let metrics = Metrics::new(&registry).expect("families");
+        let metrics = Metrics::of_flux(&registry).expect("families");
         let (key, other) = (ObjectKey::new("apps", "shop"), ObjectKey::new("apps", "other"));
         let wanted = SpecValues {
             interval: Some(Duration::from_secs(60)),
@@ -387,6 +408,7 @@ mod tests {
         let before = text(&registry);
         for series in [
             "kluctldeployments_number_of_changed_objects{name=\"shop\",namespace=\"apps\"} 2",
+            "kluctldeployments_number_of_changes{name=\"shop\",namespace=\"apps\"} 2",
             "kluctldeployments_deployment_interval_seconds{name=\"shop\",namespace=\"apps\"} 60",
             "kluctldeployments_deployment_duration_seconds_count{mode=\"full-deploy\",name=\"shop\",namespace=\"apps\"} 1",
             "kluctldeployments_deployment_duration_seconds_count{mode=\"poke-images\",name=\"shop\",namespace=\"apps\"} 1",

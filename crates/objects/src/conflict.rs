@@ -20,6 +20,15 @@ use crate::{
     vocabulary::{ConflictNames, Managers, Vocabulary, is_marked},
 };
 
+/// End of the sentence about a field that is left to another manager.
+const LEFT: &str = "as we lost field ownership";
+
+/// Returns true for a sentence of [`Resolution::warnings`].
+#[must_use]
+pub fn is_warning_of_left_field(sentence: &str) -> bool {
+    sentence.ends_with(LEFT)
+}
+
 /// One conflicting field, as the API server reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
@@ -109,7 +118,7 @@ pub fn resolve(
             None => {
                 if path::get(live, &at_live) != path::get(local, &at_local) {
                     warnings.push(format!(
-                        "{}. Not updating field '{}' as we lost field ownership",
+                        "{}. Not updating field '{}' {LEFT}",
                         cause.message, cause.field
                     ));
                 }

@@ -2,12 +2,13 @@
 //! requests. Losing it costs one comparison.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use engine::AppliedVersions;
+use objects::ObjectId;
 use runtime::ObjectKey;
 
 /// Times since actions of this process that are not part of the status.
@@ -60,6 +61,8 @@ struct Entry {
     removing: Option<Instant>,
     orphans: Option<Instant>,
     seen: AppliedVersions,
+    /// Objects with fields that other managers hold.
+    held: HashSet<ObjectId>,
     /// Time of the next search of every kind, if the last deployment of this process is known to the end.
     sweep: Option<Instant>,
     /// True from the beginning of a deployment until it ended without errors.
@@ -116,6 +119,19 @@ impl Memory {
     /// Records a search for orphans.
     pub(crate) fn searched_orphans(&self, key: &ObjectKey) {
         self.lock().entry(key.clone()).or_default().orphans = Some(Instant::now());
+    }
+
+    /// Returns the objects with fields that other managers hold.
+    pub(crate) fn held(&self, key: &ObjectKey) -> HashSet<ObjectId> {
+        self.lock()
+            .get(key)
+            .map(|entry| entry.held.clone())
+            .unwrap_or_default()
+    }
+
+    /// Records the objects with fields that other managers hold.
+    pub(crate) fn note_held(&self, key: &ObjectKey, held: HashSet<ObjectId>) {
+        self.lock().entry(key.clone()).or_default().held = held;
     }
 
     /// Takes the hashes of the last comparison; they come back with the next one.

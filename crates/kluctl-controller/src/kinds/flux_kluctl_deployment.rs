@@ -104,7 +104,7 @@ impl Controller {
         Ok(Self {
             ctx: ctx.clone(),
             memory: Memory::default(),
-            metrics: Metrics::new(
+            metrics: Metrics::of_flux(
                 &ctx.metrics()
                     .registry()
                     .labelled("group", api::group::FLUX_KLUCTL),
@@ -234,6 +234,7 @@ impl Controller {
             previous: done.previous,
             left: done.left,
             deploy: done.deploy,
+            confirmed: done.confirmed,
             prune: done.prune,
             validate: done.validate,
             inventory: done.inventory,
@@ -243,7 +244,7 @@ impl Controller {
             took: started.elapsed(),
         };
         let outcome = status::done(object, &report, &runtime::now());
-        self.settle(object, &artifact, &mut prepared, &outcome);
+        self.settle(object, &artifact, &mut prepared, &outcome, report.since_compared);
         Ok(outcome)
     }
 

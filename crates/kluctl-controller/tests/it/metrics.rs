@@ -51,6 +51,7 @@ async fn prometheus_knows_the_metrics_of_both_kinds() -> Result<()> {
         r#"kluctldeployments_deployment_interval_seconds{name="old"} == 600"#.to_owned(),
         r#"kluctldeployments_delete_enabled{name="new"} == 1"#.to_owned(),
         r#"kluctldeployments_number_of_changed_objects{name="old"} == 1"#.to_owned(),
+        r#"kluctldeployments_number_of_changes{name="old"} == 1"#.to_owned(),
         r#"kluctldeployments_number_of_deleted_objects{name="old"} == 1"#.to_owned(),
         r#"kluctldeployments_prune_duration_seconds_count{name="new"} > 0"#.to_owned(),
         format!(

@@ -6,10 +6,13 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::wait_for;
 
-use crate::fixture::{Fixture, TIMEOUT, config_map, message_of};
+use crate::{
+    fixture::{Fixture, TIMEOUT, config_map, message_of, value_of},
+    waiting::NEVER_READY,
+};
 
 /// A job that never runs: it is ready at once.
 pub(crate) fn job(color: &str) -> String {
@@ -74,6 +77,119 @@ impl Fixture {
         files.push(("deployment.yaml".to_owned(), deployment));
         files
     }
+
+    /// A source `shop` with these items and files, whose deployments are told apart by the argument `id`.
+    async fn items_by_id(&self, items: &str, more: &[(&str, &str)]) -> Result<()> {
+        let config = format!(
+            "discriminator: {}-{{{{ args.id }}}}\nargs:\n- name: id\n- {{name: k, default: d}}\n\
+             - {{name: bad, default: false}}\ntargets:\n- name: test\n- name: other\n- {{name: far, context: far-away}}\n",
+            self.namespace
+        );
+        let deployment = format!("overrideNamespace: {}\ndeployments:\n{items}", self.namespace);
+        let mut files = vec![
+            (".kluctl.yaml", config.as_str()),
+            ("deployment.yaml", &deployment),
+        ];
+        files.extend(more);
+        let files: Vec<_> = files
+            .into_iter()
+            .map(|(path, text)| (path.to_owned(), text.to_owned()))
+            .collect();
+        self.source("shop", &files).await.map(drop)
+    }
+
+    /// Applies a deployment of that source with the argument `id`, its name.
+    async fn deploy_by_id(&self, id: &str, mut spec: Value) -> Result<()> {
+        spec["args"]["id"] = json!(id);
+        let spec = self
+            .deployment(id, "shop")
+            .spec(json!({ "target": "test", "prune": false }))
+            .spec(spec);
+        self.plane.apply(spec).await.map(drop)
+    }
+}
+
+/// Returns a ConfigMap whose name begins with the argument `id`.
+fn map_of_id(name: &str, value: &str) -> String {
+    config_map(&format!("'{{{{ args.id }}}}-{name}'"), value)
+}
+
+#[tokio::test]
+async fn target_context_arguments_and_inclusion_choose_what_is_deployed() -> Result<()> {
+    let fixture = Fixture::new("select", &[]).await?;
+    let items = "- {path: one, tags: [first]}\n- {path: two, tags: [second]}\n";
+    let one = map_of_id("one", "{{ target.name }} {{ args.k }}");
+    let two = map_of_id("two", "2");
+    let files = [("one/map.yaml", one.as_str()), ("two/map.yaml", &two)];
+    fixture.items_by_id(items, &files).await?;
+    let cases = [
+        (json!({ "target": "other" }), Some("other d"), true),
+        (
+            json!({ "targetNameOverride": "renamed" }),
+            Some("renamed d"),
+            true,
+        ),
+        (
+            json!({ "target": "far", "context": "default" }),
+            Some("far d"),
+            true,
+        ),
+        (json!({ "args": { "k": "v" } }), Some("test v"), true),
+        (json!({ "includeTags": ["first"] }), Some("test d"), false),
+        (json!({ "excludeTags": ["first"] }), None, true),
+        (json!({ "includeDeploymentDirs": ["one"] }), Some("test d"), false),
+        (json!({ "excludeDeploymentDirs": ["one"] }), None, true),
+    ];
+    for (number, (spec, ..)) in cases.iter().enumerate() {
+        fixture
+            .deploy_by_id(&format!("shop-{number}"), spec.clone())
+            .await?;
+    }
+    fixture.deploy_by_id("far", json!({ "target": "far" })).await?;
+    for (number, (spec, one, has_two)) in cases.iter().enumerate() {
+        let id = format!("shop-{number}");
+        fixture.ready(&id, "True", "ReconciliationSucceeded").await?;
+        let found = fixture.config_maps().get_opt(&format!("{id}-one")).await?;
+        assert_eq!(found.as_ref().and_then(value_of), *one, "{spec}");
+        assert_eq!(fixture.has(&format!("{id}-two")).await?, *has_two, "{spec}");
+    }
+    let object = fixture.ready("far", "False", "PrepareFailed").await?;
+    let message = message_of(&object);
+    ensure!(message.contains("far-away"), "{message}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn errors_and_waits_end_as_the_options_say() -> Result<()> {
+    let fixture = Fixture::new("errors", &[]).await?;
+    let items =
+        "- {path: bad, when: args.bad}\n- {path: slow, when: not args.bad}\n- barrier: true\n- path: good\n";
+    let bad = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\nwrong: 1\n";
+    let good = map_of_id("good", "1");
+    let files = [
+        ("bad/map.yaml", bad),
+        ("slow/slow.yaml", NEVER_READY),
+        ("good/map.yaml", &good),
+    ];
+    fixture.items_by_id(items, &files).await?;
+    for (id, spec) in [
+        ("goes-on", json!({ "args": { "bad": true } })),
+        ("aborts", json!({ "args": { "bad": true }, "abortOnError": true })),
+    ] {
+        fixture.deploy_by_id(id, spec).await?;
+        fixture.ready(id, "False", "DeployFailed").await?;
+    }
+    ensure!(fixture.has("goes-on-good").await?);
+    ensure!(!fixture.has("aborts-good").await?, "it went on after an error");
+
+    let spec = json!({ "noWait": true, "validate": false, "timeout": "10m" });
+    fixture.deploy_by_id("hurries", spec).await?;
+    let object = fixture
+        .ready("hurries", "True", "ReconciliationSucceeded")
+        .await?;
+    assert_eq!(message_of(&object), "deploy: ok");
+    ensure!(fixture.has("hurries-good").await?);
+    Ok(())
 }
 
 #[tokio::test]

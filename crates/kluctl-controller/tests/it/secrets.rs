@@ -123,10 +123,11 @@ async fn charts_of_helm_repositories_need_the_credentials_of_a_secret() -> Resul
         "repo: {}\n  chartName: shop\n  credentialsId: charts",
         server.url("/charts")
     );
-    fixture.source("shop", &fixture.with_chart(&repository)).await?;
+    let source = fixture.source("shop", &fixture.with_chart(&repository)).await?;
     fixture.deploy("shop", json!({ "interval": "1s" })).await?;
     let object = fixture.ready("shop", "False", "PrepareFailed").await?;
-    ensure!(message_of(&object).contains("401"), "{}", message_of(&object));
+    let message = message_of(&object);
+    ensure!(message.contains("401 Unauthorized"), "{message}");
     ensure!(
         message_of(&object).contains("spec.helmCredentials"),
         "{}",
@@ -148,6 +149,18 @@ async fn charts_of_helm_repositories_need_the_credentials_of_a_secret() -> Resul
     ensure!(!message.contains("wr0ng"), "{message}");
     fixture.secret("charts", json!({ "password": "s3cret" })).await?;
     fixture.holds("a", "chart").await?;
+
+    // A chart without an ID gets the credentials for its URL.
+    let repository = repository.replace("  credentialsId: charts", "");
+    source.offer(&fixture.with_chart(repository.trim_end())).await?;
+    let object = fixture.ready("shop", "False", "PrepareFailed").await?;
+    let message = message_of(&object);
+    ensure!(message.contains("401 Unauthorized"), "{message}");
+    let by_url = json!({ "url": server.url("/charts"), "username": "me", "password": "s3cret" });
+    fixture.secret("by-url", by_url).await?;
+    let credentials = json!({ "helmCredentials": [{ "secretRef": { "name": "by-url" } }] });
+    fixture.edit("shop", credentials).await?;
+    fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
     Ok(())
 }
 
@@ -160,7 +173,8 @@ async fn charts_of_registries_need_the_credentials_of_a_secret() -> Result<()> {
     fixture.source("shop", &fixture.with_chart(&repository)).await?;
     fixture.deploy("shop", json!({ "interval": "1s" })).await?;
     let object = fixture.ready("shop", "False", "PrepareFailed").await?;
-    ensure!(message_of(&object).contains("401"), "{}", message_of(&object));
+    let message = message_of(&object);
+    ensure!(message.contains("401 Unauthorized"), "{message}");
 
     let url = format!("oci://{}/charts", registry.host());
     let login = json!({ "url": url, "username": USER, "password": PASSWORD });

@@ -54,6 +54,7 @@ fn cause(manager: &str, field: &str) -> Cause {
 fn resolve_obeys_annotations_and_overridden_managers() {
     const WARNING: &str =
         "conflict with \"other\" using v1. Not updating field '.data.aa' as we lost field ownership";
+    assert!(is_warning_of_left_field(WARNING) && !is_warning_of_left_field("another warning"));
     for (title, managers, annotations, kept, warned) in [
         (
             "a foreign manager keeps its field",

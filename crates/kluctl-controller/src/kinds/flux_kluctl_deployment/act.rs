@@ -13,10 +13,10 @@ use std::{
 use api::{Fault, Reason, kluctl::KluctlDeployment};
 use engine::{
     AppliedVersions, CommandResult, CompareOptions, Completeness, DeployOptions, Error, Inventory,
-    PokedImage, SearchedKinds,
+    ObjectError, PokedImage, SearchedKinds,
 };
 use jiff::Timestamp;
-use objects::{ObjectId, ObjectRef};
+use objects::{ObjectId, ObjectRef, conflict::is_warning_of_left_field};
 use runtime::{ObjectKey, Pass};
 
 use self::done::{command_done, counted, refused, validate_done};
@@ -56,6 +56,8 @@ pub(super) struct CommandResults {
     pub(super) previous: Vec<String>,
     /// Objects with previous discriminators that were found and left.
     pub(super) left: Vec<String>,
+    /// True if a deployment was due, found everything deployed, and is to be noted.
+    pub(super) confirmed: bool,
 }
 
 /// A pass that executes its plan.
@@ -128,6 +130,7 @@ impl Controller {
             Deploy::Nothing => Deployed::default(),
         };
         let mut done = CommandResults {
+            confirmed: work.deploy == Deploy::Compare && self.notes_deployments(object),
             inventory: acting.inventory(&deployed),
             previous,
             deploy: deployed.done,
@@ -172,6 +175,15 @@ fn occasion(why: Option<ApplyReason>) -> Occasion {
     }
 }
 
+/// Returns the objects with fields that other managers hold, by the warnings about them.
+fn held_by_others(warnings: &[ObjectError]) -> HashSet<ObjectId> {
+    let lost = warnings
+        .iter()
+        .filter(|warning| is_warning_of_left_field(&warning.message));
+    lost.filter_map(|warning| Some(warning.reference.as_ref()?.id()))
+        .collect()
+}
+
 fn failed(done: &Option<CommandDone>) -> bool {
     done.as_ref().is_some_and(|done| !done.errors.is_empty())
 }
@@ -194,6 +206,7 @@ impl Acting<'_> {
         let orphans = result.completeness.is_complete().then(|| result.counts().orphans);
         let done = Some(command_done(&result));
         if !self.dry_run {
+            memory.note_held(self.key, held_by_others(&result.warnings));
             memory.compared(self.key, result.versions);
             if result.errors.is_empty() && result.completeness.is_complete() {
                 memory.end_deployment(self.key, last.known().filter(|_| kinds.is_some()));
@@ -291,7 +304,8 @@ impl Acting<'_> {
         let is_swept = orphans && kinds.is_none() && comparison.completeness.is_complete();
         let is_swept = is_swept && comparison.orphans.is_empty();
         let (to_apply, mut seen) = (comparison.to_apply(), comparison.versions);
-        for problem in comparison.errors.iter().chain(&comparison.warnings) {
+        let mut warnings = comparison.warnings;
+        for problem in comparison.errors.iter().chain(&warnings) {
             tracing::info!(%problem, "comparing");
         }
         let mut deployed = Deployed {
@@ -315,14 +329,26 @@ impl Acting<'_> {
             if !result.is_unchanged() || !result.errors.is_empty() {
                 deployed.done = Some(command_done(&result));
             }
+            warnings.extend(result.warnings);
             seen.extend(result.versions);
         }
+        self.note_held(&before, &seen, &warnings);
         memory.compared(self.key, seen);
         if is_swept {
             memory.swept(self.key);
         }
         deployed.ready = just_now(started, comparison.ready);
         Ok(deployed)
+    }
+
+    /// Records the objects with fields that others hold after a comparison: those that it warned of, and those that it did not compare,
+    /// because they have the version that they had before.
+    fn note_held(&self, before: &AppliedVersions, seen: &AppliedVersions, warnings: &[ObjectError]) {
+        let memory = &self.controller.memory;
+        let mut held = memory.held(self.key);
+        held.retain(|id| before.version(id).is_some() && before.version(id) == seen.version(id));
+        held.extend(held_by_others(warnings));
+        memory.note_held(self.key, held);
     }
 
     /// Replaces the images of deployed objects that are not those that the project requests.

@@ -12,8 +12,8 @@ use super::{Controller, consumer::key, settled::SettledRead, spec};
 use crate::common::settled::{are_unchanged, holds, wishes};
 
 impl Controller {
-    /// Returns the outcome of a pass that is due because of a new artifact alone, and whose render would be the last one. `None` in all
-    /// other cases, also if the artifact can't be read: a complete pass says why.
+    /// Returns the outcome of a pass that is due because of a new artifact alone, and whose render would be the last one, or because a
+    /// deployment has to be noted. `None` in all other cases, also if the artifact can't be read: a complete pass says why.
     pub(super) async fn unaffected(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
@@ -25,6 +25,9 @@ impl Controller {
         }
         if !are_unchanged(&read.objects, &pass.slot, read.timeout).await {
             return None;
+        }
+        if let Some(noted) = self.noted(pass.object, &read) {
+            return Some(noted);
         }
         let artifact = tokio::select! {
             artifact = self.same_for_render(pass, &read) => artifact?,

@@ -62,9 +62,9 @@ pub(crate) struct Facts<'a> {
     pub recovering: bool,
     /// True if all changes are dry runs.
     pub dry_run: bool,
-    /// True if another hash is a reason to deploy.
+    /// True if another hash is a reason to deploy at once; otherwise it is one as soon as the period has passed.
     pub deploy_on_changes: bool,
-    /// Period of comparisons of the cluster with the rendered objects.
+    /// Period of deployments, and of comparisons of the cluster with the rendered objects.
     pub deploy_period: Period,
     /// True if a request to reconcile requests a comparison, too: not if there is a period for it in the spec.
     pub compare_on_request: bool,
@@ -166,7 +166,8 @@ fn deploy(facts: &Facts<'_>) -> Deploy {
     if facts.spec_changed {
         return Deploy::Apply(ApplyReason::SpecChanged);
     }
-    if facts.deploy_on_changes && last.hash != facts.hash {
+    let is_due = facts.deploy_period.due(facts.since_compared);
+    if last.hash != facts.hash && (facts.deploy_on_changes || is_due) {
         return Deploy::Apply(ApplyReason::ObjectsChanged);
     }
     if last.failed {
@@ -177,7 +178,7 @@ fn deploy(facts: &Facts<'_>) -> Deploy {
         return Deploy::Nothing;
     }
     let asked = facts.recovering || (facts.reconcile_requested && facts.compare_on_request);
-    if asked || facts.deploy_period.due(facts.since_compared) {
+    if asked || is_due {
         Deploy::Compare
     } else {
         Deploy::Nothing

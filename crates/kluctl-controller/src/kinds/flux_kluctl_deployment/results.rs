@@ -48,6 +48,8 @@ pub(crate) struct Report {
     pub left: Vec<String>,
     /// Result of the deployment, if there was one.
     pub deploy: Option<CommandDone>,
+    /// True if a deployment was due, and found everything deployed: its time is noted.
+    pub confirmed: bool,
     /// Result of the prune, if there was one.
     pub prune: Option<CommandDone>,
     /// Result of the validation, if there was one.
@@ -100,6 +102,8 @@ pub(crate) fn note(
     report: &Report,
     now: &Time,
 ) {
+    let deployed = status.last_deploy_result.as_ref();
+    let deployed = deployed.map_or_else(|| now.clone(), |last| later(&last.time, now));
     let result = |command: &str, done: &CommandDone, always: bool| ReconcileResult {
         time: now.clone(),
         revision: Some(report.revision.clone()),
@@ -112,10 +116,19 @@ pub(crate) fn note(
     };
     if let Some(done) = &report.deploy {
         let command = spec::deploy_command(&object.spec);
-        status.last_deploy_result = Some(result(command, done, false));
+        status.last_deploy_result = Some(ReconcileResult {
+            time: deployed,
+            ..result(command, done, false)
+        });
         if let Some(value) = object.annotations().get(annotation::DEPLOY_REQUESTED_AT) {
             status.last_handled_deploy_at = Some(value.clone());
         }
+    } else if report.confirmed
+        && let Some(last) = &mut status.last_deploy_result
+        && last.objects_hash.as_deref() == Some(&*report.hash)
+    {
+        last.time = deployed;
+        last.revision = Some(report.revision.clone());
     }
     if let (Some(inventory), Some(last)) = (&report.inventory, &mut status.last_deploy_result) {
         let raw = last.raw_result.as_deref();
@@ -140,6 +153,14 @@ pub(crate) fn note(
             status.last_validate_result = Some(new);
         }
     }
+}
+
+/// Returns the time of a deployment after the last one. Status times have seconds, and clients take a deployment for a new one if its
+/// time is another one.
+#[must_use]
+pub(crate) fn later(last: &Time, now: &Time) -> Time {
+    let next = last.0 + Duration::from_secs(1);
+    Time(now.0.max(next))
 }
 
 fn error_text(command: &str, errors: &[String]) -> Option<String> {

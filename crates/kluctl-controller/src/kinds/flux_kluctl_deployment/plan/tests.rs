@@ -99,7 +99,17 @@ fn work_decides_about_a_rendered_project() {
                 f.deploy_on_changes = false;
                 f.since_compared = HOUR;
             }),
-            compare,
+            everything(ApplyReason::ObjectsChanged),
+        ),
+        (
+            "other objects, not on changes, never by schedule",
+            with(|f| {
+                f.hash = "b";
+                f.deploy_on_changes = false;
+                f.deploy_period = Period::Never;
+                f.since_compared = HOUR;
+            }),
+            nothing,
         ),
         ("interval elapsed", with(|f| f.since_compared = HOUR), compare),
         (

@@ -151,6 +151,32 @@ fn results_are_cleared_when_their_field_is_off() {
 }
 
 #[test]
+fn each_deployment_has_a_later_time_and_a_confirmed_one_nothing_else() {
+    let object = object(|_| {});
+    let object = after(object.clone(), &done(&object, &report(), &at(0)));
+    let confirmed = Report {
+        confirmed: true,
+        ..quiet()
+    };
+    let time = |outcome: &Outcome<KluctlDeploymentStatus>| {
+        let deployed = outcome.status.last_deploy_result.as_ref();
+        deployed.expect("deployed").time.clone()
+    };
+    let later = done(&object, &confirmed, &at(300));
+    assert_eq!((time(&later), later.events), (at(300), vec![]));
+    // Two in one second can be told apart.
+    for again in [&confirmed, &report()] {
+        assert_eq!(time(&done(&object, again, &at(0))), at(1));
+    }
+    let other = Report {
+        hash: "other".to_owned(),
+        ..confirmed
+    };
+    assert_eq!(time(&done(&object, &other, &at(300))), at(0), "not deployed");
+    assert_eq!(time(&done(&object, &quiet(), &at(300))), at(0));
+}
+
+#[test]
 fn failed_render_keeps_the_results_of_the_last_deployment() {
     let object = object(|_| {});
     let object = after(object.clone(), &done(&object, &report(), &at(0)));
