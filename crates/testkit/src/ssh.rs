@@ -4,7 +4,7 @@ use std::{
     fs,
     io::Read as _,
     net::{SocketAddr, TcpStream},
-    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    os::unix::{fs::PermissionsExt as _, net::UnixStream, process::CommandExt as _},
     path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
@@ -308,7 +308,8 @@ impl SshAgent {
         let mut agent = Command::new("ssh-agent");
         group.spawn("ssh-agent", agent.arg("-D").arg("-a").arg(&socket))?;
         let begin = Instant::now();
-        while !socket.exists() {
+        // The socket is there before the agent listens.
+        while UnixStream::connect(&socket).is_err() {
             ensure!(
                 begin.elapsed() < PATIENCE,
                 "ssh-agent: {}",
