@@ -45,6 +45,9 @@ const IDLE: Duration = Duration::from_secs(60);
 const INTERVAL: u64 = 6;
 /// Number of pairs from which on idle controllers are measured, too: it takes two minutes.
 const MANY: usize = 200;
+/// Default number of pushes. Machines are not equally fast at all times: each push is measured right before the reference, and the fastest
+/// of both count.
+const PUSHES: u32 = 3;
 /// Maximum time until all pairs are Ready.
 const PATIENCE: Duration = Duration::from_secs(900);
 
@@ -56,6 +59,9 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "PAIRS[xOBJECTS]",
           default_values = ["1", "50", "200", "1000", "50x3", "200x3", "1x300", "1x1500", "1x5000"])]
     pairs: Vec<Load>,
+    /// Number of pushes, of which the fastest counts
+    #[arg(long, value_name = "NUMBER", default_value_t = PUSHES, value_parser = clap::value_parser!(u32).range(1..))]
+    pushes: u32,
 }
 
 /// A number of pairs and of the objects that each of them deploys.
@@ -85,7 +91,7 @@ impl FromStr for Load {
 /// Returns an error if the pairs do not become Ready.
 pub async fn run(args: &Args) -> Result<()> {
     for load in &args.pairs {
-        print(&Box::pin(measure(*load)).await?.table());
+        print(&Box::pin(measure(*load, args.pushes)).await?.table());
     }
     Ok(())
 }
@@ -94,7 +100,7 @@ pub async fn run(args: &Args) -> Result<()> {
 pub type CpuTimes = BTreeMap<String, Duration>;
 
 /// A phase of a load.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Phase {
     /// The duration of the phase.
     pub time: Duration,
@@ -111,12 +117,14 @@ pub struct Figures {
     pub load: Load,
     /// From the first creation until all are Ready.
     pub created: Phase,
-    /// From the first announcement of a push until all are Ready at the new commit.
-    pub pushed: Phase,
+    /// From the first announcement of a push until all are Ready at the new commit, for each push.
+    pub pushed: Vec<Phase>,
     /// From the first request to reconcile until all are handled, without a change.
     pub unchanged: Phase,
-    /// The reference: the API server alone is given the same objects, statuses and Events, at the creation and at the push.
-    pub reference: [Phase; 2],
+    /// The reference at the creation: the API server alone is given the same objects, statuses and Events.
+    pub created_alone: Phase,
+    /// The reference after each push.
+    pub pushed_alone: Vec<Phase>,
     /// Mean time from the creation of a Pod until it is Ready, if there are Pods.
     pub pod: Option<Duration>,
     /// Resident memory of each controller in bytes: without objects, after the last pass (a minute after it, with many pairs), and
@@ -131,7 +139,7 @@ pub struct Figures {
 ///
 /// # Errors
 /// Returns an error if the pairs do not become Ready.
-pub async fn measure(load: Load) -> Result<Figures> {
+pub async fn measure(load: Load, pushes: u32) -> Result<Figures> {
     let say = |what: &str| print(&format!("{}: {what}", table::title(load)));
     let (mut cluster, alone) = (TestCluster::bare().await?, TestCluster::bare().await?);
     for &name in CONTROLLERS {
@@ -144,14 +152,17 @@ pub async fn measure(load: Load) -> Result<Figures> {
         .collect::<Result<_>>()?;
     say("creating");
     let created = create(&cluster, load, &repos).await?;
-    let creation = Written::since(&Written::default(), &cluster).await?;
+    let mut written = Written::since(&Written::default(), &cluster).await?;
     say("creating, the API server alone");
-    let created_alone = reference::create_all(&alone, load, &creation).await?;
-    say("pushing");
-    let pushed = push(&cluster, load, &repos).await?;
-    let push = Written::since(&creation, &cluster).await?;
-    say("pushing, the API server alone");
-    let pushed_alone = reference::push_all(&alone, load, &push).await?;
+    let created_alone = reference::create_all(&alone, load, &written).await?;
+    let (mut pushed, mut pushed_alone) = (Vec::new(), Vec::new());
+    for number in 1..=pushes {
+        say(&format!("push {number} of {pushes}"));
+        pushed.push(push(&cluster, load, &repos, number).await?);
+        written = Written::since(&written, &cluster).await?;
+        say(&format!("push {number} of {pushes}, the API server alone"));
+        pushed_alone.push(reference::push_all(&alone, load, number, &written).await?);
+    }
     alone.stop().await?;
     say("reconciling without a change");
     let unchanged = reconcile(&cluster, load).await?;
@@ -175,7 +186,8 @@ pub async fn measure(load: Load) -> Result<Figures> {
         created,
         pushed,
         unchanged,
-        reference: [created_alone, pushed_alone],
+        created_alone,
+        pushed_alone,
         pod,
         memory: CONTROLLERS
             .iter()
@@ -214,13 +226,14 @@ async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Pha
 }
 
 /// Pushes to all repositories, announces the pushes, and waits until all are applied. The phase begins with the first announcement.
-async fn push(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Phase> {
+async fn push(cluster: &TestCluster, load: Load, repos: &[Repo], number: u32) -> Result<Phase> {
     let heads: BTreeMap<String, String> = repos
         .iter()
         .enumerate()
-        .map(|(index, repo)| Ok((project::name(index), project::push(load, index, repo)?)))
+        .map(|(index, repo)| Ok((project::name(index), project::push(load, index, number, repo)?)))
         .collect::<Result<_>>()?;
-    let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "pushed"}}});
+    let requested = format!("push {number}");
+    let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": requested}}});
     let (repositories, requested) = (&cluster.repositories(), &requested);
     let begun = Begun::now(cluster)?;
     for_all(load, |index| async move {

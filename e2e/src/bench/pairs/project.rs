@@ -63,11 +63,11 @@ pub(crate) fn repository(cluster: &TestCluster, load: Load, index: usize) -> Res
     Ok(repo)
 }
 
-/// Pushes another value to the repository of a pair, and returns the commit.
-pub(super) fn push(load: Load, index: usize, repo: &Repo) -> Result<String> {
+/// Pushes another value, which is one more than the number of the push, to the repository of a pair, and returns the commit.
+pub(super) fn push(load: Load, index: usize, number: u32, repo: &Repo) -> Result<String> {
     let change = repo.change("Another value");
     change
-        .write("app/objects.yaml", documents(&objects(load, index, 2)))
+        .write("app/objects.yaml", documents(&objects(load, index, number + 1)))
         .push()
 }
 

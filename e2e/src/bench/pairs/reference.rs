@@ -100,9 +100,14 @@ pub(super) async fn create_all(cluster: &TestCluster, load: Load, written: &Writ
 ///
 /// # Errors
 /// Returns an error if the API server refuses something.
-pub(super) async fn push_all(cluster: &TestCluster, load: Load, written: &Written) -> Result<Phase> {
+pub(super) async fn push_all(
+    cluster: &TestCluster,
+    load: Load,
+    number: u32,
+    written: &Written,
+) -> Result<Phase> {
     let begun = Begun::now(cluster)?;
-    for_all(load, |index| change(cluster, load, index, written)).await?;
+    for_all(load, |index| change(cluster, load, index, number, written)).await?;
     begun.end(cluster)
 }
 
@@ -128,12 +133,25 @@ async fn create(cluster: &TestCluster, load: Load, index: usize, written: &Writt
     write(cluster, &name, &project::objects(load, index, 1), written).await
 }
 
-async fn change(cluster: &TestCluster, load: Load, index: usize, written: &Written) -> Result<()> {
-    let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "2"}}});
+async fn change(
+    cluster: &TestCluster,
+    load: Load,
+    index: usize,
+    number: u32,
+    written: &Written,
+) -> Result<()> {
+    let requested = format!("push {number}");
+    let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": requested}}});
     let (name, params) = (project::name(index), PatchParams::default());
     let source = of(cluster, SOURCE, NAMESPACE);
     source.patch(&name, &params, &Patch::Merge(&requested)).await?;
-    write(cluster, &name, &project::objects(load, index, 2), written).await
+    write(
+        cluster,
+        &name,
+        &project::objects(load, index, number + 1),
+        written,
+    )
+    .await
 }
 
 /// Writes the objects, and status and Events of both resources.
