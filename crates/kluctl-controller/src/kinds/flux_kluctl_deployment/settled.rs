@@ -3,7 +3,8 @@
 //! The last pass must have succeeded, on the cluster of the controller, with an index, without dependencies, and with a render that depends
 //! on nothing but the artifact and objects with names. All others read everything at each interval.
 //!
-//! Where deployments are noted, a pass that finds everything as it was writes the time of the deployment that was due, and nothing else.
+//! A pass that finds everything as it was writes the time of the deployment that was due, and nothing else, if deployments are noted for the
+//! object.
 
 use std::{
     sync::Arc,
