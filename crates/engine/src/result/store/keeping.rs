@@ -52,7 +52,7 @@ impl From<&StoredResult> for KnownResult {
 }
 
 /// The results of one group.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct KnownGroup {
     listed: Instant,
     results: Vec<KnownResult>,
