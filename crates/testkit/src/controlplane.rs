@@ -29,6 +29,7 @@ use crate::{
 };
 use binaries::Binaries;
 use components::Setup;
+pub use credentials::CONTEXT;
 use credentials::Credentials;
 pub(crate) use etcd::Etcd;
 

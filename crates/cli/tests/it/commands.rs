@@ -48,6 +48,13 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// Returns what kubectl prints of the results that are stored where command lines store them, by a selector of labels.
+pub(crate) async fn stored_results(plane: &ControlPlane, selector: &str, output: &str) -> Result<String> {
+    let words = ["get", "secrets", "-n", "kluctl-results"];
+    let words = [&words[..], &["-l", selector, "-o", output]].concat();
+    plane.kubectl(&words).await
+}
+
 pub(crate) fn printed(mut command: Command) -> Result<String> {
     let output = command.output()?;
     ensure!(output.status.success(), "{command:?}: {}", stderr(&output));
@@ -288,18 +295,7 @@ async fn deploy_diff_validate_prune_and_delete() -> Result<()> {
         !result.to_string().contains("word-red"),
         "a Secret is shown: {result}"
     );
-    let kept = plane
-        .kubectl(&[
-            "get",
-            "secrets",
-            "-n",
-            "kluctl-results",
-            "-l",
-            &format!("kluctl.io/command-result-id={id}"),
-            "-o",
-            "name",
-        ])
-        .await?;
+    let kept = stored_results(plane, &format!("kluctl.io/command-result-id={id}"), "name").await?;
     assert_eq!(kept.lines().count(), 1, "{kept}");
 
     assert_eq!(printed(with("diff -t test"))?, "");
@@ -430,19 +426,7 @@ async fn deploy_timeout_stores_a_partial_result() -> Result<()> {
         "{errors}"
     );
     let id = result["id"].as_str().context("no id")?;
-    let label = format!("kluctl.io/command-result-id={id}");
-    let kept = plane
-        .kubectl(&[
-            "get",
-            "secrets",
-            "-n",
-            "kluctl-results",
-            "-l",
-            &label,
-            "-o",
-            "name",
-        ])
-        .await?;
+    let kept = stored_results(plane, &format!("kluctl.io/command-result-id={id}"), "name").await?;
     assert_eq!(kept.lines().count(), 1, "{kept}");
     Ok(())
 }

@@ -11,7 +11,7 @@ use kube::{
     api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use testkit::{Controller, GitServer, eventually, git::Repo, ports};
+use testkit::{GitServer, controller::Launch, eventually, git::Repo, ports};
 
 use crate::{
     decoding::{self, COMMAND_RESULT, SUMMARY},
@@ -37,28 +37,8 @@ impl Suite {
         let plane = original_plane().await?;
         let namespace = plane.namespace(prefix).await?;
         let system = plane.namespace(&format!("{prefix}-system")).await?;
-        let kubeconfig = plane.kubeconfig().to_str().context("the path isn't UTF-8")?;
-        let args = [
-            "controller",
-            "run",
-            "--kubeconfig",
-            kubeconfig,
-            "--context",
-            "weir",
-            "--namespace",
-            &namespace,
-            "--command-result-namespace",
-            &format!("{namespace}-results"),
-            "--controller-name",
-            &format!("kluctl-controller-{namespace}"),
-            "--controller-namespace",
-            &system,
-            "--metrics-bind-address=0",
-            "--health-probe-bind-address=0",
-            &format!("--source-override-bind-address=localhost:{}", ports::free_port()?),
-        ];
-        let launch = Controller::named("kluctl-controller").run_by("/does/not/exist".as_ref());
-        let controller = launch.exactly(&args).spawn()?;
+        let launch = Launch::by_kluctls_suite(plane, &namespace, &system, ports::free_port()?)?;
+        let controller = launch.spawn()?;
         let server = GitServer::start()?;
         let repo = server.repo("kluctl-project")?;
         repo.grow_old()?;

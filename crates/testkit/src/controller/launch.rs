@@ -6,6 +6,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{Addresses, Controller, PATIENCE};
 use crate::{
+    ControlPlane,
+    controlplane::CONTEXT,
     flux_controllers,
     ports::free_address,
     process::{Group, Identity},
@@ -88,6 +90,36 @@ impl Launch {
         self.flags = args.iter().map(|arg| (*arg).to_owned()).collect();
         self.exact = true;
         self
+    }
+
+    /// Returns the kluctl-controller as kluctl's end-to-end suite runs it: with the flags of that suite alone, for one namespace and results in
+    /// `<namespace>-results`. It runs in the namespace `system`, and takes local sources at the port.
+    ///
+    /// # Errors
+    /// Returns an error if the path of the kubeconfig isn't UTF-8.
+    pub fn by_kluctls_suite(plane: &ControlPlane, namespace: &str, system: &str, port: u16) -> Result<Self> {
+        let kubeconfig = plane.kubeconfig();
+        let kubeconfig = kubeconfig.to_str().context("the path isn't UTF-8")?;
+        let launch = Self::new("kluctl-controller").run_by("/does/not/exist".as_ref());
+        Ok(launch.exactly(&[
+            "controller",
+            "run",
+            "--kubeconfig",
+            kubeconfig,
+            "--context",
+            CONTEXT,
+            "--namespace",
+            namespace,
+            "--command-result-namespace",
+            &format!("{namespace}-results"),
+            "--controller-name",
+            &format!("kluctl-controller-{namespace}"),
+            "--controller-namespace",
+            system,
+            "--metrics-bind-address=0",
+            "--health-probe-bind-address=0",
+            &format!("--source-override-bind-address=localhost:{port}"),
+        ]))
     }
 
     /// Lets [`Controller::limit_files`] bound the size of the files that it writes.

@@ -10,6 +10,9 @@ use anyhow::{Context as _, Result};
 use crate::process::write_private;
 use crate::tls::{Authority, key_pair};
 
+/// Name of the context in each kubeconfig of a control plane.
+pub const CONTEXT: &str = "weir";
+
 /// A user of the control plane that is known by a token.
 struct User {
     name: &'static str,
@@ -97,9 +100,9 @@ impl Credentials {
             .context("can't read the certificate authority of the control plane")?;
         let ca = base64::engine::general_purpose::STANDARD.encode(ca);
         Ok(format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: weir\n\
+            "apiVersion: v1\nkind: Config\ncurrent-context: {CONTEXT}\n\
              clusters:\n- name: weir\n  cluster:\n    server: {server}\n    certificate-authority-data: {ca}\n\
-             contexts:\n- name: weir\n  context:\n    cluster: weir\n    user: weir\n    namespace: {namespace}\n\
+             contexts:\n- name: {CONTEXT}\n  context:\n    cluster: weir\n    user: weir\n    namespace: {namespace}\n\
              users:\n- name: weir\n  user:\n    token: {token}\n"
         ))
     }

@@ -11,13 +11,13 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
-use testkit::{ControlPlane, Controller, GitServer, Repo, eventually, ports};
+use testkit::{
+    ControlPlane, Controller, GitServer, Repo, controller::Launch, controlplane::CONTEXT, eventually, ports,
+};
 
 use super::{TIMEOUT, plane, succeeded};
-use crate::commands::weir;
+use crate::commands::{stored_results, weir};
 
-/// Name of the context in the kubeconfig of the control plane.
-const CONTEXT: &str = "weir";
 /// The kind as kubectl has it.
 const KIND: &str = "kluctldeployments.gitops.kluctl.io";
 
@@ -58,29 +58,7 @@ impl Suite {
         let system = format!("{namespace}-system");
         plane.namespace_named(&system).await?;
         let port = ports::free_port()?;
-        let kubeconfig = plane.kubeconfig().to_str().context("the path isn't UTF-8")?;
-        let listen = format!("--source-override-bind-address=localhost:{port}");
-        let args = [
-            "controller",
-            "run",
-            "--kubeconfig",
-            kubeconfig,
-            "--context",
-            CONTEXT,
-            "--namespace",
-            &namespace,
-            "--command-result-namespace",
-            &format!("{namespace}-results"),
-            "--controller-name",
-            &format!("kluctl-controller-{namespace}"),
-            "--controller-namespace",
-            &system,
-            "--metrics-bind-address=0",
-            "--health-probe-bind-address=0",
-            &listen,
-        ];
-        let launch = Controller::named("kluctl-controller").run_by("/does/not/exist".as_ref());
-        let controller = launch.exactly(&args).spawn()?;
+        let controller = Launch::by_kluctls_suite(plane, &namespace, &system, port)?.spawn()?;
         let suite = Self {
             plane,
             system,
@@ -373,20 +351,7 @@ impl Project<'_> {
     /// applied, new, changed, orphan and deleted objects, and changes.
     pub(super) async fn stored(&self, count: usize, newest: [u64; 6]) -> Result<()> {
         let label = "kluctl.io/command-result-id";
-        let listed = self
-            .suite
-            .plane
-            .kubectl(&[
-                "get",
-                "secrets",
-                "-n",
-                "kluctl-results",
-                "-l",
-                label,
-                "-o",
-                "json",
-            ])
-            .await?;
+        let listed = stored_results(self.suite.plane, label, "json").await?;
         let listed: Json = serde_json::from_str(&listed)?;
         let url = self.url();
         let key = format!("git://{}", url.split_once("://").context("a URL")?.1);
