@@ -223,7 +223,7 @@ impl ControlPlane {
             .unwrap_or_default()
     }
 
-    /// The requests that were answered since the mark was taken.
+    /// The requests that were answered since the mark was taken. Waits for writes that have begun, since their effect is seen before.
     ///
     /// # Errors
     /// Returns an error if the log can't be read.

@@ -1,9 +1,10 @@
 //! The audit log of the API server: users, requests and decisions.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{ErrorKind, Read as _, Seek as _, SeekFrom},
     path::Path,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
@@ -11,6 +12,9 @@ use serde_json::Value;
 
 /// The `User-Agent` of requests that are left out: the test kit makes them beside a test.
 pub(crate) const UNLOGGED: &str = "weir-testkit-unlogged";
+
+/// Maximum time until the end of a write that has begun is logged.
+const END_OF_WRITES: Duration = Duration::from_secs(5);
 
 /// One request to the API server.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,8 +107,26 @@ impl Entry {
 }
 
 /// Reads the log from a byte offset on. A request that is logged at several stages (a watch: begun and ended) is one
-/// entry, as of the latest.
+/// entry, as of the latest. Writes that have begun are waited for, [`END_OF_WRITES`] at most: others see their effect before the end is logged.
 pub(crate) fn read(path: &Path, from: u64) -> Result<Vec<Entry>> {
+    complete(|| read_text(path, from))
+}
+
+/// Reads a log until the writes have ended that it names at first.
+fn complete(mut read: impl FnMut() -> Result<Vec<u8>>) -> Result<Vec<Entry>> {
+    let began = Instant::now();
+    let mut text = read()?;
+    let mut open = open_writes(&text);
+    while !open.is_empty() && began.elapsed() < END_OF_WRITES {
+        std::thread::sleep(Duration::from_millis(1));
+        text = read()?;
+        let now = open_writes(&text);
+        open.retain(|id| now.contains(id));
+    }
+    Ok(parse(&text))
+}
+
+fn read_text(path: &Path, from: u64) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     match std::fs::File::open(path) {
         Ok(mut file) => {
@@ -114,22 +136,46 @@ pub(crate) fn read(path: &Path, from: u64) -> Result<Vec<Entry>> {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(|| format!("can't read {}", path.display())),
     }
-    Ok(parse(&text))
+    Ok(text)
+}
+
+/// Returns the events of a log.
+fn events(text: &[u8]) -> impl Iterator<Item = Value> {
+    // The last line may still be being written.
+    text.split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
+}
+
+fn has_begun_only(event: &Value) -> bool {
+    event.get("stage").and_then(Value::as_str) == Some("RequestReceived")
+}
+
+fn id_of(event: &Value) -> &str {
+    event.get("auditID").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the identifiers of requests that have begun, and whose end isn't logged.
+fn open_writes(text: &[u8]) -> BTreeSet<String> {
+    let mut open = BTreeSet::new();
+    for event in events(text) {
+        if has_begun_only(&event) {
+            open.insert(id_of(&event).to_owned());
+        } else {
+            open.remove(id_of(&event));
+        }
+    }
+    open
 }
 
 fn parse(text: &[u8]) -> Vec<Entry> {
     let mut order: BTreeMap<String, usize> = BTreeMap::new();
     let mut entries: Vec<Entry> = Vec::new();
-    // The last line may still be being written.
-    let events = text
-        .split(|byte| *byte == b'\n')
-        .filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    for event in events {
+    for event in events(text).filter(|event| !has_begun_only(event)) {
         let entry = Entry::parse(&event);
         if entry.user_agent == UNLOGGED {
             continue;
         }
-        let id = event.get("auditID").and_then(Value::as_str).unwrap_or_default();
+        let id = id_of(&event);
         match order.get(id).and_then(|index| entries.get_mut(*index)) {
             Some(earlier) => *earlier = entry,
             None => {
@@ -164,5 +210,38 @@ mod tests {
             (entries[1].group.as_str(), entries[1].namespace.as_str()),
             ("apps", "n")
         );
+    }
+
+    #[test]
+    fn writes_without_an_end_are_open_and_no_entries() {
+        let log = br#"{"auditID":"1","stage":"RequestReceived","verb":"patch"}
+{"auditID":"2","stage":"RequestReceived","verb":"create"}
+{"auditID":"1","stage":"ResponseComplete","verb":"patch"}
+"#;
+        assert_eq!(open_writes(log), BTreeSet::from(["2".to_owned()]));
+        let entries = parse(log);
+        let verbs: Vec<_> = entries.iter().map(|entry| entry.verb.as_str()).collect();
+        assert_eq!(verbs, ["patch"]);
+    }
+
+    #[test]
+    fn end_of_a_write_is_waited_for_and_later_ones_are_not() {
+        let line = |id: &str, stage: &str| {
+            format!("{{\"auditID\":\"{id}\",\"stage\":\"{stage}\",\"verb\":\"patch\"}}\n")
+        };
+        let mut lines = [
+            line("1", "RequestReceived"),
+            line("2", "RequestReceived"),
+            line("1", "ResponseComplete"),
+            line("2", "ResponseComplete"),
+        ]
+        .into_iter();
+        let mut text = Vec::new();
+        let entries = complete(|| {
+            text.extend(lines.next().unwrap_or_default().into_bytes());
+            Ok(text.clone())
+        });
+        assert_eq!(entries.unwrap().len(), 1);
+        assert_eq!(lines.len(), 1);
     }
 }
