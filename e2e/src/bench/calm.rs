@@ -94,6 +94,26 @@ pub async fn end_of_requests(cluster: &TestCluster, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Waits until the API servers of new control planes use less than a twentieth of a processor each: they build descriptions of their
+/// definitions for some time after they are ready.
+pub async fn end_of_start(clusters: &[&TestCluster]) -> Result<()> {
+    let used = || -> Result<Vec<Duration>> {
+        let usage = |cluster: &&TestCluster| Ok(cluster.plane.usage("kube-apiserver")?.cpu);
+        clusters.iter().map(usage).collect()
+    };
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        let before = used()?;
+        // Nothing tells the end of that work.
+        tokio::time::sleep(QUIET).await;
+        let mut both = used()?.into_iter().zip(before);
+        if both.all(|(now, before)| now.saturating_sub(before) < QUIET / 20) {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// Returns the number of requests of a controller since a mark, those for its lease aside, and how many of them write. Reviews of
 /// its own rights are created, but write nothing.
 fn requests_since(cluster: &TestCluster, name: &str, mark: u64) -> Result<(usize, usize)> {

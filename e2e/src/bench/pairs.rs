@@ -45,9 +45,9 @@ const IDLE: Duration = Duration::from_secs(60);
 const INTERVAL: u64 = 6;
 /// Number of pairs from which on idle controllers are measured, too: it takes two minutes.
 const MANY: usize = 200;
-/// Default number of pushes. Machines are not equally fast at all times: each push is measured right before the reference, and the fastest
-/// of both count.
-const PUSHES: u32 = 3;
+/// Default number of rounds. Machines are not equally fast at all times: each creation and each push is measured right before the
+/// reference, and the fastest of both count.
+const ROUNDS: u32 = 3;
 /// Maximum time until all pairs are Ready.
 const PATIENCE: Duration = Duration::from_secs(900);
 
@@ -59,9 +59,9 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "PAIRS[xOBJECTS]",
           default_values = ["1", "50", "200", "1000", "50x3", "200x3", "1x300", "1x1500", "1x5000"])]
     pairs: Vec<Load>,
-    /// Number of pushes, of which the fastest counts
-    #[arg(long, value_name = "NUMBER", default_value_t = PUSHES, value_parser = clap::value_parser!(u32).range(1..))]
-    pushes: u32,
+    /// Number of creations, each on new control planes, and then of pushes; the fastest counts
+    #[arg(long, value_name = "NUMBER", default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
 }
 
 /// A number of pairs and of the objects that each of them deploys.
@@ -91,7 +91,7 @@ impl FromStr for Load {
 /// Returns an error if the pairs do not become Ready.
 pub async fn run(args: &Args) -> Result<()> {
     for load in &args.pairs {
-        print(&Box::pin(measure(*load, args.pushes)).await?.table());
+        print(&Box::pin(measure(*load, args.rounds)).await?.table());
     }
     Ok(())
 }
@@ -115,14 +115,14 @@ pub struct Phase {
 pub struct Figures {
     /// The load that was measured.
     pub load: Load,
-    /// From the first creation until all are Ready.
-    pub created: Phase,
+    /// From the first creation until all are Ready, for each creation.
+    pub created: Vec<Phase>,
     /// From the first announcement of a push until all are Ready at the new commit, for each push.
     pub pushed: Vec<Phase>,
     /// From the first request to reconcile until all are handled, without a change.
     pub unchanged: Phase,
-    /// The reference at the creation: the API server alone is given the same objects, statuses and Events.
-    pub created_alone: Phase,
+    /// The reference after each creation: the API server alone is given the same objects, statuses and Events.
+    pub created_alone: Vec<Phase>,
     /// The reference after each push.
     pub pushed_alone: Vec<Phase>,
     /// Mean time from the creation of a Pod until it is Ready, if there are Pods.
@@ -134,47 +134,102 @@ pub struct Figures {
     pub calm: Option<Calm>,
 }
 
-/// Measures a load on a new control plane, and each phase on another one without controllers right after it, since machines are not
-/// equally fast at all times. Prints the progress.
+/// Two new control planes: one with the controllers, and one without for the reference.
+struct Planes {
+    cluster: TestCluster,
+    alone: TestCluster,
+    repos: Vec<Repo>,
+    /// The controllers without objects.
+    empty: BTreeMap<&'static str, Usage>,
+}
+
+impl Planes {
+    /// Starts them, makes the repositories of a load, and waits until they are idle.
+    async fn start(load: Load) -> Result<Self> {
+        let (mut cluster, alone) = (TestCluster::bare().await?, TestCluster::bare().await?);
+        for &name in CONTROLLERS {
+            cluster.start(name, &[]).await?;
+        }
+        let repos: Vec<Repo> = (0..load.pairs)
+            .map(|index| project::repository(&cluster, load, index))
+            .collect::<Result<_>>()?;
+        // A new API server is busy with itself, which would slow down the phase that comes first.
+        calm::end_of_start(&[&cluster, &alone]).await?;
+        Ok(Self {
+            empty: usages(&cluster)?,
+            cluster,
+            alone,
+            repos,
+        })
+    }
+
+    async fn stop(self) -> Result<()> {
+        self.alone.stop().await?;
+        self.cluster.stop().await
+    }
+}
+
+/// Measures the creations of a load, each on new control planes. Returns those of the last one, what was written there, and the phases
+/// with and without controllers.
+async fn create_each(load: Load, rounds: u32) -> Result<(Planes, Written, [Vec<Phase>; 2])> {
+    let (mut created, mut alone) = (Vec::new(), Vec::new());
+    loop {
+        let number = created.len() + 1;
+        say(load, "starting the control planes and making the repositories");
+        let planes = Planes::start(load).await?;
+        say(load, &format!("creation {number} of {rounds}"));
+        created.push(create(&planes.cluster, load, &planes.repos).await?);
+        let written = Written::since(&Written::default(), &planes.cluster).await?;
+        say(
+            load,
+            &format!("creation {number} of {rounds}, the API server alone"),
+        );
+        alone.push(reference::create_all(&planes.alone, load, &written).await?);
+        if number >= usize::try_from(rounds)? {
+            return Ok((planes, written, [created, alone]));
+        }
+        planes.stop().await?;
+    }
+}
+
+/// Prints the progress of a load.
+fn say(load: Load, what: &str) {
+    print(&format!("{}: {what}", table::title(load)));
+}
+
+/// Measures a load: each creation on new control planes, and then some pushes. Each phase is measured on another control plane without
+/// controllers right after it, since machines are not equally fast at all times. Prints the progress.
 ///
 /// # Errors
 /// Returns an error if the pairs do not become Ready.
-pub async fn measure(load: Load, pushes: u32) -> Result<Figures> {
-    let say = |what: &str| print(&format!("{}: {what}", table::title(load)));
-    let (mut cluster, alone) = (TestCluster::bare().await?, TestCluster::bare().await?);
-    for &name in CONTROLLERS {
-        cluster.start(name, &[]).await?;
-    }
-    let empty = usages(&cluster)?;
-    say("making the repositories");
-    let repos: Vec<Repo> = (0..load.pairs)
-        .map(|index| project::repository(&cluster, load, index))
-        .collect::<Result<_>>()?;
-    say("creating");
-    let created = create(&cluster, load, &repos).await?;
-    let mut written = Written::since(&Written::default(), &cluster).await?;
-    say("creating, the API server alone");
-    let created_alone = reference::create_all(&alone, load, &written).await?;
+pub async fn measure(load: Load, rounds: u32) -> Result<Figures> {
+    let (planes, mut written, [created, created_alone]) = create_each(load, rounds).await?;
+    let Planes {
+        cluster,
+        alone,
+        repos,
+        empty,
+    } = planes;
     let (mut pushed, mut pushed_alone) = (Vec::new(), Vec::new());
-    for number in 1..=pushes {
-        say(&format!("push {number} of {pushes}"));
+    for number in 1..=rounds {
+        say(load, &format!("push {number} of {rounds}"));
         pushed.push(push(&cluster, load, &repos, number).await?);
         written = Written::since(&written, &cluster).await?;
-        say(&format!("push {number} of {pushes}, the API server alone"));
+        say(load, &format!("push {number} of {rounds}, the API server alone"));
         pushed_alone.push(reference::push_all(&alone, load, number, &written).await?);
     }
     alone.stop().await?;
-    say("reconciling without a change");
+    say(load, "reconciling without a change");
     let unchanged = reconcile(&cluster, load).await?;
     if load.pairs >= MANY {
-        say(&format!("waiting for {} s without work", IDLE.as_secs()));
+        say(load, &format!("waiting for {} s without work", IDLE.as_secs()));
         // The memory of idle controllers is measured, so there is no event to wait for.
         tokio::time::sleep(IDLE).await;
     }
     let usage = usages(&cluster)?;
     let calm = match load.pairs >= MANY {
         true => {
-            say("waiting for ten intervals");
+            say(load, "waiting for ten intervals");
             Some(keep_calm(&cluster, load).await?)
         }
         false => None,

@@ -40,12 +40,12 @@ impl Figures {
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = format!("\n{}\n", title(self.load));
-        let (pushed, pushed_alone) = (fastest(&self.pushed), fastest(&self.pushed_alone));
         let steps = [
             ("created, until all are Ready", &self.created, &self.created_alone),
-            ("pushed, until all are applied", &pushed, &pushed_alone),
+            ("pushed, until all are applied", &self.pushed, &self.pushed_alone),
         ];
-        for (step, ours, reference) in steps {
+        for (step, all, all_alone) in steps {
+            let (ours, reference) = (&fastest(all), &fastest(all_alone));
             let alone = reference.time.as_secs_f64();
             let time = ours.time.as_secs_f64();
             let _ = writeln!(
@@ -62,12 +62,9 @@ impl Figures {
                 format!("  without the Git server ({:.1} s CPU)", git.as_secs_f64()),
                 others / alone
             );
+            let (each, each_alone) = (times(all), times(all_alone));
+            let _ = writeln!(text, "    each: {each} s; the API server alone: {each_alone} s");
         }
-        let (each, each_alone) = (times(&self.pushed), times(&self.pushed_alone));
-        let _ = writeln!(
-            text,
-            "    each push: {each} s; the API server alone: {each_alone} s"
-        );
         let time = self.unchanged.time.as_secs_f64();
         let _ = writeln!(text, "  {:<34} {time:>7.2} s", "reconciled without a change");
         if let Some(pod) = self.pod {
@@ -87,12 +84,11 @@ impl Figures {
 
     /// Writes the memory of the controllers, and CPU times and requests by phase, beside those of the reference.
     fn write_usage(&self, text: &mut String) {
-        let (pushed, pushed_alone) = (fastest(&self.pushed), fastest(&self.pushed_alone));
         let phases = [
-            &self.created,
-            &self.created_alone,
-            &pushed,
-            &pushed_alone,
+            &fastest(&self.created),
+            &fastest(&self.created_alone),
+            &fastest(&self.pushed),
+            &fastest(&self.pushed_alone),
             &self.unchanged,
         ];
         let _ = writeln!(
