@@ -115,15 +115,15 @@ pub(crate) fn read(path: &Path, from: u64) -> Result<Vec<Entry>> {
 /// Reads a log until the writes have ended that it names at first.
 fn complete(mut read: impl FnMut() -> Result<Vec<u8>>) -> Result<Vec<Entry>> {
     let began = Instant::now();
-    let mut text = read()?;
-    let mut open = open_writes(&text);
+    let mut logged = events(&read()?);
+    let mut open = open_writes(&logged);
     while !open.is_empty() && began.elapsed() < END_OF_WRITES {
         std::thread::sleep(Duration::from_millis(1));
-        text = read()?;
-        let now = open_writes(&text);
+        logged = events(&read()?);
+        let now = open_writes(&logged);
         open.retain(|id| now.contains(id));
     }
-    Ok(parse(&text))
+    Ok(parse(&logged))
 }
 
 fn read_text(path: &Path, from: u64) -> Result<Vec<u8>> {
@@ -140,10 +140,11 @@ fn read_text(path: &Path, from: u64) -> Result<Vec<u8>> {
 }
 
 /// Returns the events of a log.
-fn events(text: &[u8]) -> impl Iterator<Item = Value> {
+fn events(text: &[u8]) -> Vec<Value> {
     // The last line may still be being written.
     text.split(|byte| *byte == b'\n')
-        .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect()
 }
 
 fn has_begun_only(event: &Value) -> bool {
@@ -155,27 +156,27 @@ fn id_of(event: &Value) -> &str {
 }
 
 /// Returns the identifiers of requests that have begun, and whose end isn't logged.
-fn open_writes(text: &[u8]) -> BTreeSet<String> {
+fn open_writes(events: &[Value]) -> BTreeSet<String> {
     let mut open = BTreeSet::new();
-    for event in events(text) {
-        if has_begun_only(&event) {
-            open.insert(id_of(&event).to_owned());
+    for event in events {
+        if has_begun_only(event) {
+            open.insert(id_of(event).to_owned());
         } else {
-            open.remove(id_of(&event));
+            open.remove(id_of(event));
         }
     }
     open
 }
 
-fn parse(text: &[u8]) -> Vec<Entry> {
+fn parse(events: &[Value]) -> Vec<Entry> {
     let mut order: BTreeMap<String, usize> = BTreeMap::new();
     let mut entries: Vec<Entry> = Vec::new();
-    for event in events(text).filter(|event| !has_begun_only(event)) {
-        let entry = Entry::parse(&event);
+    for event in events.iter().filter(|event| !has_begun_only(event)) {
+        let entry = Entry::parse(event);
         if entry.user_agent == UNLOGGED {
             continue;
         }
-        let id = id_of(&event);
+        let id = id_of(event);
         match order.get(id).and_then(|index| entries.get_mut(*index)) {
             Some(earlier) => *earlier = entry,
             None => {
@@ -197,7 +198,7 @@ mod tests {
 {"auditID":"2","verb":"delete","user":{"username":"u"},"objectRef":{"apiGroup":"apps","resource":"deployments","namespace":"n","name":"d"},"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}}
 {"auditID":"1","stage":"ResponseComplete","verb":"watch","user":{"username":"u"},"responseStatus":{"code":200}}
 {"auditID":"3","verb":"#;
-        let entries = parse(log);
+        let entries = parse(&events(log));
         assert_eq!(
             entries
                 .iter()
@@ -218,8 +219,9 @@ mod tests {
 {"auditID":"2","stage":"RequestReceived","verb":"create"}
 {"auditID":"1","stage":"ResponseComplete","verb":"patch"}
 "#;
-        assert_eq!(open_writes(log), BTreeSet::from(["2".to_owned()]));
-        let entries = parse(log);
+        let events = events(log);
+        assert_eq!(open_writes(&events), BTreeSet::from(["2".to_owned()]));
+        let entries = parse(&events);
         let verbs: Vec<_> = entries.iter().map(|entry| entry.verb.as_str()).collect();
         assert_eq!(verbs, ["patch"]);
     }
