@@ -287,9 +287,7 @@ async fn push(cluster: &TestCluster, load: Load, repos: &[Repo], number: u32) ->
         .enumerate()
         .map(|(index, repo)| Ok((project::name(index), project::push(load, index, number, repo)?)))
         .collect::<Result<_>>()?;
-    let requested = format!("push {number}");
-    let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": requested}}});
-    let (repositories, requested) = (&cluster.repositories(), &requested);
+    let (repositories, requested) = (&cluster.repositories(), &project::announcement(number));
     let begun = Begun::now(cluster)?;
     for_all(load, |index| async move {
         let (params, patch) = (PatchParams::default(), Patch::Merge(requested));

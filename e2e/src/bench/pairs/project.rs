@@ -63,6 +63,12 @@ pub(crate) fn repository(cluster: &TestCluster, load: Load, index: usize) -> Res
     Ok(repo)
 }
 
+/// Returns the patch that announces a push to a GitRepository.
+pub(super) fn announcement(number: u32) -> Value {
+    let requested = format!("push {number}");
+    json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": requested}}})
+}
+
 /// Pushes another value, which is one more than the number of the push, to the repository of a pair, and returns the commit.
 pub(super) fn push(load: Load, index: usize, number: u32, repo: &Repo) -> Result<String> {
     let change = repo.change("Another value");

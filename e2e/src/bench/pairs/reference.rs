@@ -140,8 +140,7 @@ async fn change(
     number: u32,
     written: &Written,
 ) -> Result<()> {
-    let requested = format!("push {number}");
-    let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": requested}}});
+    let requested = project::announcement(number);
     let (name, params) = (project::name(index), PatchParams::default());
     let source = of(cluster, SOURCE, NAMESPACE);
     source.patch(&name, &params, &Patch::Merge(&requested)).await?;
