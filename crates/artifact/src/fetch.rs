@@ -3,17 +3,20 @@
 mod cache;
 mod directories;
 mod download;
+mod room;
 mod slots;
+mod tarball;
 mod unpack;
+mod unpacked;
 
-use std::{fs::File, path::Path, sync::Arc, time::Duration};
+use std::{fs::File, io::BufReader, path::Path, sync::Arc, time::Duration};
 
 use api::{Artifact, SafeUrl};
 use net::{AddressPolicy, TokenFile};
 use reqwest::{Method, Request, header::AUTHORIZATION};
 use tokio_util::sync::CancellationToken;
 
-pub use cache::{Unpacked, Usage};
+pub use unpacked::{Unpacked, Usage};
 
 use crate::{Digest, Error, Storage, storage::Verdict};
 use cache::Cache;
@@ -58,7 +61,7 @@ impl Default for Limits {
 /// # Errors
 /// Fails when it is malformed, larger than the limits, or the directory can't be written.
 pub fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<u64, Error> {
-    unpack::unpack(tarball, root, limits).map(|counted| counted.bytes)
+    unpack_with(tarball, root, (limits, &mut |_, _| Ok(true)))
 }
 
 /// Unpacks what `select` selects of a tarball, as [`unpack`] does. `select` gets the path of each file and directory and its bytes before
@@ -72,7 +75,12 @@ pub fn unpack_with(
     (limits, select): (&Limits, &mut Select<'_>),
 ) -> Result<u64, Error> {
     let file = File::open(tarball).map_err(Error::io("open", "a downloaded tarball"))?;
-    unpack::unpack_file(file, root, limits, select).map(|counted| counted.bytes)
+    unpack_file(file, root, limits, select)
+}
+
+fn unpack_file(file: File, root: &Path, limits: &Limits, select: &mut Select<'_>) -> Result<u64, Error> {
+    let mut tarball = BufReader::new(file);
+    unpack::unpack_into_directory(&mut tarball, root, limits, select).map(|counted| counted.bytes)
 }
 
 /// Unpacks the artifact at a path of the storage into the new directory `root`, if it has this digest; gives the bytes of its files.
@@ -90,7 +98,7 @@ pub fn unpack_stored(
     let Some(file) = open_stored(storage, path, digest)? else {
         return Ok(None);
     };
-    unpack::unpack_file(file, root, limits, &mut |_, _| Ok(true)).map(|counted| Some(counted.bytes))
+    unpack_file(file, root, limits, &mut |_, _| Ok(true)).map(Some)
 }
 
 /// Unpacks what `select` selects of an artifact, as [`unpack_stored`] does. `select` gets the path of each file and directory and its
@@ -108,7 +116,7 @@ pub fn unpack_selected(
     let Some(file) = open_stored(storage, path, digest)? else {
         return Ok(None);
     };
-    unpack::unpack_file(file, root, limits, select).map(|counted| Some(counted.bytes))
+    unpack_file(file, root, limits, select).map(Some)
 }
 
 /// Opens the artifact at a path of the storage, if it has this digest. `None` if there is no such artifact.
@@ -122,14 +130,17 @@ pub fn open_stored(storage: &Storage, path: &str, digest: &Digest) -> Result<Opt
     Ok(storage.open_file(path)?.map(|(file, _, _)| file))
 }
 
-/// Downloads, verifies and unpacks artifacts into a directory of its own, and keeps them to share by digest.
+/// Downloads, verifies and unpacks artifacts, and keeps them to share by digest.
+///
+/// Tarballs of at most 64 KiB whose files count at most 64 KiB (512 bytes and the path for each, beside its content) stay in memory, where all
+/// together count at most 4 MiB. Others are unpacked into a directory of its own.
 #[derive(Debug)]
 pub struct ArtifactCache {
     client: net::Client,
     limits: Limits,
     /// The host that replaces the one in URLs, where the storage is not reached by its name.
     host: Option<String>,
-    cache: Cache,
+    cache: Arc<Cache>,
     directories: Kept,
     /// Token that servers of artifacts get.
     token: Option<TokenFile>,
@@ -153,7 +164,7 @@ impl ArtifactCache {
             client,
             limits,
             host: host.filter(|host| !host.is_empty()),
-            cache,
+            cache: Arc::new(cache),
             directories: Kept::default(),
             token: None,
         })
@@ -210,23 +221,14 @@ impl ArtifactCache {
         deadline: Duration,
         cancel: &CancellationToken,
     ) -> Result<Unpacked, Error> {
-        let dir = self.cache.new_dir()?;
-        let tarball = dir.path().join("artifact.tar.gz");
         let wanted = download::Wanted {
             url,
             digest,
             limit: self.limits.download_bytes,
         };
-        download::download(self, &wanted, &tarball, deadline, cancel).await?;
-        let (limits, digest) = (self.limits.clone(), digest.clone());
-        let unpacked = tokio::task::spawn_blocking(move || {
-            let root = dir.path().join("root");
-            let counted = unpack::unpack(&tarball, &root, &limits)?;
-            std::fs::remove_file(&tarball).map_err(Error::io("remove", "a downloaded tarball"))?;
-            let tree =
-                tree::Disk::open(&root, &limits.tree).map_err(|error| Error::Malformed(error.to_string()))?;
-            Ok(Unpacked::new(digest, tree, counted, dir))
-        });
+        let tarball = download::download(self, &wanted, deadline, cancel).await?;
+        let (cache, limits, digest) = (Arc::clone(&self.cache), self.limits.clone(), digest.clone());
+        let unpacked = tokio::task::spawn_blocking(move || tarball.unpack(digest, &cache, &limits));
         unpacked
             .await
             .unwrap_or_else(|panic| Err(Error::Malformed(format!("it cannot be unpacked: {panic}"))))
@@ -273,5 +275,7 @@ fn declared_digest(artifact: &Artifact) -> Result<Digest, Error> {
 
 #[cfg(test)]
 mod fuzz;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;

@@ -9,10 +9,17 @@ use bytes::Bytes;
 
 use crate::{Entry, NodeKind, PathError, Tree, TreeError, TreePath};
 
-/// Files in memory. Directories exist as far as files lie below them; the root always exists.
+/// Files in memory. Directories exist if they were added or something lies below them; the root always exists.
 #[derive(Debug, Clone, Default)]
 pub struct Mem {
-    files: Files<MemFile>,
+    nodes: Files<Node>,
+}
+
+#[derive(Debug, Clone)]
+enum Node {
+    File(MemFile),
+    /// A directory that needs nothing below it.
+    Dir,
 }
 
 #[derive(Debug, Clone)]
@@ -53,22 +60,31 @@ impl Mem {
 
     /// Adds a file, or replaces the one at `path`.
     pub fn insert(&mut self, path: impl Into<TreePath>, bytes: impl Into<Bytes>, executable: bool) {
-        self.files.map.insert(
-            path.into(),
-            MemFile {
-                bytes: bytes.into(),
-                executable,
-            },
-        );
+        let bytes = bytes.into();
+        let file = Node::File(MemFile { bytes, executable });
+        self.nodes.map.insert(path.into(), file);
+    }
+
+    /// Adds a directory, which may stay empty; does nothing if the path exists.
+    pub fn insert_dir(&mut self, path: impl Into<TreePath>) {
+        let path = path.into();
+        if !path.is_root() {
+            self.nodes.map.entry(path).or_insert(Node::Dir);
+        }
+    }
+
+    /// Returns true if there is a directory at `path`, unless a file is there, too.
+    fn has_dir(&self, path: &TreePath) -> bool {
+        path.is_root() || matches!(self.nodes.map.get(path), Some(Node::Dir)) || self.nodes.has_below(path)
     }
 }
 
 impl Tree for Mem {
     fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
-        match self.files.map.get(path) {
-            Some(file) => Ok(file.bytes.clone()),
-            None if self.files.has_below(path) => Err(TreeError::NotAFile(path.clone())),
-            None => Err(TreeError::NotFound(path.clone())),
+        match self.nodes.map.get(path) {
+            Some(Node::File(file)) => Ok(file.bytes.clone()),
+            _ if self.has_dir(path) => Err(TreeError::NotAFile(path.clone())),
+            _ => Err(TreeError::NotFound(path.clone())),
         }
     }
 
@@ -78,19 +94,23 @@ impl Tree for Mem {
             Some(NodeKind::File { .. }) => return Err(TreeError::NotADirectory(dir.clone())),
             None => return Err(TreeError::NotFound(dir.clone())),
         }
-        let entry = |(name, file): (String, Option<&MemFile>)| Entry {
+        let entry = |(name, node): (String, Option<&Node>)| Entry {
             name,
-            is_dir: file.is_none(),
+            is_dir: !matches!(node, Some(Node::File(_))),
             is_link: false,
         };
-        let mut entries: Vec<Entry> = self.files.children(dir).map(entry).collect();
+        let mut entries: Vec<Entry> = self.nodes.children(dir).map(entry).collect();
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        // A directory that was added, and has something below it, is found by both.
+        entries.dedup();
         Ok(entries)
     }
 
     fn kind(&self, path: &TreePath) -> Result<Option<NodeKind>, TreeError> {
-        let dir = || (path.is_root() || self.files.has_below(path)).then_some(NodeKind::Dir);
-        Ok(self.files.map.get(path).map(MemFile::kind).or_else(dir))
+        Ok(match self.nodes.map.get(path) {
+            Some(Node::File(file)) => Some(file.kind()),
+            _ => self.has_dir(path).then_some(NodeKind::Dir),
+        })
     }
 }
 

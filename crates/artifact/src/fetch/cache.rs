@@ -8,95 +8,19 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tree::Disk;
 
-use super::{slots::Slots, unpack::Counted};
+use super::{
+    room::Room,
+    slots::Slots,
+    unpacked::{Unpacked, Usage},
+};
 use crate::{Digest, Error};
 
-/// An unpacked artifact. Its directory goes when the last user and the cache have let go of it.
-#[derive(Debug)]
-pub struct Unpacked {
-    digest: Digest,
-    tree: Disk,
-    counted: Counted,
-    dir: Option<TempDir>,
-}
-
-impl Unpacked {
-    pub(super) fn new(digest: Digest, tree: Disk, counted: Counted, dir: TempDir) -> Self {
-        Self {
-            digest,
-            tree,
-            counted,
-            dir: Some(dir),
-        }
-    }
-
-    /// Returns the unpacked files.
-    #[must_use]
-    pub const fn tree(&self) -> &Disk {
-        &self.tree
-    }
-
-    /// The digest of its tarball.
-    #[must_use]
-    pub const fn digest(&self) -> &Digest {
-        &self.digest
-    }
-
-    /// Bytes of its files.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.counted.bytes
-    }
-
-    /// Returns the number of its files and directories.
-    pub(super) const fn entries(&self) -> u64 {
-        self.counted.entries
-    }
-}
-
-impl tree::Tree for Unpacked {
-    fn read(&self, path: &tree::TreePath) -> Result<bytes::Bytes, tree::TreeError> {
-        self.tree.read(path)
-    }
-
-    fn list(&self, dir: &tree::TreePath) -> Result<Vec<tree::Entry>, tree::TreeError> {
-        self.tree.list(dir)
-    }
-
-    fn kind(&self, path: &tree::TreePath) -> Result<Option<tree::NodeKind>, tree::TreeError> {
-        self.tree.kind(path)
-    }
-}
-
-impl Drop for Unpacked {
-    fn drop(&mut self) {
-        // Removing many files takes a while, and this may be a thread that others wait for.
-        if let Some(dir) = self.dir.take() {
-            let remove = std::thread::Builder::new()
-                .name("remove-unpacked".to_owned())
-                .spawn(move || drop(dir));
-            if let Err(error) = remove {
-                tracing::warn!(%error, "an unpacked artifact is removed at the next start only");
-            }
-        }
-    }
-}
-
-/// Current size of a cache.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Number of unpacked artifacts.
-    pub artifacts: usize,
-    /// Bytes of their files.
-    pub bytes: u64,
-}
-
-/// The unpacked artifacts of a directory.
+/// The unpacked artifacts of a directory and in memory.
 #[derive(Debug)]
 pub(super) struct Cache {
     dir: PathBuf,
+    room: Room,
     bytes: u64,
     age: Duration,
     slots: Mutex<Slots>,
@@ -114,6 +38,7 @@ impl Cache {
         std::fs::create_dir_all(dir).map_err(Error::io("create the directory", shown))?;
         Ok(Self {
             dir: dir.to_owned(),
+            room: Room::default(),
             bytes,
             age,
             slots: Mutex::default(),
@@ -126,6 +51,11 @@ impl Cache {
             .prefix("artifact-")
             .tempdir_in(&self.dir)
             .map_err(failed)
+    }
+
+    /// Returns the memory of its artifacts.
+    pub(super) const fn room(&self) -> &Room {
+        &self.room
     }
 
     /// Returns what is there, or makes it; several that ask for one digest at a time wait for one of them.

@@ -1,18 +1,17 @@
-//! Downloading a tarball to disk while its digest is computed.
+//! Downloading a tarball while its digest is computed.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use api::SafeUrl;
 use net::{AddressPolicy, Client, ClientOptions, Timeouts};
 use reqwest::StatusCode;
-use tokio::{
-    fs::File,
-    io::AsyncWriteExt,
-    time::{Instant, sleep, timeout_at},
-};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::ArtifactCache;
+use super::{
+    ArtifactCache,
+    tarball::{Tarball, Writer},
+};
 use crate::{Digest, Error, digest::Hasher};
 
 /// The waits between tries grow from the first to the last.
@@ -44,27 +43,27 @@ pub(super) fn client(addresses: AddressPolicy) -> Result<Client, Error> {
     })
 }
 
-/// Downloads to `to`, again and again until it succeeds, cannot succeed, or the time is over.
+/// Downloads again and again, each time from the beginning, until it succeeds, cannot succeed, or the time is over. The tarball has
+/// the wanted digest.
 pub(super) async fn download(
     cache: &ArtifactCache,
     wanted: &Wanted<'_>,
-    to: &Path,
     deadline: Duration,
     cancel: &CancellationToken,
-) -> Result<(), Error> {
+) -> Result<Tarball, Error> {
     let end = Instant::now() + deadline;
     let mut wait = FIRST_WAIT;
     let mut last = "nothing was answered".to_owned();
     loop {
         let tried = tokio::select! {
             () = cancel.cancelled() => return Err(interrupted(wanted, last)),
-            tried = timeout_at(end, once(cache, wanted, to)) => tried,
+            tried = timeout_at(end, once(cache, wanted)) => tried,
         };
         match tried {
             Err(_) => return Err(interrupted(wanted, last)),
             Ok(Err(Try::Again(why))) => last = why,
             Ok(Err(Try::Never(error))) => return Err(error),
-            Ok(Ok(())) => return Ok(()),
+            Ok(Ok(tarball)) => return Ok(tarball),
         }
         if Instant::now() + wait >= end {
             return Err(Error::Download {
@@ -98,7 +97,7 @@ impl From<Error> for Try {
     }
 }
 
-async fn once(cache: &ArtifactCache, wanted: &Wanted<'_>, to: &Path) -> Result<(), Try> {
+async fn once(cache: &ArtifactCache, wanted: &Wanted<'_>) -> Result<Tarball, Try> {
     let url = wanted.url.to_string();
     let refused = |error: net::Error| match error {
         net::Error::Refused(_) => Try::Never(Error::Download {
@@ -136,8 +135,7 @@ async fn once(cache: &ArtifactCache, wanted: &Wanted<'_>, to: &Path) -> Result<(
     if response.content_length().is_some_and(|len| len > wanted.limit) {
         return Err(too_large().into());
     }
-    let on_disk = |what| Error::io(what, "a downloaded tarball");
-    let mut file = File::create(to).await.map_err(on_disk("create"))?;
+    let mut tarball = Writer::new(&cache.cache);
     let mut hasher = Hasher::new(wanted.digest.algorithm());
     let mut size = 0;
     while let Some(bytes) = response.chunk().await.map_err(|error| refused(error.into()))? {
@@ -146,12 +144,11 @@ async fn once(cache: &ArtifactCache, wanted: &Wanted<'_>, to: &Path) -> Result<(
             return Err(too_large().into());
         }
         hasher.update(&bytes);
-        file.write_all(&bytes).await.map_err(on_disk("write"))?;
+        tarball.write(&bytes).await?;
     }
-    file.flush().await.map_err(on_disk("write"))?;
     if hasher.finish() != *wanted.digest {
         let wanted = wanted.digest.to_string();
         return Err(Error::DigestMismatch { url, wanted }.into());
     }
-    Ok(())
+    Ok(tarball.finish().await?)
 }

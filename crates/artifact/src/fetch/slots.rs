@@ -8,11 +8,12 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-use super::cache::{Unpacked, Usage};
+use super::{
+    unpack::ENTRY_BYTES,
+    unpacked::{Unpacked, Usage},
+};
 use crate::Digest;
 
-/// The bytes that a file or directory counts for, beside its content: its inode and its name.
-const ENTRY_BYTES: u64 = 512;
 /// The bytes that an artifact counts for, beside its files: its open directory.
 const ARTIFACT_BYTES: u64 = 64 << 10;
 
@@ -138,7 +139,10 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Algorithm, fetch::unpack::Counted};
+    use crate::{
+        Algorithm,
+        fetch::{unpack::Counted, unpacked::Files},
+    };
 
     const AGE: Duration = Duration::from_secs(3600);
     /// The bytes that an artifact of these tests counts for.
@@ -158,8 +162,9 @@ mod tests {
                 entries: 1,
                 bytes: 10,
             };
-            cell.set(Arc::new(Unpacked::new(digest.clone(), tree, counted, dir)))
-                .unwrap();
+            let dir = Some(dir);
+            let unpacked = Unpacked::new(digest.clone(), Files::Disk { tree, dir }, counted);
+            cell.set(Arc::new(unpacked)).unwrap();
         }
         let made = Arc::clone(cell.get().unwrap());
         drop(cell);

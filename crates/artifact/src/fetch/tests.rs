@@ -1,120 +1,15 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod memory;
 
-use testkit::archive::gzip;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
-};
+use std::sync::atomic::Ordering;
+
+use tokio::net::TcpListener;
 use tree::{Tree, TreePath};
 
-use super::*;
+use super::{
+    testing::{answer, artifact, hostile, open, path, server, setup, simple, tarball},
+    *,
+};
 use crate::{Algorithm, digest::of};
-
-/// A header written by hand, so that names no library would write are possible.
-fn entry(name: &str, kind: tar::EntryType, content: &[u8]) -> Vec<u8> {
-    let mut header = tar::Header::new_ustar();
-    header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
-    header.set_entry_type(kind);
-    header.set_size(content.len() as u64);
-    header.set_mode(0o755);
-    if kind == tar::EntryType::Symlink || kind == tar::EntryType::Link {
-        header.set_link_name("/etc/passwd").unwrap();
-    }
-    header.set_cksum();
-    let mut out = header.as_bytes().to_vec();
-    out.extend_from_slice(content);
-    out.resize(out.len().next_multiple_of(512), 0);
-    out
-}
-
-fn tarball(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
-    let mut out: Vec<u8> = entries
-        .iter()
-        .flat_map(|(name, kind, content)| entry(name, *kind, content))
-        .collect();
-    out.resize(out.len() + 1024, 0);
-    gzip(&out)
-}
-
-fn simple() -> Vec<u8> {
-    use tar::EntryType::{Directory, Regular};
-    tarball(&[
-        (".", Directory, b""),
-        ("a", Directory, b""),
-        ("a/b.yaml", Regular, b"b: 1\n"),
-        ("c/d", Regular, b"d"),
-    ])
-}
-
-/// Answers each connection with the next of `answers`, and the last one for ever; counts them.
-async fn server(answers: Vec<Vec<u8>>) -> (String, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!(
-        "http://{}/gitrepository/ns/a/1.tar.gz",
-        listener.local_addr().unwrap()
-    );
-    let count = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&count);
-    tokio::spawn(async move {
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let n = counter.fetch_add(1, Ordering::SeqCst);
-            let mut request = vec![0; 4096];
-            let _ = stream.read(&mut request).await;
-            let _ = stream.write_all(&answers[n.min(answers.len() - 1)]).await;
-        }
-    });
-    (url, count)
-}
-
-fn answer(status: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    [head.as_bytes(), body].concat()
-}
-
-fn artifact(url: &str, bytes: &[u8]) -> Artifact {
-    let digest = Some(of(Algorithm::Sha256, bytes).to_string());
-    Artifact {
-        url: url.to_owned(),
-        digest,
-        ..Artifact::default()
-    }
-}
-
-struct Setup {
-    dir: tempfile::TempDir,
-    fetcher: ArtifactCache,
-}
-
-/// The policy of the tests, whose servers are on loopback.
-fn open() -> AddressPolicy {
-    AddressPolicy::command_line()
-}
-
-fn setup(limits: Limits) -> Setup {
-    let dir = tempfile::tempdir().unwrap();
-    let fetcher = ArtifactCache::new(&dir.path().join("work"), None, limits, open()).unwrap();
-    Setup { dir, fetcher }
-}
-
-impl Setup {
-    async fn fetch(&self, artifact: &Artifact) -> Result<Arc<Unpacked>, Error> {
-        self.fetcher
-            .fetch(artifact, Duration::from_secs(10), &CancellationToken::new())
-            .await
-    }
-
-    fn leftovers(&self) -> usize {
-        std::fs::read_dir(self.dir.path().join("work")).unwrap().count()
-    }
-}
-
-fn path(text: &str) -> TreePath {
-    TreePath::parse(text).unwrap()
-}
 
 #[tokio::test]
 async fn an_artifact_is_fetched_once_for_all_and_read_as_a_tree() {
@@ -346,39 +241,7 @@ async fn a_host_that_cannot_stand_in_is_named() {
 
 #[tokio::test]
 async fn hostile_tarballs_are_refused() {
-    use tar::EntryType::{Block, Char, Directory, Fifo, Link, Regular, Symlink};
-    let cases: Vec<(Vec<u8>, &str)> = vec![
-        (tarball(&[("../up", Regular, b"x")]), "leads out"),
-        (tarball(&[("a/../../up", Regular, b"x")]), "leads out"),
-        (tarball(&[("a/../b", Regular, b"x")]), "leads out"),
-        (tarball(&[("/abs", Regular, b"x")]), "is not relative"),
-        (tarball(&[("a\\b", Regular, b"x")]), "backslash"),
-        (tarball(&[("l", Symlink, b"")]), "symbolic link"),
-        (tarball(&[("l", Link, b"")]), "hard link"),
-        (tarball(&[("d", Char, b"")]), "device"),
-        (tarball(&[("d", Block, b"")]), "device"),
-        (tarball(&[("p", Fifo, b"")]), "pipe"),
-        (tarball(&[("a", Regular, b"1"), ("a", Regular, b"2")]), "twice"),
-        (
-            tarball(&[("a", Regular, b"1"), ("a/b", Regular, b"2")]),
-            "a file and a directory",
-        ),
-        (
-            tarball(&[("a", Regular, b"1"), ("a", Directory, b"")]),
-            "a file and a directory",
-        ),
-        (
-            tarball(&[
-                ("x", tar::EntryType::XHeader, b"12 size=100\n"),
-                ("y", Regular, b""),
-            ]),
-            "extended size",
-        ),
-        (b"no gzip at all".to_vec(), "malformed"),
-        (gzip(&[0x41; 2000]), "malformed"),
-        (simple()[..40].to_vec(), "malformed"),
-    ];
-    for (bytes, expected) in cases {
+    for (bytes, expected) in hostile() {
         let (url, _) = server(vec![answer("200 OK", &bytes)]).await;
         let setup = setup(Limits::default());
         let error = setup.fetch(&artifact(&url, &bytes)).await.unwrap_err();

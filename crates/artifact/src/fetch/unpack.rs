@@ -1,27 +1,35 @@
-//! Unpacking a tarball that may be hostile, into a directory that nothing leaves.
+//! Unpacking a tarball that may be hostile, into a directory that nothing leaves, or into memory.
+
+mod disk;
+mod memory;
+#[cfg(test)]
+mod tests;
 
 use std::{
-    fs::File,
-    io::{self, BufReader, Read},
+    io::{self, BufRead, Read},
     path::Path,
 };
 
-use cap_std::{
-    ambient_authority,
-    fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt},
-};
 use flate2::bufread::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 use tree::TreePath;
 
 use super::Limits;
 use crate::Error;
+use disk::Directory;
+pub(super) use memory::{HeldTree, unpack_into_memory};
 
 /// Bytes of a name that is an entry of its own: sixteen times what any system can open.
 const MAX_NAME_BYTES: u64 = 64 << 10;
 
-/// Bytes of a path that systems can open.
+/// Bytes of a path that systems can open, with the NUL byte at its end.
 const MAX_PATH_BYTES: usize = 4096;
+
+/// Bytes of the name of a file or directory, which file systems can store.
+const MAX_PART_BYTES: usize = 255;
+
+/// The bytes that a file or directory counts for, beside its content: its inode and its name.
+pub(super) const ENTRY_BYTES: u64 = 512;
 
 /// Totals of the unpacked entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,23 +41,49 @@ pub(super) struct Counted {
 /// Says if a file or directory with so many bytes is to be unpacked. Directories above one that are not in the tarball are made anyway.
 pub(super) type Select<'a> = dyn FnMut(&TreePath, u64) -> Result<bool, Error> + 'a;
 
-/// Unpacks into the new directory `root`.
-pub(super) fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<Counted, Error> {
-    let file = File::open(tarball).map_err(Error::io("open", "a downloaded tarball"))?;
-    unpack_file(file, root, limits, &mut |_, _| Ok(true))
+/// Place to unpack into. All paths are checked before, and the directories above a file or directory are made first.
+trait Target {
+    /// The error of unpacking, or one of the target's own.
+    type Error: From<Error>;
+
+    /// Takes the room for a file or directory with so many bytes.
+    fn take_room(&mut self, path: &TreePath, bytes: u64) -> Result<(), Self::Error>;
+
+    /// Makes a directory that is not the root. Fails with [`io::ErrorKind::NotADirectory`] if there is a file at its path, or above.
+    fn make_dir(&mut self, path: &TreePath) -> io::Result<Made>;
+
+    /// Writes a new file. Fails with [`io::ErrorKind::AlreadyExists`] if there is something at its path.
+    fn write(&mut self, path: &TreePath, executable: bool, content: &mut dyn Read) -> io::Result<()>;
 }
 
-/// Unpacks what is selected of an open tarball into the new directory `root`.
-pub(super) fn unpack_file(
-    file: File,
+/// Result of making a directory.
+enum Made {
+    Now,
+    /// It is there.
+    Already,
+    /// The directory that it would be in is not there.
+    Nowhere,
+}
+
+/// Unpacks what is selected of a tarball into the new directory `root`.
+pub(super) fn unpack_into_directory(
+    tarball: &mut dyn BufRead,
     root: &Path,
     limits: &Limits,
     select: &mut Select<'_>,
 ) -> Result<Counted, Error> {
-    std::fs::create_dir(root).map_err(Error::io("create", "a directory to unpack into"))?;
-    let mut target = Target {
-        root: Dir::open_ambient_dir(root, ambient_authority())
-            .map_err(Error::io("open", "a directory to unpack into"))?,
+    unpack_into(tarball, &mut Directory::create(root)?, limits, select)
+}
+
+/// Unpacks what is selected of a tarball.
+fn unpack_into<T: Target>(
+    tarball: &mut dyn BufRead,
+    target: &mut T,
+    limits: &Limits,
+    select: &mut Select<'_>,
+) -> Result<Counted, T::Error> {
+    let mut unpacking = Unpacking {
+        target,
         limits,
         counted: Counted::default(),
     };
@@ -58,7 +92,7 @@ pub(super) fn unpack_file(
         .unpacked_bytes
         .saturating_add(limits.entries.saturating_mul(2048));
     let stream = Capped {
-        inner: MultiGzDecoder::new(BufReader::new(file)),
+        inner: MultiGzDecoder::new(tarball),
         left: stream_limit,
     };
     let mut archive = Archive::new(stream);
@@ -83,16 +117,17 @@ pub(super) fn unpack_file(
             }
             _ => {}
         }
-        target.count(entry.size())?;
+        unpacking.count(entry.size())?;
         let name = long_name
             .take()
             .unwrap_or_else(|| entry.path_bytes().into_owned());
         let path = checked_path(&name)?;
         if select(&path, entry.size())? {
-            target.place(&path, &mut entry, select)?;
+            unpacking.target.take_room(&path, entry.size())?;
+            unpacking.place(&path, &mut entry, select)?;
         }
     }
-    Ok(target.counted)
+    Ok(unpacking.counted)
 }
 
 /// Reads a name that is an entry of its own.
@@ -121,14 +156,14 @@ fn pax_path(records: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     Ok(path)
 }
 
-/// Directory to unpack into, with its limits and totals.
-struct Target<'a> {
-    root: Dir,
+/// Target with the limits and totals of what is unpacked into it.
+struct Unpacking<'a, T> {
+    target: &'a mut T,
     limits: &'a Limits,
     counted: Counted,
 }
 
-impl Target<'_> {
+impl<T: Target> Unpacking<'_, T> {
     /// Counts a file or directory that claims so many bytes.
     fn count(&mut self, bytes: u64) -> Result<(), Error> {
         self.counted.entries += 1;
@@ -147,58 +182,49 @@ impl Target<'_> {
         path: &TreePath,
         entry: &mut Entry<'_, impl Read>,
         select: &mut Select<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), T::Error> {
         match entry.header().entry_type() {
             EntryType::Directory => {
                 self.make_parents(path, select)?;
-                self.make_dir(path).map(drop)
+                self.make_dir(path)?;
+                Ok(())
             }
             EntryType::Regular | EntryType::Continuous => {
                 self.make_parents(path, select)?;
-                self.write(path, entry)
+                Ok(self.write(path, entry)?)
             }
             EntryType::Symlink | EntryType::Link if self.limits.skip_links => Ok(()),
-            other => Err(Error::Malformed(format!(
-                "'{path}' is {}, which is refused",
-                describe(other)
-            ))),
+            other => {
+                let why = format!("'{path}' is {}, which is refused", describe(other));
+                Err(Error::Malformed(why).into())
+            }
         }
     }
 
-    fn write(&self, path: &TreePath, entry: &mut Entry<'_, impl Read>) -> Result<(), Error> {
+    fn write(&mut self, path: &TreePath, entry: &mut Entry<'_, impl Read>) -> Result<(), Error> {
+        if path.is_root() {
+            return Err(file_and_directory(path));
+        }
         let executable = entry.header().mode().is_ok_and(|mode| mode & 0o111 != 0);
-        let mut options = OpenOptions::new();
-        options
-            .write(true)
-            .create_new(true)
-            .mode(if executable { 0o700 } else { 0o600 });
-        let mut file = self
-            .root
-            .open_with(path.as_str(), &options)
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => Error::Malformed(format!("'{path}' is in it twice")),
-                _ => Error::io("unpack", path.as_str())(error),
-            })?;
-        io::copy(entry, &mut file)
-            .map(drop)
-            .map_err(|error| match error.get_ref() {
-                // The operating system's own errors carry a number, those of the stream a cause.
-                Some(_) => malformed(&error, self.limits),
-                None => Error::io("unpack", path.as_str())(error),
-            })
+        let written = self.target.write(path, executable, entry);
+        written.map_err(|error| match (error.kind(), error.get_ref()) {
+            (io::ErrorKind::AlreadyExists, _) => Error::Malformed(format!("'{path}' is in it twice")),
+            // The operating system's own errors carry a number, those of the stream a cause.
+            (_, Some(_)) => malformed(&error, self.limits),
+            (_, None) => Error::io("unpack", path.as_str())(error),
+        })
     }
 
     /// Makes the directories above a path that are not there yet. They have no entry of their own, and count like one:
     /// a few bytes of a tarball can name thousands.
-    fn make_parents(&mut self, path: &TreePath, select: &mut Select<'_>) -> Result<(), Error> {
+    fn make_parents(&mut self, path: &TreePath, select: &mut Select<'_>) -> Result<(), T::Error> {
         let mut missing = Vec::new();
         let mut next = path.parent();
         while let Some(dir) = next.take() {
             match self.make_dir(&dir)? {
                 Made::Already => break,
                 Made::Now => {
-                    self.count(0)?;
-                    select(&dir, 0)?;
+                    self.count_parent(&dir, select)?;
                     break;
                 }
                 Made::Nowhere => {
@@ -208,46 +234,39 @@ impl Target<'_> {
             }
         }
         while let Some(dir) = missing.pop() {
-            self.count(0)?;
-            select(&dir, 0)?;
+            self.count_parent(&dir, select)?;
             self.make_dir(&dir)?;
         }
         Ok(())
     }
 
-    fn make_dir(&self, path: &TreePath) -> Result<Made, Error> {
+    fn count_parent(&mut self, dir: &TreePath, select: &mut Select<'_>) -> Result<(), T::Error> {
+        self.count(0)?;
+        select(dir, 0)?;
+        self.target.take_room(dir, 0)
+    }
+
+    fn make_dir(&mut self, path: &TreePath) -> Result<Made, Error> {
         if path.is_root() {
             return Ok(Made::Already);
         }
-        let mut builder = DirBuilder::new();
-        builder.mode(0o700);
-        let Err(error) = self.root.create_dir_with(path.as_str(), &builder) else {
-            return Ok(Made::Now);
-        };
-        match error.kind() {
-            io::ErrorKind::NotFound => Ok(Made::Nowhere),
-            io::ErrorKind::AlreadyExists if self.root.is_dir(path.as_str()) => Ok(Made::Already),
-            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-                Err(Error::Malformed(format!("'{path}' is a file and a directory")))
-            }
-            _ => Err(Error::io("unpack", path.as_str())(error)),
-        }
+        self.target.make_dir(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotADirectory => file_and_directory(path),
+            _ => Error::io("unpack", path.as_str())(error),
+        })
     }
-}
-
-/// Result of making a directory.
-enum Made {
-    Now,
-    /// It is there.
-    Already,
-    /// The directory that it would be in is not there.
-    Nowhere,
 }
 
 /// The path of an entry, if it is one that stays below the root however it is read.
 fn checked_path(name: &[u8]) -> Result<TreePath, Error> {
-    if name.len() > MAX_PATH_BYTES {
+    if name.len() >= MAX_PATH_BYTES {
         return Err(too_large("bytes of a path", MAX_PATH_BYTES as u64));
+    }
+    if name
+        .split(|&byte| byte == b'/')
+        .any(|part| part.len() > MAX_PART_BYTES)
+    {
+        return Err(too_large("bytes of a file name", MAX_PART_BYTES as u64));
     }
     let refused = |why: &str| Error::Malformed(format!("the name {:?} {why}", String::from_utf8_lossy(name)));
     let text = std::str::from_utf8(name).map_err(|_| refused("is not UTF-8"))?;
@@ -261,6 +280,10 @@ fn checked_path(name: &[u8]) -> Result<TreePath, Error> {
         return Err(refused("leads out of its directory"));
     }
     TreePath::parse(text).map_err(|_| refused("is not relative"))
+}
+
+fn file_and_directory(path: &TreePath) -> Error {
+    Error::Malformed(format!("'{path}' is a file and a directory"))
 }
 
 fn describe(kind: EntryType) -> &'static str {
