@@ -1,6 +1,6 @@
 //! A fetched commit as a tree. Links are followed as long as they stay in it; submodules are not there.
 //!
-//! [`Commit::held`] makes a copy for keeping: it has its files in memory, and neither a directory nor a share of the memory of fetches.
+//! [`Commit::held`] makes a copy for keeping: it has its files in memory, and no share of the memory and temporary files of fetches.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,6 @@ use std::{
 
 use bytes::Bytes;
 use gix::ObjectId;
-use tempfile::TempDir;
 use tree::{Entry, NodeKind, Tree, TreeError, TreePath};
 
 use crate::{Error, Node, NodeKind as Kind, Resolved, Session, Snapshot};
@@ -20,7 +19,7 @@ const MAX_LINKS: usize = 40;
 /// Bytes of memory of an entry of a held commit, beside its path.
 const PER_ENTRY: u64 = 300;
 
-/// The files of a commit, fetched into a directory that is removed with it.
+/// The files of a commit, which is fetched to memory or to a temporary directory that is removed with it.
 pub struct Commit {
     nodes: HashMap<TreePath, Node>,
     /// Names in each directory.
@@ -31,11 +30,8 @@ pub struct Commit {
 
 /// The contents of the files and links of a commit.
 enum Contents {
-    /// Objects in a directory, which is removed with the tree.
-    Fetched {
-        snapshot: Box<Mutex<Snapshot>>,
-        dir: TempDir,
-    },
+    /// Objects as they were fetched.
+    Fetched(Box<Mutex<Snapshot>>),
     /// Files in memory, of a commit with this hash.
     Held {
         commit: String,
@@ -46,7 +42,7 @@ enum Contents {
 impl Contents {
     fn len(&self, node: &Node) -> Result<u64, Error> {
         match self {
-            Self::Fetched { snapshot, .. } => {
+            Self::Fetched(snapshot) => {
                 let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
                 snapshot.len_of(node)
             }
@@ -56,7 +52,7 @@ impl Contents {
 
     fn read(&self, node: &Node) -> Result<Bytes, Error> {
         match self {
-            Self::Fetched { snapshot, .. } => {
+            Self::Fetched(snapshot) => {
                 let mut content = Vec::new();
                 let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
                 snapshot.read(node, &mut content)?;
@@ -71,11 +67,9 @@ impl Commit {
     /// Fetches a commit. Files that are longer than `file_bytes` can't be read.
     ///
     /// # Errors
-    /// Fails when [`Session::fetch`] does, or no temporary directory can be made.
+    /// Fails when [`Session::fetch`] does.
     pub fn fetch(session: &mut Session, wanted: &Resolved, file_bytes: u64) -> Result<Self, Error> {
-        let dir = tempfile::Builder::new().prefix("weir-").tempdir();
-        let dir = dir.map_err(|error| Error::Disk(format!("no temporary directory: {error}")))?;
-        let snapshot = session.fetch(wanted, dir.path())?;
+        let snapshot = session.fetch(wanted, &std::env::temp_dir())?;
         let all = snapshot.nodes()?;
         snapshot.settle();
         let mut nodes = HashMap::with_capacity(all.len());
@@ -88,10 +82,7 @@ impl Commit {
         Ok(Self {
             nodes,
             names,
-            contents: Contents::Fetched {
-                snapshot: Box::new(Mutex::new(snapshot)),
-                dir,
-            },
+            contents: Contents::Fetched(Box::new(Mutex::new(snapshot))),
             file_bytes,
         })
     }
@@ -131,23 +122,23 @@ impl Commit {
         self.nodes.len()
     }
 
-    /// Returns the bytes that its objects take on the disk.
+    /// Returns the bytes of its pack and the index of it; 0 for a copy in memory.
     #[must_use]
     pub fn packed_bytes(&self) -> u64 {
-        let Contents::Fetched { dir, .. } = &self.contents else {
-            return 0;
-        };
-        let packs = dir.path().join("objects").join("pack");
-        let files = std::fs::read_dir(packs).into_iter().flatten().flatten();
-        let lens = files.filter_map(|file| Some(file.metadata().ok()?.len()));
-        lens.sum()
+        match &self.contents {
+            Contents::Fetched(snapshot) => {
+                let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+                snapshot.packed_bytes()
+            }
+            Contents::Held { .. } => 0,
+        }
     }
 
     /// Returns the hash of the commit.
     #[must_use]
     pub fn id(&self) -> String {
         match &self.contents {
-            Contents::Fetched { snapshot, .. } => {
+            Contents::Fetched(snapshot) => {
                 let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
                 snapshot.commit()
             }

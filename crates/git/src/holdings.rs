@@ -8,7 +8,7 @@ use crate::wire::lock;
 
 /// The memory and the temporary files of all fetches of a pass, which come one after the other, for one tenant. They are held until the last
 /// clone and the last snapshot are dropped. Packs are indexed and read one at a time, so memory is held for the largest of them, beside
-/// that of all paths. Clones are the same.
+/// that of all small packs, which are kept there, and of all paths. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct Holdings(Arc<Mutex<Option<Held>>>);
 
@@ -16,8 +16,10 @@ pub struct Holdings(Arc<Mutex<Option<Held>>>);
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) memory: Share,
-    /// Bytes of `memory` for the largest pack.
+    /// Bytes of `memory` for indexing and reading the largest pack.
     pub(crate) pack: u64,
+    /// Bytes of `memory` for packs that are kept there, with their indexes.
+    pub(crate) kept: u64,
     pub(crate) disk: Share,
 }
 
@@ -28,6 +30,7 @@ impl Holdings {
         work(held.get_or_insert_with(|| Held {
             memory: memory.share(),
             pack: 0,
+            kept: 0,
             disk: disk.share(),
         }))
     }

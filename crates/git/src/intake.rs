@@ -6,7 +6,7 @@ use std::{
         Mutex,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tree::{MemoryError, Share, Tenant};
@@ -95,7 +95,7 @@ impl Intake {
         self.set_allowance(bytes, "bytes of a list of refs");
     }
 
-    /// Lets the next answers bring `bytes` of a pack in all, which go to the disk.
+    /// Lets the next answers bring `bytes` of a pack in all, which go to memory or to the disk.
     pub(crate) fn allow_pack(&self, bytes: u64) {
         *lock(&self.refs) = None;
         self.set_allowance(bytes, "bytes of a pack");
@@ -130,6 +130,42 @@ impl Intake {
             held.pack += more;
             Ok(())
         })
+    }
+
+    /// Takes what [`Intake::take_memory`] does if nothing must be waited for, and returns true then.
+    pub(crate) fn try_take_memory(&self, bytes: u64) -> bool {
+        self.held(|held| {
+            let more = bytes.saturating_sub(held.pack);
+            let reserved = self.clock.runtime().block_on(async {
+                let reserved = held.memory.reserve(more.saturating_add(PATHS));
+                tokio::time::timeout(Duration::ZERO, reserved).await
+            });
+            let is_there = matches!(reserved, Ok(Ok(()))) && held.memory.try_grow(more).is_ok();
+            held.pack += if is_there { more } else { 0 };
+            is_there
+        })
+    }
+
+    /// Takes bytes of memory for a pack that is kept there, and returns true if they are free.
+    pub(crate) fn try_keep(&self, bytes: u64) -> bool {
+        self.held(|held| {
+            let is_there = held.memory.try_grow(bytes).is_ok();
+            held.kept += if is_there { bytes } else { 0 };
+            is_there
+        })
+    }
+
+    /// Returns the bytes of memory of packs that are kept there.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.held(|held| held.kept)
+    }
+
+    /// Gives back bytes of memory of a pack that was kept there.
+    pub(crate) fn give_back_kept(&self, bytes: u64) {
+        self.held(|held| {
+            held.kept = held.kept.saturating_sub(bytes);
+            held.memory.shrink(bytes);
+        });
     }
 
     /// Counts bytes of temporary files.

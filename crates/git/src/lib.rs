@@ -1,8 +1,8 @@
 //! Git over http, https and ssh, without a work tree and without any other program.
 //!
 //! A [`Network`] opens a [`Session`] with a [`Remote`]; the session lists the refs that a [`Reference`] needs, and
-//! fetches one commit, shallow, into a directory that the caller owns. The [`Snapshot`] then reads files straight
-//! from the object database. [`select`] is the pure decision which commit a reference means.
+//! fetches one commit, shallow, to memory or to a temporary directory. The [`Snapshot`] then reads files straight
+//! from its pack. [`select`] is the pure decision which commit a reference means.
 //!
 //! Everything blocks under one deadline and one cancellation flag, so callers run it on a thread for blocking work.
 //! This crate never checks files out, never reads Git configuration, never starts a process, and refuses every
@@ -24,10 +24,12 @@ mod http;
 mod intake;
 mod limits;
 mod listing;
+mod objects;
 #[cfg(test)]
 mod original;
 mod pack;
 mod range;
+mod receiver;
 mod refs;
 mod remote;
 mod session;

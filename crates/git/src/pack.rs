@@ -1,17 +1,19 @@
 //! The size of a received pack, which is known before any object of it is held in memory.
 
+#[cfg(test)]
+pub(crate) mod crafted;
+pub(crate) mod spool;
+
 use std::{
     collections::HashMap,
-    fs::File,
-    io::{self, BufRead, BufReader, Read, Write},
-    os::unix::fs::FileExt,
-    path::{Path, PathBuf},
+    io::{self, BufRead, Read},
 };
 
 use flate2::{Decompress, FlushDecompress, Status, read::ZlibDecoder};
 use gix::odb::pack::data::{Entry as PackEntry, entry::Header, header::decode};
 
 use crate::{Error, Limits, clock::Clock, error::chain};
+use spool::Spooled;
 
 /// Bytes of memory for the index of an object.
 const PER_OBJECT: u64 = 300;
@@ -21,85 +23,34 @@ const OTHER_OBJECTS: u64 = 100;
 const DELTA_HEAD: usize = 128;
 /// Bytes of the header of a pack.
 pub(crate) const PACK_HEADER: usize = 12;
-/// Bytes of the hash that names the base of a delta.
+/// Bytes of a hash: of the name of a delta's base, and of the checksum of a pack.
 const HASH_BYTES: usize = 20;
-/// Bytes of a pack that are counted together. The index of a small one is among them.
-const COUNTED: u64 = 64 << 10;
+/// Bytes of the index of a pack without objects, and of each object in it.
+const INDEX: (u64, u64) = (1072, 28);
 /// Bytes that are inflated at once.
 const INFLATED: usize = 32 << 10;
-
-/// A pack in a directory, before it is indexed.
-#[derive(Debug)]
-pub(crate) struct Spooled {
-    pub(crate) path: PathBuf,
-    /// Bytes that were counted for it.
-    pub(crate) counted: u64,
-}
-
-/// Returns the file of a pack before it is indexed.
-pub(crate) fn incoming(dir: &Path) -> PathBuf {
-    dir.join("incoming")
-}
-
-/// Writes a pack into a directory, where it is measured before it is indexed. Its bytes are counted before they are written.
-///
-/// # Errors
-/// Fails when the pack can't be read or written, or `count` does.
-pub(crate) fn spool(
-    pack: &mut dyn BufRead,
-    dir: &Path,
-    mut count: impl FnMut(u64) -> Result<(), Error>,
-) -> Result<Spooled, Error> {
-    let path = incoming(dir);
-    let mut file = File::create(&path).map_err(disk)?;
-    let (mut written, mut counted) = (0, 0);
-    loop {
-        let chunk = match pack.fill_buf() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            chunk => chunk.map_err(disk)?,
-        };
-        if chunk.is_empty() {
-            break;
-        }
-        written += chunk.len() as u64;
-        if written > counted {
-            let more = written.next_multiple_of(COUNTED) - counted;
-            count(more)?;
-            counted += more;
-        }
-        file.write_all(chunk).map_err(disk)?;
-        let len = chunk.len();
-        pack.consume(len);
-    }
-    file.flush().map_err(disk)?;
-    Ok(Spooled { path, counted })
-}
-
-/// Opens a pack that [`spool`] wrote, and returns it with its size in bytes.
-pub(crate) fn open(path: &Path) -> Result<(BufReader<File>, u64), Error> {
-    let file = File::open(path).map_err(disk)?;
-    let bytes = file.metadata().map_err(disk)?.len();
-    Ok((BufReader::with_capacity(64 << 10, file), bytes))
-}
-
-/// Removes a pack that [`spool`] wrote.
-pub(crate) fn remove(path: &Path) -> Result<(), Error> {
-    std::fs::remove_file(path).map_err(disk)
-}
 
 #[expect(clippy::needless_pass_by_value, reason = "the function of a map_err")]
 fn disk(error: io::Error) -> Error {
     Error::Disk(error.to_string())
 }
 
-/// Returns the bytes of memory that indexing and reading a pack takes at most. The index holds a resolved object together with all
-/// objects that it is a delta of, directly and indirectly.
+/// The bytes of memory that a pack takes at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Needed {
+    /// For indexing and reading it. A resolved object is held together with all objects that it is a delta of, directly and indirectly,
+    /// and with the deltas.
+    pub(crate) work: u64,
+    /// For its finished index.
+    pub(crate) index: u64,
+}
+
+/// Measures a pack.
 ///
 /// # Errors
 /// Fails when the pack is damaged, an object is over its limit, or there are too many objects.
-pub(crate) fn memory(path: &Path, limits: &Limits, clock: &Clock, shown: &str) -> Result<u64, Error> {
-    let file = File::open(path).map_err(disk)?;
-    let mut entries = Entries::open(path, clock, shown)?;
+pub(crate) fn measure(pack: &Spooled, limits: &Limits, clock: &Clock, shown: &str) -> Result<Needed, Error> {
+    let mut entries = Entries::open(pack, clock, shown)?;
     let limit = |what, limit| Error::Limit {
         what,
         limit,
@@ -112,7 +63,7 @@ pub(crate) fn memory(path: &Path, limits: &Limits, clock: &Clock, shown: &str) -
     let mut tally = Tally::default();
     while let Some(entry) = entries.next(limits.object_bytes)? {
         let size = match entry.header {
-            Header::OfsDelta { .. } | Header::RefDelta { .. } => result_size(&file, &entry)
+            Header::OfsDelta { .. } | Header::RefDelta { .. } => result_size(pack, &entry)
                 .ok_or_else(|| entries.damaged(&format!("the delta at byte {}", entry.pack_offset)))?,
             _ => entry.decompressed_size,
         };
@@ -121,7 +72,8 @@ pub(crate) fn memory(path: &Path, limits: &Limits, clock: &Clock, shown: &str) -
         }
         tally.add(&entry, size);
     }
-    Ok(tally.memory())
+    entries.end()?;
+    Ok(tally.needed())
 }
 
 /// An object of a pack.
@@ -134,7 +86,7 @@ struct Entry {
 
 /// The objects of a pack in their order. Nothing of an object is held, and none is inflated beyond the size that it announces.
 struct Entries<'a> {
-    pack: BufReader<File>,
+    pack: Box<dyn BufRead + 'a>,
     /// Objects that are left.
     left: u32,
     offset: u64,
@@ -145,9 +97,9 @@ struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    fn open(path: &Path, clock: &'a Clock, shown: &'a str) -> Result<Self, Error> {
+    fn open(pack: &'a Spooled, clock: &'a Clock, shown: &'a str) -> Result<Self, Error> {
         let mut entries = Self {
-            pack: open(path)?.0,
+            pack: pack.reader()?,
             left: 0,
             offset: PACK_HEADER as u64,
             inflate: Decompress::new(true),
@@ -202,6 +154,12 @@ impl<'a> Entries<'a> {
         }))
     }
 
+    /// Reads the checksum after the last object. It is verified when the pack is indexed.
+    fn end(&mut self) -> Result<(), Error> {
+        let read = self.pack.read_exact(&mut [0; HASH_BYTES]);
+        read.map_err(|_| self.damaged("its checksum is cut off"))
+    }
+
     /// Reads the compressed content of the object at a position, which must inflate to so many bytes.
     fn skip(&mut self, at: u64, size: u64) -> Result<(), Error> {
         let wrong = |why: &str| format!("the object at byte {at} {why}");
@@ -247,49 +205,49 @@ fn compressed_at_most(size: u64) -> u64 {
 
 #[derive(Default)]
 struct Tally {
-    /// Bytes of the object at an offset, with all objects that it is a delta of.
+    /// Bytes of the object at an offset, with all objects that it is a delta of, and the deltas.
     chains: HashMap<u64, u64>,
     longest: u64,
-    /// Bytes of all objects whose base is named by its hash, so that it is unknown here.
+    /// Bytes of all objects whose base is named by its hash, so that it is unknown here, and of their deltas.
     unknown: u64,
-    instructions: u64,
 }
 
 impl Tally {
     fn add(&mut self, entry: &Entry, size: u64) {
+        let own = match entry.header.is_base() {
+            true => size,
+            false => size.saturating_add(entry.decompressed_size),
+        };
         let base = match entry.header {
             Header::OfsDelta { base_distance } => {
                 let base = entry.pack_offset.saturating_sub(base_distance);
                 self.chains.get(&base).copied().unwrap_or(0)
             }
             Header::RefDelta { .. } => {
-                self.unknown = self.unknown.saturating_add(size);
+                self.unknown = self.unknown.saturating_add(own);
                 0
             }
             _ => 0,
         };
-        if entry.header.is_base() {
-            self.longest = self.longest.max(size);
-        } else {
-            self.instructions = self.instructions.max(entry.decompressed_size);
-        }
-        let chain = base.saturating_add(size);
+        let chain = base.saturating_add(own);
         self.longest = self.longest.max(chain);
         self.chains.insert(entry.pack_offset, chain);
     }
 
-    fn memory(&self) -> u64 {
-        let objects = (self.chains.len() as u64).saturating_mul(PER_OBJECT);
-        [self.longest, self.unknown, self.instructions, objects]
-            .into_iter()
-            .fold(0, u64::saturating_add)
+    fn needed(&self) -> Needed {
+        let objects = self.chains.len() as u64;
+        let work = [self.longest, self.unknown, objects.saturating_mul(PER_OBJECT)];
+        Needed {
+            work: work.into_iter().fold(0, u64::saturating_add),
+            index: INDEX.0.saturating_add(objects.saturating_mul(INDEX.1)),
+        }
     }
 }
 
 /// Returns the size of the object that a delta makes: the second of the two numbers that it begins with.
-fn result_size(file: &File, entry: &Entry) -> Option<u64> {
+fn result_size(pack: &Spooled, entry: &Entry) -> Option<u64> {
     let mut head = [0; DELTA_HEAD];
-    let read = file.read_at(&mut head, entry.data_offset).ok()?;
+    let read = pack.read_at(&mut head, entry.data_offset).ok()?;
     let mut inflated = Vec::new();
     let inflate = ZlibDecoder::new(head.get(..read)?).take(20);
     // The input is cut off; what came until then counts.
@@ -316,29 +274,13 @@ fn number(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
 mod tests {
     use std::time::Duration;
 
-    use flate2::{Compression, write::ZlibEncoder};
-
     use testkit::git::{pack_bomb, padded_pack};
 
-    use super::*;
+    use super::{
+        crafted::{distance_of, entry, number_of},
+        *,
+    };
     use crate::Call;
-
-    /// Appends an entry: its type, its size, what comes before its content, and the content.
-    fn entry(pack: &mut Vec<u8>, kind: u8, content: &[u8], base: &[u8]) {
-        let mut size = content.len();
-        let mut byte = kind << 4 | (size & 15) as u8;
-        size >>= 4;
-        while size > 0 {
-            pack.push(byte | 0x80);
-            byte = (size & 0x7f) as u8;
-            size >>= 7;
-        }
-        pack.push(byte);
-        pack.extend_from_slice(base);
-        let mut deflate = ZlibEncoder::new(Vec::new(), Compression::fast());
-        deflate.write_all(content).unwrap();
-        pack.extend(deflate.finish().unwrap());
-    }
 
     /// A pack with a file of `size` zeros, and `count` deltas that copy it and what they are deltas of.
     fn chain(size: u32, count: u32, by_name: bool) -> Vec<u8> {
@@ -347,27 +289,12 @@ mod tests {
         let mut last = pack.len();
         entry(&mut pack, 3, &vec![0; size as usize], &[]);
         for _ in 0..count {
-            let varint = |mut value: u32| {
-                let mut bytes = Vec::new();
-                while value > 0x7f {
-                    bytes.push((value & 0x7f) as u8 | 0x80);
-                    value >>= 7;
-                }
-                bytes.push(value as u8);
-                bytes
-            };
             let [low, middle, high, _] = size.to_le_bytes();
-            let delta = [varint(size), varint(size), vec![0xf0, low, middle, high]].concat();
+            let delta = [number_of(size), number_of(size), vec![0xf0, low, middle, high]].concat();
             let (at, distance) = (pack.len(), pack.len() - last);
             match by_name {
                 true => entry(&mut pack, 7, &delta, &[7; 20]),
-                false if distance < 128 => entry(&mut pack, 6, &delta, &[distance as u8]),
-                false => {
-                    let distance = distance - 128;
-                    let bytes = [(distance >> 14) - 1, distance >> 7 & 0x7f, distance & 0x7f];
-                    let bytes = [bytes[0] as u8 | 0x80, bytes[1] as u8 | 0x80, bytes[2] as u8];
-                    entry(&mut pack, 6, &delta, &bytes);
-                }
+                false => entry(&mut pack, 6, &delta, &distance_of(distance)),
             }
             last = at;
         }
@@ -379,9 +306,8 @@ mod tests {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let call = Call::new(Duration::from_secs(60));
         let clock = Clock::start(runtime.handle().clone(), &call, "u".to_owned());
-        let dir = tempfile::tempdir().unwrap();
-        let spooled = spool(&mut io::Cursor::new(pack), dir.path(), |_| Ok(())).unwrap();
-        memory(&spooled.path, limits, &clock, "u")
+        let needed = measure(&Spooled::Held(pack.to_vec()), limits, &clock, "u")?;
+        Ok(needed.work)
     }
 
     #[test]

@@ -1,24 +1,16 @@
 //! One conversation with a Git server: list refs, fetch a commit.
 
+mod conversation;
 pub(crate) mod on_branch;
 
-use std::{
-    cell::Cell,
-    fs,
-    num::NonZeroU32,
-    path::Path,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::{cell::Cell, path::Path, sync::Arc};
 
 use gix::{
-    ObjectId,
     bstr::BString,
     error::Error as GixError,
-    odb::pack::{Bundle, bundle::write::Options as PackOptions},
     progress::Discard,
     protocol::{
         self, Handshake, LsRefsCommand,
-        fetch::{self, Arguments, Response, Shallow, Tags, negotiate},
         ls_refs::RefPrefixes,
         transport::{
             Protocol, Service,
@@ -40,17 +32,13 @@ use crate::{
     http::Smart,
     intake::Intake,
     listing::{Listing, Recorder},
-    pack,
+    receiver::Receiver,
     refs::{describe, select},
     ssh::{link, reuse::Access},
     wire::Wire,
 };
+use conversation::Wanted;
 use on_branch::Proofs;
-
-/// Threads that index a received pack. Sessions run beside each other, so one does not take all processors.
-const INDEX_THREADS: usize = 2;
-/// Maximum size of a pack that one thread indexes, in bytes: another one takes longer to start.
-const SMALL_PACK: u64 = 1 << 20;
 
 /// A conversation with one server about one repository. All methods block until the call's deadline at most.
 pub struct Session {
@@ -149,12 +137,13 @@ impl Session {
         }
     }
 
-    /// Fetches one commit without its history into `dir`, which must be empty and is the caller's to remove.
+    /// Fetches one commit without its history. A pack of at most 256 KiB is kept in memory if there is some; another one goes to a temporary
+    /// directory in `above`, which is removed with the last clone of the snapshot.
     ///
     /// # Errors
-    /// Fails when the server cannot be reached or refuses, a limit is reached, or `dir` cannot be written.
-    pub fn fetch(&mut self, wanted: &Resolved, dir: &Path) -> Result<Snapshot, Error> {
-        match self.fetch_within(wanted, dir) {
+    /// Fails when the server cannot be reached or refuses, a limit is reached, or `above` cannot be written.
+    pub fn fetch(&mut self, wanted: &Resolved, above: &Path) -> Result<Snapshot, Error> {
+        match self.fetch_within(wanted, above) {
             Err(Error::Space {
                 why: MemoryError::Held,
                 ..
@@ -163,33 +152,32 @@ impl Session {
                 self.connect_anew()?;
                 self.intake
                     .reserve_disk(self.limits.pack_bytes.saturating_mul(2))?;
-                self.fetch_within(wanted, dir)
+                self.fetch_within(wanted, above)
             }
             done => done,
         }
     }
 
     /// Fetches a commit with the space that is free. After a failure, it has as much as before.
-    fn fetch_within(&mut self, wanted: &Resolved, dir: &Path) -> Result<Snapshot, Error> {
-        let before = self.intake.disk_bytes();
-        let fetched = self.fetch_as_announced(wanted, dir);
+    fn fetch_within(&mut self, wanted: &Resolved, above: &Path) -> Result<Snapshot, Error> {
+        let (stored, kept) = (self.intake.disk_bytes(), self.intake.kept_bytes());
+        let fetched = self.fetch_as_announced(wanted, above);
         if fetched.is_err() {
-            // It may not be there; the caller removes the directory anyway.
-            let _ = fs::remove_file(pack::incoming(dir));
-            let more = self.intake.disk_bytes().saturating_sub(before);
-            self.intake.give_back_disk(more);
+            let (disk, memory) = (self.intake.disk_bytes(), self.intake.kept_bytes());
+            self.intake.give_back_disk(disk.saturating_sub(stored));
+            self.intake.give_back_kept(memory.saturating_sub(kept));
         }
         fetched
     }
 
     /// Fetches a commit, again if the server is another one than it announced.
-    fn fetch_as_announced(&mut self, wanted: &Resolved, dir: &Path) -> Result<Snapshot, Error> {
+    fn fetch_as_announced(&mut self, wanted: &Resolved, above: &Path) -> Result<Snapshot, Error> {
         let has_begun = Cell::new(false);
-        match self.fetch_once(wanted, dir, &has_begun) {
+        match self.fetch_once(wanted, above, &has_begun) {
             // The server may be another one than when it announced itself.
             Err(_) if !has_begun.get() && self.way.forgets_announcement() => {
                 self.connect_anew()?;
-                self.fetch_once(wanted, dir, &has_begun)
+                self.fetch_once(wanted, above, &has_begun)
             }
             done => done,
         }
@@ -199,68 +187,28 @@ impl Session {
     fn fetch_once(
         &mut self,
         wanted: &Resolved,
-        dir: &Path,
+        above: &Path,
         has_begun: &Cell<bool>,
     ) -> Result<Snapshot, Error> {
         let want = wanted.want()?;
-        let packs = dir.join("objects").join("pack");
-        fs::create_dir_all(&packs).map_err(|error| Error::Disk(error.to_string()))?;
-        let mut handshake = self.with_room(Self::handshake)?;
+        let handshake = self.with_room(Self::handshake)?;
         self.intake.allow_pack(self.limits.pack_bytes);
         let watch = self.clock.watch();
-        let options = fetch::Options {
-            shallow_file: dir.join("shallow"),
-            shallow: &Shallow::DepthAtRemote(NonZeroU32::MIN),
-            tags: Tags::None,
-            reject_shallow_remote: false,
+        let receiver = Receiver {
+            above,
+            limits: &self.limits,
+            clock: &self.clock,
+            intake: &self.intake,
+            shown: &self.remote.shown(),
+            stop: &watch.stop,
         };
-        let pack_options = PackOptions {
-            alloc_limit_bytes: usize::try_from(self.limits.object_bytes).ok(),
-            ..PackOptions::default()
-        };
-        let (intake, clock, limits, shown) = (&self.intake, &self.clock, &self.limits, self.remote.shown());
-        let received = protocol::fetch(
-            &mut Want { want, have: None },
-            |received, progress, stop: &AtomicBool| {
-                has_begun.set(true);
-                let failed = |error| GixError::from_error(intake.fail(error));
-                // Until it is indexed, it is there twice.
-                let spooled = pack::spool(received, dir, |bytes| intake.take_disk(2 * bytes));
-                let spooled = spooled.map_err(failed)?;
-                let needed = pack::memory(&spooled.path, limits, clock, &shown).map_err(failed)?;
-                intake.take_memory(needed).map_err(failed)?;
-                let (mut pack, bytes) = pack::open(&spooled.path).map_err(failed)?;
-                let threads = if bytes > SMALL_PACK { INDEX_THREADS } else { 1 };
-                let no_bases = None::<gix::odb::Handle>;
-                let kind = gix::hash::Kind::Sha1;
-                Bundle::write_to_directory(
-                    &mut pack,
-                    Some(&packs),
-                    progress,
-                    stop,
-                    no_bases,
-                    kind,
-                    PackOptions {
-                        thread_limit: Some(threads),
-                        ..pack_options
-                    },
-                )?;
-                pack::remove(&spooled.path).map_err(failed)?;
-                intake.give_back_disk(spooled.counted);
-                Ok(true)
-            },
-            Discard,
-            &watch.stop,
-            fetch::Context {
-                handshake: &mut handshake,
-                transport: &mut self.transport,
-                user_agent: agent(),
-                trace_packetlines: false,
-            },
-            options,
-        );
-        received.map_err(|error| self.explain(&error, Some(wanted)))?;
-        Snapshot::open(dir, want, &self.limits, self.intake.holdings())
+        let (wants, transport) = (Wanted::Alone(want), &mut self.transport);
+        let received = conversation::fetch(wants, &handshake, transport, &watch.stop, |pack| {
+            has_begun.set(true);
+            Ok((receiver.receive(pack)?, true))
+        });
+        let objects = received.map_err(|error| self.explain(&error, Some(wanted)))?;
+        Snapshot::open(objects, want, &self.limits, self.intake.holdings())
     }
 
     /// Replaces the transport by a new one, which connects when it is used.
@@ -454,46 +402,4 @@ fn agent() -> (&'static str, Option<String>) {
         "agent",
         Some(concat!("git/weir-", env!("CARGO_PKG_VERSION")).to_owned()),
     )
-}
-
-/// Asks for one object.
-struct Want {
-    want: ObjectId,
-    /// Commit that the client has, with all that it leads to. Nothing else is asked of the server but the names of objects.
-    have: Option<ObjectId>,
-}
-
-impl fetch::Negotiate for Want {
-    fn mark_complete_and_common_ref(&mut self) -> gix::Result<negotiate::Action> {
-        Ok(negotiate::Action::MustNegotiate {
-            remote_ref_target_known: Vec::new(),
-        })
-    }
-
-    fn add_wants(&mut self, arguments: &mut Arguments, _: &[bool]) -> bool {
-        arguments.want(self.want);
-        if self.have.is_some() && arguments.can_use_filter() {
-            // Only commits are of interest.
-            arguments.filter("tree:0");
-        }
-        true
-    }
-
-    fn one_round(
-        &mut self,
-        _: &mut negotiate::one_round::State,
-        arguments: &mut Arguments,
-        _: Option<&Response>,
-    ) -> gix::Result<(negotiate::Round, bool)> {
-        if let Some(have) = self.have {
-            arguments.have(have);
-        }
-        let round = negotiate::Round {
-            haves_sent: usize::from(self.have.is_some()),
-            in_vain: 0,
-            haves_to_send: 0,
-            previous_response_had_at_least_one_in_common: false,
-        };
-        Ok((round, true))
-    }
 }

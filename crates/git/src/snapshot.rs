@@ -1,19 +1,13 @@
-//! The files of one commit, read from the object database.
-
-use std::path::Path;
+//! The files of one commit, read from its pack.
 
 use gix::{
     ObjectId,
     bstr::{BStr, ByteSlice},
-    objs::{CommitRef, Find, FindHeader, Kind, TagRef, TreeRefIter, tree::EntryKind},
-    odb::{Handle as Objects, pack::cache::lru::MemoryCappedHashmap, store::init::Options},
+    objs::{CommitRef, Kind, TagRef, TreeRefIter, tree::EntryKind},
 };
 use tree::TreePath;
 
-use crate::{Error, Holdings, Limits, SignedObject, error::chain};
-
-/// Bytes of decoded objects kept to decode others from.
-const CACHE_BYTES: usize = 8 << 20;
+use crate::{Error, Holdings, Limits, SignedObject, error::chain, objects::Objects};
 
 /// The longest name of a file, in bytes: no file system has longer ones.
 const NAME_BYTES: usize = 255;
@@ -56,9 +50,11 @@ pub struct Node {
     pub(crate) id: ObjectId,
 }
 
-/// A fetched commit. It lives as long as the directory that it was fetched into. Clones read the same objects, each with a cache of its own.
+/// A fetched commit. A large one is in a temporary directory, which is removed with the last clone. Clones read the same objects, each with a
+/// cache of its own.
 #[derive(Clone)]
 pub struct Snapshot {
+    // Dropped before what is counted for them is given back.
     objects: Objects,
     limits: Limits,
     commit: ObjectId,
@@ -74,14 +70,12 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Opens the commit that `id` is, or that it leads to through annotated tags.
-    pub(crate) fn open(dir: &Path, id: ObjectId, limits: &Limits, holdings: Holdings) -> Result<Self, Error> {
-        let options = Options {
-            alloc_limit_bytes: usize::try_from(limits.object_bytes).ok(),
-            ..Options::default()
-        };
-        let mut objects = gix::odb::at_opts(dir.join("objects"), gix::hash::Kind::Sha1, None, options)
-            .map_err(|error| Error::Disk(error.to_string()))?;
-        objects.set_pack_cache(|| Box::new(MemoryCappedHashmap::new(CACHE_BYTES)));
+    pub(crate) fn open(
+        objects: Objects,
+        id: ObjectId,
+        limits: &Limits,
+        holdings: Holdings,
+    ) -> Result<Self, Error> {
         let mut snapshot = Self {
             objects,
             limits: limits.clone(),
@@ -225,8 +219,8 @@ impl Snapshot {
     /// # Errors
     /// Fails when it is missing or damaged.
     pub fn len_of(&self, node: &Node) -> Result<u64, Error> {
-        match self.objects.try_header(&node.id) {
-            Ok(Some(header)) => Ok(header.size),
+        match self.objects.len_of(node.id) {
+            Ok(Some(len)) => Ok(len),
             Ok(None) => Err(unsent(node.id)),
             Err(error) => Err(broken(node.id, &error)),
         }
@@ -254,6 +248,17 @@ impl Snapshot {
         }
     }
 
+    /// Returns the bytes of its pack and the index of it.
+    pub(crate) fn packed_bytes(&self) -> u64 {
+        self.objects.packed_bytes()
+    }
+
+    /// Returns true if its pack is on the disk. Dropping the last clone then removes files, and blocks.
+    #[must_use]
+    pub const fn is_on_disk(&self) -> bool {
+        self.objects.is_on_disk()
+    }
+
     /// Gives back the memory that was reserved for paths and isn't used.
     pub(crate) fn settle(&self) {
         self.holdings.settle();
@@ -269,9 +274,8 @@ impl Snapshot {
     }
 
     fn find(&self, id: ObjectId, buffer: &mut Vec<u8>) -> Result<Kind, Error> {
-        buffer.clear();
-        match self.objects.try_find(&id, buffer) {
-            Ok(Some(data)) => Ok(data.kind),
+        match self.objects.find(id, buffer) {
+            Ok(Some(kind)) => Ok(kind),
             Ok(None) => Err(unsent(id)),
             Err(error) => Err(broken(id, &error)),
         }

@@ -160,10 +160,9 @@ impl Builder {
         let permit = self.permits.acquire(scope.namespace, &server);
         let permit = scope.slot.waiting(permit).await;
         let permit = permit.ok_or_else(panicked)?;
-        let dir = temp_dir(&self.scratch)?;
-        let (kind, into) = (Arc::clone(kind), dir.path().to_owned());
+        let (kind, scratch) = (Arc::clone(kind), self.scratch.clone());
         let fetched = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
-            let fetched = kind.fetch(&request, &resolved, work, &into)?;
+            let fetched = kind.fetch(&request, &resolved, work, &scratch)?;
             let resolved = K::fetched(&fetched, resolved);
             Ok::<_, Fault>((fetched, resolved))
         });
@@ -173,7 +172,7 @@ impl Builder {
         let packing = packs.map_err(|_| panicked())?;
         let (storage, algorithm) = (Arc::clone(&self.storage), self.algorithm);
         let built = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
-            let _held = (packing, dir);
+            let _held = packing;
             let options = PackOptions {
                 ignore,
                 algorithm,

@@ -126,7 +126,7 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     /// Returns the file name of the artifact.
     fn file_name(resolved: &Self::Resolved) -> String;
 
-    /// Fetches the revision. `dir` is an empty directory that is removed after packing.
+    /// Fetches the revision. What is fetched owns the temporary directories that it needs, which are made in `scratch`.
     ///
     /// # Errors
     /// A fault in the words of conditions.
@@ -135,7 +135,7 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         request: &Self::Request,
         resolved: &Self::Resolved,
         work: &Work,
-        dir: &Path,
+        scratch: &Path,
     ) -> Result<Self::Fetched, Fault>;
 
     /// Returns what was fetched, for sources that may change between resolving and fetching.

@@ -5,21 +5,15 @@
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, atomic::AtomicBool},
+    sync::{Arc, Mutex},
 };
 
-use gix::{
-    error::Error as GixError,
-    odb::pack::data::header::decode,
-    progress::Discard,
-    protocol::{
-        self,
-        fetch::{self, Shallow, Tags},
-        transport::Protocol,
-    },
-};
+use gix::{error::Error as GixError, odb::pack::data::header::decode, protocol::transport::Protocol};
 
-use super::{Session, Want, agent};
+use super::{
+    Session,
+    conversation::{self, Wanted},
+};
 use crate::{Error, Reference, Resolved, error::chain, pack::PACK_HEADER, wire::lock};
 
 /// Maximum number of commits of branches that are remembered.
@@ -107,14 +101,11 @@ impl Session {
     }
 
     fn leads_to_once(&mut self, head: &Resolved, wanted: &Resolved) -> Result<bool, Error> {
-        let asked = Want {
-            want: wanted.want()?,
-            have: Some(head.want()?),
+        let asked = Wanted::Beside {
+            commit: wanted.want()?,
+            head: head.want()?,
         };
-        let disk = |error: std::io::Error| Error::Disk(format!("no temporary directory: {error}"));
-        // A shallow repository on the server writes a file.
-        let dir = tempfile::Builder::new().prefix("weir-").tempdir().map_err(disk)?;
-        let mut handshake = self.with_room(Self::handshake)?;
+        let handshake = self.with_room(Self::handshake)?;
         self.intake.allow_pack(ANSWER_BYTES);
         let watch = self.clock.watch();
         let (intake, shown) = (&self.intake, self.remote.shown());
@@ -125,35 +116,15 @@ impl Session {
                 why,
             }))
         };
-        let mut objects = None;
-        let received = protocol::fetch(
-            &mut { asked },
-            |received, _, _: &AtomicBool| {
-                let mut bytes = [0; PACK_HEADER];
-                received
-                    .read_exact(&mut bytes)
-                    .map_err(|error| failed(error.to_string()))?;
-                let (_, found) = decode(&bytes).map_err(|error| failed(chain(&error)))?;
-                objects = Some(found);
-                Ok(found == 0)
-            },
-            Discard,
-            &watch.stop,
-            fetch::Context {
-                handshake: &mut handshake,
-                transport: &mut self.transport,
-                user_agent: agent(),
-                trace_packetlines: false,
-            },
-            fetch::Options {
-                shallow_file: dir.path().join("shallow"),
-                shallow: &Shallow::NoChange,
-                tags: Tags::None,
-                reject_shallow_remote: false,
-            },
-        );
-        received.map_err(|error| self.explain(&error, Some(wanted)))?;
-        let is_on = objects == Some(0);
+        let transport = &mut self.transport;
+        let received = conversation::fetch(asked, &handshake, transport, &watch.stop, |pack| {
+            let mut bytes = [0; PACK_HEADER];
+            let read = pack.read_exact(&mut bytes);
+            read.map_err(|error| failed(error.to_string()))?;
+            let (_, objects) = decode(&bytes).map_err(|error| failed(chain(&error)))?;
+            Ok((objects == 0, objects == 0))
+        });
+        let is_on = received.map_err(|error| self.explain(&error, Some(wanted)))?;
         match handshake.server_protocol_version {
             Protocol::V2 if is_on => self.handshake = Some(handshake),
             // Older servers end the conversation, and else the rest of the answer is unread.

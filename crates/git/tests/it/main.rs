@@ -7,6 +7,7 @@ mod fetching;
 mod hostile;
 mod listing;
 mod on_branch;
+mod packs;
 mod space;
 mod ssh;
 mod ssh_reuse;
@@ -45,11 +46,11 @@ fn resolve(remote: &Remote, reference: &Reference, call: &Call) -> Result<Resolv
     NETWORK.open(remote, call)?.resolve(reference)
 }
 
-/// A fetched commit with the directory that it lives in.
+/// A fetched commit with the directory for its temporary ones.
 struct Fetched {
     snapshot: Snapshot,
     resolved: Resolved,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 fn fetch(remote: &Remote, reference: &Reference, call: &Call) -> Result<Fetched, Error> {
@@ -60,7 +61,7 @@ fn fetch(remote: &Remote, reference: &Reference, call: &Call) -> Result<Fetched,
     Ok(Fetched {
         snapshot,
         resolved,
-        _dir: dir,
+        dir,
     })
 }
 

@@ -10,7 +10,7 @@ use super::{branch, call, own_network};
 const MIB: u64 = 1 << 20;
 
 /// Bytes that don't compress.
-fn noise(mut state: u64, len: u64) -> Vec<u8> {
+pub(super) fn noise(mut state: u64, len: u64) -> Vec<u8> {
     let next = |_| {
         state ^= state << 13;
         state ^= state >> 7;
@@ -27,7 +27,7 @@ fn of_tenant() -> Call {
     }
 }
 
-/// Fetches the branch main into a directory of its own.
+/// Fetches the branch main with a directory for temporary ones.
 fn fetch(network: &Network, remote: &Remote, call: &Call) -> Result<(Snapshot, TempDir), Error> {
     let main: Reference = branch("main");
     let dir = tempfile::tempdir().unwrap();

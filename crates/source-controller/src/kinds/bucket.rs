@@ -168,14 +168,14 @@ impl SourceKind for Buckets {
         request: &BucketRequest,
         listed: &Listed,
         work: &Work,
-        dir: &Path,
+        scratch: &Path,
     ) -> Result<Filled<Snapshot>, Fault> {
         let failed = format!("fetch from bucket '{}' failed", request.settings.name);
         let filling = Filling {
             runtime: &self.runtime,
             work,
             disk: &self.disk,
-            above: dir,
+            above: scratch,
             beside: None,
             refusal: Refusal {
                 failed: &failed,

@@ -41,7 +41,7 @@ use crate::{
     status,
     wake::{self, Links, SourceName, Wake},
 };
-use checkout::{Checkout, Part, Scratch, Sparse};
+use checkout::{Checkout, Part, Sparse};
 use include::{Include, Includes, Room};
 use shared::Contents;
 use verification::Verify;
@@ -263,9 +263,8 @@ impl SourceKind for GitRepositories {
         request: &GitRequest,
         resolved: &Resolved,
         work: &Work,
-        dir: &Path,
+        scratch: &Path,
     ) -> Result<fetch::Fetched, Fault> {
-        let above = dir.parent().unwrap_or(dir);
         let contents = resolved.fetch.get_or(
             &self.runtime,
             work,
@@ -275,11 +274,11 @@ impl SourceKind for GitRepositories {
                     timeout,
                     ..work.clone()
                 };
-                self.contents(request, resolved, &work, Scratch::new(above)?)
+                self.contents(request, resolved, &work, scratch)
             },
         )?;
         let parts = contents.parts();
-        let included = self.unpack_includes(request, resolved, (work, dir), &parts)?;
+        let included = self.unpack_includes(request, resolved, (work, scratch), &parts)?;
         Ok(fetch::Fetched {
             sparse: Sparse::new(&request.sparse, &parts)?,
             parts,
@@ -414,16 +413,16 @@ impl GitRepositories {
         fetch::fault(error)
     }
 
-    /// Fetches and verifies a commit, and then its submodules, into a directory.
+    /// Fetches and verifies a commit, and then its submodules.
     fn contents(
         &self,
         request: &GitRequest,
         resolved: &Resolved,
         work: &Work,
-        scratch: Scratch,
+        scratch: &Path,
     ) -> Result<Arc<Contents>, Fault> {
         let remote = self.remote(request, work)?;
-        let mut checkout = Checkout::new(&self.network, work, &request.ssh, &scratch);
+        let mut checkout = Checkout::new(&self.network, work, &request.ssh, scratch);
         checkout
             .fetch(&remote, &resolved.head, TreePath::root())
             .map_err(|error| self.fault(request, &error))?;
@@ -436,12 +435,7 @@ impl GitRepositories {
             fetched.map_err(|error| fetch::fault(&error))?;
         }
         let parts = checkout.into_parts();
-        Ok(Arc::new(Contents::new(
-            parts,
-            verification,
-            scratch,
-            self.runtime.clone(),
-        )))
+        Ok(Arc::new(Contents::new(parts, verification, self.runtime.clone())))
     }
 
     /// Reads the artifacts of the includes.
@@ -464,7 +458,7 @@ impl GitRepositories {
         &self,
         request: &GitRequest,
         resolved: &Resolved,
-        (work, dir): (&Work, &Path),
+        (work, scratch): (&Work, &Path),
         parts: &[Part],
     ) -> Result<Includes, Fault> {
         let budget = Budget::default()
@@ -472,7 +466,7 @@ impl GitRepositories {
             .with_cancellation(Arc::clone(&work.cancelled));
         let room = Room::new(parts, self.network.disk(&request.namespace).share(), budget);
         let both = request.includes.iter().zip(&resolved.includes);
-        include::unpack_all(&self.storage, both, dir, room)
+        include::unpack_all(&self.storage, both, scratch, room)
     }
 }
 

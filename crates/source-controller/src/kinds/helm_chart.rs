@@ -237,9 +237,9 @@ impl SourceKind for HelmCharts {
         request: &ChartRequest,
         chart: &ResolvedChart,
         work: &Work,
-        dir: &Path,
+        scratch: &Path,
     ) -> Result<Filled<FetchedChart>, Fault> {
-        self.build(request, chart, work, dir)
+        self.build(request, chart, work, scratch)
     }
 
     fn fetched(fetched: &Filled<FetchedChart>, chart: ResolvedChart) -> ResolvedChart {

@@ -182,13 +182,13 @@ impl SourceKind for HelmRepositories {
         request: &HelmRequest,
         _: &HelmIndex,
         work: &Work,
-        dir: &Path,
+        scratch: &Path,
     ) -> Result<Filled<FetchedIndex>, Fault> {
         let filling = Filling {
             runtime: &self.runtime,
             work,
             disk: &self.disk,
-            above: dir,
+            above: scratch,
             beside: None,
             refusal: Refusal {
                 failed: FETCHING,

@@ -241,7 +241,7 @@ impl SourceKind for OciRepositories {
         request: &OciRequest,
         resolved: &OciResolved,
         work: &Work,
-        dir: &Path,
+        scratch: &Path,
     ) -> Result<Filled<Layer>, Fault> {
         let failed = format!("failed to pull artifact from '{}'", request.url);
         let pull = async |files: &TempFiles| {
@@ -254,7 +254,7 @@ impl SourceKind for OciRepositories {
             runtime: &self.runtime,
             work,
             disk: &self.disk,
-            above: dir,
+            above: scratch,
             beside: None,
             refusal: Refusal {
                 failed: &failed,

@@ -1,7 +1,6 @@
 //! Fetching a commit with its submodules, and the choice of directories.
 
 use std::{
-    fs,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -11,10 +10,9 @@ use api::{Fault, Reason};
 use git::{
     Call, Error, Holdings, Network, Node, NodeKind, Remote, Resolved, Snapshot, SshConnections, Submodule,
 };
-use tempfile::TempDir;
 use tree::TreePath;
 
-use crate::{blocking::Work, builder::temp_dir};
+use crate::blocking::Work;
 
 /// The deepest submodule in a submodule, as in the original.
 const DEPTH: usize = 10;
@@ -25,7 +23,7 @@ pub(super) const ENTRIES: usize = 200_000;
 /// Maximum bytes of all their paths.
 pub(super) const PATH_BYTES: usize = 32 << 20;
 
-/// A commit, and the directory that its files are in. Clones share the list of paths.
+/// A commit, and the directory of the artifact that its files are in. Clones share the list of paths.
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(super) mount: TreePath,
@@ -50,45 +48,27 @@ impl Part {
     }
 }
 
-/// A directory for what is fetched, and what the fetches hold until it is removed.
-#[derive(Debug)]
-pub(super) struct Scratch {
-    dir: TempDir,
-    holdings: Holdings,
-}
-
-impl Scratch {
-    /// Begins with a directory of its own in another one.
-    ///
-    /// # Errors
-    /// A fault that names the cause.
-    pub(super) fn new(above: &Path) -> Result<Self, Fault> {
-        Ok(Self {
-            dir: temp_dir(above)?,
-            holdings: Holdings::default(),
-        })
-    }
-}
-
 /// Fetches commits within the timeout of one checkout.
 pub(super) struct Checkout<'a> {
     network: &'a Network,
     work: &'a Work,
     ssh: &'a SshConnections,
     until: Instant,
-    scratch: &'a Scratch,
+    /// The directory for the temporary ones of large commits.
+    scratch: &'a Path,
+    holdings: Holdings,
     parts: Vec<Part>,
     entries: usize,
     path_bytes: usize,
 }
 
 impl<'a> Checkout<'a> {
-    /// Begins with an empty directory.
+    /// Begins without any commit.
     pub(super) fn new(
         network: &'a Network,
         work: &'a Work,
         ssh: &'a SshConnections,
-        scratch: &'a Scratch,
+        scratch: &'a Path,
     ) -> Self {
         Self {
             network,
@@ -96,6 +76,7 @@ impl<'a> Checkout<'a> {
             ssh,
             until: Instant::now() + work.timeout,
             scratch,
+            holdings: Holdings::default(),
             parts: Vec::new(),
             entries: 0,
             path_bytes: 0,
@@ -104,18 +85,12 @@ impl<'a> Checkout<'a> {
 
     /// Fetches a commit to a directory of the artifact.
     pub(super) fn fetch(&mut self, remote: &Remote, wanted: &Resolved, mount: TreePath) -> Result<(), Error> {
-        let dir = self
-            .scratch
-            .dir
-            .path()
-            .join(format!("commit-{}", self.parts.len()));
-        fs::create_dir(&dir).map_err(|error| Error::Disk(error.to_string()))?;
         let left = self.until.saturating_duration_since(Instant::now());
         let call = Call {
-            holdings: self.scratch.holdings.clone(),
+            holdings: self.holdings.clone(),
             ..call(self.work, left.max(Duration::from_millis(1)), self.ssh)
         };
-        let snapshot = self.network.open(remote, &call)?.fetch(wanted, &dir)?;
+        let snapshot = self.network.open(remote, &call)?.fetch(wanted, self.scratch)?;
         let nodes = Arc::new(snapshot.nodes()?);
         let part = Part {
             mount,
@@ -179,7 +154,7 @@ impl<'a> Checkout<'a> {
 
     /// Returns what was fetched; the first is the commit of the repository itself.
     pub(super) fn into_parts(self) -> Vec<Part> {
-        self.scratch.holdings.settle();
+        self.holdings.settle();
         self.parts
     }
 

@@ -89,7 +89,7 @@ pub(crate) struct Fetched {
     pub(super) sparse: Sparse,
     pub(super) included: Includes,
     pub(super) verification: Option<Verification>,
-    /// Keeps the directory of the parts, and is dropped after them.
+    /// Removes the temporary directories of the parts, and is dropped after them.
     pub(super) _contents: Arc<Contents>,
 }
 

@@ -12,12 +12,14 @@ use api::{
 };
 use artifact::{Digest, FetchLimits, Storage, pack::PathKind};
 use kube::{Api, Client};
+use tempfile::TempDir;
 use tree::{Budget, Share, TreePath};
 
 use super::{
     checkout::{ENTRIES, PATH_BYTES, Part},
     fetch::UNPACKED_BYTES,
 };
+use crate::builder::temp_dir;
 
 /// Bytes that a file or directory takes on a disk beside its content.
 const PER_FILE: u64 = 4 << 10;
@@ -95,6 +97,8 @@ pub(crate) struct IncludedPath {
 #[derive(Debug)]
 pub(crate) struct Includes {
     all: Vec<(Include, Vec<IncludedPath>)>,
+    /// The directories of the unpacked files.
+    _dirs: Vec<TempDir>,
     /// Space of the unpacked files.
     _space: Share,
 }
@@ -154,26 +158,26 @@ impl Room {
     }
 }
 
-/// Unpacks includes within the room of an artifact, each into a directory of its own below `dir`.
+/// Unpacks includes within the room of an artifact, each into a temporary directory of its own in `scratch`.
 ///
 /// # Errors
 /// The fault of the first that fails.
 pub(super) fn unpack_all<'a>(
     storage: &Storage,
     includes: impl Iterator<Item = (&'a Include, &'a Artifact)>,
-    dir: &Path,
+    scratch: &Path,
     mut room: Room,
 ) -> Result<Includes, Fault> {
-    let mut all = Vec::new();
-    for (at, (include, artifact)) in includes.enumerate() {
-        let dir = dir.join(format!("include-{at}"));
-        all.push((
-            include.clone(),
-            unpack(storage, include, artifact, &dir, &mut room)?,
-        ));
+    let (mut all, mut dirs) = (Vec::new(), Vec::new());
+    for (include, artifact) in includes {
+        let dir = temp_dir(scratch)?;
+        let files = unpack(storage, include, artifact, &dir.path().join("files"), &mut room)?;
+        all.push((include.clone(), files));
+        dirs.push(dir);
     }
     Ok(Includes {
         all,
+        _dirs: dirs,
         _space: room.space,
     })
 }

@@ -16,10 +16,7 @@ use git::{Error, Reference, Remote};
 use kube::ResourceExt;
 use tokio::runtime::Handle;
 
-use super::{
-    checkout::{Part, Scratch},
-    verification,
-};
+use super::{checkout::Part, verification};
 use crate::{
     blocking::Work,
     single_flight::{Flight, FlightKey, Flights},
@@ -126,31 +123,24 @@ pub(super) type Fetches = Flights<FetchKey, Arc<Contents>>;
 /// A fetch, and its files until the last pass that uses them ends.
 pub(super) type Fetch = Flight<Arc<Contents>>;
 
-/// A fetched and verified commit with its submodules, in a directory of its own.
+/// A fetched and verified commit with its submodules.
 pub(crate) struct Contents {
     parts: Mutex<Vec<Part>>,
     pub(super) verification: Option<Verification>,
-    scratch: Option<Scratch>,
     runtime: Handle,
 }
 
 impl Contents {
-    /// Returns the parts with the directory that they are in.
-    pub(super) fn new(
-        parts: Vec<Part>,
-        verification: Option<Verification>,
-        scratch: Scratch,
-        runtime: Handle,
-    ) -> Self {
+    /// Keeps the parts, and whatever they have in temporary directories.
+    pub(super) fn new(parts: Vec<Part>, verification: Option<Verification>, runtime: Handle) -> Self {
         Self {
             parts: Mutex::new(parts),
             verification,
-            scratch: Some(scratch),
             runtime,
         }
     }
 
-    /// Returns the parts for one reader. They live as long as these contents.
+    /// Returns the parts for one reader.
     pub(super) fn parts(&self) -> Vec<Part> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -159,8 +149,10 @@ impl Contents {
 impl Drop for Contents {
     fn drop(&mut self) {
         // Passes end on threads that many share, and removing files blocks.
-        if let Some(scratch) = self.scratch.take() {
-            self.runtime.spawn_blocking(move || drop(scratch));
+        let parts = self.parts.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let parts = std::mem::take(parts);
+        if parts.iter().any(|part| part.snapshot.is_on_disk()) {
+            self.runtime.spawn_blocking(move || drop(parts));
         }
     }
 }

@@ -36,13 +36,13 @@ struct Source {
 }
 
 impl HelmCharts {
-    /// Downloads the chart, and writes the archive to store into a file below `dir`.
+    /// Downloads the chart, and writes the archive to store into a file below `scratch`.
     pub(super) fn build(
         &self,
         request: &ChartRequest,
         chart: &ResolvedChart,
         work: &Work,
-        dir: &Path,
+        scratch: &Path,
     ) -> Result<Filled<FetchedChart>, Fault> {
         let looked;
         let chart = match chart.place {
@@ -57,7 +57,7 @@ impl HelmCharts {
             runtime: &self.runtime,
             work,
             disk: &self.disk,
-            above: dir,
+            above: scratch,
             beside: match &chart.place {
                 Place::Directory(source) => Some(source),
                 _ => None,
