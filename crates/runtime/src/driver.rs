@@ -15,12 +15,9 @@ use futures::{
     stream::{self, BoxStream, SelectAll},
 };
 use kube::{
-    Api, Resource,
-    api::{ApiResource, PartialObjectMeta},
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event, watcher},
-    },
+    Resource,
+    api::ApiResource,
+    runtime::watcher::{self, Event},
 };
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -36,8 +33,9 @@ use crate::{
     queue::{ObjectKey, Queue},
     reconciler::Reconciler,
     report::{self, Next, Report},
+    shown::{Shown, Texts},
     slots::{Slots, WorkSlot},
-    watching::{Change, Index},
+    watching::{self, Change, Index, is_unserved},
     work::StopSignals,
 };
 
@@ -124,6 +122,7 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
         reconciler,
         resource: ApiResource::erase::<R::Object>(&()),
         metrics,
+        texts: Texts::default(),
     };
     let slots = Slots::new(concurrency);
     // More of them would end each other if all wait for slow servers.
@@ -189,7 +188,7 @@ impl<R: Reconciler> Driver<R> {
     async fn run(mut self, options: RunOptions) {
         let shutdown = self.kind.ctx.shutdown().clone();
         let mut triggers: SelectAll<_> = stream::select_all(options.triggers);
-        let mut watch = self.watch();
+        let mut watch = watching::watch(&self.kind.ctx);
         let mut relist = tokio::time::interval(options.relist.max(Duration::from_secs(1)));
         relist.tick().await;
         let (began, mut begun) = mpsc::unbounded_channel();
@@ -202,27 +201,16 @@ impl<R: Reconciler> Driver<R> {
                 Some(namespace) = begun.recv() => self.begun.has_permit(&namespace),
                 Some(finished) = self.passes.join_next() => self.joined(finished),
                 () = sleep_until(due), if due.is_some() => {}
-                _ = relist.tick() => watch = self.watch(),
+                _ = relist.tick() => watch = watching::watch(&self.kind.ctx),
             }
         }
         self.end().await;
     }
 
-    fn watch(&self) -> BoxStream<'static, Result<Event<PartialObjectMeta<R::Object>>, watcher::Error>> {
-        let client = self.kind.ctx.client().clone();
-        let flags = self.kind.ctx.flags();
-        let api: Api<PartialObjectMeta<R::Object>> = match flags.watch_namespace() {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::all(client),
-        };
-        let mut config = watcher::Config::default();
-        if !flags.watch_label_selector.is_empty() {
-            config = config.labels(&flags.watch_label_selector);
+    fn watched(&mut self, event: Result<Event<Shown<R::Object>>, watcher::Error>) {
+        if event.is_err() {
+            self.kind.texts.clear();
         }
-        watcher(api, config).default_backoff().boxed()
-    }
-
-    fn watched(&mut self, event: Result<Event<PartialObjectMeta<R::Object>>, watcher::Error>) {
         let event = match event {
             Ok(event) => event,
             Err(error) if is_unserved(&error) => {
@@ -244,6 +232,7 @@ impl<R: Reconciler> Driver<R> {
             }
         };
         self.unserved = false;
+        self.kind.texts.apply(&event, Instant::now());
         for change in self.index.apply(event) {
             match change {
                 Change::Changed { key, generation } => {
@@ -490,14 +479,6 @@ fn controller<R: Reconciler>() -> String {
         "" => R::Object::kind(&()).to_lowercase(),
         name => name.to_owned(),
     }
-}
-
-/// Returns true if the API server does not serve the kind.
-fn is_unserved(error: &watcher::Error) -> bool {
-    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
-        return false;
-    };
-    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 async fn sleep_until(due: Option<Instant>) {

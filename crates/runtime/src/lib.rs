@@ -31,6 +31,7 @@ mod reconciler;
 mod report;
 pub mod scratch;
 pub mod secret;
+mod shown;
 mod slots;
 mod status;
 pub mod tokens;

@@ -90,7 +90,8 @@ impl<'de> Visitor<'de> for LiveVisitor {
 }
 
 /// Metadata without managed fields.
-struct Metadata(ObjectMeta);
+#[derive(Default)]
+pub(crate) struct Metadata(pub(crate) ObjectMeta);
 
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

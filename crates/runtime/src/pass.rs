@@ -1,6 +1,7 @@
 //! One pass over one object: everything around the kind's own decisions, in the order of the architecture.
 
 mod announcements;
+mod object;
 mod patches;
 
 use std::{
@@ -11,7 +12,7 @@ use std::{
 use api::{Class, Fault, Reason};
 use kube::{
     Api, ResourceExt,
-    api::{ApiResource, DynamicObject, GetParams},
+    api::{ApiResource, DynamicObject},
     core::object::HasStatus,
 };
 use serde::Serialize;
@@ -30,9 +31,10 @@ use crate::{
     queue::ObjectKey,
     reconciler::{Outcome, Pass, Reconciler},
     report::{self, Next, Report},
+    shown::Texts,
     slots::WorkSlot,
     status::{self, StatusError, StatusWriter, Written},
-    work::{StopSignals, WorkEnd, run_work, with_timeout},
+    work::{StopSignals, WorkEnd, run_work},
 };
 
 /// State of an object that is kept in memory between passes.
@@ -63,7 +65,7 @@ impl ObjectMemory {
     /// same name that was deleted too.
     fn is_newer_than(&self, live: &DynamicObject) -> Option<u64> {
         self.newest
-            .filter(|newest| status::version(live).is_some_and(|version| version < *newest))
+            .filter(|newest| status::version(&live.metadata).is_some_and(|version| version < *newest))
     }
 }
 
@@ -73,6 +75,7 @@ pub(crate) struct ReconciledKind<R> {
     pub(crate) reconciler: R,
     pub(crate) resource: ApiResource,
     pub(crate) metrics: KindMetrics,
+    pub(crate) texts: Texts,
 }
 
 impl<R: Reconciler> ReconciledKind<R> {
@@ -100,14 +103,9 @@ impl<R: Reconciler> ReconciledKind<R> {
     ) -> Report {
         let client = self.ctx.client().clone();
         let api = Api::<Live>::namespaced_with(client, &key.namespace, &self.resource);
-        let known = memory.newest.max(memory.seen);
-        let live = match with_timeout(read(&api, &key.name, known)).await {
-            Ok(Some(Live(live))) => live,
-            Ok(None) => return report::GONE,
-            Err(error) => {
-                tracing::error!(%error, "cannot read the object");
-                return report::RETRY;
-            }
+        let live = match self.object(&api, key, memory).await {
+            Ok(live) => live,
+            Err(report) => return report,
         };
         if let Some(newest) = memory.is_newer_than(&live) {
             tracing::error!(
@@ -125,7 +123,7 @@ impl<R: Reconciler> ReconciledKind<R> {
                 ..ObjectMemory::default()
             };
         }
-        memory.newest = status::version(&live);
+        memory.newest = status::version(&live.metadata);
         let written = memory.written.take();
         let params = status::params(self.ctx.name(), R::DROPS_UNKNOWN_STATUS);
         let status = StatusWriter::new(api.clone(), params, &self.metrics, key, live, written);
@@ -143,25 +141,10 @@ impl<R: Reconciler> ReconciledKind<R> {
             Ok(report) => report,
             Err(location) => run.panicked(&location).await,
         };
-        let last = status::version(run.status.live());
+        let last = status::version(&run.status.live().metadata);
         memory.written = run.status.into_written();
         memory.newest = memory.newest.max(last);
         report
-    }
-}
-
-/// Reads an object in a state that is not older than `known`, a resourceVersion of it. The API server answers from its cache, which takes a
-/// third of the processor time of a read from etcd (docs/adr/0039). etcd is read if no version is known, or if the cache stays behind it.
-async fn read(api: &Api<Live>, name: &str, known: Option<u64>) -> Result<Option<Live>, kube::Error> {
-    let Some(known) = known else {
-        return api.get_opt(name).await;
-    };
-    match api.get_with(name, &GetParams::at(&known.to_string())).await {
-        Ok(object) => Ok(Some(object)),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        // The answer to a version that the cache doesn't reach in time.
-        Err(kube::Error::Api(status)) if status.code == 504 => api.get_opt(name).await,
-        Err(error) => Err(error),
     }
 }
 

@@ -15,7 +15,7 @@ use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBu
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, Patch, PatchParams, ValidationDirective},
+    api::{DynamicObject, ObjectMeta, Patch, PatchParams, ValidationDirective},
 };
 use serde_json::{Value, json};
 
@@ -69,18 +69,15 @@ fn is_unchanged(live: &DynamicObject, status: &Value, last: Option<&Written>) ->
         return stored == status;
     };
     last.version.is_some()
-        && version(live) >= last.version
+        && version(&live.metadata) >= last.version
         && fingerprint(status) == last.sent
         && fingerprint(stored) == last.stored
 }
 
 /// Returns the resourceVersion of an object; `None` if it is no number.
-pub(crate) fn version(object: &DynamicObject) -> Option<u64> {
-    object
-        .metadata
-        .resource_version
-        .as_deref()
-        .and_then(|version| version.parse().ok())
+pub(crate) fn version(meta: &ObjectMeta) -> Option<u64> {
+    let version = meta.resource_version.as_deref();
+    version.and_then(|version| version.parse().ok())
 }
 
 /// Returns the parameters of all writes of a kind. Fields that the definition does not have are refused, or dropped.

@@ -1,21 +1,55 @@
-//! The index of the metadata of a kind's objects, and its changes.
+//! The watch of a kind, the index of the metadata of its objects, and its changes.
 //!
-//! Only names and fingerprints are kept: a pass reads its object itself. Status and labels are not part of a fingerprint, so
+//! Only names and fingerprints are kept: a pass gets its object elsewhere. Status and labels are not part of a fingerprint, so
 //! that a controller's own writes start no pass.
 
 use std::{
     collections::{HashMap, HashSet},
+    fmt::Debug,
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use kube::{api::PartialObjectMeta, runtime::watcher::Event};
+use futures::{StreamExt, stream::BoxStream};
+use kube::{
+    Api, Resource,
+    core::NamespaceResourceScope,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
 
-use crate::queue::ObjectKey;
+use crate::{context::Context, queue::ObjectKey, shown::Shown, status};
 
 /// Suffix of the names of annotations whose changes request a pass.
 const REQUESTED_AT: &str = "/requestedAt";
 /// Prefix of the names of annotations that are requests of kluctl, which a pass removes.
 const REQUEST: &str = "kluctl.io/request-";
+
+/// Watches the objects of a kind that the flags select.
+pub(crate) fn watch<K>(ctx: &Context) -> BoxStream<'static, Result<Event<Shown<K>>, watcher::Error>>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + 'static,
+{
+    let flags = ctx.flags();
+    let api: Api<Shown<K>> = match flags.watch_namespace() {
+        Some(namespace) => Api::namespaced(ctx.client().clone(), namespace),
+        None => Api::all(ctx.client().clone()),
+    };
+    let mut config = watcher::Config::default();
+    if !flags.watch_label_selector.is_empty() {
+        config = config.labels(&flags.watch_label_selector);
+    }
+    watcher(api, config).default_backoff().boxed()
+}
+
+/// Returns true if the API server does not serve the kind.
+pub(crate) fn is_unserved(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
+        return false;
+    };
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
 
 /// The parts of the metadata of an object that matter.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -65,7 +99,7 @@ impl Index {
     }
 
     /// Applies an event of the watch and returns the relevant changes.
-    pub(crate) fn apply<K>(&mut self, event: Event<PartialObjectMeta<K>>) -> Vec<Change> {
+    pub(crate) fn apply<K>(&mut self, event: Event<Shown<K>>) -> Vec<Change> {
         match event {
             Event::Init => {
                 self.listed = Some(HashSet::new());
@@ -73,7 +107,7 @@ impl Index {
             }
             Event::InitApply(object) => {
                 if let Some(listed) = &mut self.listed {
-                    listed.insert(key(&object));
+                    listed.insert(object.key());
                 }
                 self.update(&object)
             }
@@ -95,7 +129,7 @@ impl Index {
             }
             Event::Apply(object) => self.update(&object),
             Event::Delete(object) => {
-                let key = key(&object);
+                let key = object.key();
                 self.fingerprints
                     .remove(&key)
                     .map(|_| Change::Gone(key))
@@ -105,8 +139,8 @@ impl Index {
         }
     }
 
-    fn update<K>(&mut self, object: &PartialObjectMeta<K>) -> Vec<Change> {
-        let key = key(object);
+    fn update<K>(&mut self, object: &Shown<K>) -> Vec<Change> {
+        let key = object.key();
         let print = fingerprint(object);
         let changed = (self.fingerprints.get(&key)).is_none_or(|before| print.differs(before));
         self.fingerprints.insert(key.clone(), print);
@@ -120,15 +154,7 @@ impl Index {
     }
 }
 
-fn key<K>(object: &PartialObjectMeta<K>) -> ObjectKey {
-    let meta = &object.metadata;
-    ObjectKey::new(
-        meta.namespace.clone().unwrap_or_default(),
-        meta.name.clone().unwrap_or_default(),
-    )
-}
-
-fn fingerprint<K>(object: &PartialObjectMeta<K>) -> Fingerprint {
+fn fingerprint<K>(object: &Shown<K>) -> Fingerprint {
     let meta = &object.metadata;
     let mut hasher = DefaultHasher::new();
     meta.uid.hash(&mut hasher);
@@ -136,10 +162,9 @@ fn fingerprint<K>(object: &PartialObjectMeta<K>) -> Fingerprint {
     meta.deletion_timestamp.is_some().hash(&mut hasher);
     let requests = meta.annotations.iter().flatten();
     let requests = requests.filter(|(name, _)| name.ends_with(REQUESTED_AT) || name.starts_with(REQUEST));
-    let version = meta.resource_version.as_deref();
     Fingerprint {
         object: hasher.finish(),
-        version: version.and_then(|version| version.parse().ok()),
+        version: status::version(meta),
         requests: requests
             .map(|request| {
                 let mut hasher = DefaultHasher::new();
@@ -157,14 +182,14 @@ mod tests {
 
     use super::*;
 
-    fn object(name: &str, generation: i64, annotations: &serde_json::Value) -> PartialObjectMeta<ConfigMap> {
-        serde_json::from_value(json!({
+    fn object(name: &str, generation: i64, annotations: &serde_json::Value) -> Shown<ConfigMap> {
+        let object = json!({
             "metadata": {
                 "name": name, "namespace": "ns", "uid": name, "generation": generation,
                 "annotations": annotations, "resourceVersion": "7", "labels": {"a": "b"},
             },
-        }))
-        .unwrap()
+        });
+        serde_json::from_str(&object.to_string()).unwrap()
     }
 
     fn changed(name: &str, generation: i64) -> Vec<Change> {
@@ -220,14 +245,14 @@ mod tests {
         for name in ["stays", "goes"] {
             index.apply(Event::Apply(object(name, 1, &none)));
         }
-        assert_eq!(index.apply(Event::<PartialObjectMeta<ConfigMap>>::Init), []);
+        assert_eq!(index.apply(Event::<Shown<ConfigMap>>::Init), []);
         assert_eq!(index.apply(Event::InitApply(object("stays", 1, &none))), []);
         assert_eq!(
             index.apply(Event::InitApply(object("new", 1, &none))),
             changed("new", 1)
         );
         assert_eq!(
-            index.apply(Event::<PartialObjectMeta<ConfigMap>>::InitDone),
+            index.apply(Event::<Shown<ConfigMap>>::InitDone),
             [Change::Gone(ObjectKey::new("ns", "goes")), Change::Synced]
         );
         assert!(

@@ -28,6 +28,7 @@ pub fn foreign<'a>(normal: &BTreeSet<Shape>, entries: &'a [Entry]) -> Vec<&'a En
         .filter(|entry| !normal.contains(&shape(entry)))
         // An event is created or counted up, as it happens.
         .filter(|entry| entry.resource != "events")
+        .filter(|entry| !is_read_of_pass(entry))
         .filter(|entry| {
             let own = entry.impersonated.as_ref().map(|user| user.contains(VICTIM));
             match own {
@@ -37,6 +38,12 @@ pub fn foreign<'a>(normal: &BTreeSet<Shape>, entries: &'a [Entry]) -> Vec<&'a En
             }
         })
         .collect()
+}
+
+/// Returns true for the read that a pass over an object of the victim begins with, unless the watch has just shown the object.
+fn is_read_of_pass(entry: &Entry) -> bool {
+    let is_reconciled = ["gitrepositories", "kluctldeployments"].contains(&entry.resource.as_str());
+    entry.verb == "get" && entry.subresource.is_empty() && entry.impersonated.is_none() && is_reconciled
 }
 
 /// Returns true for a list of the objects with a discriminator: whoever else uses that of the victim makes it look at a kind once more,

@@ -47,7 +47,10 @@ async fn first_deployment_renders_once() -> Result<()> {
     let fixture = Fixture::new("once", &[]).await?;
     fixture.source("shop", &fixture.maps(&[("a", "1")])).await?;
     let mark = fixture.plane.audit_mark();
-    fixture.deploy("shop", json!({})).await?;
+    // An object of this size is read by each of its passes.
+    let deployment = fixture.deployment("shop", "shop").spec(for_kind());
+    let large = deployment.annotation("example.com/note", &"x".repeat(20_000));
+    fixture.plane.apply(large).await?;
     fixture.ready("shop", "True", "ReconciliationSucceeded").await?;
     let requests = fixture.requests_since(mark)?;
     let written = requests
@@ -55,7 +58,7 @@ async fn first_deployment_renders_once() -> Result<()> {
         .position(|entry| entry.is_write() && entry.resource == "configmaps")
         .expect("the deployment");
     let before = requests.get(..written).unwrap_or_default();
-    // Each pass begins with a read of its object, and renders once.
+    // Each pass renders once.
     let passes = before
         .iter()
         .filter(|entry| entry.reads("kluctldeployments", "shop"))

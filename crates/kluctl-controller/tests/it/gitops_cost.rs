@@ -11,14 +11,15 @@ use crate::{
 };
 
 const SUCCEEDED: &str = "ReconciliationSucceeded";
-/// Maximum number of requests for the creation of a deployment of one object. Eight of them are those of `flux.kluctl.io`: the object is read
-/// and gets its finalizer; the target is written before anything is applied, so that a removal after a crash knows it; the ConfigMap is
-/// read and applied; the status is written; two Events. The other three are the look for an object of `flux.kluctl.io` of the same name
+/// Maximum number of requests for the creation of a deployment of one object. Seven of them are those of `flux.kluctl.io`: the object
+/// gets its finalizer; the target is written before anything is applied, so that a removal after a crash knows it; the ConfigMap is
+/// read and applied; the status is written; two Events. Three others are the look for an object of `flux.kluctl.io` of the same name
 /// that has to give way, which no watch can answer that may lag behind, and the stored results: a Secret for the deployment and one for
 /// the validation, as kluctl's tools read them. Those of other deployments are known from one list of all when the controller starts.
+/// The last one is a read of the object, if the watch showed it more than ten seconds ago.
 const CREATION: usize = 11;
-/// Maximum number of requests for a new revision: the six of `flux.kluctl.io` (read of the object, read and apply of the ConfigMap, status, two
-/// Events), and two stored results.
+/// Maximum number of requests for a new revision: the five of `flux.kluctl.io` (read and apply of the ConfigMap, status, two Events), two
+/// stored results, and a read of the object as above.
 const PUSH: usize = 8;
 
 /// Returns the requests of the pass that deployed an object: from the read of the KluctlDeployment that it began with to its last.

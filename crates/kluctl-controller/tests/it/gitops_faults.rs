@@ -260,6 +260,10 @@ async fn reads_of_an_older_revision_deploy_and_prune_nothing() -> Result<()> {
     shop.create("shop", json!({ "interval": "1s", "prune": true }))
         .await?;
     shop.ready("shop", SUCCEEDED).await?;
+    // It is too large to be used as the watch shows it: each pass reads it.
+    let large = json!({ "metadata": { "annotations": { "example.com/note": "x".repeat(20_000) } } });
+    let params = PatchParams::default();
+    shop.api().patch("shop", &params, &Patch::Merge(large)).await?;
     let older = shop.fixture.plane.revision().await?;
     shop.push(&[("a", "new"), ("c", "new")])?;
     deployed("the new commit", "new").await?;

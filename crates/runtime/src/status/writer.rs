@@ -196,7 +196,7 @@ impl State {
         let stored = object.data.get("status").cloned().unwrap_or(Value::Null);
         self.written = Some(Written {
             sent: fingerprint(sent),
-            version: version(&object),
+            version: version(&object.metadata),
             stored: fingerprint(&stored),
         });
         let live = &mut self.live;

@@ -130,7 +130,9 @@ async fn object_is_read_from_the_cache_of_the_api_server_unless_that_stays_behin
             .filter(|request| request.method == "GET" && request.path.ends_with("/app"));
         reads.map(version).collect::<Vec<_>>()
     };
-    let created = setup.probe("app", &json!({"interval": "10m"})).await;
+    // The watch shows it, but it is too large to be kept.
+    let spec = |interval| json!({"interval": interval, "padding": "x".repeat(20_000)});
+    let created = setup.probe("app", &spec("10m")).await;
     setup.wait_ready("app", "True", "Succeeded").await;
     let first = versions();
     let created = created.metadata.resource_version.unwrap().parse().unwrap();
@@ -142,7 +144,7 @@ async fn object_is_read_from_the_cache_of_the_api_server_unless_that_stays_behin
             false => Fate::Pass,
         },
     );
-    setup.probe("app", &json!({"interval": "9m"})).await;
+    setup.probe("app", &spec("9m")).await;
     setup.wait_ready("app", "True", "Succeeded").await;
     let second = versions().split_off(first.len());
     assert!(
@@ -151,6 +153,23 @@ async fn object_is_read_from_the_cache_of_the_api_server_unless_that_stays_behin
             .any(|reads| reads[0].is_some() && reads[1].is_none()),
         "{second:?}"
     );
+}
+
+#[tokio::test]
+async fn object_that_the_watch_has_just_shown_is_not_read() {
+    let setup = TestNamespace::new("shown").await;
+    let proxy = FaultProxy::start(setup.plane).unwrap();
+    let kubeconfig = proxy.kubeconfig(&setup.kubeconfig("weir").await).unwrap();
+    let _controller = setup.controller_by(&kubeconfig).start().await.unwrap();
+    setup.probe("first", &json!({"interval": "10m"})).await;
+    setup.wait_ready("first", "True", "Succeeded").await;
+    setup.probe("app", &json!({"interval": "10m"})).await;
+    setup.wait_ready("app", "True", "Succeeded").await;
+    setup.probe("app", &json!({"interval": "9m"})).await;
+    setup.wait_ready("app", "True", "Succeeded").await;
+    let requests = proxy.requests();
+    let mut reads = requests.iter().filter(|request| request.method == "GET");
+    assert!(!reads.any(|read| read.path.ends_with("/app")), "{requests:?}");
 }
 
 #[tokio::test]
