@@ -17,7 +17,7 @@ use std::{
 use bytes::Bytes;
 use url::Url;
 
-use crate::wire::lock;
+use crate::lock::lock;
 
 /// Maximum number of servers whose announcement is kept, and of repositories that differ from their server.
 const MAX_KEPT: usize = 4096;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use tree::{MemoryError, Share, Tenant};
 
-use crate::wire::lock;
+use crate::lock::lock;
 
 /// The memory and the temporary files of all fetches of a pass, which come one after the other, for one tenant. They are held until the last
 /// clone and the last snapshot are dropped. Packs are indexed and read one at a time, so memory is held for the largest of them, beside

@@ -17,7 +17,10 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT},
 };
 
-use crate::wire::{Request, Wire, lock};
+use crate::{
+    lock::lock,
+    wire::{Request, Wire},
+};
 
 /// Path and query of the request for what a server announces.
 const ANNOUNCES: &str = "/info/refs?service=git-upload-pack";

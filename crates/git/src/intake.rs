@@ -11,7 +11,7 @@ use std::{
 
 use tree::{MemoryError, Share, Tenant};
 
-use crate::{Error, Holdings, Pace, clock::Clock, holdings::Held, wire::lock};
+use crate::{Error, Holdings, Pace, clock::Clock, holdings::Held, lock::lock};
 
 /// Bytes of memory that a byte of a list of refs becomes: the shortest line has 47 bytes.
 const REFS_GROWTH: u64 = 8;

@@ -24,6 +24,7 @@ mod http;
 mod intake;
 mod limits;
 mod listing;
+mod lock;
 mod objects;
 #[cfg(test)]
 mod original;

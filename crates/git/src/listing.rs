@@ -9,10 +9,7 @@ use reqwest::Response;
 use ring::digest::{Context, SHA256};
 use url::Url;
 
-use crate::{
-    Remote,
-    wire::{Request, lock},
-};
+use crate::{Remote, lock::lock, wire::Request};
 
 /// Beginning of the request for a list of refs.
 const COMMAND: &[u8] = b"0014command=ls-refs";

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -15,7 +15,8 @@ use reqwest::{
 use url::Url;
 
 use crate::{
-    Error, Remote, announced::Announcement, clock::Clock, intake::Intake, listing::Recorder, remote::shown,
+    Error, Remote, announced::Announcement, clock::Clock, intake::Intake, listing::Recorder, lock::lock,
+    remote::shown,
 };
 
 /// Redirects followed in a row.
@@ -254,8 +255,4 @@ impl Wire {
             let _ = tokio::time::timeout(END, response.chunk()).await;
         });
     }
-}
-
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

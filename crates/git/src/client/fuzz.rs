@@ -10,7 +10,7 @@ use std::{
 use testkit::fuzz::{self, Random};
 
 use super::{Announcements, Network};
-use crate::{Call, Error, Remote, Selector, wire::lock};
+use crate::{Call, Error, Remote, Selector, lock::lock};
 
 const COMMIT: &str = "1f3d5b7a9c1e2d4f6b8a0c2e4d6f8a0b1c3e5d7f";
 const PIECES: &[&str] = &[

@@ -14,7 +14,7 @@ use super::{
     Session,
     conversation::{self, Wanted},
 };
-use crate::{Error, Reference, Resolved, error::chain, pack::PACK_HEADER, wire::lock};
+use crate::{Error, Reference, Resolved, error::chain, lock::lock, pack::PACK_HEADER};
 
 /// Maximum number of commits of branches that are remembered.
 const MAX_KEPT: usize = 4096;

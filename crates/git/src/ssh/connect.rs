@@ -25,7 +25,7 @@ use super::{
     known_hosts::{KnownHosts, Verdict, describe, name},
     login::SshLogin,
 };
-use crate::{Error, clock::Clock, wire::lock};
+use crate::{Error, clock::Clock, lock::lock};
 
 /// Timeout for the TCP connection; the deadline of the session ends it earlier.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);

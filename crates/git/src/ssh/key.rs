@@ -11,7 +11,7 @@ use russh::keys::{
     ssh_key::{Kdf, private::KeypairData},
 };
 
-use crate::wire::lock;
+use crate::lock::lock;
 
 /// Longest file of a key, in bytes: RSA keys of 16384 bits have 13 KiB.
 const MAX_BYTES: usize = 32 << 10;

@@ -12,7 +12,7 @@ use super::{
     connect::cut,
     reuse::{Access, Connected},
 };
-use crate::{Error, clock::Clock, intake::Intake, wire::lock};
+use crate::{Error, clock::Clock, intake::Intake, lock::lock};
 
 /// Bytes of a request: wants and haves of one shallow fetch are a few hundred.
 const MAX_REQUEST_BYTES: usize = 4 << 20;

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::connect::{Server, Verifier};
-use crate::{Error, clock::Clock, wire::lock};
+use crate::{Error, clock::Clock, lock::lock};
 
 /// Maximum number of connections that one pass keeps.
 const MAX_KEPT: usize = 8;
