@@ -5,7 +5,7 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
     marker::PhantomData,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -108,9 +108,9 @@ struct Inner {
     turn: u64,
 }
 
-/// The texts of the objects of a kind that the watch has shown within the last ten seconds, at most 512 KiB of them. Clones are the same.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Texts(Arc<Mutex<Inner>>);
+/// The texts of the objects of a kind that the watch has shown within the last ten seconds, at most 512 KiB of them.
+#[derive(Debug, Default)]
+pub(crate) struct Texts(Mutex<Inner>);
 
 impl Texts {
     /// Keeps what an event shows; a list shows nothing that is new.
