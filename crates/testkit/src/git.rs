@@ -1,19 +1,19 @@
-//! A Git server: `git http-backend` behind HTTP or HTTPS, with switches for faults.
+//! A Git server: `git upload-pack` and `git receive-pack` behind HTTP or HTTPS, with switches for faults.
 
 mod backend;
 mod commit;
 mod fault;
 mod hostile;
 mod repo;
+mod service;
 
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
-    process::Command,
+    path::Path,
     sync::{Arc, Mutex},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::Result;
 use axum::Router;
 
 pub use commit::Commit;
@@ -64,7 +64,6 @@ pub(crate) struct Behaviour {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) root: tempfile::TempDir,
-    pub(crate) backend: PathBuf,
     pub(crate) behaviours: Mutex<BTreeMap<String, Behaviour>>,
     pub(crate) requests: Mutex<Vec<Request>>,
     pub(crate) origin: Mutex<String>,
@@ -83,7 +82,7 @@ impl GitServer {
     /// Starts a server that speaks HTTP.
     ///
     /// # Errors
-    /// Returns an error if there is no `git`, or no port.
+    /// Returns an error if there is no port, or no temporary folder.
     pub fn start() -> Result<Self> {
         Self::start_with(None)
     }
@@ -91,7 +90,7 @@ impl GitServer {
     /// Starts a server that speaks HTTPS, with a certificate of [`GitServer::ca_pem`].
     ///
     /// # Errors
-    /// Returns an error if there is no `git`, or no port.
+    /// Returns an error if there is no port, or no temporary folder.
     pub fn start_tls() -> Result<Self> {
         Self::start_tls_as(&[])
     }
@@ -99,7 +98,7 @@ impl GitServer {
     /// Starts a server that speaks HTTPS, with a certificate for these hosts, too.
     ///
     /// # Errors
-    /// Returns an error if there is no `git`, or no port.
+    /// Returns an error if there is no port, or no temporary folder.
     pub fn start_tls_as(hosts: &[&str]) -> Result<Self> {
         let names = [&["127.0.0.1", "localhost"], hosts].concat();
         Self::start_with(Some(Authority::new(&names)?))
@@ -108,7 +107,7 @@ impl GitServer {
     /// Starts a server that speaks HTTPS with clients that have a certificate of another authority alone.
     ///
     /// # Errors
-    /// Returns an error if there is no `git`, or no port.
+    /// Returns an error if there is no port, or no temporary folder.
     pub fn start_tls_for(clients: &Authority) -> Result<Self> {
         Self::start_with(Some(
             Authority::new(&["127.0.0.1", "localhost"])?.asking_for(clients),
@@ -116,19 +115,8 @@ impl GitServer {
     }
 
     fn start_with(authority: Option<Authority>) -> Result<Self> {
-        let programs = Command::new("git")
-            .arg("--exec-path")
-            .output()
-            .context("can't run git: install it")?;
-        let backend = Path::new(String::from_utf8_lossy(&programs.stdout).trim()).join("git-http-backend");
-        ensure!(
-            backend.exists(),
-            "{} is missing: install all of git",
-            backend.display()
-        );
         let inner = Arc::new(Inner {
             root: tempfile::Builder::new().prefix("weir-git-").tempdir()?,
-            backend,
             behaviours: Mutex::default(),
             requests: Mutex::default(),
             origin: Mutex::default(),

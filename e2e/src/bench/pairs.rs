@@ -35,7 +35,7 @@ use crate::cluster::{CONTROLLERS, TestCluster, is_at, is_ready};
 const CONCURRENT_REQUESTS: usize = 8;
 /// Name of the Git server.
 const GIT_SERVER: &str = "git server";
-/// Name of this program: it writes the objects, watches them, and starts `git http-backend` for each request.
+/// Name of this program: it writes the objects, watches them, and starts `git upload-pack` for each request.
 const BENCH: &str = "this program";
 /// Components of the control plane that take part in each write.
 const COMPONENTS: [&str; 3] = ["kube-apiserver", "etcd", "kube-controller-manager"];
@@ -472,7 +472,7 @@ fn cpu_times(cluster: &TestCluster) -> Result<CpuTimes> {
     }
     let own = Usage::of(std::process::id()).context("this process")?;
     times.insert(BENCH.to_owned(), own.cpu);
-    // git http-backend runs as a child of this process.
+    // git upload-pack runs as a child of this process.
     times.insert(GIT_SERVER.to_owned(), own.children_cpu);
     Ok(times)
 }

@@ -88,7 +88,7 @@ impl Cpu {
     }
 }
 
-/// Returns the CPU time of all programs that this process started and that have ended: `git http-backend` is among them.
+/// Returns the CPU time of all programs that this process started and that have ended: `git upload-pack` is among them.
 fn ended_children() -> Result<Duration> {
     Ok(Usage::of(process::id()).context("this process")?.children_cpu)
 }

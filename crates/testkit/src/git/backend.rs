@@ -1,23 +1,18 @@
-//! Answers requests by `git http-backend`, which speaks CGI, or wrongly where a fault is set.
+//! Answers requests as Git does, or wrongly where a fault is set.
 
-use std::{io, path::Path, process::Stdio, sync::Arc};
+use std::{io, sync::Arc};
 
-use anyhow::{Context as _, Result};
 use axum::{
     body::Body,
     extract::{Request, State},
     response::{IntoResponse as _, Response},
 };
 use base64::Engine as _;
-use bytes::{Bytes, BytesMut};
-use futures::{Stream, StreamExt as _, stream};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    process::{Child, ChildStdout, Command},
-};
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use http::{HeaderMap, StatusCode, header};
 
-use super::{Behaviour, Fault, Inner, Request as Logged, Step, hostile};
+use super::{Behaviour, Fault, Inner, Request as Logged, Step, hostile, service};
 use crate::process::lock;
 
 pub(super) const MAX_BODY: usize = 512 * 1024 * 1024;
@@ -58,7 +53,6 @@ pub(super) async fn answer(State(inner): State<Arc<Inner>>, request: Request) ->
                 repo,
                 rest,
                 query,
-                method: head.method.as_str(),
                 headers: &head.headers,
                 body,
                 step,
@@ -73,14 +67,13 @@ pub(super) async fn answer(State(inner): State<Arc<Inner>>, request: Request) ->
 }
 
 /// A request to one repository.
-struct Ask<'a> {
-    repo: &'a str,
+pub(super) struct Ask<'a> {
+    pub(super) repo: &'a str,
     /// The path behind the repository.
-    rest: &'a str,
-    query: &'a str,
-    method: &'a str,
-    headers: &'a HeaderMap,
-    body: Bytes,
+    pub(super) rest: &'a str,
+    pub(super) query: &'a str,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) body: Bytes,
     step: Step,
 }
 
@@ -114,7 +107,7 @@ async fn behave(inner: &Inner, behaviour: &Behaviour, authorization: Option<&str
         }
     }
     let step = ask.step;
-    let answered = match backend(inner, ask, behaviour.is_old).await {
+    let answered = match service::answer(inner, ask, behaviour.is_old).await {
         Ok(response) => response,
         Err(error) => return (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}")).into_response(),
     };
@@ -195,79 +188,4 @@ fn step(rest: &str, query: &str, headers: &HeaderMap, body: &[u8]) -> Step {
         "git-upload-pack" if headers.contains_key(header::CONTENT_ENCODING) => Step::Fetch,
         _ => Step::Other,
     }
-}
-
-/// Runs `git http-backend` for one request.
-async fn backend(inner: &Inner, ask: Ask<'_>, is_old: bool) -> Result<Response> {
-    let header = |name: &str| {
-        ask.headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-    };
-    let protocol = if is_old { "" } else { header("git-protocol") };
-    let mut child = Command::new(&inner.backend)
-        .env("GIT_PROJECT_ROOT", inner.root.path())
-        .env("GIT_HTTP_EXPORT_ALL", "1")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("HOME", inner.root.path())
-        .env("PATH_INFO", format!("/{}.git/{}", ask.repo, ask.rest))
-        .env("QUERY_STRING", ask.query)
-        .env("REQUEST_METHOD", ask.method)
-        .env("CONTENT_TYPE", header("content-type"))
-        .env("CONTENT_LENGTH", ask.body.len().to_string())
-        .env("HTTP_CONTENT_ENCODING", header("content-encoding"))
-        .env("GIT_PROTOCOL", protocol)
-        .env("REMOTE_USER", "test")
-        .env("REMOTE_ADDR", "127.0.0.1")
-        .current_dir(Path::new("/"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .with_context(|| format!("can't run {}", inner.backend.display()))?;
-    let mut stdin = child.stdin.take().context("no standard input")?;
-    let body = ask.body.clone();
-    tokio::spawn(async move {
-        // It may answer without having read everything.
-        let _ = stdin.write_all(&body).await;
-    });
-    let mut stdout = BufReader::new(child.stdout.take().context("no standard output")?);
-    let (status, headers) = cgi_head(&mut stdout).await?;
-    let mut response = Response::new(Body::from_stream(output(child, stdout)));
-    *response.status_mut() = status;
-    *response.headers_mut() = headers;
-    Ok(response)
-}
-
-/// Reads the headers of a CGI answer; `Status` is one of them.
-async fn cgi_head(stdout: &mut BufReader<ChildStdout>) -> Result<(StatusCode, HeaderMap)> {
-    let (mut status, mut headers) = (StatusCode::OK, HeaderMap::new());
-    loop {
-        let mut line = String::new();
-        let read = stdout.read_line(&mut line).await?;
-        anyhow::ensure!(read > 0, "git http-backend ended without an answer");
-        let Some((name, value)) = line.trim_end().split_once(": ") else {
-            return Ok((status, headers));
-        };
-        if name.eq_ignore_ascii_case("status") {
-            status = value.split(' ').next().unwrap_or_default().parse()?;
-        } else {
-            headers.insert(name.parse::<HeaderName>()?, HeaderValue::from_str(value)?);
-        }
-    }
-}
-
-/// The rest of the program's output; dropping it ends the program.
-fn output(child: Child, stdout: BufReader<ChildStdout>) -> impl Stream<Item = io::Result<Bytes>> {
-    stream::try_unfold((child, stdout), |(mut child, mut stdout)| async move {
-        let mut chunk = BytesMut::with_capacity(64 * 1024);
-        if stdout.read_buf(&mut chunk).await? == 0 {
-            child.wait().await?;
-            return Ok(None);
-        }
-        Ok(Some((chunk.freeze(), (child, stdout))))
-    })
 }

@@ -23,7 +23,7 @@ use crate::{
 const CONCURRENT_REQUESTS: usize = 8;
 /// Time without work until the memory of the idle controller is read.
 const IDLE: Duration = Duration::from_secs(60);
-/// Milliseconds of an interval for each object, so that `git http-backend` leaves time to the others.
+/// Milliseconds of an interval for each object, so that `git upload-pack` leaves time to the others.
 const OF_AN_OBJECT: usize = 30;
 /// Shortest interval, in seconds.
 const SHORTEST: u64 = 6;
