@@ -64,7 +64,10 @@ pub(super) async fn answer(inner: &Inner, ask: Ask<'_>, is_old: bool) -> Result<
     let body = stream::iter((!greeting.is_empty()).then_some(Ok(greeting))).chain(output);
     let head = [
         (header::CONTENT_TYPE, format!("application/x-{service}-{kind}")),
-        (header::CACHE_CONTROL, "no-cache, max-age=0, must-revalidate".to_owned()),
+        (
+            header::CACHE_CONTROL,
+            "no-cache, max-age=0, must-revalidate".to_owned(),
+        ),
     ];
     Ok((head, Body::from_stream(body)).into_response())
 }
@@ -85,7 +88,10 @@ fn inflate(body: &[u8]) -> Result<Bytes> {
         .take(limit)
         .read_to_end(&mut whole)
         .context("the body is not valid gzip")?;
-    ensure!(whole.len() <= MAX_BODY, "the body is larger than {MAX_BODY} bytes");
+    ensure!(
+        whole.len() <= MAX_BODY,
+        "the body is larger than {MAX_BODY} bytes"
+    );
     Ok(whole.into())
 }
 
