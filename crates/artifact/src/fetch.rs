@@ -16,6 +16,7 @@ use net::{AddressPolicy, TokenFile};
 use reqwest::{Method, Request, header::AUTHORIZATION};
 use tokio_util::sync::CancellationToken;
 
+pub use tarball::is_small;
 pub use unpacked::{Unpacked, Usage};
 
 use crate::{Digest, Error, Storage, storage::Verdict};

@@ -15,8 +15,8 @@ pub mod storage;
 pub use digest::{Algorithm, Digest};
 pub use error::Error;
 pub use fetch::{
-    ArtifactCache, Limits as FetchLimits, Unpacked, open_stored, unpack, unpack_selected, unpack_stored,
-    unpack_with,
+    ArtifactCache, Limits as FetchLimits, Unpacked, is_small, open_stored, unpack, unpack_selected,
+    unpack_stored, unpack_with,
 };
 pub use hashes::DirectoryHashes;
 pub use storage::{Key, Storage};

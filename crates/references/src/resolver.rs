@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use api::{Fault, Reason};
-use artifact::{ArtifactCache, FetchLimits, Unpacked};
+use artifact::{ArtifactCache, FetchLimits, Unpacked, is_small};
 use cluster::access::KubeconfigRules;
 use kube::{
     Resource, ResourceExt,
@@ -163,7 +163,7 @@ impl<C: Consumer> References<C> {
     }
 
     /// Returns true if an artifact answers the calls of a record for sure as the artifact before did, by the hashes of their directories: then
-    /// it need not be downloaded. False if that isn't known.
+    /// it need not be downloaded. False if that isn't known, or if the artifact is so small that its hashes would take as long.
     pub async fn is_same_for(
         &self,
         object: &C::Object,
@@ -172,7 +172,7 @@ impl<C: Consumer> References<C> {
     ) -> bool {
         let retry = C::retry_interval(object);
         let is_own = |artifact: &SourceArtifact| artifact.check_url(&self.hosts, retry).is_ok();
-        if !is_own(before) || !is_own(now) {
+        if !is_own(before) || !is_own(now) || is_small(&now.artifact) {
             return false;
         }
         let hashes = |artifact| self.artifacts.directories(artifact);

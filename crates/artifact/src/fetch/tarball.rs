@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 
+use api::Artifact;
 use tempfile::TempDir;
 use tokio::{fs::File, io::AsyncWriteExt};
 use tree::Disk;
@@ -17,6 +18,13 @@ use crate::{Digest, Error};
 
 /// Bytes of a tarball that is kept in memory.
 pub(super) const MAX_HELD_BYTES: usize = 64 << 10;
+
+/// Returns true if a tarball is kept in memory, according to its source. False if the source doesn't tell its size.
+#[must_use]
+pub fn is_small(artifact: &Artifact) -> bool {
+    let size = artifact.size.and_then(|size| usize::try_from(size).ok());
+    size.is_some_and(|size| size <= MAX_HELD_BYTES)
+}
 
 /// Name of the file in the directory of an artifact.
 const NAME: &str = "artifact.tar.gz";

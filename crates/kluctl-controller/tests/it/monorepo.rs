@@ -118,6 +118,26 @@ async fn artifact_with_hashes_of_other_directories_is_not_downloaded() -> Result
 }
 
 #[tokio::test]
+async fn small_artifact_is_compared_itself_whatever_its_hashes_say() -> Result<()> {
+    let fixture = Fixture::new("monorepo-small", &[]).await?;
+    let before = repository(&fixture, "1", "1");
+    let source = fixture.source("shop", &before).await?;
+    let first = source.offer_with_hashes_of(&before, &before).await?;
+    fixture
+        .deploy("shop", json!({ "interval": "1s", "path": "shop" }))
+        .await?;
+    fixture.deployed("shop", &first).await?;
+    without_requests(&fixture).await?;
+
+    // By its hashes, nothing changed.
+    let after = repository(&fixture, "2", "1");
+    let revision = source.offer_with_hashes_of(&before, &after).await?;
+    fixture.deployed("shop", &revision).await?;
+    fixture.holds("shop", "2").await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn commit_elsewhere_renders_and_deploys_nothing_of_a_cloned_project() -> Result<()> {
     let shop = Gitops::new("g-monorepo").await?;
     let push = |variable: &str, other: &str| {

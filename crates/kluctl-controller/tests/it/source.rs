@@ -54,6 +54,25 @@ impl OfferedSource {
         Ok(revision)
     }
 
+    /// Offers these files with the hashes of other ones, which hide what changed, and with its size, and returns the revision.
+    pub(crate) async fn offer_with_hashes_of(
+        &self,
+        others: &[(String, String)],
+        files: &[(String, String)],
+    ) -> Result<String> {
+        let (.., hashes) = tarball(others)?;
+        let (bytes, digest, _) = tarball(files)?;
+        let size = bytes.len();
+        let url = self.serve(bytes);
+        let metadata: BTreeMap<_, _> = artifact::hashes::metadata(&hashes).into_iter().collect();
+        put(&artifact::hashes::companion(&url), Some(hashes));
+        let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
+        let artifact =
+            json!({ "url": url, "revision": revision, "digest": digest, "size": size, "metadata": metadata });
+        self.set(artifact).await?;
+        Ok(revision)
+    }
+
     /// Offers these files as a server of tests does: in its root, with the checksum and the revision of early releases.
     pub(crate) async fn offer_in_root(&self, files: &[(String, String)]) -> Result<String> {
         let (bytes, digest, _) = tarball(files)?;
