@@ -1,9 +1,12 @@
 //! Tokens in files, such as those of ServiceAccounts that a kubelet renews.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
 
 use reqwest::header::HeaderValue;
-use tokio::io::AsyncReadExt as _;
 
 use crate::bearer_auth;
 
@@ -24,7 +27,7 @@ pub struct TokenFile {
 pub enum TokenFileError {
     /// A file that can't be read.
     #[error("cannot read the file of {0}: {1}")]
-    Unreadable(&'static str, std::io::Error),
+    Unreadable(&'static str, io::Error),
     /// A file without a token that fits into a header.
     #[error("the file of {0} has no token of at most {MAX_TOKEN} characters")]
     NoToken(&'static str),
@@ -36,8 +39,11 @@ impl TokenFile {
     /// # Errors
     /// Fails if the file can't be read, or has no token of at most 16 KiB.
     pub async fn authorization(&self) -> Result<HeaderValue, TokenFileError> {
-        let text = read(&self.path)
+        let path = self.path.clone();
+        let text = tokio::task::spawn_blocking(move || read(&path))
             .await
+            .map_err(io::Error::other)
+            .flatten()
             .map_err(|error| TokenFileError::Unreadable(self.flag, error))?;
         let token = text.trim();
         let fits = !token.is_empty() && text.len() as u64 <= MAX_TOKEN;
@@ -46,9 +52,9 @@ impl TokenFile {
     }
 }
 
-async fn read(path: &Path) -> std::io::Result<String> {
+/// Reads a file at once: `tokio::fs` would hand each of several reads to another thread.
+fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    let file = tokio::fs::File::open(path).await?;
-    file.take(MAX_TOKEN + 1).read_to_string(&mut text).await?;
+    File::open(path)?.take(MAX_TOKEN + 1).read_to_string(&mut text)?;
     Ok(text)
 }
