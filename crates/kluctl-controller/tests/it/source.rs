@@ -41,20 +41,14 @@ impl OfferedSource {
     ) -> Result<String> {
         let (bytes, digest, hashes) = tarball(files)?;
         let url = self.serve(bytes);
-        let metadata = artifact::hashes::metadata(&hashes)
-            .into_iter()
-            .collect::<BTreeMap<_, _>>();
-        put(&artifact::hashes::companion(&url), Some(hashes));
         if !is_served {
             put(&url, None);
         }
-        let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
-        self.set(json!({ "url": url, "revision": revision, "digest": digest, "metadata": metadata }))
-            .await?;
-        Ok(revision)
+        self.set_with_hashes(json!({ "url": url, "digest": digest }), hashes)
+            .await
     }
 
-    /// Offers these files with the hashes of other ones, which hide what changed, and with its size, and returns the revision.
+    /// Offers these files with the hashes of other ones, which hide what changed, and with the size of the tarball, and returns the revision.
     pub(crate) async fn offer_with_hashes_of(
         &self,
         others: &[(String, String)],
@@ -64,11 +58,18 @@ impl OfferedSource {
         let (bytes, digest, _) = tarball(files)?;
         let size = bytes.len();
         let url = self.serve(bytes);
+        self.set_with_hashes(json!({ "url": url, "digest": digest, "size": size }), hashes)
+            .await
+    }
+
+    /// Sets an artifact with hashes of directories, which are served beside it, and returns its revision.
+    async fn set_with_hashes(&self, mut artifact: Value, hashes: Vec<u8>) -> Result<String> {
         let metadata: BTreeMap<_, _> = artifact::hashes::metadata(&hashes).into_iter().collect();
-        put(&artifact::hashes::companion(&url), Some(hashes));
+        let url = artifact["url"].as_str().unwrap_or_default();
+        put(&artifact::hashes::companion(url), Some(hashes));
         let revision = format!("main@sha1:{:040x}", fastrand::u128(..));
-        let artifact =
-            json!({ "url": url, "revision": revision, "digest": digest, "size": size, "metadata": metadata });
+        artifact["metadata"] = json!(metadata);
+        artifact["revision"] = json!(revision);
         self.set(artifact).await?;
         Ok(revision)
     }

@@ -24,6 +24,7 @@ use tokio::{
 use super::{
     Inner,
     backend::{Ask, MAX_BODY},
+    repo::git,
 };
 
 /// Bytes that are read from a process at once.
@@ -56,11 +57,13 @@ pub(super) async fn answer(inner: &Inner, ask: Ask<'_>, is_old: bool) -> Result<
         Some("gzip" | "x-gzip") => inflate(&ask.body)?,
         _ => ask.body.clone(),
     };
-    let mut command = command(inner, &ask, program, protocol);
-    if is_info {
-        command.arg("--http-backend-info-refs");
-    }
-    let output = run(command.arg("."), input)?;
+    let mut command = git(&inner.root.path().join(format!("{}.git", ask.repo)));
+    command
+        .args([program, "--stateless-rpc"])
+        .args(is_info.then_some("--http-backend-info-refs"))
+        .arg(".")
+        .env("GIT_PROTOCOL", protocol);
+    let output = run(command.into(), input)?;
     let body = stream::iter((!greeting.is_empty()).then_some(Ok(greeting))).chain(output);
     let head = [
         (header::CONTENT_TYPE, format!("application/x-{service}-{kind}")),
@@ -95,26 +98,13 @@ fn inflate(body: &[u8]) -> Result<Bytes> {
     Ok(whole.into())
 }
 
-fn command(inner: &Inner, ask: &Ask<'_>, program: &str, protocol: &str) -> Command {
-    let mut command = Command::new("git");
+/// Starts a program, and returns its output; dropping that ends the program.
+fn run(mut command: Command, input: Bytes) -> Result<impl Stream<Item = io::Result<Bytes>>> {
     command
-        .args([program, "--stateless-rpc"])
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("HOME", inner.root.path())
-        .env("GIT_PROTOCOL", protocol)
-        .env("GIT_COMMITTER_NAME", "test")
-        .env("GIT_COMMITTER_EMAIL", "test@127.0.0.1")
-        .current_dir(inner.root.path().join(format!("{}.git", ask.repo)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true);
-    command
-}
-
-/// Starts a program, and returns its output; dropping that ends the program.
-fn run(command: &mut Command, input: Bytes) -> Result<impl Stream<Item = io::Result<Bytes>> + use<>> {
     let mut child = command.spawn().context("can't run git: install it")?;
     let mut stdin = child.stdin.take().context("no standard input")?;
     tokio::spawn(async move {
