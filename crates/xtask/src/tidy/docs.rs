@@ -4,8 +4,6 @@
 const HEADLESS: &[&str] = &[
     "What", "Who", "Whom", "Whose", "Whether", "Where", "How", "Which", "When", "Why",
 ];
-/// The least number of words in the doc comment of a public item.
-const FEWEST_WORDS: usize = 4;
 
 /// A doc comment of a file.
 struct DocComment<'a> {
@@ -28,12 +26,6 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<String> {
         if HEADLESS.contains(&opening.split('\'').next().unwrap_or_default()) {
             findings.push(format!(
                 "{place}: the doc comment opens with `{opening}`: begin with a verb (`Returns ...`) or a noun phrase"
-            ));
-        }
-        let public = comment.item.is_some_and(|item| item.starts_with("pub "));
-        if public && words.nth(FEWEST_WORDS - 1).is_none() {
-            findings.push(format!(
-                "{place}: the doc comment of a public item has fewer than {FEWEST_WORDS} words"
             ));
         }
     }
