@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use kube::{Client, client::Body};
 use tokio::{sync::Semaphore, time};
 use tokio_util::sync::CancellationToken;
-use tree::{Memory, MemoryError, Share, Tenant};
+use tree::{ByteBudget, ByteBudgetError, Share, Tenant};
 
 use crate::{AnswerLimit, ApiError, Error, activity::Activity, admission::KnownRules, snapshot::Discovery};
 
@@ -34,7 +34,7 @@ pub struct Settings {
     pub server: String,
     /// The memory of the process that answers are held in, for the tenant with the name of the server; by default 512 MiB that
     /// belong to this connection.
-    pub memory: Memory,
+    pub memory: ByteBudget,
     /// Time for which the rules of webhooks and policies that an identity read are used again; by default they are read
     /// each time.
     pub admission_age: Duration,
@@ -48,7 +48,7 @@ impl Default for Settings {
             attempts: 5,
             answer_bytes: 32 << 20,
             server: String::new(),
-            memory: Memory::new(MEMORY),
+            memory: ByteBudget::new(MEMORY),
             admission_age: Duration::ZERO,
         }
     }
@@ -329,7 +329,7 @@ impl Cluster {
         let (body, share) = match self.body(body, held.beside()).await {
             Ok(read) => read,
             // What was read is given back: answers never hold memory while they wait for that of others.
-            Err(BodyError::Limit(why @ AnswerLimit::Memory(MemoryError::Held))) => {
+            Err(BodyError::Limit(why @ AnswerLimit::Memory(ByteBudgetError::InUse))) => {
                 return Attempt::Again {
                     after: None,
                     error: self.too_large(what, why),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use objects::{ObjectRef, conflict::Cause, secrets};
-use tree::MemoryError;
+use tree::ByteBudgetError;
 use yaml::Value;
 
 /// A limit of an answer of an API server.
@@ -20,13 +20,13 @@ pub enum AnswerLimit {
     Kinds(usize),
     /// The process has no memory for it now, or ever.
     #[error(transparent)]
-    Memory(#[from] MemoryError),
+    Memory(#[from] ByteBudgetError),
 }
 
 impl AnswerLimit {
     /// Returns true if a part of the answer may fit.
     pub(crate) fn is_too_large(self) -> bool {
-        matches!(self, Self::Bytes(_) | Self::Memory(MemoryError::TooMuch { .. }))
+        matches!(self, Self::Bytes(_) | Self::Memory(ByteBudgetError::TooMuch { .. }))
     }
 }
 

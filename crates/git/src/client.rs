@@ -10,7 +10,7 @@ use std::{
 
 use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts, Tls};
 use tokio::{runtime::Handle, sync::Semaphore};
-use tree::{Memory, Tenant};
+use tree::{ByteBudget, Tenant};
 
 use crate::{
     Call, Error, Listing, Remote, Session, SshAlgorithms,
@@ -64,9 +64,9 @@ pub struct Network {
     clients: Arc<Mutex<Clients>>,
     announcements: Announcements,
     proofs: Proofs,
-    memory: Memory,
+    memory: ByteBudget,
     /// Bytes of temporary files.
-    disk: Memory,
+    disk: ByteBudget,
     /// Permits for keeping connections to SSH servers.
     permits: Arc<Semaphore>,
 }
@@ -83,8 +83,8 @@ impl Network {
             clients: Arc::default(),
             announcements: Announcements::default(),
             proofs: Proofs::default(),
-            memory: Memory::new(MEMORY),
-            disk: Memory::new(u64::MAX),
+            memory: ByteBudget::new(MEMORY),
+            disk: ByteBudget::new(u64::MAX),
             permits: Arc::new(Semaphore::new(MAX_KEPT_BY_ALL)),
         }
     }
@@ -98,7 +98,7 @@ impl Network {
 
     /// Bounds the temporary files of all fetches together, and what else takes bytes of `disk`. A fetch takes twice the bytes of its pack.
     #[must_use]
-    pub fn with_disk(mut self, disk: Memory) -> Self {
+    pub fn with_disk(mut self, disk: ByteBudget) -> Self {
         self.disk = disk;
         self
     }

@@ -171,7 +171,7 @@ pub enum Error {
         /// Description of what needs the memory.
         what: &'static str,
         /// The cause.
-        why: tree::MemoryError,
+        why: tree::ByteBudgetError,
     },
     /// There is no space for its temporary files now, or ever.
     #[error("the pack of '{url}': {}", space(why))]
@@ -179,7 +179,7 @@ pub enum Error {
         /// The repository.
         url: String,
         /// The cause, where the bytes of memory are those of temporary files.
-        why: tree::MemoryError,
+        why: tree::ByteBudgetError,
     },
     /// A name in the repository that no artifact may hold.
     #[error("the repository holds the path {path:?}, which is refused: {why}")]
@@ -205,17 +205,17 @@ pub enum Error {
     Disk(String),
 }
 
-fn space(why: &tree::MemoryError) -> String {
+fn space(why: &tree::ByteBudgetError) -> String {
     match why {
-        tree::MemoryError::TooMuch { limit } => {
+        tree::ByteBudgetError::TooMuch { limit } => {
             format!(
                 "it needs more than {limit} bytes of temporary files: twice its size, beside those of other submodules"
             )
         }
-        tree::MemoryError::Busy(time) => {
+        tree::ByteBudgetError::Busy(time) => {
             format!("other work held the space for temporary files for {time:?}; it will be tried again")
         }
-        tree::MemoryError::Held => {
+        tree::ByteBudgetError::InUse => {
             "other work holds the space for temporary files; it will be tried again".to_owned()
         }
     }

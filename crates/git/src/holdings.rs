@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use tree::{MemoryError, Share, Tenant};
+use tree::{ByteBudgetError, Share, Tenant};
 
 use crate::lock::lock;
 
@@ -36,7 +36,7 @@ impl Holdings {
     }
 
     /// Takes bytes of memory for paths. More than were reserved with the pack are not waited for: others may wait for the pack's.
-    pub(crate) fn count_paths(&self, bytes: u64) -> Result<(), MemoryError> {
+    pub(crate) fn count_paths(&self, bytes: u64) -> Result<(), ByteBudgetError> {
         match &mut *lock(&self.0) {
             Some(held) => held.memory.try_grow(bytes),
             None => Ok(()),

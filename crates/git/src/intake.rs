@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tree::{MemoryError, Share, Tenant};
+use tree::{ByteBudgetError, Share, Tenant};
 
 use crate::{Error, Holdings, Pace, clock::Clock, holdings::Held, lock::lock};
 
@@ -203,14 +203,14 @@ impl Intake {
         self.holdings.with(&self.memory, &self.disk, work)
     }
 
-    fn no_space(&self, why: MemoryError) -> Error {
+    fn no_space(&self, why: ByteBudgetError) -> Error {
         Error::Space {
             url: self.shown.clone(),
             why,
         }
     }
 
-    fn no_room(&self, what: &'static str, why: MemoryError) -> Error {
+    fn no_room(&self, what: &'static str, why: ByteBudgetError) -> Error {
         Error::Memory {
             url: self.shown.clone(),
             what,

@@ -22,7 +22,7 @@ use gix::{
     },
 };
 use net::Client;
-use tree::MemoryError;
+use tree::ByteBudgetError;
 
 use crate::{
     Advertised, Call, Error, Limits, Reference, Remote, Resolved, Snapshot,
@@ -145,7 +145,7 @@ impl Session {
     pub fn fetch(&mut self, wanted: &Resolved, above: &Path) -> Result<Snapshot, Error> {
         match self.fetch_within(wanted, above) {
             Err(Error::Space {
-                why: MemoryError::Held,
+                why: ByteBudgetError::InUse,
                 ..
             }) => {
                 // The old one has the rest of a broken answer.
@@ -232,7 +232,7 @@ impl Session {
     fn with_room<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         match read(self) {
             Err(Error::Memory {
-                why: MemoryError::Held,
+                why: ByteBudgetError::InUse,
                 ..
             }) => {
                 self.intake.reserve_refs(self.limits.refs_bytes)?;

@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     /// Directory for temporary files.
     pub(crate) scratch: PathBuf,
     /// The bytes that they take.
-    pub(crate) disk: tree::Memory,
+    pub(crate) disk: tree::ByteBudget,
 }
 
 /// Reconciles the objects of one kind of source.

@@ -24,7 +24,7 @@ use net::{AddressPolicy, Proxy};
 use oci::cosign::TrustedRoot;
 use runtime::{Context, Trigger};
 use serde::{Serialize, de::DeserializeOwned};
-use tree::{Budget, Memory};
+use tree::{Budget, ByteBudget};
 
 use crate::{
     blocking::Work,
@@ -278,7 +278,7 @@ pub struct KindSettings {
     /// Directory for temporary files.
     pub scratch: PathBuf,
     /// The bytes that the temporary files of all kinds take.
-    pub disk: Memory,
+    pub disk: ByteBudget,
 }
 
 /// The purpose of a Secret.

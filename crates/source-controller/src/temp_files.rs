@@ -11,7 +11,7 @@ use std::{
 use api::{Fault, Reason};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
-use tree::{Memory, MemoryError, Share};
+use tree::{ByteBudget, ByteBudgetError, Share};
 
 use crate::{
     blocking::{self, Unfinished, Work},
@@ -37,7 +37,7 @@ struct Space {
     /// Bytes that the files will take, as far as they are known.
     expected: u64,
     /// The first refusal of bytes.
-    refused: Option<MemoryError>,
+    refused: Option<ByteBudgetError>,
 }
 
 impl TempFiles {
@@ -73,7 +73,7 @@ impl TempFiles {
     ///
     /// # Errors
     /// Fails if the bytes can't be had.
-    pub(crate) fn take(&self, bytes: u64) -> Result<(), MemoryError> {
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), ByteBudgetError> {
         self.grow(bytes.saturating_add(PER_FILE))
     }
 
@@ -99,7 +99,7 @@ impl TempFiles {
         Ok(())
     }
 
-    fn grow(&self, bytes: u64) -> Result<(), MemoryError> {
+    fn grow(&self, bytes: u64) -> Result<(), ByteBudgetError> {
         let mut space = self.space();
         let grown = space.share.try_grow(bytes);
         if let Err(why) = grown {
@@ -154,7 +154,7 @@ pub(crate) struct Filling<'a> {
     pub(crate) runtime: &'a Handle,
     pub(crate) work: &'a Work,
     /// The bytes of all tenants.
-    pub(crate) disk: &'a Memory,
+    pub(crate) disk: &'a ByteBudget,
     /// The directory to make one in.
     pub(crate) above: &'a Path,
     /// Files that the work has already.
@@ -207,7 +207,7 @@ impl Filling<'_> {
     ) -> Result<Filled<T>, Fault> {
         match self.fill(share, fill)? {
             Attempt::Done(filled) => Ok(filled),
-            Attempt::Held(_) => Err(self.refusal.fault(MemoryError::Held)),
+            Attempt::Held(_) => Err(self.refusal.fault(ByteBudgetError::InUse)),
         }
     }
 
@@ -226,7 +226,7 @@ impl Filling<'_> {
                 drop(space);
                 Ok(Attempt::Done(Filled { content, files }))
             }
-            (Err(_), Some(MemoryError::Held)) => Ok(Attempt::Held(space.expected)),
+            (Err(_), Some(ByteBudgetError::InUse)) => Ok(Attempt::Held(space.expected)),
             (Err(_), Some(why)) => Err(self.refusal.fault(why)),
             (Err(fault), None) => Err(fault),
         }
@@ -237,7 +237,7 @@ impl Filling<'_> {
         let reserved = blocking::wait(self.runtime, self.work, share.reserve(bytes));
         reserved.map_or_else(
             |unfinished| match unfinished {
-                Unfinished::Timeout(time) => Err(self.refusal.fault(MemoryError::Busy(time))),
+                Unfinished::Timeout(time) => Err(self.refusal.fault(ByteBudgetError::Busy(time))),
                 Unfinished::Cancelled => {
                     let message = format!("{}: {unfinished}", self.refusal.failed);
                     Err(Fault::retry(self.refusal.reason, message))
@@ -249,16 +249,16 @@ impl Filling<'_> {
 }
 
 impl Refusal<'_> {
-    fn fault(&self, why: MemoryError) -> Fault {
+    fn fault(&self, why: ByteBudgetError) -> Fault {
         let Self { failed, remedy, .. } = self;
         let message = match why {
-            MemoryError::TooMuch { limit } => {
+            ByteBudgetError::TooMuch { limit } => {
                 format!("{failed}: it needs more than {limit} bytes of temporary files: {remedy}")
             }
-            MemoryError::Busy(time) => format!(
+            ByteBudgetError::Busy(time) => format!(
                 "{failed}: other work held the space for temporary files for {time:?}; it will be tried again"
             ),
-            MemoryError::Held => {
+            ByteBudgetError::InUse => {
                 format!("{failed}: other work holds the space for temporary files; it will be tried again")
             }
         };

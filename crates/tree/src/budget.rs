@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The limits of a piece of work. Each is a flag of the controllers.
+/// Limits of a render or build. Each is a flag of the controllers.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Loop iterations, template instructions and the like; default 500 million.
@@ -44,13 +44,10 @@ impl Default for Limits {
     }
 }
 
-/// The error of a budget: the limit that was reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Exceeded {
-    /// The deadline has passed.
     #[error("the time limit of {0:?} was reached")]
     Time(Duration),
-    /// The work was cancelled from outside.
     #[error("cancelled")]
     Cancelled,
     /// A counter went over its limit.
@@ -58,13 +55,12 @@ pub enum Exceeded {
     Limit {
         /// The counted unit in words for people, such as "rendered bytes".
         what: &'static str,
-        /// The limit.
         limit: u64,
     },
 }
 
-/// The limits and counters of a piece of work, passed by reference through everything synchronous and polled in every
-/// loop. Clones count together.
+/// Limits and counters of one operation, passed by reference through everything synchronous and polled in every loop. Clones
+/// count together.
 #[derive(Debug, Clone)]
 pub struct Budget {
     limits: Limits,
@@ -82,7 +78,6 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Makes a budget without a deadline.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -95,30 +90,26 @@ impl Budget {
         }
     }
 
-    /// Sets a deadline: the work ends `after` from now.
+    /// Sets a deadline, which counts from now.
     #[must_use]
     pub fn with_timeout(mut self, after: Duration) -> Self {
         self.deadline = Some((Instant::now() + after, after));
         self
     }
 
-    /// Sets a cancellation flag: the work ends when `flag` becomes true.
+    /// Sets a flag whose setting ends the operation.
     #[must_use]
     pub fn with_cancellation(mut self, flag: Arc<AtomicBool>) -> Self {
         self.cancelled = flag;
         self
     }
 
-    /// Returns the limits of this budget.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
     /// Checks deadline and cancellation.
-    ///
-    /// # Errors
-    /// Fails if the deadline has passed or the work was cancelled.
     pub fn check(&self) -> Result<(), Exceeded> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(Exceeded::Cancelled);
@@ -130,9 +121,6 @@ impl Budget {
     }
 
     /// Counts `n` steps, and checks the deadline every 1,024 of them.
-    ///
-    /// # Errors
-    /// Fails if steps or time are used up, or the work was cancelled.
     pub fn step(&self, n: u64) -> Result<(), Exceeded> {
         let before = self.steps.fetch_add(n, Ordering::Relaxed);
         if before.saturating_add(n) > self.limits.steps {
@@ -149,9 +137,6 @@ impl Budget {
     }
 
     /// Counts `n` bytes of rendered output.
-    ///
-    /// # Errors
-    /// Fails if the total exceeds the limit.
     pub fn output(&self, n: u64) -> Result<(), Exceeded> {
         let total = self.bytes.fetch_add(n, Ordering::Relaxed).saturating_add(n);
         if total > self.limits.bytes {
@@ -163,10 +148,6 @@ impl Budget {
         Ok(())
     }
 
-    /// Counts `n` rendered objects.
-    ///
-    /// # Errors
-    /// Fails if the total exceeds the limit.
     pub fn objects(&self, n: u64) -> Result<(), Exceeded> {
         let total = self.objects.fetch_add(n, Ordering::Relaxed).saturating_add(n);
         if total > self.limits.objects {
@@ -178,10 +159,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Checks a nesting of includes or bases.
-    ///
-    /// # Errors
-    /// Fails if `depth` is over the limit.
+    /// Checks a nesting of includes or bases, the deadline and cancellation.
     pub fn include_depth(&self, depth: u32) -> Result<(), Exceeded> {
         if depth > self.limits.include_depth {
             let limit = u64::from(self.limits.include_depth);

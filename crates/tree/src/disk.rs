@@ -7,7 +7,6 @@ use std::{
     collections::BTreeSet,
     io::{self, Read as _},
     path::Path,
-    sync::{Mutex, PoisonError},
 };
 
 use bytes::Bytes;
@@ -15,21 +14,16 @@ use cap_std::{
     ambient_authority,
     fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt as _, PermissionsExt as _},
 };
+use parking_lot::Mutex;
 use rustix::fs::{FileType, OFlags};
 
 use crate::{Entry, Limits, NodeKind, Tree, TreeError, TreePath};
 
-/// The maximum number of omitted links that are reported.
+/// Maximum number of omitted links that are reported.
 const MAX_REPORTED: usize = 100;
 
-/// A directory on disk. Symbolic links are followed as long as every hop stays below the root.
-///
-/// ```text
-/// let disk = Disk::open("deploy", &Limits::default())?;
-/// let bytes = disk.read(&TreePath::parse("base/kustomization.yaml")?)?;
-/// ```
-///
-/// Sockets, pipes, devices, and entries whose name is not UTF-8 are omitted: no document can name them.
+/// A directory on disk. Symbolic links are followed as long as every hop stays below the root. Sockets, pipes, devices, and
+/// entries whose name is not UTF-8 are omitted: no document can name them.
 #[derive(Debug)]
 pub struct Disk {
     root: Dir,
@@ -38,10 +32,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Opens the directory at `path`, the only path that is resolved outside of the root.
-    ///
-    /// # Errors
-    /// Fails if it can't be opened as a directory.
+    /// Opens the directory at `path`, the only path that is resolved without a root.
     pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self, TreeError> {
         let root = Dir::open_ambient_dir(path.as_ref(), ambient_authority()).map_err(|source| {
             let text = path.as_ref().display().to_string();
@@ -50,7 +41,6 @@ impl Disk {
         Ok(Self::from_dir(root, limits))
     }
 
-    /// Makes a tree of a directory that is already open.
     #[must_use]
     pub fn from_dir(root: Dir, limits: &Limits) -> Self {
         Self {
@@ -61,7 +51,7 @@ impl Disk {
     }
 
     fn leave_out(&self, link: TreePath) {
-        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left_out = self.left_out.lock();
         if left_out.len() < MAX_REPORTED {
             left_out.insert(link);
         }
@@ -71,7 +61,7 @@ impl Disk {
         self.root.metadata(os(path)).map_err(|error| explain(path, error))
     }
 
-    /// Opens a file to read, without blocking: a pipe would wait for a writer.
+    /// Opens a file without blocking: a pipe would wait for a writer.
     fn open_file(&self, path: &TreePath) -> Result<File, TreeError> {
         let mut options = OpenOptions::new();
         options.read(true);
@@ -83,7 +73,6 @@ impl Disk {
         })
     }
 
-    /// Opens a directory to list it.
     fn open_dir(&self, dir: &TreePath) -> Result<rustix::fs::Dir, TreeError> {
         let mut options = OpenOptions::new();
         options.read(true);
@@ -94,7 +83,7 @@ impl Disk {
             .map_err(|error| self.no_dir(dir, error))
     }
 
-    /// Returns true if a link leads to a directory; `None` if the link is left out.
+    /// Returns true if a link leads to a directory; `None` if the link is omitted.
     fn linked(&self, link: TreePath) -> Option<bool> {
         match self.root.metadata(os(&link)) {
             Ok(metadata) => is_dir(&metadata),
@@ -105,7 +94,7 @@ impl Disk {
         }
     }
 
-    /// Looks up the type of an entry that the directory doesn't tell, and returns true for a link.
+    /// Looks up the type of an entry that the directory listing lacks. The second value is true for a link.
     fn looked_up(&self, path: TreePath) -> (Option<bool>, bool) {
         match self.root.symlink_metadata(os(&path)) {
             Ok(metadata) if metadata.is_symlink() => (self.linked(path), true),
@@ -114,7 +103,7 @@ impl Disk {
         }
     }
 
-    /// Returns true if `path` is reached without any link. Linux answers in one call; elsewhere it is unknown.
+    /// Returns true if `path` is reached without any link. Linux answers in one call; other systems don't know.
     fn is_straight(&self, path: &TreePath) -> bool {
         #[cfg(target_os = "linux")]
         {
@@ -130,7 +119,6 @@ impl Disk {
         }
     }
 
-    /// Returns the error of a directory that could not be opened.
     fn no_dir(&self, dir: &TreePath, error: io::Error) -> TreeError {
         match self.metadata(dir) {
             Ok(metadata) if !metadata.is_dir() => TreeError::NotADirectory(dir.clone()),
@@ -141,7 +129,7 @@ impl Disk {
 
 impl Tree for Disk {
     fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
-        // The standard library reads into room that nobody cleared before.
+        // The standard library reads into memory that nobody cleared before.
         let file = self.open_file(path)?.into_std();
         let metadata = file.metadata().map_err(|error| explain(path, error))?;
         if !metadata.is_file() {
@@ -182,7 +170,7 @@ impl Tree for Disk {
             if matches!(name, "." | "..") {
                 continue;
             }
-            // Most file systems tell what an entry is with its name.
+            // Most file systems report the type with the name.
             let (kind, is_link) = match entry.file_type() {
                 FileType::RegularFile => (Some(false), false),
                 FileType::Directory => (Some(true), false),
@@ -204,7 +192,7 @@ impl Tree for Disk {
     }
 
     fn left_out(&self) -> Vec<TreePath> {
-        let left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let left_out = self.left_out.lock();
         left_out.iter().cloned().collect()
     }
 
@@ -217,12 +205,11 @@ impl Tree for Disk {
     }
 
     fn resolve(&self, path: &TreePath) -> Result<Option<TreePath>, TreeError> {
-        // Following links goes by way of /proc, which has to be looked through first.
+        // Following links goes through /proc, which has to be searched first.
         if self.is_straight(path) {
             return Ok(Some(path.clone()));
         }
         match self.root.canonicalize(os(path)) {
-            // Names that aren't UTF-8 are omitted.
             Ok(found) => Ok(found.to_str().and_then(|found| TreePath::parse(found).ok())),
             Err(error) => match explain(path, error) {
                 TreeError::NotFound(_) => Ok(None),
@@ -247,7 +234,6 @@ fn node_kind(metadata: &Metadata) -> Option<NodeKind> {
     })
 }
 
-/// Returns true for a directory, false for a regular file, `None` for anything else.
 fn is_dir(metadata: &Metadata) -> Option<bool> {
     (metadata.is_dir() || metadata.is_file()).then(|| metadata.is_dir())
 }
@@ -255,7 +241,7 @@ fn is_dir(metadata: &Metadata) -> Option<bool> {
 fn explain(path: &TreePath, source: io::Error) -> TreeError {
     let path = path.clone();
     match source.kind() {
-        // A file where a directory was expected, or a name no file system accepts: nothing can be there.
+        // A file instead of a directory, or a name that no file system accepts: the path doesn't exist.
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
             TreeError::NotFound(path)
         }

@@ -61,7 +61,7 @@ fn fuzz_ignore_rules_answer() {
         let is_ignored = |rules: &Rules| rules.is_ignored(&asked, is_dir, &budget).unwrap();
         let ignored = is_ignored(&rules);
         assert!(!(ignored && rules.is_empty()));
-        // Rules speak about their own directory alone, and the last word counts.
+        // Rules apply to their own directory alone, and the last match counts.
         let inside = |(domain, _): &(TreePath, String)| asked.strip(domain).is_some();
         assert!(!ignored || files.iter().any(inside));
         let Some(first) = asked.components().next().map(str::to_owned) else {
@@ -89,7 +89,7 @@ fn fuzz_long_ignore_rules_take_no_time() {
         let path = TreePath::parse(&separator.repeat(length)).unwrap();
         let started = std::time::Instant::now();
         let _ = rules.is_ignored(&path, false, &Budget::default());
-        // Steps are at most the product of both lengths; the bound leaves room for a busy machine.
+        // Steps are at most the product of both lengths; the bound allows for a busy machine.
         assert!(started.elapsed().as_secs() < 5, "it took {:?}", started.elapsed());
     });
 }

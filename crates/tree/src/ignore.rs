@@ -1,12 +1,10 @@
-//! Ignore rules with the semantics of go-git's gitignore, which Flux's source-controller and kluctl use and which differ from
-//! Git's own.
+//! Ignore rules with the semantics of go-git's gitignore, which Flux's source-controller and kluctl use, and which differ
+//! from Git's own.
 //!
-//! A rule is matched component by component against the full path of an entry, and a rule that matches a leading
-//! directory matches everything below it. Nothing is pruned, so `!` takes back a file below an excluded directory. Of all
-//! rules that match, the last one added decides.
-//!
-//! Rules without wildcards, and those like `*.md`, are found by name and cost nothing for other entries. The work of all
-//! others counts as steps of a [`Budget`]: many wildcards over many entries end with an error.
+//! A rule is matched component by component against the full path of an entry, and a rule that matches a leading directory
+//! matches everything below it. Nothing is pruned, so `!` takes back a file below an excluded directory. The last rule that
+//! matches decides. Rules without wildcards, and those like `*.md`, are found by name at no cost for other entries; all
+//! others count as steps of a [`Budget`].
 
 #[cfg(test)]
 mod tests;
@@ -21,19 +19,17 @@ use crate::{Budget, Exceeded, TreePath};
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
-    /// Rules for a name without wildcards, at any depth, by that name.
     by_name: HashMap<String, Vec<usize>>,
-    /// Rules like `*.md`, by what follows the star, which begins with a dot.
+    /// Rules like `*.md`, by the suffix after the star, which begins with a dot.
     by_suffix: HashMap<String, Vec<usize>>,
-    /// Rules for paths that begin with a certain component, by that component.
     by_first: HashMap<String, Vec<usize>>,
-    /// All other rules: they are tried on every path.
+    /// Rules that are tried on every path.
     others: Vec<usize>,
 }
 
 #[derive(Debug, Clone)]
 struct Rule {
-    /// The directory of the rule; it does not apply to paths elsewhere.
+    /// The directory of the rule, which applies below it only.
     domain: Vec<String>,
     negated: bool,
     dirs_only: bool,
@@ -55,7 +51,6 @@ enum Part {
 }
 
 impl Part {
-    /// Parses a component of a rule with a slash.
     fn parse(text: &str) -> Self {
         match text {
             "" => Self::Empty,
@@ -69,7 +64,6 @@ impl Part {
         Pattern::parse(text).map_or(Self::Nothing, Self::Name)
     }
 
-    /// Returns the name of a component without wildcards.
     fn literal(&self) -> Option<&str> {
         match self {
             Self::Name(pattern) => pattern.literal(),
@@ -78,7 +72,7 @@ impl Part {
     }
 }
 
-/// A path whose rules are looked up, and the work of that.
+/// A path whose rules are looked up, and the steps of the search.
 struct Candidate<'p> {
     names: Vec<&'p str>,
     is_dir: bool,
@@ -86,7 +80,6 @@ struct Candidate<'p> {
 }
 
 impl Rules {
-    /// Returns rules that ignore nothing.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -133,16 +126,13 @@ impl Rules {
         }
     }
 
-    /// Returns true if there is no rule.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Returns true if the last rule that matches `path` excludes it.
-    ///
-    /// # Errors
-    /// Fails if the budget is used up: every character that is compared with a wildcard counts as a step.
+    /// Returns true if the last rule that matches `path` excludes it. Every character that is compared with a wildcard
+    /// counts as a step of the budget.
     pub fn is_ignored(&self, path: &TreePath, is_dir: bool, budget: &Budget) -> Result<bool, Exceeded> {
         let mut candidate = Candidate {
             names: path.components().collect(),
@@ -154,7 +144,6 @@ impl Rules {
         Ok(decides.is_some_and(|rule| !rule.negated))
     }
 
-    /// Returns the last rule that matches.
     fn last_match(&self, candidate: &mut Candidate<'_>) -> Option<&Rule> {
         let mut last: Option<usize> = None;
         let names = candidate.names.clone();
@@ -181,7 +170,6 @@ impl Rules {
     }
 }
 
-/// The name by which a rule is found.
 enum Key<'r> {
     Name(&'r str),
     Suffix(&'r str),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::{Entry, NodeKind, PathError, Tree, TreeError, TreePath};
 
-/// Files in memory. Directories exist if they were added or something lies below them; the root always exists.
+/// Files in memory. Directories exist if they were added or have something below them; the root always exists.
 #[derive(Debug, Clone, Default)]
 pub struct Mem {
     nodes: Files<Node>,
@@ -18,7 +18,6 @@ pub struct Mem {
 #[derive(Debug, Clone)]
 enum Node {
     File(MemFile),
-    /// A directory that needs nothing below it.
     Dir,
 }
 
@@ -38,16 +37,13 @@ impl MemFile {
 }
 
 impl Mem {
-    /// Makes an empty tree.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a tree of files that are not executable; paths are normalised.
-    ///
-    /// # Errors
-    /// Fails if a path is absolute or climbs above the root.
+    /// Makes a tree of files that are not executable. Paths are normalised; one that is absolute or climbs above the root is
+    /// an error.
     pub fn from_files<P: AsRef<str>, B: Into<Bytes>>(
         files: impl IntoIterator<Item = (P, B)>,
     ) -> Result<Self, PathError> {
@@ -58,7 +54,7 @@ impl Mem {
         Ok(mem)
     }
 
-    /// Adds a file, or replaces the one at `path`.
+    /// Adds or replaces a file.
     pub fn insert(&mut self, path: impl Into<TreePath>, bytes: impl Into<Bytes>, executable: bool) {
         let bytes = bytes.into();
         let file = Node::File(MemFile { bytes, executable });
@@ -73,7 +69,7 @@ impl Mem {
         }
     }
 
-    /// Returns true if there is a directory at `path`, unless a file is there, too.
+    /// Returns true for a directory that has no file at the same path.
     fn has_dir(&self, path: &TreePath) -> bool {
         path.is_root() || matches!(self.nodes.map.get(path), Some(Node::Dir)) || self.nodes.has_below(path)
     }
@@ -101,7 +97,7 @@ impl Tree for Mem {
         };
         let mut entries: Vec<Entry> = self.nodes.children(dir).map(entry).collect();
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        // A directory that was added, and has something below it, is found by both.
+        // An added directory with something below it is found twice.
         entries.dedup();
         Ok(entries)
     }
@@ -127,7 +123,6 @@ impl<T> Default for Files<T> {
 }
 
 impl<T> Files<T> {
-    /// Returns everything strictly below `dir`.
     pub(crate) fn below<'a>(&'a self, dir: &'a TreePath) -> impl Iterator<Item = (&'a TreePath, &'a T)> {
         let inside = move |path: &TreePath| path != dir && path.strip(dir).is_some();
         self.map

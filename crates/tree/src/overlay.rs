@@ -3,21 +3,18 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fmt,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
-};
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 
 use crate::{
     Entry, NodeKind, Tree, TreeError, TreePath,
     mem::{Files, MemFile},
 };
 
-/// A writable layer over a base tree. It can be shared and written at the same time.
-///
-/// A link of the base is a path of its own: a file that is written through the link doesn't change the link's target.
+/// A writable layer over a base tree, which can be shared and written at the same time. A link of the base is a path of its
+/// own: writing through the link doesn't change its target.
 pub struct Overlay {
     base: Arc<dyn Tree>,
     layer: RwLock<Files<Layered>>,
@@ -39,7 +36,6 @@ impl fmt::Debug for Overlay {
 }
 
 impl Overlay {
-    /// Makes an overlay without changes.
     #[must_use]
     pub fn new(base: Arc<dyn Tree>) -> Self {
         Self {
@@ -48,18 +44,13 @@ impl Overlay {
         }
     }
 
-    /// Writes a file that isn't executable; missing directories are created.
-    ///
-    /// # Errors
-    /// Fails if `path` is a directory, or a file is in the place of a directory above it.
+    /// Writes a file that isn't executable; missing directories are created. Fails if `path` is a directory, or a directory
+    /// above it is a file.
     pub fn write(&self, path: impl Into<TreePath>, bytes: impl Into<Bytes>) -> Result<(), TreeError> {
         self.write_mode(path, bytes, false)
     }
 
-    /// Writes a file with or without its executable bit.
-    ///
-    /// # Errors
-    /// As [`Overlay::write`].
+    /// Writes a file with or without its executable bit, as [`Overlay::write`] does.
     pub fn write_mode(
         &self,
         path: impl Into<TreePath>,
@@ -78,27 +69,18 @@ impl Overlay {
             above = dir.parent();
         }
         let file = Layered::File(MemFile { bytes, executable });
-        self.layer
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .map
-            .insert(path, file);
+        self.layer.write().map.insert(path, file);
         Ok(())
     }
 
-    /// Removes the file at `path`, or a directory with everything below it; does nothing if neither exists.
     pub fn remove(&self, path: impl Into<TreePath>) {
         let path = path.into();
-        let mut layer = self.layer.write().unwrap_or_else(PoisonError::into_inner);
+        let mut layer = self.layer.write();
         let below: Vec<TreePath> = layer.below(&path).map(|(path, _)| path.clone()).collect();
         for path in below {
             layer.map.remove(&path);
         }
         layer.map.insert(path, Layered::Removed);
-    }
-
-    fn layer(&self) -> RwLockReadGuard<'_, Files<Layered>> {
-        self.layer.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -131,7 +113,7 @@ impl Files<Layered> {
 
 impl Tree for Overlay {
     fn read(&self, path: &TreePath) -> Result<Bytes, TreeError> {
-        let layer = self.layer();
+        let layer = self.layer.read();
         if let Some(file) = layer.file(path) {
             return Ok(file.bytes.clone());
         }
@@ -145,7 +127,7 @@ impl Tree for Overlay {
     }
 
     fn list(&self, dir: &TreePath) -> Result<Vec<Entry>, TreeError> {
-        let layer = self.layer();
+        let layer = self.layer.read();
         if layer.file(dir).is_some() {
             return Err(TreeError::NotADirectory(dir.clone()));
         }
@@ -165,7 +147,7 @@ impl Tree for Overlay {
         for (name, child) in layer.children(dir) {
             let is_dir = match child {
                 Some(Layered::File(_)) => false,
-                // A removed path that was written below again, or a directory on the way to written files.
+                // A removed path that was written below again, or an implied directory of written files.
                 _ if layer.is_dir(&dir.child(&name)) => true,
                 _ => continue,
             };
@@ -182,7 +164,7 @@ impl Tree for Overlay {
     }
 
     fn kind(&self, path: &TreePath) -> Result<Option<NodeKind>, TreeError> {
-        let layer = self.layer();
+        let layer = self.layer.read();
         if let Some(file) = layer.file(path) {
             return Ok(Some(file.kind()));
         }
@@ -197,7 +179,7 @@ impl Tree for Overlay {
     }
 
     fn resolve(&self, path: &TreePath) -> Result<Option<TreePath>, TreeError> {
-        let layer = self.layer();
+        let layer = self.layer.read();
         if layer.file(path).is_some() || path.is_root() || layer.is_dir(path) {
             return Ok(Some(path.clone()));
         }

@@ -5,43 +5,33 @@ mod tests;
 
 use std::fmt;
 
-/// A path relative to a tree's root: slash separated, without `.`, `..`, empty components, or a leading slash.
-/// The root itself is the empty path.
+/// A path relative to a tree's root: slash separated, without `.`, `..`, empty components, or a leading slash. The root is
+/// the empty path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TreePath(String);
 
-/// The reason why a string is no path in a tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// An absolute path.
     #[error("{0:?}: absolute paths are not allowed here")]
     Absolute(String),
-    /// A path with more `..` than directories above.
+    /// More `..` than directories above.
     #[error("{0:?}: leads outside of its root directory, which is not allowed")]
     Escapes(String),
-    /// A path with a NUL byte.
     #[error("{0:?}: contains a NUL byte")]
     Nul(String),
 }
 
 impl TreePath {
-    /// Returns the root of a tree.
     pub const fn root() -> Self {
         Self(String::new())
     }
 
-    /// Normalises `path` relative to the root.
-    ///
-    /// # Errors
-    /// Fails if it is absolute or climbs above the root.
+    /// Normalises `path` relative to the root. Fails if it is absolute or climbs above the root.
     pub fn parse(path: &str) -> Result<Self, PathError> {
         Self::root().join(path)
     }
 
-    /// Resolves `path` relative to this directory, lexically: `..` climbs, but never above the root.
-    ///
-    /// # Errors
-    /// Fails if it is absolute or climbs above the root.
+    /// Resolves `path` relative to this directory, lexically. Fails if it is absolute or climbs above the root.
     pub fn join(&self, path: &str) -> Result<Self, PathError> {
         if path.starts_with('/') {
             return Err(PathError::Absolute(path.to_owned()));
@@ -62,7 +52,7 @@ impl TreePath {
         Ok(Self(parts.join("/")))
     }
 
-    /// Returns a path below the root: `..` never climbs above it, and a leading slash is the root.
+    /// Normalises a path below the root: `..` never climbs above it, and a leading slash is the root.
     #[must_use]
     pub fn confined(path: &str) -> Self {
         let mut parts: Vec<&str> = Vec::new();
@@ -80,7 +70,6 @@ impl TreePath {
             .fold(Self::root(), |path, part| path.child(part))
     }
 
-    /// Returns the path of an entry called `name` (one component, as [`crate::Tree::list`] returns it).
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         if self.0.is_empty() {
@@ -123,12 +112,10 @@ impl TreePath {
         }
     }
 
-    /// Iterates over the components from the root down.
     pub fn components(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').filter(|part| !part.is_empty())
     }
 
-    /// Returns the path as a string; empty for the root.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -148,7 +135,6 @@ impl TreePath {
         Self(format!("{}0", self.0))
     }
 
-    /// Returns true for the root.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.0.is_empty()

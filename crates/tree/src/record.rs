@@ -1,26 +1,21 @@
-//! Records what a piece of work read of a tree, so that another tree can be asked if it would have read the same there.
+//! Records the reads of an operation, to check if another tree would answer them equally.
 
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::{Entry, NodeKind, Tree, TreeError, TreePath};
 
-/// Maximum number of calls in a record.
 const MAX_CALLS: usize = 16_384;
-/// Maximum length of all paths in a record, in bytes.
+/// In bytes, of all paths.
 const MAX_PATH_BYTES: usize = 2 << 20;
 
-/// A call of a [`Tree`].
-/// The calls of a record are repeated in the order of the variants.
+/// A call of a [`Tree`]. The calls of a record are repeated in the order of the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Call {
     Read,
@@ -37,7 +32,6 @@ enum Call {
 type Answer = Option<[u8; 32]>;
 
 impl Call {
-    /// Calls a tree, and returns the hash of the answer.
     fn repeat(self, tree: &dyn Tree, path: &TreePath) -> Answer {
         match self {
             Self::Read => content(&tree.read(path)),
@@ -51,21 +45,19 @@ impl Call {
     }
 }
 
-/// The part of a tree that a call was about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visited<'a> {
     /// Names and types of the entries of a directory.
     Entries(&'a TreePath),
-    /// Type and content of a path, which may be missing. Of a directory, only that it is one.
+    /// Type and content of a path, which may be missing; of a directory, only its type.
     Entry(&'a TreePath),
 }
 
-/// The calls of a piece of work, each with the hash of its answer.
+/// The calls of an operation, each with the hash of its answer.
 #[derive(Debug)]
 pub struct Record(Box<[(Call, TreePath, [u8; 32])]>);
 
 impl Record {
-    /// Returns what the calls were about.
     pub fn visited(&self) -> impl Iterator<Item = Visited<'_>> {
         let calls = self.0.iter();
         calls.filter_map(|(call, path, _)| match call {
@@ -78,8 +70,8 @@ impl Record {
         })
     }
 
-    /// Returns true if `tree` answers all calls as the recorded one did. It reads about as much as the recorded work. False if
-    /// `is_cancelled` becomes true.
+    /// Returns true if `tree` answers all calls as the recorded one did, false if `is_cancelled` becomes true. It reads
+    /// about as much as the recorded operation.
     pub fn holds_on(&self, tree: &dyn Tree, is_cancelled: impl Fn() -> bool) -> bool {
         let calls = self.0.iter();
         let mut calls = calls.map(|(call, path, answer)| call.repeat(tree, path) == Some(*answer));
@@ -144,7 +136,6 @@ impl fmt::Debug for Recording {
 }
 
 impl Recording {
-    /// Begins a record of the calls of `base`.
     #[must_use]
     pub fn new(base: Arc<dyn Tree>) -> Self {
         Self {
@@ -153,9 +144,10 @@ impl Recording {
         }
     }
 
-    /// Returns the calls up to now, and begins another record. `None` if there were too many, or one failed for a reason that may pass.
+    /// Returns the calls up to now, and starts another record. `None` if there were too many, or one failed for a reason
+    /// that may pass.
     pub fn take(&self) -> Option<Record> {
-        let calls = std::mem::take(&mut *self.calls());
+        let calls = std::mem::take(&mut *self.calls.lock());
         let entries = calls.answers.into_iter();
         let mut entries: Box<[_]> = entries
             .map(|((call, path), answer)| (call, path, answer))
@@ -164,12 +156,8 @@ impl Recording {
         (!calls.is_dropped).then_some(Record(entries))
     }
 
-    fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn note(&self, call: Call, path: &TreePath, answer: Answer) {
-        self.calls().note(call, path, answer);
+        self.calls.lock().note(call, path, answer);
     }
 }
 
@@ -229,7 +217,7 @@ fn list(answer: &Result<Vec<Entry>, TreeError>) -> Answer {
             is_link,
         } in entries
         {
-            // No name has a slash.
+            // Names have no slash.
             hasher.update(name);
             hasher.update([b'/', u8::from(*is_dir), u8::from(*is_link)]);
         }
@@ -270,7 +258,7 @@ fn truth(answer: bool) -> Answer {
     Some([u8::from(answer); 32])
 }
 
-/// Returns the hash of an answer, or of the failure that the path of the call has by itself.
+/// Returns the hash of an answer, or of a failure that depends on the path alone.
 fn hashed<T>(answer: &Result<T, TreeError>, add: impl FnOnce(&T, &mut Sha256)) -> Answer {
     let mut hasher = Sha256::new();
     match answer {

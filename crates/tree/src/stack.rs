@@ -10,19 +10,15 @@ use std::{
 
 /// Address space, not memory: pages are only used once they are touched.
 const STACK_BYTES: usize = 256 << 20;
-/// The minimum size in bytes of the remaining stack for nested work that shares the stack.
+/// Minimum size of the remaining stack, in bytes, for nested calls that share it.
 const ENOUGH_BYTES: usize = STACK_BYTES / 8 * 7;
 
-/// Runs `work` in this thread, on a stack that is deep enough for anything that stays within its limits.
-///
-/// Templates can nest values and calls as deep as their budget of steps allows; printing and dropping such values recurses.
-/// A panic of `work` continues in the caller.
-///
-/// # Errors
-/// Fails if the operating system has no room for the stack.
+/// Runs `work` in this thread, on a stack that is deep enough for anything that stays within its limits: templates can nest
+/// values and calls as deep as their budget of steps allows, and printing and dropping such values recurses. A panic of
+/// `work` continues in the caller.
 pub fn on_deep_stack<T>(work: impl FnOnce() -> T) -> io::Result<T> {
     let mut work = Some(work);
-    // `stacker` panics if there is no room for the stack.
+    // `stacker` panics if it can't allocate the stack.
     let done = catch_unwind(AssertUnwindSafe(|| {
         stacker::maybe_grow(ENOUGH_BYTES, STACK_BYTES, || work.take().map(|work| work()))
     }));

@@ -8,16 +8,16 @@ use bytes::Bytes;
 use cluster::{Cluster, Error, ResourceKind, Settings};
 use kube::{Client, Config};
 use testkit::{Page, WebServer};
-use tree::Memory;
+use tree::ByteBudget;
 
 /// Connects to a server as a kubeconfig says, with this many bytes of memory.
-fn connect(server: &WebServer, memory: u64) -> (Cluster, Memory) {
-    let memory = Memory::new(memory);
+fn connect(server: &WebServer, memory: u64) -> (Cluster, ByteBudget) {
+    let memory = ByteBudget::new(memory);
     (connect_in(server, "https://tenant.example", &memory), memory)
 }
 
 /// Connects to a server of this name, whose answers are held in a memory.
-fn connect_in(server: &WebServer, name: &str, memory: &Memory) -> Cluster {
+fn connect_in(server: &WebServer, name: &str, memory: &ByteBudget) -> Cluster {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::try_from(Config::new(server.url("").parse().unwrap())).unwrap();
     let settings = Settings {
@@ -48,7 +48,7 @@ async fn refusal(page: Page, bytes: u64) -> String {
     let (cluster, memory) = connect(&server, bytes);
     let error = cluster.list(&config_maps(), None, usize::MAX).await.unwrap_err();
     assert!(matches!(error, Error::TooLarge { .. }), "{error}");
-    assert_eq!(memory.held(), 0);
+    assert_eq!(memory.in_use(), 0);
     error.to_string()
 }
 
@@ -96,7 +96,7 @@ fn list_of(bytes: usize) -> String {
 #[tokio::test]
 async fn answers_that_need_memory_of_each_other_delay_no_third_one() {
     const MIB: usize = 1 << 20;
-    let memory = Memory::new(16 << 20);
+    let memory = ByteBudget::new(16 << 20);
     let list = |page: Page, name: &'static str| {
         let server = WebServer::start().unwrap();
         server.page("/api/v1/configmaps", page);
@@ -114,7 +114,7 @@ async fn answers_that_need_memory_of_each_other_delay_no_third_one() {
     let held = |least: u64| {
         let memory = memory.clone();
         async move {
-            anyhow::ensure!(memory.held() >= least, "{} bytes are held", memory.held());
+            anyhow::ensure!(memory.in_use() >= least, "{} bytes are held", memory.in_use());
             Ok(())
         }
     };

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use testkit::fuzz;
 use tokio::runtime::Runtime;
-use tree::{Memory, Tenant};
+use tree::{ByteBudget, Tenant};
 
 use super::*;
 use crate::{
@@ -27,8 +27,8 @@ impl Fixture {
         Self {
             runtime: Runtime::new().unwrap(),
             above: tempfile::tempdir().unwrap(),
-            memory: Memory::new(64 * MIB).tenant("a"),
-            disk: Memory::new(64 * MIB).tenant("a"),
+            memory: ByteBudget::new(64 * MIB).tenant("a"),
+            disk: ByteBudget::new(64 * MIB).tenant("a"),
             limits: Limits::default(),
         }
     }
@@ -230,7 +230,7 @@ fn small_pack_of_large_objects_stays_within_the_limits() {
     let error = held(&fixture).unwrap_err();
     assert!(error.contains("bytes of a file was reached"), "{error}");
     let mut fixture = Fixture::new();
-    fixture.memory = Memory::new(16 * MIB).tenant("a");
+    fixture.memory = ByteBudget::new(16 * MIB).tenant("a");
     let error = held(&fixture).unwrap_err();
     assert!(error.contains("the pack of 'u'"), "{error}");
     assert_eq!(fixture.files(), 0);

@@ -2,7 +2,7 @@
 
 use git::Remote;
 use testkit::GitServer;
-use tree::Memory;
+use tree::ByteBudget;
 
 use super::{branch, call, fetch, own_network, space::noise};
 
@@ -15,7 +15,7 @@ fn fetch_of_a_small_pack_makes_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let absent = dir.path().join("absent");
     // There is no space for anything on the disk.
-    let network = own_network().with_disk(Memory::new(0));
+    let network = own_network().with_disk(ByteBudget::new(0));
     let mut session = network.open(&Remote::new(&repo.url()).unwrap(), &call()).unwrap();
     let resolved = session.resolve(&branch("main")).unwrap();
     let snapshot = session.fetch(&resolved, &absent).unwrap();

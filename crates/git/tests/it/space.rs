@@ -3,7 +3,7 @@
 use git::{Call, Error, Network, Reference, Remote, Snapshot};
 use tempfile::TempDir;
 use testkit::GitServer;
-use tree::Memory;
+use tree::ByteBudget;
 
 use super::{branch, call, own_network};
 
@@ -64,7 +64,7 @@ fn packs_of_a_tenant_wait_for_the_space_of_each_other() {
     repo.change("first").write("a", noise(1, MIB)).push().unwrap();
     let remote = Remote::new(&repo.url()).unwrap();
     // Three MiB for the tenant: a pack of one takes two, and one afterwards.
-    let network = own_network().with_disk(Memory::new(4 * MIB));
+    let network = own_network().with_disk(ByteBudget::new(4 * MIB));
     let all = network.disk("a").most();
     std::thread::scope(|scope| {
         let fetches: Vec<_> = (0..4)
@@ -103,7 +103,7 @@ fn packs_larger_than_the_space_of_a_tenant_are_refused_and_leave_nothing() {
     let (large, small) = (server.repo("large").unwrap(), server.repo("small").unwrap());
     large.change("first").write("a", noise(2, MIB)).push().unwrap();
     small.commit("first", &[("a", "a")]).unwrap();
-    let network = own_network().with_disk(Memory::new(2 * MIB));
+    let network = own_network().with_disk(ByteBudget::new(2 * MIB));
     let all = network.disk("a").most();
     let call = of_tenant();
     let remote = Remote::new(&large.url()).unwrap();

@@ -27,7 +27,7 @@ use artifact::{
 use cloud::Cloud;
 use net::Need;
 use tokio::runtime::Handle;
-use tree::{Memory, ignore::Rules};
+use tree::{ByteBudget, ignore::Rules};
 
 use self::{download::Snapshot, listing::Listed};
 use crate::{
@@ -47,7 +47,7 @@ const UNPACKED_BYTES: u64 = 1 << 30;
 pub(crate) struct Buckets {
     runtime: Handle,
     context: bucket::Context,
-    disk: Memory,
+    disk: ByteBudget,
 }
 
 /// A bucket with credentials, and what to take of it.

@@ -30,7 +30,7 @@ use kube::Resource as _;
 use net::AddressPolicy;
 use runtime::{Context, Trigger};
 use tokio::runtime::Handle;
-use tree::Memory;
+use tree::ByteBudget;
 
 use self::look::Place;
 use super::{helm_repository::HelmRepositories, oci_repository::OciRepositories};
@@ -52,7 +52,7 @@ pub(crate) struct HelmCharts {
     identities: Arc<Identities>,
     requeue_dependency: Duration,
     scratch: PathBuf,
-    disk: Memory,
+    disk: ByteBudget,
     sizes: HelmLimits,
     addresses: AddressPolicy,
     repositories: HelmRepositories,

@@ -27,7 +27,7 @@ use artifact::{
 use net::{AddressPolicy, Need};
 use oci::{Access, Client, IndexFile, Limits, Repository};
 use tokio::runtime::Handle;
-use tree::Memory;
+use tree::ByteBudget;
 
 use self::known::KnownIndexes;
 use crate::{
@@ -56,7 +56,7 @@ pub(crate) struct HelmRepositories {
     runtime: Handle,
     addresses: AddressPolicy,
     sizes: HelmLimits,
-    disk: Memory,
+    disk: ByteBudget,
     known: KnownIndexes,
 }
 

@@ -22,7 +22,7 @@ use cloud::Cloud;
 use net::{AddressPolicy, Need, Proxies};
 use oci::{Access, Archive, Client, Digest, Limits, Reference, Registry, Wanted, cosign::TrustedRoot};
 use tokio::runtime::Handle;
-use tree::Memory;
+use tree::ByteBudget;
 
 use self::{
     layer::{Layer, LayerRule},
@@ -51,7 +51,7 @@ pub(crate) struct OciRepositories {
     trusted_root: Option<Arc<TrustedRoot>>,
     /// Bytes of the archive of a chart.
     chart_bytes: u64,
-    disk: Memory,
+    disk: ByteBudget,
 }
 
 /// A repository with credentials, and what to follow in it.

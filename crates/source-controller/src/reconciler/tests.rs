@@ -180,7 +180,7 @@ impl Fixture {
                 chart_file: 1 << 20,
             },
             scratch: dir.to_owned(),
-            disk: tree::Memory::new(1 << 20),
+            disk: tree::ByteBudget::new(1 << 20),
             identities: Arc::new(Identities::new(
                 net::AddressPolicy::command_line(),
                 cloud::Ambient::default(),

@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 struct Setup {
     runtime: Runtime,
     work: Work,
-    disk: Memory,
+    disk: ByteBudget,
     above: TempDir,
 }
 
@@ -29,7 +29,7 @@ impl Setup {
                 timeout: Duration::from_secs(20),
                 cancelled: Arc::default(),
             },
-            disk: Memory::new(4 * MIB),
+            disk: ByteBudget::new(4 * MIB),
             above: tempfile::tempdir().unwrap(),
         }
     }
@@ -51,7 +51,7 @@ impl Setup {
 
     /// Checks that nothing is held and no file is left.
     fn check_empty(&self) {
-        assert_eq!(self.disk.held(), 0);
+        assert_eq!(self.disk.in_use(), 0);
         assert_eq!(self.above.path().read_dir().unwrap().count(), 0);
     }
 }
@@ -79,7 +79,7 @@ fn files_take_their_bytes_until_they_are_removed() {
     });
     let filled = filled.unwrap();
     assert_eq!(*filled, 5);
-    assert_eq!(setup.disk.held(), MIB + MIB / 2 + 2 * PER_FILE);
+    assert_eq!(setup.disk.in_use(), MIB + MIB / 2 + 2 * PER_FILE);
     let names = filled.files.path().read_dir().unwrap();
     assert_eq!(names.count(), 1);
     drop(filled);
@@ -129,7 +129,7 @@ fn work_waits_once_for_the_space_that_others_hold() {
             let waits = || {
                 attempts.load(Ordering::SeqCst) == 1
                     && setup.above.path().read_dir().unwrap().count() == 0
-                    && setup.disk.held() == 4 * MIB
+                    && setup.disk.in_use() == 4 * MIB
             };
             while !waits() && !ended.load(Ordering::SeqCst) {
                 std::thread::yield_now();
@@ -140,7 +140,7 @@ fn work_waits_once_for_the_space_that_others_hold() {
             files.expect(2 * MIB);
             let reserved = attempts.load(Ordering::SeqCst) == 1;
             if reserved {
-                assert!(setup.disk.held() >= 2 * MIB, "{}", setup.disk.held());
+                assert!(setup.disk.in_use() >= 2 * MIB, "{}", setup.disk.in_use());
             }
             let written = write(files, "a", 2 * MIB);
             attempts.fetch_add(1, Ordering::SeqCst);

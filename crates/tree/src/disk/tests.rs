@@ -8,7 +8,6 @@ fn path(text: &str) -> TreePath {
     TreePath::parse(text).unwrap()
 }
 
-/// A root with a secret beside it: `outside/secret` and `root/...`.
 fn folders() -> (TempDir, Disk) {
     let temp = tempfile::tempdir().unwrap();
     fs::create_dir_all(temp.path().join("outside/dir")).unwrap();
@@ -151,7 +150,7 @@ fn disk_refuses_a_link_that_was_replaced_after_opening() {
     fs::rename(temp.path().join("root/a"), temp.path().join("root/was-a")).unwrap();
     link(&temp, "../outside", "a");
     assert!(matches!(disk.read(&path("a/secret")), Err(TreeError::Escapes(_))));
-    // The root itself was opened, not named: where it lies doesn't matter any more.
+    // The root was opened, not named: its path doesn't matter any more.
     fs::rename(temp.path().join("root"), temp.path().join("moved")).unwrap();
     assert_eq!(&disk.read(&path("was-a/file")).unwrap()[..], b"content");
 }

@@ -107,7 +107,7 @@ fn actions(random: &mut Random) -> Vec<Action> {
     })
 }
 
-/// Everything below the root as text, through [`Tree`] alone.
+/// Reads everything below the root, through [`Tree`] alone.
 fn walk(tree: &dyn Tree, dir: &TreePath, found: &mut BTreeMap<String, Vec<u8>>) {
     for entry in tree.list(dir).unwrap() {
         let path = dir.child(&entry.name);
@@ -120,7 +120,7 @@ fn walk(tree: &dyn Tree, dir: &TreePath, found: &mut BTreeMap<String, Vec<u8>>) 
     }
 }
 
-/// A model of an overlay: the content that a directory would have.
+/// A model of an overlay: the expected content of a directory.
 #[derive(Debug, Default)]
 struct Model {
     files: BTreeMap<String, Vec<u8>>,
@@ -130,9 +130,9 @@ struct Model {
 
 impl Model {
     fn write(&mut self, to: &str, content: u8) -> bool {
-        let in_the_way =
+        let blocked =
             |other: &String| other.starts_with(&format!("{to}/")) || to.starts_with(&format!("{other}/"));
-        let free = !self.dirs.contains(to) && !self.files.keys().any(in_the_way);
+        let free = !self.dirs.contains(to) && !self.files.keys().any(blocked);
         if free {
             self.files.insert(to.to_owned(), vec![content]);
         }

@@ -11,7 +11,6 @@ fn disk(root: &Path) -> Disk {
     Disk::open(root, &Limits::default()).unwrap()
 }
 
-/// Makes a small project with links in a directory.
 fn project(root: &Path) {
     for (name, content) in [
         ("app/a.yaml", "a"),
@@ -26,7 +25,7 @@ fn project(root: &Path) {
     std::os::unix::fs::symlink("../shared/c.yaml", root.join("app/link")).unwrap();
 }
 
-/// Reads what a render might, also what is missing.
+/// Reads existing and missing files, as a render does.
 fn work(tree: &dyn Tree) {
     tree.list(&path("app")).unwrap();
     tree.read(&path("app/a.yaml")).unwrap();
@@ -39,7 +38,7 @@ fn work(tree: &dyn Tree) {
     tree.left_out();
 }
 
-/// Returns true if a record of the work holds after a change of the project.
+/// Returns true if a record holds after a change of the project.
 fn holds_after(change: impl FnOnce(&Path)) -> bool {
     let dir = tempfile::tempdir().unwrap();
     project(dir.path());

@@ -2,7 +2,6 @@ use std::{hint::black_box, thread};
 
 use super::*;
 
-/// Uses a kibibyte of stack, and more, for each level.
 fn descend(levels: usize) -> usize {
     let frame = black_box([levels; 128]);
     if levels == 0 {

@@ -285,12 +285,12 @@ impl Include {
 mod tests {
     use std::sync::{Arc, atomic::AtomicBool};
 
-    use tree::Memory;
+    use tree::ByteBudget;
 
     use super::*;
 
     fn room(space: u64) -> Room {
-        let space = Memory::new(space).tenant("a").share();
+        let space = ByteBudget::new(space).tenant("a").share();
         Room::new(&[], space, Budget::default())
     }
 

@@ -1,27 +1,27 @@
-//! The memory that all pieces of work of a process hold together.
+//! A quota of bytes that all operations of a process share.
 
 #[cfg(test)]
 mod tests;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The unit of counting, in bytes.
 const UNIT: u64 = 1024;
-/// The part of the bytes that one tenant may hold, as a fraction.
+/// The fraction of the bytes that one tenant may take.
 const PART: (u64, u64) = (3, 4);
 /// Longest wait for bytes that others hold.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT: Duration = Duration::from_secs(30);
 
-/// The bytes that the work of a whole process may hold at the same time, beside the [`crate::Budget`] of each piece of work.
-/// Tenants wait in the order of their requests, and none may hold more than three quarters. Clones count together.
+/// The bytes that a whole process may hold at the same time, beside the [`crate::Budget`] of each operation. Tenants wait in
+/// the order of their requests, and none may hold more than three quarters. Clones count together.
 #[derive(Debug, Clone)]
-pub struct Memory {
+pub struct ByteBudget {
     inner: Arc<Inner>,
 }
 
@@ -32,47 +32,43 @@ struct Inner {
     tenants: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
-/// The error of work that would hold too many bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum MemoryError {
-    /// The work needs more bytes than it will ever get.
+pub enum ByteBudgetError {
+    /// More than a tenant ever gets.
     #[error("it needs more than {limit} bytes of memory")]
-    TooMuch {
-        /// The most bytes that one tenant may hold.
-        limit: u64,
-    },
-    /// Other work held the bytes for too long.
+    TooMuch { limit: u64 },
+    /// Others held the bytes for too long.
     #[error("other work held the memory for {0:?}; it will be tried again")]
     Busy(Duration),
-    /// Other work holds the bytes, and this work may not wait for them.
+    /// Others hold the bytes, and the request may not wait.
     #[error("other work holds the memory; it will be tried again")]
-    Held,
+    InUse,
 }
 
-/// The work of one tenant, such as a namespace or a server.
+/// A user of the budget, such as a namespace or a server.
 #[derive(Debug, Clone)]
 pub struct Tenant {
-    memory: Memory,
+    memory: ByteBudget,
     own: Arc<Semaphore>,
 }
 
 /// Units of the tenant, and the same units of all.
 type Taken = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
-/// The bytes that a piece of work holds until it is dropped.
+/// The bytes that an operation holds until the share is dropped.
 #[derive(Debug)]
 pub struct Share {
     tenant: Tenant,
     bytes: u64,
-    /// Bytes of other shares of the same work.
+    /// Bytes of other shares of the same operation.
     beside: u64,
     units: u64,
     all: Option<OwnedSemaphorePermit>,
     own: Option<OwnedSemaphorePermit>,
 }
 
-impl Memory {
-    /// Makes a memory of this many bytes, which are waited for 30 s at most.
+impl ByteBudget {
+    /// Makes a budget of this many bytes, which are waited for 30 s at most.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         Self {
@@ -84,10 +80,9 @@ impl Memory {
         }
     }
 
-    /// Returns the tenant with this name.
     #[must_use]
     pub fn tenant(&self, name: &str) -> Tenant {
-        let mut tenants = self.inner.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tenants = self.inner.tenants.lock();
         let known = tenants.get(name).and_then(Weak::upgrade);
         let own = known.unwrap_or_else(|| {
             tenants.retain(|_, own| own.strong_count() > 0);
@@ -101,9 +96,9 @@ impl Memory {
         }
     }
 
-    /// Returns the number of bytes that are held now.
+    /// Returns the number of bytes that tenants hold now.
     #[must_use]
-    pub fn held(&self) -> u64 {
+    pub fn in_use(&self) -> u64 {
         let left = self.inner.all.available_permits();
         (permits(self.inner.bytes).saturating_sub(left) as u64) * UNIT
     }
@@ -114,7 +109,6 @@ impl Memory {
 }
 
 impl Tenant {
-    /// Returns a share without any bytes yet.
     #[must_use]
     pub fn share(&self) -> Share {
         Share {
@@ -127,7 +121,6 @@ impl Tenant {
         }
     }
 
-    /// Returns the most bytes that one share may hold.
     #[must_use]
     pub fn most(&self) -> u64 {
         self.memory.of_tenant()
@@ -135,8 +128,8 @@ impl Tenant {
 }
 
 impl Share {
-    /// Returns a share of the same work without any bytes yet, which fails to grow when both together are too large: it would
-    /// wait for itself.
+    /// Returns an empty share for the same operation. It fails to grow when both together are too large: it would wait for
+    /// itself.
     #[must_use]
     pub fn beside(&self) -> Self {
         Self {
@@ -145,56 +138,49 @@ impl Share {
         }
     }
 
-    /// Takes bytes that the share will grow by, waiting for those that others hold. Shares that already hold some may wait for each
-    /// other until they lose their patience: take all bytes at once, and others only by [`Share::try_grow`].
-    ///
-    /// # Errors
-    /// Fails at once if the share would be larger than a tenant may have, and if others hold the bytes for more than 30 s. Then
-    /// the share stays as it was.
-    pub async fn reserve(&mut self, bytes: u64) -> Result<(), MemoryError> {
+    /// Reserves bytes by which the share will grow, waiting up to 30 s for those that others hold. Shares that already hold
+    /// some may wait for each other until the timeout: reserve all bytes at once, and take others only by
+    /// [`Share::try_grow`]. Fails at once if the share would exceed the tenant's limit. The share stays as it was on
+    /// failure.
+    pub async fn reserve(&mut self, bytes: u64) -> Result<(), ByteBudgetError> {
         let more = self.missing(bytes)?;
         if more > 0 {
-            let taken = tokio::time::timeout(PATIENCE, self.tenant.take(more)).await;
-            self.add(taken.ok().flatten().ok_or(MemoryError::Busy(PATIENCE))?, more);
+            let taken = tokio::time::timeout(WAIT, self.tenant.take(more)).await;
+            self.add(taken.ok().flatten().ok_or(ByteBudgetError::Busy(WAIT))?, more);
         }
         Ok(())
     }
 
-    /// Takes more bytes without waiting, first those that were reserved. Shares that grow only so never wait for each other.
-    ///
-    /// # Errors
-    /// Fails if the share would be larger than a tenant may have, and if others hold the bytes or wait for them. Then the
-    /// share stays as it was.
-    pub fn try_grow(&mut self, bytes: u64) -> Result<(), MemoryError> {
+    /// Takes more bytes without waiting, first the reserved ones. Shares that grow only so never wait for each other. Fails
+    /// if the share would exceed the tenant's limit, or others hold or wait for the bytes. The share stays as it was on
+    /// failure.
+    pub fn try_grow(&mut self, bytes: u64) -> Result<(), ByteBudgetError> {
         let more = self.missing(bytes)?;
         if more > 0 {
-            self.add(self.tenant.try_take(more).ok_or(MemoryError::Held)?, more);
+            self.add(self.tenant.try_take(more).ok_or(ByteBudgetError::InUse)?, more);
         }
         self.bytes = self.bytes.saturating_add(bytes);
         Ok(())
     }
 
-    /// Takes more bytes without waiting, of which the tenant may hold three quarters of what the other tenants leave. However many
-    /// tenants take all that they get, there is a part for the next one.
-    ///
-    /// # Errors
-    /// Fails where [`Share::try_grow`] does, and if the tenant's part is used up.
-    pub fn try_grow_fairly(&mut self, bytes: u64) -> Result<(), MemoryError> {
+    /// Takes more bytes as [`Share::try_grow`] does, and fails if the tenant would hold more than three quarters of the
+    /// bytes that the other tenants leave: some are left for the next tenant, however many there are.
+    pub fn try_grow_fairly(&mut self, bytes: u64) -> Result<(), ByteBudgetError> {
         let more = self.missing(bytes)?;
         if more > 0 && !self.tenant.has_part(u64::from(more)) {
-            return Err(MemoryError::Held);
+            return Err(ByteBudgetError::InUse);
         }
         self.try_grow(bytes)
     }
 
-    /// The units to take for so many bytes more.
-    fn missing(&self, bytes: u64) -> Result<u32, MemoryError> {
+    /// Returns the number of units that `bytes` more need.
+    fn missing(&self, bytes: u64) -> Result<u32, ByteBudgetError> {
         let wanted = self.bytes.saturating_add(bytes);
         let limit = self.tenant.most();
         if wanted.saturating_add(self.beside) > limit {
-            return Err(MemoryError::TooMuch { limit });
+            return Err(ByteBudgetError::TooMuch { limit });
         }
-        // A tenant's limit is below that of all: the units of a share fit 32 bits, or the memory has no use for a limit.
+        // A tenant's limit is below the whole: the units of a share fit 32 bits, or the budget is as good as unlimited.
         let more = wanted.div_ceil(UNIT).saturating_sub(self.units);
         Ok(u32::try_from(more).unwrap_or(u32::MAX))
     }
@@ -205,14 +191,12 @@ impl Share {
         self.units += u64::from(units);
     }
 
-    /// Moves the bytes of another share of the same tenant to this one.
-    ///
-    /// # Errors
-    /// Fails if the share would be larger than a tenant may have. Then both stay as they were.
-    pub fn merge(&mut self, other: &mut Self) -> Result<(), MemoryError> {
+    /// Moves the bytes of another share of the same tenant to this one. Fails if the share would exceed the tenant's limit.
+    /// Both stay as they were on failure.
+    pub fn merge(&mut self, other: &mut Self) -> Result<(), ByteBudgetError> {
         let limit = self.tenant.most();
         if self.bytes.saturating_add(other.bytes) > limit {
-            return Err(MemoryError::TooMuch { limit });
+            return Err(ByteBudgetError::TooMuch { limit });
         }
         self.bytes += std::mem::take(&mut other.bytes);
         self.units += std::mem::take(&mut other.units);
@@ -225,11 +209,11 @@ impl Share {
         Ok(())
     }
 
-    /// Gives back bytes, and all that were reserved and aren't used.
+    /// Gives back bytes, and all reserved ones that aren't used.
     pub fn shrink(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_sub(bytes);
-        let kept = self.bytes.div_ceil(UNIT);
-        let excess = self.units.saturating_sub(kept);
+        let used = self.bytes.div_ceil(UNIT);
+        let excess = self.units.saturating_sub(used);
         self.units -= excess;
         let excess = usize::try_from(excess).unwrap_or(usize::MAX);
         for permit in [&mut self.all, &mut self.own].into_iter().flatten() {
@@ -237,13 +221,11 @@ impl Share {
         }
     }
 
-    /// Returns the number of bytes that the share took from the others: its own, and those that were reserved.
     #[must_use]
     pub fn reserved(&self) -> u64 {
         self.units * UNIT
     }
 
-    /// Returns the number of bytes of the share.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -251,7 +233,7 @@ impl Share {
 }
 
 impl Tenant {
-    /// Returns true if the tenant would hold at most its part of what the others leave with so many units more.
+    /// Returns true if the tenant would hold at most its fraction of the bytes that the others leave with `more` units.
     fn has_part(&self, more: u64) -> bool {
         let units = |bytes: u64| permits(bytes) as u64;
         let memory = &self.memory;
@@ -260,7 +242,7 @@ impl Tenant {
         own.saturating_add(more) <= left / PART.1 * PART.0
     }
 
-    /// Takes units: the tenant's own first, so that a tenant that waits for its own takes none from the others.
+    /// Takes units, the tenant's own first: a tenant that waits for its own takes none from the others.
     async fn take(&self, units: u32) -> Option<Taken> {
         let own = Arc::clone(&self.own).acquire_many_owned(units).await.ok()?;
         let all = Arc::clone(&self.memory.inner.all);
@@ -274,10 +256,10 @@ impl Tenant {
     }
 }
 
-fn merge(held: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
-    match held {
-        Some(held) => held.merge(more),
-        None => *held = Some(more),
+fn merge(permit: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
+    match permit {
+        Some(permit) => permit.merge(more),
+        None => *permit = Some(more),
     }
 }
 

@@ -4,40 +4,39 @@ use super::*;
 
 const KIB: u64 = 1024;
 
-/// Takes bytes at once, waiting for those that others hold.
-async fn grow(share: &mut Share, bytes: u64) -> Result<(), MemoryError> {
+async fn grow(share: &mut Share, bytes: u64) -> Result<(), ByteBudgetError> {
     share.reserve(bytes).await?;
     share.try_grow(bytes)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tenant_leaves_a_part_to_the_others() {
-    let memory = Memory::new(100 * KIB);
+    let memory = ByteBudget::new(100 * KIB);
     let mut share = memory.tenant("a").share();
     let limit = 75 * KIB;
     assert_eq!(
         grow(&mut share, limit + 1).await,
-        Err(MemoryError::TooMuch { limit })
+        Err(ByteBudgetError::TooMuch { limit })
     );
     grow(&mut share, limit).await.unwrap();
     let (mut second, mut other) = (memory.tenant("a").share(), memory.tenant("b").share());
-    assert_eq!(grow(&mut second, 1).await, Err(MemoryError::Busy(PATIENCE)));
+    assert_eq!(grow(&mut second, 1).await, Err(ByteBudgetError::Busy(WAIT)));
     grow(&mut other, 25 * KIB).await.unwrap();
-    assert_eq!((memory.held(), share.bytes()), (100 * KIB, limit));
+    assert_eq!((memory.in_use(), share.bytes()), (100 * KIB, limit));
     drop(share);
-    assert_eq!(memory.held(), 25 * KIB);
+    assert_eq!(memory.in_use(), 25 * KIB);
     grow(&mut second, 1).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn bytes_are_given_in_the_order_of_the_requests() {
-    let memory = Memory::new(100 * KIB);
+    let memory = ByteBudget::new(100 * KIB);
     let mut first = memory.tenant("a").share();
     grow(&mut first, 60 * KIB).await.unwrap();
     let (mut large, mut small) = (memory.tenant("b").share(), memory.tenant("c").share());
     let mut waiting = Box::pin(grow(&mut large, 50 * KIB));
     assert!(waiting.as_mut().now_or_never().is_none());
-    // What would fit waits behind what came before it.
+    // A request that would fit waits behind the earlier ones.
     let mut behind = Box::pin(grow(&mut small, 10 * KIB));
     assert!(behind.as_mut().now_or_never().is_none());
     drop(first);
@@ -47,7 +46,7 @@ async fn bytes_are_given_in_the_order_of_the_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn shares_of_the_same_work_have_one_limit() {
-    let memory = Memory::new(100 * KIB);
+    let memory = ByteBudget::new(100 * KIB);
     let mut share = memory.tenant("a").share();
     grow(&mut share, 50 * KIB).await.unwrap();
     let mut more = share.beside();
@@ -55,26 +54,26 @@ async fn shares_of_the_same_work_have_one_limit() {
     let limit = 75 * KIB;
     assert_eq!(
         grow(&mut more, 6 * KIB).await,
-        Err(MemoryError::TooMuch { limit })
+        Err(ByteBudgetError::TooMuch { limit })
     );
     share.merge(&mut more).unwrap();
     assert_eq!(
-        (share.bytes(), more.bytes(), memory.held()),
+        (share.bytes(), more.bytes(), memory.in_use()),
         (70 * KIB, 0, 70 * KIB)
     );
     drop(more);
     drop(share);
-    assert_eq!(memory.held(), 0);
+    assert_eq!(memory.in_use(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn small_pieces_are_counted_together() {
-    let memory = Memory::new(100 * KIB);
+    let memory = ByteBudget::new(100 * KIB);
     let mut share = memory.tenant("a").share();
     for _ in 0..KIB {
         grow(&mut share, 10).await.unwrap();
     }
-    assert_eq!((share.bytes(), memory.held()), (10 * KIB, 10 * KIB));
+    assert_eq!((share.bytes(), memory.in_use()), (10 * KIB, 10 * KIB));
     drop(share);
     let _ = memory.tenant("b");
     let _ = memory.tenant("c");
@@ -83,45 +82,45 @@ async fn small_pieces_are_counted_together() {
 
 #[tokio::test(start_paused = true)]
 async fn reserved_bytes_are_used_first_and_others_are_not_waited_for() {
-    let memory = Memory::new(100 * KIB);
+    let memory = ByteBudget::new(100 * KIB);
     let (mut share, mut other) = (memory.tenant("a").share(), memory.tenant("b").share());
     share.reserve(50 * KIB).await.unwrap();
-    assert_eq!((share.bytes(), memory.held()), (0, 50 * KIB));
+    assert_eq!((share.bytes(), memory.in_use()), (0, 50 * KIB));
     other.try_grow(40 * KIB).unwrap();
     share.try_grow(60 * KIB).unwrap();
-    assert_eq!((share.bytes(), memory.held()), (60 * KIB, 100 * KIB));
-    assert_eq!(other.try_grow(1), Err(MemoryError::Held));
+    assert_eq!((share.bytes(), memory.in_use()), (60 * KIB, 100 * KIB));
+    assert_eq!(other.try_grow(1), Err(ByteBudgetError::InUse));
     let limit = 75 * KIB;
-    assert_eq!(share.try_grow(16 * KIB), Err(MemoryError::TooMuch { limit }));
+    assert_eq!(share.try_grow(16 * KIB), Err(ByteBudgetError::TooMuch { limit }));
     drop(share);
     other.try_grow(35 * KIB).unwrap();
-    assert_eq!(memory.held(), 75 * KIB);
+    assert_eq!(memory.in_use(), 75 * KIB);
 }
 
 #[tokio::test(start_paused = true)]
 async fn bytes_that_are_given_back_go_to_others() {
-    let memory = Memory::new(100 * KIB);
+    let memory = ByteBudget::new(100 * KIB);
     let (mut share, mut other) = (memory.tenant("a").share(), memory.tenant("b").share());
     share.reserve(70 * KIB).await.unwrap();
     share.try_grow(50 * KIB + 1).unwrap();
     share.shrink(20 * KIB);
     assert_eq!(
-        (share.bytes(), share.reserved(), memory.held()),
+        (share.bytes(), share.reserved(), memory.in_use()),
         (30 * KIB + 1, 31 * KIB, 31 * KIB)
     );
     other.try_grow(69 * KIB).unwrap();
-    assert_eq!(share.try_grow(KIB), Err(MemoryError::Held));
+    assert_eq!(share.try_grow(KIB), Err(ByteBudgetError::InUse));
     drop(other);
     let mut second = memory.tenant("a").share();
     second.try_grow(44 * KIB).unwrap();
     share.shrink(100 * KIB);
-    assert_eq!((share.bytes(), memory.held()), (0, 44 * KIB));
+    assert_eq!((share.bytes(), memory.in_use()), (0, 44 * KIB));
     share.try_grow(31 * KIB).unwrap();
 }
 
 #[test]
 fn tenants_that_take_all_they_get_leave_a_part_to_the_next_one() {
-    let memory = Memory::new(1 << 20);
+    let memory = ByteBudget::new(1 << 20);
     let mut shares = Vec::new();
     for number in 0..4 {
         let mut share = memory.tenant(&number.to_string()).share();
@@ -129,13 +128,13 @@ fn tenants_that_take_all_they_get_leave_a_part_to_the_next_one() {
         let mut second = share.tenant.share();
         assert_eq!(
             second.try_grow_fairly(KIB),
-            Err(MemoryError::Held),
+            Err(ByteBudgetError::InUse),
             "the part is the tenant's"
         );
         shares.push(share);
     }
-    let held: Vec<u64> = shares.iter().map(|share| share.bytes() / KIB).collect();
-    assert_eq!(held, [768, 192, 48, 12]);
+    let sizes: Vec<u64> = shares.iter().map(|share| share.bytes() / KIB).collect();
+    assert_eq!(sizes, [768, 192, 48, 12]);
     shares.remove(0);
     let mut late = memory.tenant("late").share();
     late.try_grow_fairly(500 * KIB).unwrap();
