@@ -1,13 +1,12 @@
-//! Strings that may hold any bytes, as those of Go do, in Rust strings.
+//! Strings that may hold any bytes, as Go's do, in Rust strings.
 //!
-//! A byte that is not part of valid UTF-8 is kept as one of the last 128 characters of the last private use plane, so that
+//! A byte that is not part of valid UTF-8 becomes one of the last 128 characters of the last private use plane, so that
 //! decoding and encoding, or cutting a character in two, lose nothing.
 
 use std::borrow::Cow;
 
 const FIRST: u32 = 0x10_FF00;
 
-/// Converts bytes to a string; each invalid byte becomes its private use character.
 #[must_use]
 pub fn to_string(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
@@ -23,7 +22,6 @@ pub fn to_string(bytes: &[u8]) -> String {
     text
 }
 
-/// Returns the bytes of a string, with private use characters as the bytes that they represent.
 #[must_use]
 pub fn of_str(text: &str) -> Cow<'_, [u8]> {
     if !text.chars().any(|c| invalid_byte(c).is_some()) {

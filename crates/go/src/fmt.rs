@@ -1,6 +1,5 @@
-//! Package `fmt`: verbs with flags, width and precision, for the basic types.
-//!
-//! Printing by reflection, such as that of lists and maps, is left to the caller, which knows the types of its values.
+//! Package `fmt`: verbs with flags, width and precision, for the basic types. The caller prints lists, maps and structs,
+//! whose types it knows.
 
 mod float;
 mod integer;
@@ -23,13 +22,11 @@ pub struct Flags {
     pub plus_v: bool,
     /// True for the verb `%#v`, Go syntax.
     pub sharp_v: bool,
-    /// The minimum width in characters.
     pub width: Option<usize>,
-    /// The precision, if one is set.
     pub precision: Option<usize>,
 }
 
-/// The string that verbs write to, up to a limit of bytes.
+/// The output of verbs, up to a limit of bytes.
 ///
 /// ```
 /// let mut out = go::fmt::Formatter::new(1024);
@@ -42,12 +39,11 @@ pub struct Formatter {
     out: String,
     limit: usize,
     overflow: bool,
-    /// The flags of the verb that is being printed.
+    /// Flags of the verb that is being printed.
     pub flags: Flags,
 }
 
 impl Formatter {
-    /// Makes a formatter for strings of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -56,25 +52,22 @@ impl Formatter {
         }
     }
 
-    /// Returns the number of bytes so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// Returns true if nothing was written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
 
-    /// Returns true if the limit was exceeded: all that is written from then on is lost.
+    /// Returns true if the limit was exceeded: all output from then on is lost.
     #[must_use]
     pub fn overflowed(&self) -> bool {
         self.overflow
     }
 
-    /// Returns the string, `None` if it is longer than the limit.
     #[must_use]
     pub fn finish(self) -> Option<String> {
         (!self.overflow).then_some(self.out)
@@ -85,19 +78,16 @@ impl Formatter {
         !self.overflow
     }
 
-    /// Writes a string as it is.
     pub fn write(&mut self, text: &str) {
         if self.fits(text.len()) {
             self.out.push_str(text);
         }
     }
 
-    /// Writes a character as it is.
     pub fn write_char(&mut self, c: char) {
         self.write(c.encode_utf8(&mut [0; 4]));
     }
 
-    /// Writes padding.
     fn fill(&mut self, count: usize) {
         if self.fits(count) {
             let with = if self.flags.zero && !self.flags.minus {
@@ -109,7 +99,6 @@ impl Formatter {
         }
     }
 
-    /// Writes a string padded to the width.
     pub fn pad(&mut self, text: &str) {
         let missing = match self.flags.width {
             None | Some(0) => 0,
@@ -124,14 +113,14 @@ impl Formatter {
         }
     }
 
-    /// Writes a string padded to the width, never with zeros.
+    /// Pads to the width, never with zeros.
     fn pad_with_spaces(&mut self, text: &str) {
         let zero = std::mem::take(&mut self.flags.zero);
         self.pad(text);
         self.flags.zero = zero;
     }
 
-    /// Writes a number padded with zeros between sign and digits.
+    /// Pads with zeros between sign and digits.
     fn pad_number(&mut self, sign: char, digits: &str) {
         let width = self.flags.width.unwrap_or_default();
         self.write_char(sign);

@@ -1,8 +1,8 @@
-//! Behaviour of Go's standard library that users of Helm, kustomize, Flux and kluctl rely on, under the names of its packages.
+//! Behaviour of Go's standard library that users of Helm, kustomize, Flux and kluctl rely on, under the names of its
+//! packages.
 //!
-//! Charts, ignore files, flags and resources of the originals are interpreted by Go programs. What several crates need of that
-//! is here once: strings that may hold any bytes, number and string literals, `fmt` verbs, durations, regular expressions and
-//! path patterns. Everything is a pure function of its arguments.
+//! Go programs interpret the originals' charts, ignore files, flags and resources. Shared here: strings that may hold any
+//! bytes, number and string literals, `fmt` verbs, durations, regular expressions and path patterns, all pure functions.
 //!
 //! ```
 //! assert_eq!(go::strconv::quote("tab\t"), r#""tab\t""#);

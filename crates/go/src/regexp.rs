@@ -12,17 +12,11 @@ use regex_automata::{
 
 use crate::{bytes, strconv};
 
-/// An invalid regular expression, in the words of Go.
+/// An invalid regular expression, in Go's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegexpError {
-    /// Invalid syntax.
     #[error("error parsing regexp: {problem}: `{at}`")]
-    Syntax {
-        /// The problem.
-        problem: &'static str,
-        /// The invalid part of the expression.
-        at: String,
-    },
+    Syntax { problem: &'static str, at: String },
     /// The compiled expression is over 4 MiB.
     #[error("error parsing regexp: expression nests too deeply or is too large")]
     TooLarge,
@@ -41,12 +35,10 @@ impl RegexpError {
     }
 }
 
-/// The maximum size of a compiled expression, in bytes.
+/// In bytes.
 const SIZE: usize = 4 << 20;
 
-/// A compiled regular expression in Go's syntax.
-///
-/// It is made for use by one thread at a time: others wait for each other.
+/// A compiled regular expression in Go's syntax, made for use by one thread at a time: others wait.
 ///
 /// ```
 /// let words = go::regexp::Regexp::compile(r"(?P<first>\w)\w*")?;
@@ -59,10 +51,7 @@ const SIZE: usize = 4 << 20;
 pub struct Regexp(Regex);
 
 impl Regexp {
-    /// Compiles an expression.
-    ///
-    /// # Errors
-    /// Returns an error if Go refuses the expression, or if its compiled form is over 4 MiB.
+    /// Compiles an expression. Fails if Go refuses it, or if its compiled form is over 4 MiB.
     pub fn compile(expression: &str) -> Result<Self, RegexpError> {
         if let Some(at) = expression.find(|c| bytes::invalid_byte(c).is_some()) {
             return Err(RegexpError::Syntax {
@@ -89,24 +78,22 @@ impl Regexp {
         compiled.map(Self).map_err(|_| RegexpError::TooLarge)
     }
 
-    /// Returns true if the expression matches anywhere in a string.
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 
-    /// Returns the range of the first match.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<Range<usize>> {
         self.0.find(text).map(|found| found.range())
     }
 
-    /// Returns the ranges of all matches, without overlaps.
+    /// Iterates over all matches, without overlaps.
     pub fn find_iter<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
         self.0.find_iter(text).map(|found| found.range())
     }
 
-    /// Returns all matches with their groups, without overlaps.
+    /// Iterates over all matches with their groups, without overlaps.
     pub fn captures_iter<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Captures<'a>> + 'a {
         self.0
             .captures_iter(text)
@@ -114,7 +101,6 @@ impl Regexp {
     }
 }
 
-/// One match of an expression, with its groups.
 #[derive(Debug, Clone)]
 pub struct Captures<'a> {
     text: &'a str,
@@ -122,13 +108,12 @@ pub struct Captures<'a> {
 }
 
 impl<'a> Captures<'a> {
-    /// Returns the range of the whole match.
     #[must_use]
     pub fn range(&self) -> Option<Range<usize>> {
         self.spans.get_match().map(|found| found.range())
     }
 
-    /// Returns the string of a group, which is empty if the group is not part of the match.
+    /// Returns the string of a group, empty if it is not part of the match.
     #[must_use]
     pub fn group(&self, number: usize) -> &'a str {
         let span = self.spans.get_group(number);
@@ -136,7 +121,7 @@ impl<'a> Captures<'a> {
             .unwrap_or_default()
     }
 
-    /// Returns the string of a named group, which is empty if the group is not part of the match.
+    /// Returns the string of a named group, empty if it is not part of the match.
     #[must_use]
     pub fn named(&self, name: &str) -> &'a str {
         let span = self.spans.get_group_by_name(name);
@@ -172,12 +157,12 @@ impl Captures<'_> {
                 rest = after;
                 continue;
             };
-            let place = name
+            let index = name
                 .parse::<usize>()
                 .ok()
                 .filter(|_| name == "0" || !name.starts_with('0'));
-            out.push_str(match place {
-                Some(place) => self.group(place),
+            out.push_str(match index {
+                Some(index) => self.group(index),
                 None => self.named(name),
             });
             rest = tail;

@@ -7,34 +7,23 @@ use crate::bytes;
 /// An invalid duration, in the words of `time.ParseDuration`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// The string is empty, or only a sign.
     #[error("time: invalid duration {}", quote(.0))]
     Empty(String),
-    /// A number is missing, or has other characters.
     #[error("time: invalid duration {}", quote(.0))]
     Number(String),
-    /// The duration does not fit in 64 bits: it is longer than 292 years.
+    /// Longer than 292 years: it does not fit in 64 bits.
     #[error("time: invalid duration {}", quote(.0))]
     Overflow(String),
-    /// A number without a unit.
     #[error("time: missing unit in duration {}", quote(.0))]
     MissingUnit(String),
     /// A unit other than `ns`, `us`, `µs`, `ms`, `s`, `m` and `h`.
     #[error("time: unknown unit {} in duration {}", quote(.unit), quote(.duration))]
-    UnknownUnit {
-        /// The unit.
-        unit: String,
-        /// The whole string.
-        duration: String,
-    },
+    UnknownUnit { unit: String, duration: String },
 }
 
 const LIMIT: u64 = 1 << 63;
 
 /// Parses a duration such as `-1.5h` or `2h45m` as `time.ParseDuration` does, and returns its nanoseconds.
-///
-/// # Errors
-/// Returns an error if the syntax is invalid or the duration does not fit in 64 bits.
 pub fn parse_duration(text: &str) -> Result<i64, DurationError> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -72,13 +61,12 @@ pub fn parse_duration(text: &str) -> Result<i64, DurationError> {
     match (negative, i64::try_from(total)) {
         (false, Ok(nanos)) => Ok(nanos),
         (true, Ok(nanos)) => Ok(-nanos),
-        // Only -2^63 is left: the one magnitude that fits with a minus sign only.
+        // Only -2^63 remains, which fits with a minus sign only.
         (true, Err(_)) => Ok(i64::MIN),
         (false, Err(_)) => Err(overflow()),
     }
 }
 
-/// Splits off the digits at the beginning.
 fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
@@ -109,7 +97,7 @@ fn nanoseconds(unit: &str, duration: &str) -> Result<u64, DurationError> {
     })
 }
 
-/// Returns the nanoseconds of a decimal fraction of a unit. Go computes them with floats, and so they round.
+/// Returns the nanoseconds of a decimal fraction of a unit, which Go computes with floats and so rounds.
 fn fraction_of(unit: u64, digits: &str) -> u64 {
     let (mut value, mut scale) = (0_u64, 1.0);
     for digit in digits.bytes() {
@@ -135,9 +123,6 @@ pub fn format_duration(nanos: i64) -> String {
 }
 
 /// Writes nanoseconds as [`format_duration`] does.
-///
-/// # Errors
-/// Returns the error of the writer.
 pub fn write_duration(out: &mut impl fmt::Write, nanos: i64) -> fmt::Result {
     let total = nanos.unsigned_abs();
     if nanos < 0 {
@@ -171,7 +156,7 @@ fn write_fraction(out: &mut impl fmt::Write, nanos: u64, unit: u64, name: &str) 
     write!(out, "{whole}.{}{name}", digits.trim_end_matches('0'))
 }
 
-/// Quotes a string as the errors of package `time` do: all bytes that are not printable ASCII become `\x` escapes.
+/// Quotes as the errors of package `time` do: all bytes that are not printable ASCII become `\x` escapes.
 #[must_use]
 pub fn quote(text: &str) -> String {
     let mut out = String::from('"');
@@ -215,7 +200,7 @@ mod tests {
             ("1m1m", 120_000_000_000),
             ("9223372036854775807ns", i64::MAX),
             ("-9223372036854775808ns", i64::MIN),
-            // The cases of Go's own tests for fractions that are rounded or longer than 64 bits.
+            // From Go's own tests: fractions that are rounded or longer than 64 bits.
             ("52763797000ns", 52_763_797_000),
             ("0.3333333333333333333h", 1_200_000_000_000),
             ("9007199254740993ns", (1 << 53) + 1),

@@ -4,7 +4,7 @@ use super::Formatter;
 use crate::strconv::format_float;
 
 impl Formatter {
-    /// Writes a float; returns false, and writes nothing, if the verb is not one of floats.
+    /// Writes a float. Returns false, and writes nothing, if the verb is not one for floats.
     pub fn float(&mut self, value: f64, verb: char) -> bool {
         let (style, default) = match verb {
             'v' => ('g', None),

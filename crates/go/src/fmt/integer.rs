@@ -4,9 +4,8 @@ use super::Formatter;
 use crate::strconv::{is_print, quote_with};
 
 impl Formatter {
-    /// Writes an integer; returns false, and writes nothing, if the verb is not one of integers.
-    ///
-    /// Of unsigned types `%#v` prints hexadecimal digits.
+    /// Writes an integer. Returns false, and writes nothing, if the verb is not one for integers. `%#v` prints unsigned
+    /// types in hexadecimal.
     pub fn integer(&mut self, number: i128, signed: bool, verb: char) -> bool {
         match verb {
             'v' if self.flags.sharp_v && !signed => {
@@ -93,11 +92,11 @@ fn unicode(out: &mut Formatter, number: i128) {
         text.insert_str(0, &"0".repeat(width - text.len()));
     }
     text.insert_str(0, "U+");
-    let shown = u32::try_from(bits)
+    let printed = u32::try_from(bits)
         .ok()
         .and_then(char::from_u32)
         .filter(|c| is_print(*c));
-    if let (true, Some(c)) = (flags.sharp, shown) {
+    if let (true, Some(c)) = (flags.sharp, printed) {
         text.push_str(&format!(" '{c}'"));
     }
     out.pad_with_spaces(&text);

@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Formatter {
-    /// Writes a string; returns false, and writes nothing, if the verb is not one of strings.
+    /// Writes a string. Returns false, and writes nothing, if the verb is not one for strings.
     pub fn string(&mut self, text: &str, verb: char) -> bool {
         match verb {
             'v' if self.flags.sharp_v => self.quoted(text),
@@ -19,12 +19,10 @@ impl Formatter {
         true
     }
 
-    /// Writes a string cut to the precision and padded to the width.
     pub fn truncated(&mut self, text: &str) {
         self.pad(self.flags.truncated(text));
     }
 
-    /// Writes a string in quotation marks, as `%q` does.
     pub fn quoted(&mut self, text: &str) {
         let text = self.flags.truncated(text);
         if self.flags.sharp && can_backquote(text) {
@@ -63,7 +61,6 @@ impl Formatter {
 }
 
 impl Flags {
-    /// Returns a string cut to the precision, in characters.
     fn truncated(self, text: &str) -> &str {
         let end = self.precision.and_then(|count| text.char_indices().nth(count));
         end.and_then(|(end, _)| text.get(..end)).unwrap_or(text)

@@ -2,7 +2,7 @@
 
 use std::{iter::Peekable, str::Chars};
 
-/// An invalid pattern: an unclosed class, an incomplete range, or a backslash at the end.
+/// An unclosed class, an incomplete range, or a backslash at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("syntax error in pattern")]
 pub struct PatternError;
@@ -13,10 +13,8 @@ pub struct Pattern {
     form: Form,
 }
 
-/// The forms of patterns; the first two need no search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Form {
-    /// A pattern without wildcards.
     Literal(String),
     /// One star and the suffix of names that match, as in `*.bak`.
     Suffix(String),
@@ -26,16 +24,13 @@ enum Form {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Char(char),
-    /// `?`
     One,
-    /// `*`
     Star,
-    /// Ranges; if true, all characters outside of them.
+    /// Ranges; if true, all characters but these.
     Class(Vec<(char, char)>, bool),
 }
 
 impl Part {
-    /// Returns the character of a literal part.
     fn character(&self) -> Option<char> {
         match self {
             Self::Char(c) => Some(*c),
@@ -56,10 +51,6 @@ impl Part {
 }
 
 impl Pattern {
-    /// Parses a pattern.
-    ///
-    /// # Errors
-    /// Returns an error if a class is not closed, a range is incomplete, or the pattern ends with a backslash.
     pub fn parse(pattern: &str) -> Result<Self, PatternError> {
         let mut parts = Vec::new();
         let mut rest = pattern.chars().peekable();
@@ -94,7 +85,7 @@ impl Pattern {
         }
     }
 
-    /// Returns the suffix of names that match, if the pattern is one star and a suffix, as in `*.bak`.
+    /// Returns the suffix of a pattern that is one star and a suffix, as in `*.bak`.
     #[must_use]
     pub fn suffix(&self) -> Option<&str> {
         match &self.form {
@@ -103,14 +94,14 @@ impl Pattern {
         }
     }
 
-    /// Returns true if the pattern matches the whole name, in time linear in pattern times name.
+    /// Matches the whole name, in time linear in pattern times name.
     #[must_use]
     pub fn is_match(&self, name: &str) -> bool {
         self.is_match_counted(name, &mut 0)
     }
 
-    /// Does the same as [`Self::is_match`], and adds the number of comparisons to `work`: one for the name, and with
-    /// wildcards at most twice the length of the pattern times that of the name.
+    /// Matches as [`Self::is_match`], and adds the number of comparisons to `work`: one for the name, and with wildcards at
+    /// most twice the length of the pattern times the length of the name.
     #[must_use]
     pub fn is_match_counted(&self, name: &str, work: &mut u64) -> bool {
         *work = work.saturating_add(1);
@@ -126,11 +117,10 @@ impl Pattern {
 }
 
 impl Part {
-    /// Returns true if the parts match the whole name.
     fn match_all(parts: &[Self], name: &str, work: &mut u64) -> bool {
         let (mut parts, mut rest) = (parts, name);
-        // The parts after the last star, and the rest of the name where it began. An earlier star need not be tried again: it
-        // could not do better.
+        // The parts after the last star, and the rest of the name where it started. An earlier star need not be tried again:
+        // it could not do better.
         let mut star: Option<(&[Self], &str)> = None;
         loop {
             *work = work.saturating_add(1);

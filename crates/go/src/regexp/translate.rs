@@ -1,6 +1,5 @@
-//! From Go's syntax of regular expressions to that of crate regex. Both have the same power and the same order of
-//! alternatives; they differ in what is ASCII only, in classes within classes, in braces that are no repetition, and in what is
-//! an error.
+//! Translates Go's syntax of regular expressions to the syntax of crate regex. Both have the same power and the same order
+//! of alternatives; they differ in ASCII-only classes, in nested classes, in braces that don't repeat, and in errors.
 
 use super::RegexpError;
 
@@ -11,7 +10,6 @@ fn error(problem: &'static str, text: &str) -> RegexpError {
     }
 }
 
-/// Translates an expression to the syntax of crate regex.
 pub(super) fn translate(expression: &str) -> Result<String, RegexpError> {
     let mut translator = Translator {
         whole: expression,
@@ -35,7 +33,7 @@ struct Translator<'t> {
     at: usize,
     out: String,
     groups: usize,
-    /// The position of the repetition operator directly before.
+    /// Position of the repetition operator directly before.
     repeated: Option<usize>,
     /// True if the part before can be repeated.
     atom: bool,
@@ -47,7 +45,7 @@ const CLASSES: [&str; 14] = [
     "upper", "word", "xdigit",
 ];
 
-/// The highest repetition count of Go.
+/// Go's highest repetition count.
 const REPEATS: u32 = 1000;
 
 impl<'t> Translator<'t> {
@@ -157,7 +155,7 @@ impl<'t> Translator<'t> {
             if name.is_empty() || !name.chars().all(|c| c == '_' || c.is_alphanumeric()) {
                 return Err(error("invalid named capture", self.from(start)));
             }
-            // Crate regex wants names that begin with a letter; groups are found by their place as well.
+            // Crate regex wants names that begin with a letter; groups are found by their index as well.
             let digit = name.starts_with(|c: char| c.is_numeric());
             self.out
                 .push_str(&format!("(?P<{}{name}>", if digit { "_" } else { "" }));
@@ -181,7 +179,7 @@ impl<'t> Translator<'t> {
         }
         let flags = self.from(start);
         if flags == "(?)" {
-            // Flags that change nothing; crate regex has no syntax for them.
+            // Flags without an effect; crate regex has no syntax for them.
             return Ok(());
         }
         if flags.ends_with("-:") || flags.ends_with("-)") {
@@ -358,7 +356,6 @@ impl<'t> Translator<'t> {
         Ok(())
     }
 
-    /// Translates one character, a range, or the escape of a class.
     fn range(&mut self, out: &mut String, missing: &RegexpError) -> Result<(), RegexpError> {
         let start = self.at;
         let mut class = String::new();
@@ -393,7 +390,6 @@ impl<'t> Translator<'t> {
     }
 }
 
-/// Writes a literal character.
 fn literal(out: &mut String, c: char) {
     if r"\.+*?()|[]{}^$-&~#".contains(c) {
         out.push('\\');
@@ -401,7 +397,7 @@ fn literal(out: &mut String, c: char) {
     out.push(c);
 }
 
-/// Parses `{2}`, `{2,}` or `{2,3}` at the beginning: returns its length, the lower and the upper count.
+/// Parses `{2}`, `{2,}` or `{2,3}`: returns its length, the lower and the upper count.
 fn counts(text: &str) -> Option<(usize, u32, Option<u32>)> {
     let (inner, _) = text.strip_prefix('{')?.split_once('}')?;
     let number = |digits: &str| {

@@ -6,15 +6,13 @@ pub struct Decimal {
     negative: bool,
     /// Without trailing zeros; empty for zero.
     digits: String,
-    /// The exponent of the first digit.
+    /// Of the first digit.
     exponent: i32,
 }
 
 impl Decimal {
-    /// Returns the shortest digits that parse back to the same float; of two that are equally near, those with an even end,
-    /// as Go and Python do.
-    ///
-    /// Infinities and NaN have no digits: the caller handles them before.
+    /// Returns the shortest digits that parse back to the same float; of two that are equally near, the one with an even
+    /// end, as Go and Python do. Infinities and NaN have no digits: the caller handles them before.
     #[must_use]
     pub fn shortest(float: f64) -> Self {
         let text = format!("{float:e}");
@@ -28,7 +26,6 @@ impl Decimal {
         Self::parse(if even.parse() == Ok(float) { &even } else { &text })
     }
 
-    /// Returns the shortest digits that parse back to the same 32 bit float.
     #[must_use]
     pub fn shortest_f32(float: f32) -> Self {
         Self::parse(&format!("{float:e}"))
@@ -45,7 +42,6 @@ impl Decimal {
         }
     }
 
-    /// Returns the decimal exponent of the first digit.
     #[must_use]
     pub fn exponent(&self) -> i32 {
         self.exponent

@@ -2,13 +2,11 @@
 
 use super::Decimal;
 
-/// The most digits that are computed: all further digits of any float are zeros.
+/// All further digits of any float are zeros.
 const MAX_DIGITS: usize = 1100;
 
-/// Formats a float as `strconv.FormatFloat` does.
-///
-/// The verb is one of `e`, `E`, `f`, `g`, `G`, `x`, `X` and `b`; any other counts as `e`. Without a precision (-1 in Go) the
-/// digits are the fewest that parse back to the same float.
+/// Formats as `strconv.FormatFloat` does. The verb is one of `e`, `E`, `f`, `g`, `G`, `x`, `X` and `b`; any other counts as
+/// `e`. Without a precision (-1 in Go) the digits are the fewest that parse back to the same float.
 #[must_use]
 pub fn format_float(value: f64, verb: char, precision: Option<usize>) -> String {
     if value.is_nan() {
@@ -37,7 +35,6 @@ pub fn format_float(value: f64, verb: char, precision: Option<usize>) -> String 
     }
 }
 
-/// Returns `count` digits of a number, and its decimal exponent.
 fn decimal(value: f64, count: usize) -> (String, i32) {
     let text = format!("{value:.*e}", count.saturating_sub(1).min(MAX_DIGITS));
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));

@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Parses an integer as `strconv.ParseInt` does with base 0: with the prefixes `0x`, `0o`, `0b` or `0`, and underscores
-/// between digits.
-///
-/// Returns `None` if the syntax is invalid. The caller checks the range of its type.
+/// Parses as `strconv.ParseInt` does with base 0: with the prefixes `0x`, `0o`, `0b` or `0`, and underscores between digits.
+/// The caller checks the range of its type.
 #[must_use]
 pub fn parse_int(text: &str) -> Option<i128> {
     let text = without_underscores(text)?;
@@ -21,9 +19,7 @@ pub fn parse_int(text: &str) -> Option<i128> {
     Some(if negative { -number } else { number })
 }
 
-/// Parses digits of a base from 2 to 36, without a sign.
-///
-/// Returns `None` if there are no digits, other characters, or more than fits in 128 bits.
+/// Parses digits of a base from 2 to 36, without a sign. `None` for other characters, for no digits, and beyond 128 bits.
 #[must_use]
 pub fn parse_digits(digits: &str, base: u32) -> Option<i128> {
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
@@ -32,10 +28,8 @@ pub fn parse_digits(digits: &str, base: u32) -> Option<i128> {
     i128::from_str_radix(digits, base).ok()
 }
 
-/// Parses a float as `strconv.ParseFloat` does: decimal or hexadecimal, with underscores between digits, or `inf`, `infinity`
-/// and `nan` in any case.
-///
-/// Returns `None` if the syntax is invalid or the number is out of range.
+/// Parses as `strconv.ParseFloat` does: decimal or hexadecimal, with underscores between digits, or `inf`, `infinity` and
+/// `nan` in any case. `None` if the number is out of range, too.
 #[must_use]
 pub fn parse_float(text: &str) -> Option<f64> {
     let text = without_underscores(text)?;

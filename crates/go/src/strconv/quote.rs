@@ -4,25 +4,23 @@ use std::{borrow::Cow, fmt::Write as _};
 
 use crate::bytes::{invalid_byte, to_string};
 
-/// An invalid character literal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuoteError {
-    /// An unknown or incomplete escape, or no character at all.
+    /// An unknown or incomplete escape, or an empty literal.
     #[error("invalid syntax")]
     Syntax,
-    /// More than one character.
     #[error("malformed character constant: {0}")]
     Malformed(String),
 }
 
-/// Returns true for characters that Go prints unescaped (`strconv.IsPrint`): letters, marks, numbers, punctuation, symbols and
-/// the space.
+/// Returns true for characters that Go prints unescaped (`strconv.IsPrint`): letters, marks, numbers, punctuation, symbols
+/// and the space.
 #[must_use]
 pub fn is_print(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }
-    // Escaping escapes what isn't printable, and a mark where it is the first character.
+    // Escaping escapes unprintable characters, and a mark if it is the first character.
     let mut buffer = String::with_capacity(8);
     buffer.push('a');
     buffer.push(c);
@@ -40,19 +38,19 @@ pub fn unicode_point(c: char) -> String {
     }
 }
 
-/// Quotes a string as `strconv.Quote` and `%q` do.
+/// Quotes as `strconv.Quote` and `%q` do.
 #[must_use]
 pub fn quote(text: &str) -> String {
     quote_with(text, '"', false)
 }
 
-/// Quotes a string as `strconv.QuoteToASCII` and `%+q` do: all other characters are escaped.
+/// Quotes as `strconv.QuoteToASCII` and `%+q` do.
 #[must_use]
 pub fn quote_to_ascii(text: &str) -> String {
     quote_with(text, '"', true)
 }
 
-/// Quotes a string in the given quotation marks; if `ascii`, with all other characters escaped.
+/// Quotes in the given quotation marks; if `ascii`, all other characters are escaped.
 pub(crate) fn quote_with(text: &str, mark: char, ascii: bool) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(mark);
@@ -108,15 +106,13 @@ pub fn can_backquote(text: &str) -> bool {
     })
 }
 
-/// One character of a literal.
 enum Piece {
     Char(char),
     Byte(u8),
 }
 
-/// Returns the string of a literal in double quotes or backquotes (`strconv.Unquote`), `None` if the literal is invalid.
-///
-/// Bytes that are not valid UTF-8 are kept as [`crate::bytes`] describes.
+/// Returns the string of a literal in double quotes or backquotes (`strconv.Unquote`); `None` if invalid. Bytes that are not
+/// valid UTF-8 become characters as [`crate::bytes`] describes.
 #[must_use]
 pub fn unquote(literal: &str) -> Option<Cow<'_, str>> {
     if let Some(raw) = literal.strip_prefix('`') {
@@ -146,9 +142,6 @@ pub fn unquote(literal: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Returns the number of a character literal such as `'a'` or `'\n'`.
-///
-/// # Errors
-/// Returns an error if the literal has an invalid escape or more than one character.
 pub fn unquote_char_literal(literal: &str) -> Result<u32, QuoteError> {
     let inner = literal.strip_prefix('\'').unwrap_or(literal);
     let (piece, rest) = unquote_char(inner, '\'').ok_or(QuoteError::Syntax)?;
