@@ -6,10 +6,9 @@ use regex::Regex;
 
 use super::{Version, VersionError};
 
-/// A range of versions, such as `>=1.2 <2 || ~3.1`: comparisons that must all hold, and `||` between alternatives.
-///
-/// Operators are `=`, `!=`, `>`, `<`, `>=`, `<=`, `~`, `^` and hyphens between two versions; numbers can be missing, `x` or `*`.
-/// A pre-release matches only alternatives that have a pre-release themselves.
+/// A range of versions, such as `>=1.2 <2 || ~3.1`: comparisons that must all hold, and `||` between alternatives. Operators
+/// are `=`, `!=`, `>`, `<`, `>=`, `<=`, `~`, `^` and hyphens between two versions; numbers can be missing, `x` or `*`. A
+/// pre-release matches only alternatives that have a pre-release themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Constraint {
     alternatives: Vec<Vec<Comparison>>,
@@ -34,9 +33,7 @@ enum Open {
 struct Grammar {
     /// `1.2 - 1.4`
     hyphen: Regex,
-    /// A whole alternative.
     alternative: Regex,
-    /// One comparison.
     comparison: Regex,
 }
 
@@ -64,10 +61,6 @@ static GRAMMAR: LazyLock<Option<Grammar>> = LazyLock::new(|| {
 });
 
 impl Constraint {
-    /// Parses a range.
-    ///
-    /// # Errors
-    /// Returns an error if a part of the range is not a comparison, or if its version is invalid.
     pub fn parse(text: &str) -> Result<Self, VersionError> {
         if let Some(only) = single(text) {
             return Ok(Self {
@@ -94,7 +87,6 @@ impl Constraint {
         Ok(Self { alternatives })
     }
 
-    /// Returns true if a version is in the range.
     #[must_use]
     pub fn matches(&self, version: &Version) -> bool {
         self.alternatives.iter().any(|all| {
@@ -104,7 +96,8 @@ impl Constraint {
     }
 }
 
-/// Parses a range of only one comparison. Most have one, and compiling the grammar takes longer than rendering a small chart.
+/// Parses a range of only one comparison. Most have one, and compiling the grammar takes longer than rendering a small
+/// chart.
 fn single(text: &str) -> Option<Result<Comparison, VersionError>> {
     const OPERATORS: [&str; 12] = ["", "=", "!=", ">", "<", ">=", "=>", "<=", "=<", "~", "~>", "^"];
     const SPACES: [char; 5] = ['\t', '\n', '\x0C', '\r', ' '];
@@ -208,7 +201,7 @@ impl Comparison {
         }
     }
 
-    /// Compares with `^`: the first number that is not zero, and those before it, are the same.
+    /// Compares with `^`: all numbers up to the first that is not zero are the same.
     fn caret(&self, v: &Version, order: Ordering) -> bool {
         let c = &self.version;
         if order.is_lt() {

@@ -19,15 +19,12 @@ pub use constraint::Constraint;
 /// A semantic version. Missing numbers are zero, a leading `v` is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// The major version number.
     pub major: u64,
-    /// The minor version number.
     pub minor: u64,
-    /// The patch version number.
     pub patch: u64,
-    /// The pre-release after `-`; empty if there is none.
+    /// Empty if missing; without its `-`.
     pub pre: String,
-    /// The build metadata after `+`; empty if there is none.
+    /// Empty if missing; without its `+`.
     pub metadata: String,
     original: String,
 }
@@ -35,29 +32,19 @@ pub struct Version {
 /// An invalid version or range, in the words of Masterminds/semver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VersionError {
-    /// The string is not a semantic version.
     #[error("invalid semantic version")]
     Invalid,
-    /// A number does not fit in 64 bits.
     #[error("error parsing version segment: strconv.ParseUint: parsing {0:?}: value out of range")]
     OutOfRange(String),
-    /// A numeric part of the pre-release has a leading zero.
     #[error("version segment starts with 0")]
     LeadingZero,
-    /// A part of a range is not a comparison.
     #[error("improper constraint: {0}")]
     ImproperConstraint(String),
-    /// A comparison of a range has an invalid version.
     #[error("constraint parser error")]
     Constraint,
 }
 
 impl Version {
-    /// Parses a version.
-    ///
-    /// # Errors
-    /// Returns an error if the string is not a semantic version, a number does not fit in 64 bits, or a numeric part of the
-    /// pre-release has a leading zero.
     pub fn parse(text: &str) -> Result<Self, VersionError> {
         let rest = text.strip_prefix('v').unwrap_or(text);
         let (rest, metadata) = rest
@@ -103,11 +90,8 @@ impl Version {
         })
     }
 
-    /// Parses the version in the name of a tag: it has all three numbers, so that neither a date nor an abbreviated commit is one. A leading `v` and
-    /// leading zeros are ignored, as Flux does.
-    ///
-    /// # Errors
-    /// Returns an error if the name is not such a version.
+    /// Parses the version in the name of a tag: it must have all three numbers, so that neither a date nor an abbreviated
+    /// commit is one. A leading `v` and leading zeros are ignored, as Flux does.
     pub fn of_tag(name: &str) -> Result<Self, VersionError> {
         match name.matches('.').count() {
             0 | 1 => Err(VersionError::Invalid),
@@ -115,11 +99,8 @@ impl Version {
         }
     }
 
-    /// Parses a version that keeps to the letter of the specification: three numbers without leading zeros, and no leading `v`. Helm reads the
-    /// tags of registries so.
-    ///
-    /// # Errors
-    /// Returns an error if the string is not such a version.
+    /// Parses a version by the letter of the specification: three numbers without leading zeros, and no leading `v`. Helm
+    /// reads the tags of registries so.
     pub fn strict(text: &str) -> Result<Self, VersionError> {
         let numbers = text.split(['-', '+']).next().unwrap_or_default();
         let is_strict = |number: &str| number.len() == 1 || !number.starts_with('0');
@@ -132,7 +113,6 @@ impl Version {
         }
     }
 
-    /// Returns the string that the version was parsed from.
     #[must_use]
     pub fn original(&self) -> &str {
         &self.original
@@ -147,7 +127,7 @@ impl Version {
             .then_with(|| compare_pre(&self.pre, &other.pre))
     }
 
-    /// Compares two versions by precedence, and those of equal precedence by their build metadata, word by word: numbers compare as numbers.
+    /// Compares by precedence, then by build metadata, word by word: numbers compare as numbers.
     #[must_use]
     pub fn compare_with_metadata(&self, other: &Self) -> Ordering {
         self.precedence(other)
@@ -165,7 +145,8 @@ fn compare_pre(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Compares strings of words between dots: numbers compare as numbers and are below other words, and the longer one is above its beginning.
+/// Compares strings of words between dots: numbers compare as numbers and are below other words, and the longer one is above
+/// its prefix.
 fn compare_words(left: &str, right: &str) -> Ordering {
     let words = |text: &str| {
         text.split('.')
