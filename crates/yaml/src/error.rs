@@ -9,11 +9,9 @@ use crate::Position;
 /// The error of a document that can't be read, with its position. Displays as "line 3, column 5: ...".
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub struct Error {
-    /// The place, as far as it is known.
     pub position: Option<Position>,
-    /// The beginning of the construct that could not be read to its end, if it is known.
-    pub begin: Option<Position>,
-    /// The problem at the position.
+    /// The start of the construct that was not complete, if it is known.
+    pub context: Option<Position>,
     #[source]
     pub problem: Problem,
 }
@@ -22,18 +20,17 @@ impl Error {
     pub(crate) fn new(position: impl Into<Option<Position>>, problem: impl Into<Problem>) -> Self {
         Self {
             position: position.into(),
-            begin: None,
+            context: None,
             problem: problem.into(),
         }
     }
 
-    /// Returns the message without the position.
     #[must_use]
     pub fn message(&self) -> String {
         self.problem.to_string()
     }
 
-    /// Returns the limit that was reached, if the document is too large rather than wrong.
+    /// Returns the limit that was reached, if that is the problem.
     #[must_use]
     pub fn exceeded(&self) -> Option<&Exceeded> {
         if let Problem::Exceeded(exceeded) = &self.problem {
@@ -53,30 +50,21 @@ impl fmt::Display for Error {
     }
 }
 
-/// A problem of a document.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Problem {
-    /// Invalid YAML.
     #[error("{0}")]
     Syntax(String),
     /// Bytes that are neither UTF-8 nor UTF-16 with a byte order mark.
     #[error("the text is not valid {0}")]
     Encoding(&'static str),
-    /// A character that YAML doesn't allow unescaped.
+    /// A character that must be escaped.
     #[error("control character U+{0:04X} is not allowed")]
     ControlCharacter(u32),
-    /// One key twice in one map.
     #[error("key {key:?} is set twice in one map{}", first.map(|at| format!(", first at {at}")).unwrap_or_default())]
-    DuplicateKey {
-        /// The key.
-        key: String,
-        /// The position of the first entry with the key.
-        first: Option<Position>,
-    },
+    DuplicateKey { key: String, first: Option<Position> },
     /// A key that is set twice in one map, with the message of go-yaml.
     #[error("mapping key {key:?} already defined at line {line}")]
     KeyDefined {
-        /// The key.
         key: String,
         /// The line of the first entry with the key; 0 if it is unknown.
         line: u32,
@@ -87,26 +75,23 @@ pub enum Problem {
     /// A key that is a map or a list; often an unrendered template.
     #[error("a map key must be a string, found {found}")]
     DeepKey {
-        /// The type of the key.
         found: &'static str,
         /// The key in the syntax of Go.
         go: String,
     },
-    /// `<<` with something else than maps.
+    /// `<<` whose value is not a map or a list of maps.
     #[error("the merge key \"<<\" needs a map or a list of maps")]
     Merge,
     /// An alias without its anchor before it.
     #[error("unknown anchor {0:?}")]
     UnknownAnchor(String),
-    /// One name for two nodes.
+    /// Two nodes with one anchor.
     #[error("anchor {0:?} is set twice")]
     SameAnchor(String),
-    /// A scalar that doesn't have the type of its tag.
     #[error("cannot read {text:?} as {tag}")]
     Tag {
-        /// The scalar.
         text: String,
-        /// The tag in its short form.
+        /// In its short form.
         tag: String,
     },
     /// A tag that this dialect doesn't know.
@@ -117,16 +102,9 @@ pub enum Problem {
     NotFinite(&'static str),
     /// A `%YAML` directive with a version that this dialect refuses.
     #[error("found incompatible YAML document (%YAML {major}.{minor})")]
-    Version {
-        /// Before the dot.
-        major: i32,
-        /// After the dot.
-        minor: i32,
-    },
-    /// A second document where one is allowed.
+    Version { major: i32, minor: i32 },
     #[error("expected a single document in the stream, but found another document")]
     SecondDocument,
-    /// Too big, too deep, too long, or cancelled.
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
 }

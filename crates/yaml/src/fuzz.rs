@@ -1,4 +1,4 @@
-//! Random texts and values against every reader and printer.
+//! Random documents and values against every reader and printer.
 
 use testkit::fuzz::{self, Random};
 use tree::{Budget, Limits};
@@ -18,7 +18,7 @@ const DIALECTS: [(&str, Read, Print); 3] = [
     ("pyyaml", |text, budget| read::pyyaml(text, budget), print::pyyaml),
 ];
 
-/// Pieces that mean something to YAML or to one of the dialects.
+/// Strings with a meaning in YAML or one of the dialects.
 const PIECES: &[&str] = &[
     "a",
     "b",
@@ -97,7 +97,6 @@ const PIECES: &[&str] = &[
     "word word word ",
 ];
 
-/// Byte order marks.
 const MARKS: &[&[u8]] = &[b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf"];
 
 fn text(random: &mut Random) -> String {
@@ -119,7 +118,7 @@ fn bytes(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Values without whole floats: those come back as integers from all dialects but Python's.
+/// Values without whole floats, which come back as integers from all dialects but Python's.
 fn value(random: &mut Random, depth: usize) -> Value {
     match random.below(if depth == 0 { 8 } else { 14 }) {
         0 => Value::Null,
@@ -166,7 +165,7 @@ fn fuzz_readers_answer_any_bytes() {
                 }
             }
         }
-        // The other entries take the same way.
+        // The other entries are built alike.
         let budget = Budget::new(limits);
         let _ = (
             read::goyaml_all(&bytes, &budget),
@@ -175,10 +174,10 @@ fn fuzz_readers_answer_any_bytes() {
         );
         let node = read::node(&bytes, &budget).and_then(|node| node.map(Node::into_value).transpose());
         if let (Ok(value), Ok(document)) = (node, read::kustomize(&bytes, &budget)) {
-            // A node's null without text may be an empty text.
-            let shown = |value: &Value| print::json(value).replace("null", r#""""#);
+            // A node's null without characters may be an empty string.
+            let printed = |value: &Value| print::json(value).replace("null", r#""""#);
             let value = value.unwrap_or_default();
-            assert_eq!(shown(&value), shown(&document.value), "by way of a node");
+            assert_eq!(printed(&value), printed(&document.value), "by way of a node");
         }
     });
 }
@@ -213,7 +212,7 @@ fn fuzz_printed_json_reads_back() {
     fuzz::run("json printers", |random| {
         let value = value(random, 4);
         random.note("value", &value);
-        // This reader may change the last bit of a float in JSON.
+        // The reader of serde_json may change the last bit of a float.
         let expected = serde_json::to_string(&value).unwrap_or_default();
         let expected: Value = serde_json::from_str(&expected).unwrap_or_default();
         for print in [

@@ -2,16 +2,14 @@
 
 use crate::{Error, Problem, Value};
 
-/// A version of Go's YAML parser, whose messages are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GoYaml {
-    /// Version 2, as sigs.k8s.io/yaml has it.
+    /// As in sigs.k8s.io/yaml.
     V2,
-    /// Version 3.
     V3,
 }
 
-/// The messages of the parser itself; all other messages come from its scanner.
+/// Messages of the parser; all others come from its scanner.
 const EXPECTED: [&str; 6] = [
     "<stream-start>",
     "<document start>",
@@ -24,8 +22,8 @@ const EXPECTED: [&str; 6] = [
 impl Error {
     /// Returns the message of Go's parser for the same problem.
     ///
-    /// quirk: version 3 names the line where that begins which could not be read to its end. Lines count from 0 where the
-    /// parser expected something else, and the first line is not named. [`Error::position`] has the right one.
+    /// quirk: version 3 names the line where the incomplete construct starts. Lines count from 0 in errors of the parser,
+    /// and the first line is not named. [`Error::position`] has the right one.
     #[must_use]
     pub fn go_words(&self, version: GoYaml) -> String {
         let message = match &self.problem {
@@ -36,11 +34,11 @@ impl Error {
             _ => self.message(),
         };
         let (words, _) = message.split_once(" while ").unwrap_or((&message, ""));
-        let places = match version {
-            GoYaml::V2 => [self.position, self.begin],
-            GoYaml::V3 => [self.begin, self.position],
+        let positions = match version {
+            GoYaml::V2 => [self.position, self.context],
+            GoYaml::V3 => [self.context, self.position],
         };
-        match places.into_iter().flatten().find(|at| at.line > 1) {
+        match positions.into_iter().flatten().find(|at| at.line > 1) {
             None => words.to_owned(),
             Some(at) if is_the_parsers(words) => format!("line {}: {words}", at.line.saturating_sub(1)),
             Some(at) => format!("line {}: {words}", at.line),
@@ -48,7 +46,7 @@ impl Error {
     }
 }
 
-/// A value in the syntax of Go, as version 2 reads it.
+/// Formats a value in Go's syntax, as version 2 reads it.
 pub(crate) fn go_syntax(value: &Value) -> String {
     let inner = |value: &Value| match value {
         Value::Null => "interface {}(nil)".to_owned(),
@@ -73,7 +71,7 @@ pub(crate) fn go_syntax(value: &Value) -> String {
     }
 }
 
-/// Returns true if the parser says this, and not its scanner.
+/// Returns true for messages of the parser, not its scanner.
 fn is_the_parsers(words: &str) -> bool {
     match words.strip_prefix("did not find expected ") {
         Some(rest) => EXPECTED.iter().any(|expected| rest.starts_with(expected)),

@@ -1,4 +1,4 @@
-//! A document in which several places can hold the same node, as objects of Python do.
+//! A document in which several parents can share a node, as objects of Python do.
 
 use crate::Position;
 
@@ -9,30 +9,22 @@ pub struct Graph {
     root: usize,
 }
 
-/// A node of a [`Graph`].
 #[derive(Debug, Clone, Default)]
 pub struct GraphNode {
     /// The position in the source; the default for a node that was not read.
     pub position: Position,
-    /// The tag in its short form, if there is one.
     pub tag: Option<String>,
-    /// The content of the node.
     pub content: GraphContent,
 }
 
-/// The content of a node of a [`Graph`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum GraphContent {
-    /// A scalar. If plain, its type is resolved from its content; otherwise it is a string.
+    /// If plain, the type is resolved from the content; otherwise it is a string.
     Scalar {
-        /// The content.
         text: String,
-        /// True if the scalar is written without quotes.
         plain: bool,
     },
-    /// A list.
     Seq(Vec<usize>),
-    /// A map.
     Map(Vec<(usize, usize)>),
 }
 
@@ -52,7 +44,7 @@ impl Graph {
         self.nodes.len() - 1
     }
 
-    /// Adds a node with this content and returns its number.
+    /// Adds a node without a position and returns its number.
     pub fn hold(&mut self, content: GraphContent) -> usize {
         self.add(GraphNode {
             content,
@@ -60,37 +52,32 @@ impl Graph {
         })
     }
 
-    /// Gives a node another content.
+    /// Replaces the content of a node.
     pub fn fill(&mut self, number: usize, content: GraphContent) {
         if let Some(node) = self.nodes.get_mut(number) {
             node.content = content;
         }
     }
 
-    /// Says which node is the whole document.
     pub fn set_root(&mut self, number: usize) {
         self.root = number;
     }
 
-    /// The number of the node that is the whole document.
     #[must_use]
     pub fn root(&self) -> usize {
         self.root
     }
 
-    /// Returns the node with a number.
     #[must_use]
     pub fn get(&self, number: usize) -> Option<&GraphNode> {
         self.nodes.get(number)
     }
 
-    /// Returns the number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Returns true if there are no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()

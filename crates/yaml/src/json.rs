@@ -1,4 +1,4 @@
-//! Conversions between [`Value`] and serde, for the edges where typed JSON is spoken.
+//! Conversions between [`Value`] and serde's JSON values.
 
 use std::fmt;
 
@@ -27,7 +27,6 @@ impl Value {
         }
     }
 
-    /// Converts from a JSON value.
     #[must_use]
     pub fn from_json(json: serde_json::Value) -> Self {
         use serde_json::Value as Json;
@@ -48,7 +47,6 @@ impl Value {
 }
 
 impl Map {
-    /// Converts to a JSON object.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
         self.iter()
@@ -56,7 +54,6 @@ impl Map {
             .collect()
     }
 
-    /// Converts from a JSON object.
     #[must_use]
     pub fn from_json(json: serde_json::Map<String, serde_json::Value>) -> Self {
         json.into_iter()

@@ -7,12 +7,10 @@ use indexmap::{IndexMap, map};
 
 use crate::Value;
 
-/// A position in a source document; line and column count from 1. Positions never take part in comparisons.
+/// A position in a source document; line and column (in characters) count from 1. Positions never take part in comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
-    /// The line, counted from 1.
     pub line: u32,
-    /// The column in characters, counted from 1.
     pub column: u32,
 }
 
@@ -22,9 +20,8 @@ impl fmt::Display for Position {
     }
 }
 
-/// A map with string keys that keeps the order of insertion and the positions of its entries.
-///
-/// Two maps are equal if they hold equal values under the same keys; neither order nor positions count.
+/// A map with string keys that keeps the order of insertion and the positions of its entries. Two maps are equal if they
+/// hold equal values under the same keys; neither order nor positions count.
 #[derive(Clone, Default)]
 pub struct Map {
     // Boxed, so that a list of small values stays small.
@@ -32,13 +29,11 @@ pub struct Map {
 }
 
 impl Map {
-    /// Makes an empty map.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes an empty map with room for so many entries.
     pub(crate) fn with_capacity(entries: usize) -> Self {
         Self {
             entries: Box::new(IndexMap::with_capacity_and_hasher(
@@ -53,36 +48,31 @@ impl Map {
         self.entries.shrink_to_fit();
     }
 
-    /// Returns the value under `key`.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.entries.get(key).map(|(value, _)| value)
     }
 
-    /// Returns the value under `key` for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.entries.get_mut(key).map(|(value, _)| value)
     }
 
-    /// Returns the string under `key`, if the value is one.
     #[must_use]
     pub fn get_str(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_str()
     }
 
-    /// Returns the map under `key`, if the value is one.
     #[must_use]
     pub fn get_map(&self, key: &str) -> Option<&Map> {
         self.get(key)?.as_map()
     }
 
-    /// Returns the first entry, if there is one.
     #[must_use]
     pub fn first(&self) -> Option<(&str, &Value)> {
         self.iter().next()
     }
 
-    /// Sets `key`, at its place if it exists and otherwise at the end. Returns the old value.
+    /// Sets `key` without moving an existing entry. Returns the old value.
     pub fn insert(&mut self, key: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
         self.entries
             .insert(key.into(), (value.into(), None))
@@ -106,24 +96,21 @@ impl Map {
         self.entries.shift_remove(key).map(|(value, _)| value)
     }
 
-    /// Removes all entries of the map.
     pub fn clear(&mut self) {
         self.entries.clear();
     }
 
-    /// Returns true if there is an entry with `key`, whatever its value.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }
 
-    /// Returns the position of the entry with `key`.
     #[must_use]
     pub fn position(&self, key: &str) -> Option<Position> {
         self.entries.get(key)?.1
     }
 
-    /// Returns the map under `key`, which is inserted if the key is missing or null; `None` if the value is something else.
+    /// Returns the map under `key`, which is inserted if the key is missing or null; `None` if the value has another type.
     pub fn get_or_insert_map(&mut self, key: &str) -> Option<&mut Map> {
         let slot = &mut self.entries.entry(key.to_owned()).or_default().0;
         if slot.is_null() {
@@ -132,53 +119,44 @@ impl Map {
         slot.as_map_mut()
     }
 
-    /// Iterates over the entries in order.
     pub fn iter(&self) -> Iter<'_> {
         Iter {
             inner: self.entries.iter(),
         }
     }
 
-    /// Iterates over the entries in order, with values to change.
     pub fn iter_mut(&mut self) -> IterMut<'_> {
         IterMut {
             inner: self.entries.iter_mut(),
         }
     }
 
-    /// Iterates over the keys in order.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator {
         self.entries.keys().map(String::as_str)
     }
 
-    /// Iterates over the values in order.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
         self.entries.values().map(|(value, _)| value)
     }
 
-    /// Iterates over the values in order, to change them.
     pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Value> + ExactSizeIterator {
         self.entries.values_mut().map(|(value, _)| value)
     }
 
-    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns true if there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Keeps the entries for which `keep` is true, in their order.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
         self.entries.retain(|key, (value, _)| keep(key, value));
     }
 
-    /// Returns the entries with their positions.
     pub(crate) fn into_entries(self) -> impl Iterator<Item = (String, Value, Option<Position>)> {
         self.entries
             .into_iter()
@@ -191,7 +169,6 @@ impl Map {
     }
 }
 
-/// Equal values under the same keys.
 impl PartialEq for Map {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().all(|(key, value)| other.get(key) == Some(value))
@@ -226,7 +203,6 @@ impl<K: Into<String>, V: Into<Value>, const N: usize> From<[(K, V); N]> for Map 
     }
 }
 
-/// Borrowed entries of a [`Map`].
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
     inner: map::Iter<'a, String, (Value, Option<Position>)>,
@@ -254,7 +230,6 @@ impl DoubleEndedIterator for Iter<'_> {
 
 impl ExactSizeIterator for Iter<'_> {}
 
-/// Entries of a [`Map`] with values to change.
 #[derive(Debug)]
 pub struct IterMut<'a> {
     inner: map::IterMut<'a, String, (Value, Option<Position>)>,
@@ -274,7 +249,6 @@ impl<'a> Iterator for IterMut<'a> {
 
 impl ExactSizeIterator for IterMut<'_> {}
 
-/// Owned entries of a [`Map`].
 #[derive(Debug)]
 pub struct IntoIter {
     inner: map::IntoIter<String, (Value, Option<Position>)>,

@@ -1,6 +1,6 @@
 //! A document as it was composed, before its scalars are resolved.
 //!
-//! A [`Value`] forgets how a scalar was written; a [`Node`] keeps its characters (`1.10` stays `1.10`), its tag, keys that
+//! A [`Value`] forgets the notation of a scalar; a [`Node`] keeps its characters (`1.10` stays `1.10`), its tag, keys that
 //! are set twice and keys that aren't strings. [`Node::into_value`] resolves all of that or fails, in kustomize's dialect.
 //! Anchors are expanded before a node is made.
 
@@ -17,37 +17,33 @@ use std::num::NonZeroU32;
 
 use crate::{Position, Value, print::number::go_yaml, read::resolve::kustomize_kind};
 
-/// A part of a composed document. Nodes are equal when their contents are; positions don't count.
+/// A part of a composed document. Nodes are equal when their contents are; positions don't count. The position of a node
+/// that was not read is the default.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// The position in the source; the default for a node that was not read.
     pub position: Position,
-    /// The content of the node.
     pub content: Content,
 }
 
-/// The content of a [`Node`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// A scalar as written.
+    /// As written.
     Scalar(Scalar),
-    /// A list.
     Seq(Vec<Node>),
-    /// A map.
     Map(Mapping),
 }
 
 /// A scalar as written. Scalars are equal if their content, tags and styles are.
 #[derive(Debug, Clone)]
 pub struct Scalar {
-    /// The content, without quotes.
+    /// Without quotes.
     pub text: Text,
-    /// The tag. Without one, a plain scalar is resolved from its content, and any other scalar is a string.
+    /// Without a tag, a plain scalar is resolved from its content, and any other scalar is a string.
     pub tag: Option<Tag>,
     /// True if the scalar is neither quoted nor a block.
     pub plain: bool,
-    /// A number that all scalars of a document have in common which must stay equal. The caller that writes to one of them
-    /// must update the others; this crate does not.
+    /// A number that scalars share which must stay equal. The caller that writes to one of them must update the others; this
+    /// crate does not.
     pub share: Option<NonZeroU32>,
     /// True if it was read in a flow collection, without a tag; see [`Node::into_value`].
     pub in_flow: bool,
@@ -96,26 +92,22 @@ impl Scalar {
         }
     }
 
-    /// Returns true if the scalar is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.kind() == Tag::Null
     }
 
-    /// Returns true if the scalar is a string.
     #[must_use]
     pub fn is_string(&self) -> bool {
         self.kind() == Tag::Str
     }
 
-    /// Returns true if the scalar is the merge key `<<`.
     pub(crate) fn is_merge(&self) -> bool {
         self.plain && self.tag.is_none() && &*self.text == "<<"
     }
 }
 
 impl Node {
-    /// Makes a node without a position.
     #[must_use]
     pub fn new(content: Content) -> Self {
         Self {
@@ -124,35 +116,29 @@ impl Node {
         }
     }
 
-    /// Makes a string, whatever type its content looks like.
     pub fn string(text: impl Into<Text>) -> Self {
         Scalar::string(text).into()
     }
 
-    /// Makes a plain scalar, whose type is resolved from its content.
     pub fn plain(text: impl Into<Text>) -> Self {
         Scalar::plain(text).into()
     }
 
-    /// Makes a node that is null.
     #[must_use]
     pub fn null() -> Self {
         Scalar::tagged("null", Tag::Null).into()
     }
 
-    /// Makes a node that is an empty map.
     #[must_use]
     pub fn map() -> Self {
         Mapping::new().into()
     }
 
-    /// Makes a node that is a list.
     #[must_use]
     pub fn seq(items: Vec<Node>) -> Self {
         Self::new(Content::Seq(items))
     }
 
-    /// Returns true if the node is a scalar that is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.as_scalar().is_some_and(Scalar::is_null)
@@ -172,7 +158,6 @@ impl Node {
         Some(&scalar.text)
     }
 
-    /// Returns the scalar, if the node is one.
     #[must_use]
     pub fn as_scalar(&self) -> Option<&Scalar> {
         match &self.content {
@@ -181,7 +166,6 @@ impl Node {
         }
     }
 
-    /// Returns the scalar for changes, if the node is one.
     pub fn as_scalar_mut(&mut self) -> Option<&mut Scalar> {
         match &mut self.content {
             Content::Scalar(scalar) => Some(scalar),
@@ -189,7 +173,6 @@ impl Node {
         }
     }
 
-    /// Returns the map, if the node is one.
     #[must_use]
     pub fn as_map(&self) -> Option<&Mapping> {
         match &self.content {
@@ -198,7 +181,6 @@ impl Node {
         }
     }
 
-    /// Returns the map for changes, if the node is one.
     pub fn as_map_mut(&mut self) -> Option<&mut Mapping> {
         match &mut self.content {
             Content::Map(mapping) => Some(mapping),
@@ -206,7 +188,6 @@ impl Node {
         }
     }
 
-    /// Returns the items, if the node is a list.
     #[must_use]
     pub fn as_seq(&self) -> Option<&[Node]> {
         match &self.content {
@@ -215,7 +196,6 @@ impl Node {
         }
     }
 
-    /// Returns the items for changes, if the node is a list.
     pub fn as_seq_mut(&mut self) -> Option<&mut Vec<Node>> {
         match &mut self.content {
             Content::Seq(items) => Some(items),
@@ -223,13 +203,12 @@ impl Node {
         }
     }
 
-    /// Returns the value under `key`, if the node is a map that has it.
+    /// Returns the value under `key` of a map.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.as_map()?.get(key)
     }
 
-    /// Returns the value under `key` for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.as_map_mut()?.get_mut(key)
     }
@@ -244,7 +223,6 @@ impl Node {
         })
     }
 
-    /// Follows a path as [`Node::pointer`] does, to change the node at its end.
     pub fn pointer_mut(&mut self, path: &[&str]) -> Option<&mut Node> {
         path.iter().try_fold(self, |node, part| match &mut node.content {
             Content::Map(mapping) => mapping.get_mut(part),
@@ -253,17 +231,16 @@ impl Node {
         })
     }
 
-    /// Sets `key` as [`Mapping::set`] does, and returns true; returns false if the node is not a map.
+    /// Sets `key` as [`Mapping::set`] does. Returns false if the node is not a map.
     pub fn set(&mut self, key: &str, value: Node) -> bool {
         self.as_map_mut().map(|mapping| mapping.set(key, value)).is_some()
     }
 
-    /// Removes `key` as [`Mapping::remove`] does.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         self.as_map_mut()?.remove(key)
     }
 
-    /// Removes the common numbers of scalars; see [`Scalar::share`].
+    /// Clears [`Scalar::share`] of all scalars.
     pub fn unshare(&mut self) {
         match &mut self.content {
             Content::Scalar(scalar) => scalar.share = None,
@@ -272,7 +249,7 @@ impl Node {
         }
     }
 
-    /// Returns the kind of the node in the words of kustomize's messages, such as `MappingNode`.
+    /// Returns the kind in the words of kustomize's messages, such as `MappingNode`.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         match self.content {

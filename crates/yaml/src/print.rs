@@ -1,7 +1,6 @@
-//! Printers, one function per dialect. All of them write block style with two spaces per level and list items at the column
-//! of their key, and everything that they write reads back as the same value in their dialect.
-//!
-//! JSON has no infinities and no NaN: the JSON printers that follow Go write `null` for them.
+//! Printers, one function per dialect. All write block style with two spaces per level and list items at the column of their
+//! key, and all output reads back as the same value in its dialect. JSON has no infinities and no NaN: the JSON printers
+//! that follow Go write `null` for them.
 
 mod analysis;
 mod dialect;
@@ -28,10 +27,6 @@ use crate::{
 
 /// Prints as sigs.k8s.io/yaml does: keys in its natural order (`a2` before `a10`), ambiguous strings in double quotes,
 /// strings of several lines as `|`, long lines folded at 80 columns.
-///
-/// ```text
-/// assert_eq!(yaml::print::goyaml(&Value::from("yes")), "\"yes\"\n");
-/// ```
 #[must_use]
 pub fn goyaml(value: &Value) -> String {
     Emitter::new(&GO).document(value)
@@ -49,8 +44,8 @@ pub fn goyaml_v3(value: &Value) -> String {
     Emitter::new(&dialect).document(value)
 }
 
-/// Prints with the quoting of kustomize's output and keeps the order of keys. The tool itself orders keys: where its very
-/// bytes are wanted, use [`goyaml`].
+/// Prints with the quoting of kustomize's output and keeps the order of keys. The tool itself orders keys: [`goyaml`] prints
+/// its exact bytes.
 #[must_use]
 pub fn kustomize(value: &Value) -> String {
     Emitter::new(&Dialect { sorted: false, ..GO }).document(value)
@@ -61,19 +56,19 @@ pub fn kustomize(value: &Value) -> String {
 #[must_use]
 pub fn pyyaml(value: &Value) -> String {
     let mut graph = Graph::default();
-    let root = held(&mut graph, value);
+    let root = add_value(&mut graph, value);
     graph.set_root(root);
     graph::print(&graph)
 }
 
-/// Prints as [`pyyaml`]; what several places hold is named once and then referred to.
+/// Prints as [`pyyaml`]. Shared nodes get an anchor and aliases.
 #[must_use]
 pub fn pyyaml_graph(graph: &Graph) -> String {
     graph::print(graph)
 }
 
-/// A value as nodes, none of which is there twice.
-fn held(graph: &mut Graph, value: &Value) -> usize {
+/// Adds a value as nodes, none of them shared.
+fn add_value(graph: &mut Graph, value: &Value) -> usize {
     let plain = |text: String| GraphContent::Scalar { text, plain: true };
     let content = match value {
         Value::Null => plain("null".to_owned()),
@@ -85,30 +80,27 @@ fn held(graph: &mut Graph, value: &Value) -> usize {
             text: text.clone(),
             plain: false,
         },
-        Value::Seq(items) => GraphContent::Seq(items.iter().map(|item| held(graph, item)).collect()),
+        Value::Seq(items) => GraphContent::Seq(items.iter().map(|item| add_value(graph, item)).collect()),
         Value::Map(map) => {
             let key = |text: &str| GraphContent::Scalar {
                 text: text.to_owned(),
                 plain: false,
             };
-            let entry = |(name, value)| (graph.hold(key(name)), held(graph, value));
+            let entry = |(name, value)| (graph.hold(key(name)), add_value(graph, value));
             GraphContent::Map(map.iter().map(entry).collect())
         }
     };
     graph.hold(content)
 }
 
-/// Prints a changed document in the style of its source, as go-yaml version 3 prints what it has read: quotes, brackets,
-/// anchors, tags and comments stay, the layout is made anew. `before` is the result of [`read::node`] for the source,
-/// `after` the same with scalars changed, nodes replaced, or entries and items appended.
-///
-/// # Errors
-/// Fails if the text is no YAML.
+/// Prints a changed document in the style of its source, as go-yaml version 3 prints a document that it has read: quotes,
+/// brackets, anchors, tags and comments stay, the layout is made anew. `before` is the result of [`read::node`] for the
+/// source, `after` the same with scalars changed, nodes replaced, or entries and items appended.
 pub fn restyled(text: &str, before: &Node, after: &Node, budget: &Budget) -> Result<String, Error> {
     read::restyled(text, before, after, budget)
 }
 
-/// Prints documents separated by `---` lines, each as `print` prints it.
+/// Prints documents separated by `---` lines.
 #[must_use]
 pub fn all<'v>(values: impl IntoIterator<Item = &'v Value>, print: fn(&Value) -> String) -> String {
     let texts: Vec<String> = values.into_iter().map(print).collect();
@@ -140,7 +132,7 @@ pub fn json_html(value: &Value) -> String {
     )
 }
 
-/// Prints JSON as Go's encoding/json prints maps when HTML escaping is off: compact, keys sorted bytewise.
+/// Prints JSON as Go's encoding/json prints maps without HTML escaping: compact, keys sorted bytewise.
 #[must_use]
 pub fn json_sorted(value: &Value) -> String {
     json::print(

@@ -52,41 +52,26 @@ use crate::{Error, Position, Problem, Value, graph::Graph, node::Node};
 use compose::Composer;
 use dialect::Dialect;
 
-/// A document of a YAML stream.
+/// A document of a YAML stream; null if it is empty.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Document {
-    /// The value; null for an empty document.
     pub value: Value,
-    /// The position of the value.
     pub position: Position,
 }
 
 /// Reads the first document as sigs.k8s.io/yaml does in strict mode; later documents are ignored. An empty stream is null.
-///
-/// ```text
-/// let document = yaml::read::goyaml("a: [1, two]", &Budget::default())?;
-/// assert_eq!(document.value.pointer(&["a", "1"]).and_then(Value::as_str), Some("two"));
-/// ```
-///
-/// # Errors
 /// Fails if the stream is not valid YAML, has a key twice, a key that is null, a list or a map, or an infinite number.
 pub fn goyaml(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {
     first(text.as_ref(), &goyaml::DIALECT, budget)
 }
 
-/// Reads the first document as [`goyaml`] does, where it is not strict: of a key that is set twice the last value counts.
-///
-/// # Errors
-/// As [`goyaml`], but for keys that are set twice.
+/// Reads the first document as [`goyaml`] does without strict mode: the last value of a key that is set twice counts.
 pub fn goyaml_lenient(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {
     first(text.as_ref(), &goyaml::LENIENT, budget)
 }
 
 /// Reads the first document as [`goyaml_lenient`] does, for callers that need only the entries of its map whose keys are
-/// `wanted`. Others may be left out.
-///
-/// # Errors
-/// As [`goyaml_lenient`].
+/// `wanted`. Others may be omitted.
 pub fn goyaml_lenient_part(
     text: impl AsRef<[u8]>,
     wanted: &dyn Fn(&str) -> bool,
@@ -96,9 +81,6 @@ pub fn goyaml_lenient_part(
 }
 
 /// Reads the first document as [`goyaml_lenient`] does, into a type of the caller; `None` for an empty stream.
-///
-/// # Errors
-/// As [`goyaml_lenient`].
 pub fn goyaml_lenient_as<T: Build>(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Option<T>, Error> {
     let built = build(text.as_ref(), &|_| true, &goyaml::LENIENT, budget)?;
     Ok(built.map(|(value, _)| value))
@@ -106,53 +88,35 @@ pub fn goyaml_lenient_as<T: Build>(text: impl AsRef<[u8]>, budget: &Budget) -> R
 
 /// Reads the first document as [`goyaml_lenient_as`] does, for callers that treat every number as a float: `-0.0` keeps its
 /// sign.
-///
-/// # Errors
-/// As [`goyaml_lenient`].
 pub fn goyaml_floats_as<T: Build>(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Option<T>, Error> {
     let built = build(text.as_ref(), &|_| true, &goyaml::FLOATS, budget)?;
     Ok(built.map(|(value, _)| value))
 }
 
-/// Reads all documents as [`goyaml`] reads one; those that are null are dropped.
-///
-/// # Errors
-/// As [`goyaml`], for any of the documents.
+/// Reads all documents as [`goyaml`] reads one; null documents are dropped.
 pub fn goyaml_all(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Document>, Error> {
     all(text.as_ref(), &goyaml::DIALECT, budget)
 }
 
-/// Reads all documents as [`goyaml_lenient`] reads one; those that are null are dropped.
-///
-/// # Errors
-/// As [`goyaml_lenient`], for any of the documents.
+/// Reads all documents as [`goyaml_lenient`] reads one; null documents are dropped.
 pub fn goyaml_lenient_all(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Document>, Error> {
     all(text.as_ref(), &goyaml::LENIENT, budget)
 }
 
-/// Reads the first document as kustomize does; later documents are ignored. An empty stream is null.
-///
-/// # Errors
-/// Fails if the stream is not valid YAML, has a key twice, a key that isn't a string, or an infinite number.
+/// Reads the first document as kustomize does; later documents are ignored. An empty stream is null. Fails if the stream is
+/// not valid YAML, has a key twice, a key that isn't a string, or an infinite number.
 pub fn kustomize(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {
     first(text.as_ref(), &kustomize::DIALECT, budget)
 }
 
-/// Reads all documents as [`kustomize`] reads one; those that are null are dropped.
-///
-/// # Errors
-/// As [`kustomize`], for any of the documents.
+/// Reads all documents as [`kustomize`] reads one; null documents are dropped.
 pub fn kustomize_all(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Document>, Error> {
     all(text.as_ref(), &kustomize::DIALECT, budget)
 }
 
-/// Reads the only document as PyYAML's `SafeLoader` does. An empty stream is null.
-///
-/// Dates and keys that aren't strings become the strings that Python's `str` gives, since [`Value`] has no such types.
-/// Integers beyond 64 bits become floats.
-///
-/// # Errors
-/// Fails if the stream is not valid YAML, has a second document, a key that is a list or a map, or a tag that `SafeLoader` refuses.
+/// Reads the only document as PyYAML's `SafeLoader` does. An empty stream is null. Dates and keys that aren't strings become
+/// the strings that Python's `str` gives, since [`Value`] has no such types. Integers beyond 64 bits become floats. Fails if
+/// the stream is not valid YAML, has a second document, a key that is a list or a map, or a tag that `SafeLoader` refuses;
 /// `!!binary`, `!!omap` and `!!pairs` are refused too.
 pub fn pyyaml(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error> {
     let text = events::decode(text.as_ref(), budget)?;
@@ -166,22 +130,16 @@ pub fn pyyaml(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Document, Error
     }
 }
 
-/// Reads the only document with its anchors, for callers that construct values as PyYAML's `SafeLoader` does. An empty
-/// stream is `None`.
-///
-/// # Errors
-/// Fails if the stream is not valid YAML or has a second document.
+/// Reads the only document with its anchors, for callers that construct values as PyYAML's `SafeLoader` does; `None` for an
+/// empty stream. Fails if the stream is not valid YAML or has a second document.
 pub fn graph(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Option<Graph>, Error> {
     let text = events::decode(text.as_ref(), budget)?;
     graph::read(&text, budget)
 }
 
 /// Reads all documents in kustomize's dialect without resolving their scalars; null documents are dropped. Merge keys are
-/// resolved: merged entries follow the map's own.
-///
-/// # Errors
-/// Fails if the stream is not valid YAML, has a key that is a list or a map, or a merge key that is set twice or brings something else
-/// than maps.
+/// resolved: merged entries follow the map's own. Fails if the stream is not valid YAML, has a key that is a list or a map,
+/// or a merge key that is set twice or whose value is not a map or maps.
 pub fn nodes(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Node>, Error> {
     let text = events::decode(text.as_ref(), budget)?;
     let mut composer = Composer::new(&text, &kustomize::DIALECT, budget);
@@ -195,20 +153,14 @@ pub fn nodes(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Node>, Error
 }
 
 /// Reads the first document as [`nodes`] does; later documents are ignored. `None` for null and for an empty stream.
-///
-/// # Errors
-/// As [`nodes`].
 pub fn node(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Option<Node>, Error> {
     let text = events::decode(text.as_ref(), budget)?;
     let first = merged(&mut Composer::new(&text, &kustomize::DIALECT, budget))?;
     Ok(first.filter(|node| !node.is_null()))
 }
 
-/// Reads all documents as [`nodes`] does, as they are written: with those that are null, with comments, and with merge keys
-/// as the keys that they are.
-///
-/// # Errors
-/// Fails if the stream is not valid YAML in UTF-8, or has a key that is a list or a map.
+/// Reads all documents as [`nodes`] does, but as written: with null documents, comments and unresolved merge keys. Fails if
+/// the stream is not valid YAML in UTF-8, or has a key that is a list or a map.
 pub fn written(text: &str, budget: &Budget) -> Result<Written, Error> {
     let decoded = events::decode(text.as_bytes(), budget)?;
     let mut composer = Composer::new(&decoded, &kustomize::DIALECT, budget);
@@ -225,21 +177,14 @@ pub fn written(text: &str, budget: &Budget) -> Result<Written, Error> {
 }
 
 impl Node {
-    /// Returns the value in kustomize's dialect: plain scalars are resolved and times are normalised.
-    ///
-    /// # Errors
-    /// Fails if a map has a key twice or a key that isn't a string, a scalar isn't what its tag says, or a number is infinite.
+    /// Returns the value in kustomize's dialect: plain scalars are resolved and times are normalised. Fails if a map has a
+    /// key twice or a key that isn't a string, a scalar doesn't match its tag, or a number is infinite.
     pub fn to_value(&self) -> Result<Value, Error> {
         self.clone().into_value()
     }
 
-    /// Returns the value as [`Node::to_value`] does, without copying.
-    ///
-    /// A null without any characters becomes an empty string between brackets, as in `{a: }`: kustomize prints it with quotes
-    /// there before it reads it again.
-    ///
-    /// # Errors
-    /// As [`Node::to_value`].
+    /// Returns the value as [`Node::to_value`] does, without copying. A null without any characters becomes an empty string
+    /// between brackets, as in `{a: }`: kustomize prints it with quotes there before it reads it again.
     pub fn into_value(self) -> Result<Value, Error> {
         construct::value(self, &kustomize::PRINTED)
     }
@@ -249,7 +194,7 @@ fn first(text: &[u8], dialect: &Dialect, budget: &Budget) -> Result<Document, Er
     part(text, &|_| true, dialect, budget)
 }
 
-/// The first document, of which all that is wanted is kept.
+/// Reads at least the wanted entries of the first document.
 fn part(
     text: &[u8],
     wanted: &dyn Fn(&str) -> bool,
@@ -296,7 +241,6 @@ fn all(text: &[u8], dialect: &Dialect, budget: &Budget) -> Result<Vec<Document>,
     Ok(documents)
 }
 
-/// The next document as a value.
 fn document(composer: &mut Composer<'_>, dialect: &Dialect) -> Result<Option<Document>, Error> {
     let Some(node) = composer.document()? else {
         return Ok(None);
@@ -305,13 +249,12 @@ fn document(composer: &mut Composer<'_>, dialect: &Dialect) -> Result<Option<Doc
     Ok(Some(Document { value, position }))
 }
 
-/// Constructs a node, and returns the result with its position.
 fn constructed<T: Build>(node: Node, dialect: &Dialect) -> Result<(T, Position), Error> {
     let position = node.position;
     Ok((construct::value(node, dialect)?, position))
 }
 
-/// The next document as a node without merge keys.
+/// Reads the next document as a node and resolves its merge keys.
 fn merged(composer: &mut Composer<'_>) -> Result<Option<Node>, Error> {
     let mut node = composer.document()?;
     if let Some(node) = &mut node

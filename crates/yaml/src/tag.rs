@@ -6,34 +6,27 @@ use crate::Problem;
 
 const STANDARD: &str = "tag:yaml.org,2002:";
 
-/// The kind of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tag {
-    /// `!!null`
     Null,
-    /// `!!bool`
     Bool,
-    /// `!!int`
     Int,
-    /// `!!float`
     Float,
-    /// `!!str`
     Str,
-    /// `!!timestamp`
     Timestamp,
-    /// `!!binary`: base64, decoded only when it becomes a value.
+    /// Base64, decoded only when it becomes a value.
     Binary,
     /// A tag without a meaning here; the scalar becomes a string.
     Other,
 }
 
-/// Writes a standard tag as `!!name`; others stay as they are.
+/// Writes a standard tag as `!!name`; others stay unchanged.
 pub(crate) fn short(tag: &str) -> Cow<'_, str> {
     tag.strip_prefix(STANDARD)
         .map_or(tag.into(), |name| format!("!!{name}").into())
 }
 
-/// The meaning of a tag in its short form.
+/// Parses a tag in its short form.
 pub(crate) fn known(short: &str) -> Tag {
     match short {
         "!!null" => Tag::Null,
@@ -47,7 +40,7 @@ pub(crate) fn known(short: &str) -> Tag {
     }
 }
 
-/// The error of a scalar that isn't what its tag says.
+/// The error of a scalar that doesn't match its tag.
 pub(crate) fn mismatch(text: &str, tag: Tag) -> Problem {
     let tag = match tag {
         Tag::Null => "!!null",
@@ -65,7 +58,7 @@ pub(crate) fn mismatch(text: &str, tag: Tag) -> Problem {
     }
 }
 
-/// The text of a `!!binary` scalar; what isn't UTF-8 in it is replaced.
+/// Decodes a `!!binary` scalar; invalid UTF-8 is replaced.
 pub(crate) fn binary(text: &str) -> Result<String, Problem> {
     use base64::Engine as _;
     let compact: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();

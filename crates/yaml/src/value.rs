@@ -7,36 +7,27 @@ use std::fmt;
 
 use crate::Map;
 
-/// A YAML or JSON value.
 #[derive(Clone, PartialEq, Default)]
 pub enum Value {
-    /// `null`
     #[default]
     Null,
-    /// `true` or `false`
     Bool(bool),
     /// An integer that fits into 64 bits with sign.
     Int(i64),
     /// An integer above `i64::MAX` that fits into 64 bits; `From<u64>` picks the right variant.
     UInt(u64),
-    /// Any other number.
     Float(f64),
-    /// A string of Unicode characters.
     String(String),
-    /// A list.
     Seq(Vec<Value>),
-    /// A map, in the order of its source.
     Map(Map),
 }
 
 impl Value {
-    /// Returns true if the value is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
-    /// Returns the string, if the value is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         if let Self::String(text) = self {
@@ -46,7 +37,6 @@ impl Value {
         }
     }
 
-    /// Returns the boolean, if the value is one.
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
         if let Self::Bool(value) = self {
@@ -56,7 +46,6 @@ impl Value {
         }
     }
 
-    /// Returns the integer, if it fits into `i64`.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         match self {
@@ -66,7 +55,6 @@ impl Value {
         }
     }
 
-    /// Returns the integer, if it fits into `u64`.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
         match self {
@@ -87,7 +75,6 @@ impl Value {
         }
     }
 
-    /// Returns the map, if the value is one.
     #[must_use]
     pub fn as_map(&self) -> Option<&Map> {
         if let Self::Map(map) = self {
@@ -97,7 +84,6 @@ impl Value {
         }
     }
 
-    /// Returns the map for changes, if the value is one.
     pub fn as_map_mut(&mut self) -> Option<&mut Map> {
         if let Self::Map(map) = self {
             Some(map)
@@ -106,7 +92,6 @@ impl Value {
         }
     }
 
-    /// Returns the items, if the value is a list.
     #[must_use]
     pub fn as_seq(&self) -> Option<&[Value]> {
         if let Self::Seq(items) = self {
@@ -116,7 +101,6 @@ impl Value {
         }
     }
 
-    /// Returns the items for changes, if the value is a list.
     pub fn as_seq_mut(&mut self) -> Option<&mut Vec<Value>> {
         if let Self::Seq(items) = self {
             Some(items)
@@ -125,13 +109,11 @@ impl Value {
         }
     }
 
-    /// Returns the value under `key`, if this is a map that has it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_map()?.get(key)
     }
 
-    /// Returns the value under `key` for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.as_map_mut()?.get_mut(key)
     }
@@ -146,7 +128,6 @@ impl Value {
         })
     }
 
-    /// Follows a path as [`Value::pointer`] does, to change the value at its end.
     pub fn pointer_mut(&mut self, path: &[&str]) -> Option<&mut Value> {
         path.iter().try_fold(self, |value, part| match value {
             Self::Map(map) => map.get_mut(part),
@@ -155,7 +136,7 @@ impl Value {
         })
     }
 
-    /// Returns the name of the type for error messages, such as `map` or `string`.
+    /// Returns the type for error messages, such as `map` or `string`.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -170,7 +151,7 @@ impl Value {
     }
 }
 
-/// Compact JSON, so that assertions read well.
+/// Compact JSON, so that assertions are easy to read.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -12,11 +12,9 @@ pub struct Mapping {
 /// One entry of a [`Mapping`]. Entries are equal if key and value are; positions don't count.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The position of the key in the source.
+    /// Of the key in the source.
     pub position: Position,
-    /// The key of the entry.
     pub key: Scalar,
-    /// The value of the entry.
     pub value: Node,
 }
 
@@ -38,7 +36,6 @@ impl PartialEq for Entry {
 }
 
 impl Mapping {
-    /// Makes an empty map.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -53,58 +50,48 @@ impl Mapping {
             .collect()
     }
 
-    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns true if there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Iterates over the keys and their values, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &Node)> + ExactSizeIterator {
         self.entries.iter().map(|entry| (&*entry.key.text, &entry.value))
     }
 
-    /// Iterates as [`Mapping::iter`] does, with values to change.
     pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&str, &mut Node)> + ExactSizeIterator {
         self.entries
             .iter_mut()
             .map(|entry| (&*entry.key.text, &mut entry.value))
     }
 
-    /// Returns the entries in order.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Returns the entries in order, for changes.
     pub fn entries_mut(&mut self) -> &mut Vec<Entry> {
         &mut self.entries
     }
 
-    /// Returns the entries in order, without copying.
     #[must_use]
     pub fn into_entries(self) -> Vec<Entry> {
         self.entries
     }
 
-    /// Iterates over the keys, in order.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator {
         self.entries.iter().map(|entry| &*entry.key.text)
     }
 
-    /// Iterates over the values in order.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Node> + ExactSizeIterator {
         self.entries.iter().map(|entry| &entry.value)
     }
 
-    /// Iterates over the values in order, to change them.
     pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Node> + ExactSizeIterator {
         self.entries.iter_mut().map(|entry| &mut entry.value)
     }
@@ -116,19 +103,17 @@ impl Mapping {
             .find_map(|(name, value)| (name == key).then_some(value))
     }
 
-    /// Returns the value of the first entry with this key, for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.iter_mut()
             .find_map(|(name, value)| (name == key).then_some(value))
     }
 
-    /// Returns true if there is an entry whose key is this string, whatever its value.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
         self.keys().any(|name| name == key)
     }
 
-    /// Sets the value of the first entry with this key, which keeps its place, or appends an entry.
+    /// Sets the value of the first entry with this key, or appends an entry.
     pub fn set(&mut self, key: &str, value: Node) {
         match self.get_mut(key) {
             Some(slot) => *slot = value,
@@ -145,7 +130,7 @@ impl Mapping {
         self.entries.push(entry);
     }
 
-    /// Removes all entries with this key and returns the value of the first; the others keep their order.
+    /// Removes all entries with this key and returns the value of the first.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         let is_key = |entry: &Entry| &*entry.key.text == key;
         let first = self.entries.iter().position(is_key)?;
@@ -154,7 +139,6 @@ impl Mapping {
         Some(value)
     }
 
-    /// Keeps the entries for which `keep` is true, in their order.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Node) -> bool) {
         self.entries
             .retain_mut(|entry| keep(&entry.key.text, &mut entry.value));
@@ -175,7 +159,7 @@ impl FromIterator<Entry> for Mapping {
     }
 }
 
-/// Appends the entries as they come, without looking for equal keys.
+/// Appends the entries in order, without a check for equal keys.
 impl<K: Into<Text>> FromIterator<(K, Node)> for Mapping {
     fn from_iter<I: IntoIterator<Item = (K, Node)>>(entries: I) -> Self {
         entries

@@ -7,7 +7,7 @@ fn node(text: &str) -> Node {
     read::node(text, &Budget::default()).unwrap().unwrap()
 }
 
-/// The first document as compact JSON, or the error.
+/// Reads the first document as compact JSON, or returns the error.
 fn value(text: &str) -> String {
     match read::node(text, &Budget::default()).and_then(|node| node.unwrap().into_value()) {
         Ok(value) => print::json(&value),
@@ -15,7 +15,7 @@ fn value(text: &str) -> String {
     }
 }
 
-/// Keys and texts of a map of scalars.
+/// Lists keys and contents of a map of scalars.
 fn texts(mapping: &Mapping) -> Vec<(&str, &str)> {
     mapping
         .entries()
@@ -212,8 +212,8 @@ fn aliases_copy_their_anchor() {
 fn nodes_drop_null_documents() {
     let budget = Budget::default();
     let all = read::nodes("# c\n---\n~\n---\na: 1\n---\n---\n- b\n", &budget).unwrap();
-    let places: Vec<_> = all.iter().map(|node| node.position.line).collect();
-    assert_eq!(places, [5, 8]);
+    let lines: Vec<_> = all.iter().map(|node| node.position.line).collect();
+    assert_eq!(lines, [5, 8]);
     for empty in ["", "# only a comment", "---\n", "~\n---\na: 1"] {
         assert_eq!(read::node(empty, &budget).unwrap(), None, "{empty:?}");
     }

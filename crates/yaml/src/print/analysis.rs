@@ -1,6 +1,6 @@
-//! The characters of a string, and the styles in which it may therefore be written.
+//! The characters of a string, and the styles that they allow.
 
-/// The styles that a string allows outside of flow collections.
+/// Styles that a string allows outside of flow collections.
 #[derive(Debug)]
 pub(super) struct Analysis {
     pub(super) plain: bool,
@@ -8,7 +8,7 @@ pub(super) struct Analysis {
     pub(super) block: bool,
 }
 
-/// A line break of YAML 1.1; the carriage return is never written as it is.
+/// A line break of YAML 1.1; the carriage return is never written unescaped.
 pub(super) fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -17,7 +17,7 @@ fn is_blank_or_end(c: Option<char>) -> bool {
     c.is_none_or(|c| c == ' ' || c == '\t' || is_break(c))
 }
 
-/// Looks at `text`; `printable` tells which characters need no escape.
+/// Scans `text`; `printable` returns true for characters that need no escape.
 pub(super) fn analyse(text: &str, printable: fn(char) -> bool) -> Analysis {
     if text.is_empty() {
         return Analysis {
@@ -34,7 +34,7 @@ pub(super) fn analyse(text: &str, printable: fn(char) -> bool) -> Analysis {
     let mut before = None;
     while let Some(c) = chars.next() {
         scan.special |= !printable(c);
-        scan.look(before, c, chars.peek().copied());
+        scan.visit(before, c, chars.peek().copied());
         before = Some(c);
     }
     let escaped = scan.special || scan.space_before_break;
@@ -45,15 +45,13 @@ pub(super) fn analyse(text: &str, printable: fn(char) -> bool) -> Analysis {
     }
 }
 
-/// The state of a scan of the characters.
 #[derive(Default)]
 struct Scan {
-    /// Something that would end a plain scalar or begin something else.
     indicators: bool,
     breaks: bool,
-    /// Something that needs an escape.
+    /// A character that needs an escape.
     special: bool,
-    /// A blank or a break at the beginning or the end.
+    /// A blank or a break at the start or the end.
     edge_blank: bool,
     trailing_space: bool,
     space_before_break: bool,
@@ -61,7 +59,7 @@ struct Scan {
 }
 
 impl Scan {
-    fn look(&mut self, before: Option<char>, c: char, after: Option<char>) {
+    fn visit(&mut self, before: Option<char>, c: char, after: Option<char>) {
         self.indicators |= match (before, c) {
             (None, '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|') => true,
             (None, '>' | '\'' | '"' | '%' | '@' | '`') => true,

@@ -3,25 +3,23 @@
 use super::number;
 use crate::read;
 
-/// Spaces a level.
 pub(super) const INDENT: usize = 2;
 /// Longer keys need the explicit form.
 pub(super) const KEY_BYTES: usize = 128;
 
-/// In what the printers differ.
 pub(super) struct Dialect {
     /// Returns true if a plain scalar with this content would not be a string.
     pub(super) resolves: fn(&str) -> bool,
     pub(super) float: fn(f64) -> String,
-    /// The quote for strings that would be something else without it.
+    /// The quote for strings that would have another type without it.
     pub(super) ambiguous: char,
-    /// PyYAML's ways: ASCII only, another folding of double quotes, `...` behind a plain document.
+    /// PyYAML's differences: ASCII only, another folding of double quotes, `...` after a plain document.
     pub(super) python: bool,
     /// Keys in their natural order.
     pub(super) sorted: bool,
-    /// Blanks beyond this column become line breaks where the style can fold.
+    /// Blanks beyond this column become line breaks if the style can fold.
     pub(super) width: usize,
-    /// Tabs may stand in texts of several lines.
+    /// Blocks may contain tabs.
     pub(super) tabs: bool,
 }
 
@@ -63,7 +61,7 @@ pub(super) fn go_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && c != '\u{feff}'
 }
 
-/// Numbers like `1:30` that other readers count to the base of sixty.
+/// Returns true for numbers like `1:30` that other readers count in base 60.
 fn is_base_sixty(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let Some((head, rest)) = unsigned.split_once(':') else {

@@ -29,7 +29,7 @@ impl<'d> Emitter<'d> {
         }
     }
 
-    /// The whole document, with its last line break.
+    /// Prints a whole document, with its last line break.
     pub(super) fn document(mut self, value: &Value) -> String {
         match value {
             Value::Map(map) if !map.is_empty() => self.map(map, 0),
@@ -46,7 +46,6 @@ impl<'d> Emitter<'d> {
         self.finish()
     }
 
-    /// Ends the document.
     pub(super) fn finish(mut self) -> String {
         if self.column > 0 {
             self.newline();
@@ -57,7 +56,7 @@ impl<'d> Emitter<'d> {
         self.out
     }
 
-    /// A map whose first key goes where the cursor is, at column `indent`.
+    /// Prints a map whose first key is at the cursor, at column `indent`.
     fn map(&mut self, map: &Map, indent: usize) {
         let mut entries: Vec<(&str, &Value)> = map.iter().collect();
         if self.dialect.sorted {
@@ -86,7 +85,7 @@ impl<'d> Emitter<'d> {
         }
     }
 
-    /// A key that fits before its colon on one line.
+    /// Returns true for a key that fits before its colon on one line.
     fn is_simple_key(&self, key: &str) -> bool {
         if self.dialect.python {
             // PyYAML counts the tag `!!str` too, and has no simple empty keys.
@@ -110,7 +109,7 @@ impl<'d> Emitter<'d> {
         }
     }
 
-    /// A value behind the colon of an explicit key: collections begin on the same line.
+    /// Prints a value after the colon of an explicit key: collections start on the same line.
     fn explicit_value(&mut self, value: &Value, indent: usize) {
         match value {
             Value::Map(map) if !map.is_empty() => {
@@ -125,7 +124,7 @@ impl<'d> Emitter<'d> {
         }
     }
 
-    /// A list whose first dash goes where the cursor is, at column `indent`.
+    /// Prints a list whose first dash is at the cursor, at column `indent`.
     fn seq(&mut self, items: &[Value], indent: usize) {
         for (index, item) in items.iter().enumerate() {
             if index > 0 {
@@ -148,7 +147,6 @@ impl<'d> Emitter<'d> {
         );
     }
 
-    /// A scalar or an empty collection.
     fn leaf(&mut self, value: &Value, context: Context) {
         let word: Cow<'_, str> = match value {
             Value::Null => "null".into(),
@@ -178,7 +176,7 @@ impl<'d> Emitter<'d> {
         self.column = 0;
     }
 
-    /// Goes to a line of its own, unless the cursor is at its beginning, and to column `indent`.
+    /// Moves to column `indent` of a new line, or of the current one if it is empty.
     pub(super) fn line_at(&mut self, indent: usize) {
         if self.column > 0 {
             self.newline();

@@ -1,4 +1,4 @@
-//! Documents as PyYAML's `safe_dump` prints them in block style, with anchors for what is there twice.
+//! Documents as PyYAML's `safe_dump` prints them in block style, with anchors for shared nodes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,13 +10,12 @@ use super::{
 };
 use crate::graph::{Graph, GraphContent};
 
-/// Prints a document.
 pub(super) fn print(graph: &Graph) -> String {
     let mut printer = Printer {
         graph,
         emitter: Emitter::new(&PYTHON),
         anchors: HashMap::new(),
-        shown: HashSet::new(),
+        printed: HashSet::new(),
     };
     printer.name(graph.root(), &mut HashSet::new());
     printer.root();
@@ -26,13 +25,13 @@ pub(super) fn print(graph: &Graph) -> String {
 struct Printer<'g> {
     graph: &'g Graph,
     emitter: Emitter<'static>,
-    /// The nodes that several places hold, with their names.
+    /// Names of the shared nodes.
     anchors: HashMap<usize, String>,
-    shown: HashSet<usize>,
+    printed: HashSet<usize>,
 }
 
-/// The beginning of a node: an anchor, an alias, or nothing.
-enum Begin {
+/// The notation of a shared node at one parent.
+enum Reference {
     Alias(String),
     Anchor(String),
     Plain,
@@ -43,7 +42,7 @@ impl<'g> Printer<'g> {
         self.graph.get(number).map(|node| &node.content)
     }
 
-    /// Nodes are named in the order in which they are met a second time.
+    /// Names are given in the order in which nodes are met a second time.
     fn name(&mut self, number: usize, met: &mut HashSet<usize>) {
         if !met.insert(number) {
             let next = self.anchors.len() + 1;
@@ -64,19 +63,19 @@ impl<'g> Printer<'g> {
         }
     }
 
-    fn begin(&mut self, number: usize) -> Begin {
+    fn reference(&mut self, number: usize) -> Reference {
         match self.anchors.get(&number) {
-            None => Begin::Plain,
-            Some(name) if self.shown.insert(number) => Begin::Anchor(format!("&{name}")),
-            Some(name) => Begin::Alias(format!("*{name}")),
+            None => Reference::Plain,
+            Some(name) if self.printed.insert(number) => Reference::Anchor(format!("&{name}")),
+            Some(name) => Reference::Alias(format!("*{name}")),
         }
     }
 
     fn root(&mut self) {
         let number = self.graph.root();
-        let begin = self.begin(number);
-        let named = matches!(begin, Begin::Anchor(_));
-        if let Begin::Anchor(name) = &begin {
+        let reference = self.reference(number);
+        let named = matches!(reference, Reference::Anchor(_));
+        if let Reference::Anchor(name) = &reference {
             self.emitter.put(name);
         }
         match self.content(number) {
@@ -119,7 +118,7 @@ impl<'g> Printer<'g> {
     /// Returns true if a key fits before its colon. Its tag is counted, though it isn't printed.
     fn is_simple_key(&self, number: usize) -> bool {
         let anchor = self.anchors.get(&number).map_or(0, String::len);
-        if anchor > 0 && self.shown.contains(&number) {
+        if anchor > 0 && self.printed.contains(&number) {
             return true;
         }
         let length = match self.content(number) {
@@ -138,13 +137,13 @@ impl<'g> Printer<'g> {
     }
 
     fn simple_key(&mut self, number: usize, indent: usize) {
-        match self.begin(number) {
-            Begin::Alias(name) => return self.emitter.put(&name),
-            Begin::Anchor(name) => {
+        match self.reference(number) {
+            Reference::Alias(name) => return self.emitter.put(&name),
+            Reference::Anchor(name) => {
                 self.emitter.put(&name);
                 self.emitter.put(" ");
             }
-            Begin::Plain => {}
+            Reference::Plain => {}
         }
         match self.content(number) {
             Some(GraphContent::Scalar { text, plain: false }) => {
@@ -159,17 +158,17 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// Writes the value after a dash, a question mark or a colon. Only after a simple key a collection begins on a line of
+    /// Writes the value after a dash, a question mark or a colon. Only after a simple key a collection starts on a line of
     /// its own, and a list is not indented further.
     fn value(&mut self, number: usize, indent: usize, behind_key: bool) {
-        let begin = self.begin(number);
-        if let Begin::Alias(name) | Begin::Anchor(name) = &begin {
+        let reference = self.reference(number);
+        if let Reference::Alias(name) | Reference::Anchor(name) = &reference {
             self.emitter.put(" ");
             self.emitter.put(name);
         }
-        let own_line = behind_key || matches!(begin, Begin::Anchor(_));
-        match (begin, self.content(number)) {
-            (Begin::Alias(_), _) => {}
+        let own_line = behind_key || matches!(reference, Reference::Anchor(_));
+        match (reference, self.content(number)) {
+            (Reference::Alias(_), _) => {}
             (_, Some(GraphContent::Map(entries))) if !entries.is_empty() => {
                 self.enter(indent + INDENT, own_line);
                 self.map(entries, indent + INDENT);
@@ -204,7 +203,6 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// A scalar or an empty collection.
     fn leaf(&mut self, number: usize, indent: usize, root: bool) {
         match self.content(number) {
             Some(GraphContent::Scalar { text, plain: false }) => {

@@ -8,7 +8,6 @@ use crate::{Map, Value};
 pub(super) struct Style {
     /// Keys sorted bytewise.
     pub(super) sorted: bool,
-    /// `<`, `>` and `&` escaped.
     pub(super) html: bool,
     /// Everything beyond ASCII escaped.
     pub(super) ascii: bool,
@@ -101,10 +100,9 @@ fn write_text(out: &mut String, text: &str, style: &Style) {
     out.push('"');
 }
 
-/// `\u00e9`, as two of them beyond the first 65,536 characters.
+/// `\u00e9`, or a pair of them beyond the first 65,536 characters.
 fn escape(out: &mut String, c: char) {
     for unit in c.encode_utf16(&mut [0; 2]) {
-        // Writing to a string doesn't fail.
         let _ = write!(out, "\\u{unit:04x}");
     }
 }

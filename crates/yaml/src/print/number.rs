@@ -2,7 +2,6 @@
 
 use go::strconv::Decimal;
 
-/// Prints a float as go-yaml does.
 pub(crate) fn go_yaml(float: f64) -> String {
     match words(float, ".nan", "+.inf", "-.inf") {
         Some(word) => word.to_owned(),
@@ -15,7 +14,6 @@ pub(crate) fn go_shortest_f32(float: f32) -> String {
     Decimal::shortest_f32(float).general()
 }
 
-/// Prints a float as Go's encoding/json does.
 pub(super) fn go_json(float: f64) -> String {
     if !float.is_finite() {
         return "null".to_owned();
@@ -28,7 +26,7 @@ pub(super) fn go_json(float: f64) -> String {
     }
 }
 
-/// Prints a float as Python's `repr` does.
+/// Prints as Python's `repr` does.
 pub(crate) fn python_float(float: f64) -> String {
     if let Some(word) = words(float, "nan", "inf", "-inf") {
         return word.to_owned();
@@ -41,12 +39,11 @@ pub(crate) fn python_float(float: f64) -> String {
     if plain.contains('.') { plain } else { plain + ".0" }
 }
 
-/// Prints a float as Python's json module does.
 pub(super) fn python_json(float: f64) -> String {
     words(float, "NaN", "Infinity", "-Infinity").map_or_else(|| python_float(float), str::to_owned)
 }
 
-/// Prints a float as PyYAML does: without a point, its own reader would take an exponent for a string.
+/// Prints as PyYAML does: its reader would take an exponent without a point for a string.
 pub(super) fn python_yaml(float: f64) -> String {
     if let Some(word) = words(float, ".nan", ".inf", "-.inf") {
         return word.to_owned();

@@ -1,9 +1,8 @@
 //! The natural order of keys in go-yaml's output.
 
-/// Sorts `items` by key: letters behind other characters, digits by the number that they form.
-///
-/// The order isn't transitive (`12` < `1x` < `2` < `12`), so `sort_by` may refuse it. Short lists are sorted by insertion, as
-/// Go does, which gives the same result even then.
+/// Sorts `items` by key: letters after other characters, digits by the number that they form. The order isn't transitive
+/// (`12` < `1x` < `2` < `12`), so `sort_by` may refuse it. Short lists are sorted by insertion, as Go does, which gives the
+/// same result even then.
 pub(super) fn sort<T>(items: Vec<T>, key: impl Fn(&T) -> &str + Copy) -> Vec<T> {
     if items.len() <= 12 {
         return insertion_sort(items, key);
@@ -63,7 +62,7 @@ fn less(a: &str, b: &str) -> bool {
         (true, false) => false,
         (false, true) => true,
         (false, false) => {
-            // Behind a nonzero digit a zero is part of a number, not a leading zero.
+            // After a nonzero digit a zero is part of a number, not a leading zero.
             let before = a
                 .get(..at)
                 .unwrap_or_default()
@@ -78,7 +77,7 @@ fn less(a: &str, b: &str) -> bool {
     }
 }
 
-/// The number that begins at `at`, and where its digits end.
+/// Returns the number at `at`, and the end of its digits.
 fn digits(text: &[char], at: usize, inside: bool) -> (i64, usize) {
     let digits = text
         .get(at..)

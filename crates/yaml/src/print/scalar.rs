@@ -10,7 +10,6 @@ use super::{
 };
 
 impl Emitter<'_> {
-    /// Writes `text` in `style`.
     pub(super) fn text(&mut self, text: &str, style: Style, context: Context) {
         match style {
             Style::Plain => {
@@ -28,8 +27,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Plain, or the inside of single quotes: a single blank beyond the width becomes a line break, and a line break an
-    /// empty line.
+    /// Writes a plain scalar, or the inside of single quotes: a single blank beyond the width becomes a line break, and a
+    /// line break an empty line.
     fn folded(&mut self, text: &str, context: Context, quoted: bool) {
         let mut chars = text.chars().peekable();
         let mut before = None;
@@ -58,7 +57,7 @@ impl Emitter<'_> {
             }
             before = Some(c);
         }
-        // PyYAML begins the line of the closing quote as any other.
+        // PyYAML starts the line of the closing quote as any other.
         if quoted && self.dialect.python && before.is_some_and(is_break) {
             self.line_at(context.indent);
         }
@@ -66,7 +65,7 @@ impl Emitter<'_> {
 
     fn double_quoted(&mut self, text: &str, context: Context) {
         self.put("\"");
-        // quirk: go-yaml escapes all of a text that begins with a byte order mark.
+        // quirk: go-yaml escapes all of a string that starts with a byte order mark.
         let marked = text.starts_with('\u{feff}');
         let mut chars = text.chars().peekable();
         let mut before = None;
@@ -89,11 +88,11 @@ impl Emitter<'_> {
         self.put("\"");
     }
 
-    /// PyYAML folds double quotes with a backslash at the end of the line, behind escapes too.
+    /// Folds double quotes as PyYAML does: with a backslash at the end of the line, after escapes too.
     fn double_quoted_python(&mut self, text: &str, context: Context) {
         self.put("\"");
         let chars: Vec<char> = text.chars().collect();
-        // Characters wait here: where a line ends, it is before those that follow the last escape.
+        // A line ends before the characters since the last escape, which are collected here.
         let mut waiting = String::new();
         let mut waiting_chars = 0;
         for (index, c) in chars.iter().copied().enumerate() {
@@ -104,7 +103,7 @@ impl Emitter<'_> {
                 self.put(&escaped(c));
             }
             let inner = index > 0 && index + 1 < chars.len();
-            // A line may end before a blank, and before whatever follows an escape.
+            // A line may end before a blank, and after an escape.
             let (end, stop) = if plain {
                 (self.column + waiting_chars, c == ' ' || waiting.is_empty())
             } else {
@@ -177,7 +176,6 @@ impl Emitter<'_> {
     }
 }
 
-/// A character as an escape sequence.
 fn escaped(c: char) -> String {
     let short = match c {
         '\0' => '0',
@@ -201,7 +199,6 @@ fn escaped(c: char) -> String {
                 _ => ('U', 8),
             };
             let mut text = format!("\\{letter}");
-            // Writing to a string doesn't fail.
             let _ = write!(text, "{:0width$X}", u32::from(c));
             return text;
         }

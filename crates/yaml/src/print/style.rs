@@ -5,7 +5,6 @@ use super::{
     dialect::{Dialect, PYTHON},
 };
 
-/// The context of a scalar.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context {
     /// The column of continuation lines.
@@ -16,7 +15,6 @@ pub(super) struct Context {
     pub(super) root: bool,
 }
 
-/// The style of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -26,7 +24,7 @@ pub(super) enum Style {
 }
 
 impl Style {
-    /// The style of `text`; `key` for one that must stay on its line.
+    /// Chooses the style of `text`; a `key` must stay on its line.
     pub(super) fn of(text: &str, key: bool, dialect: &Dialect) -> Self {
         let analysis = analyse(text, dialect.printable());
         let block = || {
@@ -49,8 +47,8 @@ impl Style {
 }
 
 impl Style {
-    /// The style that PyYAML gives to `text`; `key` for one that must stay on its line. Only texts of several lines are
-    /// blocks, which one that just ends with a break is not.
+    /// Chooses the style that PyYAML gives to `text`; a `key` must stay on its line. Only strings of several lines are
+    /// blocks; a break at the end alone doesn't count.
     pub(super) fn python(text: &str, key: bool) -> Self {
         let analysis = analyse(text, PYTHON.printable());
         let breaks = text.contains(is_break);
@@ -73,7 +71,7 @@ impl Style {
     }
 }
 
-/// Returns the number of lines that Python's `splitlines` gives.
+/// Counts lines as Python's `splitlines` does.
 fn lines(text: &str) -> usize {
     let ends = |c: char| {
         matches!(

@@ -165,7 +165,7 @@ fn go_printer_sorts_keys_naturally() {
             "-", "_", "1", "2", "10", "Z", "a", "a1", "z1", "z01", "z2", "z10", "ä"
         ]
     );
-    // An order that goes in circles must not end in a panic.
+    // A cyclic order must not panic.
     let circle: Map = (0..300)
         .flat_map(|n| [format!("{n}x"), format!("{n}2"), n.to_string()])
         .map(|k| (k, 0))
@@ -201,7 +201,7 @@ fn printers_write_shortest_floats() {
             "1000000000000000.0",
         ),
         (
-            // Halfway between two of as many digits.
+            // Halfway between two of equally many digits.
             8_736_727_055_464_130.0 / 8.0,
             "1.0920908819330162e+15",
             "1092090881933016.2",

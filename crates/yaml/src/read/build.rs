@@ -2,47 +2,38 @@
 
 use crate::{Map, Position, Value, node::Text};
 
-/// A type that documents can be read into: a [`Value`], or the type that the caller works with, without a detour over one.
+/// A type that documents can be read into: a [`Value`], or a type of the caller, without a detour over a value.
 pub trait Build: Sized {
-    /// A map that is being made.
+    /// A map in construction.
     type Map;
 
-    /// Null, a truth value or a number, or a text that isn't written like that.
+    /// Makes null, a boolean, a number, or a string in the notation of one of these.
     fn scalar(scalar: Value) -> Self;
 
-    /// A text.
     fn text(text: Text) -> Self;
 
-    /// A list.
     fn list(items: Vec<Self>) -> Self;
 
-    /// A map that is complete.
     fn map(map: Self::Map) -> Self;
 
-    /// The opposite of all these, for merge keys.
+    /// Takes a value apart, for merge keys.
     fn open(self) -> Opened<Self>;
 
-    /// A map that will have about so many entries.
     fn start(entries: usize) -> Self::Map;
 
-    /// Puts an entry into a map, in place of another one with its key.
+    /// Sets an entry, and replaces another one with its key.
     fn insert(map: &mut Self::Map, key: Text, value: Self, at: Position);
 
-    /// Returns the position of the entry with a key, if that is known; `None` if there is no such entry.
+    /// Returns the position of the entry with a key, if it is known; `None` for a missing entry.
     fn find(map: &Self::Map, key: &str) -> Option<Option<Position>>;
 
-    /// The entries of a map.
     fn entries(map: Self::Map) -> Vec<(Text, Self, Option<Position>)>;
 }
 
-/// The content of something that was built.
 #[derive(Debug)]
 pub enum Opened<T: Build> {
-    /// A map.
     Map(T::Map),
-    /// A list.
     List(Vec<T>),
-    /// Anything else.
     Scalar,
 }
 

@@ -1,12 +1,11 @@
-//! Makes long comments short before the parser looks at each of their characters.
-//!
-//! Removes comments before the parser sees them: files of values are mostly comments. Lines and positions stay. From the
-//! first line on for which it is unclear whether it is a comment or a part of a scalar, everything is left as it is.
+//! Removes comments before the parser reads each of their characters: files of values are mostly comments. Lines and
+//! positions stay. From the first line on for which it is unclear if it is a comment or part of a scalar, everything is
+//! unchanged.
 
-/// The minimum length in bytes of a document for which removing its comments pays off.
+/// Minimum length in bytes of a document for which removing its comments pays off.
 const WORTH: usize = 2048;
 
-/// The text with what stands behind the `#` of lines that are comments left out; nothing when it stays as it is.
+/// Returns the document with empty comments; `None` if it is unchanged.
 pub(super) fn shortened(text: &str) -> Option<String> {
     // Carriage returns end lines, too.
     if text.len() < WORTH || text.contains('\r') {
@@ -22,12 +21,12 @@ pub(super) fn shortened(text: &str) -> Option<String> {
         if content.is_empty() || block.is_some_and(|around| indent > around) {
             short.push_str(line);
         } else if content.starts_with('#') {
-            let kept = if content.is_ascii() {
+            let length = if content.is_ascii() {
                 indent + 1
             } else {
                 line.len()
             };
-            short.push_str(line.get(..kept)?);
+            short.push_str(line.get(..length)?);
         } else {
             match ends(content)? {
                 Ends::Here => block = None,
@@ -43,7 +42,7 @@ pub(super) fn shortened(text: &str) -> Option<String> {
     Some(short)
 }
 
-/// The end of the construct that a line begins.
+/// The end of the construct that a line starts.
 enum Ends {
     Here,
     /// A block scalar follows, whose lines are indented further than this column.
@@ -51,7 +50,7 @@ enum Ends {
     Unknown,
 }
 
-/// Looks at a line that is no comment, without its indentation.
+/// Classifies a line without its indentation that is not a comment.
 fn ends(content: &str) -> Option<Ends> {
     let marks = content.starts_with(['%', '?']) || content.starts_with("--") || content.starts_with("..");
     if marks || !content.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
@@ -92,7 +91,7 @@ fn ends(content: &str) -> Option<Ends> {
     })
 }
 
-/// Returns the position of the last dash at the beginning of a line, and that of its item.
+/// Returns the positions of the last dash at the start of a line and of its item.
 fn dashes(content: &str) -> (usize, usize) {
     let (mut dash, mut start) = (0, 0);
     while let Some(rest) = content.get(start..).and_then(|rest| rest.strip_prefix("- ")) {
@@ -102,7 +101,7 @@ fn dashes(content: &str) -> (usize, usize) {
     (dash, start)
 }
 
-/// Returns true if a value or a key begins after a part of a line, so that a quotation mark is a quote.
+/// Returns true if a value or a key starts at `start`, so that a quotation mark is a quote.
 fn begins(before: &str, start: usize) -> bool {
     let value = |text: &str| {
         let trimmed = text.trim_end_matches(' ');
@@ -115,7 +114,7 @@ fn begins(before: &str, start: usize) -> bool {
     value(before) || in_list
 }
 
-/// The length of a text in quotation marks up to and with the last one, when that is on the same line.
+/// Returns the length of a quoted string with its quotes, if it ends on its line.
 fn quoted(text: &str, mark: &str) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -124,7 +123,7 @@ fn quoted(text: &str, mark: &str) -> Option<usize> {
                 .get(from..)?
                 .find(if mark == "'" { ['\'', '\''] } else { ['"', '\\'] })?;
         let next = text.get(at + 1..)?;
-        // An escaped character, or one mark that stands for itself: both take two.
+        // An escaped character, or a doubled quotation mark: both take two.
         let escaped = text.get(at..)?.starts_with('\\') || (mark == "'" && next.starts_with('\''));
         if !escaped {
             return Some(at + 1);
@@ -140,7 +139,7 @@ mod tests {
     use super::*;
     use crate::read::{compose::Composer, document, events::decode, goyaml};
 
-    /// Comments behind a line, long enough to be shortened.
+    /// Comments after a line, long enough to be shortened.
     fn commented(line: &str) -> String {
         let filler = format!("# {}\n", "it's \"long\" ".repeat(20));
         format!("{line}\n{}", filler.repeat(12))
@@ -156,7 +155,7 @@ mod tests {
             ("a: b#c", true),
             ("a: | # text\n  # inside\n  x\nb: c", true),
             ("a:\n  - >-\n    # inside\n\n    # too\n  #\nb: c", true),
-            // These may go on in the next line, or only look as if.
+            // These may go on in the next line, or only seem to.
             ("a: \"b", false),
             ("a: b\"c: \"d", false),
             ("a: b 'c", false),

@@ -1,4 +1,4 @@
-//! From parser events to nodes: anchors, aliases, positions and the limits. What a scalar means is left to `construct`.
+//! From parser events to nodes: anchors, aliases, positions and the limits. Scalars are left to `construct`.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ use crate::{
     tag,
 };
 
-/// Deeper than this no flag can go: nodes and values are walked by recursion.
+/// No flag can exceed this: nodes and values are walked by recursion.
 const MAX_DEPTH: u32 = 200;
 
-/// A node with what it would cost to have it once more.
+/// A node with the cost of one more copy.
 #[derive(Clone)]
 struct Composed {
     node: Node,
@@ -38,7 +38,6 @@ impl Composed {
     }
 }
 
-/// The cost of the parts of a list or a map.
 #[derive(Default)]
 struct Cost {
     bytes: u64,
@@ -66,16 +65,14 @@ pub(super) struct Composer<'t> {
     dialect: &'t Dialect,
     budget: &'t Budget,
     anchors: HashMap<String, Composed>,
-    /// The items of the lists that are being read, those of the innermost last. A list is made when all are known: it takes
-    /// no more memory than it needs.
+    /// The items of all lists in progress, the innermost last. A list is allocated when it is complete, in its exact size.
     items: Vec<Node>,
-    /// The entries of the maps that are being read, likewise.
+    /// Likewise, the entries of all maps.
     entries: Vec<Entry>,
-    /// Bytes that anchors and aliases have copied so far.
+    /// Bytes that aliases have copied so far.
     copied: u64,
     /// True if any map so far has a merge key.
     merges: bool,
-    /// True between the brackets of a flow collection.
     in_flow: bool,
 }
 
@@ -94,12 +91,10 @@ impl<'t> Composer<'t> {
         }
     }
 
-    /// Returns true if any document so far has a merge key.
     pub(super) fn has_merges(&self) -> bool {
         self.merges
     }
 
-    /// The next document of the stream.
     pub(super) fn document(&mut self) -> Result<Option<Node>, Error> {
         loop {
             let event = self.events.next()?;
@@ -188,7 +183,7 @@ impl<'t> Composer<'t> {
         Ok(node)
     }
 
-    /// Enters a list or map, and gives where it is.
+    /// Enters a list or map, and returns the previous `in_flow`.
     fn enter(&mut self, is_flow: bool) -> bool {
         let outer = self.in_flow;
         self.in_flow |= is_flow;
@@ -247,7 +242,7 @@ impl<'t> Composer<'t> {
         }
     }
 
-    /// The key of an entry; a merge key is the plain text `<<`, and nothing else is.
+    /// Reads the key of an entry. Only the plain scalar `<<` is a merge key.
     fn key(&mut self, event: Event, depth: u32, at: Position) -> Result<Scalar, Error> {
         if is_merge(&event.data) {
             self.merges = true;
@@ -290,7 +285,7 @@ impl<'t> Composer<'t> {
         ))
     }
 
-    /// Counts one more copy of so many bytes.
+    /// Counts one more copy of a node.
     fn count(&mut self, bytes: u64, at: Position) -> Result<(), Error> {
         let limit = self.budget.limits().alias_bytes;
         self.copied = self.copied.saturating_add(bytes);

@@ -1,4 +1,4 @@
-//! From composed nodes to values: what scalars and keys mean, merge keys, and keys that are set twice.
+//! From composed nodes to values: the meaning of scalars and keys, merge keys, and keys that are set twice.
 
 use super::{
     build::{Build, Opened},
@@ -70,7 +70,7 @@ fn map<T: Build>(mapping: Mapping, dialect: &Dialect) -> Result<T::Map, Error> {
     }
 }
 
-/// Adds what a merge key names to `merged`, where an earlier map of a list wins over a later one.
+/// Adds the value of a merge key to `merged`, where an earlier map of a list wins over a later one.
 fn merge<T: Build>(merged: &mut T::Map, from: T, at: Position, dialect: &Dialect) -> Result<(), Error> {
     let refused = || error(at, Problem::Merge);
     let maps = match from.open() {
@@ -93,7 +93,7 @@ fn merge<T: Build>(merged: &mut T::Map, from: T, at: Position, dialect: &Dialect
     Ok(())
 }
 
-/// The merged entries first, overridden by the map's own.
+/// Puts the merged entries first, overridden by the map's own.
 fn join<T: Build>(mut merged: T::Map, own: T::Map, dialect: &Dialect) -> Result<T::Map, Error> {
     for (key, value, position) in T::entries(own) {
         let position = position.unwrap_or_default();
@@ -129,7 +129,7 @@ fn refuse_duplicate<T: Build>(map: &T::Map, key: &str, at: Position, dialect: &D
     Err(error(at, problem))
 }
 
-/// An error at a place, when the node has one.
+/// Makes an error, with the position unless it is the default.
 fn error(at: Position, problem: Problem) -> Error {
     Error::new((at != Position::default()).then_some(at), problem)
 }

@@ -1,23 +1,20 @@
-//! In what the readers differ.
+//! The differences of the readers.
 
 use crate::{
     Problem, Value,
     node::{Scalar, Tag, Text},
 };
 
-/// The differences of the readers.
 pub(super) struct Dialect {
-    /// The meaning of a scalar's tag, given in its short form; none when the looks decide.
+    /// Returns the tag of a scalar for its short form; `None` to resolve it from the content.
     pub(super) scalar_tag: fn(&str) -> Result<Option<Tag>, Problem>,
     /// Fails if the tag of a list or a map is not allowed.
     pub(super) collection_tag: fn(&str) -> Result<(), Problem>,
-    /// The highest minor version that a `%YAML` directive may ask for.
+    /// Highest minor version that a `%YAML` directive may ask for.
     pub(super) max_minor: i32,
     /// Resolves a scalar; `None` if its value is its own string.
     pub(super) scalar: fn(&Scalar) -> Result<Option<Value>, Problem>,
-    /// The text of a map key.
     pub(super) key: fn(Scalar) -> Result<Text, Problem>,
-    /// The treatment of a key that is set twice.
     pub(super) duplicates: Duplicates,
     /// True if a merge key may bring a key that the map sets itself; the map's own value then wins.
     pub(super) merge_overlaps: bool,
@@ -26,12 +23,10 @@ pub(super) struct Dialect {
 }
 
 pub(super) enum Duplicates {
-    /// Refused.
     Refused,
     /// Refused with the message of go-yaml.
     RefusedByLine,
-    /// The last one wins.
     LastWins,
-    /// The last one wins, and merged entries count at the place of the merge key.
+    /// The last one wins, and merged entries take the position of the merge key.
     InOrder,
 }

@@ -11,7 +11,7 @@ use tree::{Budget, Exceeded};
 use super::comments;
 use crate::{Error, Position, Problem};
 
-/// Text that the parser accepts.
+/// A decoded document that the parser accepts.
 pub(super) struct Text<'t> {
     text: Cow<'t, str>,
     /// True if the last line got a line break: the parser fails at a block scalar that ends without one.
@@ -19,15 +19,14 @@ pub(super) struct Text<'t> {
     traits: Traits,
 }
 
-/// Rare features of a document.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Traits {
     pub(super) tabs: bool,
-    /// Breaks of other kinds than `\n`, or byte order marks.
+    /// Breaks other than `\n`, or byte order marks.
     pub(super) odd: bool,
 }
 
-/// Turns bytes into text that the parser accepts.
+/// Decodes bytes to a string that the parser accepts.
 pub(super) fn decode<'t>(bytes: &'t [u8], budget: &Budget) -> Result<Text<'t>, Error> {
     let limit = budget.limits().file_bytes;
     if bytes.len() as u64 > limit {
@@ -45,7 +44,7 @@ pub(super) fn decode<'t>(bytes: &'t [u8], budget: &Budget) -> Result<Text<'t>, E
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes)?,
         _ => utf8(bytes)?,
     };
-    let traits = look(&text)?;
+    let traits = scan(&text)?;
     let completed = !text.ends_with('\n');
     Ok(Text {
         text: if completed { text + "\n" } else { text },
@@ -54,8 +53,8 @@ pub(super) fn decode<'t>(bytes: &'t [u8], budget: &Budget) -> Result<Text<'t>, E
     })
 }
 
-/// Looks for characters that the parser refuses.
-fn look(text: &str) -> Result<Traits, Error> {
+/// Fails at characters that the parser refuses.
+fn scan(text: &str) -> Result<Traits, Error> {
     let mut traits = Traits::default();
     let mut from = 0;
     while let Some((before, rest)) = special(text.as_bytes(), from).and_then(|at| text.split_at_checked(at)) {
@@ -74,18 +73,18 @@ fn look(text: &str) -> Result<Traits, Error> {
 fn special(bytes: &[u8], from: usize) -> Option<usize> {
     let plain = |byte: &u8| matches!(byte, b'\n' | b' '..=b'~');
     let rest = bytes.get(from..)?;
-    // Texts in other scripts have them one behind the other.
+    // Documents in other scripts have them in sequence.
     let (near, far) = rest.split_at_checked(16).unwrap_or((rest, &[]));
     if let Some(at) = near.iter().position(|byte| !plain(byte)) {
         return Some(from + at);
     }
-    let mut begin = from + near.len();
+    let mut start = from + near.len();
     for piece in far.chunks(256) {
-        // Each piece to its end, so that many bytes are looked at together.
+        // Each piece to its end, so that many bytes are compared at once.
         if !piece.iter().fold(true, |all, byte| all & plain(byte)) {
-            return piece.iter().position(|byte| !plain(byte)).map(|at| begin + at);
+            return piece.iter().position(|byte| !plain(byte)).map(|at| start + at);
         }
-        begin += piece.len();
+        start += piece.len();
     }
     None
 }
@@ -114,7 +113,6 @@ fn allowed(c: char) -> bool {
         '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// The position behind `text`.
 fn end_of(text: &str) -> Position {
     let lines = text.matches('\n').count();
     let last = text.rsplit('\n').next().unwrap_or_default();
@@ -128,7 +126,6 @@ fn count(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// The parser's mark as a position.
 pub(super) fn position(mark: Mark) -> Position {
     Position {
         line: count(mark.line.saturating_add(1)),
@@ -136,7 +133,7 @@ pub(super) fn position(mark: Mark) -> Position {
     }
 }
 
-/// The events of a text, each one a step of the budget.
+/// The events of a document, each one a step of the budget.
 pub(super) struct Events<'t> {
     parser: Parser<&'t [u8]>,
     text: &'t Text<'t>,
@@ -148,7 +145,7 @@ impl<'t> Events<'t> {
     pub(super) fn new(text: &'t Text<'t>, budget: &'t Budget) -> Self {
         let mut parser = Parser::new();
         parser.set_input(text.text.as_bytes());
-        // Left to guess, it takes every first byte of 0xef for a byte order mark.
+        // Without this, it takes every first byte of 0xef for a byte order mark.
         parser.set_encoding(Encoding::Utf8);
         Self {
             parser,
@@ -158,12 +155,12 @@ impl<'t> Events<'t> {
         }
     }
 
-    /// The next event. After an error there is none.
+    /// Returns the next event. There is none after an error.
     pub(super) fn next(&mut self) -> Result<Event, Error> {
         self.budget
             .step(1)
             .map_err(|exceeded| Error::new(self.last, exceeded))?;
-        // The parser gives up with a panic on a few malformed texts, as on `[!a,b]`.
+        // The parser panics at a few malformed documents, such as `[!a,b]`.
         let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse()));
         match parsed {
             Ok(Ok(mut event)) => {
@@ -182,7 +179,7 @@ impl<'t> Events<'t> {
     fn explain(&self, error: &libyaml_safer::Error) -> Error {
         let mut at = error.problem_mark().map_or(self.last, position);
         if self.text.completed && error.problem() == "found unexpected end of stream" {
-            // The text ends before the break that was added.
+            // The document ends before the added break.
             let own = self.text.text.strip_suffix('\n').unwrap_or_default();
             at = match end_of(own) {
                 end if end.line < at.line => end,
@@ -194,14 +191,14 @@ impl<'t> Events<'t> {
             None => error.problem().to_owned(),
         };
         Error {
-            begin: error.context_mark().map(position),
+            context: error.context_mark().map(position),
             ..Error::new(at, Problem::Syntax(message))
         }
     }
 }
 
 impl Text<'_> {
-    /// The text, which ends with a break, and whether that was added.
+    /// Returns the document, which ends with a break, and true if that was added.
     pub(super) fn parts(&self) -> (&str, bool) {
         (&self.text, self.completed)
     }
@@ -210,7 +207,7 @@ impl Text<'_> {
         self.traits
     }
 
-    /// The text with shorter comments: they take time, too.
+    /// Empties the comments: they take time, too.
     pub(super) fn shortened(self) -> Self {
         match comments::shortened(&self.text) {
             None => self,
@@ -221,7 +218,7 @@ impl Text<'_> {
         }
     }
 
-    /// Removes the line break that was added from a block scalar that reaches the end of the text.
+    /// Removes the added line break from a block scalar that reaches the end of the document.
     fn take_back(&self, event: &mut Event) {
         let EventData::Scalar {
             value,
@@ -243,7 +240,7 @@ impl Text<'_> {
         let Some(content) = value.strip_suffix('\n') else {
             return;
         };
-        // A last line of nothing but indentation is no content: its break counts only where all breaks are kept.
+        // A last line of mere indentation is not content: its break counts only if all breaks stay.
         let indentation = last_line.trim_start_matches(' ').is_empty();
         let last_of_content = content.rsplit('\n').next().unwrap_or_default();
         let added = match (indentation, last_of_content) {

@@ -23,14 +23,13 @@ pub(super) const DIALECT: Dialect = Dialect {
     not_finite: false,
 };
 
-/// The same where it is not strict.
 pub(super) const LENIENT: Dialect = Dialect {
     duplicates: Duplicates::InOrder,
     merge_overlaps: true,
     ..DIALECT
 };
 
-/// The same for those who take every number for a float: zero keeps its sign.
+/// For callers that take every number for a float: zero keeps its sign.
 pub(super) const FLOATS: Dialect = Dialect {
     scalar: |scalar| {
         let is_float = |text| matches!(resolve::goyaml(text), Resolved::Float(_));
@@ -43,7 +42,7 @@ pub(super) const FLOATS: Dialect = Dialect {
     ..LENIENT
 };
 
-/// The value of a scalar, by its looks and its tag; nothing for its own text. `time` may choose a time in full.
+/// Resolves a scalar by its content and tag; `None` for its own string. `time` may choose the full form of a time.
 pub(super) fn value(
     scalar: &Scalar,
     resolve: fn(&str) -> Resolved,

@@ -1,4 +1,4 @@
-//! Reads documents whose anchors are kept.
+//! Reads documents with their anchors.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,9 @@ use crate::{
     tag,
 };
 
-/// Deeper than this no flag can go: graphs are walked by recursion.
+/// No flag can exceed this: graphs are walked by recursion.
 const MAX_DEPTH: u32 = 200;
 
-/// Reads the only document of a text.
 pub(super) fn read(text: &Text<'_>, budget: &Budget) -> Result<Option<Graph>, Error> {
     let mut reader = Reader {
         events: Events::new(text, budget),
@@ -76,10 +75,10 @@ impl Reader<'_> {
                     text: value,
                     plain: style == ScalarStyle::Plain,
                 };
-                self.begin(at, anchor, tag, content)
+                self.add_node(at, anchor, tag, content)
             }
             EventData::SequenceStart { anchor, tag, .. } => {
-                let number = self.begin(at, anchor, tag, GraphContent::Seq(Vec::new()))?;
+                let number = self.add_node(at, anchor, tag, GraphContent::Seq(Vec::new()))?;
                 let mut items = Vec::new();
                 while let Some(event) = self.until(&EventData::SequenceEnd)? {
                     items.push(self.node(event, depth + 1)?);
@@ -88,7 +87,7 @@ impl Reader<'_> {
                 Ok(number)
             }
             EventData::MappingStart { anchor, tag, .. } => {
-                let number = self.begin(at, anchor, tag, GraphContent::Map(Vec::new()))?;
+                let number = self.add_node(at, anchor, tag, GraphContent::Map(Vec::new()))?;
                 let mut entries = Vec::new();
                 while let Some(event) = self.until(&EventData::MappingEnd)? {
                     let key = self.node(event, depth + 1)?;
@@ -107,8 +106,8 @@ impl Reader<'_> {
         Ok((event.data != *end).then_some(event))
     }
 
-    /// Adds a node, which may be named from now on.
-    fn begin(
+    /// Adds a node, whose anchor is known from now on.
+    fn add_node(
         &mut self,
         position: Position,
         anchor: Option<String>,

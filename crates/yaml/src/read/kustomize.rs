@@ -22,7 +22,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     not_finite: false,
 };
 
-/// The same for nodes, which become values only when they are printed.
+/// For nodes, which become values only when they are printed.
 pub(super) const PRINTED: Dialect = Dialect {
     key: string_key,
     scalar: |scalar| match is_bare(scalar) {
@@ -33,13 +33,13 @@ pub(super) const PRINTED: Dialect = Dialect {
     ..DIALECT
 };
 
-/// quirk: a null of which nothing is written can't be printed between brackets, and is quoted there.
+/// quirk: a null without characters can't be printed between brackets, and is quoted there.
 fn is_bare(scalar: &Scalar) -> bool {
     scalar.in_flow && scalar.text.is_empty() && scalar.is_null()
 }
 
 fn key(scalar: Scalar) -> Result<Text, Problem> {
-    // A time is no string, though it becomes one as a value.
+    // A time is not a string, though it becomes one as a value.
     if scalar.tag.is_none() && scalar.kind() == Tag::Timestamp {
         return Err(Problem::Key("timestamp"));
     }
@@ -50,7 +50,7 @@ fn key(scalar: Scalar) -> Result<Text, Problem> {
     }
 }
 
-/// A key by its kind alone: even a tag without meaning makes it something else than a string.
+/// Checks a key by its kind alone: even a tag without meaning makes it no string.
 fn string_key(scalar: Scalar) -> Result<Text, Problem> {
     let found = match scalar.kind() {
         Tag::Str => return Ok(scalar.text),

@@ -1,4 +1,4 @@
-//! Merge keys of nodes, resolved before anything else is.
+//! Resolves the merge keys of nodes, before anything else.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,8 +7,7 @@ use crate::{
     node::{Content, Entry, Mapping, Node, Text},
 };
 
-/// Replaces all merge keys by what they bring, behind the map's own entries. A map's own key wins, then an earlier map of a
-/// list.
+/// Replaces all merge keys by their entries, after the map's own. A map's own key wins, then an earlier map of a list.
 pub(super) fn resolve(node: &mut Node) -> Result<(), Error> {
     match &mut node.content {
         Content::Scalar(_) => Ok(()),
@@ -23,7 +22,6 @@ pub(super) fn resolve(node: &mut Node) -> Result<(), Error> {
     }
 }
 
-/// Removes the merge key.
 fn take_merge(entries: &mut Vec<Entry>) -> Result<Option<Entry>, Error> {
     let Some(index) = entries.iter().position(|entry| entry.key.is_merge()) else {
         return Ok(None);
@@ -47,7 +45,7 @@ fn add(mapping: &mut Mapping, merge: Entry) -> Result<(), Error> {
     let mut added: HashMap<Text, usize> = HashMap::new();
     let entries = mapping.entries_mut();
     for source in sources {
-        // Of a key that is there twice the first counts.
+        // The first entry of a repeated key counts.
         let mut seen = HashSet::new();
         for entry in source.into_entries() {
             let key = &entry.key.text;
@@ -66,7 +64,7 @@ fn add(mapping: &mut Mapping, merge: Entry) -> Result<(), Error> {
     Ok(())
 }
 
-/// The maps to merge; each one overrides those before it.
+/// Returns the maps to merge; each one overrides those before it.
 fn sources(value: Node, at: Position) -> Result<Vec<Mapping>, Error> {
     let refused = || Error::new(at, Problem::Merge);
     match value.content {

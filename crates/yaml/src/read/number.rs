@@ -1,8 +1,8 @@
-//! Numbers as the dialects write them.
+//! Numbers in the notations of the dialects.
 
 use crate::Value;
 
-/// An integer with the prefixes of Go: `0x`, `0b`, `0o`, and a leading zero for octal.
+/// Parses an integer with Go's prefixes: `0x`, `0b`, `0o`, and a leading zero for octal.
 pub(super) fn go_integer(text: &str) -> Option<Value> {
     let (negative, digits) = sign(text);
     let (radix, digits) = match digits.as_bytes() {
@@ -15,7 +15,6 @@ pub(super) fn go_integer(text: &str) -> Option<Value> {
     integer(negative, digits, radix)
 }
 
-/// Splits off a sign; true for minus.
 pub(super) fn sign(text: &str) -> (bool, &str) {
     match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -23,7 +22,7 @@ pub(super) fn sign(text: &str) -> (bool, &str) {
     }
 }
 
-/// Digits of a radix as a value, when they fit into 64 bits.
+/// Parses digits of a radix that fit into 64 bits.
 pub(super) fn integer(negative: bool, digits: &str, radix: u32) -> Option<Value> {
     // `from_str_radix` would take a sign of its own.
     if !digits.starts_with(|c: char| c.is_digit(radix)) {
@@ -37,7 +36,7 @@ pub(super) fn integer(negative: bool, digits: &str, radix: u32) -> Option<Value>
     }
 }
 
-/// A decimal float, digits on at least one side of an optional point, with an optional exponent.
+/// Parses a decimal float: digits on at least one side of an optional point, with an optional exponent.
 pub(super) fn decimal_float(text: &str) -> Option<f64> {
     let (_, unsigned) = sign(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -50,11 +49,11 @@ pub(super) fn decimal_float(text: &str) -> Option<f64> {
         && digits(whole)
         && digits(fraction)
         && exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent));
-    // A number beyond all doubles is no number.
+    // A number beyond all doubles is invalid.
     text.parse().ok().filter(|float: &f64| valid && float.is_finite())
 }
 
-/// A float as JSON text would carry it on: without a fraction it is an integer.
+/// Converts a float as JSON would: without a fraction it is an integer.
 pub(super) fn whole(float: f64) -> Value {
     const TWO_63: f64 = 9_223_372_036_854_775_808.0;
     if float.fract() != 0.0 || !float.is_finite() {

@@ -1,4 +1,4 @@
-//! The dialect of PyYAML's `SafeLoader`: YAML 1.1 with numbers to the base of sixty.
+//! The dialect of PyYAML's `SafeLoader`: YAML 1.1 with numbers in base 60.
 
 use super::{
     dialect::{Dialect, Duplicates},
@@ -46,7 +46,7 @@ fn scalar(scalar: &Scalar) -> Result<Option<Value>, Problem> {
     value.map(Some).ok_or_else(|| tag::mismatch(text, tag))
 }
 
-/// The text that Python's `str` gives.
+/// Formats a key as Python's `str` does.
 fn key(key: Scalar) -> Result<Text, Problem> {
     let Some(value) = scalar(&key)? else {
         return Ok(key.text);
@@ -93,24 +93,17 @@ fn resolve(text: &str) -> Option<Value> {
 /// The type and value that PyYAML resolves a plain scalar to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PythonScalar {
-    /// `None`
     Null,
-    /// A truth value.
     Bool(bool),
-    /// An integer of any size; to the base of sixty its digits hold colons.
+    /// An integer of any size; in base 60 its digits hold colons.
     Int {
-        /// True if the number is negative.
         negative: bool,
-        /// Its base.
         radix: u32,
-        /// Its digits, at least one.
         digits: String,
     },
-    /// A float.
     Float(f64),
-    /// A date, or a time with its parts at fixed places: `2020-01-02 03:04:05.600000+02:00`.
+    /// A date, or a time with all parts in two digits: `2020-01-02 03:04:05.600000+02:00`.
     Timestamp(String),
-    /// The merge key.
     Merge,
 }
 
@@ -161,7 +154,7 @@ fn int(text: &str) -> Option<Value> {
     integer(negative, digits, radix).or_else(|| huge(negative, digits, radix))
 }
 
-/// Python's integers have no end; doubles come closest.
+/// Python's integers are unlimited; doubles come closest.
 fn huge(negative: bool, digits: &str, radix: u32) -> Option<Value> {
     if radix == 10 {
         let magnitude: f64 = digits.parse().ok()?;
@@ -175,7 +168,7 @@ fn huge(negative: bool, digits: &str, radix: u32) -> Option<Value> {
     Some(Value::Float(if negative { -magnitude } else { magnitude }))
 }
 
-/// Sign, base and digits of what looks like an integer; the digits may hold underscores.
+/// Splits a possible integer into sign, base and digits, which may hold underscores.
 fn int_pattern(text: &str) -> Option<(bool, u32, &str)> {
     let (negative, unsigned) = sign(text);
     let (radix, digits) = match unsigned.as_bytes() {
@@ -204,7 +197,6 @@ fn base_sixty(negative: bool, text: &str) -> Option<Value> {
     Some(Value::Int(if negative { -total } else { total }))
 }
 
-/// A number of one or two digits below sixty.
 fn below_sixty(part: &str) -> Option<u64> {
     let digits = (1..=2).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
     part.parse().ok().filter(|number| digits && *number < 60)
@@ -239,7 +231,7 @@ fn float(text: &str) -> Option<f64> {
         && digits(fraction)
         && !signed_exponent.is_empty()
         && signed_exponent.bytes().all(|b| b.is_ascii_digit())
-        // A sign needs a digit in front of the point.
+        // A sign needs a digit before the point.
         && (!whole.is_empty() || unsigned.len() == text.len());
     if valid {
         text.replace('_', "").parse().ok()
@@ -267,7 +259,7 @@ fn base_sixty_float(negative: bool, whole: &str, fraction: &str) -> Option<f64> 
     })
 }
 
-/// The text of a date or a time: `2020-01-02`, `2020-01-02 03:04:05.600000+02:00`.
+/// Formats a date or a time: `2020-01-02`, `2020-01-02 03:04:05.600000+02:00`.
 fn timestamp(text: &str) -> Option<String> {
     let (date, rest) = text.split_at_checked(text.find(['T', 't', ' ', '\t']).unwrap_or(text.len()))?;
     let mut parts = date.split('-');

@@ -19,7 +19,6 @@ pub(super) enum Resolved {
     Text,
 }
 
-/// Resolves a plain scalar as kustomize does.
 pub(super) fn kustomize(text: &str) -> Resolved {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Resolved::Null,
@@ -41,12 +40,11 @@ pub(crate) fn kustomize_kind(text: &str) -> Tag {
     }
 }
 
-/// Returns true if sigs.k8s.io/yaml reads a plain scalar with this text as something else than a string.
+/// Returns true if sigs.k8s.io/yaml reads a plain scalar as another type than a string.
 pub(crate) fn goyaml_resolves(text: &str) -> bool {
     !matches!(goyaml(text), Resolved::Text)
 }
 
-/// Resolves a plain scalar as sigs.k8s.io/yaml does.
 pub(super) fn goyaml(text: &str) -> Resolved {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Resolved::Null,

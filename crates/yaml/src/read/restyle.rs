@@ -1,5 +1,5 @@
-//! Prints a changed document in the style of its source: quotes, flow and block style, anchors, tags and comments stay
-//! where nothing was changed. It uses the parser's events, which a [`Node`] no longer has.
+//! Prints a changed document in the style of its source: quotes, flow and block style, anchors, tags and comments stay if
+//! nothing was changed. It uses the parser's events, which a [`Node`] no longer has.
 
 mod comments;
 mod fold;
@@ -19,7 +19,6 @@ use crate::{
 };
 use span::{Span, SpanKind};
 
-/// Prints a changed document in its own style; see [`crate::print::restyled`].
 pub(crate) fn restyled(text: &str, before: &Node, after: &Node, budget: &Budget) -> Result<String, Error> {
     let source = parse(text, budget)?;
     let spans: Vec<Span> = source.iter().map(Span::of).collect();
@@ -50,7 +49,7 @@ pub(crate) fn restyled(text: &str, before: &Node, after: &Node, budget: &Budget)
     Ok(comments::keep(text, &spans, &printed, &spans_after, &origins))
 }
 
-/// The events of the first document's content.
+/// Parses the events of the first document's content.
 fn parse(text: &str, budget: &Budget) -> Result<Vec<Event>, Error> {
     let text = events::decode(text.as_bytes(), budget)?;
     let mut parser = events::Events::new(&text, budget);
@@ -107,16 +106,16 @@ fn emit(content: Vec<Event>) -> Result<String, Error> {
     }
 }
 
-/// Goes over the events of the text along with the document before and after it was changed.
+/// Walks the events of the source along with the document before and after the change.
 struct Writer {
     source: Vec<Option<Event>>,
     next: usize,
     out: Vec<Event>,
     /// For each event of `out`, the event of the source that it was.
     origins: Vec<Option<usize>>,
-    /// The number of open flow collections.
+    /// Number of open flow collections.
     flow: usize,
-    /// The events of `out` that are to be folded, with their content. They are literal blocks at first.
+    /// Events of `out` to be folded, with their content. They are literal blocks at first.
     folded: Vec<(usize, String)>,
 }
 
@@ -145,7 +144,7 @@ impl Writer {
                 self.step();
                 let mut pairs = before.values().zip(after.values());
                 while !matches!(self.peek(), None | Some(EventData::MappingEnd)) {
-                    // A merge key stays; what it brings stands behind the map's own entries in the node.
+                    // A merge key stays; its entries follow the map's own entries in the node.
                     let is_merge = self.peek().is_some_and(is_merge);
                     self.copy();
                     match pairs.next().filter(|_| !is_merge) {
@@ -197,7 +196,7 @@ impl Writer {
         self.origins.push(origin);
     }
 
-    /// Takes one event over.
+    /// Copies one event.
     fn step(&mut self) {
         let origin = self.next;
         let Some(mut event) = self.take() else {
@@ -211,7 +210,7 @@ impl Writer {
             ..
         } = &event.data
         {
-            // A merge key that was read is written with its tag. Plain text may get quotes without one.
+            // A merge key that was read is written with its tag. A plain scalar may get quotes without one.
             event = if is_merge(&event.data) {
                 Event::scalar(None, Some(MERGE), value, false, false, *style)
             } else {
@@ -221,7 +220,7 @@ impl Writer {
         self.push(event, Some(origin));
     }
 
-    /// Takes a node over as it is.
+    /// Copies a node.
     fn copy(&mut self) {
         let mut depth = 0;
         while let Some(data) = self.peek() {
@@ -233,7 +232,6 @@ impl Writer {
         }
     }
 
-    /// Leaves a node out.
     fn skip(&mut self) {
         let mut depth = 0;
         while let Some(event) = self.take() {
@@ -244,7 +242,7 @@ impl Writer {
         }
     }
 
-    /// Writes a scalar in the style of the one that it was.
+    /// Writes a changed scalar in its former style.
     fn changed(&mut self, scalar: &Scalar) {
         let origin = self.next;
         let Some(Event {
@@ -263,7 +261,7 @@ impl Writer {
         self.push(event, Some(origin));
     }
 
-    /// A scalar in a style, where that leaves its type as it is.
+    /// Returns a scalar in a style, if its type stays the same.
     fn styled(&self, anchor: Option<&str>, scalar: &Scalar, style: ScalarStyle) -> Event {
         let text = &*scalar.text;
         let is_plain = !matches!(
@@ -273,21 +271,21 @@ impl Writer {
                 | ScalarStyle::Literal
                 | ScalarStyle::Folded
         );
-        let looks = kustomize_kind(text);
+        let plain_kind = kustomize_kind(text);
         let style = match scalar.tag {
-            Some(Tag::Str) if is_plain && looks != Tag::Str => ScalarStyle::DoubleQuoted,
+            Some(Tag::Str) if is_plain && plain_kind != Tag::Str => ScalarStyle::DoubleQuoted,
             _ if is_plain && text.contains('\n') && self.flow > 0 => ScalarStyle::DoubleQuoted,
             _ if is_plain && text.contains('\n') => ScalarStyle::Literal,
             _ => style,
         };
-        let tag = scalar.tag.filter(|tag| *tag != Tag::Str && *tag != looks);
+        let tag = scalar.tag.filter(|tag| *tag != Tag::Str && *tag != plain_kind);
         match tag.and_then(long_form) {
             Some(tag) => Event::scalar(anchor, Some(tag), text, false, false, style),
             None => Event::scalar(anchor, None, text, true, true, style),
         }
     }
 
-    /// Writes a scalar that the text did not have.
+    /// Writes a scalar that the source lacks.
     fn scalar(&mut self, scalar: &Scalar) {
         let style = if scalar.plain || scalar.tag.is_some() {
             ScalarStyle::Plain
@@ -298,7 +296,7 @@ impl Writer {
         self.push(event, None);
     }
 
-    /// Writes a node that the text did not have.
+    /// Writes a node that the source lacks.
     fn added(&mut self, node: &Node) {
         match &node.content {
             Content::Scalar(scalar) => self.scalar(scalar),

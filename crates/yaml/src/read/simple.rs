@@ -1,7 +1,7 @@
-//! Reads the documents that most files are, without the parser, which looks at each character many times.
+//! Reads common documents without the parser, which reads each character many times.
 //!
-//! These are block maps and lists of plain scalars, of quoted ones that end in their line, and of literal blocks, and flow
-//! lists of words. For anything else, and for anything that may be an error, it returns `None`, and the parser is used.
+//! These are block maps and lists of plain scalars, of quoted scalars within one line, and of literal blocks, and flow lists
+//! of words. For anything else, and for anything that may be an error, it returns `None`, and the parser is used.
 
 mod scalar;
 #[cfg(test)]
@@ -19,14 +19,13 @@ use scalar::{Chomping, Found, trimmed, unindented};
 /// Nothing deeper is simple.
 const MAX_DEPTH: u32 = 50;
 
-/// The result of reading a document without the parser.
 pub(super) struct Simple {
     pub(super) node: Node,
-    /// The number of events that the parser would have made of it.
+    /// Number of events that the parser would have made of it.
     pub(super) events: u64,
 }
 
-/// Reads a text that is one simple document. Of its entries whose keys are not `wanted` it only tells that they are sound.
+/// Reads a document that is simple. Entries whose keys are not `wanted` are only checked.
 pub(super) fn read(text: &Text<'_>, wanted: &dyn Fn(&str) -> bool, budget: &Budget) -> Option<Simple> {
     let traits = text.traits();
     if traits.odd {
@@ -40,7 +39,7 @@ pub(super) fn read(text: &Text<'_>, wanted: &dyn Fn(&str) -> bool, budget: &Budg
         has_tabs: traits.tabs,
         completed,
         max_depth: MAX_DEPTH.min(budget.limits().yaml_depth),
-        // Beginning and end of the stream's only document, and the beginning of the stream.
+        // Start and end of the stream's only document, and the start of the stream.
         events: 3,
         keeps: true,
     };
@@ -59,7 +58,7 @@ pub(super) fn read(text: &Text<'_>, wanted: &dyn Fn(&str) -> bool, budget: &Budg
     reader.line.is_none().then_some(Simple { node, events })
 }
 
-/// A line, or the part of it behind dashes.
+/// A line, or the part of it after dashes.
 #[derive(Debug, Clone, Copy)]
 struct Line<'t> {
     number: u32,
@@ -83,9 +82,8 @@ impl Line<'_> {
 }
 
 struct Reader<'t> {
-    /// The rest of the document after the current line.
+    /// The document after the current line.
     rest: &'t str,
-    /// The number of that line.
     number: u32,
     /// The next line that is neither blank nor a comment; `None` at the end.
     line: Option<Line<'t>>,
@@ -94,12 +92,12 @@ struct Reader<'t> {
     completed: bool,
     max_depth: u32,
     events: u64,
-    /// True if the nodes are kept, false if they are only checked.
+    /// True if the nodes are returned, false if they are only checked.
     keeps: bool,
 }
 
 impl<'t> Reader<'t> {
-    /// The next line as it stands.
+    /// Returns the next line unchanged.
     fn raw(&mut self) -> Option<&'t str> {
         let end = memchr::memchr(b'\n', self.rest.as_bytes())?;
         let line = self.rest.get(..end)?;
@@ -108,7 +106,7 @@ impl<'t> Reader<'t> {
         Some(line)
     }
 
-    /// Goes to the next line that is neither empty nor a comment. None where a line is not simple.
+    /// Moves to the next line that is neither empty nor a comment; `None` if it is not simple.
     fn advance(&mut self) -> Option<()> {
         loop {
             if self.rest.is_empty() {
@@ -137,7 +135,7 @@ impl<'t> Reader<'t> {
         (depth <= self.max_depth).then_some(())
     }
 
-    /// A map or a list that begins with the line that is looked at.
+    /// Reads a map or a list that starts with the current line.
     fn block(&mut self, depth: u32) -> Option<Node> {
         let line = self.line?;
         if line.is_item() {
@@ -179,7 +177,7 @@ impl<'t> Reader<'t> {
         self.enter(depth)?;
         let position = self.line?.position(0)?;
         let mut items = Vec::new();
-        // A list may have the indentation of the key that it belongs to: another key ends it.
+        // A list may have the indentation of its key: another key ends it.
         while let Some(line) = self.line.filter(|line| line.indent >= indent && line.is_item()) {
             if line.indent > indent {
                 return None;
@@ -195,7 +193,6 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// Reads the item after a dash.
     fn item(&mut self, line: Line<'t>, indent: usize, depth: u32) -> Option<Node> {
         let behind = unindented(line.content.get(1..)?);
         let at = line.content.len() - behind.len();
@@ -211,7 +208,7 @@ impl<'t> Reader<'t> {
         self.value(line, 1, indent, depth)
     }
 
-    /// The value behind a key or a dash that ends at a byte of a line.
+    /// Reads the value after a key or a dash that ends at byte `from` of a line.
     fn value(&mut self, line: Line<'t>, from: usize, parent: usize, depth: u32) -> Option<Node> {
         let behind = line.content.get(from..)?;
         let text = unindented(behind);
@@ -249,7 +246,7 @@ impl<'t> Reader<'t> {
         self.scalar(&Found::plain(&folded), position, depth)
     }
 
-    /// A plain scalar that goes on in the next lines, each of which becomes a space and its words.
+    /// Reads a plain scalar of several lines, each of which becomes a space and its words.
     fn folded(&mut self, first: Found<'_>, all: &str, number: u32, parent: usize) -> Option<String> {
         // A comment would end it.
         let is_whole = |found: &Found<'_>, all: &str| found.plain && found.text.len() == all.len();
@@ -287,11 +284,11 @@ impl<'t> Reader<'t> {
                 content: Content::Scalar(found(scalar)),
             });
         }
-        // Numbers that are none are refused, and to refuse is the parser's.
+        // Infinite numbers are errors, which the parser reports.
         (!scalar.may_be_infinite()).then(nothing)
     }
 
-    /// A list between brackets, or an empty map.
+    /// Reads a list between brackets, or an empty map.
     fn flow(&mut self, text: &str, position: Position, depth: u32) -> Option<Node> {
         self.enter(depth)?;
         if let Some(behind) = text.strip_prefix("{}") {
@@ -325,7 +322,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// The lines below `|`: all that have more indentation than what it belongs to.
+    /// Reads the lines below `|`: all that are indented deeper than their parent.
     fn literal(&mut self, chomping: Chomping, parent: usize) -> Option<String> {
         let mut text = String::new();
         let mut indent = None;
@@ -339,7 +336,7 @@ impl<'t> Reader<'t> {
             let content = unindented(line);
             let spaces = line.len() - content.len();
             if content.is_empty() && indent.is_none_or(|indent| spaces <= indent) {
-                // Spaces may count where it isn't known yet how many belong to the lines, or where the text ends.
+                // Spaces may count before the indentation is known, and at the end of the document.
                 if (indent.is_none() && spaces > 0) || (self.rest.is_empty() && self.completed) {
                     return None;
                 }
@@ -365,7 +362,7 @@ impl<'t> Reader<'t> {
         }
         indent?;
         let at_end = self.rest.is_empty() && self.completed;
-        let breaks = chomping.kept(breaks).saturating_sub(at_end.into());
+        let breaks = chomping.remaining_breaks(breaks).saturating_sub(at_end.into());
         text.extend(std::iter::repeat_n('\n', breaks));
         self.advance()?;
         Some(text)

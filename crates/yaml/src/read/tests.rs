@@ -5,7 +5,7 @@ use crate::print;
 
 type Read = fn(&str, &Budget) -> Result<Document, Error>;
 
-/// The value of `a: TEXT` as compact JSON with sorted keys, or the message of the error.
+/// Reads the value of `a: TEXT` as compact JSON with sorted keys, or returns the message of the error.
 fn scalar(read: Read, text: &str) -> String {
     match read(&format!("a: {text}"), &Budget::default()) {
         Ok(document) => match document.value.get("a") {
@@ -172,7 +172,7 @@ fn plain_scalars_resolve_by_dialect() {
     }
 }
 
-/// The first document as JSON in the order of its keys, or the error with its place.
+/// Reads the first document as JSON in the order of its keys, or returns the error with its position.
 fn json(read: Read, text: &str) -> String {
     match read(text, &Budget::default()) {
         Ok(document) => print::json(&document.value),
@@ -401,7 +401,7 @@ fn lenient_reader_keeps_the_last_duplicate() {
         document.value.to_json().to_string()
     };
     assert_eq!(read("a: 1\nb: yes\na: 2"), r#"{"a":2,"b":true}"#);
-    // A merge key is one more of them.
+    // A merge key counts, too.
     assert_eq!(read("a: 1\n<<: {a: 2}"), r#"{"a":2}"#);
     assert_eq!(read("<<: {a: 2}\na: 1"), r#"{"a":1}"#);
     assert_eq!(read("<<: [{a: 1}, {a: 2, b: 3}]"), r#"{"a":1,"b":3}"#);

@@ -1,6 +1,6 @@
 //! Times as go-yaml recognises them.
 
-/// The time in RFC 3339 when `text` is one: `2020-1-2`, `2020-1-2T3:4:5.6Z`, `2020-1-2 3:4:5` and the like.
+/// Converts a time to RFC 3339: `2020-1-2`, `2020-1-2T3:4:5.6Z`, `2020-1-2 3:4:5` and the like.
 pub(super) fn parse(text: &str) -> Option<String> {
     let year = text.get(..4)?;
     if !year.bytes().all(|b| b.is_ascii_digit()) {
@@ -25,7 +25,7 @@ pub(super) fn parse(text: &str) -> Option<String> {
     Some(format!("{year}-{month:02}-{day:02}T{clock}{zone}"))
 }
 
-/// The time of day in full, and what follows it.
+/// Returns the time of day in full, and the string after it.
 fn clock(text: &str) -> Option<(String, &str)> {
     let (hour, rest) = short_number(text)?;
     let (minute, rest) = short_number(rest.strip_prefix(':')?)?;
@@ -37,7 +37,7 @@ fn clock(text: &str) -> Option<(String, &str)> {
         Some(digits) => {
             let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
             let (fraction, rest) = digits.split_at_checked(end)?;
-            // Nanoseconds, as Go keeps them.
+            // Nanoseconds, as in Go.
             (fraction.get(..9).unwrap_or(fraction).trim_end_matches('0'), rest)
         }
         None => ("", rest),
@@ -68,7 +68,7 @@ fn valid_zone(zone: &str) -> Option<String> {
     })
 }
 
-/// A number of one or two digits, and what follows it.
+/// Returns a number of one or two digits, and the string after it.
 fn short_number(text: &str) -> Option<(u32, &str)> {
     let digits = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at_checked(digits)?;

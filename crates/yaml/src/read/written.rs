@@ -2,16 +2,13 @@
 
 use crate::{Node, Position};
 
-/// The documents and comments of a stream; see [`written`](super::written).
+/// The documents and comments of a stream; see [`written`](super::written). Null documents are included.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Written {
-    /// The documents, null ones included.
     pub documents: Vec<Node>,
-    /// The comments of all documents, in their order.
     pub comments: Vec<Comment>,
 }
 
-/// A comment of a YAML stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comment {
     /// The position of its `#`.

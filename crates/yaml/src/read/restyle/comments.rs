@@ -1,28 +1,25 @@
 //! Moves the comments of a source next to the same neighbours in the printed document.
 //!
-//! A trailing comment stays a trailing comment. Comments on lines of their own stay before the next node, or at the end of
-//! the collection with their indentation. Those between the brackets of a flow collection come after or before its line.
+//! A trailing comment stays one. Comments on lines of their own stay before the next node, or at the end of the collection
+//! with their indentation. Those between the brackets of a flow collection come after or before its line.
 
 use std::collections::BTreeMap;
 
 use super::span::{LineColumn, Span, SpanKind};
 use crate::{Position, read::written};
 
-/// A comment that was found.
 struct Comment<'t> {
     at: LineColumn,
     text: &'t str,
-    /// Nothing else is on its line.
     alone: bool,
     /// The dash of a list item is between it and the event before.
     in_item: bool,
-    /// The event before.
     before: Option<usize>,
     /// The event after it.
     behind: Option<usize>,
 }
 
-/// Puts the comments of `text` into `printed`.
+/// Inserts the comments of `text` into `printed`.
 pub(super) fn keep(
     text: &str,
     spans: &[Span],
@@ -45,7 +42,7 @@ pub(super) fn keep(
     let comments = find(&lines, spans);
     for gap in comments.chunk_by(|a, b| a.alone && b.alone && a.before == b.before && a.in_item == b.in_item)
     {
-        keeper.place(gap, &mut woven);
+        keeper.weave(gap, &mut woven);
     }
     woven.into_text(&printed_lines)
 }
@@ -55,7 +52,7 @@ pub(super) fn keep(
 struct Woven {
     before: BTreeMap<usize, Vec<String>>,
     behind: BTreeMap<usize, String>,
-    /// Comments between the dash of an item and the item, which begins at the column.
+    /// Comments between the dash of an item and the item, which starts at the column.
     inside: BTreeMap<usize, (usize, Vec<String>)>,
 }
 
@@ -100,8 +97,8 @@ struct Keeper<'a> {
 }
 
 impl Keeper<'_> {
-    /// Places a comment, or those that stand together on lines of their own.
-    fn place(&self, gap: &[Comment<'_>], woven: &mut Woven) {
+    /// Inserts a comment, or a block of comments on lines of their own.
+    fn weave(&self, gap: &[Comment<'_>], woven: &mut Woven) {
         let Some(first) = gap.first() else {
             return;
         };
@@ -157,7 +154,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Returns true if the comment before is on the line right above.
+    /// Returns true if a comment is on the line right above.
     fn is_comment(&self, gap: &[Comment<'_>], index: usize, row: usize) -> bool {
         let above = index.checked_sub(1).and_then(|above| gap.get(above));
         above.is_some_and(|above| above.at.0 + 1 == row)
@@ -171,7 +168,8 @@ impl Keeper<'_> {
         row.checked_sub(1).is_some_and(|above| self.is_blank(above))
     }
 
-    /// The column of a comment: that of what follows, unless it is indented deeper and so belongs to what is before.
+    /// Returns the column of a comment: the column of the next node, unless the comment is indented deeper and so belongs to
+    /// the node before.
     fn column(&self, comment: &Comment<'_>, next: Option<(usize, usize)>) -> usize {
         let own = comment.at.1;
         if let Some((before, after)) = next
@@ -192,10 +190,10 @@ impl Keeper<'_> {
         chosen.or(next.map(|(_, after)| after)).unwrap_or_default()
     }
 
-    /// The columns of a list or map in block style, before and after.
+    /// Returns the columns of a list or map in block style, before and after.
     fn columns(&self, event: usize) -> Option<(usize, usize)> {
         let span = self.spans.get(event)?;
-        // With an anchor or a tag, a map begins on the line of its key.
+        // With an anchor or a tag, a map starts on the line of its key.
         let event = match span.kind {
             SpanKind::Map => event + 1,
             SpanKind::Seq => event,
@@ -211,8 +209,7 @@ impl Keeper<'_> {
         self.spans_after.get(self.moved.get(event).copied().flatten()?)
     }
 
-    /// Returns true if a comment is between a key, or the end of a flow collection, and what follows: it belongs to the
-    /// latter.
+    /// Returns true if a comment is between a key, or the end of a flow collection, and the next node, to which it belongs.
     fn is_head(&self, comment: &Comment<'_>) -> bool {
         let (Some(before), Some(behind)) = (comment.before, comment.behind) else {
             return false;
@@ -228,7 +225,7 @@ fn indent(lines: &[&str], row: usize) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// The collection that each event is in.
+/// Finds the collection of each event.
 fn parents(spans: &[Span]) -> Vec<Option<usize>> {
     let mut open = Vec::new();
     let mut parents = Vec::with_capacity(spans.len());
@@ -279,7 +276,7 @@ fn moved(count: usize, origins: &[Option<usize>]) -> Vec<Option<usize>> {
     moved
 }
 
-/// The comments of a text with their places.
+/// Lists the comments of a document with their positions.
 pub(super) fn list(text: &str, spans: &[Span]) -> Vec<written::Comment> {
     // The parser counts Unicode's line ends, too.
     let joined = text.replace("\r\n", "\n");
@@ -300,7 +297,7 @@ pub(super) fn list(text: &str, spans: &[Span]) -> Vec<written::Comment> {
         .collect()
 }
 
-/// The comments of a text, in order.
+/// Finds the comments of a document, in order.
 fn find<'t>(lines: &[&'t str], spans: &[Span]) -> Vec<Comment<'t>> {
     let starts: Vec<usize> = (0..spans.len())
         .filter(|index| spans.get(*index).is_some_and(|span| span.kind != SpanKind::End))

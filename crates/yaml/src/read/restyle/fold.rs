@@ -2,7 +2,7 @@
 
 use super::span::Span;
 
-/// Makes folded blocks of some literal ones: those of the events at the places, with their texts.
+/// Folds the literal blocks of the events with these indices and contents.
 pub(super) fn fold(printed: &str, spans: &[Span], folded: &[(usize, String)]) -> String {
     let lines: Vec<&str> = printed.lines().collect();
     let mut out: Vec<String> = Vec::with_capacity(lines.len());
@@ -33,7 +33,7 @@ pub(super) fn fold(printed: &str, spans: &[Span], folded: &[(usize, String)]) ->
     out.join("\n") + "\n"
 }
 
-/// Returns the indentation of the block beyond that of its own text.
+/// Returns the indentation of the block beyond its content's own.
 fn indent(body: &[&str], text: &str) -> usize {
     let blanks = |line: &&str| line.len() - line.trim_start_matches(' ').len();
     let of_body = body.iter().find(|line| !line.is_empty()).map_or(0, blanks);
@@ -41,9 +41,9 @@ fn indent(body: &[&str], text: &str) -> usize {
     of_body.saturating_sub(of_text.as_ref().map_or(0, blanks))
 }
 
-/// The lines of a folded block.
+/// Returns the lines of a folded block.
 ///
-/// Quirk: whether a break is doubled goes by how the whole text begins, so that a text that ends with a break is followed
+/// quirk: the start of the whole string decides if breaks are doubled, so that a string that ends with a break is followed
 /// by an empty line.
 fn folded_lines(text: &str, indent: &str) -> Vec<String> {
     let begins = text.trim_start_matches('\n').chars().next();

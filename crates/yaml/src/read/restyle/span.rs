@@ -2,10 +2,9 @@
 
 use libyaml_safer::{Event, EventData, MappingStyle, Mark, ScalarStyle, SequenceStyle};
 
-/// A line and a column, counted from 0.
+/// Counted from 0.
 pub(super) type LineColumn = (usize, usize);
 
-/// The extent and the kind of an event in its text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Span {
     pub(super) start: LineColumn,
@@ -16,7 +15,6 @@ pub(super) struct Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SpanKind {
     Leaf,
-    /// A literal or folded scalar.
     Block,
     Map,
     Seq,
@@ -46,14 +44,14 @@ impl Span {
             _ => SpanKind::Leaf,
         };
         Self {
-            start: place(event.start_mark),
-            end: place(event.end_mark),
+            start: line_column(event.start_mark),
+            end: line_column(event.end_mark),
             kind,
         }
     }
 }
 
-fn place(mark: Mark) -> LineColumn {
+fn line_column(mark: Mark) -> LineColumn {
     let number = |n| usize::try_from(n).unwrap_or(usize::MAX);
     (number(mark.line), number(mark.column))
 }

@@ -1,4 +1,4 @@
-//! Scalars that end in the line in which they begin.
+//! Scalars within one line.
 
 /// The longest key; the parser has a limit of its own.
 const MAX_KEY: usize = 256;
@@ -37,7 +37,6 @@ pub(super) enum Chomping {
 }
 
 impl Chomping {
-    /// Parses the header after `|`.
     pub(super) fn of(header: &str) -> Option<Self> {
         let (chomping, rest) = match header.as_bytes().first() {
             Some(b'-') => (Self::Strip, header.get(1..)?),
@@ -47,8 +46,7 @@ impl Chomping {
         ends(rest).then_some(chomping)
     }
 
-    /// Returns the number of line breaks that stay.
-    pub(super) fn kept(self, breaks: usize) -> usize {
+    pub(super) fn remaining_breaks(self, breaks: usize) -> usize {
         match self {
             Self::Strip => 0,
             Self::Clip => breaks.min(1),
@@ -57,13 +55,13 @@ impl Chomping {
     }
 }
 
-/// A text without the spaces before it.
+/// Removes leading spaces.
 pub(super) fn unindented(text: &str) -> &str {
     let spaces = text.bytes().take_while(|byte| *byte == b' ').count();
     text.get(spaces..).unwrap_or_default()
 }
 
-/// A text without the spaces behind it.
+/// Removes trailing spaces.
 pub(super) fn trimmed(text: &str) -> &str {
     let spaces = text.bytes().rev().take_while(|byte| *byte == b' ').count();
     text.get(..text.len() - spaces).unwrap_or_default()
@@ -96,7 +94,7 @@ pub(super) fn ends(rest: &str) -> bool {
     rest.is_empty() || (rest.starts_with(' ') && matches!(unindented(rest).bytes().next(), None | Some(b'#')))
 }
 
-/// A key and the length of it with its colon.
+/// Reads a key, and returns its length with its colon.
 pub(super) fn key(text: &str) -> Option<(Found<'_>, usize)> {
     let bytes = text.as_bytes();
     let (found, length) = match bytes.first()? {
@@ -121,7 +119,7 @@ pub(super) fn key(text: &str) -> Option<(Found<'_>, usize)> {
     (is_key && !is_null && length <= MAX_KEY).then_some((found, length + 1))
 }
 
-/// A text in quotation marks in which nothing is escaped, and its length with them.
+/// Reads a quoted string without escapes, and returns its length with the quotes.
 fn unescaped(text: &str) -> Option<(Found<'_>, usize)> {
     let mark = text.get(..1)?;
     let end = 1 + text.get(1..)?.find(mark)?;
@@ -134,7 +132,7 @@ fn unescaped(text: &str) -> Option<(Found<'_>, usize)> {
     (!escapes && inner.is_ascii()).then_some((Found::quoted(inner), end + 1))
 }
 
-/// A value that is all of the rest of its line, but for a comment.
+/// Reads a value that is the rest of its line, except for a comment.
 pub(super) fn inline(text: &str) -> Option<Found<'_>> {
     if text.starts_with(['"', '\'']) {
         let mark = text.get(..1)?;
@@ -157,7 +155,7 @@ pub(super) fn inline(text: &str) -> Option<Found<'_>> {
     (begins && !is_map).then_some(Found::plain(text))
 }
 
-/// A word between brackets and its length.
+/// Reads a word between brackets, and returns its length.
 pub(super) fn word(text: &str) -> Option<(Found<'_>, usize)> {
     if text.starts_with(['"', '\'']) {
         return unescaped(text);

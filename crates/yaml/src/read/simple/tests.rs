@@ -17,7 +17,7 @@ fn simple(text: &str) -> Option<Simple> {
     read(&decode(text.as_bytes(), &budget).unwrap(), &|_| true, &budget)
 }
 
-/// Compares both; whether the text was simple.
+/// Compares both. Returns true if the document was simple.
 fn same(text: &str) -> bool {
     let Some(found) = simple(text) else { return false };
     let parsed = with_parser(text, &Budget::default()).map_err(|error| error.to_string());

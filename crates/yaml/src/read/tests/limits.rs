@@ -1,4 +1,4 @@
-//! Documents that want too much.
+//! Documents beyond the limits.
 
 use tree::Limits;
 
