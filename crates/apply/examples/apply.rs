@@ -1,4 +1,4 @@
-//! Applies lists of manifests as an owner of its own, corrects drift, and deletes what left the list.
+//! Applies lists of manifests as an owner of its own, corrects drift, and prunes.
 //!
 //! `cargo run -p apply --example apply -- KUBECONFIG STATE.yaml...`: each file is one state of the list.
 #![allow(clippy::print_stdout, reason = "the output of an example")]

@@ -12,14 +12,11 @@ use crate::{
     fetch,
 };
 
-/// The change of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// It was created.
     Created,
-    /// It was changed.
     Configured,
-    /// It equalled its manifest already.
+    /// It already equalled its manifest.
     Unchanged,
     /// It was deleted, because its manifest is marked for that.
     Deleted,
@@ -36,12 +33,9 @@ impl fmt::Display for Action {
     }
 }
 
-/// The outcome for one manifest.
 #[derive(Debug)]
 pub struct ObjectOutcome {
-    /// The object of the manifest.
     pub reference: ObjectRef,
-    /// The change, or the failure.
     pub result: Result<Action, FailedObject>,
     /// Warnings of the API server, and about fields that are left to other managers.
     pub warnings: Vec<String>,
@@ -76,7 +70,7 @@ pub async fn apply_all(
         renamed: &HashSet::new(),
         seen: None,
     };
-    let beginning = Session::begin();
+    let start = Session::start();
     let live = fetch(cluster, owner, query).await?;
     let (first, rest): (Vec<_>, Vec<_>) = manifests
         .iter()
@@ -87,7 +81,7 @@ pub async fn apply_all(
         manifests.map(move |(index, (manifest, _))| ((group, index), *manifest))
     });
     let definitions = Definitions::of(positions);
-    let session = &Session::new(beginning, cluster, owner, &live, definitions, options);
+    let session = &Session::new(start, cluster, owner, &live, definitions, options);
     let mut outcomes = Vec::with_capacity(manifests.len());
     for (index, (manifest, reference)) in first.into_iter().enumerate() {
         outcomes.push(one(session, manifest, reference, (0, index)).await);

@@ -12,34 +12,27 @@ use crate::{
     object::{Attempt, Flags, apply},
 };
 
-/// A manifest to compare.
 #[derive(Debug, Clone, Copy)]
 pub struct Desired<'a> {
-    /// The manifest to be compared.
     pub manifest: &'a Value,
-    /// The reference of the manifest.
     pub reference: &'a ObjectRef,
-    /// The rules that apply to it.
     pub rules: &'a Rules,
 }
 
 /// The difference between a manifest and its live object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Drift {
-    /// The live object equals the manifest.
     None(Arc<Value>),
-    /// The manifest is marked for deletion, and there is no live object.
+    /// The manifest is marked for deletion, and nothing is live.
     Deleted,
-    /// There is no live object, or it is being deleted.
+    /// Nothing is live, or it is being deleted.
     Missing,
     /// An apply would change, or delete, the live object.
     Changed,
 }
 
-/// The comparison of one manifest.
 #[derive(Debug)]
 pub struct Compared<'a> {
-    /// The manifest that was compared.
     pub desired: Desired<'a>,
     /// The difference, or the reason why it could not be found out.
     pub drift: Result<Drift, CompareError>,
@@ -48,7 +41,7 @@ pub struct Compared<'a> {
 }
 
 /// Compares manifests with their live objects: the API server is asked, in a dry run, for the result of an apply, which takes over
-/// conflicting fields if `force` is true. Objects of a known version need no request. The order of the results is not that of the
+/// conflicting fields if `force` is true. Objects of a known version need no request. The results are not in the order of the
 /// manifests.
 pub async fn compare<'a>(
     cluster: &Cluster,

@@ -9,10 +9,8 @@ use objects::ObjectRef;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[must_use = "an incomplete search must not be reported as a success"]
 pub enum Completeness {
-    /// Everything was searched.
     #[default]
     Complete,
-    /// Something could not be searched.
     Incomplete {
         /// One gap for each kind, or each kind and namespace, in the order of their descriptions.
         gaps: Vec<Gap>,
@@ -20,13 +18,11 @@ pub enum Completeness {
 }
 
 impl Completeness {
-    /// Returns true if everything was searched.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         *self == Self::Complete
     }
 
-    /// Returns the gaps; none if everything was searched.
     #[must_use]
     pub fn gaps(&self) -> &[Gap] {
         match self {
@@ -38,17 +34,17 @@ impl Completeness {
     /// Returns one sentence about the first gaps; `None` if everything was searched.
     #[must_use]
     pub fn message(&self) -> Option<String> {
-        const SHOWN: usize = 3;
+        const MAX_LISTED: usize = 3;
         let gaps = self.gaps();
-        let shown: Vec<String> = gaps.iter().take(SHOWN).map(ToString::to_string).collect();
-        let more = match gaps.len().saturating_sub(SHOWN) {
+        let listed: Vec<String> = gaps.iter().take(MAX_LISTED).map(ToString::to_string).collect();
+        let more = match gaps.len().saturating_sub(MAX_LISTED) {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
         (!self.is_complete()).then(|| {
             format!(
                 "not all objects could be searched, so some may be left: {}{more}",
-                shown.join("; ")
+                listed.join("; ")
             )
         })
     }

@@ -3,12 +3,10 @@
 //! A custom resource can be applied only when its definition is served, which takes a moment after the definition was
 //! applied. Objects wait for definitions that come before them among the manifests, and for no others.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 use objects::ObjectRef;
+use parking_lot::Mutex;
 use yaml::Value;
 
 /// The position of an object in the order of application: its group, and its index in the group.
@@ -21,7 +19,6 @@ enum State {
     Failed,
 }
 
-/// The definition of a kind, as seen from a later object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Definition {
     /// It was applied, or will be in a moment.
@@ -53,7 +50,7 @@ impl Definitions {
         let Some(kind) = defined_kind(manifest) else {
             return;
         };
-        let mut by_kind = self.by_kind.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_kind = self.by_kind.lock();
         if let Some((_, state)) = by_kind.get_mut(&kind) {
             *state = if applied { State::Applied } else { State::Failed };
         }
@@ -62,7 +59,7 @@ impl Definitions {
     /// Returns true if a kind in this group, with this name, or both, is among the definitions.
     #[must_use]
     pub fn define(&self, group: Option<&str>, kind: Option<&str>) -> bool {
-        let by_kind = self.by_kind.lock().unwrap_or_else(PoisonError::into_inner);
+        let by_kind = self.by_kind.lock();
         by_kind.keys().any(|(found_group, found_kind)| {
             group.is_none_or(|group| found_group == group) && kind.is_none_or(|kind| found_kind == kind)
         })
@@ -70,7 +67,7 @@ impl Definitions {
 
     /// Returns the definition of the kind of an object at a position.
     pub(crate) fn expect(&self, reference: &ObjectRef, position: Position) -> Definition {
-        let by_kind = self.by_kind.lock().unwrap_or_else(PoisonError::into_inner);
+        let by_kind = self.by_kind.lock();
         match by_kind.get(&(reference.group.clone(), reference.kind.clone())) {
             Some((_, State::Applied)) => Definition::Expected,
             Some((at, State::Pending)) if *at < position => Definition::Expected,
@@ -79,7 +76,6 @@ impl Definitions {
     }
 }
 
-/// Returns the group and kind that a definition defines.
 fn defined_kind(object: &Value) -> Option<(String, String)> {
     let text = |path: &[&str]| object.pointer(path).and_then(Value::as_str);
     if text(&["kind"])? != "CustomResourceDefinition"

@@ -5,13 +5,10 @@ use std::sync::Arc;
 /// A failure of an operation as a whole. Failures of single objects are in their outcomes.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The cluster refuses or can't be reached.
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
-    /// An object is malformed.
     #[error(transparent)]
     Object(#[from] objects::Error),
-    /// The owner has no field manager.
     #[error("the field manager has no name: set one")]
     NoManager,
     /// The membership label can't tell the objects of the owner from others.
@@ -19,12 +16,7 @@ pub enum Error {
         "the label {name}={value} can't mark objects: its value must have 1 to 63 letters, digits, '-', '_' and '.', \
          beginning and ending with a letter or digit"
     )]
-    InvalidLabel {
-        /// The name of the label.
-        name: String,
-        /// The value.
-        value: String,
-    },
+    InvalidLabel { name: String, value: String },
     /// Pruning against an empty list would delete every object of the owner.
     #[error("there are no manifests, so nothing is pruned: delete all objects explicitly if that is meant")]
     NothingDesired,
@@ -33,7 +25,6 @@ pub enum Error {
 /// The reason why an object could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The cluster refuses or can't be reached.
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
     /// A conflict with another manager could not be resolved, or an annotation or a rule is invalid.
@@ -47,7 +38,6 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
-    /// Returns true if the identity has no right to do it.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Cluster(error) if error.is_denied())
@@ -71,16 +61,13 @@ impl ApplyError {
 /// The reason why a manifest could not be compared with its live object.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// The live object may not be read, or has an invalid name.
     #[error(transparent)]
     Unreadable(Arc<cluster::Error>),
     /// The API server refused the apply in a dry run, or a conflict could not be resolved.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// An annotation or a rule about differences is invalid.
     #[error(transparent)]
     Object(#[from] objects::Error),
-    /// The live object could not be read again.
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
 }

@@ -36,7 +36,7 @@ fn fuzz_selection() {
         let live = Value::from_json(json);
         random.note("live", &live);
         if let Ok(selection) = select(&owner(), std::slice::from_ref(&live), &Default::default()) {
-            assert_eq!(selection.orphans.len() + selection.kept.len(), 1);
+            assert_eq!(selection.orphans.len() + selection.retained.len(), 1);
             assert!(selection.orphans.is_empty() || keep_reason(&owner(), &live).is_none());
         }
     });

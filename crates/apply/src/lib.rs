@@ -22,6 +22,7 @@ mod compare;
 mod completeness;
 mod definitions;
 mod delete;
+mod disguise;
 mod error;
 #[cfg(test)]
 mod fuzz;
@@ -36,10 +37,9 @@ mod replace;
 mod searched;
 mod select;
 mod session;
-mod settled;
-mod stand_in;
 #[cfg(test)]
 mod tests;
+mod unchanged;
 mod versions;
 
 pub use batch::{Action, ObjectOutcome, apply_all};
@@ -48,7 +48,7 @@ pub use completeness::Completeness;
 pub use definitions::{Definitions, Position};
 pub use delete::resolve_kinds;
 pub use error::{ApplyError, CompareError, Error};
-pub use live::{LiveObjects, Query, fetch, renamed_kinds, shown};
+pub use live::{LiveObjects, Query, display_reference, fetch, renamed_kinds};
 pub use orphans::{Filter, Found, OrphanSearch, find_orphans, identities};
 pub use owner::{Membership, Owner};
 pub use prune::{DeletionOptions, DeletionOutcome, Pruned, delete_all, delete_orphans, prune};
@@ -59,5 +59,4 @@ pub use select::{KeepReason, Orphan, Selection, keep_reason, select};
 pub use session::{AppliedObject, FailedObject, Request, Session, SessionOptions};
 pub use versions::AppliedVersions;
 
-/// Objects that are worked on at the same time.
 const PARALLEL: usize = 8;

@@ -18,13 +18,11 @@ use crate::{
 
 /// Number of objects of a kind from which on one list is cheaper than reading each object.
 const WORTH_A_LIST: usize = 3;
-/// Objects that are read at the same time.
 const READS: usize = 16;
 
 /// The live state of some manifests, and orphans if they were searched.
 #[derive(Debug, Default)]
 pub struct LiveObjects {
-    /// The objects that exist, in the version of their manifests.
     pub objects: HashMap<ObjectRef, Arc<Value>>,
     /// The objects that may not be read, with the error.
     pub unreadable: HashMap<ObjectRef, Arc<cluster::Error>>,
@@ -34,22 +32,16 @@ pub struct LiveObjects {
     pub warned: HashSet<ObjectRef>,
     /// The objects of the owner that are not among the manifests, if they were searched.
     pub orphans: Vec<ObjectRef>,
-    /// The completeness of the search for orphans.
     pub completeness: Completeness,
-    /// The parts of the cluster that could not be listed.
     pub gaps: Vec<Gap>,
-    /// The effect of missing rights on the search for orphans.
     pub restriction: Restriction,
-    /// The annotation with the name for comparisons.
     diff_name: Option<&'static str>,
 }
 
-/// The objects to read.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'a> {
     /// The manifests whose live state is needed.
     pub refs: &'a [ObjectRef],
-    /// The references of all manifests.
     pub all: &'a [ObjectRef],
     /// The search for orphans, which needs a list of every kind of the cluster that may have any; absent if they are not
     /// needed.
@@ -76,13 +68,13 @@ pub fn renamed_kinds<'m>(
         .collect()
 }
 
-/// Returns the reference under which an object is compared and shown.
+/// Returns the reference under which an object is compared and displayed.
 #[must_use]
-pub fn shown(vocabulary: &Vocabulary, object: &Value, reference: &ObjectRef) -> ObjectRef {
-    shown_as(vocabulary.diff_name, object, reference)
+pub fn display_reference(vocabulary: &Vocabulary, object: &Value, reference: &ObjectRef) -> ObjectRef {
+    reference_as(vocabulary.diff_name, object, reference)
 }
 
-fn shown_as(diff_name: Option<&str>, object: &Value, reference: &ObjectRef) -> ObjectRef {
+fn reference_as(diff_name: Option<&str>, object: &Value, reference: &ObjectRef) -> ObjectRef {
     match diff_name.and_then(|name| meta::annotation(object, name)) {
         Some(name) => ObjectRef {
             name: name.to_owned(),
@@ -102,11 +94,10 @@ impl LiveObjects {
             return self.objects.get(reference);
         }
         self.named
-            .get(&shown_as(self.diff_name, manifest, reference))
+            .get(&reference_as(self.diff_name, manifest, reference))
             .or_else(|| self.objects.get(reference))
     }
 
-    /// Adds an object under its name for comparisons.
     fn note_name(&mut self, reference: &ObjectRef, object: &Arc<Value>) {
         let name = self.diff_name.and_then(|name| meta::annotation(object, name));
         if name.is_none() {
@@ -118,7 +109,7 @@ impl LiveObjects {
                 meta::text(object, "name").map(str::to_owned),
             )
         };
-        let name = shown_as(self.diff_name, object, reference);
+        let name = reference_as(self.diff_name, object, reference);
         let is_younger = self.named.get(&name).is_none_or(|known| age(known) < age(object));
         if is_younger {
             self.named.insert(name, Arc::clone(object));
@@ -325,9 +316,9 @@ mod tests {
         for object in [&young, &old, &next].map(|object| Arc::new(object.clone())) {
             live.note_name(&ObjectRef::of(&object).unwrap(), &object);
         }
-        let fresh = object("c-new", "2026-01-03T00:00:00Z");
-        let reference = ObjectRef::of(&fresh).unwrap();
-        assert_eq!(live.before(&fresh, &reference).map(AsRef::as_ref), Some(&next));
-        assert_eq!(shown(&vocabulary, &fresh, &reference).name, "c");
+        let newest = object("c-new", "2026-01-03T00:00:00Z");
+        let reference = ObjectRef::of(&newest).unwrap();
+        assert_eq!(live.before(&newest, &reference).map(AsRef::as_ref), Some(&next));
+        assert_eq!(display_reference(&vocabulary, &newest, &reference).name, "c");
     }
 }

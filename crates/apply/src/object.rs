@@ -13,23 +13,17 @@ use yaml::Value;
 
 use crate::{ApplyError, Owner};
 
-/// Attempts at an object that others keep changing.
 const STALE_ATTEMPTS: u32 = 8;
 
-/// An object to apply.
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt<'a> {
-    /// The manifest.
     pub(crate) manifest: &'a Value,
-    /// Its reference.
     pub(crate) reference: &'a ObjectRef,
-    /// The conflict rules that apply to it.
     pub(crate) rules: &'a [ConflictRule],
     /// The live object as it was read before; absent if it is new or could not be read.
     pub(crate) live: Option<Arc<Value>>,
 }
 
-/// The flags of an apply.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Flags {
     /// If set, the API server does everything but store the result.
@@ -39,7 +33,6 @@ pub(crate) struct Flags {
 }
 
 impl Owner {
-    /// Returns the options of a request with these flags.
     pub(crate) fn request(&self, flags: Flags) -> ApplyOptions<'_> {
         ApplyOptions {
             dry_run: flags.dry_run,

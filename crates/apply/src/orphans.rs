@@ -9,13 +9,11 @@ use yaml::Value;
 
 use crate::{Completeness, Error, Membership, Orphan, Owner, SearchedKinds, searched, select};
 
-/// Objects of an inventory that are read at the same time.
 const READS: usize = 16;
 
 /// A condition that live objects must meet to be considered orphans.
 pub type Filter<'a> = &'a (dyn Fn(&Value) -> bool + Sync);
 
-/// A search for orphans.
 #[derive(Clone, Copy, Default)]
 pub struct OrphanSearch<'a> {
     /// The condition for orphans; all objects of the owner if absent.
@@ -42,11 +40,8 @@ pub struct Found {
     pub orphans: Vec<Orphan>,
     /// Namespaces that are no longer among the manifests, but with manifests in them: they are kept.
     pub used_namespaces: Vec<ObjectRef>,
-    /// The completeness of the search.
     pub completeness: Completeness,
-    /// The parts of the cluster that could not be searched.
     pub gaps: Vec<Gap>,
-    /// The effect of missing rights on the search.
     pub restriction: Restriction,
 }
 
@@ -102,7 +97,6 @@ pub async fn find_orphans(
     Ok(found)
 }
 
-/// Lists the metadata of the objects with a label, of the kinds to search.
 async fn list_labelled(
     cluster: &Cluster,
     snapshot: &Snapshot,
@@ -215,7 +209,6 @@ pub fn identities(refs: &[ObjectRef], snapshot: &Snapshot) -> HashSet<ObjectId> 
     ids
 }
 
-/// Returns the namespaces of these objects.
 pub(crate) fn namespaces(refs: &[ObjectRef], previous: Option<&[ObjectRef]>) -> Vec<String> {
     let namespaces: BTreeSet<String> = refs
         .iter()

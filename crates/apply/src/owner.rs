@@ -7,12 +7,11 @@ use yaml::Value;
 
 use crate::Error;
 
-/// The way in which an owner finds its objects on a cluster.
+/// The rule by which an owner finds its objects on a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Membership {
     /// Each object carries a label. Objects with the label that the owner did not apply are never touched.
     Label {
-        /// The name of the label.
         name: Cow<'static, str>,
         /// The value, which no other owner on the cluster uses.
         value: String,
@@ -28,12 +27,11 @@ pub enum Membership {
     Inventory(Vec<ObjectRef>),
 }
 
-/// Whoever keeps a set of objects on a cluster.
+/// A deployer of a set of objects on a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// The field manager of all applies.
     pub manager: Cow<'static, str>,
-    /// The way in which its objects are found again.
+    /// The rule by which its objects are found again.
     pub membership: Membership,
     /// The names of the annotations and labels that it obeys.
     pub vocabulary: Vocabulary,
@@ -73,7 +71,6 @@ impl Owner {
         Self::new(manager, Membership::Inventory(inventory))
     }
 
-    /// Sets the annotations and labels that forbid the deletion of an object.
     #[must_use]
     pub fn skip_delete(mut self, markers: &'static [Marker]) -> Self {
         self.vocabulary.skip_delete = markers;
@@ -87,7 +84,7 @@ impl Owner {
         self
     }
 
-    /// Checks that objects of other owners can't be mistaken for those of this one.
+    /// Checks that the membership can't match objects of other owners.
     ///
     /// # Errors
     /// If the manager has no name, or the membership label is empty or not a valid label value.

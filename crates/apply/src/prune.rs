@@ -8,10 +8,8 @@ use objects::{ObjectRef, meta, order};
 
 use crate::{Completeness, Error, Orphan, OrphanSearch, Owner, PARALLEL, find_orphans, keep_reason};
 
-/// Attempts at an object that others keep changing.
 const ATTEMPTS: u32 = 8;
 
-/// The options of deletions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeletionOptions {
     /// If set, the API server does everything but delete.
@@ -20,10 +18,8 @@ pub struct DeletionOptions {
     pub wait: Option<Duration>,
 }
 
-/// The deletion of one object.
 #[derive(Debug)]
 pub struct DeletionOutcome {
-    /// The object to be deleted.
     pub reference: ObjectRef,
     /// True if it is gone or going, false if it was changed since so that it is kept.
     pub result: Result<bool, cluster::Error>,
@@ -126,7 +122,6 @@ pub async fn delete_orphans(
     outcomes
 }
 
-/// Deletes objects, several at the same time.
 async fn delete_each(
     cluster: &Cluster,
     owner: &Owner,

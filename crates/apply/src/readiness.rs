@@ -11,10 +11,8 @@ use objects::{
 use tokio::time::Instant;
 use yaml::Value;
 
-/// The options of a wait.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitOptions {
-    /// The timeout of the wait.
     pub limit: Duration,
 }
 
@@ -43,7 +41,7 @@ pub async fn readiness(
     object: &Value,
     not_ready_is_error: bool,
 ) -> Result<Readiness, Error> {
-    // With a status in the object, there is no need to look up if the kind has one.
+    // With a status in the object, the kind is known to have one.
     let status = match object.get("status") {
         Some(status) if !status.is_null() => StatusNeed::Required,
         _ => cluster.status_need(&ObjectRef::of(object)?).await?,

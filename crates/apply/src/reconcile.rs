@@ -1,4 +1,4 @@
-//! Applying a list of manifests and deleting what left it.
+//! Applying a list of manifests and pruning the objects that left it.
 
 use std::{fmt, time::Duration};
 
@@ -10,12 +10,10 @@ use crate::{
     DeletionOptions, Error, ObjectOutcome, OrphanSearch, Owner, Pruned, SessionOptions, apply_all, prune,
 };
 
-/// The options of [`reconcile`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReconcileOptions<'a> {
     /// The options of the applies. In a dry run, nothing is deleted either.
     pub session: SessionOptions,
-    /// The search for objects to delete.
     pub search: OrphanSearch<'a>,
     /// Timeout for the end of each deleted object; if absent, nothing is waited for.
     pub wait: Option<Duration>,

@@ -1,6 +1,5 @@
 //! The kinds that a search for orphans has to list.
 //!
-//! A cluster serves dozens of kinds, and a list of each for every search is most of the work of a small deployment. A caller that
 //! knows which kinds may have objects of an owner names them. The objects themselves are always listed live, under
 //! the identity that deletes them.
 
@@ -14,7 +13,6 @@ use crate::Error;
 /// Maximum age of discovery for decisions about deletions.
 const KINDS_AGE: Duration = Duration::from_secs(10);
 
-/// Groups and kinds.
 type Kinds = HashSet<(String, String)>;
 
 /// The kinds that may have objects of an owner that are no longer desired: no other kind has any.
@@ -22,14 +20,14 @@ type Kinds = HashSet<(String, String)>;
 pub struct SearchedKinds {
     /// Groups and kinds of objects that the owner applied before.
     pub applied: Kinds,
-    /// Groups and kinds of which somebody with more rights saw objects with the label. What the identity of a search may not
-    /// list of them is not reported: it would tell about objects of others.
+    /// Groups and kinds of which somebody with more rights saw objects with the label. Kinds among them that the identity of a search
+    /// may not list are not reported: that would reveal objects of others.
     pub hinted: Kinds,
 }
 
 impl SearchedKinds {
-    /// Returns true if objects of a kind are listed and its gaps reported: those of the applied kinds and, because one object
-    /// may be served by two groups, those of desired kinds that have the name of a kind to search.
+    /// Returns true if objects of a kind are listed and its gaps reported: the applied kinds and, because one object may be served by
+    /// two groups, the desired kinds that have the name of a kind to search.
     pub(crate) fn include(&self, kind: &ResourceKind, desired: &[ObjectRef]) -> bool {
         let has_name = |(_, name): &(String, String)| *name == kind.kind;
         let is_desired = |one: &ObjectRef| one.group == kind.group && one.kind == kind.kind;

@@ -10,7 +10,6 @@ use crate::Owner;
 /// An object that is no longer desired, exactly as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
-    /// The reference of the object.
     pub reference: ObjectRef,
     /// Its UID: an object that was created again is another one.
     pub uid: String,
@@ -21,9 +20,7 @@ pub struct Orphan {
 /// The reason why a live object is not deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepReason {
-    /// It is among the manifests.
     Desired,
-    /// An annotation forbids its deletion.
     SkipDelete,
     /// Another object owns it, and is deleted together with it.
     Owned,
@@ -33,13 +30,11 @@ pub enum KeepReason {
     Unidentified,
 }
 
-/// The decision about all candidates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
     /// The objects to delete, in the order of deletion.
     pub orphans: Vec<Orphan>,
-    /// The objects that are kept.
-    pub kept: Vec<(ObjectRef, KeepReason)>,
+    pub retained: Vec<(ObjectRef, KeepReason)>,
 }
 
 /// Returns true if the owner applied the object and no other object owns it, or an annotation says so.
@@ -95,7 +90,7 @@ pub fn select(
             keep_reason(owner, object)
         };
         match (reason, uid, meta::resource_version(object)) {
-            (Some(reason), ..) => selection.kept.push((reference, reason)),
+            (Some(reason), ..) => selection.retained.push((reference, reason)),
             (None, Some(uid), Some(resource_version)) => {
                 let orphan = Orphan {
                     reference,
@@ -104,7 +99,7 @@ pub fn select(
                 };
                 orphans.entry(uid).or_insert(orphan);
             }
-            (None, ..) => selection.kept.push((reference, KeepReason::Unidentified)),
+            (None, ..) => selection.retained.push((reference, KeepReason::Unidentified)),
         }
     }
     selection.orphans = orphans.into_values().collect();
@@ -201,7 +196,11 @@ mod tests {
         ] {
             let desired = HashSet::from([ObjectRef::of(&candidate("kept", "x", json!({}))).unwrap().id()]);
             let selection = select(&owner(), &[object], &desired).unwrap();
-            assert_eq!(selection.kept.first().map(|(_, why)| *why), expected, "{title}");
+            assert_eq!(
+                selection.retained.first().map(|(_, why)| *why),
+                expected,
+                "{title}"
+            );
             assert_eq!(
                 selection.orphans.len(),
                 usize::from(expected.is_none()),

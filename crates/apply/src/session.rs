@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -11,22 +11,22 @@ use std::{
 
 use cluster::{Applied, Cluster};
 use objects::{ObjectRef, rules::ConflictRule};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use yaml::Value;
 
 use crate::{
     ApplyError, Definitions, LiveObjects, Owner, Position, WaitOptions, Waited,
     definitions::Definition,
+    disguise,
     object::{Attempt, Flags, apply},
     readiness, replace,
-    settled::{self, Settled},
-    stand_in,
+    unchanged::{self, RunState},
 };
 
 /// Time within which an applied definition must be served.
 const DEFINITION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The options of a run.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub struct SessionOptions {
@@ -42,14 +42,10 @@ pub struct SessionOptions {
     pub recreate_on_error: bool,
 }
 
-/// An object to apply.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The manifest to be applied.
     pub manifest: &'a Value,
-    /// The reference of the manifest.
     pub reference: &'a ObjectRef,
-    /// The conflict rules that apply to it.
     pub rules: &'a [ConflictRule],
     /// Its position: it waits for the definition of its kind only if that comes before.
     pub position: Position,
@@ -72,7 +68,6 @@ pub struct AppliedObject {
 }
 
 impl AppliedObject {
-    /// An object that needed no change.
     fn unchanged(object: Arc<Value>) -> Self {
         Self {
             object,
@@ -91,14 +86,12 @@ impl AppliedObject {
     }
 }
 
-/// An object that could not be applied.
 #[derive(Debug)]
 pub struct FailedObject {
     /// The error, and the object.
     pub message: String,
-    /// True if the identity has no right to do it.
     pub denied: bool,
-    /// Warnings about what was tried.
+    /// Warnings about the attempts.
     pub warnings: Vec<String>,
     /// True if the object was not deleted and created again because it is to be kept.
     pub keeps_object: bool,
@@ -126,16 +119,13 @@ impl FailedObject {
 /// A run: the state that applying one object after the other depends on.
 #[derive(Debug)]
 pub struct Session<'a> {
-    /// The cluster to apply to.
     pub cluster: &'a Cluster,
-    /// The owner of the objects.
     pub owner: &'a Owner,
-    /// The live objects as they were read at the beginning.
+    /// The live objects as they were read at the start.
     pub live: &'a LiveObjects,
-    /// The definitions among the manifests.
     pub definitions: Definitions,
     pub(crate) options: SessionOptions,
-    pub(crate) settled: Settled,
+    pub(crate) state: RunState,
     /// In a dry run: namespaces that were not really created.
     pretended_namespaces: Mutex<HashSet<String>>,
     /// In a dry run: objects that were not really deleted.
@@ -143,21 +133,20 @@ pub struct Session<'a> {
     aborted: AtomicBool,
 }
 
-/// The beginning of a run, before the live objects are read: what is found out from here on is newer than they may be.
+/// The start of a run, before the live objects are read: later findings are newer than these objects may be.
 #[derive(Debug)]
-pub struct Beginning(Settled);
+pub struct SessionStart(RunState);
 
 impl<'a> Session<'a> {
-    /// Begins a run; to be called before, or while, the live objects are read.
+    /// Starts a run; to be called before, or while, the live objects are read.
     #[must_use]
-    pub fn begin() -> Beginning {
-        Beginning(Settled::begin())
+    pub fn start() -> SessionStart {
+        SessionStart(RunState::start())
     }
 
-    /// Returns a run with these live objects.
     #[must_use]
     pub fn new(
-        beginning: Beginning,
+        start: SessionStart,
         cluster: &'a Cluster,
         owner: &'a Owner,
         live: &'a LiveObjects,
@@ -170,7 +159,7 @@ impl<'a> Session<'a> {
             live,
             definitions,
             options,
-            settled: beginning.0,
+            state: start.0,
             pretended_namespaces: Mutex::default(),
             pretended_gone: Mutex::default(),
             aborted: AtomicBool::new(false),
@@ -183,7 +172,6 @@ impl<'a> Session<'a> {
         self.aborted.load(Ordering::Relaxed) || self.cluster.cancellation().is_cancelled()
     }
 
-    /// Aborts the run: nothing new begins.
     pub fn abort(&self) {
         self.aborted.store(true, Ordering::Relaxed);
     }
@@ -194,11 +182,11 @@ impl<'a> Session<'a> {
     /// If the object could not be applied, and not replaced either if the options ask for that.
     pub async fn apply(&self, request: Request<'_>) -> Result<AppliedObject, FailedObject> {
         let (manifest, reference) = (request.manifest, request.reference);
-        let settled = match request.always {
+        let unchanged = match request.always {
             true => None,
-            false => settled::unchanged(self, manifest, reference).await,
+            false => unchanged::find(self, manifest, reference).await,
         };
-        let applied = match settled {
+        let applied = match unchanged {
             Some(object) => Ok(AppliedObject::unchanged(object)),
             None => {
                 let attempt = Attempt {
@@ -251,20 +239,20 @@ impl<'a> Session<'a> {
     /// Notes that the cluster may differ from the live objects that were read. A dry run changes nothing.
     pub(crate) fn note_change(&self) {
         if !self.options.dry_run {
-            self.settled.note_change();
+            self.state.note_change();
         }
     }
 
     pub(crate) fn is_pretended(&self, namespace: Option<&String>) -> bool {
-        namespace.is_some_and(|namespace| locked(&self.pretended_namespaces).contains(namespace))
+        namespace.is_some_and(|namespace| self.pretended_namespaces.lock().contains(namespace))
     }
 
     pub(crate) fn pretend_gone(&self, reference: &ObjectRef) {
-        locked(&self.pretended_gone).insert(reference.clone());
+        self.pretended_gone.lock().insert(reference.clone());
     }
 
     pub(crate) fn is_pretended_gone(&self, reference: &ObjectRef) -> bool {
-        locked(&self.pretended_gone).contains(reference)
+        self.pretended_gone.lock().contains(reference)
     }
 
     /// Applies an object whose kind or namespace may be among the manifests.
@@ -278,7 +266,7 @@ impl<'a> Session<'a> {
             let namespace_is_missing = self.is_pretended(reference.namespace.as_ref());
             if namespace_is_missing || self.is_pretended_gone(reference) {
                 let applied = self
-                    .apply_elsewhere(&attempt, namespace_is_missing, flags)
+                    .apply_disguised(&attempt, namespace_is_missing, flags)
                     .await?;
                 return Ok(AppliedObject::new(applied, Vec::new()));
             }
@@ -314,7 +302,7 @@ impl<'a> Session<'a> {
                 }
                 Ok(applied) => {
                     if flags.dry_run && is_new && reference.is("", "Namespace") {
-                        locked(&self.pretended_namespaces).insert(reference.name.clone());
+                        self.pretended_namespaces.lock().insert(reference.name.clone());
                     }
                     return Ok(AppliedObject::new(applied, Vec::new()));
                 }
@@ -323,15 +311,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Tries an object whose namespace does not exist yet, or whose name is not free yet, in another place.
-    async fn apply_elsewhere(
+    /// Tries an object whose namespace does not exist yet, or whose name is not free yet, under another name.
+    async fn apply_disguised(
         &self,
         attempt: &Attempt<'_>,
         namespace_is_missing: bool,
         flags: Flags,
     ) -> Result<Applied, ApplyError> {
         let reference = attempt.reference;
-        let disguised = stand_in::disguise(attempt.manifest, reference, namespace_is_missing);
+        let disguised = disguise::disguise(attempt.manifest, reference, namespace_is_missing);
         let other = ObjectRef::of(&disguised)?;
         let attempt = Attempt {
             manifest: &disguised,
@@ -341,12 +329,8 @@ impl<'a> Session<'a> {
         };
         let applied = apply(self.cluster, self.owner, attempt, flags).await?;
         Ok(Applied {
-            object: stand_in::restore(applied.object, reference),
+            object: disguise::restore(applied.object, reference),
             ..applied
         })
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -42,29 +42,24 @@ impl AppliedVersions {
         }
     }
 
-    /// Returns the identities of the objects.
     pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
         self.entries.keys()
     }
 
-    /// Returns the version of an object.
     #[must_use]
     pub fn version(&self, id: &ObjectId) -> Option<&str> {
         self.entries.get(id).map(|entry| &*entry.resource_version)
     }
 
-    /// Adds the versions of another set.
     pub fn extend(&mut self, other: Self) {
         self.entries.extend(other.entries);
     }
 
-    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns true if there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

@@ -1,4 +1,4 @@
-//! Deployment of what was rendered: items in their order, with barriers and hooks, on top of crate `apply`.
+//! Deployment of rendered objects: items in their order, with barriers and hooks, on top of crate `apply`.
 
 mod compare;
 mod confirm;
@@ -6,6 +6,7 @@ pub mod discriminator;
 mod hidden;
 mod hooks;
 mod item;
+mod item_pass;
 pub(crate) mod live;
 mod outcome;
 mod owner;
@@ -13,7 +14,6 @@ mod poke;
 mod prune;
 mod selector;
 mod validate;
-mod work;
 
 use std::{
     collections::HashSet,
@@ -38,11 +38,10 @@ pub use hidden::HiddenDifferences;
 pub use owner::MANAGER;
 pub use poke::{PokedImage, poke_images};
 pub use prune::{RemoveOptions, delete, delete_labelled, prune, prune_discriminator};
-pub use validate::{Patience, ValidateResult, validate, validate_besides, validate_until};
+pub use validate::{ValidateResult, ValidationPolling, validate, validate_besides, validate_until};
 
 use crate::{Command, CommandResult, Error, Event, Listener, ObjectError, PARALLEL, progress::tell};
 
-/// The options of a deployment.
 #[derive(Debug, Clone)]
 pub struct DeployOptions {
     /// If set, the API server does everything but store the results, and nothing is waited for.
@@ -70,20 +69,16 @@ pub struct DeployOptions {
     pub kinds: Option<SearchedKinds>,
     /// The versions in which the last deployment left the objects, if they are known: they save reads of etcd ([`apply::Query::seen`]).
     pub seen: Option<Arc<AppliedVersions>>,
-    /// The part of the project that was rendered.
     pub inclusion: Inclusion,
     /// Differences that are left out of the result, besides those that the project names.
     pub hidden: Vec<IgnoreRule>,
     /// If set, the result holds the objects themselves: as rendered, before, and after.
     pub contents: bool,
-    /// If set, the result holds the values of Secrets.
     pub show_secrets: bool,
-    /// Receiver of progress events, if any.
     pub progress: Listener,
 }
 
 impl DeployOptions {
-    /// Returns the references to apply.
     fn chosen(&self, refs: &[ObjectRef]) -> Vec<ObjectRef> {
         refs.iter()
             .filter(|reference| self.chooses(reference))
@@ -163,7 +158,7 @@ impl Run<'_> {
     }
 }
 
-/// Applies what was rendered, item by item, in order.
+/// Applies rendered objects, item by item, in order.
 ///
 /// Up to eight items are worked on at once, the objects of one item one after the other; a barrier waits for everything
 /// before it. Failures of objects are in the result, and do not stop the others. If the waits of the cluster are interrupted
@@ -196,7 +191,7 @@ pub(crate) fn does_something(rendered: &Rendered) -> bool {
     })
 }
 
-/// Applies what was rendered; the result of a cancelled or interrupted deployment holds what was done before, and an error that says so.
+/// Applies rendered objects. The result of a cancelled or interrupted deployment holds the changes before, and an error that says so.
 pub(crate) async fn deploy_as_far_as_possible(
     cluster: &Cluster,
     rendered: &Rendered,
@@ -204,7 +199,7 @@ pub(crate) async fn deploy_as_far_as_possible(
 ) -> Result<CommandResult, Error> {
     let refs = live::references(rendered)?;
     let discriminator = rendered.target.discriminator.as_deref();
-    let mut result = CommandResult::begin(Command::Deploy, options.dry_run, discriminator);
+    let mut result = CommandResult::new(Command::Deploy, options.dry_run, discriminator);
     let searches_orphans = options.orphans && options.only.is_none();
     if discriminator.is_none_or(str::is_empty) {
         let message = "no discriminator configured. Orphan object detection will not work";
@@ -232,7 +227,7 @@ pub(crate) async fn deploy_as_far_as_possible(
     };
     let owner = owner::owner(discriminator);
     let session_options = options.session();
-    let beginning = Session::begin();
+    let start = Session::start();
     let live = apply::fetch(cluster, &owner, query).await?;
     result.warnings.extend(live::unreadable_warning(&live));
     result
@@ -241,7 +236,7 @@ pub(crate) async fn deploy_as_far_as_possible(
     result.completeness = live.completeness.clone();
     let definitions = Definitions::of(positions(rendered));
     let run = Run {
-        session: Session::new(beginning, cluster, &owner, &live, definitions, session_options),
+        session: Session::new(start, cluster, &owner, &live, definitions, session_options),
         options,
         interrupted: AtomicBool::new(false),
     };

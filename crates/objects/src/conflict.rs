@@ -67,10 +67,8 @@ struct Rule {
     matcher: Matcher,
 }
 
-/// The rules by which conflicts are resolved.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy<'a> {
-    /// The names of the annotations that decide.
     pub vocabulary: &'a Vocabulary,
     /// The managers whose fields are always taken over, unless an annotation or a rule says otherwise.
     pub overridden: Managers,
@@ -131,7 +129,6 @@ pub fn resolve(
     Ok(Resolution { patch, warnings })
 }
 
-/// Finds the one owned field that is written as in the cause.
 fn matching_field<'a>(owners: &'a [ManagedFields], cause: &Cause) -> Result<&'a Field, Error> {
     let mut found: Option<&Field> = None;
     for field in owners.iter().flat_map(|owner| &owner.fields) {
@@ -152,7 +149,6 @@ fn matching_field<'a>(owners: &'a [ManagedFields], cause: &Cause) -> Result<&'a 
     })
 }
 
-/// Returns the action of the last rule that matches; without one, fields of overridden managers are taken over.
 fn decide(
     rules: &[Rule],
     overridden: Managers,
@@ -177,7 +173,7 @@ fn decide(
     }
 }
 
-/// Returns the rules of the project, then those of the object's annotations; later ones override earlier ones.
+/// Returns the rules of the project, then of the object's annotations; later ones override earlier ones.
 fn all_rules(live: &Value, local: &Value, policy: Policy<'_>) -> Result<Vec<Rule>, Error> {
     let mut rules = Rules {
         live,
@@ -211,12 +207,10 @@ fn all_rules(live: &Value, local: &Value, policy: Policy<'_>) -> Result<Vec<Rule
     Ok(rules.list)
 }
 
-/// Returns the annotations with a name, or with the name and a number.
 fn numbered<'a>(object: &'a Value, name: Option<&str>) -> Vec<(&'a str, &'a str)> {
     name.map(|name| meta::numbered(object, name)).unwrap_or_default()
 }
 
-/// Rules that are being collected.
 struct Rules<'a> {
     live: &'a Value,
     local: &'a Value,

@@ -1,7 +1,7 @@
 //! Comparison of two states of an object.
 //!
-//! Maps are compared by key. Lists are multisets: their order does not count, and what has no equal on the other side
-//! is compared with what stands at the same position.
+//! Maps are compared by key. Lists are multisets: their order does not count, and items without an equal on the other side are
+//! compared by position.
 
 use std::{collections::HashMap, fmt::Write as _};
 
@@ -13,19 +13,14 @@ use crate::{
     secrets,
 };
 
-/// The type of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
-    /// It is gone.
     Delete,
-    /// It is new.
     Insert,
-    /// It has another value.
     Update,
 }
 
 impl ChangeKind {
-    /// Returns the word in results.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -36,52 +31,47 @@ impl ChangeKind {
     }
 }
 
-/// A change of a field or list item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The type of the change.
     pub kind: ChangeKind,
-    /// The path of the field or list item.
     pub path: Path,
     /// The value before; absent if it was missing.
     pub old: Option<Value>,
     /// The value after; absent if it is missing.
     pub new: Option<Value>,
-    /// True if masks replace the values.
     pub masked: bool,
 }
 
 impl Change {
-    /// Returns the path in its canonical form.
     #[must_use]
     pub fn json_path(&self) -> String {
         path::canonical(&self.path)
     }
 
-    /// The change as text: lines that go begin with `-`, lines that come with `+`.
+    /// Formats the change: deleted lines begin with `-`, inserted ones with `+`.
     #[must_use]
     pub fn unified(&self) -> String {
-        let shown = |value: &Value| match self.masked {
-            true => shown(&obfuscated(value)),
-            false => shown(value),
+        let displayed = |value: &Value| match self.masked {
+            true => displayed(&obfuscated(value)),
+            false => displayed(value),
         };
         let lines = |sign: &str, text: &str| format!("{sign}{}", text.replace('\n', &format!("\n{sign}")));
         match (&self.old, &self.new) {
             (Some(old), Some(new)) => {
-                let (old, new) = (shown(old), shown(new));
+                let (old, new) = (displayed(old), displayed(new));
                 if old.contains('\n') || new.contains('\n') {
                     edits::unified(&old, &new)
                 } else {
                     format!("-{old}\n+{new}")
                 }
             }
-            (Some(old), None) => lines("-", &shown(old)),
-            (None, Some(new)) => lines("+", &shown(new)),
+            (Some(old), None) => lines("-", &displayed(old)),
+            (None, Some(new)) => lines("+", &displayed(new)),
             (None, None) => String::new(),
         }
     }
 
-    /// The change as it stands in results.
+    /// Returns the form of results.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
@@ -98,7 +88,7 @@ impl Change {
     }
 }
 
-/// Replaces each masked value by the mark that stands for it in results, and keeps the keys of maps.
+/// Replaces each masked value by its mark in results, and keeps the keys of maps.
 fn obfuscated(value: &Value) -> Value {
     match value {
         Value::Null => Value::Null,
@@ -113,8 +103,8 @@ fn obfuscated(value: &Value) -> Value {
     }
 }
 
-/// A value as Go shows it: numbers are floats to it.
-fn shown(value: &Value) -> String {
+/// Formats a value as Go does: numbers are floats.
+fn displayed(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
@@ -126,7 +116,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The changes that lead from `old` to `new`, both normalised, ordered by path.
+/// Returns the changes from `old` to `new`, both normalised, ordered by path.
 #[must_use]
 pub fn changes(old: &Value, new: &Value) -> Vec<Change> {
     let mut found = Vec::new();
@@ -150,7 +140,7 @@ fn compare(at: &mut Path, old: &Value, new: &Value, found: &mut Vec<Change>) {
     }
 }
 
-/// Compares what is under one key on both sides, of which at least one has something.
+/// Compares the values of one key, at least one of which exists.
 fn compare_at(at: &mut Path, key: Key, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<Change>) {
     at.push(key);
     match (old, new) {

@@ -1,24 +1,21 @@
-//! The shortest way from one sequence to another, and how it is shown for texts.
+//! The shortest edit script between two sequences, and unified diffs of strings.
 
 use std::fmt::Write as _;
 
-/// Number of unchanged lines that are shown around a change.
+/// Number of unchanged lines around a change.
 const EDGE: usize = 3;
-/// More changes than this are not looked for one by one: what is between the equal ends is replaced as a whole.
+/// Maximum number of edits that are searched; with more, everything between the equal ends is replaced as a whole.
 const MOST_EDITS: usize = 1500;
 
-/// One step from the old sequence to the new one.
+/// One step from the old sequence to the new one, with its number of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edit {
-    /// The next items of both are equal.
     Keep(usize),
-    /// The next items of the old one go.
     Delete(usize),
-    /// The next items of the new one come.
     Insert(usize),
 }
 
-/// The steps that lead from `old` to `new`: as few as possible, unless there are too many of them.
+/// Returns the edits from `old` to `new`: as few as possible, unless there are too many of them.
 #[must_use]
 pub fn between<T: PartialEq>(old: &[T], new: &[T]) -> Vec<Edit> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
@@ -46,15 +43,15 @@ pub fn between<T: PartialEq>(old: &[T], new: &[T]) -> Vec<Edit> {
 fn shortest<T: PartialEq>(old: &[T], new: &[T]) -> Option<Vec<Vec<usize>>> {
     let mut trace: Vec<Vec<usize>> = Vec::new();
     for d in 0..=(old.len() + new.len()).min(MOST_EDITS) {
-        // The diagonals -d, -d+2 .. d, at the places 0, 1 .. d.
+        // The diagonals -d, -d+2 .. d, at the indexes 0, 1 .. d.
         let mut reached = Vec::with_capacity(d + 1);
-        for place in 0..=d {
+        for index in 0..=d {
             let mut x = match trace.last() {
-                Some(last) if down(last, place, d) => reach(last, place),
-                Some(last) => reach(last, place.saturating_sub(1)) + 1,
+                Some(last) if down(last, index, d) => reach(last, index),
+                Some(last) => reach(last, index.saturating_sub(1)) + 1,
                 None => 0,
             };
-            let mut y = (x + d).wrapping_sub(2 * place);
+            let mut y = (x + d).wrapping_sub(2 * index);
             while let (Some(a), Some(b)) = (old.get(x), new.get(y))
                 && a == b
             {
@@ -72,16 +69,16 @@ fn shortest<T: PartialEq>(old: &[T], new: &[T]) -> Option<Vec<Vec<usize>>> {
     None
 }
 
-fn reach(reached: &[usize], place: usize) -> usize {
-    reached.get(place).copied().unwrap_or_default()
+fn reach(reached: &[usize], index: usize) -> usize {
+    reached.get(index).copied().unwrap_or_default()
 }
 
 /// Returns true if a diagonal is reached by an insertion; deletions come first where both lead equally far.
-fn down(last: &[usize], place: usize, d: usize) -> bool {
-    place == 0 || place != d && reach(last, place - 1) < reach(last, place)
+fn down(last: &[usize], index: usize, d: usize) -> bool {
+    index == 0 || index != d && reach(last, index - 1) < reach(last, index)
 }
 
-/// Follows the way back from the end.
+/// Walks back from the end.
 fn walk(trace: &[Vec<usize>], old: usize, new: usize, edits: &mut Vec<Edit>) {
     let (mut x, mut y) = (old, new);
     let mut backwards = Vec::new();
@@ -91,9 +88,9 @@ fn walk(trace: &[Vec<usize>], old: usize, new: usize, edits: &mut Vec<Edit>) {
             break;
         }
         let last = trace.get(d - 1).map(Vec::as_slice).unwrap_or_default();
-        let place = (x + d).saturating_sub(y) / 2;
-        let is_down = down(last, place, d);
-        let before_x = reach(last, if is_down { place } else { place.saturating_sub(1) });
+        let index = (x + d).saturating_sub(y) / 2;
+        let is_down = down(last, index, d);
+        let before_x = reach(last, if is_down { index } else { index.saturating_sub(1) });
         let start_x = if is_down { before_x } else { before_x + 1 };
         backwards.push(Edit::Keep(x.saturating_sub(start_x)));
         let start_y = y.saturating_sub(x.saturating_sub(start_x));
@@ -112,7 +109,6 @@ fn walk(trace: &[Vec<usize>], old: usize, new: usize, edits: &mut Vec<Edit>) {
     }
 }
 
-/// Adds a step to those of the same kind before it.
 fn push(edits: &mut Vec<Edit>, edit: Edit) {
     match (edits.last_mut(), edit) {
         (_, Edit::Keep(0) | Edit::Delete(0) | Edit::Insert(0)) => {}
@@ -123,7 +119,6 @@ fn push(edits: &mut Vec<Edit>, edit: Edit) {
     }
 }
 
-/// A group of changes with the lines around them.
 #[derive(Default)]
 struct Hunk {
     old_line: usize,
@@ -158,7 +153,7 @@ impl Hunk {
     }
 }
 
-/// Two texts side by side, as `diff -u` shows them, without the names above.
+/// Returns the output of `diff -u` without the names of files.
 #[must_use]
 pub fn unified(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (
@@ -216,7 +211,6 @@ pub fn unified(old: &str, new: &str) -> String {
     text
 }
 
-/// A hunk with the lines before its first change.
 fn opened(old: &[&str], x: usize, y: usize) -> Hunk {
     let edge = x.min(EDGE);
     let mut hunk = Hunk {

@@ -3,7 +3,6 @@
 /// A malformed object, annotation or rule, or a conflict that can't be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The value is not a map.
     #[error("a Kubernetes object must be a map, but this is a {0}")]
     NotAnObject(&'static str),
     /// A required field is missing or has the wrong type.
@@ -11,7 +10,6 @@ pub enum Error {
     MissingField {
         /// Description of the object, as far as it is known.
         object: String,
-        /// The field.
         field: &'static str,
     },
     /// A regular expression of an annotation or a rule does not compile.
@@ -19,9 +17,7 @@ pub enum Error {
     Pattern {
         /// The annotation, or the field of the project, that holds it.
         origin: String,
-        /// The regular expression.
         pattern: String,
-        /// The reason of the parser.
         reason: String,
     },
     /// A JSON path of an annotation or a rule does not parse.
@@ -29,31 +25,20 @@ pub enum Error {
     JsonPath {
         /// The annotation, or the field of the project, that holds it.
         origin: String,
-        /// The JSON path.
         path: String,
-        /// The reason of the parser.
         reason: String,
     },
     /// The API server reported a conflict of an unknown type.
     #[error("{message}: unknown type {reason}")]
-    UnknownConflict {
-        /// The message of the API server.
-        message: String,
-        /// The type of the conflict.
-        reason: String,
-    },
-    /// No manager owns the conflicting field.
+    UnknownConflict { message: String, reason: String },
     #[error("{message}. Could not find matching field for path '{field}'")]
     ConflictFieldUnknown {
-        /// The message of the API server.
         message: String,
         /// The field in the notation of the API server.
         field: String,
     },
-    /// Two different fields have the same notation.
     #[error("{message}. Field path '{field}' is ambiguous")]
     ConflictFieldAmbiguous {
-        /// The message of the API server.
         message: String,
         /// The field in the notation of the API server.
         field: String,
@@ -61,7 +46,6 @@ pub enum Error {
     /// The conflicting field is missing in one of the two objects.
     #[error("{message}. Field '{field}' not found in {side} object")]
     ConflictFieldMissing {
-        /// The message of the API server.
         message: String,
         /// The field in the notation of the API server.
         field: String,

@@ -1,10 +1,10 @@
 //! Small repairs of manifests before they are applied.
 //!
-//! Server-side apply needs `protocol` in ports (it is a key of the list) and text where quantities stand.
+//! Server-side apply needs `protocol` in ports (it is a key of the list), and quantities as strings.
 
 use yaml::Value;
 
-/// The object as it is sent to the API server.
+/// Returns the object as it is sent to the API server.
 #[must_use]
 pub fn apply(object: &Value) -> Value {
     let mut object = object.clone();

@@ -16,7 +16,7 @@ use crate::{
     vocabulary::{Managers, tests::EXAMPLE},
 };
 
-/// Words that mean something in objects, so that random ones get past the first check.
+/// Words with a meaning in objects, so that random ones get past the first check.
 const WORDS: &[&str] = &[
     "apiVersion",
     "kind",
@@ -76,7 +76,6 @@ const WORDS: &[&str] = &[
     "..",
 ];
 
-/// Pieces of JSON paths.
 const PIECES: &[&str] = &[
     "$",
     "@",
@@ -127,7 +126,7 @@ const PIECES: &[&str] = &[
     "é",
 ];
 
-/// An object that has at least the outline of one.
+/// Returns a random object with at least an outline.
 fn object(random: &mut Random) -> Value {
     let mut json = serde_json::json!({
         "apiVersion": random.pick(&["v1", "apps/v1", "x.io/v1"]),

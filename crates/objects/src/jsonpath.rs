@@ -87,7 +87,6 @@ enum Operand {
     Literal(Value),
     /// Relative to the value that the filter tests.
     Current(Vec<Segment>),
-    /// Relative to the root.
     Root(Vec<Segment>),
 }
 
@@ -112,7 +111,7 @@ impl JsonPath {
     /// Returns a map that has a value at this path, as setting the path in an empty map does.
     ///
     /// # Errors
-    /// Fails when the path does not name exactly one field or item (the message is that of ojg), or has more than
+    /// Fails when the path does not name exactly one field or item (with the message of ojg), or has more than
     /// 100 steps or an index over 1000.
     pub fn wrap(&self, value: Value) -> Result<Map, WrapError> {
         wrap::wrap(&self.segments, value)

@@ -20,7 +20,7 @@ pub mod readiness;
 mod reference;
 pub mod rules;
 pub mod secrets;
-pub mod settled;
+pub mod unchanged;
 pub mod vocabulary;
 
 pub use error::Error;

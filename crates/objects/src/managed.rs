@@ -7,32 +7,24 @@ use yaml::Value;
 
 use crate::path::{Key, Path};
 
-/// The fields of one manager.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManagedFields {
-    /// Name of the manager.
     pub manager: String,
     /// The operation: `Apply` or `Update`.
     pub operation: String,
     /// The subresource through which it writes; empty for the object itself.
     pub subresource: String,
-    /// The fields that it owns.
     pub fields: Vec<Field>,
 }
 
 /// A field in the notation of field ownership: list items are named by key or value, not by position.
 pub type Field = Vec<Element>;
 
-/// One step into an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Element {
-    /// A member of a map.
     Name(String),
-    /// The list item with these key fields.
     Keyed(Vec<(String, Value)>),
-    /// The member of a set with this value.
     Member(Value),
-    /// The list item at this position.
     Index(usize),
 }
 

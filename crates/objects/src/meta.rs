@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use yaml::{Map, Value};
 
-/// Returns the metadata of an object.
 #[must_use]
 pub fn metadata(object: &Value) -> Option<&Map> {
     object.get("metadata")?.as_map()
@@ -15,7 +14,6 @@ pub fn text<'a>(object: &'a Value, field: &str) -> Option<&'a str> {
     metadata(object)?.get_str(field).filter(|text| !text.is_empty())
 }
 
-/// Returns the value of a label.
 #[must_use]
 pub fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     metadata(object)?.get_map("labels")?.get_str(name)
@@ -30,7 +28,6 @@ pub fn annotations(object: &Value) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|(name, value)| Some((name, value.as_str()?)))
 }
 
-/// Returns the value of an annotation.
 #[must_use]
 pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     metadata(object)?.get_map("annotations")?.get_str(name)
@@ -69,13 +66,11 @@ pub fn go_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Returns the UID of a live object.
 #[must_use]
 pub fn uid(object: &Value) -> Option<&str> {
     text(object, "uid")
 }
 
-/// Returns the resource version of a live object.
 #[must_use]
 pub fn resource_version(object: &Value) -> Option<&str> {
     text(object, "resourceVersion")
@@ -93,7 +88,6 @@ pub fn is_label_value(value: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
-/// Returns true if the object has owner references.
 #[must_use]
 pub fn is_owned(object: &Value) -> bool {
     metadata(object)
@@ -105,19 +99,16 @@ pub fn is_owned(object: &Value) -> bool {
         })
 }
 
-/// Returns true if the object is being deleted.
 #[must_use]
 pub fn is_terminating(object: &Value) -> bool {
     text(object, "deletionTimestamp").is_some()
 }
 
-/// Returns the creation time of a live object.
 #[must_use]
 pub fn creation_time(object: &Value) -> Option<Timestamp> {
     text(object, "creationTimestamp")?.parse().ok()
 }
 
-/// Sets or removes the namespace of an object.
 pub fn set_namespace(object: &mut Value, namespace: Option<&str>) {
     let Some(metadata) = object
         .as_map_mut()
@@ -146,7 +137,6 @@ pub fn annotate(object: &mut Value, name: &str, value: &str) {
     }
 }
 
-/// Removes an annotation and returns its value.
 pub fn remove_annotation(object: &mut Value, name: &str) -> Option<String> {
     let annotations = object.get_mut("metadata")?.get_mut("annotations")?.as_map_mut()?;
     annotations.remove(name)?.as_str().map(str::to_owned)

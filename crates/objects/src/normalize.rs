@@ -11,7 +11,6 @@ use crate::{
     vocabulary::{Vocabulary, is_marked},
 };
 
-/// The fields that are left out of comparisons.
 #[derive(Debug, Default)]
 pub struct Ignore {
     everything: bool,
@@ -57,7 +56,6 @@ impl Ignore {
         Ok(ignore)
     }
 
-    /// Returns true if nothing is left out.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.everything && self.paths.is_empty() && self.patterns.is_empty()

@@ -1,17 +1,14 @@
-//! Paths of fields, and the canonical text of such a path.
+//! Paths of fields, and their canonical form.
 
 use yaml::Value;
 
 /// One step into a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
-    /// Into a map.
     Field(String),
-    /// Into a list.
     Index(usize),
 }
 
-/// Steps from the root of an object to a field.
 pub type Path = Vec<Key>;
 
 impl From<&str> for Key {
@@ -26,7 +23,7 @@ impl From<usize> for Key {
     }
 }
 
-/// The canonical text of a path, as in `spec.ports[0].port` or `metadata.labels["a/b"]`.
+/// Returns the canonical form of a path, as in `spec.ports[0].port` or `metadata.labels["a/b"]`.
 #[must_use]
 pub fn canonical(path: &[Key]) -> String {
     let mut text = String::new();
@@ -60,7 +57,6 @@ fn is_identifier(name: &str) -> bool {
         && !name.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Returns the value at a path, if there is one.
 #[must_use]
 pub fn get<'a>(value: &'a Value, path: &[Key]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, key| match key {
@@ -76,16 +72,16 @@ fn get_mut<'a>(value: &'a mut Value, path: &[Key]) -> Option<&'a mut Value> {
     })
 }
 
-/// Puts a value in place of the one at a path; where there is none, nothing happens.
+/// Replaces the value at a path, if there is one.
 pub fn set(value: &mut Value, path: &[Key], new: Value) {
     if let Some(old) = get_mut(value, path) {
         *old = new;
     }
 }
 
-/// Removes what is at each of the paths; those that are not there are passed over.
+/// Removes the values at the paths; missing ones are skipped.
 pub fn remove_all(value: &mut Value, mut paths: Vec<Path>) {
-    // From the end, so that the indexes of what is still to be removed stay right.
+    // From the end, so that the remaining indexes stay valid.
     paths.sort_unstable();
     paths.dedup();
     for path in paths.iter().rev() {
@@ -104,7 +100,7 @@ pub fn remove_all(value: &mut Value, mut paths: Vec<Path>) {
     }
 }
 
-/// The paths of all leaves: scalars, and maps and lists without members.
+/// Returns the paths of all leaves: scalars, and maps and lists without members.
 #[must_use]
 pub fn leaves(value: &Value) -> Vec<Path> {
     let mut found = Vec::new();

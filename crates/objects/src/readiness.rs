@@ -1,8 +1,7 @@
 //! Readiness of a live object.
 //!
-//! There is no general rule: known kinds are checked in detail, and every other object is ready as soon as its status
-//! exists and has observed the newest generation. The caller passes in what this crate can't find out: if a kind has a
-//! status at all, and the current time.
+//! Known kinds are checked in detail; every other object is ready as soon as its status exists and has observed the newest
+//! generation.
 
 mod kinds;
 
@@ -25,53 +24,40 @@ const STATUS_GRACE: SignedDuration = SignedDuration::from_secs(15);
 pub enum StatusNeed {
     /// A controller will write one.
     Required,
-    /// The kind has no status.
     NotRequired,
-    /// It can't be found out.
     Unknown,
 }
 
 /// The inputs of a check besides the object.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy<'a> {
-    /// The names of the annotations that decide.
     pub vocabulary: &'a Vocabulary,
-    /// The need for a status of the object's kind.
     pub status: StatusNeed,
-    /// The time of the check.
     pub now: Timestamp,
     /// If set, "not ready" is an error (when validating), otherwise a warning (when waiting).
     pub not_ready_is_error: bool,
 }
 
-/// The value of one annotation that is a result of a validation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValidateResult {
-    /// Name of the annotation.
     pub annotation: String,
-    /// Value of the annotation.
     pub message: String,
 }
 
-/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Readiness {
-    /// True if the object is ready.
     pub ready: bool,
     /// Failures that waiting will not fix and, when validating, conditions that are not met yet.
     pub errors: Vec<String>,
     /// Conditions that are not met yet, or can't be determined.
     pub warnings: Vec<String>,
-    /// Results of validations in annotations.
     pub results: Vec<ValidateResult>,
 }
 
 /// The reason why an object is not ready.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// It may become ready.
     NotReady(String),
-    /// It failed.
     Failed(String),
 }
 

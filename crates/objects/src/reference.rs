@@ -9,28 +9,20 @@ use crate::Error;
 /// Group, version, kind, namespace and name of an object. It is ordered by exactly these.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectRef {
-    /// API group, empty for the core group.
     pub group: String,
     /// API version without the group.
     pub version: String,
-    /// Name of the kind, as in `Deployment`.
     pub kind: String,
-    /// Namespace; absent for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// Name of the object.
     pub name: String,
 }
 
 /// The identity of an object, independent of the version in which it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId {
-    /// API group, empty for the core group.
     pub group: String,
-    /// Name of the kind, as in `Deployment`.
     pub kind: String,
-    /// Namespace; absent for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// Name of the object.
     pub name: String,
 }
 
@@ -88,7 +80,6 @@ impl ObjectRef {
         }
     }
 
-    /// Returns true if the object has this group and kind.
     #[must_use]
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.group == group && self.kind == kind
@@ -105,7 +96,6 @@ pub fn join_api_version(group: &str, version: &str) -> String {
     }
 }
 
-/// Splits an `apiVersion` into group and version.
 #[must_use]
 pub fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))

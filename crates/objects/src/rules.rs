@@ -7,11 +7,8 @@ use crate::ObjectRef;
 /// The objects that a rule applies to; an absent field matches every object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectPattern {
-    /// The API group to match.
     pub group: Option<String>,
-    /// The kind to match.
     pub kind: Option<String>,
-    /// The name to match.
     pub name: Option<String>,
     /// The namespace; objects without a namespace match too.
     pub namespace: Option<String>,
@@ -31,45 +28,34 @@ impl ObjectPattern {
     }
 }
 
-/// Fields that are left out of comparisons.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IgnoreRule {
-    /// The objects that the rule applies to.
     pub objects: ObjectPattern,
-    /// The fields, as JSON paths.
     pub paths: Vec<String>,
-    /// The fields, as regular expressions on their paths.
     pub path_patterns: Vec<String>,
 }
 
-/// The resolution of a conflict about a field that another manager owns.
+/// The resolution of a conflict about a field of another manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConflictAction {
     /// The field is left to the other manager, without a warning.
     Ignore,
-    /// The field is taken over.
     ForceApply,
 }
 
-/// The resolution of conflicts about some fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConflictRule {
-    /// The objects that the rule applies to.
     pub objects: ObjectPattern,
-    /// The fields, as JSON paths.
     pub paths: Vec<String>,
-    /// The fields, as regular expressions on their paths.
     pub path_patterns: Vec<String>,
     /// The fields of managers whose names match these regular expressions.
     pub managers: Vec<String>,
-    /// The resolution of the conflicts.
     pub action: ConflictAction,
 }
 
-/// The rules for a group of objects: those of its own project first, then those of the projects that include it.
+/// The rules for a group of objects: first the rules of its own project, then the rules of the projects that include it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rules {
-    /// Fields that are left out of comparisons.
     pub ignore_for_diff: Vec<IgnoreRule>,
     /// Resolutions of conflicts; of several rules for a field, the last one counts.
     pub conflict_resolution: Vec<ConflictRule>,

@@ -1,15 +1,12 @@
-//! Keeping the values of Secrets out of everything that is shown.
+//! Masks for the values of Secrets.
 
 use yaml::{Map, Value};
 
 use crate::{ObjectRef, diff::Change, meta, path::Key};
 
-/// The mask that replaces a value.
 pub const MASK: &str = "*****";
-/// The mask in base64.
 const MASK_BASE64: &str = "KioqKio=";
 
-/// Returns true for a Secret of the core group.
 #[must_use]
 pub fn is_secret(reference: &ObjectRef) -> bool {
     reference.is("", "Secret")
@@ -77,13 +74,13 @@ mod tests {
         let text = format!("{changes:?}");
         assert!(!text.contains("canary") && !text.contains("Y2F"), "{text}");
         assert!(text.contains("Opaque") && text.contains(MASK), "{text}");
-        let shown: Vec<_> = changes
+        let displayed: Vec<_> = changes
             .iter()
             .map(|change| change.to_value().to_json().to_string())
             .collect();
         assert!(
-            !shown.concat().contains("canary") && !shown.concat().contains("Y2F"),
-            "{shown:?}"
+            !displayed.concat().contains("canary") && !displayed.concat().contains("Y2F"),
+            "{displayed:?}"
         );
         let marked = "-***** (obfuscated)\n+***** (obfuscated)";
         assert_eq!(changes[0].unified(), marked);

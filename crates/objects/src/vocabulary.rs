@@ -11,14 +11,11 @@ use crate::meta;
 pub enum Marker {
     /// An annotation whose value is a boolean, as Go's `strconv.ParseBool` reads it; an invalid value counts as false.
     Flag(&'static str),
-    /// An annotation with exactly this value.
     Annotation(&'static str, &'static str),
-    /// A label with exactly this value.
     Label(&'static str, &'static str),
 }
 
 impl Marker {
-    /// Returns true if the object is marked.
     #[must_use]
     pub fn marks(self, object: &Value) -> bool {
         match self {
@@ -29,16 +26,14 @@ impl Marker {
     }
 }
 
-/// Returns true if at least one of the markers marks the object.
 #[must_use]
 pub fn is_marked(object: &Value, markers: &[Marker]) -> bool {
     markers.iter().any(|marker| marker.marks(object))
 }
 
-/// The names of annotations that decide about a kind of conflict or difference. A name that is absent is never looked up.
+/// The names of annotations that decide about a kind of conflict or difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConflictNames {
-    /// Markers for all fields of the object.
     pub all: &'static [Marker],
     /// Annotation with a JSON path of fields; `-` and a number may follow the name.
     pub field: Option<&'static str>,
@@ -46,12 +41,10 @@ pub struct ConflictNames {
     pub manager: Option<&'static str>,
 }
 
-/// The names that steer what happens to an object. The default obeys nothing.
+/// The annotations and labels by which an object is treated in a special manner. The default obeys nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Vocabulary {
-    /// The object is deleted instead of applied.
     pub delete: &'static [Marker],
-    /// The object is never deleted.
     pub skip_delete: &'static [Marker],
     /// The object counts as applied by the owner, whatever its managed fields and owner references say.
     pub force_managed: &'static [Marker],
@@ -63,13 +56,12 @@ pub struct Vocabulary {
     pub conflict_rules: &'static str,
     /// Whatever comes next waits until the object is ready.
     pub wait_readiness: &'static [Marker],
-    /// Annotation with an explicit boolean: whether the object is ready.
+    /// Annotation with an explicit boolean that replaces the check of readiness.
     pub is_ready: Option<&'static str>,
     /// The object counts as ready without a check.
     pub validate_ignore: &'static [Marker],
     /// Prefix of the annotations whose values are results of a validation.
     pub validate_result_prefix: Option<&'static str>,
-    /// The object is left out of comparisons.
     pub ignore_diff: &'static [Marker],
     /// Annotation with a JSON path of fields that are not compared; `-` and a number may follow the name.
     pub ignore_diff_field: Option<&'static str>,
@@ -77,21 +69,18 @@ pub struct Vocabulary {
     pub ignore_diff_field_regex: Option<&'static str>,
     /// The name of the field of a project that holds rules for differences, for error messages.
     pub ignore_diff_rules: &'static str,
-    /// Annotation with the name under which the object is compared and shown, for objects with a hash in their name.
+    /// Annotation with the name under which the object is compared and displayed, for objects with a hash in their name.
     pub diff_name: Option<&'static str>,
 }
 
 /// Names of field managers, exact or by prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Managers {
-    /// Exact names of managers.
     pub names: &'static [&'static str],
-    /// Prefixes of manager names.
     pub prefixes: &'static [&'static str],
 }
 
 impl Managers {
-    /// Returns true if the name is one of these.
     #[must_use]
     pub fn contain(&self, manager: &str) -> bool {
         self.names.contains(&manager) || self.prefixes.iter().any(|prefix| manager.starts_with(prefix))

@@ -26,12 +26,12 @@ async fn delete_all_is_incomplete_without_the_right_to_list() -> Result<()> {
     .await?;
     assert!(applied[0].result.is_ok(), "{applied:?}");
 
-    // Without knowing where to search, nothing is found, and that is no success.
+    // Without namespaces to search, nothing is found, and that is not a success.
     let deleted = apply::delete_all(&tenant, &owner, OrphanSearch::default(), OPTIONS).await?;
     assert!(deleted.outcomes.is_empty() && !deleted.completeness.is_complete());
     assert!(fixture.live(&map).await?.is_some());
 
-    // What was applied before says where to search, and for which kinds rights are needed.
+    // Objects that were applied before give the namespaces to search, and the kinds for which rights are needed.
     let previous = [ObjectRef::of(&map)?];
     let search = OrphanSearch {
         previous: Some(&previous),

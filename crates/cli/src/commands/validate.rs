@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::{Arg, Args};
 use engine::{
-    Patience, ValidateResult,
+    ValidationPolling, ValidateResult,
     text::{self, Style},
 };
 
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<()> {
     let rendered = session.render(Some(&cluster))?;
     output::write_files(&rendered, args.files.render_output_dir.as_deref(), false)?;
     let operation = Operation::new(&session, &cluster, &rendered, &args.output, true);
-    let patience = args.wait.map(|limit| Patience {
+    let polling = args.wait.map(|limit| ValidationPolling {
         limit,
         pause: args.sleep,
     });
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<()> {
     let project = operation.project()?;
     let result = session
         .runtime
-        .block_on(engine::commands::validate(&project, patience, attempt))?;
+        .block_on(engine::commands::validate(&project, polling, attempt))?;
     for output in operation::formats(&args.output.output_format) {
         let text = match output.format {
             OutputFormat::Text => text::validate_result(&result, operation::style(args.output.short_output)),

@@ -1,4 +1,4 @@
-//! Comparison of what was rendered with what is live, without changing anything.
+//! Comparison of rendered with live objects, without changing anything.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{Error, ObjectError};
 
-/// The options of a comparison.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CompareOptions<'a> {
     /// The versions of objects that equalled their manifests in earlier passes: these need no comparison.
@@ -30,20 +29,14 @@ pub struct CompareOptions<'a> {
     pub kinds: Option<&'a SearchedKinds>,
 }
 
-/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Comparison {
-    /// Objects that don't exist.
     pub missing: HashSet<ObjectId>,
-    /// Objects that an apply would change.
     pub changed: HashSet<ObjectId>,
     /// Objects with the discriminator that are not rendered, if they were searched.
     pub orphans: Vec<ObjectRef>,
-    /// The completeness of the search for orphans.
     pub completeness: Completeness,
-    /// Objects that could not be compared.
     pub errors: Vec<ObjectError>,
-    /// Warnings of the comparison.
     pub warnings: Vec<ObjectError>,
     /// The versions of the objects that equal their manifests.
     pub versions: AppliedVersions,
@@ -53,8 +46,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Returns the objects to apply: missing and changed ones, and those that could not be compared, because applying them
-    /// reports the reason.
+    /// Returns the objects to apply: missing, changed, and not comparable ones, because applying the latter reports the reason.
     #[must_use]
     pub fn to_apply(&self) -> HashSet<ObjectId> {
         let failed = self
@@ -69,7 +61,6 @@ impl Comparison {
             .collect()
     }
 
-    /// Returns true if the cluster is as rendered.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.missing.is_empty()
@@ -79,8 +70,7 @@ impl Comparison {
     }
 }
 
-/// Compares what was rendered with what is live. Nothing is written: the API server returns, in a dry run, the result of an
-/// apply.
+/// Compares rendered with live objects. Nothing is written: the API server returns, in a dry run, the result of an apply.
 ///
 /// # Errors
 /// Fails when the live state can't be read, or the work is cancelled.

@@ -1,40 +1,29 @@
-//! The discriminator: the label value that tells the objects of one deployment from those of others.
+//! The discriminator: the label value that tells the objects of one deployment from others.
 
 use objects::meta;
 
-/// A problem with a discriminator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiscriminatorError {
-    /// The discriminator is empty.
     #[error("no discriminator is configured: set `discriminator` in .kluctl.yaml or in the target")]
     Empty,
-    /// It is not a valid label value.
     #[error(
         "the discriminator '{0}' is not a valid label value: use at most 63 letters, digits, '-', '_' and '.', \
          beginning and ending with a letter or digit"
     )]
     Invalid(String),
-    /// Another deployment has the same one.
     #[error(
         "the discriminator '{discriminator}' is also used by {other}: give each deployment its own, or the objects of \
          one would be removed by the other"
     )]
-    Duplicate {
-        /// The discriminator.
-        discriminator: String,
-        /// The other deployment.
-        other: String,
-    },
+    Duplicate { discriminator: String, other: String },
 }
 
-/// A deployment with a discriminator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The deployment in words for people, as in `KluctlDeployment flux-system/shop`.
     pub owner: String,
     /// The cluster, in any form that is equal for equal clusters.
     pub cluster: String,
-    /// The discriminator of the deployment.
     pub discriminator: String,
 }
 

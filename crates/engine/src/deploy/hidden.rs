@@ -6,11 +6,8 @@ use objects::rules::IgnoreRule;
 /// The kinds of differences that are left out of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HiddenDifferences {
-    /// True if labels with tags are hidden.
     pub tags: bool,
-    /// True if all labels are hidden.
     pub labels: bool,
-    /// True if all annotations are hidden.
     pub annotations: bool,
     /// True if all labels and annotations that kluctl adds are hidden: tags, discriminator, directory of the item.
     pub marks: bool,

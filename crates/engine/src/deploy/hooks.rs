@@ -10,10 +10,9 @@ use kluctl::{
 use objects::ObjectRef;
 use yaml::Value;
 
-use super::{Run, work::Work};
+use super::{Run, item_pass::ItemPass};
 use crate::ObjectError;
 
-/// A hook of an item.
 pub(super) struct ItemHook<'a> {
     pub(super) hook: Hook,
     pub(super) manifest: &'a Value,
@@ -25,17 +24,17 @@ pub(super) struct ItemHook<'a> {
 
 /// Parses the annotations of an object as a hook. Invalid annotations become errors of the item.
 pub(super) fn parse<'a>(
-    work: &mut Work<'_, '_>,
+    pass: &mut ItemPass<'_, '_>,
     manifest: &'a Value,
     reference: &'a ObjectRef,
     position: usize,
 ) -> Option<ItemHook<'a>> {
     let parsed = hooks::parse(manifest);
     for error in parsed.errors {
-        work.error(ObjectError::of(reference, error));
+        pass.error(ObjectError::of(reference, error));
     }
     for warning in parsed.warnings {
-        work.warning(ObjectError::of(reference, warning));
+        pass.warning(ObjectError::of(reference, warning));
     }
     let hook = parsed.hook?;
     let timeout = hook
@@ -45,7 +44,7 @@ pub(super) fn parse<'a>(
             Ok(timeout) => Some(timeout.as_duration()),
             Err(error) => {
                 let message = format!("failed to parse {}: {error}", annotations::HOOK_TIMEOUT);
-                work.error(ObjectError::of(reference, message));
+                pass.error(ObjectError::of(reference, message));
                 None
             }
         });
@@ -59,29 +58,29 @@ pub(super) fn parse<'a>(
 }
 
 /// Runs the hooks of a phase, in the order of their weights.
-pub(super) async fn run(work: &mut Work<'_, '_>, hooks: &[ItemHook<'_>], phase: Phase, rollout: Rollout) {
+pub(super) async fn run(pass: &mut ItemPass<'_, '_>, hooks: &[ItemHook<'_>], phase: Phase, rollout: Rollout) {
     let mut chosen: Vec<&ItemHook<'_>> = hooks
         .iter()
         .filter(|hook| hook.hook.runs(phase, rollout))
         .collect();
     chosen.sort_by_key(|hook| hook.hook.weight);
     for hook in chosen.iter().filter(|hook| hook.hook.delete_before) {
-        if work.run.session.is_aborted() || work.stopped {
+        if pass.run.session.is_aborted() || pass.stopped {
             return;
         }
-        work.delete_hook(hook.reference).await;
+        pass.delete_hook(hook.reference).await;
     }
     let mut ended = Vec::new();
     for hook in chosen {
-        if work.run.session.is_aborted() || work.stopped {
+        if pass.run.session.is_aborted() || pass.stopped {
             break;
         }
-        let applied = work
+        let applied = pass
             .apply(hook.manifest, hook.reference, hook.position, true)
             .await;
-        if applied && hook.hook.wait && !work.run.options.no_wait && !work.run.options.dry_run {
-            let limit = hook.timeout.unwrap_or(work.run.options.readiness_timeout);
-            let succeeded = work.wait_for(hook.reference, limit).await;
+        if applied && hook.hook.wait && !pass.run.options.no_wait && !pass.run.options.dry_run {
+            let limit = hook.timeout.unwrap_or(pass.run.options.readiness_timeout);
+            let succeeded = pass.wait_for(hook.reference, limit).await;
             ended.push((hook, succeeded));
         }
     }
@@ -91,8 +90,8 @@ pub(super) async fn run(work: &mut Work<'_, '_>, hooks: &[ItemHook<'_>], phase: 
         } else {
             hook.hook.delete_on_failure
         };
-        if goes && !is_cancelled(work.run) && !work.stopped {
-            work.delete_hook(hook.reference).await;
+        if goes && !is_cancelled(pass.run) && !pass.stopped {
+            pass.delete_hook(hook.reference).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One item: its deletions, its hooks, its objects one after the other, then waiting for those that must be ready.
+//! One item: its deletions, its hooks, its objects one after the other, then the waits for objects that must be ready.
 
 use std::collections::BTreeSet;
 
@@ -12,23 +12,22 @@ use yaml::Value;
 use super::{
     Run,
     hooks::{self, ItemHook},
+    item_pass::ItemPass,
     outcome::ItemOutcome,
     selector::{self, SelectError},
-    work::Work,
 };
 use crate::ObjectError;
 
-/// Does all the work of an item.
 pub(super) async fn run(run: &Run<'_>, index: usize, item: &Item) -> ItemOutcome {
-    let mut work = Work::begin(run, index, item);
-    all(&mut work).await;
-    work.end()
+    let mut pass = ItemPass::start(run, index, item);
+    all(&mut pass).await;
+    pass.finish()
 }
 
 /// Deletes, runs hooks, applies and waits, in this order.
-async fn all(work: &mut Work<'_, '_>) {
+async fn all(pass: &mut ItemPass<'_, '_>) {
     // The references of all objects were read before the first item began.
-    let item = work.item;
+    let item = pass.item;
     let refs: Vec<Option<ObjectRef>> = item
         .objects
         .iter()
@@ -40,84 +39,84 @@ async fn all(work: &mut Work<'_, '_>) {
         .zip(&refs)
         .enumerate()
         .filter_map(|(position, (object, reference))| Some((position, object, reference.as_ref()?)))
-        .filter(|(_, _, reference)| work.run.options.chooses(reference))
+        .filter(|(_, _, reference)| pass.run.options.chooses(reference))
         .collect();
-    let whole = work.run.options.only.is_none();
+    let whole = pass.run.options.only.is_none();
     let to_wait_for = if whole {
-        resolve(work, &item.wait_readiness_objects).await
+        resolve(pass, &item.wait_readiness_objects).await
     } else {
         Vec::new()
     };
     if whole {
-        for reference in resolve(work, &item.delete_objects).await {
-            work.delete(&reference).await;
+        for reference in resolve(pass, &item.delete_objects).await {
+            pass.delete(&reference).await;
         }
     }
     let (deletions, mut rest): (Vec<_>, Vec<_>) = chosen
         .into_iter()
         .partition(|(_, object, _)| meta::flag(object, annotations::DELETE));
     for (_, _, reference) in deletions {
-        work.delete(reference).await;
+        pass.delete(reference).await;
     }
     let mut hooks: Vec<ItemHook<'_>> = Vec::new();
     rest.retain(|(position, manifest, reference)| {
-        let hook = hooks::parse(work, manifest, reference, *position);
+        let hook = hooks::parse(pass, manifest, reference, *position);
         let is_hook = hook.is_some();
         hooks.extend(hook.filter(|_| whole));
         !is_hook
     });
-    let is_there = |reference: &ObjectRef| work.run.session.live.objects.contains_key(reference);
+    let is_there = |reference: &ObjectRef| pass.run.session.live.objects.contains_key(reference);
     let rollout = if refs.iter().flatten().any(is_there) {
         Rollout::Upgrade
     } else {
         Rollout::Initial
     };
-    hooks::run(work, &hooks, Phase::Before, rollout).await;
-    if work.stopped {
+    hooks::run(pass, &hooks, Phase::Before, rollout).await;
+    if pass.stopped {
         return;
     }
-    apply_all(work, rest, to_wait_for).await;
-    if !work.run.session.is_aborted() && !work.stopped {
-        hooks::run(work, &hooks, Phase::After, rollout).await;
+    apply_all(pass, rest, to_wait_for).await;
+    if !pass.run.session.is_aborted() && !pass.stopped {
+        hooks::run(pass, &hooks, Phase::After, rollout).await;
     }
 }
 
 async fn apply_all(
-    work: &mut Work<'_, '_>,
+    pass: &mut ItemPass<'_, '_>,
     rest: Vec<(usize, &Value, &ObjectRef)>,
     mut to_wait_for: Vec<ObjectRef>,
 ) {
     for (position, manifest, reference) in rest {
-        if work.run.session.is_aborted() {
+        if pass.run.session.is_aborted() {
             return;
         }
-        let applied = work.apply(manifest, reference, position, false).await;
-        let waits = work.item.wait_readiness || meta::flag(manifest, annotations::WAIT_READINESS);
+        let applied = pass.apply(manifest, reference, position, false).await;
+        let waits = pass.item.wait_readiness || meta::flag(manifest, annotations::WAIT_READINESS);
         if applied && waits && !to_wait_for.contains(reference) {
             to_wait_for.push(reference.clone());
         }
     }
-    if work.run.options.no_wait || work.run.options.dry_run {
+    if pass.run.options.no_wait || pass.run.options.dry_run {
         return;
     }
     for reference in to_wait_for {
-        if work.run.session.is_aborted() || work.stopped {
+        if pass.run.session.is_aborted() || pass.stopped {
             return;
         }
-        work.wait_for(&reference, work.run.options.readiness_timeout)
+        pass.wait_for(&reference, pass.run.options.readiness_timeout)
             .await;
     }
 }
 
-/// Returns the objects that selectors name, each once.
-async fn resolve(work: &mut Work<'_, '_>, selectors: &[ObjectSelector]) -> Vec<ObjectRef> {
+/// Resolves selectors; each object is returned once.
+async fn resolve(pass: &mut ItemPass<'_, '_>, selectors: &[ObjectSelector]) -> Vec<ObjectRef> {
     let mut found = BTreeSet::new();
     for selector in selectors {
-        match selector::select(work.run, selector).await {
+        match selector::select(pass.run, selector).await {
             Ok(refs) => found.extend(refs),
-            Err(SelectError::UnknownKind(message)) => work.error(ObjectError::general(message)),
+            Err(SelectError::UnknownKind(message)) => pass.error(ObjectError::general(message)),
             Err(SelectError::Cluster(error)) => {
-                work.error(ObjectError::general(error.to_string()).denied(error.is_denied()));
+                pass.error(ObjectError::general(error.to_string()).denied(error.is_denied()));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The live state of what was rendered.
+//! The live state of rendered objects.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,6 @@ use yaml::Value;
 use super::owner::{VOCABULARY, owner};
 use crate::{Error, ObjectError};
 
-/// Returns the references of all rendered objects.
 pub(crate) fn references(rendered: &Rendered) -> Result<Vec<ObjectRef>, Error> {
     rendered
         .objects()
@@ -24,9 +23,9 @@ pub(crate) fn renamed_kinds(rendered: &Rendered) -> HashSet<(String, String)> {
     apply::renamed_kinds(&VOCABULARY, rendered.objects())
 }
 
-/// Returns the reference under which an object is compared and shown.
-pub(crate) fn shown(object: &Value, reference: &ObjectRef) -> ObjectRef {
-    apply::shown(&VOCABULARY, object, reference)
+/// Returns the reference under which an object is compared and displayed.
+pub(crate) fn display_reference(object: &Value, reference: &ObjectRef) -> ObjectRef {
+    apply::display_reference(&VOCABULARY, object, reference)
 }
 
 /// Reads the live state of all rendered objects, without a search for orphans.
@@ -99,7 +98,7 @@ pub(crate) fn includes(inclusion: &Inclusion, object: &Value) -> bool {
 }
 
 /// Returns the objects with the discriminator that are not rendered and may be removed, and the completeness of the search.
-/// Only those of the chosen part are found, if there is one. Without a valid discriminator there are none.
+/// If a part is chosen, only its objects are found. Without a valid discriminator there are none.
 pub(crate) async fn orphans(
     cluster: &Cluster,
     refs: &[ObjectRef],

@@ -8,7 +8,6 @@ use yaml::Value;
 
 use crate::{CommandResult, ObjectError, ResultObject};
 
-/// The outcome of an item.
 #[derive(Debug, Default)]
 pub(crate) struct ItemOutcome {
     pub(crate) objects: Vec<ResultObject>,
@@ -21,7 +20,6 @@ pub(crate) struct ItemOutcome {
     pub(crate) ready: HashSet<ObjectId>,
 }
 
-/// Adds an item's outcome to the result.
 pub(super) fn collect(result: &mut CommandResult, outcome: ItemOutcome) {
     result.objects.extend(outcome.objects);
     result.errors.extend(outcome.errors);

@@ -8,10 +8,8 @@ use objects::{Managers, Marker, Vocabulary, vocabulary::ConflictNames};
 
 use super::discriminator;
 
-/// The field manager of all deployed objects.
 pub const MANAGER: &str = "kluctl";
 
-/// The annotations that kluctl obeys.
 pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
     delete: &[Marker::Flag(names::DELETE)],
     skip_delete: &[
@@ -41,7 +39,7 @@ pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
     diff_name: Some(names::DIFF_NAME),
 };
 
-/// The managers that never hold a field against a deployment: those of kluctl, and those of people at a terminal.
+/// The managers whose fields a deployment takes over: kluctl's own, and the tools of people at a terminal.
 const OVERRIDDEN: Managers = Managers {
     names: &["kluctl", "kubectl", "rancher", "k9s"],
     prefixes: &["kluctl-", "kubectl-"],
@@ -65,8 +63,7 @@ pub(crate) fn owner(discriminator: Option<&str>) -> Owner {
     }
 }
 
-/// Returns the owner of the objects with all of these labels and without a discriminator: those that releases without discriminators
-/// deployed.
+/// Returns the owner of the objects with all of these labels and without a discriminator, which old releases deployed.
 pub(crate) fn labelled(labels: &BTreeMap<String, String>) -> Owner {
     Owner {
         membership: Membership::Labels {

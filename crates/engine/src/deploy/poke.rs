@@ -16,7 +16,6 @@ use super::{
 };
 use crate::{Command, CommandResult, DeployOptions, Error, ObjectError, PARALLEL};
 
-/// Attempts at an object that others keep changing.
 const ATTEMPTS: u32 = 8;
 
 /// The paths of pod specs in the kinds that have containers.
@@ -26,14 +25,10 @@ const POD_SPECS: [&[&str]; 3] = [
     &["spec"],
 ];
 
-/// A container and its new image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PokedImage {
-    /// The object with the container.
     pub object: ObjectRef,
-    /// The name of the container.
     pub container: String,
-    /// The new image of the container.
     pub image: String,
 }
 
@@ -42,7 +37,7 @@ impl PokedImage {
     #[must_use]
     pub fn requested(rendered: &Rendered) -> Vec<Self> {
         let images = rendered.images.iter().filter_map(|seen| {
-            let (item, object) = seen.place;
+            let (item, object) = seen.position;
             let object = rendered.items.get(item)?.objects.get(object)?;
             Some(Self {
                 object: ObjectRef::of(object).ok()?,
@@ -65,7 +60,7 @@ pub async fn poke_images(
     options: &DeployOptions,
 ) -> Result<CommandResult, Error> {
     let discriminator = rendered.target.discriminator.as_deref();
-    let mut result = CommandResult::begin(Command::PokeImages, options.dry_run, discriminator);
+    let mut result = CommandResult::new(Command::PokeImages, options.dry_run, discriminator);
     let refs = live::references(rendered)?;
     let is_included = |object: &Value| live::includes(&options.inclusion, object);
     let query = Query {
@@ -110,8 +105,8 @@ pub async fn poke_images(
     // Collected, because a stream that holds the closure can't be proven to be Send.
     let mut work = stream::iter(pokes.collect::<Vec<_>>()).buffer_unordered(PARALLEL);
     while let Some((item, manifest, reference, poked)) = work.next().await {
-        let place = (item, manifest, &reference);
-        note(&mut result, live, place, poked, options)?;
+        let rendered = (item, manifest, &reference);
+        note(&mut result, live, rendered, poked, options)?;
     }
     drop(work);
     if cluster.cancellation().is_cancelled() {

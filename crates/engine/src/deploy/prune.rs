@@ -1,4 +1,4 @@
-//! Removal of what is no longer rendered, or of everything.
+//! Removal of objects that are no longer rendered, or of all.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -16,21 +16,17 @@ use super::{
 };
 use crate::{Command, CommandResult, Error, ObjectError, ResultObject};
 
-/// The options of a removal.
 #[derive(Clone, Default)]
 pub struct RemoveOptions<'a> {
     /// If set, the API server does everything but delete.
     pub dry_run: bool,
     /// Timeout for the end of each deleted object; if absent, nothing is waited for.
     pub wait: Option<Duration>,
-    /// The part of the deployment to remove from.
     pub inclusion: Inclusion,
-    /// If set, [`prune`] removes all objects of a part that renders none, as kluctl does. A person who names the part wants that; what a
-    /// controller finds may be a mistake.
+    /// If set, [`prune`] removes all objects of a part that renders none, as kluctl does. A person who names the part wants that; for a
+    /// controller it may be a mistake.
     pub prunes_empty_part: bool,
-    /// Asked before anything is deleted.
     pub confirm: Option<&'a dyn Confirm>,
-    /// The deployment that removes.
     pub claim: Option<&'a Claim>,
     /// All other deployments. Nothing is removed if one of them uses the same discriminator.
     pub others: &'a [Claim],
@@ -63,8 +59,8 @@ pub async fn prune(
     prune_discriminator(cluster, rendered, discriminator, options).await
 }
 
-/// Removes objects that carry another discriminator than the rendered ones, as [`prune`] does: those of a deployment whose
-/// discriminator changed.
+/// Removes objects that carry another discriminator than the rendered ones, as [`prune`] does, after the discriminator of a
+/// deployment changed.
 ///
 /// # Errors
 /// Fails as [`prune`] does.
@@ -115,7 +111,7 @@ pub async fn delete(
 }
 
 /// Removes all objects that carry all of these labels and no discriminator, were applied by `kluctl`, and are owned by no other
-/// object: those of releases without discriminators. The result says if the search for them was complete.
+/// object, as releases without discriminators deployed them. The result says if the search for them was complete.
 ///
 /// # Errors
 /// Fails when there are no labels, or one is invalid; discovery fails; or the work is cancelled.
@@ -134,14 +130,10 @@ pub async fn delete_labelled(
     remove(cluster, &removal, options).await
 }
 
-/// Objects that a removal keeps and removes.
 struct Removal<'a> {
     command: Command,
-    /// The objects that are kept.
     refs: &'a [ObjectRef],
-    /// The discriminator in its result.
     discriminator: Option<&'a str>,
-    /// The owner of the objects that are removed.
     owner: Owner,
     /// True if it fails when there is anything to remove.
     refuses_orphans: bool,
@@ -161,7 +153,7 @@ async fn remove(
     options: &RemoveOptions<'_>,
 ) -> Result<CommandResult, Error> {
     let (owner, refs) = (&removal.owner, removal.refs);
-    let mut result = CommandResult::begin(removal.command, options.dry_run, removal.discriminator);
+    let mut result = CommandResult::new(removal.command, options.dry_run, removal.discriminator);
     let is_included = |object: &Value| live::includes(&options.inclusion, object);
     let search = OrphanSearch {
         filter: Some(&is_included),

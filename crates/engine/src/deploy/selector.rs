@@ -9,7 +9,6 @@ use super::Run;
 pub(super) enum SelectError {
     /// No kind matches; the message.
     UnknownKind(String),
-    /// Discovery failed.
     Cluster(cluster::Error),
 }
 
@@ -33,13 +32,13 @@ fn unknown(selector: &ObjectSelector) -> String {
         selector.kind.as_deref().unwrap_or_default(),
     );
     let namespace = selector.namespace.iter().map(|namespace| format!("{namespace}/"));
-    let shown: String = namespace.chain([format!("{kind}/{}", selector.name)]).collect();
+    let selected: String = namespace.chain([format!("{kind}/{}", selector.name)]).collect();
     let group_kind = if group.is_empty() {
         kind.to_owned()
     } else {
         format!("{kind}.{group}")
     };
-    format!("failed to wait for readiness of {shown}. resource with group/kind {group_kind} not found")
+    format!("failed to wait for readiness of {selected}. resource with group/kind {group_kind} not found")
 }
 
 #[cfg(test)]

@@ -12,22 +12,15 @@ use yaml::Value;
 use super::{live, owner::VOCABULARY};
 use crate::{Error, ObjectError, Origin, result};
 
-/// The result of a validation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidateResult {
     /// True if all objects that exist are ready. As with kluctl, a missing object is an error and doesn't count here.
     pub ready: bool,
-    /// The discriminator of the target.
     pub discriminator: Option<String>,
-    /// Start time of the validation.
     pub start: Timestamp,
-    /// End time of the validation.
     pub end: Timestamp,
-    /// The origin: project, target and deployment.
     pub origin: Origin,
-    /// Objects that are missing or not ready.
     pub errors: Vec<ObjectError>,
-    /// Warnings of the validation.
     pub warnings: Vec<ObjectError>,
     /// Results of validations in annotations of objects.
     pub results: Vec<(ObjectRef, AnnotationResult)>,
@@ -41,12 +34,10 @@ impl ValidateResult {
     }
 }
 
-/// The time to repeat a validation while an object is not ready.
+/// The timeout and the pauses of repeated validations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// Timeout of all attempts together.
+pub struct ValidationPolling {
     pub limit: Duration,
-    /// Pause between two attempts.
     pub pause: Duration,
 }
 
@@ -79,16 +70,16 @@ pub async fn validate_besides(
 pub async fn validate_until(
     cluster: &Cluster,
     rendered: &Rendered,
-    patience: Patience,
+    polling: ValidationPolling,
     mut attempt: impl FnMut(&ValidateResult),
 ) -> Result<ValidateResult, Error> {
-    let deadline = tokio::time::Instant::now() + patience.limit;
+    let deadline = tokio::time::Instant::now() + polling.limit;
     let mut result = validate(cluster, rendered).await?;
     while !(result.errors.is_empty() && result.ready)
-        && tokio::time::Instant::now() + patience.pause <= deadline
+        && tokio::time::Instant::now() + polling.pause <= deadline
     {
         attempt(&result);
-        cluster.pause(patience.pause).await?;
+        cluster.pause(polling.pause).await?;
         let start = result.start;
         result = validate(cluster, rendered).await?;
         result.start = start;
@@ -129,7 +120,6 @@ async fn check(
     Ok(result)
 }
 
-/// Checks one object.
 async fn object(
     cluster: &Cluster,
     live: &LiveObjects,

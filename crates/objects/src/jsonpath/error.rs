@@ -5,32 +5,22 @@ use super::{MAX_DEPTH, MAX_LENGTH};
 /// An invalid path, or one that matches too much. The messages don't repeat the path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonPathError {
-    /// The path is empty.
     #[error("it is empty")]
     Empty,
-    /// The path is longer than the limit.
     #[error("it is longer than {MAX_LENGTH} characters")]
     TooLong,
-    /// Filters nest deeper than the limit.
     #[error("filters are nested deeper than {MAX_DEPTH}")]
     TooDeep,
-    /// An unexpected character.
     #[error("expected {wanted} but found '{found}' at column {column}")]
     Unexpected {
-        /// The expected syntax.
         wanted: String,
-        /// The character.
         found: char,
         /// The column, from 1.
         column: usize,
     },
     /// The path ends where more is expected.
     #[error("expected {wanted} but it ends")]
-    Incomplete {
-        /// The expected syntax.
-        wanted: String,
-    },
-    /// A quoted name or a regular expression has no end.
+    Incomplete { wanted: String },
     #[error("a {0} is not closed")]
     Unclosed(&'static str),
     /// A backslash in a quoted name.
@@ -42,21 +32,16 @@ pub enum JsonPathError {
     /// An operand of a filter that is not a literal.
     #[error("'{0}' is no number, true, false or null")]
     Literal(String),
-    /// An invalid regular expression in a filter.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// The evaluation visits too many values.
     #[error("it leads to too many values: make it more specific")]
     TooManyValues,
 }
 
-/// An invalid regular expression. The messages don't repeat the expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// The compiled expression is too large.
     #[error("it is too large")]
     TooLarge,
-    /// The syntax is invalid.
     #[error("{0}")]
     Syntax(String),
 }
@@ -64,13 +49,12 @@ pub enum PatternError {
 /// A path at which no value can be set in an empty map, in the words of ojg.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WrapError {
-    /// The last step is no field and no index.
+    /// The last step is neither a field nor an index.
     #[error("can not set with an expression ending with a {0}")]
     Ending(&'static str),
     /// A step that matches several fields or items.
     #[error("can not deduce what element to add at '{0}'")]
     Ambiguous(String),
-    /// A negative index.
     #[error("can not deduce the length of the array to add at '{0}'")]
     Length(String),
     /// A field of an item that does not exist.
@@ -79,10 +63,8 @@ pub enum WrapError {
     /// An index in the root, which is a map.
     #[error("can not follow a map at '$'")]
     RootIndex,
-    /// An index over the limit.
     #[error("an index is at most {0}")]
     IndexTooLarge(i64),
-    /// More steps than the limit.
     #[error("it has more than {0} steps")]
     TooManySteps(usize),
 }

@@ -31,10 +31,10 @@ impl<'v> Evaluation<'v> {
     }
 
     fn walk(&mut self, segments: &[Segment], start: Places<'v>) -> Result<Places<'v>, JsonPathError> {
-        let mut places = start;
+        let mut found = start;
         for segment in segments {
             let mut next = Vec::new();
-            for (path, value) in places {
+            for (path, value) in found {
                 match segment {
                     Segment::Descendants => self.descend(path, value, &mut next)?,
                     Segment::Children(selectors) => {
@@ -46,9 +46,9 @@ impl<'v> Evaluation<'v> {
             }
             let mut seen = HashSet::new();
             next.retain(|(path, _)| seen.insert(path.clone()));
-            places = next;
+            found = next;
         }
-        Ok(places)
+        Ok(found)
     }
 
     fn descend(&mut self, path: Path, value: &'v Value, into: &mut Places<'v>) -> Result<(), JsonPathError> {

@@ -6,7 +6,6 @@ use super::{
     Comparison, Filter, JsonPathError, MAX_DEPTH, MAX_LENGTH, Operand, Segment, Selector, bounded_regex,
 };
 
-/// Parses a whole path.
 pub(super) fn path(text: &str) -> Result<Vec<Segment>, JsonPathError> {
     if text.len() > MAX_LENGTH {
         return Err(JsonPathError::TooLong);

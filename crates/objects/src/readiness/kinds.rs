@@ -171,7 +171,7 @@ fn daemon_set(spec: &Value, status: &Value) -> Checked {
     Ok(())
 }
 
-/// A count, or a part of all pods in percent, rounded up; one when nothing is said.
+/// Returns a count, or a percentage of all pods, rounded up; default 1.
 fn max_unavailable(value: Option<&Value>, desired: i64) -> i64 {
     match value {
         Some(Value::String(text)) => {

@@ -275,10 +275,11 @@ fn annotations_decide_before_rules() {
             "metadata": {"annotations": annotations},
             "status": {"conditions": [{"type": "Failed", "status": "True"}]}}))
     };
-    let look = |annotations| check(&object(annotations), policy(true));
-    assert!(look(json!({"example.com/validate-ignore": "true"})).ready);
-    assert!(look(json!({"example.com/is-ready": "true"})).ready);
-    let readiness = look(json!({"example.com/is-ready": "false", "validate-result.example.com/x": "said"}));
+    let checked = |annotations| check(&object(annotations), policy(true));
+    assert!(checked(json!({"example.com/validate-ignore": "true"})).ready);
+    assert!(checked(json!({"example.com/is-ready": "true"})).ready);
+    let readiness =
+        checked(json!({"example.com/is-ready": "false", "validate-result.example.com/x": "said"}));
     assert_eq!(
         readiness.errors,
         ["example.com/is-ready annotation is set to false"]

@@ -1,7 +1,7 @@
 //! The lists and maps of Kubernetes' own kinds that are owned as a whole.
 //!
-//! In ownership they look the same as those that were applied empty. Names that are not here, because some kind has a
-//! list or map of that name that is merged, make an object unsettled only when they are owned without anything below.
+//! In ownership they look the same as lists and maps that were applied empty. A name that is not here, because some kind merges a
+//! list or map of that name, counts as a change only when it is owned without anything below.
 
 /// The groups of Kubernetes' own kinds, which no definition can add to.
 const GROUPS: [&str; 13] = [
@@ -99,7 +99,6 @@ const WHOLE: [&str; 75] = [
     "volumeClaimTemplates",
 ];
 
-/// Returns true for a group of Kubernetes itself.
 pub(super) fn is_built_in(group: &str) -> bool {
     GROUPS.contains(&group)
 }

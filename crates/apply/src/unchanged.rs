@@ -1,7 +1,6 @@
 //! Objects that equal their manifests: applying them would change nothing, so no request is sent.
 //!
-//! The live object alone tells what an apply would change, but webhooks and policies see an apply too. Where one of them may
-//! change, refuse or warn of the object, it is applied in any case.
+//! Webhooks and policies see an apply, too. Where one of them may change, refuse or warn of the object, it is applied in any case.
 
 use std::{
     collections::HashMap,
@@ -13,7 +12,7 @@ use std::{
 };
 
 use cluster::{Admission, Cluster, ResourceKind};
-use objects::{ObjectRef, fixup, meta, settled::is_settled};
+use objects::{ObjectRef, fixup, meta, unchanged::is_unchanged};
 use tokio::{
     sync::{Mutex, OnceCell},
     time::Instant,
@@ -22,14 +21,14 @@ use yaml::Value;
 
 use crate::{Session, SessionOptions};
 
-/// Time for which the state that was read at the beginning counts as current.
-const FRESH: Duration = Duration::from_secs(10);
+/// Maximum age of the state that was read at the start.
+const MAX_AGE: Duration = Duration::from_secs(10);
 /// The label that makes the API server warn of pods that a namespace should not have.
 const WARN: &str = "pod-security.kubernetes.io/warn";
 
 /// The inputs of the decision to leave an object alone.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct RunState {
     /// The webhooks and policies, which are read when the first object equals its manifest.
     admission: OnceCell<Arc<Admission>>,
     read: Instant,
@@ -39,9 +38,9 @@ pub(crate) struct Settled {
     namespaces: Mutex<HashMap<String, bool>>,
 }
 
-impl Settled {
-    /// Begins a run; to be called before, or while, the live objects are read.
-    pub(crate) fn begin() -> Self {
+impl RunState {
+    /// Starts a run; to be called before, or while, the live objects are read.
+    pub(crate) fn start() -> Self {
         Self {
             admission: OnceCell::new(),
             read: Instant::now(),
@@ -60,9 +59,9 @@ impl Settled {
         self.changed.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if the state that was read at the beginning is still current.
-    fn is_fresh(&self) -> bool {
-        !self.changed.load(Ordering::Relaxed) && self.read.elapsed() < FRESH
+    /// Returns true if the state that was read at the start is still current.
+    fn is_current(&self) -> bool {
+        !self.changed.load(Ordering::Relaxed) && self.read.elapsed() < MAX_AGE
     }
 }
 
@@ -73,7 +72,7 @@ fn applies_all(options: SessionOptions) -> bool {
 
 /// Returns the live object, if applying the manifest would change nothing and no webhook or policy would see it. An object
 /// that something of this run may have changed is read once more.
-pub(crate) async fn unchanged(
+pub(crate) async fn find(
     session: &Session<'_>,
     manifest: &Value,
     reference: &ObjectRef,
@@ -85,22 +84,21 @@ pub(crate) async fn unchanged(
         return None;
     }
     let manifest = fixup::apply(manifest);
-    if !is_settled(&manifest, live, &session.owner.manager) {
+    if !is_unchanged(&manifest, live, &session.owner.manager) {
         return None;
     }
     let (group, version, kind) = (&reference.group, &reference.version, &reference.kind);
     let kind = session.cluster.kind(group, version, kind).await.ok()?;
-    if session.settled.sees_updates(session.cluster, &kind).await
-        || may_be_warned_of(session, reference).await
+    if session.state.sees_updates(session.cluster, &kind).await || may_be_warned_of(session, reference).await
     {
         return None;
     }
-    if session.settled.is_fresh() {
+    if session.state.is_current() {
         return Some(Arc::clone(live));
     }
     // An object that can't be read is applied.
     let now = session.cluster.get(reference).await.ok()??;
-    is_settled(&manifest, &now, &session.owner.manager).then(|| Arc::new(now))
+    is_unchanged(&manifest, &now, &session.owner.manager).then(|| Arc::new(now))
 }
 
 /// Returns true if the API server may warn of the pods of an object, changed or not.
@@ -108,9 +106,9 @@ async fn may_be_warned_of(session: &Session<'_>, reference: &ObjectRef) -> bool 
     let Some(name) = reference.namespace.as_ref().filter(|_| has_pods(reference)) else {
         return false;
     };
-    let mut known = session.settled.namespaces.lock().await;
-    let fresh = session.settled.is_fresh();
-    if let Some(warns) = known.get(name).filter(|_| fresh) {
+    let mut known = session.state.namespaces.lock().await;
+    let current = session.state.is_current();
+    if let Some(warns) = known.get(name).filter(|_| current) {
         return *warns;
     }
     let namespace = ObjectRef {
@@ -120,7 +118,7 @@ async fn may_be_warned_of(session: &Session<'_>, reference: &ObjectRef) -> bool 
         namespace: None,
         name: name.clone(),
     };
-    let warns = match session.live.objects.get(&namespace).filter(|_| fresh) {
+    let warns = match session.live.objects.get(&namespace).filter(|_| current) {
         Some(namespace) => warns(namespace),
         None => match session.cluster.get(&namespace).await {
             Ok(namespace) => namespace.is_none_or(|namespace| warns(&namespace)),
@@ -135,7 +133,6 @@ fn warns(namespace: &Value) -> bool {
     meta::label(namespace, WARN).is_some_and(|level| level != "privileged")
 }
 
-/// Returns true if objects of the kind have pods.
 fn has_pods(reference: &ObjectRef) -> bool {
     matches!(
         (reference.group.as_str(), reference.kind.as_str()),

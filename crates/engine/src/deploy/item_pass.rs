@@ -1,4 +1,4 @@
-//! The work on one item: its objects are applied, deleted and waited for one by one, and its outcome grows.
+//! The pass over one item: its objects are applied, deleted and waited for one by one, and its outcome grows.
 
 use std::time::Duration;
 
@@ -14,13 +14,11 @@ use super::{
 };
 use crate::{Event, ItemCounts, ObjectError};
 
-/// The work on one item.
-pub(super) struct Work<'r, 'i> {
+pub(super) struct ItemPass<'r, 'i> {
     pub(super) run: &'r Run<'i>,
     pub(super) item: &'r Item,
     index: usize,
     name: String,
-    /// Number of its objects.
     size: usize,
     counts: ItemCounts,
     outcome: ItemOutcome,
@@ -28,10 +26,9 @@ pub(super) struct Work<'r, 'i> {
     pub(super) stopped: bool,
 }
 
-impl<'r, 'i> Work<'r, 'i> {
-    /// Begins the work on an item of this index.
-    pub(super) fn begin(run: &'r Run<'i>, index: usize, item: &'r Item) -> Self {
-        let work = Self {
+impl<'r, 'i> ItemPass<'r, 'i> {
+    pub(super) fn start(run: &'r Run<'i>, index: usize, item: &'r Item) -> Self {
+        let pass = Self {
             run,
             item,
             index,
@@ -42,13 +39,12 @@ impl<'r, 'i> Work<'r, 'i> {
             name: name(item),
         };
         if item.dir.is_some() {
-            run.tell(&Event::ItemStarted { item: &work.name });
+            run.tell(&Event::ItemStarted { item: &pass.name });
         }
-        work
+        pass
     }
 
-    /// Ends the work; returns its outcome.
-    pub(super) fn end(self) -> ItemOutcome {
+    pub(super) fn finish(self) -> ItemOutcome {
         let counts = self.counts;
         if self.item.dir.is_some() || counts != ItemCounts::default() {
             let item = &self.name;
@@ -58,7 +54,7 @@ impl<'r, 'i> Work<'r, 'i> {
     }
 }
 
-/// Returns the name of an item: its directory, or its only function.
+/// Returns the directory of an item, or its only function.
 fn name(item: &Item) -> String {
     match &item.dir {
         Some(dir) => dir.to_string(),
@@ -68,7 +64,7 @@ fn name(item: &Item) -> String {
     }
 }
 
-impl Work<'_, '_> {
+impl ItemPass<'_, '_> {
     pub(super) fn error(&mut self, error: ObjectError) {
         self.run.note_error();
         self.counts.errors += 1;
@@ -80,7 +76,6 @@ impl Work<'_, '_> {
         self.outcome.warnings.push(warning);
     }
 
-    /// Deletes an object, and reports it.
     pub(super) async fn delete(&mut self, reference: &ObjectRef) {
         if self.run.session.is_aborted() {
             return;
@@ -180,9 +175,9 @@ impl Work<'_, '_> {
             Ok(ignore) => ignore,
             Err(error) => return self.error(ObjectError::of(reference, error.to_string())),
         };
-        let shown = live::shown(manifest, reference);
+        let displayed = live::display_reference(manifest, reference);
         match outcome::changed(
-            &shown,
+            &displayed,
             &ignore,
             live.before(manifest, reference).map(AsRef::as_ref),
             &done.object,

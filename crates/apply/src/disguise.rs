@@ -9,14 +9,14 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use objects::ObjectRef;
 use yaml::Value;
 
-const STAND_IN_NAMESPACE: &str = "default";
+const TRIAL_NAMESPACE: &str = "default";
 
 /// Returns the object under a free name, and in another namespace if its own is missing.
 pub(crate) fn disguise(object: &Value, reference: &ObjectRef, namespace_is_missing: bool) -> Value {
-    let name = stand_in(reference);
+    let name = free_name(reference);
     let namespace = match &reference.namespace {
         Some(namespace) if !namespace_is_missing => Some(namespace.as_str()),
-        Some(_) => Some(STAND_IN_NAMESPACE),
+        Some(_) => Some(TRIAL_NAMESPACE),
         None => None,
     };
     let mut object = object.clone();
@@ -26,13 +26,13 @@ pub(crate) fn disguise(object: &Value, reference: &ObjectRef, namespace_is_missi
 
 /// Returns the answer under the object's own name and namespace: the API server writes the name into labels too.
 pub(crate) fn restore(mut object: Value, reference: &ObjectRef) -> Value {
-    rename(&mut object, &stand_in(reference), &reference.name);
+    rename(&mut object, &free_name(reference), &reference.name);
     set(&mut object, reference.namespace.as_deref(), &reference.name);
     object
 }
 
 /// Returns a free name of at most 63 characters, because names become labels.
-fn stand_in(reference: &ObjectRef) -> String {
+fn free_name(reference: &ObjectRef) -> String {
     let mut hasher = DefaultHasher::new();
     reference.hash(&mut hasher);
     let name: String = reference.name.chars().filter(char::is_ascii).take(40).collect();

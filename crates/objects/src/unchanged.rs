@@ -1,11 +1,10 @@
 //! Detection of applies that would change nothing, without a request to the API server.
 //!
 //! A live object says which fields our manager applied last. When these are exactly the fields of the manifest, and the
-//! live object has the manifest's value in each, then server-side apply merges what is there already: no value changes,
-//! so there can't be a conflict, and no field is new or gone, so the fields of other managers stay as they are.
-//! Everything that can't be determined from the object alone counts as unsettled: values that the API server
-//! writes differently, fields that it sets itself, and lists and maps of which it isn't known whether they are
-//! owned as a whole.
+//! live object has the manifest's value in each, then server-side apply changes nothing: no value changes, so there can't
+//! be a conflict, and no field is new or gone, so the fields of other managers stay as they are. Everything that can't be
+//! determined from the object alone counts as a change: values that the API server writes differently, fields that it sets
+//! itself, and lists and maps that may be owned as a whole.
 
 mod atomic;
 
@@ -32,11 +31,11 @@ const SERVERS: [&str; 7] = [
 /// Returns true if an apply of this manifest by this manager would leave the live object and the ownership of its
 /// fields unchanged. The manifest must have the form in which it would be sent.
 #[must_use]
-pub fn is_settled(manifest: &Value, live: &Value, manager: &str) -> bool {
-    look(manifest, live, manager).is_some()
+pub fn is_unchanged(manifest: &Value, live: &Value, manager: &str) -> bool {
+    compare(manifest, live, manager).is_some()
 }
 
-fn look(manifest: &Value, live: &Value, manager: &str) -> Option<()> {
+fn compare(manifest: &Value, live: &Value, manager: &str) -> Option<()> {
     let (manifest, object) = (manifest.as_map()?, live.as_map()?);
     let api_version = manifest.get_str("apiVersion")?;
     let tree = applied(live, manager, api_version)?;
@@ -92,9 +91,8 @@ fn children(tree: &Map) -> Option<usize> {
     others.is_empty().then_some(fields.len())
 }
 
-/// A walk through what is owned, what was rendered, and what is live, side by side.
+/// A parallel walk through owned fields, manifest and live object.
 struct Walk {
-    /// True if the kind belongs to Kubernetes itself.
     built_in: bool,
 }
 
@@ -139,7 +137,7 @@ impl Walk {
                 members(tree, manifest, live)
             }
             _ if first.is_some() => None,
-            // What was applied empty before looks like what is owned as a whole.
+            // A list or map that was applied empty looks like one that is owned as a whole.
             (Value::Map(map), _) if !map.is_empty() => self.whole(name, manifest, live),
             (Value::Seq(items), _) if !items.is_empty() => self.whole(name, manifest, live),
             _ => require(equal(manifest, live)),
@@ -158,8 +156,7 @@ impl Walk {
         }
     }
 
-    /// A list whose items are identified by keys: each item of the manifest is one of the owned ones, and they
-    /// stand in the same order.
+    /// Compares lists whose items are identified by keys: each item of the manifest is one of the owned ones, in the same order.
     fn keyed(&self, tree: &Map, manifest: &[Value], live: &[Value]) -> Option<()> {
         let owned = tree.iter().filter(|(key, _)| *key != ".");
         let mut owned: Vec<(Vec<(String, Value)>, &Map)> = owned
@@ -180,9 +177,9 @@ impl Walk {
                 })
             };
             let mut fitting = owned.iter().enumerate().filter(|(_, owned)| fits(owned));
-            let (place, _) = fitting.next()?;
+            let (index, _) = fitting.next()?;
             require(fitting.next().is_none())?;
-            let (keys, below) = owned.swap_remove(place);
+            let (keys, below) = owned.swap_remove(index);
             let is_it = |found: &&Value| {
                 keys.iter()
                     .all(|(key, value)| found.get(key).is_some_and(|found| equal(found, value)))
@@ -196,7 +193,7 @@ impl Walk {
     }
 }
 
-/// A list that is a set: the manifest has exactly the owned members, in the order in which they stand.
+/// Compares lists that are sets: the manifest has exactly the owned members, in the same order.
 fn members(tree: &Map, manifest: &[Value], live: &[Value]) -> Option<()> {
     let owned = tree.keys().filter(|key| *key != ".");
     let owned: HashSet<String> = owned

@@ -54,7 +54,7 @@ const OWN: &str = "/metadata/managedFields/0";
 
 fn with(mut object: Json, at: &str, value: Json) -> Json {
     match object.pointer_mut(at) {
-        Some(place) => *place = value,
+        Some(found) => *found = value,
         None => {
             let (above, name) = at.rsplit_once('/').unwrap();
             object.pointer_mut(above).unwrap()[name] = value;
@@ -75,20 +75,20 @@ fn without(mut object: Json, at: &str) -> Json {
     object
 }
 
-fn settled(manifest: Json, live: Json) -> bool {
-    is_settled(&Value::from_json(manifest), &Value::from_json(live), "deployer")
+fn unchanged(manifest: Json, live: Json) -> bool {
+    is_unchanged(&Value::from_json(manifest), &Value::from_json(live), "deployer")
 }
 
 #[test]
 fn applied_manifest_is_settled() {
-    assert!(settled(manifest(), live()));
-    // What is nobody's, or others', does not matter.
-    assert!(settled(manifest(), with(live(), "/spec/paused", json!(true))));
-    assert!(settled(
+    assert!(unchanged(manifest(), live()));
+    // Fields of others, or of nobody, do not matter.
+    assert!(unchanged(manifest(), with(live(), "/spec/paused", json!(true))));
+    assert!(unchanged(
         manifest(),
         with(live(), "/metadata/labels/other", json!("y"))
     ));
-    assert!(settled(manifest(), with(live(), "/status", json!({}))));
+    assert!(unchanged(manifest(), with(live(), "/status", json!({}))));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn different_manifest_is_not_settled() {
         ("a precondition", "/metadata/resourceVersion", json!("7")),
         ("a time", "/metadata/creationTimestamp", Json::Null),
     ] {
-        assert!(!settled(with(manifest(), at, value), live()), "{what}");
+        assert!(!unchanged(with(manifest(), at, value), live()), "{what}");
     }
     for at in [
         "/spec/replicas",
@@ -155,14 +155,14 @@ fn different_manifest_is_not_settled() {
         "/metadata/finalizers",
         "/spec",
     ] {
-        assert!(!settled(without(manifest(), at), live()), "without {at}");
+        assert!(!unchanged(without(manifest(), at), live()), "without {at}");
     }
     for item in [
         format!("{MAIN}/args"),
         format!("{MAIN}/image"),
         format!("{MAIN}/name"),
     ] {
-        assert!(!settled(without(manifest(), &item), live()), "without {item}");
+        assert!(!unchanged(without(manifest(), &item), live()), "without {item}");
     }
 }
 
@@ -237,7 +237,7 @@ fn object_changed_by_others_is_not_settled() {
             json!({"f:a": {}}),
         ),
     ] {
-        assert!(!settled(manifest(), with(live(), at, value)), "{what}");
+        assert!(!unchanged(manifest(), with(live(), at, value)), "{what}");
     }
     for at in [
         "/spec/replicas",
@@ -246,17 +246,17 @@ fn object_changed_by_others_is_not_settled() {
         "/metadata/managedFields",
         "/spec",
     ] {
-        assert!(!settled(manifest(), without(live(), at)), "without {at}");
+        assert!(!unchanged(manifest(), without(live(), at)), "without {at}");
     }
     let unowned = format!("{OWN}/fieldsV1/f:spec/f:replicas");
-    assert!(!settled(manifest(), without(live(), &unowned)), "a lost field");
+    assert!(!unchanged(manifest(), without(live(), &unowned)), "a lost field");
     let mut twice = live();
     let own = twice.pointer(OWN).unwrap().clone();
     twice["metadata"]["managedFields"]
         .as_array_mut()
         .unwrap()
         .push(own);
-    assert!(!settled(manifest(), twice));
+    assert!(!unchanged(manifest(), twice));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn atomic_fields_are_known_for_built_in_kinds_only() {
         let mut live = manifest.clone();
         live["metadata"]["managedFields"] = json!([{"manager": "deployer", "operation": "Apply", "apiVersion": api_version,
             "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": owned}}]);
-        settled(manifest, live)
+        unchanged(manifest, live)
     };
     let rules = json!({"rules": [{"host": "a"}]});
     assert!(object(
@@ -300,18 +300,18 @@ fn atomic_fields_are_known_for_built_in_kinds_only() {
 
 #[test]
 fn atomic_map_may_contain_a_default() {
-    let settled = |field: &str, rendered: Json, found: Json| {
+    let unchanged = |field: &str, rendered: Json, found: Json| {
         let object = |value: Json| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {field: value}});
         let mut live = object(found);
         let owned = format!("f:{field}");
         live["metadata"]["managedFields"] = json!([{"manager": "deployer", "operation": "Apply", "apiVersion": "v1",
             "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {owned: {}}}}]);
-        settled(object(rendered), live)
+        unchanged(object(rendered), live)
     };
     let path = |version: &str| json!({"apiVersion": version, "fieldPath": "a"});
-    assert!(settled("fieldRef", json!({"fieldPath": "a"}), path("v1")));
-    assert!(settled("fieldRef", path("v1"), path("v1")));
-    assert!(!settled("fieldRef", json!({"fieldPath": "a"}), path("v2")));
-    assert!(!settled("fieldRef", json!({"fieldPath": "b"}), path("v1")));
-    assert!(!settled("secretKeyRef", json!({"fieldPath": "a"}), path("v1")));
+    assert!(unchanged("fieldRef", json!({"fieldPath": "a"}), path("v1")));
+    assert!(unchanged("fieldRef", path("v1"), path("v1")));
+    assert!(!unchanged("fieldRef", json!({"fieldPath": "a"}), path("v2")));
+    assert!(!unchanged("fieldRef", json!({"fieldPath": "b"}), path("v1")));
+    assert!(!unchanged("secretKeyRef", json!({"fieldPath": "a"}), path("v1")));
 }
