@@ -26,7 +26,7 @@ struct Args {
     command: Command,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 enum Command {
     /// Write crds/ and the field tables of docs/spec/.
     Gen {
@@ -36,8 +36,8 @@ enum Command {
     },
     /// Compare the layer table of ARCHITECTURE.md with the manifests.
     Layers,
-    /// Check rules for sources, doc comments and commit subjects that no compiler checks.
-    Tidy,
+    /// Check rules for sources, names, comments and commit subjects that no compiler checks.
+    Tidy(tidy::Selection),
 }
 
 /// The result of a check.
@@ -61,7 +61,7 @@ fn main() -> Result<ExitCode> {
     let (name, report) = match Args::parse().command {
         Command::Gen { check } => ("generated files", generate::run(&root, check)?.into()),
         Command::Layers => ("layers", layers::run(&root)?.into()),
-        Command::Tidy => ("tidy", tidy::run(&root)?),
+        Command::Tidy(selection) => ("tidy", tidy::run(&root, &selection)?),
     };
     print(name, &report);
     Ok(if report.findings.is_empty() {

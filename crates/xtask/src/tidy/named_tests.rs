@@ -22,16 +22,17 @@ pub(super) fn check(files: &[TextFile]) -> Vec<String> {
 }
 
 fn missing(page: &TextFile, files: &[TextFile]) -> Vec<String> {
-    let mut missing: BTreeSet<(&str, &str)> = named(&page.text)
+    // Each with the beginning of its definition.
+    let mut missing: BTreeSet<(&str, &str, String)> = named(&page.text)
         .map(|name| name.rsplit_once("::").unwrap_or(("", name)))
+        .map(|(path, name)| (path, name, format!("fn {name}(")))
         .collect();
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
-        missing
-            .retain(|(path, name)| !is_path(&file.path, path) || !file.text.contains(&format!("fn {name}(")));
+        missing.retain(|(path, _, definition)| !is_path(&file.path, path) || !file.text.contains(definition));
     }
     missing
         .into_iter()
-        .map(|(path, name)| match path {
+        .map(|(path, name, _)| match path {
             "" => format!("{}: there is no test {name}", page.path),
             path => format!("{}: there is no test {name} in {path}", page.path),
         })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{docs, is_checked, is_test, rules::check, subjects};
+use super::{Selection, is_checked, is_test, position, rules::check, subjects};
 
 #[track_caller]
 fn assert_finds(path: &str, text: &str, expected: &[&str]) {
@@ -61,7 +61,11 @@ fn check_refuses_bad_line_ends_and_long_files() {
     );
     assert_finds("a.md", "words \nmore\n", &["a.md:1: trailing whitespace"]);
     assert_finds("a.md", "words", &["does not end with a newline"]);
-    assert_finds("a.rs", &format!("//! X.\n{}", "\n".repeat(700)), &["701 lines"]);
+    let lines = |number: usize| format!("//! X.\n{}", "\n".repeat(number - 1));
+    assert_finds("crates/x/src/a.rs", &lines(500), &[]);
+    assert_finds("crates/x/src/a.rs", &lines(501), &["501 lines, at most 500"]);
+    assert_finds("crates/x/src/tests.rs", &lines(700), &[]);
+    assert_finds("crates/x/src/tests.rs", &lines(701), &["701 lines, at most 700"]);
     assert_finds("empty.md", "", &[]);
 }
 
@@ -93,30 +97,22 @@ fn is_checked_knows_our_files() {
 }
 
 #[test]
-fn docs_refuse_headless_openings() {
-    let text = "//! Whether it works.\n\n/// How long it takes,\n/// in seconds.\nfn f() {}\n/// What's left.\n#[test]\nfn g() {}\n\
-                /// Returns it.\n///\n/// # Errors\n/// When it fails.\nfn h() {}\n/// Whatever comes.\nfn i() {}\n";
-    let found = docs::check("a.rs", text);
-    assert_eq!(found.len(), 3, "{found:#?}");
-    for (finding, part) in found.iter().zip(["a.rs:1: ", "a.rs:3: ", "a.rs:6: "]) {
-        assert!(finding.starts_with(part), "{finding}");
-    }
-}
-
-#[test]
-fn docs_refuse_short_comments_on_public_items() {
-    let text = "/// The name.\npub name: String,\n/// The name.\npub(crate) name: String,\n/// Registry\n/// credentials.\n\
-                #[derive(Debug)]\n#[must_use]\npub struct C;\n/// The name of it.\npub fn f() {}\n";
-    let found = docs::check("a.rs", text);
-    assert_eq!(found.len(), 2, "{found:#?}");
-    assert!(found[0].contains("a.rs:1: the doc comment of a public item"));
-    assert!(found[1].starts_with("a.rs:5: "));
-}
-
-#[test]
 fn subjects_have_a_greatest_length() {
     let lines = format!("aaa {}\nbbb {}\n", "x".repeat(72), "x".repeat(73));
     let found = subjects::long(&lines);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("commit bbb: "), "{found:?}");
+}
+
+#[test]
+fn findings_are_selected_by_path_and_sorted_by_line() {
+    let selection = Selection {
+        paths: vec!["./crates/x".to_owned()],
+        ..Selection::default()
+    };
+    assert!(selection.covers("crates/x/src/a.rs:1: no"));
+    assert!(!selection.covers("crates/y/src/a.rs:1: no"));
+    assert!(Selection::default().covers("commit abc: no"));
+    assert!(position("a.rs:9: no") < position("a.rs:10: no"));
+    assert!(position("a.rs: no: 3") < position("a.rs:1: no"));
 }
