@@ -11,12 +11,12 @@ use kluctl::Rendered;
 use objects::{ObjectId, ObjectRef};
 
 use crate::{
-    Command, CommandResult, Confirm, DeployOptions, Error, ObjectError, Origin, Patience, PokedImage,
-    RemoveOptions, ResultObject, ValidateResult,
+    Command, CommandResult, Confirm, DeployOptions, Error, ObjectError, Origin, PokedImage, RemoveOptions,
+    ResultObject, ValidateResult, ValidationPolling,
     deploy::{ABORTED, deploy_as_far_as_possible, does_something},
     discriminator::Claim,
     render::images,
-    result::Asked,
+    result::CommandOptions,
 };
 
 /// Timeout for the deletion of an object, for commands that wait.
@@ -32,7 +32,7 @@ pub struct Project<'a> {
     pub origin: Origin,
     /// Asks for confirmation before anything is changed; no confirmation if absent.
     pub confirm: Option<&'a dyn Confirm>,
-    /// Asked before objects are deleted, also by the prune of a deployment; ignored if [`Self::confirm`] is set.
+    /// CommandOptions before objects are deleted, also by the prune of a deployment; ignored if [`Self::confirm`] is set.
     pub guard: Option<&'a dyn Confirm>,
     /// Claim of this deployment on the discriminator.
     pub claim: Option<&'a Claim>,
@@ -59,10 +59,15 @@ impl<'a> Project<'a> {
     }
 
     /// The result with all that is known around it.
-    fn told(&self, mut result: CommandResult, command: Command, options: &DeployOptions) -> CommandResult {
+    fn completed(
+        &self,
+        mut result: CommandResult,
+        command: Command,
+        options: &DeployOptions,
+    ) -> CommandResult {
         result.command = command;
         result.origin = self.origin(&result.objects);
-        result.asked = Asked {
+        result.options = CommandOptions {
             no_wait: options.no_wait,
             force_apply: options.force_apply,
             replace_on_error: options.replace_on_error,
@@ -107,8 +112,8 @@ impl<'a> Project<'a> {
         }
     }
 
-    fn begin(&self, command: Command, options: &DeployOptions) -> CommandResult {
-        CommandResult::begin(
+    fn new_result(&self, command: Command, options: &DeployOptions) -> CommandResult {
+        CommandResult::new(
             command,
             options.dry_run,
             self.rendered.target.discriminator.as_deref(),
@@ -135,18 +140,18 @@ pub async fn deploy(
             ..options.clone()
         };
         let trial = deploy_as_far_as_possible(cluster, rendered, &trial).await?;
-        let trial = project.told(trial, Command::Deploy, options);
+        let trial = project.completed(trial, Command::Deploy, options);
         if !confirm.changes(&trial).await {
-            let mut refused = project.begin(Command::Deploy, options);
+            let mut refused = project.new_result(Command::Deploy, options);
             refused.errors.push(ObjectError::general(ABORTED));
-            return Ok(project.told(refused, Command::Deploy, options));
+            return Ok(project.completed(refused, Command::Deploy, options));
         }
     }
     let mut result = deploy_as_far_as_possible(cluster, rendered, options).await?;
     if prune && !cluster.cancellation().is_cancelled() {
         prune_after(project, options, &mut result).await?;
     }
-    Ok(project.told(result, Command::Deploy, options))
+    Ok(project.completed(result, Command::Deploy, options))
 }
 
 /// Prunes orphans after a deployment without errors: after errors, their replacements may be missing.
@@ -211,7 +216,7 @@ pub async fn diff(project: &Project<'_>, options: &DeployOptions) -> Result<Comm
     if project.cluster.cancellation().is_cancelled() {
         return Err(Error::Cancelled);
     }
-    Ok(project.told(result, Command::Diff, &options))
+    Ok(project.completed(result, Command::Diff, &options))
 }
 
 /// Prunes orphans: objects with the discriminator that are no longer rendered.
@@ -257,9 +262,9 @@ fn removed(
     let mut result = match removed {
         Ok(result) => result,
         Err(error) => {
-            let mut result = project.begin(command, options);
+            let mut result = project.new_result(command, options);
             note_request_error(&mut result, error)?;
-            return Ok(project.told(result, command, options));
+            return Ok(project.completed(result, command, options));
         }
     };
     // The target is that of the project, whatever was removed.
@@ -267,7 +272,7 @@ fn removed(
         .discriminator
         .clone_from(&project.rendered.target.discriminator);
     result.list_rendered(project.rendered, &apply::LiveObjects::default(), options);
-    Ok(project.told(result, command, options))
+    Ok(project.completed(result, command, options))
 }
 
 /// Adds an error of the request to the result; other errors end the command.
@@ -302,18 +307,18 @@ pub async fn poke_images(project: &Project<'_>, options: &DeployOptions) -> Resu
             .boxed()
             .await?;
         if !confirm
-            .changes(&project.told(trial, Command::PokeImages, options))
+            .changes(&project.completed(trial, Command::PokeImages, options))
             .await
         {
-            let mut refused = project.begin(Command::PokeImages, options);
+            let mut refused = project.new_result(Command::PokeImages, options);
             refused.errors.push(ObjectError::general(ABORTED));
-            return Ok(project.told(refused, Command::PokeImages, options));
+            return Ok(project.completed(refused, Command::PokeImages, options));
         }
     }
     let result = crate::poke_images(project.cluster, project.rendered, images, options)
         .boxed()
         .await?;
-    Ok(project.told(result, Command::PokeImages, options))
+    Ok(project.completed(result, Command::PokeImages, options))
 }
 
 /// Checks that all objects exist and are ready, repeatedly until they are or the timeout ends.
@@ -322,15 +327,15 @@ pub async fn poke_images(project: &Project<'_>, options: &DeployOptions) -> Resu
 /// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn validate(
     project: &Project<'_>,
-    patience: Option<Patience>,
+    polling: Option<ValidationPolling>,
     attempt: impl FnMut(&ValidateResult),
 ) -> Result<ValidateResult, Error> {
-    let once = Patience {
+    let once = ValidationPolling {
         limit: Duration::ZERO,
         pause: Duration::from_secs(1),
     };
-    let patience = patience.unwrap_or(once);
-    let mut result = crate::validate_until(project.cluster, project.rendered, patience, attempt).await?;
+    let polling = polling.unwrap_or(once);
+    let mut result = crate::validate_until(project.cluster, project.rendered, polling, attempt).await?;
     result.origin = project.origin(&[]);
     Ok(result)
 }

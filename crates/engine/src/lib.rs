@@ -13,24 +13,24 @@ mod result;
 
 pub use apply::{AppliedVersions, Completeness, SearchedKinds};
 pub use deploy::{
-    CompareOptions, Comparison, Confirm, DeployOptions, HiddenDifferences, MANAGER, Patience, PokedImage,
-    RemoveOptions, ValidateResult, compare, delete, delete_labelled, deploy, discriminator, poke_images,
-    prune, prune_discriminator, validate, validate_besides, validate_until,
+    CompareOptions, Comparison, Confirm, DeployOptions, HiddenDifferences, MANAGER, PokedImage,
+    RemoveOptions, ValidateResult, ValidationPolling, compare, delete, delete_labelled, deploy,
+    discriminator, poke_images, prune, prune_discriminator, validate, validate_besides, validate_until,
 };
 pub use error::Error;
 pub use progress::{Event, ItemCounts, Listener, Progress};
 pub use render::{
-    ChartCache, CredentialEntry, CredentialsIdentity, EnvironmentVariables, ExternalAccess, FetchStatus,
-    GitConnections, LoginError, OutsideReads, PinnedSource, PinnedSources, ProjectError, ProjectHead,
+    ChartCache, CredentialEntry, CredentialsIdentity, EnvironmentVariables, ExternalAccess, ExternalReads,
+    FetchStatus, GitConnections, LoginError, PinnedSource, PinnedSources, ProjectError, ProjectHead,
     ReadObjects, ReadSecret, RemoteFiles, RemoteOverride, RenderOptions, RenderSlots, SecretCredentials,
     SecretEntries, ServerAddress, ServerKind, ServiceAccountRole, SourceCache, SourceCredentials,
     SourceOverride, UrlCredentials, choose_target, deployed_images, fetch_project, is_path_match,
     list_targets, moment, project_head, render, render_offline, uses_plain_http,
 };
 pub use result::{
-    Asked, Command, CommandResult, Contents, Counts, GitInfo, Initiator, Inventory, Keep, KluctlDeployment,
-    ObjectError, Origin, ProjectKey, ResultObject, ResultStore, StoredResult, bounded, left_out,
-    status_objects, text, with_inventory,
+    Command, CommandOptions, CommandResult, Contents, Counts, GitInfo, Initiator, Inventory,
+    KluctlDeployment, ObjectError, Origin, ProjectKey, ResultObject, ResultStore, Retention, StoredResult,
+    bounded, left_out, status_objects, text, with_inventory,
 };
 
 pub use git::SshConnections;
@@ -64,8 +64,8 @@ mod tests {
             check(validate(cluster, rendered));
             let project = commands::Project::new(cluster, rendered);
             let options = DeployOptions::default();
-            let store = ResultStore::new(cluster.clone(), "", Keep::default());
-            let result = CommandResult::begin(Command::Deploy, false, None);
+            let store = ResultStore::new(cluster.clone(), "", Retention::default());
+            let result = CommandResult::new(Command::Deploy, false, None);
             check(async move {
                 let _ = commands::deploy(&project, &options, true).await;
                 let _ = commands::diff(&project, &options).await;

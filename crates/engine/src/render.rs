@@ -12,10 +12,10 @@ mod connections;
 mod credentials;
 mod decryption;
 mod external;
+mod external_reads;
 pub(crate) mod images;
 mod logins;
 mod loopback;
-mod outside;
 mod pinned;
 mod project;
 mod service_account;
@@ -58,10 +58,10 @@ pub use external::{
     EnvironmentVariables, ExternalAccess, FetchStatus, RemoteFiles, RemoteOverride, ServerKind,
     SourceCredentials, SourceOverride,
 };
+pub use external_reads::{ExternalReads, ReadObjects};
 pub use images::deployed_images;
 pub use logins::{LoginError, ReadSecret, SecretEntries, UrlCredentials};
 pub use loopback::uses_plain_http;
-pub use outside::{OutsideReads, ReadObjects};
 pub use pinned::{PinnedSource, PinnedSources};
 pub use project::{ProjectError, ProjectHead, fetch_project, project_head};
 pub use service_account::ServiceAccountRole;
@@ -95,7 +95,7 @@ pub struct RenderOptions {
     /// Timeout of the render; no timeout if absent.
     pub timeout: Option<Duration>,
     /// Tells afterwards if the render read anything outside of its project.
-    pub outside: OutsideReads,
+    pub external_reads: ExternalReads,
 }
 
 /// Sets a flag when dropped, so that a render ends when its caller is gone.
@@ -127,7 +127,7 @@ pub async fn render(
     let blocking = BlockingContext::new(cancelled)
         .waiting_on(cluster)
         .giving_back(&permit)
-        .noting(&options.outside);
+        .noting(&options.external_reads);
     equip(&mut request, Some(until), options, &blocking)?;
     let keys = options.keys.clone();
     let work = move |budget: &Budget| render_decrypted(tree, request, keys, budget, blocking);
@@ -135,7 +135,7 @@ pub async fn render(
         .cancellation()
         .run_until_cancelled(async {
             let slot = cluster
-                .waiting(options.slots.begin(&options.name, options.timeout, permit))
+                .waiting(options.slots.acquire(&options.name, options.timeout, permit))
                 .await?;
             in_a_thread(options, slot, work).await
         })
@@ -204,7 +204,7 @@ async fn offline<T: Send + 'static>(
     equip(&mut request, None, options, &blocking)?;
     let slot = options
         .slots
-        .begin(&options.name, options.timeout, permit)
+        .acquire(&options.name, options.timeout, permit)
         .await?;
     in_a_thread(options, slot, move |budget| work(request, budget, blocking)).await
 }
@@ -360,7 +360,7 @@ mod tests {
         let permit = options.slots.permit();
         let slot = options
             .slots
-            .begin(&options.name, options.timeout, permit)
+            .acquire(&options.name, options.timeout, permit)
             .await?;
         let rendered = in_a_thread(options, slot, work).await?;
         Ok(rendered.objects().count())
@@ -378,7 +378,7 @@ mod tests {
             ..RenderOptions::default()
         };
         let mut hasty = patient.clone();
-        hasty.slots.patience = Duration::ZERO;
+        hasty.slots.previous_timeout = Duration::ZERO;
 
         let mut first = Box::pin(rendered(stuck, &patient));
         tokio::select! {

@@ -25,9 +25,9 @@ pub use bound::{bounded, left_out};
 pub use contents::Contents;
 pub use inventory::{Inventory, status_objects, with_inventory};
 pub use origin::{GitInfo, Initiator, KluctlDeployment, Origin, ProjectKey};
-pub use store::{Keep, ResultStore, StoredResult};
+pub use store::{ResultStore, Retention, StoredResult};
 
-use crate::{AppliedVersions, Completeness, DeployOptions, deploy::live::shown};
+use crate::{AppliedVersions, Completeness, DeployOptions, deploy::live::display_reference};
 
 /// An operation on a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,7 +200,7 @@ impl ResultObject {
     clippy::struct_excessive_bools,
     reason = "they are independent of each other, and results have them so"
 )]
-pub struct Asked {
+pub struct CommandOptions {
     /// True if the operation didn't wait for readiness.
     pub no_wait: bool,
     /// True if all conflicting fields were to be taken over.
@@ -231,7 +231,7 @@ pub struct CommandResult {
     /// The origin of the result.
     pub origin: Origin,
     /// The options of the operation.
-    pub asked: Asked,
+    pub options: CommandOptions,
     /// The objects that were rendered, applied or removed, or would be, in a stable order.
     pub objects: Vec<ResultObject>,
     /// Errors about objects or the operation.
@@ -269,7 +269,7 @@ pub struct Counts {
 }
 
 impl CommandResult {
-    pub(crate) fn begin(command: Command, dry_run: bool, discriminator: Option<&str>) -> Self {
+    pub(crate) fn new(command: Command, dry_run: bool, discriminator: Option<&str>) -> Self {
         let now = Timestamp::now();
         Self {
             command,
@@ -278,7 +278,7 @@ impl CommandResult {
             start: now,
             end: now,
             origin: Origin::default(),
-            asked: Asked::default(),
+            options: CommandOptions::default(),
             objects: Vec::new(),
             errors: Vec::new(),
             warnings: Vec::new(),
@@ -296,7 +296,7 @@ impl CommandResult {
             let Ok(reference) = ObjectRef::of(manifest) else {
                 continue;
             };
-            let mut object = ResultObject::new(shown(manifest, &reference));
+            let mut object = ResultObject::new(display_reference(manifest, &reference));
             object.listed = Some(place);
             if options.contents {
                 object.rendered = Some(manifest.clone());
@@ -329,12 +329,14 @@ impl CommandResult {
             }
             same
         });
-        let place = |object: &ResultObject| object.listed.unwrap_or(usize::MAX);
+        let position = |object: &ResultObject| object.listed.unwrap_or(usize::MAX);
         self.objects.sort_by(|a, b| {
             let (of, other) = (&a.reference, &b.reference);
             let by_kind =
                 (&of.group, &of.version, &of.kind).cmp(&(&other.group, &other.version, &other.kind));
-            by_kind.then(place(a).cmp(&place(b))).then_with(|| of.cmp(other))
+            by_kind
+                .then(position(a).cmp(&position(b)))
+                .then_with(|| of.cmp(other))
         });
         for list in [&mut self.errors, &mut self.warnings] {
             list.sort();
@@ -424,19 +426,19 @@ pub(crate) fn message(command: Command, counts: Counts) -> String {
 
 /// Returns `<what> failed with N errors: ...`, with as many of the errors as are readable in a condition.
 pub(crate) fn failure(what: &str, errors: &[ObjectError]) -> Option<String> {
-    const SHOWN: usize = 5;
+    const MAX_LISTED: usize = 5;
     const LENGTH: usize = 700;
     if errors.is_empty() {
         return None;
     }
-    let shown: Vec<String> = errors
+    let first: Vec<String> = errors
         .iter()
-        .take(SHOWN)
+        .take(MAX_LISTED)
         .map(|error| shorten(&error.to_string(), LENGTH))
         .collect();
-    let mut text = format!("{what} failed with {} errors: {}", errors.len(), shown.join("; "));
-    if errors.len() > SHOWN {
-        let _ = write!(text, "; and {} more", errors.len() - SHOWN);
+    let mut text = format!("{what} failed with {} errors: {}", errors.len(), first.join("; "));
+    if errors.len() > MAX_LISTED {
+        let _ = write!(text, "; and {} more", errors.len() - MAX_LISTED);
     }
     Some(text)
 }

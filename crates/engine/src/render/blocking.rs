@@ -8,7 +8,7 @@ use objects::ObjectRef;
 use tokio::{runtime::Handle, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::{outside::OutsideReads, slots::RenderPermit};
+use super::{external_reads::ExternalReads, slots::RenderPermit};
 
 /// The runtime and the cancellation of one render, for code that runs on the blocking thread of that render.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub(crate) struct BlockingContext {
     cluster: Option<Cluster>,
     /// The permit of the render, if it has one to give back.
     permit: Option<RenderPermit>,
-    outside: OutsideReads,
+    external_reads: ExternalReads,
 }
 
 impl BlockingContext {
@@ -30,26 +30,26 @@ impl BlockingContext {
             cancelled,
             cluster: None,
             permit: None,
-            outside: OutsideReads::default(),
+            external_reads: ExternalReads::default(),
         }
     }
 
     /// Notes there that something outside of the project was read.
-    pub(crate) fn noting(self, outside: &OutsideReads) -> Self {
+    pub(crate) fn noting(self, external_reads: &ExternalReads) -> Self {
         Self {
-            outside: outside.clone(),
+            external_reads: external_reads.clone(),
             ..self
         }
     }
 
     /// Returns the same context for reads of what is known of the cluster, and of objects that are noted with their versions.
     pub(crate) fn unnoted(&self) -> Self {
-        self.clone().noting(&OutsideReads::default())
+        self.clone().noting(&ExternalReads::default())
     }
 
     /// Notes the version of an object that was read by its name with an [unnoted](Self::unnoted) context.
     pub(crate) fn note_object(&self, reference: ObjectRef, version: Option<String>) {
-        self.outside.note_object(reference, version);
+        self.external_reads.note_object(reference, version);
     }
 
     /// Gives the permit of the render back while a future is waited for.
@@ -73,7 +73,7 @@ impl BlockingContext {
     /// # Errors
     /// Fails when the render is cancelled before that.
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> Result<T, CallbackError> {
-        self.outside.note();
+        self.external_reads.note();
         let wait = async {
             match &self.permit {
                 Some(permit) => permit.waiting(future).await,
@@ -100,7 +100,7 @@ impl BlockingContext {
         work: impl FnOnce() -> T + Send,
     ) -> Result<T, CallbackError> {
         if self.permit.is_none() && self.cluster.is_none() {
-            self.outside.note();
+            self.external_reads.note();
             return Ok(work());
         }
         thread::scope(|scope| {

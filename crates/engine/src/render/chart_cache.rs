@@ -1,13 +1,14 @@
 //! Pulls the charts that have `skipPrePull` while a project is rendered, and caches them.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use kluctl::{CallbackError, ChartSource, PullChart};
 use net::AddressPolicy;
 use oci::{Access, Archive, Client, Limits};
+use parking_lot::Mutex;
 use tree::{Budget, Tree};
 
 use super::{blocking::BlockingContext, external::ExternalAccess};
@@ -53,12 +54,8 @@ impl ChartCache {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<CachedChart>> {
-        self.charts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn get(&self, key: &Key, now: Instant) -> Option<Archive> {
-        let mut charts = self.lock();
+        let mut charts = self.charts.lock();
         charts.retain(|one| now.saturating_duration_since(one.since) < MAX_AGE);
         let found = charts.iter().find(|one| one.key == *key)?;
         Some(found.archive.clone())
@@ -66,7 +63,7 @@ impl ChartCache {
 
     /// Adds a chart, and drops the oldest ones while the cache is too large.
     fn keep(&self, key: Key, archive: &Archive, now: Instant) {
-        let mut charts = self.lock();
+        let mut charts = self.charts.lock();
         charts.retain(|one| one.key != key);
         charts.push(CachedChart {
             key,
@@ -110,7 +107,7 @@ impl PullChart for ChartPuller {
 
     /// Shows a message, once for each chart: all items of a render share the fetched repository.
     fn announce(&self, source: &ChartSource) {
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut announced = self.announced.lock();
         if !announced.contains(source) {
             announced.push(source.clone());
             self.show(source);

@@ -1,12 +1,10 @@
 //! Connections to Git servers that all renders of a process share.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
 use git::Network;
 use net::AddressPolicy;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 /// Connections to Git servers, and what making them needs, such as the certificate authorities of the system. Clones are the same.
@@ -23,7 +21,7 @@ impl fmt::Debug for GitConnections {
 impl GitConnections {
     /// Returns the connections that lead to `addresses` alone. Those of another policy take their place.
     pub(crate) fn network(&self, runtime: &Handle, addresses: &AddressPolicy) -> Network {
-        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self.0.lock();
         if let Some((_, network)) = shared.as_ref().filter(|(policy, _)| policy == addresses) {
             return network.clone();
         }

@@ -1,12 +1,10 @@
 //! Decrypts the SOPS files of a project while it is rendered.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use kluctl::{CallbackError, Encrypted};
+use parking_lot::Mutex;
 use secrets::{Cache, Format, Keys, Original, Session};
 use tree::{Budget, TreeError, TreePath};
 
@@ -41,14 +39,14 @@ impl Decryption {
 
     /// Returns the warnings about the files decrypted so far, without duplicates, and forgets them.
     pub(crate) fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.warnings.lock())
     }
 
     fn warn(&self, path: &TreePath) {
         let warning = format!(
             "{path}: the MAC of SOPS doesn't match what templates made of the file; it does match the file itself"
         );
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warnings = self.warnings.lock();
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }

@@ -64,7 +64,7 @@ pub(crate) fn listed(rendered: &Rendered, objects: &[ResultObject]) -> Vec<Value
 
 /// Returns the reference of the object that requests an image, with its final namespace.
 fn holder(rendered: &Rendered, seen: &RequestedImage) -> Option<ObjectRef> {
-    let (item, object) = seen.place;
+    let (item, object) = seen.position;
     ObjectRef::of(rendered.items.get(item)?.objects.get(object)?).ok()
 }
 
@@ -135,7 +135,7 @@ mod tests {
                 container: container.map(str::to_owned),
                 tags: Vec::new(),
                 dir: String::new(),
-                place: (0, 0),
+                position: (0, 0),
                 field: field
                     .as_ref()
                     .and_then(Json::as_array)

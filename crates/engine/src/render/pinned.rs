@@ -1,11 +1,9 @@
 //! The commits of the repositories that a render fetched.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use kluctl::{GitReference, SourceAddress};
+use parking_lot::Mutex;
 
 /// Maximum number of references that are recorded.
 const MAX_REFERENCES: usize = 100;
@@ -31,7 +29,7 @@ impl PinnedSources {
     /// Returns the commits, sorted by URL and reference; at most 100.
     #[must_use]
     pub fn list(&self) -> Vec<PinnedSource> {
-        let pinned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pinned = self.0.lock();
         let sources = pinned.iter().map(|((url, reference), commit)| PinnedSource {
             url: url.clone(),
             reference: reference.clone(),
@@ -51,7 +49,7 @@ impl PinnedSources {
             GitReference::Commit(id) => id,
         };
         let url = api::redact(url);
-        let mut pinned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pinned = self.0.lock();
         if pinned.len() < MAX_REFERENCES && url.len() <= MAX_TEXT && reference.len() <= MAX_TEXT {
             pinned.insert((url, reference.to_owned()), commit.to_owned());
         }

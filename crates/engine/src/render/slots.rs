@@ -3,12 +3,9 @@
 //! A cancelled render stops when it next checks its budget. One that fails to check keeps its thread and its slot, so that
 //! retries for the same object don't accumulate beside it.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +14,7 @@ use crate::Error;
 /// Maximum number of renders that work at the same time.
 const MAX_RENDERS: usize = 32;
 /// Time that a render waits for the end of the previous one of its name. A cancelled render usually ends within milliseconds.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PREVIOUS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Names of running renders, each with a token that is cancelled at the end of its render.
 type Running = Arc<Mutex<HashMap<String, CancellationToken>>>;
@@ -27,7 +24,7 @@ type Running = Arc<Mutex<HashMap<String, CancellationToken>>>;
 pub struct RenderSlots {
     running: Running,
     permits: Arc<Semaphore>,
-    pub(crate) patience: Duration,
+    pub(crate) previous_timeout: Duration,
 }
 
 impl Default for RenderSlots {
@@ -35,7 +32,7 @@ impl Default for RenderSlots {
         Self {
             running: Running::default(),
             permits: Arc::new(Semaphore::new(MAX_RENDERS)),
-            patience: PATIENCE,
+            previous_timeout: PREVIOUS_TIMEOUT,
         }
     }
 }
@@ -45,7 +42,7 @@ impl RenderSlots {
     pub(crate) fn permit(&self) -> RenderPermit {
         RenderPermit {
             permits: Arc::clone(&self.permits),
-            held: Arc::default(),
+            acquired: Arc::default(),
         }
     }
 
@@ -53,14 +50,14 @@ impl RenderSlots {
     ///
     /// # Errors
     /// Fails when the previous render of `name` runs for longer than `limit`, or than 5 seconds.
-    pub(crate) async fn begin(
+    pub(crate) async fn acquire(
         &self,
         name: &str,
         limit: Option<Duration>,
         permit: RenderPermit,
     ) -> Result<RenderSlot, Error> {
-        let patience = limit.map_or(self.patience, |limit| limit.min(self.patience));
-        let claim = tokio::time::timeout(patience, self.claim(name))
+        let timeout = limit.map_or(self.previous_timeout, |limit| limit.min(self.previous_timeout));
+        let claim = tokio::time::timeout(timeout, self.claim(name))
             .await
             .map_err(|_| Error::StillRendering {
                 name: name.to_owned(),
@@ -84,7 +81,7 @@ impl RenderSlots {
 
     /// Claims `name`, or returns the token of the render that holds it.
     fn try_claim(&self, name: &str) -> Result<Claim, CancellationToken> {
-        let mut running = lock(&self.running);
+        let mut running = self.running.lock();
         if let Some(last) = running.get(name) {
             return Err(last.clone());
         }
@@ -101,18 +98,18 @@ impl RenderSlots {
 #[derive(Debug, Clone)]
 pub(crate) struct RenderPermit {
     permits: Arc<Semaphore>,
-    held: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+    acquired: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
 }
 
 impl RenderPermit {
     async fn acquire(&self) {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.permits).acquire_owned().await;
-        *lock(&self.held) = permit.ok();
+        *self.acquired.lock() = permit.ok();
     }
 
     fn release(&self) {
-        *lock(&self.held) = None;
+        *self.acquired.lock() = None;
     }
 
     /// Waits for something without the permit.
@@ -146,43 +143,39 @@ struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if let Some(ended) = lock(&self.running).remove(&self.name) {
+        if let Some(ended) = self.running.lock().remove(&self.name) {
             ended.cancel();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    async fn begin(renders: &RenderSlots, name: &str) -> Result<RenderSlot, Error> {
-        renders.begin(name, None, renders.permit()).await
+    async fn acquire(renders: &RenderSlots, name: &str) -> Result<RenderSlot, Error> {
+        renders.acquire(name, None, renders.permit()).await
     }
 
     #[tokio::test]
     async fn slot_is_held_until_dropped_and_leaves_no_entry() {
         let renders = RenderSlots {
-            patience: Duration::ZERO,
+            previous_timeout: Duration::ZERO,
             ..RenderSlots::default()
         };
-        let place = begin(&renders, "apps/shop").await.unwrap();
-        let error = begin(&renders, "apps/shop").await.unwrap_err();
+        let slot = acquire(&renders, "apps/shop").await.unwrap();
+        let error = acquire(&renders, "apps/shop").await.unwrap_err();
         assert!(
             error
                 .to_string()
                 .starts_with("the last render of apps/shop has not ended yet"),
             "{error}"
         );
-        let other = begin(&renders, "apps/other").await.unwrap();
-        drop(place);
-        drop(begin(&renders, "apps/shop").await.unwrap());
+        let other = acquire(&renders, "apps/other").await.unwrap();
+        drop(slot);
+        drop(acquire(&renders, "apps/shop").await.unwrap());
         drop(other);
-        assert!(lock(&renders.running).is_empty());
+        assert!(renders.running.lock().is_empty());
         assert_eq!(renders.permits.available_permits(), MAX_RENDERS);
     }
 
@@ -192,18 +185,18 @@ mod tests {
             permits: Arc::new(Semaphore::new(1)),
             ..RenderSlots::default()
         };
-        let place = begin(&renders, "a").await.unwrap();
-        let mut next = Box::pin(begin(&renders, "b"));
+        let slot = acquire(&renders, "a").await.unwrap();
+        let mut next = Box::pin(acquire(&renders, "b"));
         assert!(futures::poll!(&mut next).is_pending());
-        drop(place);
+        drop(slot);
         drop(next.await.unwrap());
         // A render that is cancelled while it waits leaves no entry either.
-        let place = begin(&renders, "a").await.unwrap();
-        let mut next = Box::pin(begin(&renders, "b"));
+        let slot = acquire(&renders, "a").await.unwrap();
+        let mut next = Box::pin(acquire(&renders, "b"));
         assert!(futures::poll!(&mut next).is_pending());
         drop(next);
-        drop(place);
-        assert!(lock(&renders.running).is_empty());
+        drop(slot);
+        assert!(renders.running.lock().is_empty());
     }
 
     #[tokio::test]
@@ -213,11 +206,11 @@ mod tests {
             ..RenderSlots::default()
         };
         let permit = renders.permit();
-        let waiting = renders.begin("a", None, permit.clone()).await.unwrap();
+        let waiting = renders.acquire("a", None, permit.clone()).await.unwrap();
         let (send, receive) = tokio::sync::oneshot::channel();
         let mut wait = Box::pin(permit.waiting(receive));
         assert!(futures::poll!(&mut wait).is_pending());
-        let other = begin(&renders, "b").await.unwrap();
+        let other = acquire(&renders, "b").await.unwrap();
         send.send(()).unwrap();
         assert!(futures::poll!(&mut wait).is_pending(), "the other one works");
         drop(other);

@@ -3,13 +3,10 @@
 //! A cached source is used only after the server, asked with the credentials of the render, has announced its commit or manifest.
 //! Credentials are part of the key nevertheless, so that other ones never share an entry.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use kluctl::FetchedSource;
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 /// Maximum total size of the files of all sources, in bytes of memory.
@@ -28,7 +25,7 @@ pub struct SourceCache(Arc<Mutex<Sources>>);
 
 #[derive(Default)]
 struct Sources {
-    kept: HashMap<Key, Kept>,
+    entries: HashMap<Key, CacheEntry>,
     bytes: u64,
     /// Number of the last use.
     uses: u64,
@@ -36,7 +33,7 @@ struct Sources {
 
 type Key = [u8; 32];
 
-struct Kept {
+struct CacheEntry {
     source: FetchedSource,
     bytes: u64,
     last_use: u64,
@@ -49,10 +46,6 @@ impl fmt::Debug for SourceCache {
 }
 
 impl SourceCache {
-    fn lock(&self) -> MutexGuard<'_, Sources> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the part of the cache for a URL and credentials.
     pub(crate) fn of(&self, url: &str, credentials: CredentialsIdentity) -> ScopedCache {
         ScopedCache {
@@ -71,12 +64,12 @@ pub(crate) struct ScopedCache {
 impl ScopedCache {
     /// Returns the source with a commit or digest.
     pub(crate) fn get(&self, id: &str) -> Option<FetchedSource> {
-        let mut sources = self.cache.lock();
+        let mut sources = self.cache.0.lock();
         sources.uses += 1;
         let uses = sources.uses;
-        let kept = sources.kept.get_mut(&hash(&[&self.scope, id.as_bytes()]))?;
-        kept.last_use = uses;
-        Some(kept.source.clone())
+        let entry = sources.entries.get_mut(&hash(&[&self.scope, id.as_bytes()]))?;
+        entry.last_use = uses;
+        Some(entry.source.clone())
     }
 
     /// Keeps a source that takes `bytes` of memory, in place of those that were not used for the longest time.
@@ -84,23 +77,23 @@ impl ScopedCache {
         if bytes > MAX_SOURCE_BYTES {
             return;
         }
-        let mut sources = self.cache.lock();
+        let mut sources = self.cache.0.lock();
         sources.uses += 1;
-        let kept = Kept {
+        let entry = CacheEntry {
             source,
             bytes,
             last_use: sources.uses,
         };
         sources.bytes += bytes;
-        if let Some(before) = sources.kept.insert(hash(&[&self.scope, id.as_bytes()]), kept) {
+        if let Some(before) = sources.entries.insert(hash(&[&self.scope, id.as_bytes()]), entry) {
             sources.bytes -= before.bytes;
         }
-        while sources.bytes > MAX_BYTES || sources.kept.len() > MAX_SOURCES {
-            let oldest = sources.kept.iter().min_by_key(|(_, kept)| kept.last_use);
+        while sources.bytes > MAX_BYTES || sources.entries.len() > MAX_SOURCES {
+            let oldest = sources.entries.iter().min_by_key(|(_, entry)| entry.last_use);
             let Some(oldest) = oldest.map(|(key, _)| *key) else {
                 return;
             };
-            if let Some(gone) = sources.kept.remove(&oldest) {
+            if let Some(gone) = sources.entries.remove(&oldest) {
                 sources.bytes -= gone.bytes;
             }
         }
@@ -160,8 +153,8 @@ mod tests {
         for id in 0..2 * MAX_SOURCES {
             scope.keep(&id.to_string(), source("n"), 1);
         }
-        let sources = cache.lock();
-        let total: u64 = sources.kept.values().map(|kept| kept.bytes).sum();
-        assert_eq!((sources.kept.len(), sources.bytes), (MAX_SOURCES, total));
+        let sources = cache.0.lock();
+        let total: u64 = sources.entries.values().map(|entry| entry.bytes).sum();
+        assert_eq!((sources.entries.len(), sources.bytes), (MAX_SOURCES, total));
     }
 }

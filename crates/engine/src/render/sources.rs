@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,6 +11,7 @@ use git::{Call, Commit, Network, Remote, Resolved, Selector, Session, SshConnect
 use kluctl::{CallbackError, FetchedSource, GitReference, RemoteRef, SourceAddress, Sources};
 use net::AddressPolicy;
 use oci::{Access, Client, Limits as OciLimits, Reference, Registry, Wanted};
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use tree::{Budget, Disk, Entry, Limits, NodeKind, Tree, TreeError, TreePath};
 
@@ -37,8 +38,8 @@ pub(crate) struct SourceFetcher {
     fetched: Mutex<HashMap<SourceAddress, FetchedSource>>,
     listed: Mutex<HashMap<String, Vec<RemoteRef>>>,
     taken: Mutex<FetchedTotals>,
-    /// Overridden sources that the user was told about.
-    told: Mutex<HashSet<String>>,
+    /// Overridden sources that the user was announced about.
+    announced: Mutex<HashSet<String>>,
 }
 
 /// The files of a commit.
@@ -86,7 +87,7 @@ impl SourceFetcher {
             fetched: Mutex::default(),
             listed: Mutex::default(),
             taken: Mutex::default(),
-            told: Mutex::default(),
+            announced: Mutex::default(),
         }
     }
 
@@ -95,17 +96,17 @@ impl SourceFetcher {
             return Ok(None);
         };
         let tree = Disk::open(&dir, &self.limits).map_err(CallbackError::from_display)?;
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut announced = self.announced.lock();
         if let Some(status) = self
             .external
             .status
             .as_ref()
-            .filter(|_| told.insert(url.to_owned()))
+            .filter(|_| announced.insert(url.to_owned()))
         {
             let kind = if oci { "oci" } else { "git" };
-            let (shown, dir) = (api::redact(url), dir.display());
+            let (repository, dir) = (api::redact(url), dir.display());
             status.warn(&format!(
-                "Overriding {kind} repo {shown} with local directory {dir}"
+                "Overriding {kind} repo {repository} with local directory {dir}"
             ));
         }
         Ok(Some(FetchedSource {
@@ -123,8 +124,8 @@ impl SourceFetcher {
         self.take(FetchedTotals::default())?;
         let fetched = self.blocking.block_on(files.fetch(repo_key))?;
         let failed = |error| {
-            let shown = api::redact(url);
-            CallbackError::new(format!("the local files for {shown} can't be used: {error}"))
+            let repository = api::redact(url);
+            CallbackError::new(format!("the local files for {repository} can't be used: {error}"))
         };
         let Some(bytes) = fetched.map_err(failed)? else {
             return Ok(None);
@@ -182,7 +183,7 @@ impl SourceFetcher {
 
     /// Adds to the totals, unless a limit is exceeded already.
     fn take(&self, more: FetchedTotals) -> Result<(), CallbackError> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         taken.check()?;
         taken.bytes = taken.bytes.saturating_add(more.bytes);
         taken.entries = taken.entries.saturating_add(more.entries);
@@ -274,11 +275,11 @@ impl SourceFetcher {
             tree: Arc::new(commit),
         };
         if let Some(cache) = &cache
-            && let Some((held, bytes)) = commit.held(MAX_SOURCE_BYTES)
+            && let Some((in_memory, bytes)) = commit.held(MAX_SOURCE_BYTES)
         {
-            let held = source(held);
-            cache.keep(&id, held.clone(), bytes);
-            return Ok(held);
+            let in_memory = source(in_memory);
+            cache.keep(&id, in_memory.clone(), bytes);
+            return Ok(in_memory);
         }
         Ok(source(commit))
     }
@@ -322,7 +323,7 @@ impl Sources for SourceFetcher {
     fn fetch(&self, address: &SourceAddress, budget: &Budget) -> Result<FetchedSource, CallbackError> {
         budget.check().map_err(CallbackError::from_display)?;
         let oci = matches!(address, SourceAddress::Oci { .. });
-        let mut known = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.fetched.lock();
         if let Some(fetched) = known.get(address) {
             return Ok(fetched.clone());
         }
@@ -351,7 +352,7 @@ impl Sources for SourceFetcher {
                 "a local directory that overrides a repository has no branches",
             ));
         }
-        let mut known = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.listed.lock();
         if let Some(listed) = known.get(url) {
             return Ok(listed.clone());
         }
@@ -559,9 +560,9 @@ mod tests {
                 fetcher.fetch(&address("main"), &budget).map(drop).unwrap();
             }
             let fetched = repo.requests().len();
-            let taken = *fetcher.taken.lock().unwrap();
+            let taken = *fetcher.taken.lock();
             assert!(taken.bytes > 0 && taken.entries == 1, "{taken:?}");
-            fetcher.taken.lock().unwrap().bytes = MAX_BYTES;
+            fetcher.taken.lock().bytes = MAX_BYTES;
             fetcher.fetch(&address("main"), &budget).map(drop).unwrap();
             let error = fetcher.fetch(&address("other"), &budget).map(drop).unwrap_err();
             assert!(

@@ -146,7 +146,7 @@ mod tests {
         result.to_json()
     }
 
-    fn shown(result: &serde_json::Value, field: &str) -> (usize, String) {
+    fn remaining(result: &serde_json::Value, field: &str) -> (usize, String) {
         let list = result[field].as_array().unwrap();
         let last = list.last().unwrap();
         (list.len() - 1, last["message"].as_str().unwrap().to_owned())
@@ -163,7 +163,7 @@ mod tests {
         let text = "is forbidden: <nobody> may do that. ".repeat(10);
         let cut = bounded_json(json!({"errors": messages(1000, &text), "warnings": messages(700, &text)}));
         for (field, all) in [("errors", 1000), ("warnings", 700)] {
-            let (count, last) = shown(&cut, field);
+            let (count, last) = remaining(&cut, field);
             assert!(count > 10 && count < all, "{count} {field}");
             assert_eq!(last, format!("... and {} more {field}", all - count));
             assert_eq!(left_out(&last), u64::try_from(all - count).ok());
@@ -179,7 +179,7 @@ mod tests {
         }
         let cut = bounded_json(json!({"errors": messages(1000, &text), "warnings": messages(5, &text)}));
         assert_eq!(cut["warnings"].as_array().unwrap().len(), 5);
-        assert!(shown(&cut, "errors").1.starts_with("... and "));
+        assert!(remaining(&cut, "errors").1.starts_with("... and "));
         assert_eq!(cut.as_object().unwrap().len(), 2, "no other fields");
     }
 

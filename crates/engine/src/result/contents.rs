@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn secrets_are_masked_in_every_state() {
-        let mut result = CommandResult::begin(crate::Command::Deploy, false, None);
+        let mut result = CommandResult::new(crate::Command::Deploy, false, None);
         result.objects.push(object());
         result.mask_secrets();
         let text = yaml::print::json(&result.to_value(Contents::Compacted));

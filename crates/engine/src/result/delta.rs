@@ -21,7 +21,7 @@ pub(super) struct Delta {
 pub(super) fn between(old: &Value, new: &Value) -> Delta {
     let mut walk = Walk::default();
     walk.values(old, new);
-    walk.settle();
+    walk.flush();
     walk.delta
 }
 
@@ -30,7 +30,7 @@ pub(super) fn between(old: &Value, new: &Value) -> Delta {
 struct Walk {
     delta: Delta,
     /// Characters that stay, up to here.
-    kept: usize,
+    unchanged: usize,
     /// Characters that go, behind those that stay.
     gone: usize,
     /// The replacement.
@@ -43,9 +43,9 @@ impl Walk {
             return;
         }
         if self.gone > 0 || !self.come.is_empty() {
-            self.settle();
+            self.flush();
         }
-        self.kept += text.chars().count();
+        self.unchanged += text.chars().count();
         self.delta.length += text.len();
     }
 
@@ -59,10 +59,10 @@ impl Walk {
     }
 
     /// Writes down the way up to here.
-    fn settle(&mut self) {
+    fn flush(&mut self) {
         let text = &mut self.delta.text;
         // Writing to a string doesn't fail.
-        for (sign, count) in [('=', self.kept), ('-', self.gone)] {
+        for (sign, count) in [('=', self.unchanged), ('-', self.gone)] {
             if count > 0 {
                 separate(text);
                 let _ = write!(text, "{sign}{count}");
@@ -73,7 +73,7 @@ impl Walk {
             text.push('+');
             encode(&self.come, text);
         }
-        (self.kept, self.gone) = (0, 0);
+        (self.unchanged, self.gone) = (0, 0);
         self.come.clear();
     }
 

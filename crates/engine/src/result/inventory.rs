@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn raw(objects: &[ObjectRef], limit: usize) -> String {
-        let mut result = CommandResult::begin(Command::Deploy, false, Some("d"));
+        let mut result = CommandResult::new(Command::Deploy, false, Some("d"));
         result
             .objects
             .extend(objects.iter().cloned().map(ResultObject::new));

@@ -126,7 +126,7 @@ mod tests {
     use objects::{ObjectRef, diff};
 
     fn result(objects: usize) -> CommandResult {
-        let mut result = CommandResult::begin(Command::Deploy, true, Some("d"));
+        let mut result = CommandResult::new(Command::Deploy, true, Some("d"));
         for i in 0..objects {
             let reference = ObjectRef {
                 group: String::new(),

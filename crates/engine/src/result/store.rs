@@ -10,9 +10,9 @@
 //! results only among which it lets go of old ones. The label `weir.io/result-deployment` has a hash of the KluctlDeployment, so that its
 //! deletion lists its results only. Results of the original don't have them until [`ResultStore::adopt`] adds them.
 
-mod keeping;
 mod pack;
 mod read;
+mod retention;
 mod secrets;
 
 use std::{
@@ -31,8 +31,8 @@ use yaml::{Map, Value};
 
 use super::{CommandResult, KluctlDeployment, Origin, bounded, contents};
 use crate::{Error, PARALLEL, ValidateResult};
-use keeping::KnownResults;
 use read::ReadError;
+use retention::KnownResults;
 use secrets::{deployment, group, part_ref, secrets, stored};
 
 const LABEL: &str = "kluctl.io/result";
@@ -73,14 +73,14 @@ const MOST_PARTS: usize = 64;
 
 /// Number of results to keep per project and target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keep {
+pub struct Retention {
     /// Number of results of operations; default 5.
     pub commands: usize,
     /// Number of results of validations; default 2.
     pub validations: usize,
 }
 
-impl Default for Keep {
+impl Default for Retention {
     fn default() -> Self {
         Self {
             commands: 5,
@@ -94,7 +94,7 @@ impl Default for Keep {
 pub struct ResultStore {
     cluster: Cluster,
     namespace: String,
-    keep: Keep,
+    retention: Retention,
     /// True after results without labels were adopted: then nothing looks for any. Clones share it.
     adopted: Arc<AtomicBool>,
     /// The results that this store listed or wrote. Clones share them.
@@ -156,12 +156,12 @@ struct Record<'a> {
 impl ResultStore {
     /// The results in a namespace, which is made when it is missing.
     #[must_use]
-    pub fn new(cluster: Cluster, namespace: &str, keep: Keep) -> Self {
+    pub fn new(cluster: Cluster, namespace: &str, retention: Retention) -> Self {
         let namespace = namespace.to_owned();
         Self {
             cluster,
             namespace,
-            keep,
+            retention,
             adopted: Arc::default(),
             known: Arc::default(),
         }
@@ -221,7 +221,7 @@ impl ResultStore {
 
     async fn write(&self, record: Record<'_>) -> Result<(), Error> {
         let before = self.before(&record).await;
-        let secrets = match self.kept(&record) {
+        let secrets = match self.retained(&record) {
             0 => Vec::new(),
             _ => secrets(&self.namespace, &record),
         };
@@ -279,11 +279,11 @@ impl ResultStore {
     }
 
     /// Returns the number of results to keep for this kind of result.
-    fn kept(&self, record: &Record<'_>) -> usize {
+    fn retained(&self, record: &Record<'_>) -> usize {
         if record.is_validation {
-            self.keep.validations
+            self.retention.validations
         } else {
-            self.keep.commands
+            self.retention.commands
         }
     }
 

@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn summary_counts_objects_and_drift() {
-        let mut result = CommandResult::begin(Command::Diff, true, Some("d"));
+        let mut result = CommandResult::new(Command::Diff, true, Some("d"));
         assert_eq!(result.drift_message(), "no drift");
         result.warnings.push(ObjectError::general("w"));
         assert_eq!(result.drift_message(), "no drift");
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn short_results_have_no_fields_that_the_types_of_kluctl_refuse() {
-        let mut result = CommandResult::begin(Command::Deploy, true, Some("d"));
+        let mut result = CommandResult::new(Command::Deploy, true, Some("d"));
         result.origin.overrides_patch = Some(Value::from_json(json!({"spec": {"dryRun": true}})));
         result.origin.git = Some(crate::GitInfo::default());
         let fields = |value: &Value| {

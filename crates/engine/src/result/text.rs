@@ -31,7 +31,7 @@ impl Default for Style {
 /// The result of an operation.
 #[must_use]
 pub fn command_result(result: &CommandResult, style: Style) -> String {
-    let objects = result.objects.iter().map(|object| ShownObject {
+    let objects = result.objects.iter().map(|object| PrintedObject {
         reference: object.reference.clone(),
         new: object.new,
         deleted: object.deleted,
@@ -43,12 +43,12 @@ pub fn command_result(result: &CommandResult, style: Style) -> String {
             .map(|change| [change.json_path(), change.unified()])
             .collect(),
     });
-    let shown = ShownResult {
+    let printed = PrintedResult {
         objects: objects.collect(),
         warnings: Cow::Borrowed(&result.warnings),
         errors: Cow::Borrowed(&result.errors),
     };
-    shown.print(style)
+    printed.print(style)
 }
 
 /// The result of an operation as it was stored ([`crate::ResultStore::read_compacted`]), as [`command_result`] prints it.
@@ -58,7 +58,7 @@ pub fn stored_command_result(result: &Value, style: Style) -> String {
     let objects = lists.flat_map(|name| list(result, name)).map(|object| {
         let is = |name: &str| object.get(name).and_then(Value::as_bool).unwrap_or_default();
         let changes = list(object, "changes").iter();
-        ShownObject {
+        PrintedObject {
             reference: reference(object.get("ref")),
             new: is("new"),
             deleted: is("deleted"),
@@ -69,12 +69,12 @@ pub fn stored_command_result(result: &Value, style: Style) -> String {
                 .collect(),
         }
     });
-    let shown = ShownResult {
+    let printed = PrintedResult {
         objects: objects.collect(),
         warnings: Cow::Owned(stored_messages(result, "warnings")),
         errors: Cow::Owned(stored_messages(result, "errors")),
     };
-    shown.print(style)
+    printed.print(style)
 }
 
 /// The result of a validation.
@@ -114,7 +114,7 @@ fn validation(
 }
 
 /// The outcome for one object, as it is printed.
-struct ShownObject {
+struct PrintedObject {
     reference: ObjectRef,
     new: bool,
     deleted: bool,
@@ -125,20 +125,20 @@ struct ShownObject {
 }
 
 /// A result as it is printed.
-struct ShownResult<'a> {
-    objects: Vec<ShownObject>,
+struct PrintedResult<'a> {
+    objects: Vec<PrintedObject>,
     warnings: Cow<'a, [ObjectError]>,
     errors: Cow<'a, [ObjectError]>,
 }
 
-impl ShownResult<'_> {
+impl PrintedResult<'_> {
     fn print(&self, style: Style) -> String {
         let mut text = String::new();
-        let refs = |accept: fn(&ShownObject) -> bool| -> Vec<&ObjectRef> {
+        let refs = |accept: fn(&PrintedObject) -> bool| -> Vec<&ObjectRef> {
             let objects = self.objects.iter().filter(|object| accept(object));
             objects.map(|object| &object.reference).collect()
         };
-        let is_changed = |object: &ShownObject| !object.changes.is_empty();
+        let is_changed = |object: &PrintedObject| !object.changes.is_empty();
         section(&mut text, "New objects", &refs(|object| object.new));
         section(&mut text, "Changed objects", &refs(is_changed));
         if !style.short {
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn result_is_printed_as_text() {
-        let mut result = CommandResult::begin(Command::Deploy, false, Some("d"));
+        let mut result = CommandResult::new(Command::Deploy, false, Some("d"));
         let (old, new) = (json!({"data": {"key": "1"}}), json!({"data": {"key": "2"}}));
         result.objects = vec![
             ResultObject {

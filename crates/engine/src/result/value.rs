@@ -85,7 +85,7 @@ impl CommandResult {
     }
 
     fn command_info(&self) -> Map {
-        let (origin, asked) = (&self.origin, &self.asked);
+        let (origin, options) = (&self.origin, &self.options);
         let mut info = Map::from([
             ("initiator", Value::from(origin.initiator.as_str())),
             ("startTime", Value::from(self.start.to_string())),
@@ -100,11 +100,11 @@ impl CommandResult {
         }
         for (name, set) in [
             ("dryRun", self.dry_run),
-            ("noWait", asked.no_wait),
-            ("forceApply", asked.force_apply),
-            ("replaceOnError", asked.replace_on_error),
-            ("forceReplaceOnError", asked.force_replace_on_error),
-            ("abortOnError", asked.abort_on_error),
+            ("noWait", options.no_wait),
+            ("forceApply", options.force_apply),
+            ("replaceOnError", options.replace_on_error),
+            ("forceReplaceOnError", options.force_replace_on_error),
+            ("abortOnError", options.abort_on_error),
         ] {
             if set {
                 info.insert(name, true);
@@ -112,8 +112,8 @@ impl CommandResult {
         }
         // Tags are missing in the results of the original, too, and who compares results would stumble.
         for (name, dirs) in [
-            ("includeDeploymentDirs", &asked.inclusion.include_dirs),
-            ("excludeDeploymentDirs", &asked.inclusion.exclude_dirs),
+            ("includeDeploymentDirs", &options.inclusion.include_dirs),
+            ("excludeDeploymentDirs", &options.inclusion.exclude_dirs),
         ] {
             if !dirs.is_empty() {
                 info.insert(

@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 use testkit::{Fate, FaultProxy};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{Fixture, PATIENCE, client, connect, deleted};
+use crate::world::{Fixture, TIMEOUT, client, connect, deleted};
 
 async fn proxied(world: &Fixture) -> Result<(FaultProxy, Cluster)> {
     let proxy = FaultProxy::start(world.plane)?;
@@ -248,7 +248,7 @@ async fn admission_refusals_do_not_stop_other_objects() -> Result<()> {
             .await
             .is_ok()
     {
-        anyhow::ensure!(start.elapsed() < PATIENCE, "the policy is never obeyed");
+        anyhow::ensure!(start.elapsed() < TIMEOUT, "the policy is never obeyed");
     }
     let rendered = world.rendered(vec![bad, world.config_map("good", json!({}))]);
     let result = world.deploy(&rendered).await?;

@@ -186,9 +186,9 @@ async fn selected_objects_are_deleted_and_waited_for() -> Result<()> {
 
 /// Records the progress events.
 #[derive(Debug, Default)]
-struct Told(Mutex<Vec<String>>);
+struct Events(Mutex<Vec<String>>);
 
-impl Progress for Told {
+impl Progress for Events {
     fn tell(&self, event: &Event<'_>) {
         let text = match event {
             Event::Step(what) => (*what).to_owned(),
@@ -213,15 +213,15 @@ async fn deploy_reports_progress() -> Result<()> {
     ]);
     rendered.items[0].wait_readiness = true;
     rendered.items[0].message = Some("first things first".to_owned());
-    let told = Arc::new(Told::default());
+    let events = Arc::new(Events::default());
     let options = DeployOptions {
-        progress: Some(told.clone()),
+        progress: Some(events.clone()),
         readiness_timeout: Duration::from_secs(30),
         ..DeployOptions::default()
     };
     engine::deploy(&world.cluster, &rendered, &options).await?;
     let ns = &world.namespace;
-    let told = told.0.lock().unwrap().clone();
+    let events = events.0.lock().unwrap().clone();
     let expected = [
         "Getting remote objects by discriminator".to_owned(),
         "first things first".to_owned(),
@@ -233,6 +233,6 @@ async fn deploy_reports_progress() -> Result<()> {
         "item-0: Applied 2 objects.".to_owned(),
         "passed".to_owned(),
     ];
-    assert_eq!(told[..expected.len()], expected);
+    assert_eq!(events[..expected.len()], expected);
     Ok(())
 }

@@ -10,7 +10,7 @@
 mod compare;
 mod conflicts;
 mod deploy;
-mod elsewhere;
+mod external;
 mod faults;
 mod hooks;
 mod identity;
@@ -22,5 +22,5 @@ mod repositories;
 mod render;
 mod results;
 mod results_at_scale;
-mod settled;
+mod unchanged;
 mod world;

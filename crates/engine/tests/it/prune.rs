@@ -5,7 +5,7 @@ use engine::discriminator::Claim;
 use engine::{CommandResult, RemoveOptions};
 use serde_json::json;
 
-use crate::world::{Fixture, PATIENCE, deleted};
+use crate::world::{Fixture, TIMEOUT, deleted};
 
 #[tokio::test]
 async fn prune_deletes_own_objects_that_are_no_longer_rendered() -> Result<()> {
@@ -137,7 +137,7 @@ async fn delete_removes_all_own_objects() -> Result<()> {
     let delete = |dry_run| {
         let options = RemoveOptions {
             dry_run,
-            wait: Some(PATIENCE),
+            wait: Some(TIMEOUT),
             ..RemoveOptions::default()
         };
         let (cluster, discriminator) = (world.cluster.clone(), world.namespace.clone());

@@ -6,7 +6,7 @@ use anyhow::Result;
 use engine::DeployOptions;
 use serde_json::{Value as Json, json};
 
-use crate::world::{Fixture, PATIENCE};
+use crate::world::{Fixture, TIMEOUT};
 
 fn workload(world: &Fixture, selector: Json) -> Json {
     world.object(
@@ -54,7 +54,7 @@ async fn workloads_claims_and_load_balancers_become_ready() -> Result<()> {
 
     rendered.items[0].wait_readiness = true;
     let options = DeployOptions {
-        readiness_timeout: PATIENCE,
+        readiness_timeout: TIMEOUT,
         ..DeployOptions::default()
     };
     let result = engine::deploy(&world.cluster, &rendered, &options).await?;

@@ -14,7 +14,7 @@ use testkit::{
 };
 use tree::Mem;
 
-use crate::elsewhere::{MAP, offline};
+use crate::external::{MAP, offline};
 
 /// Credentials for one registry.
 struct Known {

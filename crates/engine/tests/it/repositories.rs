@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tree::{Limits, Mem};
 use yaml::Value;
 
-use crate::elsewhere::MAP;
+use crate::external::MAP;
 
 const KEY: &str = include_str!("../../../secrets/fixtures/age.txt");
 const SECRET: &str = include_str!("../../../secrets/fixtures/secret.yaml");
@@ -81,7 +81,7 @@ fn branch(repo: &Repo, name: &str, config: &str) -> Result<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clusters_and_deployments_of_older_projects_are_elsewhere() -> Result<()> {
+async fn clusters_and_deployments_of_older_projects_are_in_other_repositories() -> Result<()> {
     let server = GitServer::start()?;
     let (first, second, deployment) = (
         server.repo("first")?,

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use engine::HiddenDifferences;
 use engine::{
-    Confirm, Contents, DeployOptions, Keep, Origin, ResultStore,
+    Confirm, Contents, DeployOptions, Origin, ResultStore, Retention,
     commands::{self, Project},
 };
 use futures::{FutureExt as _, future::BoxFuture};
@@ -177,11 +177,11 @@ async fn results_are_kept_and_read_back() -> Result<()> {
         contents: true,
         ..DeployOptions::default()
     };
-    let keep = Keep {
+    let retention = Retention {
         commands: 2,
         validations: 1,
     };
-    let store = ResultStore::new(world.cluster.clone(), &world.namespace, keep);
+    let store = ResultStore::new(world.cluster.clone(), &world.namespace, retention);
     let origin = Origin {
         cluster_id: world.cluster.id().await?,
         ..Origin::default()
@@ -251,11 +251,11 @@ async fn results_are_listed_once_and_again_after_somebody_else_deleted_one() -> 
     let world = Fixture::new("listed").await?;
     let proxy = testkit::FaultProxy::start(world.plane)?;
     let cluster = crate::world::connect(&proxy.kubeconfig(world.plane.kubeconfig())?).await?;
-    let keep = Keep {
+    let retention = Retention {
         commands: 2,
         validations: 1,
     };
-    let store = ResultStore::new(cluster.clone(), &world.namespace, keep);
+    let store = ResultStore::new(cluster.clone(), &world.namespace, retention);
     store.adopt().await?;
     let rendered = world.rendered(vec![world.config_map("a", json!({}))]);
     let project = Project::new(&cluster, &rendered);
@@ -273,7 +273,7 @@ async fn results_are_listed_once_and_again_after_somebody_else_deleted_one() -> 
             .filter(|request| request.method == "GET" && request.query.contains("result-group"));
         Ok((result.origin.id, lists.count()))
     };
-    let others = ResultStore::new(world.cluster.clone(), &world.namespace, keep);
+    let others = ResultStore::new(world.cluster.clone(), &world.namespace, retention);
     let mut ids = Vec::new();
     for number in 0..4 {
         let (id, lists) = write().await?;
@@ -353,7 +353,7 @@ async fn poke_images_changes_images_only() -> Result<()> {
         container: Some("main".to_owned()),
         tags: Vec::new(),
         dir: "item-0".to_owned(),
-        place: (0, index),
+        position: (0, index),
         field: Some(
             ["spec", "template", "spec", "containers"]
                 .map(Key::from)

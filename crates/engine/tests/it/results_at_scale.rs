@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use engine::{
-    DeployOptions, Keep, Origin, ProjectKey, ResultStore,
+    DeployOptions, Origin, ProjectKey, ResultStore, Retention,
     commands::{self, Project},
     text,
 };
@@ -18,11 +18,11 @@ const SECRET_BYTES: usize = 1 << 20;
 const OTHERS: usize = 620;
 
 fn store(world: &Fixture) -> ResultStore {
-    let keep = Keep {
+    let retention = Retention {
         commands: 2,
         validations: 1,
     };
-    ResultStore::new(world.cluster.clone(), &world.namespace, keep)
+    ResultStore::new(world.cluster.clone(), &world.namespace, retention)
 }
 
 fn origin(repo: &str) -> Origin {
@@ -74,7 +74,7 @@ fn noise(seed: u64, count: usize) -> String {
 }
 
 #[tokio::test]
-async fn results_of_a_thousand_objects_are_stored_listed_and_shown() -> Result<()> {
+async fn results_of_a_thousand_objects_are_stored_listed_and_read() -> Result<()> {
     let world = Fixture::new("thousand").await?;
     let objects = (0..1000).map(|i| world.config_map(&format!("m-{i:04}"), json!({"key": noise(i, 3000)})));
     let rendered = world.rendered(objects.collect());
@@ -128,7 +128,7 @@ async fn results_of_a_thousand_objects_are_stored_listed_and_shown() -> Result<(
 }
 
 #[tokio::test]
-async fn results_of_a_thousand_errors_are_stored_listed_and_shown() -> Result<()> {
+async fn results_of_a_thousand_errors_are_stored_listed_and_read() -> Result<()> {
     let world = Fixture::new("errors").await?;
     let invalid = (0..1000).map(|i| world.config_map(&format!("m-{i:04}"), json!({"not a key": "x"})));
     let rendered = world.rendered(invalid.collect());

@@ -14,7 +14,7 @@ use tree::TreePath;
 use yaml::Value;
 
 /// Timeout that suffices on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The shared cluster, with a namespace for one test.
 pub(crate) struct Fixture {
@@ -97,7 +97,7 @@ impl Fixture {
     /// Prunes, waits until what was pruned is gone, and returns it.
     pub(crate) async fn prune(&self, rendered: &Rendered) -> Result<Vec<String>> {
         let options = RemoveOptions {
-            wait: Some(PATIENCE),
+            wait: Some(TIMEOUT),
             ..RemoveOptions::default()
         };
         let result = engine::prune(&self.cluster, rendered, &options).await?;

@@ -266,14 +266,14 @@ async fn secrets_of_aws_are_read_as_a_service_account() -> Result<()> {
         "/secrets",
         Page::Content("{\"SecretString\": \"v: found\"}".into()),
     );
-    let places = [
+    let urls = [
         ("AWS_ENDPOINT_URL_STS", "/sts"),
         ("AWS_ENDPOINT_URL_SECRETS_MANAGER", "/secrets"),
     ];
-    let places = places.map(|(name, path)| (name.to_owned(), server.url(path)));
+    let urls = urls.map(|(name, path)| (name.to_owned(), server.url(path)));
     let rendering = RenderOptions {
         external: ExternalAccess {
-            stores: Some(stores::Ambient::new(places)),
+            stores: Some(stores::Ambient::new(urls)),
             ..ExternalAccess::default()
         },
         ..RenderOptions::default()

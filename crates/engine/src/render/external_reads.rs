@@ -1,9 +1,10 @@
 //! Knows if a render depends on more than its files.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cluster::Cluster;
 use objects::ObjectRef;
+use parking_lot::Mutex;
 
 /// Maximum number of objects whose versions are remembered: to ask for more of them is not cheaper than another render.
 const MAX_OBJECTS: usize = 16;
@@ -11,7 +12,7 @@ const MAX_OBJECTS: usize = 16;
 /// Tells if a render read anything but the files of its project and the kinds and the version of the cluster: other repositories, charts,
 /// variables of objects or servers, live objects. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub struct OutsideReads(Arc<Mutex<Reads>>);
+pub struct ExternalReads(Arc<Mutex<Reads>>);
 
 #[derive(Debug, Default)]
 struct Reads {
@@ -28,12 +29,12 @@ struct ReadObject {
     version: Option<String>,
 }
 
-impl OutsideReads {
+impl ExternalReads {
     /// Returns the objects that were read by their names on this cluster; `None` if anything else was read. Then the next render of the
     /// same files may have another result, and nothing tells.
     #[must_use]
     pub fn objects_of(&self, cluster: &Cluster) -> Option<ReadObjects> {
-        let reads = self.reads();
+        let reads = self.0.lock();
         (!reads.other).then(|| ReadObjects {
             cluster: cluster.clone(),
             objects: reads.objects.clone(),
@@ -42,22 +43,18 @@ impl OutsideReads {
 
     /// Notes a read of anything.
     pub(crate) fn note(&self) {
-        self.reads().other = true;
+        self.0.lock().other = true;
     }
 
     /// Notes the version of an object that was read by its name.
     pub(crate) fn note_object(&self, reference: ObjectRef, version: Option<String>) {
-        let mut reads = self.reads();
+        let mut reads = self.0.lock();
         let object = ReadObject { reference, version };
         if reads.objects.contains(&object) {
             return;
         }
         reads.other |= reads.objects.len() >= MAX_OBJECTS;
         reads.objects.push(object);
-    }
-
-    fn reads(&self) -> MutexGuard<'_, Reads> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,16 +106,16 @@ mod tests {
 
     #[test]
     fn objects_are_noted_once_in_each_version_and_not_without_a_bound() {
-        let reads = OutsideReads::default();
+        let reads = ExternalReads::default();
         for _ in 0..100 {
             reads.note_object(reference("vars".to_owned()), Some("7".to_owned()));
         }
-        assert!(!reads.reads().other && reads.reads().objects.len() == 1);
+        assert!(!reads.0.lock().other && reads.0.lock().objects.len() == 1);
         for number in 1..MAX_OBJECTS {
             reads.note_object(reference(format!("vars-{number}")), None);
         }
-        assert!(!reads.reads().other);
+        assert!(!reads.0.lock().other);
         reads.note_object(reference("one too many".to_owned()), None);
-        assert!(reads.reads().other);
+        assert!(reads.0.lock().other);
     }
 }

@@ -5,7 +5,7 @@ use cluster::{ApplyOptions, Cluster};
 use engine::MANAGER;
 use engine::{CommandResult, DeployOptions};
 use kluctl::Rendered;
-use objects::{ObjectRef, fixup, meta, settled::is_settled};
+use objects::{ObjectRef, fixup, meta, unchanged::is_unchanged};
 use serde_json::{Value as Json, json};
 use testkit::FaultProxy;
 use yaml::Value;
@@ -85,27 +85,27 @@ async fn live(world: &Fixture, of: &ObjectRef) -> Result<Value> {
 }
 
 /// Applies everything that is said to be settled, and insists that the API server answers what was there.
-async fn check_settled(world: &Fixture, rendered: &Rendered) -> Result<Vec<String>> {
-    let mut settled = Vec::new();
+async fn check_unchanged(world: &Fixture, rendered: &Rendered) -> Result<Vec<String>> {
+    let mut unchanged = Vec::new();
     for manifest in rendered.objects() {
         let manifest = fixup::apply(manifest);
         let before = live(world, &ObjectRef::of(&manifest)?).await?;
-        if is_settled(&manifest, &before, MANAGER) {
+        if is_unchanged(&manifest, &before, MANAGER) {
             let after = world
                 .cluster
                 .apply(&manifest, ApplyOptions::new(MANAGER))
                 .await?
                 .object;
             assert_eq!(before, after, "an apply is not what it was said to be");
-            settled.push(meta::text(&before, "name").unwrap_or_default().to_owned());
+            unchanged.push(meta::text(&before, "name").unwrap_or_default().to_owned());
         }
     }
-    Ok(settled)
+    Ok(unchanged)
 }
 
 #[tokio::test]
-async fn settled_objects_are_not_applied() -> Result<()> {
-    let world = Fixture::new("settled").await?;
+async fn unchanged_objects_are_not_applied() -> Result<()> {
+    let world = Fixture::new("unchanged").await?;
     let watched = Watched::new(&world).await?;
     let all = objects(&world);
     let rendered = world.rendered(all.clone());
@@ -135,7 +135,7 @@ async fn settled_objects_are_not_applied() -> Result<()> {
         all.len(),
         "force means force"
     );
-    assert_eq!(check_settled(&world, &rendered).await?.len(), all.len());
+    assert_eq!(check_unchanged(&world, &rendered).await?.len(), all.len());
     Ok(())
 }
 
@@ -187,7 +187,7 @@ async fn changes_of_others_are_reverted() -> Result<()> {
     }
     assert_eq!(watched.writes(&rendered).await?, [""; 0]);
     assert_eq!(
-        check_settled(&world, &rendered).await?.len(),
+        check_unchanged(&world, &rendered).await?.len(),
         rendered.objects().count()
     );
     Ok(())
@@ -351,9 +351,9 @@ async fn versions_and_resources_of_definitions_are_distinguished() -> Result<()>
     assert_eq!(watched.writes(&newer).await?, ["web"]);
     assert_eq!(watched.writes(&newer).await?, [""; 0]);
     // In the older version `scaleTargetRef` is owned as a whole, in the newer one it is merged.
-    for (rendered, writes, settled) in [(&older, 1, 0), (&older, 1, 0), (&newer, 1, 1), (&newer, 0, 1)] {
+    for (rendered, writes, unchanged) in [(&older, 1, 0), (&older, 1, 0), (&newer, 1, 1), (&newer, 0, 1)] {
         assert_eq!(watched.writes(rendered).await?.len(), writes);
-        assert_eq!(check_settled(&world, rendered).await?.len(), settled);
+        assert_eq!(check_unchanged(&world, rendered).await?.len(), unchanged);
     }
 
     let group = format!("{}.example.com", world.namespace);
@@ -373,8 +373,8 @@ async fn versions_and_resources_of_definitions_are_distinguished() -> Result<()>
         writes.contains(&"listed".to_owned()) && !writes.contains(&"simple".to_owned()),
         "{writes:?}"
     );
-    let settled = check_settled(&world, &rendered).await?;
-    assert!(settled.contains(&"simple".to_owned()) && !settled.contains(&"listed".to_owned()));
+    let unchanged = check_unchanged(&world, &rendered).await?;
+    assert!(unchanged.contains(&"simple".to_owned()) && !unchanged.contains(&"listed".to_owned()));
     let definition = ObjectRef::of(&rendered.items[0].objects[0])?;
     world
         .cluster

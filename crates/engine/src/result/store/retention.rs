@@ -6,7 +6,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
@@ -14,6 +14,7 @@ use cluster::DeleteOptions;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use objects::{ObjectRef, meta};
+use parking_lot::Mutex;
 use yaml::Value;
 
 use super::{
@@ -80,7 +81,7 @@ impl KnownResults {
     /// Takes what is known of a group; `None` if it has to be listed. Until it is put back, nobody else knows it, and a write that fails
     /// forgets it.
     fn take(&self, group: &str) -> Option<KnownGroup> {
-        let mut groups = self.lock();
+        let mut groups = self.0.lock();
         let known = match groups.by_group.insert(group.to_owned(), None) {
             Some(known) => known,
             None => groups.all_listed.map(|listed| KnownGroup {
@@ -92,7 +93,7 @@ impl KnownResults {
     }
 
     fn put(&self, group: String, known: KnownGroup) {
-        let mut groups = self.lock();
+        let mut groups = self.0.lock();
         if groups.by_group.len() >= GROUPS {
             *groups = Groups::default();
         }
@@ -112,7 +113,7 @@ impl KnownResults {
                 .iter_mut()
                 .for_each(|known| known.results.push(result.into()));
         }
-        let mut groups = self.lock();
+        let mut groups = self.0.lock();
         by_group.extend(groups.by_group.drain());
         if by_group.len() < GROUPS {
             *groups = Groups {
@@ -120,10 +121,6 @@ impl KnownResults {
                 by_group,
             };
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Groups> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,7 +178,7 @@ impl ResultStore {
         known
             .results
             .sort_by_cached_key(|result| std::cmp::Reverse(result.start));
-        let others = self.kept(record).saturating_sub(1).min(known.results.len());
+        let others = self.retained(record).saturating_sub(1).min(known.results.len());
         let old = known.results.split_off(others);
         let deletions = old.iter().map(|old| async move {
             let secret = self.secret(&old.secret);
