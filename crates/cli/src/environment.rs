@@ -119,18 +119,18 @@ fn leaf<'a>(program: &'a Command, args: &[OsString]) -> Option<(usize, &'a Comma
 }
 
 fn read_file(file: &std::path::Path) -> Result<BTreeMap<String, Vec<String>>> {
-    let shown = file.display();
+    let display = file.display();
     let size = std::fs::metadata(file)
-        .with_context(|| format!("read {shown}"))?
+        .with_context(|| format!("read {display}"))?
         .len();
     if size > MAX_FILE {
-        bail!("{shown}: the file is larger than {MAX_FILE} bytes");
+        bail!("{display}: the file is larger than {MAX_FILE} bytes");
     }
-    let text = std::fs::read_to_string(file).with_context(|| format!("read {shown}"))?;
-    let document = yaml::read::goyaml(&text, &Budget::default()).with_context(|| shown.to_string())?;
+    let text = std::fs::read_to_string(file).with_context(|| format!("read {display}"))?;
+    let document = yaml::read::goyaml(&text, &Budget::default()).with_context(|| display.to_string())?;
     let scalar = |value: &Value| match value {
         Value::Map(_) | Value::Seq(_) => {
-            bail!("{shown}: the value of a flag must be a string, number, boolean, or a list of these")
+            bail!("{display}: the value of a flag must be a string, number, boolean, or a list of these")
         }
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(text.clone()),
@@ -148,7 +148,7 @@ fn read_file(file: &std::path::Path) -> Result<BTreeMap<String, Vec<String>>> {
                 Ok((flag.to_owned(), values))
             })
             .collect(),
-        _ => bail!("{shown}: expected a map of flags"),
+        _ => bail!("{display}: expected a map of flags"),
     }
 }
 

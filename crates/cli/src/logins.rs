@@ -537,8 +537,11 @@ mod tests {
             assert_eq!(user(&logins.access(address).unwrap()), expected, "{address}");
         }
         assert!(logins.access("oci://h/x").unwrap().plain_http);
-        let shown = format!("{logins:?}");
-        assert!(!shown.contains("\"p\"") && !shown.contains("\"t\""), "{shown}");
+        let printed = format!("{logins:?}");
+        assert!(
+            !printed.contains("\"p\"") && !printed.contains("\"t\""),
+            "{printed}"
+        );
     }
 
     #[test]

@@ -1,13 +1,10 @@
 //! Shows the progress of an operation on stderr.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use engine::{Event, Progress};
 use indicatif::ProgressBar;
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use crate::terminal::Terminal;
@@ -42,7 +39,7 @@ impl ProgressLines {
 
     /// Shows a status line, or replaces its message.
     fn show(&self, name: &str, text: String) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         match lines.get(name) {
             Some(line) => line.set_message(text),
             None => {
@@ -68,19 +65,19 @@ impl ProgressLines {
                 terminal.info(&format!("{item_name}: {}", still_waiting(&reference, elapsed)));
             }
         });
-        let mut reminders = self.reminders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reminders = self.reminders.lock();
         reminders.insert(item.to_owned(), task.abort_handle());
     }
 
     fn stop_reminding(&self, item: &str) {
-        let mut reminders = self.reminders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reminders = self.reminders.lock();
         if let Some(task) = reminders.remove(item) {
             task.abort();
         }
     }
 
     fn remove(&self, name: &str) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         if let Some(line) = lines.remove(name) {
             line.finish_and_clear();
         }
@@ -160,10 +157,10 @@ impl Progress for ProgressLines {
 
 impl Drop for ProgressLines {
     fn drop(&mut self) {
-        let mut reminders = self.reminders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reminders = self.reminders.lock();
         reminders.drain().for_each(|(_, task)| task.abort());
         drop(reminders);
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         lines.drain().for_each(|(_, line)| line.finish_and_clear());
     }
 }

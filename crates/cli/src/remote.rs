@@ -7,7 +7,7 @@ mod download;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -16,6 +16,7 @@ use engine::ServerKind;
 use git::{Call, Commit, Error, Network, Remote, Resolved, Selector, Session, SshConnections};
 use kustomize::{CallbackError, Fetch, Fetched, remote::Repository};
 use net::AddressPolicy;
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 use tree::{Budget, Tree, TreePath};
 
@@ -166,7 +167,7 @@ impl Fetch for RemoteFetcher {
         budget.check().map_err(|error| error.to_string())?;
         let dir = TreePath::parse(&repository.path).map_err(|error| error.to_string())?;
         let key = (repository.url.clone(), repository.reference.clone());
-        let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fetched = self.fetched.lock();
         if let Some(tree) = fetched.get(&key) {
             let tree = Arc::clone(tree);
             return Ok(Fetched { tree, dir });
@@ -288,7 +289,7 @@ mod tests {
             (Some("0123456"), "tag 0123456, branch 0123456"),
             (Some("heads/a"), "name refs/heads/a, tag heads/a, branch heads/a"),
         ] {
-            let shown = candidates(reference).into_iter().map(|selector| match selector {
+            let names = candidates(reference).into_iter().map(|selector| match selector {
                 Selector { name: Some(name), .. } => format!("name {name}"),
                 Selector { tag: Some(tag), .. } => format!("tag {tag}"),
                 Selector {
@@ -296,7 +297,7 @@ mod tests {
                 } => format!("commit {hash}"),
                 other => format!("branch {}", other.branch.unwrap()),
             });
-            assert_eq!(shown.collect::<Vec<_>>().join(", "), expected);
+            assert_eq!(names.collect::<Vec<_>>().join(", "), expected);
         }
     }
 

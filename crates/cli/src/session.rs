@@ -369,10 +369,10 @@ fn request(options: &ProjectOptions<'_>, root: &Path, dir: &Path, budget: &Budge
 pub(crate) fn fixed_images(images: &ImageFlags, budget: &Budget) -> Result<Vec<FixedImage>> {
     let mut all = Vec::new();
     if let Some(file) = &images.fixed_images_file {
-        let shown = file.display().to_string();
-        let text = std::fs::read(file).with_context(|| format!("read {shown}"))?;
+        let display = file.display().to_string();
+        let text = std::fs::read(file).with_context(|| format!("read {display}"))?;
         let name = TreePath::root().child(&file.file_name().unwrap_or_default().to_string_lossy());
-        all = FixedImage::read_list(&name, &text, budget).context(shown)?;
+        all = FixedImage::read_list(&name, &text, budget).context(display)?;
     }
     for image in &images.fixed_image {
         all.push(FixedImage::parse(image)?);

@@ -199,7 +199,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
 }
 
 /// A request, and the objects that it is for.
-struct Asked<'a> {
+struct SelectedRequest<'a> {
     ops: GitOps,
     request: Request<'a>,
     found: Vec<ObjectRef>,
@@ -207,7 +207,7 @@ struct Asked<'a> {
 
 impl RequestFlags {
     /// Selects the objects of a request, after confirmation unless `yes` is true.
-    fn ask(&self, kind: RequestKind, deploy: &DeployOverrideFlags, yes: bool) -> Result<Asked<'_>> {
+    fn ask(&self, kind: RequestKind, deploy: &DeployOverrideFlags, yes: bool) -> Result<SelectedRequest<'_>> {
         let overrides = Overrides::read(&self.overrides, deploy)?;
         let ops = GitOps::open(&self.cluster, self.waiting.timeout)?;
         // First, so that who confirms knows which source is used.
@@ -217,11 +217,11 @@ impl RequestFlags {
         }
         let found = ops.select(&self.select, Unnamed::Confirm, kind.verb(), yes)?;
         let request = Request::new(kind, overrides.with_sources(sources), &self.logs);
-        Ok(Asked { ops, request, found })
+        Ok(SelectedRequest { ops, request, found })
     }
 }
 
-impl Asked<'_> {
+impl SelectedRequest<'_> {
     /// Makes the request, and calls `show` with each answer.
     fn run(&self, show: impl FnMut(&ObjectRef, &Handled) -> Result<()>) -> Result<()> {
         request::run(&self.ops, &self.request, &self.found, show)

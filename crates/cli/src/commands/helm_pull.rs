@@ -294,14 +294,14 @@ fn pull_git(source: &ChartSource, target_dir: &Path, fetcher: &RemoteFetcher, bu
         submodules: false,
         timeout_seconds: GIT_TIMEOUT_SECONDS,
     };
-    let shown = kustomize::remote::shown(url);
+    let redacted = kustomize::remote::redact_address(url);
     let (commit, tree) = fetcher
         .commit(&repository, budget)
         .map(|commit| (commit.id(), commit))
-        .map_err(|why| anyhow::anyhow!("fetching {shown}: {why}"))?;
+        .map_err(|why| anyhow::anyhow!("fetching {redacted}: {why}"))?;
     let from = TreePath::parse(sub_dir)?;
     if !tree.is_file(&from.child("Chart.yaml")) {
-        bail!("{shown} has no chart in '{from}' at {reference}");
+        bail!("{redacted} has no chart in '{from}' at {reference}");
     }
     let mut files = Vec::new();
     collect(&tree, &from, &TreePath::root(), budget, &mut files)?;
@@ -312,7 +312,7 @@ fn pull_git(source: &ChartSource, target_dir: &Path, fetcher: &RemoteFetcher, bu
         GitReference::Commit(id) => format!("ref:\n  commit: {id:?}\n"),
         GitReference::Name(name) => format!("ref: {name:?}\n"),
     };
-    let info = format!("url: {shown:?}\n{kind}subDir: {sub_dir:?}\ncommit: {commit}\n");
+    let info = format!("url: {redacted:?}\n{kind}subDir: {sub_dir:?}\ncommit: {commit}\n");
     files.push((TreePath::parse(GIT_INFO)?, info.into()));
     if target_dir.exists() {
         fs::remove_dir_all(target_dir).with_context(|| format!("remove {}", target_dir.display()))?;

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
     let budget = Budget::new(Limits::default());
     let project = ProjectCharts::open(&args.project_dir, "helm-update", &budget)?;
     let commits = match args.commit {
-        true => Some(UpgradeCommits::begin(&project)?),
+        true => Some(UpgradeCommits::open(&project)?),
         false => None,
     };
     let mut upgrades = Upgrades::new();
@@ -75,8 +75,8 @@ pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
             "{dir}: Chart {name} (old version {old}) has new version {new} available"
         ));
         if args.upgrade && (!args.interactive || is_agreed(name, &new)?) {
-            let place = release.chart.source.dir()?.unwrap_or_default();
-            upgrades.entry((place, old, new)).or_default().push(release);
+            let dir_name = release.chart.source.dir()?.unwrap_or_default();
+            upgrades.entry((dir_name, old, new)).or_default().push(release);
         }
     }
     let pull = || {
@@ -123,7 +123,7 @@ impl UpgradeCommits {
     /// # Errors
     ///
     /// The worktree has changes, or `.helm-charts` is not up-to-date.
-    fn begin(project: &ProjectCharts) -> Result<Self> {
+    fn open(project: &ProjectCharts) -> Result<Self> {
         let root = project.file(&TreePath::root());
         let worktree = Worktree::around(&root, &author())?;
         let worktree = worktree.with_context(|| format!("{} is not in a Git repository", root.display()))?;
@@ -252,8 +252,8 @@ fn upgrade(
     budget: &Budget,
 ) -> Result<()> {
     let path = project.file(&release.file);
-    let shown = path.display();
-    let text = fs::read_to_string(&path).with_context(|| format!("read {shown}"))?;
+    let display = path.display();
+    let text = fs::read_to_string(&path).with_context(|| format!("read {display}"))?;
     let tag = |version: &str| version.strip_prefix("refs/tags/").unwrap_or(version).to_owned();
     let changed = ["chartVersion", "tag", "ref"].iter().find_map(|key| {
         let (old, new) = match *key {
@@ -267,15 +267,15 @@ fn upgrade(
         is_new.then_some(changed)
     });
     let changed = changed
-        .ok_or_else(|| anyhow!("{shown}: failed to replace the version; change it to {new} manually"))?;
-    ensure!(changed != text, "{shown}: the file has this version already");
+        .ok_or_else(|| anyhow!("{display}: failed to replace the version; change it to {new} manually"))?;
+    ensure!(changed != text, "{display}: the file has this version already");
     // Atomic replacement.
     let dir = path.parent().unwrap_or(&path);
-    let mut file = tempfile::NamedTempFile::new_in(dir).with_context(|| format!("write {shown}"))?;
+    let mut file = tempfile::NamedTempFile::new_in(dir).with_context(|| format!("write {display}"))?;
     file.write_all(changed.as_bytes())?;
     let permissions = fs::metadata(&path)?.permissions();
     file.as_file().set_permissions(permissions)?;
-    file.persist(&path).with_context(|| format!("write {shown}"))?;
+    file.persist(&path).with_context(|| format!("write {display}"))?;
     Ok(())
 }
 

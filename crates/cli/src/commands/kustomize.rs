@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::{Args, Subcommand, ValueEnum};
-use kustomize::{Build, Built, LoadRestriction, Options, Order, Warning};
+use kustomize::{Build, Built, LoadRestriction, Options, SortOrder, Warning};
 use tree::{Budget, Limits};
 
 use crate::{
@@ -145,8 +145,8 @@ fn build(args: &BuildArgs) -> Result<()> {
             LoadRestrictor::RootOnly | LoadRestrictor::None => LoadRestriction::RootOnly,
         },
         order: match args.reorder {
-            Reorder::Legacy => Order::Legacy,
-            Reorder::None => Order::Accumulated,
+            Reorder::Legacy => SortOrder::Legacy,
+            Reorder::None => SortOrder::Accumulated,
         },
         managed_by_label: args.enable_managedby_label,
         fetch: Some(&fetcher),

@@ -208,7 +208,7 @@ impl<'a> Operation<'a> {
         let step = self.session.terminal.start("Writing command result");
         // The result of a cancelled operation is stored, too.
         let cluster = self.cluster.until(CancellationToken::new());
-        let store = ResultStore::new(cluster, &flags.command_result_namespace, flags.keep());
+        let store = ResultStore::new(cluster, &flags.command_result_namespace, flags.retention());
         let work = async { tokio::time::timeout(STORE_TIMEOUT, store.write_command(result)).await };
         let written = self.session.runtime.block_on(work);
         match written.context("store the command result in the cluster: timeout")? {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::{Arg, Args};
 use engine::{
-    ValidationPolling, ValidateResult,
+    ValidateResult, ValidationPolling,
     text::{self, Style},
 };
 

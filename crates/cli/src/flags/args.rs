@@ -20,10 +20,10 @@ pub(crate) fn read(args: &[String], files: &[PathBuf], budget: &Budget) -> Resul
         kluctl::add_argument(&mut all, arg, &read, budget)?;
     }
     for file in files {
-        let shown = file.display();
-        let text = std::fs::read(file).with_context(|| format!("read {shown}"))?;
+        let display = file.display();
+        let text = std::fs::read(file).with_context(|| format!("read {display}"))?;
         let name = TreePath::root().child(&file.file_name().unwrap_or_default().to_string_lossy());
-        kluctl::add_arguments_file(&mut all, &name, &text, budget).with_context(|| shown.to_string())?;
+        kluctl::add_arguments_file(&mut all, &name, &text, budget).with_context(|| display.to_string())?;
     }
     Ok(all)
 }

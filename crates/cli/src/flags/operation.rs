@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
-use engine::{DeployOptions, Keep};
+use engine::{DeployOptions, Retention};
 use kluctl::Inclusion;
 use objects::rules::IgnoreRule;
 
@@ -163,8 +163,8 @@ pub(crate) struct ResultFlags {
 
 impl ResultFlags {
     /// Returns the number of results to keep.
-    pub(crate) fn keep(&self) -> Keep {
-        Keep {
+    pub(crate) fn retention(&self) -> Retention {
+        Retention {
             commands: self.keep_command_results_count,
             validations: self.keep_validate_results_count,
         }

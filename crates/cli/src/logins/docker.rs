@@ -30,9 +30,9 @@ pub(super) fn of_file() -> Result<Vec<(ServerKind, Login)>> {
 
 /// Reads the logins of a file.
 pub(super) fn of_path(file: &Path) -> Result<Vec<(ServerKind, Login)>> {
-    let shown = || file.display().to_string();
-    let text = std::fs::read(file).with_context(shown)?;
-    of_text(&text).with_context(shown)
+    let display = || file.display().to_string();
+    let text = std::fs::read(file).with_context(display)?;
+    of_text(&text).with_context(display)
 }
 
 fn of_text(text: &[u8]) -> Result<Vec<(ServerKind, Login)>> {

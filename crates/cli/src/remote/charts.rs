@@ -1,14 +1,12 @@
 //! Downloads charts from Helm repositories and OCI registries.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 use anyhow::{Result, anyhow};
 use engine::ServerKind;
 use net::AddressPolicy;
 use oci::{Archive, ChartSource, Client, Limits};
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::RemoteFetcher;
@@ -58,7 +56,7 @@ impl<'f> ChartDownloader<'f> {
 
     fn source(&self, address: &str, chart: &str, credentials_id: Option<&str>) -> Result<ChartSource> {
         let key = (address.to_owned(), credentials_id.map(str::to_owned));
-        let mut repositories = self.repositories.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut repositories = self.repositories.lock();
         if let Some(repository) = repositories.get(&key) {
             return Ok(repository.chart(chart)?);
         }
@@ -76,7 +74,7 @@ impl<'f> ChartDownloader<'f> {
 
     /// Downloads a chart.
     pub(crate) fn pull(&self, wanted: &ChartVersion) -> Result<Archive> {
-        let mut archives = self.archives.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut archives = self.archives.lock();
         if let Some(archive) = archives.get(wanted) {
             return Ok(archive.clone());
         }

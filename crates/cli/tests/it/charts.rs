@@ -499,12 +499,12 @@ fn helm_update_commits_each_upgrade() {
     );
     assert_eq!(git(root, &["status", "--porcelain"]), "?? notes.txt");
     let changed = git(root, &["show", "--name-status", "--format=", "--no-renames"]);
-    let told: Vec<&str> = changed
+    let messages: Vec<&str> = changed
         .lines()
         .filter(|line| !line.contains(".helm-charts"))
         .collect();
     assert_eq!(
-        told,
+        messages,
         [
             "M\tproject/three/helm-chart.yaml",
             "M\tproject/two/helm-chart.yaml"

@@ -524,15 +524,15 @@ fn overridden_sources_are_named_once() -> Result<()> {
             &format!("render --print-all --offline-kubernetes {flags}"),
         )
         .output()?;
-        let told = stderr(&output);
+        let messages = stderr(&output);
         let stdout = String::from_utf8(output.stdout)?;
-        assert_eq!(stdout.matches("name: local").count(), 3, "{told}");
+        assert_eq!(stdout.matches("name: local").count(), 3, "{messages}");
         for source in [
             format!("git repo {git}.git"),
             "oci repo oci://oci.example.com/team/base".to_owned(),
         ] {
             let warning = format!("Overriding {source} with local directory {base}\n");
-            assert_eq!(told.matches(&warning).count(), 1, "{warning}{told}");
+            assert_eq!(messages.matches(&warning).count(), 1, "{warning}{messages}");
         }
     }
     Ok(())
@@ -556,9 +556,9 @@ async fn missing_discriminator_is_a_warning() -> Result<()> {
             let output = weir(dir.path(), words)
                 .env("KUBECONFIG", plane.kubeconfig())
                 .output()?;
-            let told = stderr(&output);
-            assert!(output.status.success(), "{told}");
-            assert_eq!(told.contains(warning), warns, "{words}: {told}");
+            let messages = stderr(&output);
+            assert!(output.status.success(), "{messages}");
+            assert_eq!(messages.contains(warning), warns, "{words}: {messages}");
         }
     }
     Ok(())

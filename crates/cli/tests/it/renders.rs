@@ -112,8 +112,8 @@ fn get_image_accepts_latest_version() -> Result<()> {
     let dir = project(&[("app/m.yaml", &map(image))]);
     let output = weir(dir.path(), &format!("{RENDER} -F i=one:1")).output()?;
     assert!(String::from_utf8_lossy(&output.stdout).contains("a: one:1"));
-    let told = stderr(&output);
-    assert!(told.contains("latest_version is deprecated"), "{told}");
+    let messages = stderr(&output);
+    assert!(messages.contains("latest_version is deprecated"), "{messages}");
     Ok(())
 }
 

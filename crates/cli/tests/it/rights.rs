@@ -120,12 +120,12 @@ async fn right_to_list_namespaces_suffices_for_the_cluster_id() -> Result<()> {
     let tenant = Tenant::new("tenant-id", &project).await?;
     let (plane, namespace) = (tenant.plane, &tenant.namespace);
     let refused = tenant.run("deploy -o json")?;
-    let told = stderr(&refused);
+    let messages = stderr(&refused);
     assert!(
-        told.contains(
+        messages.contains(
             "failed to determine cluster ID due to missing get/list permissions for the kube-system namespace"
         ),
-        "{told}"
+        "{messages}"
     );
 
     let role = [
@@ -143,8 +143,8 @@ async fn right_to_list_namespaces_suffices_for_the_cluster_id() -> Result<()> {
     let binding = ["create", "clusterrolebinding", namespace, &role, &account];
     plane.kubectl(&binding).await?;
     let deployed = tenant.run("deploy -o json")?;
-    let told = stderr(&deployed);
-    assert!(!told.contains("failed to determine"), "{told}");
+    let messages = stderr(&deployed);
+    assert!(!messages.contains("failed to determine"), "{messages}");
     let result: serde_json::Value = serde_json::from_slice(&deployed.stdout)?;
     let uid = [
         "get",

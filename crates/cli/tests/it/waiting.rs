@@ -31,14 +31,18 @@ async fn unready_object_is_reported_after_five_and_every_ten_seconds() -> Result
         .env("KUBECONFIG", plane.kubeconfig())
         .output()?;
     assert_eq!(output.status.code(), Some(1));
-    let told = stderr(&output);
+    let messages = stderr(&output);
     let of = format!("{namespace}/ConfigMap/m to get ready...");
-    assert_eq!(told.matches(&format!(": Waiting for {of}")).count(), 1, "{told}");
+    assert_eq!(
+        messages.matches(&format!(": Waiting for {of}")).count(),
+        1,
+        "{messages}"
+    );
     for seconds in [5, 10] {
         let reminder = format!("app: Still waiting for {of} ({seconds}s elapsed)");
-        assert_eq!(told.matches(&reminder).count(), 1, "{told}");
+        assert_eq!(messages.matches(&reminder).count(), 1, "{messages}");
     }
-    assert_eq!(told.matches("Still waiting").count(), 2, "{told}");
+    assert_eq!(messages.matches("Still waiting").count(), 2, "{messages}");
     let stdout = String::from_utf8_lossy(&output.stdout);
     let error = format!("timed out while waiting for readiness of {namespace}/ConfigMap/m");
     assert!(stdout.contains(&error), "{stdout}");
@@ -56,10 +60,10 @@ async fn forced_replace_of_a_kept_object_is_reported() -> Result<()> {
         let output = weir(dir.path(), words)
             .env("KUBECONFIG", plane.kubeconfig())
             .output()?;
-        let (told, stdout) = (stderr(&output), String::from_utf8_lossy(&output.stdout));
-        assert_eq!(output.status.success(), succeeds, "{stdout}{told}");
+        let (messages, stdout) = (stderr(&output), String::from_utf8_lossy(&output.stdout));
+        assert_eq!(output.status.success(), succeeds, "{stdout}{messages}");
         let skipped = format!("skipped forced replace of {namespace}/ConfigMap/m");
-        assert_eq!(told.contains(&skipped), !succeeds, "{told}");
+        assert_eq!(messages.contains(&skipped), !succeeds, "{messages}");
         // It is no warning of the result.
         assert!(!stdout.contains(&skipped), "{stdout}");
         assert_eq!(

@@ -74,10 +74,10 @@ pub(crate) fn run(args: &LogsArgs) -> Result<()> {
     };
     ops.block_on(async {
         let tail = LogTail::open(&ops.cluster, &args.logs, args.follow).await?;
-        let places = named(&args.logs);
+        let namespaces = named(&args.logs);
         ensure!(
             tail.is_some(),
-            "there are no Pods with the label {SELECTOR} in {places}: use --controller-namespace"
+            "there are no Pods with the label {SELECTOR} in {namespaces}: use --controller-namespace"
         );
         let printing = print(tail, &wanted, &args.logs);
         let cancelled = ops.cluster.cancellation().cancelled();
@@ -239,7 +239,7 @@ impl Line {
     }
 }
 
-pub(super) fn places(flags: &LogFlags) -> Vec<&str> {
+pub(super) fn controller_namespaces(flags: &LogFlags) -> Vec<&str> {
     match &flags.controller_namespace {
         Some(namespace) => vec![namespace],
         None => NAMESPACES.to_vec(),
@@ -248,7 +248,7 @@ pub(super) fn places(flags: &LogFlags) -> Vec<&str> {
 
 /// Returns `namespace a` or `the namespaces a and b`.
 pub(super) fn named(flags: &LogFlags) -> String {
-    match places(flags).as_slice() {
+    match controller_namespaces(flags).as_slice() {
         [one] => format!("namespace {one}"),
         all => format!("the namespaces {}", all.join(" and ")),
     }
@@ -266,7 +266,7 @@ impl LogTail {
     async fn open(cluster: &Cluster, flags: &LogFlags, follow: bool) -> Result<Option<Self>> {
         let kind = cluster.kind("", "v1", "Pod").await?;
         let mut pods = Vec::new();
-        for namespace in places(flags) {
+        for namespace in controller_namespaces(flags) {
             pods = cluster
                 .list_selected(&kind, Some(namespace), SELECTOR, Detail::Full, PODS)
                 .await?;

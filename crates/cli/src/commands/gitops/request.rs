@@ -13,14 +13,14 @@ use super::{
     flags::LogFlags,
     logs::{self, LogTail, Wanted},
     patch::Overrides,
-    select::{live, shown},
+    select::{full_name, live},
 };
 use crate::terminal::printable;
 
 /// Pause between two looks at the status.
 const POLL: Duration = Duration::from_millis(500);
 /// Time after which a request that the controller did not begin is worth a hint.
-const PATIENCE: Duration = Duration::from_secs(15);
+const HINT_AFTER: Duration = Duration::from_secs(15);
 
 /// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,13 +103,13 @@ pub(super) fn run(
         });
         match done {
             Ok(()) if request.kind == RequestKind::Reconcile => {
-                ops.terminal.success(&format!("Reconciled {}", shown(of)));
+                ops.terminal.success(&format!("Reconciled {}", full_name(of)));
             }
             Ok(()) => {}
             Err(error) if ops.cluster.cancellation().is_cancelled() || all.len() == 1 => return Err(error),
             Err(error) => {
-                ops.terminal.failure(&format!("{}: {error:#}", shown(of)));
-                failures.push(shown(of));
+                ops.terminal.failure(&format!("{}: {error:#}", full_name(of)));
+                failures.push(full_name(of));
             }
         }
     }
@@ -138,8 +138,8 @@ async fn handle(ops: &GitOps, request: &Request<'_>, of: &ObjectRef) -> Result<H
         kind: request.kind,
         of,
         value: &value,
-        begun: None,
-        told: String::new(),
+        reconcile_id: None,
+        last_message: String::new(),
         tail,
         with_time: request.logs.log_time,
     };
@@ -149,9 +149,9 @@ async fn handle(ops: &GitOps, request: &Request<'_>, of: &ObjectRef) -> Result<H
             Ok(handled)
         }
         Err(error) if !ops.cluster.cancellation().is_cancelled() => Err(error),
-        Err(_) if waiting.begun.is_some() => bail!(
+        Err(_) if waiting.reconcile_id.is_some() => bail!(
             "cancelled: the controller works on the request for {} all the same, see its status",
-            shown(of)
+            full_name(of)
         ),
         Err(_) => {
             let cluster = ops.cluster.until(CancellationToken::new());
@@ -159,12 +159,12 @@ async fn handle(ops: &GitOps, request: &Request<'_>, of: &ObjectRef) -> Result<H
             withdrawn.with_context(|| {
                 format!(
                     "cancelled: the request for {} could not be withdrawn, the controller may work on it",
-                    shown(of)
+                    full_name(of)
                 )
             })?;
             bail!(
                 "cancelled: the request for {} was withdrawn, the controller did not begin",
-                shown(of)
+                full_name(of)
             )
         }
     }
@@ -202,16 +202,16 @@ struct Waiting<'a> {
     of: &'a ObjectRef,
     value: &'a str,
     /// The ID of the reconciliation, once it has begun.
-    begun: Option<String>,
+    reconcile_id: Option<String>,
     /// The last progress message.
-    told: String,
+    last_message: String,
     tail: Option<LogTail>,
     with_time: bool,
 }
 
 impl Waiting<'_> {
     async fn end(&mut self) -> Result<Handled> {
-        let waits = format!("{}: Waiting for the controller", shown(self.of));
+        let waits = format!("{}: Waiting for the controller", full_name(self.of));
         self.ops.terminal.info(&waits);
         let line = self.ops.terminal.spinner(&waits);
         let ended = self.poll(line.as_ref()).await;
@@ -239,7 +239,7 @@ impl Waiting<'_> {
                         .and_then(Value::as_str)
                         .filter(|text| !text.is_empty())
                 };
-                self.begun
+                self.reconcile_id
                     .get_or_insert_with(|| text("reconcileId").unwrap_or_default().to_owned());
                 if text("endTime").is_some() {
                     return Ok(Handled {
@@ -248,7 +248,7 @@ impl Waiting<'_> {
                     });
                 }
                 self.tell(&object, line);
-            } else if !hinted && asked.elapsed() > PATIENCE {
+            } else if !hinted && asked.elapsed() > HINT_AFTER {
                 hinted = true;
                 self.ops.terminal.warning(
                     "The controller has not begun yet. It may be busy with this object, not running, or watching other namespaces only",
@@ -260,11 +260,11 @@ impl Waiting<'_> {
 
     /// Shows the progress that the controller reports.
     fn tell(&mut self, object: &Value, line: Option<&indicatif::ProgressBar>) {
-        let Some(message) = progress(object).filter(|message| *message != self.told) else {
+        let Some(message) = progress(object).filter(|message| *message != self.last_message) else {
             return;
         };
-        let text = format!("{}: {}", shown(self.of), printable(message));
-        message.clone_into(&mut self.told);
+        let text = format!("{}: {}", full_name(self.of), printable(message));
+        message.clone_into(&mut self.last_message);
         match line {
             Some(line) => line.set_message(text),
             None => self.ops.terminal.info(&text),
@@ -274,7 +274,7 @@ impl Waiting<'_> {
     /// Prints lines of the log for some time.
     async fn log_lines(&mut self, time: Duration) -> Result<(), cluster::Error> {
         let pause = self.ops.cluster.pause(time);
-        let (Some(tail), Some(id)) = (&mut self.tail, &self.begun) else {
+        let (Some(tail), Some(id)) = (&mut self.tail, &self.reconcile_id) else {
             return pause.await;
         };
         let wanted = Wanted {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use cluster::Patch;
-use engine::{Keep, ResultStore, StoredResult, text};
+use engine::{ResultStore, Retention, StoredResult, text};
 use objects::ObjectRef;
 use yaml::{Map, Value};
 
@@ -10,7 +10,7 @@ use super::{
     GitOps, MANAGER,
     flags::ResultOutputFlags,
     request::Handled,
-    select::{live, shown},
+    select::{full_name, live},
 };
 use crate::{
     commands::operation,
@@ -33,7 +33,7 @@ impl<'a> Printer<'a> {
             store: ResultStore::new(
                 ops.cluster.clone(),
                 &flags.command_result_namespace,
-                Keep::default(),
+                Retention::default(),
             ),
             flags,
             printed: 0,
@@ -52,7 +52,7 @@ impl<'a> Printer<'a> {
     /// Says that a command succeeded, and the numbers of objects in its result, which prints nothing if nothing changed.
     fn conclude(&self, of: &ObjectRef, handled: &Handled, done: &str, stored: &StoredResult) {
         if handled.error.is_none() {
-            let text = format!("{done} {}: {}", shown(of), counted(&stored.summary));
+            let text = format!("{done} {}: {}", full_name(of), counted(&stored.summary));
             self.ops.terminal.success(&text);
         }
     }
@@ -72,7 +72,10 @@ impl<'a> Printer<'a> {
             anyhow::Ok(())
         };
         if let Err(error) = self.ops.block_on(clean_up) {
-            let warning = format!("The stored diff of {} could not be deleted: {error:#}", shown(of));
+            let warning = format!(
+                "The stored diff of {} could not be deleted: {error:#}",
+                full_name(of)
+            );
             self.ops.terminal.warning(&warning);
         }
         Ok(())
@@ -132,7 +135,7 @@ impl<'a> Printer<'a> {
             self.ops.terminal.warning(&format!(
                 "The result {id} of {} is not in namespace {namespace}: use --command-result-namespace, if the controller stores \
                  results elsewhere",
-                shown(of)
+                full_name(of)
             ));
         }
         Ok(found)

@@ -44,7 +44,7 @@ pub(super) fn reference(namespace: &str, name: &str) -> ObjectRef {
 }
 
 /// Returns `namespace/name`.
-pub(super) fn shown(reference: &ObjectRef) -> String {
+pub(super) fn full_name(reference: &ObjectRef) -> String {
     format!(
         "{}/{}",
         reference.namespace.as_deref().unwrap_or_default(),
@@ -114,7 +114,7 @@ impl GitOps {
             ensure!(
                 object.is_some(),
                 "KluctlDeployment {} not found: use --namespace if it is in another one",
-                shown(&found)
+                full_name(&found)
             );
             return Ok(vec![found]);
         }
@@ -167,12 +167,12 @@ impl LocalProject {
     pub(super) fn find(flags: &SelectFlags) -> Result<Self> {
         const HINT: &str = "so its KluctlDeployments can't be found: use --name or --label-selector";
         let dir = project_dir(flags.project_dir.as_deref())?;
-        let shown = dir.display();
-        let checkout =
-            Checkout::around(&dir)?.with_context(|| format!("{shown} is not in a Git repository, {HINT}"))?;
+        let display = dir.display();
+        let checkout = Checkout::around(&dir)?
+            .with_context(|| format!("{display} is not in a Git repository, {HINT}"))?;
         let origin = checkout.origin.as_deref().unwrap_or_default();
         let repo_key = kluctl::repo_key(origin).with_context(|| {
-            format!("the Git repository of {shown} has no remote `origin` on a server, {HINT}")
+            format!("the Git repository of {display} has no remote `origin` on a server, {HINT}")
         })?;
         let root = checkout.root.canonicalize()?;
         let below = dir.strip_prefix(&root).unwrap_or(&dir).to_string_lossy();
@@ -212,13 +212,13 @@ fn has_requests(definition: &Value) -> bool {
 /// Lets the user confirm one object, or choose among several.
 fn choose(terminal: &Terminal, mut found: Vec<ObjectRef>, verb: &str) -> Result<Vec<ObjectRef>> {
     if let [one] = found.as_slice() {
-        let question = format!("Do you want to {verb} KluctlDeployment {}?", shown(one));
+        let question = format!("Do you want to {verb} KluctlDeployment {}?", full_name(one));
         ensure!(terminal.ask(&question), "aborted");
         return Ok(found);
     }
     terminal.plain("These KluctlDeployments match:");
     for (index, reference) in found.iter().enumerate() {
-        terminal.plain(&format!("  [{}] {}", index + 1, shown(reference)));
+        terminal.plain(&format!("  [{}] {}", index + 1, full_name(reference)));
     }
     let question = format!("Which of them do you want to {verb}? Enter a number, or a for all");
     let count = found.len();
@@ -253,7 +253,7 @@ fn parse_choice(answer: &str, count: usize) -> Option<Choice> {
 /// Fails when it is gone.
 pub(super) async fn live(cluster: &Cluster, reference: &ObjectRef) -> Result<Value> {
     let object = cluster.get(reference).await?;
-    object.with_context(|| format!("KluctlDeployment {} was deleted", shown(reference)))
+    object.with_context(|| format!("KluctlDeployment {} was deleted", full_name(reference)))
 }
 
 /// Returns the generation of an object, and the one that its status speaks of.

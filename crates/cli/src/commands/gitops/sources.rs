@@ -14,7 +14,7 @@ use super::{
     GitOps,
     flags::{LogFlags, OverrideFlags, SelectFlags},
     logs::{self, PODS, SELECTOR},
-    select::{LocalProject, shown},
+    select::{LocalProject, full_name},
 };
 use crate::{archive, terminal::Terminal};
 
@@ -133,7 +133,7 @@ async fn connect(ops: &GitOps, logs: &LogFlags, port: u16) -> Result<Option<Conn
     };
     let ca = authority(ops, logs).await?;
     let stream = ops.cluster.forward(&listener.pod, listener.port).await;
-    let (pod, port) = (shown(&listener.pod), listener.port);
+    let (pod, port) = (full_name(&listener.pod), listener.port);
     let stream = stream.with_context(|| {
         format!(
             "connect to port {port} of Pod {pod} through the cluster, which needs the rights to get and create pods/portforward in its \
@@ -161,7 +161,7 @@ struct Listener {
 /// Finds a Pod of the controller; `None` if there is none, or the user may not list Pods.
 async fn listener(ops: &GitOps, logs: &LogFlags) -> Result<Option<Listener>> {
     let kind = ops.cluster.kind("", "v1", "Pod").await?;
-    for namespace in logs::places(logs) {
+    for namespace in logs::controller_namespaces(logs) {
         let pods = ops
             .cluster
             .list_selected(&kind, Some(namespace), SELECTOR, Detail::Full, PODS);
@@ -200,8 +200,8 @@ fn listening(pod: &Value) -> Option<Listener> {
 
 /// Returns the certificate authority of the controller.
 async fn authority(ops: &GitOps, logs: &LogFlags) -> Result<String> {
-    let places = logs::places(logs);
-    for namespace in &places {
+    let namespaces = logs::controller_namespaces(logs);
+    for namespace in &namespaces {
         let map = ObjectRef {
             group: String::new(),
             version: "v1".to_owned(),
@@ -294,7 +294,7 @@ mod tests {
         };
         let found = pod(serde_json::json!({})).unwrap();
         assert_eq!(
-            (found.host.as_str(), found.port, shown(&found.pod).as_str()),
+            (found.host.as_str(), found.port, full_name(&found.pod).as_str()),
             ("10.0.0.7", 8082, "n/c")
         );
         for change in [

@@ -11,7 +11,7 @@ use yaml::{Map, Value};
 use super::{
     GitOps, MANAGER,
     flags::{ClusterFlags, SelectFlags, TimeoutFlag, UnusedFlags, YesFlag},
-    select::{Unnamed, generations, live, shown},
+    select::{Unnamed, full_name, generations, live},
 };
 use crate::usage::boolean_flag;
 
@@ -54,13 +54,14 @@ pub(crate) fn run(args: &SuspendArgs, suspend: bool) -> Result<()> {
     };
     let found = ops.select(&args.select, unnamed, verb, args.confirm.yes)?;
     for of in &found {
-        let step = ops
-            .terminal
-            .start(format!("{}: Waiting for the controller to {verb} it", shown(of)));
+        let step = ops.terminal.start(format!(
+            "{}: Waiting for the controller to {verb} it",
+            full_name(of)
+        ));
         ops.block_on(set(&ops, of, suspend))
-            .with_context(|| format!("{verb} KluctlDeployment {}", shown(of)))?;
+            .with_context(|| format!("{verb} KluctlDeployment {}", full_name(of)))?;
         step.done();
-        ops.terminal.success(&format!("{done} {}", shown(of)));
+        ops.terminal.success(&format!("{done} {}", full_name(of)));
     }
     Ok(())
 }

@@ -17,8 +17,8 @@ use crate::{output::print, remote::RemoteFetcher};
 /// Error of reading a file or URL, in Helm's words.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    #[error("{shown}: {why}")]
-    Url { shown: String, why: String },
+    #[error("{url}: {why}")]
+    Url { url: String, why: String },
     #[error("open {path}: {}", go_error(.error))]
     Open { path: String, error: std::io::Error },
     #[error("read {path}: {}", go_error(.error))]
@@ -32,20 +32,20 @@ pub(crate) fn read(path: &str, fetcher: &RemoteFetcher, limits: &Limits) -> Resu
     if path.trim() == "-" {
         return read_bounded(std::io::stdin().lock(), path, limits);
     }
-    let shown = api::redact(path);
+    let printable = api::redact(path);
     if path.starts_with("https://") || path.starts_with("http://") {
         return kustomize::Fetch::file(fetcher, path, &Budget::new(limits.clone())).map_err(|why| {
             FileError::Url {
-                shown: shown.to_string(),
+                url: printable.to_string(),
                 why: why.to_string(),
             }
         });
     }
     let file = File::open(path).map_err(|error| FileError::Open {
-        path: shown.to_string(),
+        path: printable.to_string(),
         error,
     })?;
-    read_bounded(file, &shown, limits)
+    read_bounded(file, &printable, limits)
 }
 
 /// Formats an I/O error as Go does.
@@ -106,11 +106,11 @@ fn append(dir: &Path, path: &str, text: &str, is_first: bool) -> Result<()> {
         dir.display()
     );
     let file = dir.join(below);
-    let shown = || format!("write {}", file.display());
-    fs::create_dir_all(file.parent().unwrap_or(dir)).with_context(shown)?;
+    let context = || format!("write {}", file.display());
+    fs::create_dir_all(file.parent().unwrap_or(dir)).with_context(context)?;
     let mut open = File::options();
     open.create(true).write(true).truncate(is_first).append(!is_first);
-    let mut opened = open.open(&file).with_context(shown)?;
-    write!(opened, "---\n# Source: {path}\n{text}\n").with_context(shown)?;
+    let mut opened = open.open(&file).with_context(context)?;
+    write!(opened, "---\n# Source: {path}\n{text}\n").with_context(context)?;
     print(&format!("wrote {}\n", file.display()))
 }

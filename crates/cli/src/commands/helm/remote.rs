@@ -148,28 +148,28 @@ impl ChartSourceFlags {
 
 /// Determines the location of a chart from its name and `--repo`.
 fn locate<'a>(name: &'a str, repo: Option<&'a str>) -> Result<ChartLocation<'a>> {
-    let shown = api::redact(name);
+    let redacted = api::redact(name);
     match (name.split_once("://"), repo) {
         (None, Some(repo)) if repo.starts_with("oci://") => {
             bail!(
-                "--repo must be the URL of a Helm repository: use oci://HOST/PATH/{shown} as chart for an OCI registry"
+                "--repo must be the URL of a Helm repository: use oci://HOST/PATH/{redacted} as chart for an OCI registry"
             )
         }
         (None, Some(repo)) => Ok(ChartLocation::Repository(repo)),
         (Some(_), Some(_)) => {
-            bail!("{shown:?} is a URL and can't be combined with --repo")
+            bail!("{redacted:?} is a URL and can't be combined with --repo")
         }
         (Some(("oci", _)), None) => Ok(ChartLocation::Registry),
         (Some(("http" | "https", _)), None) => Ok(ChartLocation::Url),
         (Some((scheme, _)), None) => {
-            bail!("{shown:?}: unsupported URL scheme {scheme}: use http, https or oci")
+            bail!("{redacted:?}: unsupported URL scheme {scheme}: use http, https or oci")
         }
         (None, None) if name.contains('/') => bail!(
-            "chart {shown:?} not found: there is no such local path, and repositories of 'helm repo add' are not read; use \
+            "chart {redacted:?} not found: there is no such local path, and repositories of 'helm repo add' are not read; use \
              --repo with the URL of the repository"
         ),
         (None, None) => bail!(
-            "chart {shown:?} not found: there is no such local path; use --repo for a chart in a Helm repository"
+            "chart {redacted:?} not found: there is no such local path; use --repo for a chart in a Helm repository"
         ),
     }
 }

@@ -28,7 +28,7 @@ impl BuildDirectory {
             Ok(repository) => {
                 let fetched = fetcher
                     .repository(&repository, budget)
-                    .map_err(|why| anyhow!("fetching {}: {why}", remote::shown(text)))?;
+                    .map_err(|why| anyhow!("fetching {}: {why}", remote::redact_address(text)))?;
                 Ok(Self {
                     tree: fetched.tree,
                     dir: fetched.dir,
@@ -36,7 +36,10 @@ impl BuildDirectory {
                 })
             }
             Err(why) if text.contains("://") => {
-                bail!("'{}' is not a valid repository URL: {why}", remote::shown(text))
+                bail!(
+                    "'{}' is not a valid repository URL: {why}",
+                    remote::redact_address(text)
+                )
             }
             Err(_) => Self::local(dir, budget),
         }
@@ -86,7 +89,7 @@ fn is_path_boundary(c: char) -> bool {
 }
 
 fn resolve(dir: &Path) -> Result<PathBuf> {
-    let shown = dir.display();
+    let display = dir.display();
     let absolute = match dir.canonicalize() {
         Ok(absolute) => absolute,
         Err(error) => {
@@ -96,13 +99,13 @@ fn resolve(dir: &Path) -> Result<PathBuf> {
                 _ => error.to_string(),
             };
             bail!(
-                "must build at directory: not a valid directory: evalsymlink failure on '{shown}' : lstat {}: {why}",
+                "must build at directory: not a valid directory: evalsymlink failure on '{display}' : lstat {}: {why}",
                 whole.display()
             );
         }
     };
     if !absolute.is_dir() {
-        bail!("must build at directory: '{shown}': file is not directory");
+        bail!("must build at directory: '{display}': file is not directory");
     }
     Ok(absolute)
 }

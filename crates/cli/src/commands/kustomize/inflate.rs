@@ -192,9 +192,9 @@ impl HelmInflator<'_> {
         budget: &Budget,
     ) -> Result<bytes::Bytes, InflateError> {
         if name.starts_with("https://") || name.starts_with("http://") {
-            let shown = api::redact(name);
+            let redacted = api::redact(name);
             let downloaded = kustomize::Fetch::file(self.charts.fetcher, name, budget);
-            return downloaded.map_err(|error| InflateError::in_file(&shown, &error));
+            return downloaded.map_err(|error| InflateError::in_file(&redacted, &error));
         }
         kustomization.read(&kustomization.path(name)?, found)
     }

@@ -22,7 +22,7 @@ const VOLATILE: [&str; 11] = [
 /// Two values, the differences between which are an error.
 pub(crate) fn same(what: &str, recorded: &Value, found: &Value) -> Result<()> {
     let changes = diff::changes(recorded, found);
-    let told: Vec<String> = changes
+    let messages: Vec<String> = changes
         .iter()
         .take(6)
         .map(|change| format!("{}: {}", change.json_path(), change.unified().replace('\n', " ")))
@@ -30,7 +30,7 @@ pub(crate) fn same(what: &str, recorded: &Value, found: &Value) -> Result<()> {
     ensure!(
         changes.is_empty(),
         "{what} differ (- recorded, + found): {}",
-        told.join(" || ")
+        messages.join(" || ")
     );
     Ok(())
 }

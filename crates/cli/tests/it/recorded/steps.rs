@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Timeout for the deletion of objects, which suffices on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A case and its state.
 pub(crate) struct Case<'p> {
@@ -165,7 +165,7 @@ impl<'p> Case<'p> {
             let recorded = without_blank_lines(recorded.as_str().unwrap_or_default());
             expect::same("stdout", &recorded, &without_blank_lines(&finished.stdout))?;
         }
-        let after = self.settled().await?;
+        let after = self.stable_state().await?;
         expect::written(expected, &snapshot::written(&before, &after))?;
         let gone: Vec<Value> = before
             .keys()
@@ -184,8 +184,8 @@ impl<'p> Case<'p> {
     }
 
     /// The state once what is being deleted is gone.
-    async fn settled(&self) -> Result<State> {
-        let deadline = Instant::now() + PATIENCE;
+    async fn stable_state(&self) -> Result<State> {
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let state = snapshot::state(&self.cluster, &self.scope).await?;
             if !snapshot::is_going(&state) || Instant::now() > deadline {
