@@ -16,22 +16,16 @@ use runtime::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Behaviour of a probe in each pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum Behaviour {
-    /// Nothing.
     #[default]
     Rest,
-    /// Writes a ConfigMap.
     Write,
-    /// Fails.
     Fail,
-    /// Panics.
     Panic,
-    /// Panics before the pass proper.
+    /// Panics in validation, before the pass proper.
     PanicEarly,
-    /// Goes on until it is cancelled.
     Hang,
     /// Goes on for a second, whatever happens.
     Slow,
@@ -47,7 +41,6 @@ enum Behaviour {
     AnnounceSlow,
 }
 
-/// The kind of the tests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "weir.test",
@@ -264,7 +257,6 @@ impl Reconciler for Probes {
     }
 }
 
-/// The controller of the tests.
 #[derive(Debug, Parser)]
 struct Flags {
     #[command(flatten)]

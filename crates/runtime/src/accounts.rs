@@ -1,4 +1,4 @@
-//! ServiceAccounts as identities of clouds: whose are used, and their tokens.
+//! ServiceAccounts as identities of clouds, and their tokens.
 
 use api::Secret;
 use cloud::{Ambient, Bounds, Cloud, Kept, WorkloadIdentity, WorkloadLogin};
@@ -11,40 +11,35 @@ use kube::{Api, ResourceExt as _, api::PostParams};
 
 use crate::secret::is_object_name;
 
-/// Feature gate of service accounts that objects name.
+/// Feature gate for objects that name service accounts.
 pub const OBJECT_IDENTITIES: &str = "ObjectLevelWorkloadIdentity";
 /// Lifetime of a requested token, in seconds.
 const TOKEN_SECONDS: i64 = 3600;
 
-/// The service accounts whose identities are used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServiceAccounts {
     /// True if objects may name service accounts.
     pub of_objects: bool,
-    /// Name of the service account of objects that name none; default the identity of the controller.
+    /// Service account of objects that name none; default the identity of the controller.
     pub default: Option<String>,
 }
 
-/// Error of a default service account that cannot be used.
+/// An unusable default service account.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDefaultAccount {
-    /// The gate is closed.
     #[error(
         "--default-service-account has no effect while the feature gate {OBJECT_IDENTITIES} is off: add \
          --feature-gates={OBJECT_IDENTITIES}=true, or remove the flag"
     )]
     Gate,
-    /// The name is none of a service account.
+    /// The name is not one of a service account.
     #[error("--default-service-account={0:?} is not the name of a service account")]
     Name(String),
 }
 
 impl ServiceAccounts {
-    /// Reads the value of `--default-service-account`, which may be empty.
-    ///
-    /// # Errors
-    /// Fails when a default service account is set while objects may name none, because they would use the identity of the controller,
-    /// and when it has an invalid name.
+    /// Reads the value of `--default-service-account`, which may be empty. Fails when a default service account is set while objects may
+    /// name none, because they would use the identity of the controller.
     pub fn new(of_objects: bool, default: &str) -> Result<Self, InvalidDefaultAccount> {
         match default {
             "" => {}
@@ -59,13 +54,11 @@ impl ServiceAccounts {
     }
 }
 
-/// Error of a service account that has no identity or gets no token.
+/// A service account without an identity or a token.
 #[derive(Debug, thiserror::Error)]
 pub enum NoLogin {
-    /// Its annotations name no identity of the cloud.
     #[error("{0}")]
     Identity(cloud::Error),
-    /// The API server gives no token.
     #[error("{}", crate::client::describe(.0))]
     Token(kube::Error),
 }
@@ -81,20 +74,16 @@ impl NoLogin {
     }
 }
 
-/// Tokens of service accounts, kept until they nearly end.
+/// Tokens of service accounts, cached until they nearly end.
 pub struct AccountTokens(Kept<String, Secret<String>>);
 
 impl AccountTokens {
-    /// Begins with no token.
     #[must_use]
-    pub fn new(kept: Bounds) -> Self {
-        Self(Kept::new(kept))
+    pub fn new(bounds: Bounds) -> Self {
+        Self(Kept::new(bounds))
     }
 
     /// Returns the identity of a service account for a cloud, with a token of the account.
-    ///
-    /// # Errors
-    /// Fails when the annotations of the account name no identity, or its token can't be created.
     pub async fn login(
         &self,
         api: &Api<ServiceAccount>,

@@ -1,19 +1,17 @@
-//! The ports for operators: `/metrics` for Prometheus, `/healthz` and `/readyz` for the kubelet.
+//! The ports of operators: `/metrics` for Prometheus, `/healthz` and `/readyz` for the kubelet.
 
 mod scrape;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{Router, http::StatusCode, routing::get};
+use parking_lot::Mutex;
 
 use tokio::sync::Semaphore;
 
 use crate::metrics::Metrics;
 
-/// Name of the condition that lasts until the others have been named.
+/// Condition that lasts until the others have been named.
 const START: &str = "the start";
 
 /// Conditions for the process to be ready.
@@ -21,44 +19,34 @@ const START: &str = "the start";
 pub struct Readiness(Arc<Mutex<BTreeSet<String>>>);
 
 impl Readiness {
-    /// Of a process that starts: it is not ready before [`Readiness::started`], however early it is asked.
+    /// Conditions of a process that starts: it is not ready before [`Readiness::started`], however early it is asked.
     pub(crate) fn starting() -> Self {
         let readiness = Self::default();
         readiness.expect(START);
         readiness
     }
 
-    /// Says that everything that is waited for has been said, or that this process is a standby with all that it needs.
+    /// Notes that all conditions have been named, or that this process is a standby with all that it needs.
     pub fn started(&self) {
         self.done(START);
     }
 
-    /// Says that the process is not ready until `what` is done.
-    pub fn expect(&self, what: &str) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(what.to_owned());
+    /// Makes the process unready until `condition` is met.
+    pub fn expect(&self, condition: &str) {
+        self.0.lock().insert(condition.to_owned());
     }
 
-    /// Says that `what` is done.
-    pub fn done(&self, what: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(what);
+    pub fn done(&self, condition: &str) {
+        self.0.lock().remove(condition);
     }
 
-    /// Returns the conditions that are not yet met.
+    /// Returns the unmet conditions.
     #[must_use]
     pub fn pending(&self) -> Vec<String> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .cloned()
-            .collect()
+        self.0.lock().iter().cloned().collect()
     }
 }
 
-/// The port for Prometheus.
 pub(crate) fn metrics_router(metrics: Metrics) -> Router {
     let turns = Arc::new(Semaphore::new(scrape::SCRAPES));
     Router::new().route(
@@ -67,7 +55,6 @@ pub(crate) fn metrics_router(metrics: Metrics) -> Router {
     )
 }
 
-/// The port for the kubelet.
 pub(crate) fn health_router(readiness: Readiness) -> Router {
     Router::new().route("/healthz", get(|| async { "ok" })).route(
         "/readyz",

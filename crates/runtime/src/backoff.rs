@@ -2,20 +2,17 @@
 
 use std::time::Duration;
 
-/// The shortest interval between two passes, whatever an object says.
+/// Shortest interval between two passes, whatever an object asks for.
 pub const SHORTEST: Duration = Duration::from_millis(100);
-/// The longest delay: a year.
+/// Longest delay: a year.
 pub const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// Share by which the delay of a retry is shortened at most.
+/// Maximum share by which the delay of a retry is shortened.
 const RETRY_JITTER: f64 = 0.25;
 
-/// Exponential delays between two bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Backoff {
-    /// Delay after the first failure.
     pub min: Duration,
-    /// Upper bound of the delay.
     pub max: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Clients for the API server: counted, bounded in time, and mute once the lease is over.
+//! Clients for the API server: counted, with timeouts, and without requests once the lease is over.
 
 use std::{
     convert::Infallible,
@@ -31,19 +31,13 @@ use url::Url;
 
 use crate::{error::Error, flags::Connection, gate::WriteGate, metrics::Metrics};
 
-/// The longest wait for the answer to a request that is not a watch.
 const ANSWER: Duration = Duration::from_secs(30);
-/// The longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Time after which a connection without requests is closed. Each holds some 50 KB, and there are as many as there were requests at the
-/// same time.
+/// Time after which an idle connection is closed. Each takes some 50 KB, and there are as many as there were concurrent requests.
 const IDLE: Duration = Duration::from_secs(15);
 const RETRIES: u32 = 8;
 
-/// Reads the configuration of a connection, by default that of KUBECONFIG or the service account of the Pod.
-///
-/// # Errors
-/// Fails when there is none, the file can't be read, or it has no such context.
+/// Reads the configuration of a connection; default KUBECONFIG or the service account of the Pod.
 pub async fn configured(connection: &Connection) -> Result<Config, Error> {
     let failed = |why: &dyn std::fmt::Display| Error::Config(why.to_string());
     let options = KubeConfigOptions {
@@ -58,20 +52,17 @@ pub async fn configured(connection: &Connection) -> Result<Config, Error> {
                 .map_err(|error| failed(&error)),
         };
     };
-    let shown = file.display();
+    let path = file.display();
     let read = Kubeconfig::read_from(file).map_err(|error| match error {
-        KubeconfigError::ReadConfig(error, _) => failed(&format_args!("{shown}: {error}")),
-        // What the parser says may quote a token.
-        _ => failed(&format_args!("{shown}: it is not a valid kubeconfig")),
+        KubeconfigError::ReadConfig(error, _) => failed(&format_args!("{path}: {error}")),
+        // The parser's message may quote a token.
+        _ => failed(&format_args!("{path}: it is not a valid kubeconfig")),
     })?;
     let config = Config::from_custom_kubeconfig(read, &options).await;
-    config.map_err(|error| failed(&format_args!("{shown}: {error}")))
+    config.map_err(|error| failed(&format_args!("{path}: {error}")))
 }
 
 /// Makes a client whose writes pass `gate` and whose requests are counted in `metrics`.
-///
-/// # Errors
-/// Fails when the configuration's certificates or credentials are unusable.
 pub fn build(config: &Config, gate: WriteGate, metrics: Metrics) -> Result<Client, Error> {
     if config.proxy_url.is_some() {
         return Err(Error::Client("a proxy-url is not supported".to_owned()));
@@ -79,10 +70,7 @@ pub fn build(config: &Config, gate: WriteGate, metrics: Metrics) -> Result<Clien
     gated(config, HttpConnector::new(), gate, metrics)
 }
 
-/// Makes a client as [`build`] does, for a server that a user names: it connects to `addresses` alone.
-///
-/// # Errors
-/// Fails when the server is refused, or the configuration's certificates or credentials are unusable.
+/// Makes a client as [`build`] does, for a server that a user names: it connects to `addresses` only. Fails when they refuse the server.
 pub fn build_restricted(
     config: &Config,
     addresses: &AddressPolicy,
@@ -90,7 +78,7 @@ pub fn build_restricted(
     metrics: Metrics,
 ) -> Result<Client, Error> {
     let refused = |why: &dyn std::fmt::Display| Error::Client(format!("its server is refused: {why}"));
-    // Connectors resolve names alone.
+    // Connectors resolve names only: an address is checked here.
     let url = Url::parse(&config.cluster_url.to_string()).map_err(|error| refused(&error))?;
     addresses.check_url(&url).map_err(|error| refused(&error))?;
     if config.proxy_url.is_some() {
@@ -100,8 +88,8 @@ pub fn build_restricted(
     gated(config, connector, gate, metrics)
 }
 
-/// Makes a client over a connector. The layers are those of a client of `kube`, but connections without requests are closed, and the
-/// default retry is left out: it would sit below our gate and could write after the lease; ours sits above it.
+/// Makes a client over a connector. The layers are kube's, but idle connections are closed, and the default retry is left out: it would sit
+/// below our gate and could write after the lease; ours sits above it.
 fn gated<R>(
     config: &Config,
     mut connector: HttpConnector<R>,
@@ -151,12 +139,12 @@ fn retries() -> Result<RetryPolicy, Error> {
         .map_err(|error| Error::Client(error.to_string()))
 }
 
-/// A write was about to go out after the lease was over.
+/// A write that was stopped because the lease was over.
 #[derive(Debug, thiserror::Error)]
 #[error("this process does not hold the lease: nothing is written")]
 pub struct NotLeader;
 
-/// Says whether a failed request failed at the gate.
+/// Returns true if a request failed at the gate.
 #[must_use]
 pub fn is_not_leader(error: &kube::Error) -> bool {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
@@ -178,8 +166,8 @@ pub fn describe(error: &kube::Error) -> String {
     }
 }
 
-/// Runs the connections, each until the gate is over: a request that passed the gate may have waited for a handshake, or
-/// for a process that was stopped.
+/// Runs the connections, each until the gate is over: a request that passed the gate may have waited for a handshake, or for a stopped
+/// process.
 #[derive(Clone)]
 struct GatedExecutor(WriteGate);
 
@@ -274,17 +262,17 @@ where
     }
 }
 
-/// The body of an answer: as it comes, or read.
+/// The body of an answer: a stream, or read into memory.
 type Answer<B> = Either<
     MapErr<B, fn(<B as hyper::body::Body>::Error) -> BoxError>,
     MapErr<Full<Bytes>, fn(Infallible) -> BoxError>,
 >;
 
-/// Largest body of a refusal that is read, in bytes.
+/// Maximum size of the body of a refusal that is read, in bytes.
 const REFUSAL: usize = 64 << 10;
 
-/// Lets a request that was refused because the storage of its kind is starting be repeated with backoff: the server asks for a pause
-/// of a second, and is ready much sooner.
+/// Lets a request that was refused because the storage of its kind is starting be repeated with backoff: the server asks for a pause of a
+/// second, and is ready much sooner.
 async fn soon_after_initializing<B>(answer: Response<B>) -> Response<Answer<B>>
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
@@ -297,7 +285,7 @@ where
             Either::Left(body.map_err(Into::into as fn(B::Error) -> BoxError)),
         );
     }
-    // A body that can't be read is that of a refusal all the same.
+    // An unreadable body is still one of a refusal.
     let read = Limited::new(body, REFUSAL).collect().await;
     let bytes = read.map(|read| read.to_bytes()).unwrap_or_default();
     if api::is_initializing(head.status.as_u16(), &bytes) {
@@ -307,10 +295,10 @@ where
     Response::from_parts(head, Either::Right(Full::new(bytes).map_err(never)))
 }
 
-/// Path of the reviews of tokens: the only objects that are posted and never stored.
+/// Path of the reviews of tokens: they are posted and never stored.
 const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 
-/// Says whether a request may go out without the lease.
+/// Returns true if a request may go out without the lease.
 fn changes_nothing<B>(request: &Request<B>) -> bool {
     match *request.method() {
         Method::GET | Method::HEAD | Method::OPTIONS => true,

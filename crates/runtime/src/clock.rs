@@ -3,8 +3,7 @@
 use api::Time;
 use k8s_openapi::jiff::Timestamp;
 
-/// Returns the current time in whole seconds: objects store no finer times, so that fractions would make equal statuses
-/// differ.
+/// Returns the current time in whole seconds, as objects store it: fractions would make equal statuses differ.
 #[must_use]
 pub fn now() -> Time {
     let now = Timestamp::now();

@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     pub(crate) readiness: Readiness,
     pub(crate) gate: WriteGate,
     pub(crate) leadership: watch::Receiver<Leadership>,
-    /// No new work begins once this is cancelled.
+    /// No new work starts once this is cancelled.
     pub(crate) shutdown: CancellationToken,
     /// Running work ends once this is cancelled.
     pub(crate) abort: CancellationToken,
@@ -52,7 +52,6 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    /// Returns the name of the controller.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.inner.name
@@ -64,7 +63,6 @@ impl Context {
         &self.inner.instance
     }
 
-    /// Returns the flags that every controller has.
     #[must_use]
     pub fn flags(&self) -> &CommonFlags {
         &self.inner.flags
@@ -76,19 +74,19 @@ impl Context {
         &self.inner.client
     }
 
-    /// Returns the configuration of that client, to derive others from (impersonation).
+    /// Returns the configuration of [`Context::client`], for clients that impersonate.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.inner.config
     }
 
-    /// The policy of addresses for servers that users name: Git, registries, providers.
+    /// Returns the policy of addresses for servers that users name: Git, registries, providers.
     #[must_use]
     pub fn addresses(&self) -> &AddressPolicy {
         &self.inner.addresses
     }
 
-    /// The policy of addresses for `http` variables: private networks are refused unless `--private-addresses=all`.
+    /// Returns the policy of addresses for `http` variables: private networks are refused unless `--private-addresses=all`.
     #[must_use]
     pub fn vars_addresses(&self) -> AddressPolicy {
         match self.inner.flags.private_addresses {
@@ -97,18 +95,14 @@ impl Context {
         }
     }
 
-    /// Makes a client of a user's configuration with the same frame: writes end with the lease, requests are counted. The policy of
-    /// addresses holds; the own API server is allowed, because the credentials are the user's.
-    ///
-    /// # Errors
-    /// Fails when the server is refused, or certificates or credentials are unusable.
+    /// Makes a client of a user's configuration whose writes end with the lease, and whose requests are counted. The policy of addresses
+    /// holds; the own API server is allowed, because the credentials are the user's.
     pub fn client_for(&self, config: &Config) -> Result<Client, Error> {
         let addresses = self.inner.addresses.clone().allowing_api_server();
         let (gate, metrics) = (self.inner.gate.clone(), self.inner.metrics.clone());
         client::build_restricted(config, &addresses, gate, metrics)
     }
 
-    /// Returns the recorder of events.
     #[must_use]
     pub fn recorder(&self) -> &Recorder {
         &self.inner.recorder
@@ -120,28 +114,25 @@ impl Context {
         &self.inner.metrics
     }
 
-    /// Returns the conditions under which the process is ready.
     #[must_use]
     pub fn readiness(&self) -> &Readiness {
         &self.inner.readiness
     }
 
-    /// Returns the gate that tells if this process may write.
+    /// Returns the gate that is open while this process may write.
     #[must_use]
     pub fn gate(&self) -> &WriteGate {
         &self.inner.gate
     }
 
-    /// Returns the token that is cancelled when a shutdown begins: no new work may begin then.
+    /// Returns the token that is cancelled when a shutdown starts: no new work may start then.
     #[must_use]
     pub fn shutdown(&self) -> &CancellationToken {
         &self.inner.shutdown
     }
 
-    /// Waits until this process leads; returns immediately without leader election. A process that waits is ready.
-    ///
-    /// # Errors
-    /// Fails when a shutdown begins before that.
+    /// Waits until this process leads; returns immediately without leader election. A waiting process is ready. Fails when a shutdown
+    /// starts before.
     pub async fn leader(&self) -> Result<(), Error> {
         if *self.inner.leadership.borrow() == Leadership::Standby {
             self.readiness().started();
@@ -149,11 +140,7 @@ impl Context {
         self.wait_to_lead().await
     }
 
-    /// Waits until this process leads; returns immediately without leader election. A process that waits is not ready before
-    /// [`Readiness::started`].
-    ///
-    /// # Errors
-    /// Fails when a shutdown begins before that.
+    /// Waits until this process leads, as [`Context::leader`] does; but a waiting process is not ready before [`Readiness::started`].
     pub async fn wait_to_lead(&self) -> Result<(), Error> {
         let mut leadership = self.inner.leadership.clone();
         let leads = leadership.wait_for(|state| *state != Leadership::Standby);
@@ -163,7 +150,6 @@ impl Context {
         }
     }
 
-    /// Returns the delay after `failures` failures in a row.
     pub(crate) fn retry_delay(&self, failures: u32) -> Duration {
         let backoff = Backoff {
             min: self.inner.flags.min_retry_delay,
@@ -172,7 +158,6 @@ impl Context {
         backoff.delay(failures, fastrand::f64())
     }
 
-    /// Returns the interval with the jitter that the flags ask for.
     pub(crate) fn with_jitter(&self, interval: Duration) -> Duration {
         let percent = self.inner.flags.interval_jitter_percentage;
         crate::backoff::with_jitter(interval, percent, fastrand::f64())

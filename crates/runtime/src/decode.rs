@@ -1,16 +1,11 @@
-//! Decoding of objects, and the status of an object that does not decode.
-//!
-//! Neither a loosened schema nor what another controller left behind may stop the other objects of a kind.
+//! Decoding of objects, and the status of an object that does not decode: it must not stop other objects of its kind.
 
 use api::{Condition, Fault, Reason, Time, condition_type, conditions};
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// Decodes an object. A status that does not decode is treated as absent.
-///
-/// # Errors
-/// A stalling fault that names the field.
+/// Decodes an object; fails with a stalling fault that names the field. An invalid status is treated as absent.
 pub(crate) fn typed<O: DeserializeOwned>(live: &DynamicObject) -> Result<O, Fault> {
     let mut value = serde_json::to_value(live).map_err(|error| invalid("", &error.to_string()))?;
     let first = match serde_path_to_error::deserialize::<_, O>(&value) {
@@ -40,7 +35,7 @@ fn invalid(path: &str, message: &str) -> Fault {
     )
 }
 
-/// Returns the status of an object after a fault outside of its kind's code: the present status with new conditions.
+/// Returns the present status with new conditions, after a fault outside of the kind's code.
 pub(crate) fn failed_status(live: &DynamicObject, fault: &Fault, stalled: bool, now: &Time) -> Value {
     let mut status = match live.data.get("status") {
         Some(Value::Object(status)) => status.clone(),
@@ -61,7 +56,7 @@ pub(crate) fn failed_status(live: &DynamicObject, fault: &Fault, stalled: bool, 
             now.clone(),
         )
     };
-    // What earlier passes reported does not go with the new reason of Ready.
+    // The problems of earlier passes do not go with the new reason of Ready.
     list.retain(|condition| !condition_type::PROBLEMS.contains(&condition.type_.as_str()));
     conditions::set(&mut list, condition(condition_type::READY, false));
     let outlook = match stalled {
@@ -80,7 +75,7 @@ pub(crate) fn failed_status(live: &DynamicObject, fault: &Fault, stalled: bool, 
     Value::Object(status)
 }
 
-/// Returns the status of the Ready condition, `Unknown` if there is none, for the metrics.
+/// Returns the status of the Ready condition for the metrics; `Unknown` if there is none.
 pub(crate) fn ready(status: &Value) -> &str {
     status
         .get("conditions")

@@ -25,36 +25,33 @@ use tracing::Instrument;
 
 use crate::{
     backoff::bounded,
-    begun::{Begun, Turn},
     context::Context,
     error::Error,
+    in_flight::{NextStart, PassesInFlight},
     metrics::Ending,
     pass::{ObjectMemory, ReconciledKind},
     queue::{ObjectKey, Queue},
     reconciler::Reconciler,
     report::{self, Next, Report},
-    shown::{Shown, Texts},
     slots::{Slots, WorkSlot},
+    watched::{RecentObjects, WatchedObject},
     watching::{self, Change, Index, is_unserved},
     work::StopSignals,
 };
 
-/// Default number of passes that work at the same time.
 const CONCURRENCY: u16 = 4;
-/// Default interval of reading the whole list again, in case a watch missed something.
+/// Default interval of listing all objects again, in case a watch missed something.
 const RELIST: Duration = Duration::from_secs(120);
-/// Time for running passes to end after a shutdown began.
+/// Time for running passes to end after the start of a shutdown.
 const FINISH_GRACE: Duration = Duration::from_secs(3);
-/// Time for cancelled passes to clean up.
 const ABORT_GRACE: Duration = Duration::from_millis(2100);
 /// Time after which no pass of a kind runs any more.
 #[cfg(test)]
 pub(crate) const SHUTDOWN_TIME: Duration = FINISH_GRACE.saturating_add(ABORT_GRACE);
 
-/// A request for a pass that comes from elsewhere than the object's own watch.
+/// A request for a pass from another source than the object's own watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
-    /// Key of the object.
     pub key: ObjectKey,
     /// If true, a running pass is cancelled because it works on outdated input.
     pub supersede: bool,
@@ -69,17 +66,15 @@ impl From<ObjectKey> for Trigger {
     }
 }
 
-/// Options of the function [`run_kind`].
 pub struct RunOptions {
-    /// Number of passes that work at the same time, besides those that only wait; default 4. The flag `--concurrent` has
-    /// precedence.
+    /// Number of concurrent passes, without those that only wait; default 4. The flag `--concurrent` has precedence.
     pub concurrency: u16,
-    /// Number of passes of one namespace that may run at the same time, waiting ones included, unless they began more than ten seconds ago:
-    /// each needs memory. Default: no bound but that of the permits, which is the upper one in any case.
+    /// Number of concurrent passes of one namespace, with waiting ones unless they started more than ten seconds ago: each needs memory.
+    /// Default: no bound but the number of permits, which is the upper one in any case.
     pub most_of_namespace: usize,
-    /// Requests from elsewhere, for example for a source with a new artifact.
+    /// Requests for passes, for example for a source with a new artifact.
     pub triggers: Vec<BoxStream<'static, Trigger>>,
-    /// Interval of reading the whole list again; default 2 minutes, at least one second.
+    /// Interval of listing all objects again; default 2 minutes, at least one second.
     pub relist: Duration,
 }
 
@@ -102,10 +97,8 @@ impl std::fmt::Debug for RunOptions {
     }
 }
 
-/// Reconciles the objects of a kind from the moment this process leads until its shutdown.
-///
-/// # Errors
-/// If the metrics can't be registered. Other failures are retried, and are in the status of the object or in the log.
+/// Reconciles the objects of a kind from the moment this process leads until its shutdown. Fails if the metrics can't be registered; other
+/// failures are retried, and are in the status of the object or in the log.
 pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunOptions) -> Result<(), Error> {
     if ctx.leader().await.is_err() {
         return Ok(());
@@ -122,17 +115,17 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
         reconciler,
         resource: ApiResource::erase::<R::Object>(&()),
         metrics,
-        texts: Texts::default(),
+        recent: RecentObjects::default(),
     };
     let slots = Slots::new(concurrency);
-    // More of them would end each other if all wait for slow servers.
+    // More of them would evict each other if all wait for slow servers.
     let most_of_namespace = options.most_of_namespace.min(slots.most_short_waits());
     let driver = Driver {
         kind: Arc::new(shared),
         name: kind,
         unserved: false,
         slots,
-        begun: Begun::new(most_of_namespace),
+        in_flight: PassesInFlight::new(most_of_namespace),
         index: Index::default(),
         queue: Queue::default(),
         news: HashSet::new(),
@@ -145,14 +138,12 @@ pub async fn run_kind<R: Reconciler>(ctx: &Context, reconciler: R, options: RunO
     Ok(())
 }
 
-/// A running pass.
 struct RunningPass {
     began: Instant,
     superseded: CancellationToken,
     generation: Arc<AtomicI64>,
 }
 
-/// State of an object between passes.
 #[derive(Default)]
 struct ObjectState {
     memory: ObjectMemory,
@@ -163,7 +154,7 @@ struct FinishedPass {
     key: ObjectKey,
     state: ObjectState,
     report: Report,
-    /// Duration of the pass; `None` if it did not begin.
+    /// Duration of the pass; `None` if it did not start.
     took: Option<Duration>,
 }
 
@@ -173,7 +164,7 @@ struct Driver<R> {
     /// True if the kind was not served when it was last asked for.
     unserved: bool,
     slots: Slots,
-    begun: Begun,
+    in_flight: PassesInFlight,
     index: Index,
     queue: Queue,
     /// Objects whose next pass is not only due by its interval: something changed, or the last pass did not end well.
@@ -191,14 +182,14 @@ impl<R: Reconciler> Driver<R> {
         let mut watch = watching::watch(&self.kind.ctx);
         let mut relist = tokio::time::interval(options.relist.max(Duration::from_secs(1)));
         relist.tick().await;
-        let (began, mut begun) = mpsc::unbounded_channel();
+        let (granted, mut permits) = mpsc::unbounded_channel();
         loop {
-            let due = self.start_due(&began);
+            let due = self.start_due(&granted);
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 Some(event) = watch.next() => self.watched(event),
                 Some(trigger) = triggers.next(), if !triggers.is_empty() => self.handle_trigger(&trigger),
-                Some(namespace) = begun.recv() => self.begun.has_permit(&namespace),
+                Some(namespace) = permits.recv() => self.in_flight.has_permit(&namespace),
                 Some(finished) = self.passes.join_next() => self.joined(finished),
                 () = sleep_until(due), if due.is_some() => {}
                 _ = relist.tick() => watch = watching::watch(&self.kind.ctx),
@@ -207,9 +198,9 @@ impl<R: Reconciler> Driver<R> {
         self.end().await;
     }
 
-    fn watched(&mut self, event: Result<Event<Shown<R::Object>>, watcher::Error>) {
+    fn watched(&mut self, event: Result<Event<WatchedObject<R::Object>>, watcher::Error>) {
         if event.is_err() {
-            self.kind.texts.clear();
+            self.kind.recent.clear();
         }
         let event = match event {
             Ok(event) => event,
@@ -232,7 +223,7 @@ impl<R: Reconciler> Driver<R> {
             }
         };
         self.unserved = false;
-        self.kind.texts.apply(&event, Instant::now());
+        self.kind.recent.apply(&event, Instant::now());
         for change in self.index.apply(event) {
             match change {
                 Change::Changed { key, generation } => {
@@ -247,7 +238,7 @@ impl<R: Reconciler> Driver<R> {
     }
 
     fn handle_trigger(&mut self, trigger: &Trigger) {
-        // An object that the watch hasn't shown yet gets its first pass anyway.
+        // An object that the watch hasn't listed yet gets its first pass anyway.
         if !self.index.contains(&trigger.key) {
             return;
         }
@@ -264,8 +255,7 @@ impl<R: Reconciler> Driver<R> {
         }
     }
 
-    /// Cancels the running pass of `key` if it works on an older generation than `generation`, or in any case if that is
-    /// `None`.
+    /// Cancels the running pass of `key` if it works on an older generation than `generation`, or in any case if `generation` is `None`.
     fn supersede(&self, key: &ObjectKey, generation: Option<i64>) {
         let Some(running) = self.running.get(key) else {
             return;
@@ -285,7 +275,7 @@ impl<R: Reconciler> Driver<R> {
         }
     }
 
-    /// Forgets everything that is kept of an object, in the metrics and the reconciler too.
+    /// Drops all state of an object, in the metrics and the reconciler too.
     fn drop_state(&mut self, key: &ObjectKey) {
         self.news.remove(key);
         self.states.remove(key);
@@ -293,36 +283,39 @@ impl<R: Reconciler> Driver<R> {
         self.kind.reconciler.forget(key);
     }
 
-    /// Starts a pass for each namespace with a due object, if it may begin. When it gets its permit, the next one of its namespace is
-    /// started. Returns when to look again, unless a pass gets its permit or ends before.
-    fn start_due(&mut self, began: &mpsc::UnboundedSender<String>) -> Option<Instant> {
+    /// Starts a pass for each namespace with a due object, if it may start. When it gets its permit, the next one of its namespace is
+    /// started. Returns when to try again, unless a pass gets its permit or ends before.
+    fn start_due(&mut self, granted: &mpsc::UnboundedSender<String>) -> Option<Instant> {
         let now = Instant::now();
-        let turn = Cell::new(None);
-        let accepts = |begun: &Begun, namespace: &str| match begun.turn(namespace, now) {
-            Turn::Now => true,
-            Turn::Permit => false,
-            Turn::At(at) => {
-                turn.set(Some(turn.get().map_or(at, |other: Instant| other.min(at))));
+        let earliest = Cell::new(None);
+        let accepts = |in_flight: &PassesInFlight, namespace: &str| match in_flight.next_start(namespace, now)
+        {
+            NextStart::Now => true,
+            NextStart::AfterPermit => false,
+            NextStart::At(at) => {
+                earliest.set(Some(earliest.get().map_or(at, |other: Instant| other.min(at))));
                 false
             }
         };
         while let Some((key, due)) = {
-            let begun = &self.begun;
-            self.queue.pop(now, |namespace| accepts(begun, namespace))
+            let in_flight = &self.in_flight;
+            self.queue.pop(now, |namespace| accepts(in_flight, namespace))
         } {
-            self.start(key, due, began.clone());
+            self.start(key, due, granted.clone());
         }
-        let depth = self.queue.depth(now) + self.begun.starting();
+        let depth = self.queue.depth(now) + self.in_flight.starting();
         self.kind.metrics.depth(depth);
-        let due = self.queue.next_due(|namespace| accepts(&self.begun, namespace));
-        due.into_iter().chain(turn.get()).min()
+        let due = self
+            .queue
+            .next_due(|namespace| accepts(&self.in_flight, namespace));
+        due.into_iter().chain(earliest.get()).min()
     }
 
-    fn start(&mut self, key: ObjectKey, due: Instant, began: mpsc::UnboundedSender<String>) {
+    fn start(&mut self, key: ObjectKey, due: Instant, granted: mpsc::UnboundedSender<String>) {
         let superseded = CancellationToken::new();
         let generation = Arc::new(AtomicI64::new(0));
         let now = Instant::now();
-        self.begun.start(&key.namespace, now);
+        self.in_flight.start(&key.namespace, now);
         let running = RunningPass {
             began: now,
             superseded: superseded.clone(),
@@ -335,7 +328,7 @@ impl<R: Reconciler> Driver<R> {
         state.memory.see(seen);
         let kind = Arc::clone(&self.kind);
         let (slots, abort) = (self.slots.clone(), self.abort.clone());
-        // It only tells passes apart in logs, so the random numbers of the process do.
+        // It only tells passes apart in logs, so it needs no secure random numbers.
         let id = uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes());
         let id = id.into_uuid().to_string();
         let span = tracing::error_span!(
@@ -350,7 +343,7 @@ impl<R: Reconciler> Driver<R> {
             let shutdown = kind.ctx.shutdown().clone();
             let permit = shutdown.run_until_cancelled(slots.acquire(&key.namespace)).await;
             // The driver may have ended.
-            let _ = began.send(key.namespace.clone());
+            let _ = granted.send(key.namespace.clone());
             let Some(permit) = permit else {
                 return FinishedPass {
                     key,
@@ -368,13 +361,13 @@ impl<R: Reconciler> Driver<R> {
             let started = Instant::now();
             kind.metrics
                 .started(&key, started, started.saturating_duration_since(due));
-            let settled = match is_unchanged {
-                true => stop.until_stopped(kind.settled(&key, &slot)).await,
+            let unchanged = match is_unchanged {
+                true => stop.until_stopped(kind.unchanged(&key, &slot)).await,
                 false => Ok(None),
             };
-            let report = match settled {
+            let report = match unchanged {
                 Err(stopped) => stopped,
-                Ok(Some(interval)) => Report::settled(interval),
+                Ok(Some(interval)) => Report::unchanged(interval),
                 Ok(None) => {
                     kind.pass(&key, &id, &mut state.memory, &stop, &slot, &generation)
                         .await
@@ -407,7 +400,7 @@ impl<R: Reconciler> Driver<R> {
             took,
         } = finished;
         if let Some(pass) = self.running.remove(&key) {
-            self.begun.end(&key.namespace, pass.began);
+            self.in_flight.end(&key.namespace, pass.began);
         }
         if let Some(took) = took {
             self.kind.metrics.ended(&key, report.ending, took);
@@ -473,7 +466,6 @@ fn list_name<R: Reconciler>() -> String {
     }
 }
 
-/// Returns the name of the controller of a kind in metrics and logs.
 fn controller<R: Reconciler>() -> String {
     match R::CONTROLLER {
         "" => R::Object::kind(&()).to_lowercase(),

@@ -4,21 +4,15 @@ use std::time::Duration;
 
 use api::{GoDuration, InvalidDuration};
 
-/// An error about the value of a flag that is a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FlagDurationError {
-    /// The string is not a duration.
     #[error(transparent)]
     Invalid(#[from] InvalidDuration),
-    /// The duration is negative.
     #[error("invalid duration '{0}': it is negative")]
     Negative(String),
 }
 
 /// Parses a duration in Go's notation.
-///
-/// # Errors
-/// Fails when the string is not a duration, or negative.
 pub fn parse(text: &str) -> Result<Duration, FlagDurationError> {
     let duration: GoDuration = text.parse()?;
     if duration < GoDuration::ZERO {

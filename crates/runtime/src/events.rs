@@ -1,8 +1,8 @@
-//! Recording events: as a Kubernetes Event on the object, and by a POST to the notification-controller.
+//! Events: a Kubernetes Event on the object, and a POST to the notification-controller.
 //!
-//! Recording never waits: each destination has a bounded queue and a task of its own. Kubernetes Events that exceed the queue are
-//! dropped and counted. Events for the notification-controller wait until it acknowledges them; an object whose event waits for long
-//! gets an annotation, by which a later process knows that its state is still to be announced.
+//! Recording never waits: each destination has a bounded queue and a task. Kubernetes Events that exceed the queue are dropped and counted.
+//! Events for the notification-controller wait until it acknowledges them; an object whose event waits for long gets an annotation, by
+//! which a later process knows that its state is still to be announced.
 
 mod aggregate;
 mod draft;
@@ -33,10 +33,9 @@ use sender::Sender;
 pub use draft::{EventDraft, Severity};
 pub(crate) use mark::repeated;
 
-/// Capacity of the queue of Kubernetes Events; further ones are dropped and counted.
+/// Capacity of the queue of Kubernetes Events.
 const QUEUE: usize = 512;
 
-/// Records events for one controller.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     controller: Arc<str>,
@@ -55,7 +54,7 @@ pub struct Flush {
 }
 
 impl Flush {
-    /// Waits until all recorded events have been sent, at most `grace`. The lost ones are counted.
+    /// Waits until all recorded events have been sent, at most `grace`. Lost ones are counted.
     pub async fn wait(&self, grace: Duration) {
         self.end.cancel();
         if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
@@ -72,11 +71,8 @@ impl Flush {
 }
 
 impl Recorder {
-    /// Starts the tasks that send events: `client` writes Kubernetes Events, and `posts` says where to post to; an empty
-    /// address posts nowhere.
-    ///
-    /// # Errors
-    /// Fails when the address is not an http or https URL.
+    /// Starts the tasks that send events: `client` writes Kubernetes Events, and `posts` has the URL to post to; an empty one posts
+    /// nowhere. Fails when it is not an http or https URL.
     pub fn start(
         controller: &str,
         instance: &str,
@@ -121,13 +117,12 @@ impl Recorder {
         Ok((recorder, Flush { tasks, end, outbox }))
     }
 
-    /// Records an event about an object.
     pub fn record<O: Resource<DynamicType = ()>>(&self, object: &O, draft: EventDraft) {
         let (reference, resource) = (object.object_ref(&()), ApiResource::erase::<O>(&()));
         self.record_on(reference, &resource, object.meta().annotations.as_ref(), draft);
     }
 
-    /// Records an event about the object of a reference, which is one of `resource`; `annotations` are those of the object.
+    /// Records an event about the object of a reference, which is one of `resource` and has these `annotations`.
     pub fn record_on(
         &self,
         object: ObjectReference,
@@ -151,8 +146,8 @@ impl Recorder {
         }
     }
 
-    /// Returns true if the state of an object has to be announced once more: it has the mark of an earlier process, and no event of
-    /// it waits in this one.
+    /// Returns true if the state of an object has to be announced again: it has the mark of an earlier process, and no event of it waits in
+    /// this one.
     pub(crate) fn is_unannounced(
         &self,
         object: &ObjectReference,
@@ -162,7 +157,7 @@ impl Recorder {
         mark::is_marked(annotations) && outbox.is_some_and(|outbox| !outbox.has(object))
     }
 
-    /// Posts an event about the state of an object once more; Kubernetes has it already.
+    /// Posts an event about the state of an object again; Kubernetes has it already.
     pub(crate) fn repeat_on(
         &self,
         object: ObjectReference,

@@ -1,20 +1,20 @@
-//! The flags that every controller has, with the environment variables that upstream reads for them.
+//! The flags of every controller, with the environment variables that upstream reads for them.
 //!
-//! A flag that a kind alone knows lives in its controller. A flag that is accepted for the sake of existing manifests but
-//! has no effect here says so in the log when it is set.
+//! Flags of a single kind are in its controller. A flag that is accepted for the sake of existing manifests but has no effect is logged
+//! when it is set.
+
+mod without_effect;
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, ValueEnum};
 use net::{AddressPolicy, ClusterServices, Exception};
 
 use crate::duration;
 
-/// Default delay before a dependency is checked again.
-const REQUEUE_DEPENDENCY: Duration = Duration::from_secs(30);
+pub use without_effect::{IDLE_IN_ALL, Idle, OBEYED_BY_ALL, differences, idle, report_idle};
 
-/// A flag that was given and has no effect, and why it has none.
-pub type Idle = (&'static str, &'static str);
+const REQUEUE_DEPENDENCY: Duration = Duration::from_secs(30);
 
 /// Level of detail of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -43,7 +43,7 @@ pub enum LogEncoding {
 pub enum PrivateAddresses {
     /// None.
     None,
-    /// Those to Git servers, registries, providers and clusters, but not those of `http` variables.
+    /// Requests to Git servers, registries, providers and clusters, but none of `http` variables.
     Sources,
     /// All.
     All,
@@ -165,7 +165,7 @@ pub struct CommonFlags {
 /// Networks of the machine that a process runs on.
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];
 
-/// The kubeconfig of a controller. By default it is that of `$KUBECONFIG`, then `~/.kube/config`, then that of the Pod.
+/// The kubeconfig of a controller. Default: `$KUBECONFIG`, then `~/.kube/config`, then the service account of the Pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Connection {
     /// File to read instead.
@@ -187,7 +187,6 @@ pub struct EventsFlags {
     pub events_token_file: Option<PathBuf>,
 }
 
-/// Flags that are invalid or contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FlagsError {
     /// A leader would lose its lease before it gives up renewing it.
@@ -198,7 +197,6 @@ pub enum FlagsError {
         "--leader-election-retry-period must be positive and shorter than --leader-election-renew-deadline"
     )]
     RetryPeriod,
-    /// The first delay after a failure is longer than the longest.
     #[error("--min-retry-delay must be positive and at most --max-retry-delay")]
     RetryDelay,
     /// The only namespace to watch is unknown.
@@ -207,10 +205,7 @@ pub enum FlagsError {
 }
 
 impl CommonFlags {
-    /// Checks what a parser of single flags cannot see.
-    ///
-    /// # Errors
-    /// Fails when flags are invalid or contradict each other.
+    /// Checks that flags are valid together.
     pub fn check(&self) -> Result<(), FlagsError> {
         if self.leader_election_renew_deadline >= self.leader_election_lease_duration {
             return Err(FlagsError::RenewDeadline);
@@ -229,8 +224,8 @@ impl CommonFlags {
         Ok(())
     }
 
-    /// Returns the policy of addresses for servers that users name, apart from those of `http` variables. Loopback addresses are allowed
-    /// outside of a Pod with a kubeconfig of the command line: then they are those of the user who started the process.
+    /// Returns the policy of addresses for servers that users name, without `http` variables. Loopback addresses are allowed outside of a
+    /// Pod with a kubeconfig of the command line: then they are on the machine of the user who started the process.
     #[must_use]
     pub fn address_policy(&self, services: ClusterServices) -> AddressPolicy {
         let is_local = self.connection.kubeconfig.is_some() && services.api_server.is_empty();
@@ -246,21 +241,21 @@ impl CommonFlags {
         }
     }
 
-    /// The namespace to watch, or `None` for all.
+    /// Returns the namespace to watch, or `None` for all.
     #[must_use]
     pub fn watch_namespace(&self) -> Option<&str> {
         let own = (!self.watch_all_namespaces).then_some(self.runtime_namespace.as_str());
         self.only_namespace.as_deref().or(own)
     }
 
-    /// The namespace in which sources are watched, or `None` for all: with rights in one namespace only, there is no other.
+    /// Returns the namespace of sources, or `None` for all: with rights in one namespace only, there is no other.
     #[must_use]
     pub fn watch_sources_namespace(&self) -> Option<&str> {
         let confined = self.no_cross_namespace_refs || self.only_namespace.is_some();
         self.watch_namespace().filter(|_| confined)
     }
 
-    /// The given flags that have no effect in any controller.
+    /// Returns the given flags without an effect in any controller.
     #[must_use]
     pub fn idle(&self) -> Vec<Idle> {
         const WHY: &str = "the API server's priority and fairness governs";
@@ -277,126 +272,16 @@ impl CommonFlags {
     }
 }
 
-/// Of flags without effect, each with whether it is given, those that are.
-#[must_use]
-pub fn idle(flags: impl IntoIterator<Item = (&'static str, bool, &'static str)>) -> Vec<Idle> {
-    let given = flags.into_iter().filter(|(_, given, _)| *given);
-    given.map(|(flag, _, why)| (flag, why)).collect()
-}
-
-/// Says in the log that given flags have no effect, and why.
-pub fn report_idle(flags: &[Idle]) {
-    for (flag, why) in flags {
-        tracing::info!(flag, why, "this flag has no effect");
-    }
-}
-
-/// The flags of [`CommonFlags`] with an effect in every controller, for [`differences`].
-pub const OBEYED_BY_ALL: &[&str] = &[
-    "metrics-addr",
-    "metrics-per-object",
-    "health-addr",
-    "concurrent",
-    "watch-all-namespaces",
-    "watch-label-selector",
-    "runtime-namespace",
-    "enable-leader-election",
-    "leader-election-lease-duration",
-    "leader-election-renew-deadline",
-    "leader-election-retry-period",
-    "leader-election-release-on-cancel",
-    "log-level",
-    "log-encoding",
-    "min-retry-delay",
-    "max-retry-delay",
-    "max-timeout",
-    "interval-jitter-percentage",
-    "allow-addresses",
-    "private-addresses",
-];
-
-/// The flags of [`CommonFlags`] without one anywhere, each with a value that is not its default.
-pub const IDLE_IN_ALL: &[(&str, &str)] = &[("kube-api-qps", "5"), ("kube-api-burst", "5")];
-
-/// Returns the differences between a command line and the lists of its flags: `obeyed`, and those without effect, each
-/// with a value that is not its default, of which `said` must speak. For the tests of the controllers, so that no flag
-/// is accepted in silence.
-#[must_use]
-pub fn differences<C: Parser>(
-    obeyed: &[&str],
-    without_effect: &[(&str, &str)],
-    said: impl Fn(&C) -> Vec<Idle>,
-) -> Vec<String> {
-    let command = C::command();
-    let names: Vec<_> = command.get_arguments().filter_map(|arg| arg.get_long()).collect();
-    let mut differences = Vec::new();
-    let mut expect = |args: &[String], expected: &[String]| {
-        let program = [command.get_name().to_owned()];
-        let found = match C::try_parse_from(program.iter().chain(args)) {
-            Ok(cli) => said(&cli),
-            Err(error) => return differences.push(format!("{args:?}: {error}")),
-        };
-        if !found.iter().map(|(flag, _)| flag).eq(expected) {
-            differences.push(format!("{args:?}: said of {found:?}, not of {expected:?}"));
-        }
-    };
-    expect(&[], &[]);
-    for (name, value) in without_effect {
-        expect(&[format!("--{name}={value}")], &[format!("--{name}")]);
-    }
-    let idle = without_effect.iter().map(|(name, _)| name);
-    let known: Vec<_> = obeyed.iter().chain(idle).collect();
-    let unlisted = names.iter().filter(|name| !known.contains(name));
-    differences.extend(unlisted.map(|name| format!("--{name} is in neither list")));
-    let gone = known.iter().filter(|name| !names.contains(name));
-    differences.extend(gone.map(|name| format!("there is no --{name} any more")));
-    differences
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     #[derive(Parser)]
     struct Cli {
         #[command(flatten)]
         common: CommonFlags,
-    }
-
-    #[derive(Parser)]
-    struct Small {
-        #[arg(long)]
-        works: bool,
-        #[arg(long)]
-        rests: Option<u8>,
-    }
-
-    #[test]
-    fn each_flag_must_be_in_the_right_list() {
-        let said = |cli: &Small| idle([("--rests", cli.rests.is_some(), "it rests")]);
-        let differences = |obeyed: &[&str], idle: &[(&str, &str)]| differences(obeyed, idle, said);
-        assert_eq!(differences(&["works"], &[("rests", "1")]), [] as [&str; 0]);
-        assert_eq!(
-            differences(&[], &[("rests", "1")]),
-            ["--works is in neither list"]
-        );
-        assert_eq!(
-            differences(&["works", "sings"], &[("rests", "1")]),
-            ["there is no --sings any more"]
-        );
-        for wrong in ["none", "256"] {
-            let found = differences(&["works"], &[("rests", wrong)]);
-            assert!(
-                found[0].starts_with(&format!("[\"--rests={wrong}\"]: error")),
-                "{found:?}"
-            );
-        }
-        let silent = super::differences(&["works"], &[("rests", "1")], |_: &Small| Vec::new());
-        assert_eq!(silent, [r#"["--rests=1"]: said of [], not of ["--rests"]"#]);
-        let noisy = super::differences(&["works", "rests"], &[], |cli: &Small| {
-            idle([("--works", !cli.works, "it rests")])
-        });
-        assert_eq!(noisy, [r#"[]: said of [("--works", "it rests")], not of []"#]);
     }
 
     fn flags(args: &[&str]) -> Result<CommonFlags, clap::Error> {

@@ -1,8 +1,7 @@
-//! The gate that every write passes: open while this process may act, shut for good once its lease is over.
+//! The gate of all writes: open while this process may act, shut for good once its lease is over.
 //!
-//! It compares with a monotonic clock, so a process that was stopped past its lease finds the gate shut when it goes on,
-//! before any of its tasks could notice the loss. What passed the gate before may still wait for its connection then; so
-//! the connections ask as well, each time before they send ([`WriteGate::is_over`]).
+//! It compares with a monotonic clock, so that a process that was stopped past its lease finds the gate shut when it goes on. A request
+//! that passed the gate may still wait for its connection then; so connections ask again before they send ([`WriteGate::is_over`]).
 
 use std::{
     sync::{
@@ -12,22 +11,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Not opened yet.
 const SHUT: u64 = 0;
-/// Shut for good.
 const OVER: u64 = 1;
 const ALWAYS: u64 = u64::MAX;
 
-/// Gate that opens while this process may write.
 #[derive(Debug, Clone)]
 pub struct WriteGate {
     epoch: Instant,
-    /// Milliseconds since the epoch until which it is open, or one of the above.
+    /// Milliseconds since the epoch until which it is open, or one of the constants.
     until: Arc<AtomicU64>,
 }
 
 impl WriteGate {
-    /// A gate that stays open: for processes that elect no leader.
+    /// Returns a gate that stays open, for processes without leader election.
     #[must_use]
     pub fn open() -> Self {
         Self {
@@ -36,7 +32,7 @@ impl WriteGate {
         }
     }
 
-    /// A gate that is shut until a lease opens it.
+    /// Returns a gate that is shut until a lease opens it.
     #[must_use]
     pub fn shut() -> Self {
         Self {
@@ -45,7 +41,6 @@ impl WriteGate {
         }
     }
 
-    /// Returns true if a write may go out now.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.is_open_at(Instant::now())
@@ -59,7 +54,7 @@ impl WriteGate {
         }
     }
 
-    /// Returns true if it was open and is no more: not even what passed it may go out now.
+    /// Returns true if it was open and is shut for good: not even a request that passed it may go out now.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_over_at(Instant::now())
@@ -88,7 +83,6 @@ impl WriteGate {
             .store(until.clamp(OVER + 1, ALWAYS - 1), Ordering::Release);
     }
 
-    /// Shuts it for good.
     pub(crate) fn close(&self) {
         self.until.store(OVER, Ordering::Release);
     }

@@ -1,10 +1,9 @@
-//! A small HTTP/1 server with the limits that every port of ours has: connections and their lifetime, header size, header
-//! time, and the pace of answers.
+//! A small HTTP/1 server with limits: connections and their lifetime, size of headers, time for headers, and the pace of answers.
 //!
-//! It never reads a body by itself; who reads one bounds it.
+//! It never reads a body by itself; the reader of one bounds it.
 
 mod pace;
-mod places;
+mod permits;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -22,26 +21,24 @@ pub use pace::Pace;
 
 use crate::error::Error;
 use pace::Paced;
-use places::{Place, Places};
+use permits::{ConnectionPermit, ConnectionPermits};
 
-/// The limits of a port.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at the same time. One more ends the connection that has waited longest for the headers of a request; it waits while all
-    /// have requests.
+    /// Concurrent connections. One more ends the connection that has waited longest for the headers of a request; it waits while all have
+    /// requests.
     pub connections: usize,
-    /// Connections of one address at the same time. One more ends the connection of the address that has waited longest for the headers
-    /// of a request; it is closed itself if all have requests.
+    /// Concurrent connections of one address. One more ends the connection of the address that has waited longest for the headers of a
+    /// request; it is closed itself if all have requests.
     pub connections_of_address: usize,
     /// Bytes of a request's headers, at least 8 KiB; more get 431.
     pub header_bytes: usize,
-    /// Time to send the headers.
     pub header_time: Duration,
-    /// The slowest pace at which a client may take an answer; the connection of one that is slower is ended.
+    /// Slowest pace at which a client may read an answer; slower connections are ended.
     pub slowest: Pace,
-    /// Time that a connection may live: who reads slowly must not keep its place for ever.
+    /// Lifetime of a connection: a slow reader must not take one of the connections for ever.
     pub lifetime: Duration,
-    /// Time that running requests get to end at shutdown, and at the end of the lifetime.
+    /// Time for running requests to end, at shutdown and at the end of the lifetime.
     pub grace: Duration,
 }
 
@@ -49,7 +46,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 128,
-            // Requests from outside of the cluster come through a proxy, which has one address.
+            // Requests from other networks come through a proxy, which has one address.
             connections_of_address: usize::MAX,
             header_bytes: 16 * 1024,
             header_time: Duration::from_secs(10),
@@ -60,10 +57,7 @@ impl Default for Limits {
     }
 }
 
-/// Listens on an address as the flags write it: `:8080` is every interface, `127.0.0.1:0` a free port.
-///
-/// # Errors
-/// Fails when the address is no address or is taken.
+/// Listens on an address as in flags: `:8080` is every interface, `127.0.0.1:0` a free port.
 pub async fn listen(address: &str) -> Result<TcpListener, Error> {
     let failed = |source| Error::Listen {
         address: address.to_owned(),
@@ -81,7 +75,7 @@ pub async fn listen(address: &str) -> Result<TcpListener, Error> {
 
 /// Serves until `shutdown`, then lets running requests end within the grace.
 pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdown: CancellationToken) {
-    let places = Places::new(limits.connections, limits.connections_of_address);
+    let permits = ConnectionPermits::new(limits.connections, limits.connections_of_address);
     let tasks = TaskTracker::new();
     loop {
         let (stream, peer) = match shutdown.run_until_cancelled(listener.accept()).await {
@@ -94,18 +88,18 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdo
                 continue;
             }
         };
-        let Some(admitted) = places.admit(peer.ip().to_canonical()) else {
+        let Some(admitted) = permits.admit(peer.ip().to_canonical()) else {
             tracing::debug!(%peer, "a connection was closed: its address has as many as one may have");
             continue;
         };
-        let Some(place) = shutdown.run_until_cancelled(places.take(admitted)).await else {
+        let Some(permit) = shutdown.run_until_cancelled(permits.take(admitted)).await else {
             break;
         };
         // Small answers should leave at once; without it they are only slower.
         let _ = stream.set_nodelay(true);
         tasks.spawn(connection(
             stream,
-            place,
+            permit,
             router.clone(),
             limits,
             shutdown.clone(),
@@ -119,16 +113,16 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdo
 
 async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    place: Place,
+    permit: ConnectionPermit,
     router: Router,
     limits: Limits,
     shutdown: CancellationToken,
 ) {
     let service = service_fn(|request: Request<Incoming>| {
-        let (begun, mut router) = (place.begin(), router.clone());
+        let (request_permit, mut router) = (permit.start_request(), router.clone());
         async move {
             let response = router.call(request).await?;
-            Ok::<_, std::convert::Infallible>(response.map(|body| begun.until_the_end_of(body)))
+            Ok::<_, std::convert::Infallible>(response.map(|body| request_permit.until_the_end_of(body)))
         }
     });
     let stream = Paced::new(stream, limits.slowest);
@@ -141,7 +135,7 @@ async fn connection(
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Ok(ended),
-        () = place.ended() => {
+        () = permit.ended() => {
             tracing::debug!("a connection without a request was closed for another one");
             return;
         }
@@ -157,7 +151,6 @@ async fn connection(
     }
 }
 
-/// The address that a listener got, for the log.
 pub(crate) fn local(listener: &TcpListener) -> String {
     listener
         .local_addr()
@@ -221,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn connections_beyond_the_limit_wait_for_a_place() {
+    async fn connections_beyond_the_limit_wait_for_a_permit() {
         let limits = Limits {
             connections: 1,
             ..Limits::default()
@@ -235,16 +228,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn connections_without_headers_give_way_to_others_the_oldest_first() {
-        const PLACES: usize = 4;
+    async fn connections_without_headers_are_ended_for_others_the_oldest_first() {
+        const CONNECTIONS: usize = 4;
         let limits = Limits {
-            connections: PLACES,
+            connections: CONNECTIONS,
             header_time: Duration::from_secs(3600),
             ..Limits::default()
         };
         let (address, _shutdown, _server) = started(limits).await;
         let mut slow = Vec::new();
-        for _ in 0..PLACES {
+        for _ in 0..CONNECTIONS {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n").await.unwrap();
             slow.push(stream);
@@ -252,7 +245,7 @@ mod tests {
         let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
         let answered = tokio::time::timeout(Duration::from_secs(10), answer(address, request));
         assert!(answered.await.unwrap().ends_with("hello"));
-        // One place was enough.
+        // One connection was enough.
         for (at, mut stream) in slow.into_iter().enumerate() {
             let _ = stream.write_all(b"connection: close\r\n\r\n").await;
             let mut bytes = Vec::new();
@@ -262,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_keep_their_places_until_they_are_answered() {
+    async fn requests_keep_their_connections_until_they_are_answered() {
         let (release, released) = tokio::sync::watch::channel(false);
         let limits = Limits {
             connections: 1,
@@ -271,11 +264,11 @@ mod tests {
         };
         let listener = listen("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (begin, mut begun) = tokio::sync::mpsc::channel(2);
+        let (start, mut started) = tokio::sync::mpsc::channel(2);
         let handler = move || {
-            let (begin, mut released) = (begin.clone(), released.clone());
+            let (start, mut released) = (start.clone(), released.clone());
             async move {
-                begin.send(()).await.unwrap();
+                start.send(()).await.unwrap();
                 released.wait_for(|released| *released).await.unwrap();
                 "hello"
             }
@@ -288,12 +281,12 @@ mod tests {
             .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
             .await
             .unwrap();
-        begun.recv().await.unwrap();
+        started.recv().await.unwrap();
         let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
         let second = tokio::spawn(answer(address, request));
         let third = TcpStream::connect(address).await.unwrap();
         drop(third);
-        assert!(begun.try_recv().is_err());
+        assert!(started.try_recv().is_err());
         release.send_replace(true);
         let mut bytes = Vec::new();
         let ended = tokio::time::timeout(Duration::from_secs(10), first.read_to_end(&mut bytes));
@@ -323,8 +316,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reader_that_takes_nothing_loses_its_place_to_one_that_reads() {
-        // More than the buffers of both sides, in pieces as those of a file.
+    async fn reader_that_takes_nothing_loses_its_connection_to_one_that_reads() {
+        // More than the buffers of both sides, in pieces like those read from a file.
         const PIECES: usize = 256;
         const SIZE: usize = 64 << 20;
         let limits = Limits {
@@ -352,13 +345,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_address_takes_no_more_than_its_part_of_the_places() {
+    async fn one_address_takes_no_more_than_its_part_of_the_connections() {
         let (release, released) = tokio::sync::watch::channel(false);
-        let (begin, mut begun) = tokio::sync::mpsc::channel(4);
+        let (start, mut started) = tokio::sync::mpsc::channel(4);
         let slow = move || {
-            let (begin, mut released) = (begin.clone(), released.clone());
+            let (start, mut released) = (start.clone(), released.clone());
             async move {
-                begin.send(()).await.unwrap();
+                start.send(()).await.unwrap();
                 released.wait_for(|released| *released).await.unwrap();
                 "slow"
             }
@@ -376,11 +369,11 @@ mod tests {
             .route("/", get(|| async { "hello" }));
         tokio::spawn(serve(listener, router, limits, CancellationToken::new()));
         let first = ask_from("127.0.0.1", address, "/slow").await;
-        begun.recv().await.unwrap();
-        // One without a request gives way to another one of its address.
+        started.recv().await.unwrap();
+        // One without a request is closed for another one of its address.
         let idle = TcpStream::connect(address).await.unwrap();
         let second = ask_from("127.0.0.1", address, "/slow").await;
-        begun.recv().await.unwrap();
+        started.recv().await.unwrap();
         assert_eq!(rest(idle).await, b"");
         assert_eq!(rest(ask_from("127.0.0.1", address, "/").await).await, b"");
         let other = rest(ask_from("127.0.0.2", address, "/").await).await;
@@ -389,8 +382,8 @@ mod tests {
         for one in [first, second] {
             assert!(rest(one).await.ends_with(b"slow"));
         }
-        // The places are counted as free again once the connections have ended.
-        testkit::eventually("a place to be free", Duration::from_secs(20), || async {
+        // The permits are free again once the connections have ended.
+        testkit::eventually("a connection to be free", Duration::from_secs(20), || async {
             let answer = rest(ask_from("127.0.0.1", address, "/").await).await;
             anyhow::ensure!(answer.ends_with(b"hello"));
             Ok(())
@@ -424,12 +417,12 @@ mod tests {
             ..Limits::default()
         };
         let (address, _shutdown, _server) = started(limits).await;
-        for begun in ["", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nhost: a\r\n\r\n"] {
-            let ended = tokio::time::timeout(Duration::from_secs(5), answer(address, begun.as_bytes()));
+        for sent in ["", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nhost: a\r\n\r\n"] {
+            let ended = tokio::time::timeout(Duration::from_secs(5), answer(address, sent.as_bytes()));
             assert_eq!(
                 ended.await.unwrap().is_empty(),
-                !begun.ends_with("\r\n\r\n"),
-                "{begun:?}"
+                !sent.ends_with("\r\n\r\n"),
+                "{sent:?}"
             );
         }
     }

@@ -1,8 +1,8 @@
-//! Leader election by a `coordination.k8s.io/v1` Lease, with the names and timings of upstream's controllers, so that an
-//! old and a new controller never act at the same time.
+//! Leader election by a `coordination.k8s.io/v1` Lease, with the names and timings of upstream's controllers, so that an old and a new
+//! controller never act at the same time.
 //!
-//! A candidate never trusts the clock of another machine: a lease is over when its record did not change for its whole
-//! length as seen from here. The leader's gate shuts at the renew deadline, before anyone else may take over.
+//! A candidate never trusts the clock of another machine: a lease is over when its record has not changed for its whole length by the
+//! candidate's own clock. The leader's gate shuts at the renew deadline, before another process may take over.
 
 use std::time::{Duration, Instant};
 
@@ -28,38 +28,33 @@ pub enum Leadership {
     Standby,
     /// This process may act.
     Leader,
-    /// It led, and must never act again.
+    /// This process led, and must never act again.
     Lost,
 }
 
-/// The timings of an election.
 #[derive(Debug, Clone, Copy)]
 pub struct Timings {
-    /// Time that a lease is valid after its last renewal.
+    /// Time for which a lease is valid after its last renewal.
     pub lease: Duration,
-    /// Time that the leader tries to renew.
+    /// Time for which the leader tries to renew.
     pub renew: Duration,
-    /// The pause between attempts.
     pub retry: Duration,
 }
 
-/// An election, and who takes part in it.
+/// An election and one candidate of it.
 #[derive(Debug, Clone)]
 pub struct Election {
-    /// Name of the lease.
     pub name: String,
-    /// Namespace of the lease.
     pub namespace: String,
     /// Name of this process in the lease.
     pub identity: String,
-    /// Timings of the election.
     pub timings: Timings,
     /// True if the lease is given back at a clean end.
     pub release: bool,
 }
 
 impl Election {
-    /// The election that the flags describe; `base` is the lease's name without a shard.
+    /// Returns the election of the flags; `base` is the lease's name without a shard.
     #[must_use]
     pub fn of(flags: &CommonFlags, base: &str, namespace: &str, host: &str) -> Self {
         Self {
@@ -76,7 +71,7 @@ impl Election {
     }
 }
 
-/// Controllers that share the objects by label elect a leader for each share.
+/// Returns the name of a lease. Controllers that share the objects by label elect a leader for each share.
 fn lease_name(base: &str, selector: &str) -> String {
     if selector.is_empty() {
         return base.to_owned();
@@ -85,7 +80,6 @@ fn lease_name(base: &str, selector: &str) -> String {
     format!("{base}-{}", digest.get(..8).unwrap_or(&digest))
 }
 
-/// Next action on a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Renew,
@@ -93,7 +87,7 @@ enum Step {
     Wait,
 }
 
-/// Decides from the record, and from how long it has stood unchanged as seen from here.
+/// Decides from the record, and from the time for which it has not changed by the own clock.
 fn decide(me: &str, spec: &LeaseSpec, unchanged: Duration) -> Step {
     let holder = spec.holder_identity.as_deref().unwrap_or_default();
     let length = Duration::from_secs(u64::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0));
@@ -106,7 +100,6 @@ fn decide(me: &str, spec: &LeaseSpec, unchanged: Duration) -> Step {
     }
 }
 
-/// The record that this process writes.
 fn record(me: &str, timings: Timings, old: Option<&LeaseSpec>, now: Timestamp) -> LeaseSpec {
     let held = old.is_some_and(|old| old.holder_identity.as_deref() == Some(me));
     let transitions = old.and_then(|old| old.lease_transitions).unwrap_or(0);
@@ -128,7 +121,6 @@ fn record(me: &str, timings: Timings, old: Option<&LeaseSpec>, now: Timestamp) -
     }
 }
 
-/// One process in an election.
 pub(crate) struct Candidate {
     election: Election,
     api: Api<Lease>,
@@ -137,12 +129,12 @@ pub(crate) struct Candidate {
     state: watch::Sender<Leadership>,
     /// The lease as this process last wrote it.
     mine: Option<Lease>,
-    /// The record as last seen, and since when it stands.
+    /// The last seen record, and the time of its first sight.
     seen: Option<(LeaseSpec, Instant)>,
 }
 
 impl Candidate {
-    /// `client` must not pass the gate: it is the lease that opens it.
+    /// Creates a candidate. `client` must not pass the gate: the lease opens it.
     pub(crate) fn new(election: Election, client: Client, gate: WriteGate, metrics: Metrics) -> Self {
         let api = Api::namespaced(client, &election.namespace);
         metrics.leader(&election.name, false);
@@ -161,10 +153,7 @@ impl Candidate {
         self.state.subscribe()
     }
 
-    /// Campaigns, then leads, until `end`, and gives the lease back.
-    ///
-    /// # Errors
-    /// Fails when the lease was lost.
+    /// Campaigns, then leads, until `end`, and gives the lease back. Fails when the lease was lost.
     pub(crate) async fn run(mut self, end: CancellationToken) -> Result<(), Error> {
         let timings = self.election.timings;
         let mut renewed: Option<Instant> = None;
@@ -228,9 +217,9 @@ impl Candidate {
         Error::LeaseLost(self.election.name.clone())
     }
 
-    /// Says whether this process holds the lease now.
+    /// Returns true if this process holds the lease now.
     async fn attempt(&mut self) -> Result<bool, kube::Error> {
-        // The holder knows its lease from its last write; after a failed write, and for everyone else, look first.
+        // The holder knows its lease from its last write; after a failed write, and for all others, it is read.
         let mut lease = match self.mine.take() {
             Some(lease) => lease,
             None => match self.api.get_opt(&self.election.name).await? {
@@ -275,7 +264,7 @@ impl Candidate {
         Ok(true)
     }
 
-    /// Remembers the record and says for how long it has stood unchanged.
+    /// Stores the record and returns for how long it has not changed.
     fn unchanged(&mut self, spec: &LeaseSpec) -> Duration {
         match &self.seen {
             Some((seen, since)) if seen == spec => since.elapsed(),

@@ -1,13 +1,11 @@
 //! One controller process: logs, metrics, admin ports, lease, shutdown, queue, the pass.
 //!
-//! Everything that is the same for every kind lives here once, so that a kind is only its decisions ([`Reconciler`]),
-//! and a controller's `main` is its flags and [`start`].
+//! A kind is its decisions ([`Reconciler`]), and a controller's `main` is its flags and [`start`].
 
 pub mod accounts;
 pub mod admin;
 mod allocator;
 pub mod backoff;
-mod begun;
 pub mod client;
 mod clock;
 mod context;
@@ -19,6 +17,7 @@ pub mod events;
 pub mod flags;
 pub mod gate;
 pub mod http;
+mod in_flight;
 pub mod lease;
 mod live;
 pub mod logging;
@@ -31,10 +30,10 @@ mod reconciler;
 mod report;
 pub mod scratch;
 pub mod secret;
-mod shown;
 mod slots;
 mod status;
 pub mod tokens;
+mod watched;
 mod watching;
 mod work;
 

@@ -14,12 +14,10 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-/// Name of the field that is left out.
 const MANAGED_FIELDS: &str = "managedFields";
 
-/// An untyped object without `metadata.managedFields`: no pass needs them, and they are half of a small object.
-///
-/// It is parsed without the buffer that [`DynamicObject`] needs.
+/// An untyped object without `metadata.managedFields`, which are half of a small object. It is parsed without the buffer of
+/// [`DynamicObject`].
 #[derive(Debug, Clone)]
 pub(crate) struct Live(pub(crate) DynamicObject);
 
@@ -89,7 +87,6 @@ impl<'de> Visitor<'de> for LiveVisitor {
     }
 }
 
-/// Metadata without managed fields.
 #[derive(Default)]
 pub(crate) struct Metadata(pub(crate) ObjectMeta);
 
@@ -113,7 +110,6 @@ impl<'de> Visitor<'de> for MetadataVisitor {
     }
 }
 
-/// A map whose managed fields are skipped.
 struct WithoutManagedFields<A>(A);
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithoutManagedFields<A> {

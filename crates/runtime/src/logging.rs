@@ -1,7 +1,7 @@
-//! The log: one JSON object a line with the keys that Flux's tools look for (`level`, `ts`, `logger`, `msg`, then fields).
+//! The log: one JSON object a line with the keys of Flux's tools (`level`, `ts`, `logger`, `msg`, then fields).
 //!
-//! Only the project's own crates log at the chosen level; foreign ones are kept to warnings, so that no library writes a
-//! URL or a header of a request into the log.
+//! Only the project's own crates log at the chosen level; foreign ones are limited to warnings, so that no library writes a URL or a header
+//! of a request into the log.
 
 use std::{fmt, io::IsTerminal};
 
@@ -25,8 +25,8 @@ use tracing_subscriber::{
 
 use crate::flags::{LogEncoding, LogLevel};
 
-/// The crates of this project, which log at the chosen level, as the program does. Controllers are among them, because their
-/// names (in events, as field managers) need not be those of their crates.
+/// The crates of this project, which log at the chosen level, as the program does. Controllers are among them, because their names (in
+/// events, as field managers) need not be those of their crates.
 const OWN: &[&str] = &[
     "api",
     "apply",
@@ -104,7 +104,6 @@ fn targets(name: &str, level: LogLevel) -> Targets {
         .with_target(name.replace('-', "_"), own)
 }
 
-/// Writes an event as one JSON object.
 struct JsonLines;
 
 impl<S, N> FormatEvent<S, N> for JsonLines
@@ -150,7 +149,7 @@ where
     }
 }
 
-/// Upstream knows error, info and debug.
+/// Returns the name of a level: upstream knows error, info and debug.
 fn level(level: Level) -> &'static str {
     match level {
         Level::ERROR => "error",
@@ -160,7 +159,6 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-/// Collects the fields of an event.
 struct Fields(Map<String, Value>);
 
 impl Visit for Fields {

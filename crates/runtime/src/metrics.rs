@@ -1,6 +1,6 @@
-//! The metrics of a controller process, under the names that dashboards for Flux and kluctl query.
+//! The metrics of a controller process, under the names in dashboards for Flux and kluctl.
 //!
-//! Label values are kinds, names of objects and enums, never messages; the series of an object go with it.
+//! Label values are kinds, names of objects and enums, never messages; the series of an object are removed with it.
 
 mod families;
 mod objects;
@@ -20,7 +20,6 @@ use objects::Objects;
 pub use families::registered;
 pub use registry::Registry;
 
-/// All series of the process.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Families>);
 
@@ -51,36 +50,28 @@ impl Ending {
 }
 
 impl Metrics {
-    /// Makes and registers all families.
-    ///
-    /// # Errors
-    /// Fails when two families carry one name.
+    /// Registers all families.
     pub fn new(controller: &str) -> Result<Self, Error> {
         Self::with(controller, false)
     }
 
-    /// Makes and registers all families. With `per_object`, histograms of single objects have all their buckets.
-    ///
-    /// # Errors
-    /// Fails when two families carry one name.
+    /// Registers all families. With `per_object`, histograms of single objects have all their buckets.
     pub(crate) fn with(controller: &str, per_object: bool) -> Result<Self, Error> {
         let families = Families::register(controller, per_object).map_err(Error::Metrics)?;
         Ok(Self(Arc::new(families)))
     }
 
-    /// The registry, for the families of one controller.
+    /// Returns the registry, for the families of one controller.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.0.registry
     }
 
-    /// Writes everything in the text format of Prometheus, family by family.
     pub(crate) fn write(&self, out: &mut impl Write) -> Result<(), prometheus::Error> {
         self.refresh();
         self.0.registry.write(out)
     }
 
-    /// Returns everything in the text format of Prometheus.
     #[cfg(test)]
     pub(crate) fn text(&self) -> String {
         self.refresh();
@@ -102,17 +93,14 @@ impl Metrics {
         }
     }
 
-    /// Counts a request to the API server.
     pub(crate) fn request(&self, code: &str, host: &str, method: &str) {
         self.0.requests.with_label_values(&[code, host, method]).inc();
     }
 
-    /// Says whether this process leads under the lease `name`.
     pub(crate) fn leader(&self, name: &str, leads: bool) {
         self.0.leader.with_label_values(&[name]).set(i64::from(leads));
     }
 
-    /// Says how many events wait until the notification-controller acknowledges them.
     pub(crate) fn events_pending(&self, number: usize) {
         self.0
             .pending
@@ -120,15 +108,11 @@ impl Metrics {
             .set(i64::try_from(number).unwrap_or(i64::MAX));
     }
 
-    /// Counts an event that did not reach `sink`.
     pub(crate) fn event_dropped(&self, sink: &str) {
         self.0.dropped.with_label_values(&[sink]).inc();
     }
 
-    /// The series of one kind. Those of its objects have the label `group`, if the kind needs one.
-    ///
-    /// # Errors
-    /// Fails when the families can't be registered.
+    /// Returns the series of one kind. Those of its objects have the label `group`, if the kind needs one.
     pub(crate) fn kind(
         &self,
         kind: &str,
@@ -144,7 +128,6 @@ impl Metrics {
     }
 }
 
-/// The series of one kind.
 #[derive(Debug, Clone)]
 pub(crate) struct KindMetrics {
     metrics: Metrics,
@@ -269,7 +252,6 @@ impl KindMetrics {
         self.objects.ready(&self.kind, key, status);
     }
 
-    /// Removes every series of an object that is gone.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.objects.forget(&self.kind, key);
     }

@@ -1,4 +1,4 @@
-//! Catching panics. Their message stays out of conditions and events; only the location is reported.
+//! Catching panics. Conditions and events report only the location, never the message.
 
 use std::{cell::RefCell, future::Future, panic::AssertUnwindSafe};
 
@@ -8,7 +8,6 @@ thread_local! {
     static LOCATION: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Logs panics, and remembers their location.
 pub(crate) fn install_hook() {
     std::panic::set_hook(Box::new(|info| {
         let location = info
@@ -19,8 +18,8 @@ pub(crate) fn install_hook() {
     }));
 }
 
-/// Runs a future; returns the location of a panic in it as error. It takes a pinned one, because a future that is given by value needs its space
-/// in the caller and in this function.
+/// Runs a future; returns the location of a panic in it as error. It takes a pinned one, because a future that is given by value needs its
+/// space in the caller and in this function.
 pub(crate) async fn caught<T>(work: impl Future<Output = T> + Unpin) -> Result<T, String> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|_| {
         LOCATION

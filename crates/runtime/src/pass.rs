@@ -1,4 +1,4 @@
-//! One pass over one object: everything around the kind's own decisions, in the order of the architecture.
+//! One pass over one object: everything around the kind's own decisions, in the order of ARCHITECTURE.md.
 
 mod announcements;
 mod object;
@@ -31,59 +31,58 @@ use crate::{
     queue::ObjectKey,
     reconciler::{Outcome, Pass, Reconciler},
     report::{self, Next, Report},
-    shown::Texts,
     slots::WorkSlot,
     status::{self, StatusError, StatusWriter, Written},
+    watched::RecentObjects,
     work::{StopSignals, WorkEnd, run_work},
 };
 
-/// State of an object that is kept in memory between passes.
+/// State of an object between passes.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectMemory {
     uid: Option<String>,
     written: Option<Written>,
     /// The newest resourceVersion in which the object was read or written.
     newest: Option<u64>,
-    /// The resourceVersion in which the watch showed the object when the pass began.
+    /// The resourceVersion in the watch at the start of the pass.
     seen: Option<u64>,
     /// Generation and request for which Reconciling=True was written.
     announced: Option<(Option<i64>, Option<String>)>,
 }
 
 impl ObjectMemory {
-    /// Notes the resourceVersion in which the watch shows the object.
     pub(crate) fn see(&mut self, version: Option<u64>) {
         self.seen = version;
     }
 
-    /// Returns true if `version`, in which the watch shows the object, is the newest in which it was read or written.
+    /// Returns true if `version`, which the watch has, is the newest in which the object was read or written.
     pub(crate) fn is_at(&self, version: Option<u64>) -> bool {
         version.is_some() && version == self.newest
     }
 
-    /// Returns the newest known resourceVersion if `live` is older. Versions of a kind can be compared, those of an object of the
-    /// same name that was deleted too.
+    /// Returns the newest known resourceVersion if `live` is older. Versions of a kind can be compared, also versions of a deleted object of
+    /// the same name.
     fn is_newer_than(&self, live: &DynamicObject) -> Option<u64> {
         self.newest
             .filter(|newest| status::version(&live.metadata).is_some_and(|version| version < *newest))
     }
 }
 
-/// A kind: its reconciler, and what all its passes share.
+/// A kind with the state that all its passes share.
 pub(crate) struct ReconciledKind<R> {
     pub(crate) ctx: Context,
     pub(crate) reconciler: R,
     pub(crate) resource: ApiResource,
     pub(crate) metrics: KindMetrics,
-    pub(crate) texts: Texts,
+    pub(crate) recent: RecentObjects,
 }
 
 impl<R: Reconciler> ReconciledKind<R> {
-    /// Returns [`Reconciler::settled`]; `None` after a panic in it, so that the pass reads everything.
-    pub(crate) async fn settled(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
-        let settled = Box::pin(self.reconciler.settled(key, slot));
-        match panics::caught(settled).await {
-            Ok(settled) => settled,
+    /// Returns [`Reconciler::unchanged`]; `None` after a panic in it, so that the pass reads everything.
+    pub(crate) async fn unchanged(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
+        let unchanged = Box::pin(self.reconciler.unchanged(key, slot));
+        match panics::caught(unchanged).await {
+            Ok(unchanged) => unchanged,
             Err(_) => {
                 self.metrics.panicked();
                 None
@@ -148,7 +147,6 @@ impl<R: Reconciler> ReconciledKind<R> {
     }
 }
 
-/// A running pass.
 struct PassRun<'a, R> {
     kind: &'a ReconciledKind<R>,
     key: &'a ObjectKey,
@@ -222,8 +220,8 @@ impl<R: Reconciler> PassRun<'_, R> {
         self.conclude(reconciler.faulted(&object, &fault)).await
     }
 
-    /// Leaves an object that is not reconciled without status and finalizer. What it left behind as another one is cleaned up first, and
-    /// the finalizer goes last, so that an interrupted pass is repeated.
+    /// Removes status and finalizer of an object that is not reconciled. Its earlier state is cleaned up first, and the finalizer goes
+    /// last, so that an interrupted pass is repeated.
     async fn released(&mut self, object: R::Object, stop: &StopSignals) -> Report {
         self.kind.metrics.forget(self.key);
         if R::suspended(&object) {
@@ -346,7 +344,7 @@ impl<R: Reconciler> PassRun<'_, R> {
         wanted.min(most).max(Duration::from_secs(1))
     }
 
-    /// Returns the fault of a pass that ran out of time; it says so if a flag made it shorter.
+    /// Returns the fault of a pass that ran out of time; it says so if a flag shortened the timeout.
     fn timed_out(&self, object: &R::Object, timeout: Duration) -> Fault {
         let mut message = format!("the pass took longer than its timeout of {} s", timeout.as_secs());
         let wanted = self.kind.reconciler.timeout(object);
@@ -359,7 +357,6 @@ impl<R: Reconciler> PassRun<'_, R> {
         Fault::retry(Reason::Timeout, message)
     }
 
-    /// Returns the fault of a pass that had to make room for others.
     fn evicted(&self) -> Fault {
         let message = format!(
             "too many objects of namespace {} wait for readiness, hooks or servers at the same time: this one is tried \
@@ -370,7 +367,7 @@ impl<R: Reconciler> PassRun<'_, R> {
         Fault::wait(EVICTED_RETRY, Reason::Progressing, message)
     }
 
-    /// Sets the object's status to the last checkpoint of this pass, so that a fault keeps what it says.
+    /// Sets the object's status to the last checkpoint of this pass, so that a later fault keeps it.
     fn restore_checkpoint(&mut self, object: &mut R::Object) {
         if let Some(checkpoint) = self.status.take_checkpoint()
             && let Ok(status) = serde_json::from_value(checkpoint)
@@ -468,10 +465,9 @@ impl<R: Reconciler> PassRun<'_, R> {
     }
 }
 
-/// Delay before the next pass of an object that had to make room for others.
+/// Delay before the next pass of an evicted object.
 const EVICTED_RETRY: Duration = Duration::from_secs(30);
 
-/// Timeout for cleaning up after an object whose own timeout can't be read.
 const UNDECODABLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 fn internal_error(location: &str) -> Fault {

@@ -29,23 +29,18 @@ use crate::{
     panics,
 };
 
-/// Time for the controller's own part to end after a shutdown began: for running passes, and for requests to its servers.
+/// Time for the controller's `body` to end after the start of a shutdown: for running passes, and for requests to its servers.
 const BODY_GRACE: Duration = Duration::from_millis(5500);
-/// Time for sending recorded events.
 const FLUSH_GRACE: Duration = Duration::from_millis(1000);
-/// Time for giving the lease back.
 const RESIGN_GRACE: Duration = Duration::from_millis(1500);
-/// Time for requests to the admin ports.
 const ADMIN_GRACE: Duration = Duration::from_millis(500);
-/// Time for blocking work.
 const RUNTIME_GRACE: Duration = Duration::from_millis(200);
 
-/// Identity of a controller.
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// Name of the controller, also in events, in the log, and as field manager.
     pub name: &'static str,
-    /// Name of its lease, the same as that of the original.
+    /// Name of its lease, the same as in the original.
     pub lease: &'static str,
     /// Destination and token of posted events; the default posts none.
     pub events: EventsFlags,
@@ -68,7 +63,7 @@ where
         .worker_threads(2)
         .max_blocking_threads(64)
         .thread_keep_alive(Duration::from_secs(5))
-        // Rendering recurses; only what is used of a stack takes memory.
+        // Rendering recurses; only the used part of a stack takes memory.
         .thread_stack_size(8 * 1024 * 1024)
         .enable_all()
         .build()
@@ -87,7 +82,6 @@ where
     }
 }
 
-/// A running process.
 struct Process {
     ctx: Context,
     servers: TaskTracker,
@@ -207,7 +201,7 @@ impl Process {
     }
 }
 
-/// The policy of addresses that flags, environment and API server make.
+/// Returns the policy of addresses from flags, environment and API server.
 async fn addresses(flags: &CommonFlags, config: &Config) -> AddressPolicy {
     // Variables that are not UTF-8 name no address.
     let text = |text: OsString| text.into_string().ok();
@@ -237,7 +231,7 @@ fn ended_early(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> Err
     })
 }
 
-/// Ends when the candidate does, which is when it lost the lease.
+/// Ends with the candidate, which is when it lost the lease.
 async fn lost(candidate: &mut Option<JoinHandle<Result<(), Error>>>) -> Result<(), Error> {
     match candidate {
         None => std::future::pending().await,
@@ -284,7 +278,7 @@ async fn serve_admin(
     Ok(servers)
 }
 
-/// Resolves to the name of the first signal that asks for the end.
+/// Resolves to the name of the first signal that ends the process.
 fn signals() -> std::io::Result<impl Future<Output = &'static str>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

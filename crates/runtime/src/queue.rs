@@ -9,14 +9,11 @@ use std::{
 /// Namespace and name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {
-    /// Namespace of the object.
     pub namespace: String,
-    /// Name of the object.
     pub name: String,
 }
 
 impl ObjectKey {
-    /// Returns the key of an object.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -48,7 +45,7 @@ pub(crate) struct Queue {
     heads: BTreeSet<(Instant, u64, String)>,
     /// Due times of the waiting objects after the time of the last count.
     later: BTreeSet<(Instant, u64)>,
-    /// Number of the waiting objects that are due by then.
+    /// Number of the waiting objects that were due then.
     due: usize,
     sequence: u64,
 }
@@ -72,8 +69,7 @@ impl Queue {
         true
     }
 
-    /// Takes the next due object of a namespace that `accepts` with the time since which it is due; its pass runs until
-    /// [`Queue::finish`].
+    /// Takes the next due object of a namespace that `accepts`, with its due time; its pass runs until [`Queue::finish`].
     pub(crate) fn pop(
         &mut self,
         now: Instant,
@@ -129,7 +125,6 @@ impl Queue {
         }
     }
 
-    /// Ends the pass of `key`.
     pub(crate) fn finish(&mut self, key: &ObjectKey) {
         let Some(slot) = self.slots.get_mut(key) else {
             return;
@@ -168,7 +163,7 @@ impl Queue {
             .next()
     }
 
-    /// Returns the number of objects that are due. The work is that for the objects that became due since the last call; `now` never goes back.
+    /// Returns the number of due objects, in time for those that became due since the last call; `now` never goes back.
     #[must_use]
     pub(crate) fn depth(&mut self, now: Instant) -> usize {
         while let Some(first) = self.later.first().filter(|(at, _)| *at <= now).copied() {

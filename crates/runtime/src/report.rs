@@ -26,14 +26,12 @@ pub(crate) enum Next {
     Gone,
 }
 
-/// Result of a pass.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Report {
     pub(crate) next: Next,
     pub(crate) ending: Option<Ending>,
 }
 
-/// The object is gone.
 pub(crate) const GONE: Report = Report {
     next: Next::Gone,
     ending: None,
@@ -43,12 +41,10 @@ pub(crate) const DONE: Report = Report {
     next: Next::Idle,
     ending: Some(Ending::Success),
 };
-/// The pass failed.
 pub(crate) const RETRY: Report = Report {
     next: Next::Retry,
     ending: Some(Ending::Error),
 };
-/// The object changed during the pass.
 pub(crate) const AGAIN: Report = Report {
     next: Next::Again,
     ending: Some(Ending::Requeue),
@@ -58,7 +54,6 @@ pub(crate) const OUTDATED: Report = Report {
     next: Next::After(Duration::from_secs(2)),
     ending: Some(Ending::Error),
 };
-/// The pass was cancelled.
 pub(crate) const CANCELLED: Report = Report {
     next: Next::Again,
     ending: None,
@@ -71,15 +66,14 @@ pub(crate) const NOT_LEADER: Report = Report {
 };
 
 impl Report {
-    /// Returns the result of a pass over an object that is as the last pass left it.
-    pub(crate) fn settled(interval: Duration) -> Report {
+    /// Returns the result of a pass whose inputs had not changed.
+    pub(crate) fn unchanged(interval: Duration) -> Report {
         Report {
             next: Next::Interval(interval),
             ending: Some(Ending::RequeueAfter),
         }
     }
 
-    /// Returns the result of a pass with this outcome.
     pub(crate) fn of<S>(outcome: &Outcome<S>) -> Report {
         let next = match outcome.requeue {
             Requeue::Interval(interval) => Next::Interval(interval),

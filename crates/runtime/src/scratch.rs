@@ -1,15 +1,11 @@
-//! A directory of this process for what it need not keep, and the end of those that ended processes left behind.
+//! A directory for the temporary files of this process, and the removal of the directories of ended processes.
 
 use std::{
     io,
     path::{Path, PathBuf},
 };
 
-/// Makes an empty directory below `parent`, named after the controller and this process, and removes those of processes
-/// that are no more.
-///
-/// # Errors
-/// Fails when it cannot be made.
+/// Makes an empty directory below `parent`, named after the controller and this process, and removes the directories of ended ones.
 pub fn directory(parent: &Path, controller: &str) -> io::Result<PathBuf> {
     let own = std::process::id();
     let prefix = format!("{controller}-");
@@ -59,13 +55,13 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         names.sort();
-        let mut kept = [
+        let mut names_left = [
             "a-controller-1",
             "a-controller-notes",
             "b-controller-4294967295",
             &own,
         ];
-        kept.sort();
-        assert_eq!(names, kept);
+        names_left.sort();
+        assert_eq!(names, names_left);
     }
 }

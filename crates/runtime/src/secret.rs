@@ -6,34 +6,28 @@ use api::{Fault, Reason, Secret as Masked};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client};
 
-/// The data of a Secret.
 pub struct SecretData {
     /// Namespace and name, for messages.
     name: String,
     data: BTreeMap<String, ByteString>,
 }
 
-/// A username and a password.
 pub struct BasicAuth {
-    /// Username, never the empty string.
+    /// Never the empty string.
     pub username: String,
-    /// Password, may be empty.
     pub password: Masked<String>,
 }
 
 /// A client certificate and its private key, both as PEM.
 pub type ClientIdentity<'a> = (&'a [u8], Masked<Vec<u8>>);
 
-/// Reads a Secret.
-///
-/// # Errors
-/// Fails with the reason `AuthenticationFailed` when the Secret is missing or can't be read.
+/// Reads a Secret. Fails with the reason `AuthenticationFailed` when the Secret is missing or can't be read.
 pub async fn read(client: &Client, namespace: &str, name: &str) -> Result<SecretData, Fault> {
-    let shown = format!("{namespace}/{name}");
+    let full_name = format!("{namespace}/{name}");
     let failed = |why: String| {
         Fault::retry(
             Reason::AuthenticationFailed,
-            format!("failed to get secret '{shown}': {why}"),
+            format!("failed to get secret '{full_name}': {why}"),
         )
     };
     if !is_object_name(name) {
@@ -43,10 +37,7 @@ pub async fn read(client: &Client, namespace: &str, name: &str) -> Result<Secret
     found.map_err(|error| failed(crate::client::describe(&error)))
 }
 
-/// Reads a Secret that may be missing or forbidden; returns `None` then.
-///
-/// # Errors
-/// Fails when the API server doesn't answer.
+/// Reads a Secret; returns `None` if it is missing or forbidden.
 pub async fn find(client: &Client, namespace: &str, name: &str) -> Result<Option<SecretData>, kube::Error> {
     if !is_object_name(name) {
         return Ok(None);
@@ -93,11 +84,8 @@ impl SecretData {
         }
     }
 
-    /// Refuses the Secret if it has one of `keys`, which are pairs of a key and its meaning: leaving them out silently
-    /// could mean less security than the user asked for. `instead` says what to use.
-    ///
-    /// # Errors
-    /// Fails when a key is not supported, with a fault that names it.
+    /// Refuses the Secret if it has one of `keys`, pairs of a key and its meaning: ignoring them could mean less security than the user
+    /// asked for. `instead` says what to use. Fails with a fault that names the key.
     pub fn refuse(&self, keys: &[(&str, &str)], instead: &str) -> Result<(), Fault> {
         let found = keys.iter().find(|(key, _)| self.data.contains_key(*key));
         found.map_or(Ok(()), |(key, what)| {
@@ -107,30 +95,25 @@ impl SecretData {
         })
     }
 
-    /// Returns namespace and name, as in `apps/shop`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns all keys with their values.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.data
             .iter()
             .map(|(key, ByteString(bytes))| (key.as_str(), bytes.as_slice()))
     }
 
-    /// Returns the bytes of the first of `keys` that the Secret has.
+    /// Returns the value of the first of `keys` that the Secret has.
     #[must_use]
     pub fn bytes(&self, keys: &[&str]) -> Option<&[u8]> {
         let found = keys.iter().find_map(|key| self.data.get(*key));
         found.map(|ByteString(bytes)| bytes.as_slice())
     }
 
-    /// Returns the string at `key`; `None` if it is missing or empty.
-    ///
-    /// # Errors
-    /// Fails when the value is not UTF-8.
+    /// Returns the string at `key`; `None` if it is missing or empty. Fails when it is not UTF-8.
     pub fn string(&self, key: &str) -> Result<Option<String>, Fault> {
         match self.bytes(&[key]).map(std::str::from_utf8) {
             None => Ok(None),
@@ -139,10 +122,8 @@ impl SecretData {
         }
     }
 
-    /// Returns the keys `username` and `password`; `None` without a username.
-    ///
-    /// # Errors
-    /// Fails when there is a password without a username, or a value is not UTF-8.
+    /// Returns the keys `username` and `password`; `None` without a username. Fails when there is a password without a username, or a value
+    /// is not UTF-8.
     pub fn basic_auth(&self) -> Result<Option<BasicAuth>, Fault> {
         match (self.string("username")?, self.string("password")?) {
             (Some(username), password) => Ok(Some(BasicAuth {
@@ -154,16 +135,12 @@ impl SecretData {
         }
     }
 
-    /// Returns the PEM bundle of CA certificates.
     #[must_use]
     pub fn ca(&self) -> Option<&[u8]> {
         self.bytes(&["ca.crt", "caFile"])
     }
 
-    /// Returns the client certificate and its private key, both as PEM; `None` if there is neither.
-    ///
-    /// # Errors
-    /// Fails when one of the two is missing.
+    /// Returns the client certificate and its private key, both as PEM; `None` if there is neither. Fails when one of the two is missing.
     pub fn identity(&self) -> Result<Option<ClientIdentity<'_>>, Fault> {
         match (
             self.bytes(&["tls.crt", "certFile"]),

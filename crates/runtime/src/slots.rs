@@ -1,36 +1,35 @@
 //! Permits to work, shared fairly between namespaces.
 //!
-//! A pass holds a permit only while it works. While it waits for readiness, for hooks or for a slow server, it gives its permit
-//! back, so that objects that wait for long never stop others. A free permit goes to the namespace that holds the fewest, and
-//! among equals to the one that was served longest ago.
+//! A pass has a permit only while it works, not while it waits for readiness, for hooks or for a slow server, so that objects that wait for
+//! long never stop others. A free permit goes to the namespace with the fewest, and among equals to the one that was served longest ago.
 
 use std::{
     collections::{HashMap, VecDeque},
     fmt,
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// Waiting passes of a process for each permit.
 const WAITING_PER_PERMIT: usize = 16;
-/// Minimum and maximum number of waiting passes of a kind: each keeps what it rendered or fetched in memory.
+/// Minimum and maximum number of waiting passes of a kind: each has its rendered or fetched objects in memory.
 const MIN_WAITING: usize = 32;
 const MAX_WAITING: usize = 256;
-/// Longest time of a wait that is no reason to end others.
+/// Longest wait for which no other pass is evicted.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
-/// The permits of a kind, and its waiting passes.
 #[derive(Clone)]
 pub(crate) struct Slots(Arc<Mutex<State>>);
 
 struct State {
     free: usize,
     /// Permits of each namespace that has some.
-    held: HashMap<String, usize>,
+    taken: HashMap<String, usize>,
     /// Requests for a permit, by namespace.
     requests: HashMap<String, VecDeque<oneshot::Sender<Permit>>>,
     /// Namespaces with requests, the one that was served longest ago first.
@@ -47,7 +46,6 @@ struct State {
 struct Waiting {
     number: u64,
     since: Instant,
-    /// Ends the pass.
     evict: CancellationToken,
 }
 
@@ -59,12 +57,12 @@ pub(crate) struct Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut state = self.slots.lock();
+        let mut state = self.slots.0.lock();
         state.free += 1;
-        if let Some(held) = state.held.get_mut(&self.namespace) {
-            *held -= 1;
-            if *held == 0 {
-                state.held.remove(&self.namespace);
+        if let Some(taken) = state.taken.get_mut(&self.namespace) {
+            *taken -= 1;
+            if *taken == 0 {
+                state.taken.remove(&self.namespace);
             }
         }
         let granted = state.grant(&self.slots);
@@ -83,7 +81,7 @@ fn send(granted: Granted) {
 }
 
 impl State {
-    /// Takes free permits for the requests whose turn it is.
+    /// Takes free permits for the next requests.
     fn grant(&mut self, slots: &Slots) -> Granted {
         let mut granted = Vec::new();
         while self.free > 0
@@ -93,17 +91,17 @@ impl State {
                 continue;
             }
             self.free -= 1;
-            *self.held.entry(namespace.clone()).or_default() += 1;
+            *self.taken.entry(namespace.clone()).or_default() += 1;
             let slots = slots.clone();
             granted.push((request, Permit { slots, namespace }));
         }
         granted
     }
 
-    /// Takes the request whose turn it is.
+    /// Takes the next request.
     fn next(&mut self) -> Option<(oneshot::Sender<Permit>, String)> {
-        let held = |namespace: &String| self.held.get(namespace).copied().unwrap_or_default();
-        let position = (0..self.turns.len()).min_by_key(|at| self.turns.get(*at).map(held))?;
+        let taken = |namespace: &String| self.taken.get(namespace).copied().unwrap_or_default();
+        let position = (0..self.turns.len()).min_by_key(|at| self.turns.get(*at).map(taken))?;
         let namespace = self.turns.remove(position)?;
         let requests = self.requests.get_mut(&namespace)?;
         let request = requests.pop_front()?;
@@ -115,7 +113,7 @@ impl State {
         Some((request, namespace))
     }
 
-    /// Adds a waiting pass, and ends one if there are too many.
+    /// Adds a waiting pass, and evicts one if there are too many.
     fn add_waiting(&mut self, namespace: &str, evict: &CancellationToken, now: Instant) -> u64 {
         self.sequence += 1;
         let number = self.sequence;
@@ -132,8 +130,8 @@ impl State {
         number
     }
 
-    /// Returns the pass that must end because too many wait: the newest of the namespace, or of the one with the most. Short waits
-    /// are no reason to end others: only passes that wait for long count, or all if there are twice as many.
+    /// Returns the pass to evict because too many wait: the newest of the namespace, or of the one with the most. Only passes that wait for
+    /// long count, or all if there are twice as many.
     fn crowded(&self, namespace: &str, now: Instant) -> Option<&Waiting> {
         let lives = |one: &&Waiting| !one.evict.is_cancelled();
         let is_long = |one: &&Waiting| now.saturating_duration_since(one.since) >= self.short_wait;
@@ -169,22 +167,21 @@ impl State {
     }
 }
 
-/// Returns how many passes of a namespace may wait for long, of `most` in all.
+/// Returns the number of passes of a namespace that may wait for long, of `most` in all.
 fn most_of_namespace(most: usize) -> usize {
     (most / 4).max(1)
 }
 
 impl Slots {
-    /// Returns how many passes of a namespace may wait for a short time before one of them is ended.
+    /// Returns the number of passes of a namespace that may wait for a short time before one of them is evicted.
     pub(crate) fn most_short_waits(&self) -> usize {
-        2 * most_of_namespace(self.lock().most_waits)
+        2 * most_of_namespace(self.0.lock().most_waits)
     }
 
-    /// Creates `permits` permits.
     pub(crate) fn new(permits: usize) -> Self {
         Self(Arc::new(Mutex::new(State {
             free: permits,
-            held: HashMap::new(),
+            taken: HashMap::new(),
             requests: HashMap::new(),
             turns: VecDeque::new(),
             waiting: HashMap::new(),
@@ -194,16 +191,11 @@ impl Slots {
         })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for a permit of a namespace.
     pub(crate) async fn acquire(&self, namespace: &str) -> Permit {
         loop {
             let (request, permit) = oneshot::channel();
             let granted = {
-                let mut state = self.lock();
+                let mut state = self.0.lock();
                 let requests = state.requests.entry(namespace.to_owned()).or_default();
                 requests.push_back(request);
                 if requests.len() == 1 {
@@ -237,7 +229,6 @@ struct SlotState {
     permit: Option<Permit>,
     /// Number of the entry among the waiting passes.
     waiting: Option<u64>,
-    /// True if the pass has ended.
     closed: bool,
 }
 
@@ -278,39 +269,36 @@ impl WorkSlot {
         Self(Arc::new(inner))
     }
 
-    fn state(&self) -> MutexGuard<'_, SlotState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the token that is cancelled when the pass must end because too many wait.
     pub(crate) fn evicted(&self) -> &CancellationToken {
         &self.0.evicted
     }
 
-    /// Gives the permit back for good, at the end of the pass: work that was cut off may keep clones.
+    /// Gives the permit back for good, at the end of the pass: cancelled work may keep clones.
     pub(crate) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         state.closed = true;
         let (permit, waiting) = (state.permit.take(), state.waiting.take());
         drop(state);
         if let Some(number) = waiting {
-            self.0.slots.lock().remove_waiting(&self.0.namespace, number);
+            self.0.slots.0.lock().remove_waiting(&self.0.namespace, number);
         }
         drop(permit);
     }
 
-    /// Gives the permit back. The pass only waits from here on, until [`WorkSlot::resume`].
+    /// Gives the permit back. The pass only waits until [`WorkSlot::resume`].
     pub fn pause(&self) {
         let permit = {
-            let mut state = self.state();
+            let mut state = self.0.state.lock();
             let Some(permit) = state.permit.take() else {
                 return;
             };
-            let number = self
-                .0
-                .slots
-                .lock()
-                .add_waiting(&self.0.namespace, &self.0.evicted, Instant::now());
+            let number =
+                self.0
+                    .slots
+                    .0
+                    .lock()
+                    .add_waiting(&self.0.namespace, &self.0.evicted, Instant::now());
             state.waiting = Some(number);
             permit
         };
@@ -321,11 +309,11 @@ impl WorkSlot {
     pub async fn resume(&self) {
         let _one_at_a_time = self.0.acquiring.lock().await;
         let has_permit = |state: &SlotState| state.permit.is_some() || state.closed;
-        if has_permit(&self.state()) {
+        if has_permit(&self.0.state.lock()) {
             return;
         }
         let permit = self.0.slots.acquire(&self.0.namespace).await;
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         if state.closed {
             drop(state);
             drop(permit);
@@ -333,7 +321,7 @@ impl WorkSlot {
         }
         state.permit = Some(permit);
         if let Some(number) = state.waiting.take() {
-            self.0.slots.lock().remove_waiting(&self.0.namespace, number);
+            self.0.slots.0.lock().remove_waiting(&self.0.namespace, number);
         }
     }
 
@@ -358,7 +346,7 @@ mod tests {
 
     fn counting_short_waits() -> Slots {
         let slots = Slots::new(1);
-        slots.lock().short_wait = Duration::ZERO;
+        slots.0.lock().short_wait = Duration::ZERO;
         slots
     }
 
@@ -379,11 +367,11 @@ mod tests {
         drop(second);
         assert!(greedy.iter_mut().any(|request| request.now_or_never().is_some()));
         drop((other, greedy));
-        let state = slots.lock();
+        let state = slots.0.lock();
         assert_eq!(
             (
                 state.free,
-                state.held.len(),
+                state.taken.len(),
                 state.requests.len(),
                 state.turns.len()
             ),
@@ -394,7 +382,7 @@ mod tests {
     #[test]
     fn namespaces_with_equally_many_permits_take_turns() {
         let slots = Slots::new(1);
-        let mut held = take(&slots, "x");
+        let mut taken = take(&slots, "x");
         let mut requests = Vec::new();
         for namespace in ["a", "a", "a", "b", "b", "c"] {
             let mut request = Box::pin(slots.acquire(namespace));
@@ -403,11 +391,11 @@ mod tests {
         }
         let mut order = Vec::new();
         while requests.iter().any(Option::is_some) {
-            drop(held.take());
+            drop(taken.take());
             for request in &mut requests {
                 if let Some(permit) = request.as_mut().and_then(|request| request.now_or_never()) {
                     order.push(permit.namespace.clone());
-                    held = Some(permit);
+                    taken = Some(permit);
                     *request = None;
                 }
             }
@@ -435,7 +423,7 @@ mod tests {
             slot.close();
         }
         late.resume().now_or_never().expect("its pass has ended");
-        let state = slots.lock();
+        let state = slots.0.lock();
         assert_eq!((state.free, state.waiting.len()), (1, 0));
     }
 

@@ -1,6 +1,5 @@
-//! Writing the status of an object: whole, by one JSON patch, only when it differs from what was written last.
-//!
-//! No other process writes the status. Whatever was in it is replaced, fields of an earlier controller too.
+//! Writing the status of an object: whole, by one JSON patch, only when it differs from the last written one. No other process writes it,
+//! so its old content is replaced, fields of an earlier controller too.
 
 mod bounds;
 mod writer;
@@ -25,24 +24,23 @@ use bounds::bounded;
 pub use bounds::bounded_text;
 pub(crate) use writer::{StatusError, StatusWriter};
 
-/// Timeout of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause after the first failed attempt; it doubles after each further one.
+/// Backoff after the first failed attempt; it doubles after each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Fingerprints of the status that this process last wrote to an object. The status itself, which may be large, is not kept.
+/// Fingerprints of the status that this process last wrote to an object. The status itself, which may be large, is dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Written {
-    /// That of the status as it was sent.
+    /// Fingerprint of the status as it was sent.
     sent: u64,
-    /// That of the status as the API server stored it.
+    /// Fingerprint of the status as the API server stored it.
     stored: u64,
     /// The resourceVersion of that write.
     version: Option<u64>,
 }
 
-/// Returns the fingerprint of a status for the time of this process. Nobody outside can find two statuses with the same one.
+/// Returns the fingerprint of a status for this process. It is keyed, so that nobody else can find a collision.
 fn fingerprint(status: &Value) -> u64 {
     static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     KEYS.hash_one(status)
@@ -51,18 +49,16 @@ fn fingerprint(status: &Value) -> u64 {
 /// Result of a write.
 #[derive(Debug)]
 enum WriteResult {
-    /// The status is the one that was written last: nothing was sent.
+    /// The status equals the last written one: nothing was sent.
     Unchanged,
-    /// The object as the API server returned it.
     Written(Box<DynamicObject>),
-    /// The object was deleted, or another one of the same name took its place.
+    /// The object was deleted, or replaced by another one of the same name.
     Gone,
-    /// The write failed.
     Failed(kube::Error),
 }
 
-/// Returns true if `status` is already on the object: this process wrote it, the object was read after that write, and
-/// it has not changed since. Before its first write, it is there if the object has the same status.
+/// Returns true if `status` is already on the object: this process wrote it, the object was read after that write, and it has not changed
+/// since. Before the first write, the object's status is compared.
 fn is_unchanged(live: &DynamicObject, status: &Value, last: Option<&Written>) -> bool {
     let stored = live.data.get("status").unwrap_or(&Value::Null);
     let Some(last) = last else {
@@ -74,7 +70,7 @@ fn is_unchanged(live: &DynamicObject, status: &Value, last: Option<&Written>) ->
         && fingerprint(stored) == last.stored
 }
 
-/// Returns the resourceVersion of an object; `None` if it is no number.
+/// Returns the resourceVersion of an object; `None` if it is not a number.
 pub(crate) fn version(meta: &ObjectMeta) -> Option<u64> {
     let version = meta.resource_version.as_deref();
     version.and_then(|version| version.parse().ok())
@@ -112,7 +108,6 @@ async fn write(
     }
 }
 
-/// Writes `status` and returns the changed object; `None` if it is gone.
 async fn send(
     api: &Api<Live>,
     live: &DynamicObject,
@@ -149,7 +144,7 @@ async fn send(
     }
 }
 
-/// Returns the JSON patch (RFC 6902) that replaces the whole status. With the test of the UID, an object that was deleted and made anew
+/// Returns the JSON patch (RFC 6902) that replaces the whole status. It tests the UID, so that an object that was deleted and made anew
 /// meanwhile is left alone: the API server ignores the UID of any other patch of a status.
 fn replacing(live: &DynamicObject, status: &Value) -> json_patch::Patch {
     let test = TestOperation {
@@ -189,15 +184,15 @@ fn verdict(error: &kube::Error) -> Verdict {
     }
 }
 
-/// Returns true if the API server refuses a status for what is in it, so that it would be refused again: its schema does not allow
-/// it, or it is too large.
+/// Returns true if the API server refuses the content of a status, so that it would refuse it again: its schema does not allow it, or it is
+/// too large.
 fn is_refused(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else {
         return false;
     };
     match status.code {
         400 | 413 | 422 => true,
-        // A field that the schema does not have is answered with 500, and so is an object that is too large for the store.
+        // An unknown field is answered with 500, and so is an object that is too large for the store.
         500 => status.message.contains("typed") || status.message.contains("too large"),
         _ => false,
     }

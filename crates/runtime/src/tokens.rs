@@ -1,14 +1,14 @@
-//! Tokens of those who send requests, which the API server reviews.
+//! Bearer tokens of requests, which the API server reviews.
 //!
-//! Verdicts are remembered under a hash of the token. Requests with the same token share a review, reviews at once are bounded, and
-//! unknown tokens are reviewed at a bounded rate, so that a flood of them neither loads the API server nor stops known users.
+//! Verdicts are cached under a hash of the token. Requests with the same token share a review, concurrent reviews are bounded, and unknown
+//! tokens are reviewed at a bounded rate, so that a flood of them neither loads the API server nor stops known users.
 
 mod cache;
 
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -16,23 +16,23 @@ use futures::{FutureExt as _, future::Shared};
 use http::{HeaderMap, header};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use kube::{Api, Client, api::PostParams};
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 
 use cache::{Cache, Key, Known};
 
-/// Longest token that is reviewed, in bytes.
+/// Maximum size of a reviewed token, in bytes.
 const MAX_TOKEN: usize = 16 * 1024;
-/// Reviews that run at once.
+/// Concurrent reviews.
 const REVIEWS: usize = 8;
-/// Reviews that run at once, above which no unknown token is reviewed.
+/// Concurrent reviews, above which no unknown token is reviewed.
 const REVIEWS_OF_UNKNOWN: usize = 4;
-/// The timeout of a review: senders of events wait 5 seconds for an answer.
+/// Timeout of a review: senders of events wait 5 seconds for an answer.
 const REVIEW_TIME: Duration = Duration::from_secs(4);
-/// Maximum length of a string from outside in the log, in bytes.
-const SHOWN: usize = 300;
+/// Maximum length of a foreign string in the log, in bytes.
+const LOGGED_BYTES: usize = 300;
 
-/// The outcome of the review of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Verdict {
     /// The token of an accepted user, with its name.
@@ -43,16 +43,13 @@ enum Verdict {
     Invalid,
 }
 
-/// The reason why a request is refused because of its token.
+/// The reason for refusing a request because of its token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenRefusal {
-    /// It has no token.
     NoToken,
-    /// Its token is invalid.
     InvalidToken,
     /// Its token belongs to another user than the accepted ones.
     Stranger,
-    /// Its token could not be reviewed now.
     NoReview,
 }
 
@@ -64,7 +61,6 @@ struct State {
     running: HashMap<Key, Running>,
 }
 
-/// The users whose tokens are accepted.
 pub struct TokenUsers {
     /// Audience that tokens must have.
     pub audience: String,
@@ -82,7 +78,7 @@ impl fmt::Debug for TokenUsers {
     }
 }
 
-/// Identifies the users of requests by their tokens. Clones share what they know.
+/// Identifies the users of requests by their tokens. Clones share a cache.
 #[derive(Clone)]
 pub struct TokenReviews {
     client: Client,
@@ -112,10 +108,8 @@ impl TokenReviews {
         }
     }
 
-    /// Returns the name of the user of a request with these headers.
-    ///
-    /// # Errors
-    /// Fails if the request has no token of an accepted user, or the API server doesn't review it in time.
+    /// Returns the name of the user of a request with these headers. Fails if it has no token of an accepted user, or the API server
+    /// doesn't review it in time.
     pub async fn identify(&self, headers: &HeaderMap) -> Result<Arc<str>, TokenRefusal> {
         let token = bearer(headers)?;
         let key: Key = Sha256::digest(token.as_bytes()).into();
@@ -133,11 +127,11 @@ impl TokenReviews {
     /// Returns the verdict on a token, or the review that will have it.
     fn known_or_running(&self, key: Key, token: &str) -> Result<Result<Verdict, Running>, TokenRefusal> {
         let now = Instant::now();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(running) = state.running.get(&key) {
             return Ok(Err(running.clone()));
         }
-        let (most, pays) = match state.cache.look_up(&key, now) {
+        let (most, pays) = match state.cache.lookup(&key, now) {
             Known::Verdict(verdict) => return Ok(Ok(verdict)),
             Known::Accepted => (REVIEWS, false),
             Known::Nothing => (REVIEWS_OF_UNKNOWN, true),
@@ -148,14 +142,14 @@ impl TokenReviews {
         let (done, receiver) = oneshot::channel();
         let running = receiver.shared();
         state.running.insert(key, running.clone());
-        // A task of its own: a request that breaks off takes no verdict from the others.
+        // A separate task: a request that breaks off takes no verdict from the others.
         tokio::spawn(self.clone().review(key, token.to_owned(), done));
         Ok(Err(running))
     }
 
     async fn review(self, key: Key, token: String, done: oneshot::Sender<Verdict>) {
         let reviewed = tokio::time::timeout(REVIEW_TIME, self.ask(token)).await;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.running.remove(&key);
         let verdict = match reviewed {
             Ok(Ok(review)) => verdict(&review, &self.users),
@@ -184,13 +178,8 @@ impl TokenReviews {
         let api = Api::<TokenReview>::all(self.client.clone());
         api.create(&PostParams::default(), &review).await
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Returns the token of a request.
 fn bearer(headers: &HeaderMap) -> Result<&str, TokenRefusal> {
     let value = headers.get(header::AUTHORIZATION).ok_or(TokenRefusal::NoToken)?;
     let value = value.to_str().map_err(|_| TokenRefusal::InvalidToken)?;
@@ -219,7 +208,9 @@ fn verdict(review: &TokenReview, users: &TokenUsers) -> Verdict {
         Some(name) if (users.accepts)(name) => Verdict::Accepted(name.into()),
         _ => {
             let user = user.unwrap_or_default();
-            let user = user.get(..user.floor_char_boundary(SHOWN)).unwrap_or_default();
+            let user = user
+                .get(..user.floor_char_boundary(LOGGED_BYTES))
+                .unwrap_or_default();
             tracing::info!(
                 user,
                 flag = users.flag,

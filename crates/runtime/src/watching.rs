@@ -1,7 +1,7 @@
-//! The watch of a kind, the index of the metadata of its objects, and its changes.
+//! The watch of a kind, and the index of its objects, which finds changes.
 //!
-//! Only names and fingerprints are kept: a pass gets its object elsewhere. Status and labels are not part of a fingerprint, so
-//! that a controller's own writes start no pass.
+//! The index has only names and fingerprints. Status and labels are not part of a fingerprint, so that a controller's own writes start no
+//! pass.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,20 +19,20 @@ use kube::{
     },
 };
 
-use crate::{context::Context, queue::ObjectKey, shown::Shown, status};
+use crate::{context::Context, queue::ObjectKey, status, watched::WatchedObject};
 
-/// Suffix of the names of annotations whose changes request a pass.
+/// Suffix of annotations whose changes request a pass.
 const REQUESTED_AT: &str = "/requestedAt";
-/// Prefix of the names of annotations that are requests of kluctl, which a pass removes.
+/// Prefix of annotations that are requests of kluctl, which a pass removes.
 const REQUEST: &str = "kluctl.io/request-";
 
 /// Watches the objects of a kind that the flags select.
-pub(crate) fn watch<K>(ctx: &Context) -> BoxStream<'static, Result<Event<Shown<K>>, watcher::Error>>
+pub(crate) fn watch<K>(ctx: &Context) -> BoxStream<'static, Result<Event<WatchedObject<K>>, watcher::Error>>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + 'static,
 {
     let flags = ctx.flags();
-    let api: Api<Shown<K>> = match flags.watch_namespace() {
+    let api: Api<WatchedObject<K>> = match flags.watch_namespace() {
         Some(namespace) => Api::namespaced(ctx.client().clone(), namespace),
         None => Api::all(ctx.client().clone()),
     };
@@ -43,7 +43,6 @@ where
     watcher(api, config).default_backoff().boxed()
 }
 
-/// Returns true if the API server does not serve the kind.
 pub(crate) fn is_unserved(error: &watcher::Error) -> bool {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
         return false;
@@ -51,7 +50,7 @@ pub(crate) fn is_unserved(error: &watcher::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-/// The parts of the metadata of an object that matter.
+/// The relevant parts of an object's metadata.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Fingerprint {
     object: u64,
@@ -61,8 +60,7 @@ struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Returns true if the object changed, or requests something that it did not request `before`. The end of a request is no
-    /// change.
+    /// Returns true if the object changed, or requests something that it did not request `before`. The end of a request is not a change.
     fn differs(&self, before: &Self) -> bool {
         let is_known = |request| before.requests.contains(request);
         self.object != before.object || !self.requests.iter().all(is_known)
@@ -73,14 +71,15 @@ impl Fingerprint {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The object is new, has another generation, or requests a pass.
-    Changed { key: ObjectKey, generation: i64 },
-    /// The object is gone.
+    Changed {
+        key: ObjectKey,
+        generation: i64,
+    },
     Gone(ObjectKey),
     /// All objects are known.
     Synced,
 }
 
-/// The objects of a kind.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     fingerprints: HashMap<ObjectKey, Fingerprint>,
@@ -93,13 +92,13 @@ impl Index {
         self.fingerprints.contains_key(key)
     }
 
-    /// Returns the resourceVersion in which the watch saw an object last.
+    /// Returns the last resourceVersion of an object in the watch.
     pub(crate) fn version(&self, key: &ObjectKey) -> Option<u64> {
         self.fingerprints.get(key)?.version
     }
 
     /// Applies an event of the watch and returns the relevant changes.
-    pub(crate) fn apply<K>(&mut self, event: Event<Shown<K>>) -> Vec<Change> {
+    pub(crate) fn apply<K>(&mut self, event: Event<WatchedObject<K>>) -> Vec<Change> {
         match event {
             Event::Init => {
                 self.listed = Some(HashSet::new());
@@ -139,7 +138,7 @@ impl Index {
         }
     }
 
-    fn update<K>(&mut self, object: &Shown<K>) -> Vec<Change> {
+    fn update<K>(&mut self, object: &WatchedObject<K>) -> Vec<Change> {
         let key = object.key();
         let print = fingerprint(object);
         let changed = (self.fingerprints.get(&key)).is_none_or(|before| print.differs(before));
@@ -154,7 +153,7 @@ impl Index {
     }
 }
 
-fn fingerprint<K>(object: &Shown<K>) -> Fingerprint {
+fn fingerprint<K>(object: &WatchedObject<K>) -> Fingerprint {
     let meta = &object.metadata;
     let mut hasher = DefaultHasher::new();
     meta.uid.hash(&mut hasher);
@@ -182,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    fn object(name: &str, generation: i64, annotations: &serde_json::Value) -> Shown<ConfigMap> {
+    fn object(name: &str, generation: i64, annotations: &serde_json::Value) -> WatchedObject<ConfigMap> {
         let object = json!({
             "metadata": {
                 "name": name, "namespace": "ns", "uid": name, "generation": generation,
@@ -245,14 +244,14 @@ mod tests {
         for name in ["stays", "goes"] {
             index.apply(Event::Apply(object(name, 1, &none)));
         }
-        assert_eq!(index.apply(Event::<Shown<ConfigMap>>::Init), []);
+        assert_eq!(index.apply(Event::<WatchedObject<ConfigMap>>::Init), []);
         assert_eq!(index.apply(Event::InitApply(object("stays", 1, &none))), []);
         assert_eq!(
             index.apply(Event::InitApply(object("new", 1, &none))),
             changed("new", 1)
         );
         assert_eq!(
-            index.apply(Event::<Shown<ConfigMap>>::InitDone),
+            index.apply(Event::<WatchedObject<ConfigMap>>::InitDone),
             [Change::Gone(ObjectKey::new("ns", "goes")), Change::Synced]
         );
         assert!(

@@ -12,10 +12,9 @@ use crate::{
 
 /// Time for cancelled work to clean up before it is dropped.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
-/// Timeout of a single request of the pass itself, retries included.
+/// Timeout of a single request of the pass itself, with retries.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Signals that end a pass early.
 pub(crate) struct StopSignals {
     /// There is a newer generation.
     pub(crate) superseded: CancellationToken,
@@ -26,7 +25,7 @@ pub(crate) struct StopSignals {
 }
 
 impl StopSignals {
-    /// Returns the result of some work; that of the pass if a signal came first. The work is dropped then.
+    /// Returns the result of some work, or of the pass if a signal came first, which drops the work.
     pub(crate) async fn until_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, Report> {
         tokio::select! {
             biased;
@@ -38,7 +37,6 @@ impl StopSignals {
     }
 }
 
-/// Result of the kind's own work.
 pub(crate) enum WorkEnd<T> {
     Done(T),
     Superseded,
@@ -77,7 +75,6 @@ pub(crate) async fn run_work<T>(
     ended
 }
 
-/// A failed request of the pass itself.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
     #[error("{}", describe(.0))]
@@ -86,7 +83,6 @@ pub(crate) enum RequestError {
     Timeout,
 }
 
-/// Runs a request with a timeout of one minute.
 pub(crate) async fn with_timeout<T>(
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, RequestError> {

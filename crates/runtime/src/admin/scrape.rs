@@ -19,24 +19,23 @@ use tokio::{
 
 use crate::metrics::Metrics;
 
-/// Scrapes that run at a time; others wait.
+/// Concurrent scrapes; others wait.
 pub(super) const SCRAPES: usize = 2;
-/// Time that a scrape may wait for its turn.
-const TURN: Duration = Duration::from_secs(10);
-/// Time that a scrape may take, which depends on how fast it is read.
+/// Timeout of waiting for a permit.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a scrape, which depends on the speed of its reader.
 pub(super) const WHOLE: Duration = Duration::from_secs(30);
-/// Size of a chunk, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// A part of the answer. Without an end, the answer breaks off, so that no reader takes it for whole.
+/// A part of the answer. An answer without an end breaks off, so that no reader takes it for whole.
 enum Part {
     Chunk(Bytes),
     End,
 }
 
-/// Answers a scrape, which may take `whole`.
+/// Answers a scrape, within `whole`.
 pub(super) async fn scrape(metrics: Metrics, turns: Arc<Semaphore>, whole: Duration) -> Response {
-    let Ok(Ok(turn)) = tokio::time::timeout(TURN, turns.acquire_owned()).await else {
+    let Ok(Ok(turn)) = tokio::time::timeout(PERMIT_TIMEOUT, turns.acquire_owned()).await else {
         let why = "other scrapes are being read too slowly";
         return (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -192,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Set in the process in which the test runs alone, so that memory of others is not measured.
+    /// Set in the process in which the test runs alone, so that memory of other tests is not measured.
     const ALONE: &str = "WEIR_TEST_RUNS_ALONE";
 
     #[test]
@@ -223,7 +222,7 @@ mod tests {
                 }
                 read
             };
-            // The first one grows what later ones use again.
+            // The first one grows buffers that later ones use again.
             read().await;
             std::fs::write("/proc/self/clear_refs", "5").unwrap();
             let before = memory("VmRSS:");
@@ -239,7 +238,7 @@ mod tests {
         let metrics = many(false);
         drop(scrape(metrics.clone(), Arc::clone(&turns), WHOLE).await);
         let unread = scrape(metrics, Arc::clone(&turns), Duration::ZERO).await;
-        // The turns come back although nobody reads.
+        // The permits come back although nobody reads.
         let all = turns.acquire_many(u32::try_from(SCRAPES).unwrap());
         drop(tokio::time::timeout(WHOLE / 3, all).await.unwrap().unwrap());
         let read = axum::body::to_bytes(unread.into_body(), usize::MAX).await;

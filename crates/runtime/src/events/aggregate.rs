@@ -19,34 +19,35 @@ use kube::{
 use super::{draft::Severity, inbox::Inbox};
 use crate::metrics::Metrics;
 
-/// Repeats within this time increment the count.
+/// Time within which repeats increment the count.
 const WINDOW: Duration = Duration::from_secs(600);
-/// Number of different events that are remembered.
+/// Number of different events in the cache.
 const REMEMBERED: usize = 1024;
 /// Maximum length of the object's name in the name of an Event, which has 253 characters and a suffix of 17.
 const LONGEST_NAME: usize = 236;
 /// Maximum length of a message; the API server refuses longer ones.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// An event that is ready to be written.
 #[derive(Debug, Clone)]
 pub(super) struct RecordedEvent {
     pub(super) severity: Severity,
     pub(super) event: api::Event,
 }
 
-/// Identifies an event for the time of this process: events of the same object, severity, reason, message and metadata are repeats. Nobody
-/// outside can find two events with the same one.
+/// Identifies an event within this process: events of the same object, severity, reason, message and metadata are repeats. It is keyed, so
+/// that nobody else can find a collision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint(u64);
 
 /// The write for an event. The names of Events end in a random number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Write {
-    /// A new Event.
     Create,
-    /// Increments the count of the Event whose name ends in this number.
-    Repeat { suffix: u64, count: i32 },
+    /// Increments the count of the Event with this suffix.
+    Repeat {
+        suffix: u64,
+        count: i32,
+    },
 }
 
 /// The Events that were written within the window.
@@ -57,7 +58,7 @@ pub(crate) struct Aggregator {
 }
 
 impl Aggregator {
-    /// Returns the write for an event, and remembers it with the end of its name if it is new.
+    /// Returns the write for an event; a new one is remembered with its suffix.
     pub(crate) fn record(&mut self, event: Fingerprint, suffix: u64, now: Instant) -> Write {
         if let Some((suffix, count, last)) = self.known.get_mut(&event)
             && now.saturating_duration_since(*last) < WINDOW
@@ -98,7 +99,6 @@ fn fingerprint(recorded: &RecordedEvent) -> Fingerprint {
     )))
 }
 
-/// Writes the events of the queue until it ends.
 pub(super) async fn write_events(client: Client, mut inbox: Inbox<RecordedEvent>, metrics: Metrics) {
     let mut aggregator = Aggregator::default();
     while let Some(recorded) = inbox.next().await {
@@ -145,13 +145,12 @@ async fn write(
 
 /// Returns the name of an Event of an object, at most 253 characters.
 fn event_name(object: &str, random: u64) -> String {
-    let kept = object
+    let start = object
         .get(..object.floor_char_boundary(LONGEST_NAME))
         .unwrap_or_default();
-    format!("{}.{random:016x}", kept.trim_end_matches(['.', '-']))
+    format!("{}.{random:016x}", start.trim_end_matches(['.', '-']))
 }
 
-/// Returns the Kubernetes Event.
 fn kubernetes(recorded: &RecordedEvent, name: &str) -> Event {
     let event = &recorded.event;
     let time = event.timestamp.clone().unwrap_or_else(crate::now);

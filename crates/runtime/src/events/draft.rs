@@ -1,10 +1,9 @@
-//! Events as kinds write them.
+//! Events without their objects.
 
 use std::collections::BTreeMap;
 
 use api::Reason;
 
-/// Severity of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// Only a Kubernetes Event (type Normal); never posted to the notification-controller.
@@ -18,7 +17,6 @@ pub enum Severity {
 /// An event without its object, which the pass or the [`Recorder`](super::Recorder) adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventDraft {
-    /// Severity of the event.
     pub severity: Severity,
     /// Reason, as in the Ready condition.
     pub reason: Reason,

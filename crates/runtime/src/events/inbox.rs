@@ -3,7 +3,7 @@
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// A queue that, once `end` is cancelled, returns what is left in it and then nothing.
+/// A queue that, once `end` is cancelled, returns the rest of its items and then `None`.
 pub(super) struct Inbox<T> {
     pub(super) receiver: mpsc::Receiver<T>,
     pub(super) end: CancellationToken,

@@ -1,7 +1,7 @@
 //! The annotation of an object whose last event was not acknowledged yet.
 //!
-//! The annotation says only that, so that who may annotate an object cannot make a controller report what never happened: a later
-//! process reports what the status of the object says ([`repeated`]).
+//! Its value is never read, so that a user who may annotate an object cannot make a controller report a false event: a later process
+//! reports the status of the object ([`repeated`]).
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::{
     work::{RequestError, with_timeout},
 };
 
-/// Number of objects that are marked at the same time.
+/// Number of concurrent requests that mark objects.
 const CONCURRENCY: usize = 8;
 
 /// Sets and removes the annotation, with the controller's own rights and as its field manager.
@@ -40,8 +40,7 @@ impl Marks {
         }
     }
 
-    /// Marks all objects with waiting events that have no mark yet. An object that could not be marked in time is tried again the
-    /// next time.
+    /// Marks all objects with waiting events that have no mark yet. The next call tries failed ones again.
     pub(super) async fn set(&self, outbox: &Outbox) {
         stream::iter(outbox.unmarked())
             .for_each_concurrent(CONCURRENCY, |waiting| async move {
@@ -60,7 +59,7 @@ impl Marks {
             .await;
     }
 
-    /// Removes the mark of an object. If that fails, a later pass over the object announces it once more, and removes it.
+    /// Removes the mark of an object. If that fails, a later pass over the object announces it again, and removes it.
     pub(super) async fn remove(&self, waiting: &Waiting) {
         match self.patch(waiting, None).await {
             Ok(()) | Err(RequestError::Timeout) => {}
@@ -93,24 +92,23 @@ impl Marks {
     }
 }
 
-/// Returns true if marking an object fails in the same way again: it is gone, or the rights are missing.
+/// Returns true if marking an object would fail again: it is gone, or the rights are missing.
 fn is_lasting(error: &kube::Error) -> bool {
     is_not_leader(error)
         || matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429)
 }
 
-/// Returns the content of the annotation. It is for people: nothing reads it.
+/// Returns the value of the annotation, which is for people only.
 fn content(event: &Event) -> Value {
     json!({ "reason": event.reason, "severity": event.severity, "since": event.timestamp })
 }
 
-/// Returns true if an object has the mark.
 pub(crate) fn is_marked(annotations: Option<&BTreeMap<String, String>>) -> bool {
     annotations.is_some_and(|annotations| annotations.contains_key(annotation::EVENT_PENDING))
 }
 
-/// Returns the event that a marked object gets again: what the Ready condition of its status says. `None` if there is no result
-/// yet; a later pass has one.
+/// Returns the event that a marked object gets again, from the Ready condition of its status; `None` if there is no result yet; a later
+/// pass has one.
 pub(crate) fn repeated(status: &Value, metadata: BTreeMap<String, String>) -> Option<EventDraft> {
     let conditions = status.get("conditions").and_then(Value::as_array)?;
     let text = |condition: &Value, name: &str| condition.get(name)?.as_str().map(str::to_owned);

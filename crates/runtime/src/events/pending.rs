@@ -6,12 +6,12 @@ use api::Event;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::ApiResource;
 
-/// Number of events that wait; an object that has a mark needs none of it to be announced.
+/// Maximum number of waiting events; an object with a mark is announced without one.
 pub(super) const CAPACITY: usize = 512;
 /// Number of failures of one event, each right after another event was accepted, after which it is given up.
 const STRIKES: u8 = 10;
 
-/// An event that waits, and the resource that its object is one of.
+/// A waiting event, with the resource of its object.
 #[derive(Debug, Clone)]
 pub(super) struct Waiting {
     /// Number of the event in this process.
@@ -24,9 +24,7 @@ pub(super) struct Waiting {
 /// Mark of an object: the annotation `event.weir.io/pending`, which outlives this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// The object has none.
     Missing,
-    /// The object has it.
     Set,
     /// It cannot be set: the object is gone, or the API server refuses it.
     Impossible,
@@ -41,15 +39,15 @@ struct Object {
 /// Result of an addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
-    /// There was room.
-    Kept,
-    /// Another event made room, and its object announces itself later: it has a mark.
+    /// The queue had capacity.
+    Queued,
+    /// Another event was evicted, and its object announces itself later: it has a mark.
     Deferred,
-    /// Another event made room, and is lost.
+    /// Another event was evicted, and is lost.
     Dropped,
 }
 
-/// The events that wait, the next one first. Those of one object keep their order.
+/// The waiting events, the next one first. Events of one object stay in order.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     waiting: VecDeque<Waiting>,
@@ -58,12 +56,12 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Adds an event; `is_marked` says that its object has a mark. If there is no room, the oldest event that a later one of its
-    /// object follows makes room, or else the oldest one.
+    /// Adds an event; `is_marked` is true if its object has a mark. If the queue is full, the oldest event that a later one of its object
+    /// follows is evicted, or else the oldest one.
     pub(super) fn push(&mut self, event: Event, resource: ApiResource, is_marked: bool) -> Added {
         let added = match self.waiting.len() < CAPACITY {
-            true => Added::Kept,
-            false => self.make_room(),
+            true => Added::Queued,
+            false => self.evict_one(),
         };
         self.last += 1;
         let found = if is_marked { Mark::Set } else { Mark::Missing };
@@ -84,14 +82,14 @@ impl Pending {
         added
     }
 
-    fn make_room(&mut self) -> Added {
+    fn evict_one(&mut self) -> Added {
         let is_followed = |each: &Waiting| {
             let object = self.objects.get(&key(&each.event.involved_object));
             object.is_some_and(|object| object.events > 1)
         };
-        let place = self.waiting.iter().position(is_followed).unwrap_or_default();
-        let Some(gone) = self.waiting.remove(place) else {
-            return Added::Kept;
+        let position = self.waiting.iter().position(is_followed).unwrap_or_default();
+        let Some(gone) = self.waiting.remove(position) else {
+            return Added::Queued;
         };
         match self.removed(&gone) {
             Some(Mark::Set) => Added::Deferred,
@@ -99,7 +97,7 @@ impl Pending {
         }
     }
 
-    /// Counts an event that was removed; returns the mark of its object if it was the last one of it.
+    /// Counts a removed event; returns the mark of its object if it was the last one of it.
     fn removed(&mut self, gone: &Waiting) -> Option<Mark> {
         let key = key(&gone.event.involved_object);
         let object = self.objects.get_mut(&key)?;
@@ -110,20 +108,19 @@ impl Pending {
         self.objects.remove(&key).map(|object| object.mark)
     }
 
-    /// Returns the next event.
     pub(super) fn first(&self) -> Option<&Waiting> {
         self.waiting.front()
     }
 
     /// Removes an event that was acknowledged or given up; returns it if the mark of its object has to go, too.
     pub(super) fn remove(&mut self, id: u64) -> Option<Waiting> {
-        let place = self.waiting.iter().position(|each| each.id == id)?;
-        let gone = self.waiting.remove(place)?;
+        let position = self.waiting.iter().position(|each| each.id == id)?;
+        let gone = self.waiting.remove(position)?;
         (self.removed(&gone) == Some(Mark::Set)).then_some(gone)
     }
 
-    /// Moves the events of an object behind those of all others, after a failure of the first one. `is_strike` says that the
-    /// receiver had accepted another event just before. Returns false if the event has failed too often like that.
+    /// Moves the events of an object behind all others, after a failure of the first one. `is_strike` is true if the receiver had accepted
+    /// another event just before. Returns false if the event has failed too often like that.
     pub(super) fn defer(&mut self, id: u64, is_strike: bool) -> bool {
         let Some(failed) = self.waiting.iter_mut().find(|each| each.id == id) else {
             return true;
@@ -141,7 +138,6 @@ impl Pending {
         true
     }
 
-    /// Returns true if an event of this object waits.
     pub(super) fn has(&self, object: &ObjectReference) -> bool {
         self.objects.contains_key(&key(object))
     }
@@ -158,26 +154,25 @@ impl Pending {
         last.into_values().cloned().collect()
     }
 
-    /// Remembers the mark of an object with waiting events.
     pub(super) fn set_mark(&mut self, object: &ObjectReference, mark: Mark) {
         if let Some(object) = self.objects.get_mut(&key(object)) {
             object.mark = mark;
         }
     }
 
-    /// Number of the events that wait.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Number of the events that are lost if the process ends now: those of objects without a mark, and all but one of others.
+    /// Returns the number of events that are lost if the process ends now: all events of objects
+    /// without a mark, and all but one of others.
     pub(super) fn lost_at_end(&self) -> usize {
         let marked = self.objects.values().filter(|object| object.mark == Mark::Set);
         self.waiting.len().saturating_sub(marked.count())
     }
 }
 
-/// Identity of an object: its UID, or its names if there is none.
+/// Returns the identity of an object: its UID, or its names if there is none.
 fn key(object: &ObjectReference) -> String {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     match &object.uid {
@@ -219,7 +214,7 @@ mod tests {
     fn events_of_a_failed_object_go_behind_those_of_others_in_their_order() {
         let mut pending = Pending::default();
         for (object, message) in [("a", "a1"), ("b", "b1"), ("a", "a2"), ("c", "c1")] {
-            assert_eq!(push(&mut pending, object, message), Added::Kept);
+            assert_eq!(push(&mut pending, object, message), Added::Queued);
         }
         let first = pending.first().unwrap().id;
         assert!(pending.defer(first, false));
@@ -273,13 +268,13 @@ mod tests {
     }
 
     #[test]
-    fn events_that_others_of_their_object_follow_make_room_first() {
+    fn events_that_others_of_their_object_follow_are_evicted_first() {
         let mut pending = Pending::default();
         push(&mut pending, "first", "1");
         push(&mut pending, "twice", "2");
         push(&mut pending, "twice", "3");
         for number in 3..CAPACITY {
-            assert_eq!(push(&mut pending, &number.to_string(), ""), Added::Kept);
+            assert_eq!(push(&mut pending, &number.to_string(), ""), Added::Queued);
         }
         assert_eq!(push(&mut pending, "new", "4"), Added::Dropped);
         assert_eq!(messages(&pending)[..2], ["1", "3"]);

@@ -12,9 +12,7 @@ use url::Url;
 
 use crate::error::Error;
 
-/// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Meaning of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Response {
     Accepted,
@@ -33,21 +31,19 @@ fn meaning(status: StatusCode) -> Response {
     }
 }
 
-/// Result of a POST that was answered for good.
+/// Final result of a POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// The receiver has the event.
     Accepted,
     /// The receiver will never take it; the reason is in the log.
     Refused,
 }
 
-/// A POST that should be repeated.
+/// A POST to be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
     /// The reason, without secrets.
     pub(super) why: String,
-    /// True if the receiver answered.
     pub(super) is_answer: bool,
     /// True if the name of the receiver cannot be resolved.
     pub(super) is_unknown_host: bool,
@@ -62,13 +58,11 @@ impl Failure {
         }
     }
 
-    /// The process ends before there is an answer.
     pub(super) fn ended() -> Self {
         Self::of("the process ends".to_owned())
     }
 }
 
-/// Posts events to one address.
 pub(super) struct Poster {
     client: Client,
     url: Url,
@@ -76,8 +70,8 @@ pub(super) struct Poster {
 }
 
 impl Poster {
-    /// Makes a poster whose client follows no redirect and uses no proxy: events, and the token, go to the address that
-    /// the operator chose.
+    /// Makes a poster whose client follows no redirect and uses no proxy: events, and the token, go only to the address that the operator
+    /// chose.
     pub(super) fn new(url: Url, token_file: Option<PathBuf>) -> Result<Self, Error> {
         let options = ClientOptions {
             timeouts: Timeouts {
@@ -102,7 +96,6 @@ impl Poster {
         })
     }
 
-    /// Posts an event once.
     pub(super) async fn post(&self, event: &Event) -> Result<Sent, Failure> {
         let object = &event.involved_object;
         let names = (
@@ -171,7 +164,7 @@ impl Poster {
     }
 }
 
-/// Returns what an operator should check when the receiver refuses an event with this status.
+/// Returns advice for an operator when the receiver refuses an event with this status.
 fn help(status: StatusCode, with_token: bool) -> &'static str {
     match (status, with_token) {
         (StatusCode::UNAUTHORIZED, false) => ": it wants a token, see --events-token-file",
@@ -207,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Answers each request with `answer`, and sends the headers of each to `seen`.
+    /// Answers each request with `answer`, and sends its headers to `seen`.
     async fn receiver(answer: String) -> (Url, tokio::sync::mpsc::UnboundedReceiver<String>) {
         use tokio::io::AsyncWriteExt as _;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

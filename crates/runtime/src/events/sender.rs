@@ -13,7 +13,7 @@ use super::{
 };
 use crate::metrics::Metrics;
 
-/// The pauses after the first and later failures in a row, those of the original; the last one repeats.
+/// Backoff after the first and later failures in a row, as in the original; the last one repeats.
 const PAUSES: [Duration; 5] = [
     Duration::from_secs(1),
     Duration::from_secs(2),
@@ -21,24 +21,23 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(8),
     Duration::from_secs(30),
 ];
-/// Time that a post has after the process was asked to end.
+/// Timeout of a post after the process was asked to end.
 const LAST_POST: Duration = Duration::from_millis(300);
 
-/// Posts events, one after the other. While the notification-controller cannot be reached, it is asked by one event at a time, and the
-/// objects of all that wait are marked.
+/// Posts events, one after the other. While the notification-controller cannot be reached, one event at a time is tried, and the objects of
+/// all waiting ones are marked.
 pub(super) struct Sender {
     pub(super) poster: Poster,
     pub(super) marks: Marks,
     pub(super) outbox: Arc<Outbox>,
     pub(super) end: CancellationToken,
     pub(super) metrics: Metrics,
-    /// Number of failures since the last acknowledgment.
     pub(super) failures: usize,
 }
 
 impl Sender {
-    /// Posts events until `end` is cancelled, and then those that are left, as long as the first attempt of each succeeds. The objects
-    /// of others are marked.
+    /// Posts events until `end` is cancelled, and then the remaining ones, as long as the first attempt of each succeeds. The objects of
+    /// others are marked.
     pub(super) async fn run(mut self) {
         while let Some(waiting) = self.outbox.first(&self.end).await {
             match self.attempt(&waiting.event).await {
@@ -100,7 +99,7 @@ impl Sender {
                 }
             );
         }
-        // After an acknowledged event, a failure is rather one of this event than one of the receiver.
+        // After an acknowledged event, the event is the more likely cause of a failure than the receiver.
         if !self.outbox.defer(waiting.id, is_first && failure.is_answer) {
             tracing::error!(
                 kind = object.kind,
@@ -113,7 +112,7 @@ impl Sender {
         }
         let pause = PAUSES.get(self.failures).or(PAUSES.last()).copied();
         self.failures = self.failures.saturating_add(1);
-        // Without an address of that name there is nobody who misses an event.
+        // If the name of the receiver doesn't exist, nobody misses an event.
         let marks = !failure.is_unknown_host;
         if marks {
             self.marks.set(&self.outbox).await;

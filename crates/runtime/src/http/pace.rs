@@ -1,4 +1,4 @@
-//! The pace at which a client takes an answer. One that takes nothing would keep its place for the lifetime of a connection.
+//! The pace at which a client reads an answer. A client that reads nothing would take a connection for its whole lifetime.
 
 use std::{
     io::{self, IoSlice},
@@ -12,34 +12,31 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-/// The slowest pace of a client. The system takes bytes for it in pieces of up to a megabyte, so the pace of a single moment says nothing.
+/// Slowest pace of a client. The system buffers up to a megabyte for it, so the pace of a single moment says nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Bytes that the client takes at least in a stretch.
+    /// Minimum number of bytes in a stretch.
     pub bytes: u64,
     /// Length of a stretch: the time that the server waits for the client. Its own work doesn't count.
     pub time: Duration,
 }
 
 impl Pace {
-    /// 64 KiB in a minute.
     pub const DEFAULT: Self = Self {
         bytes: 64 << 10,
         time: Duration::from_secs(60),
     };
 }
 
-/// A stream whose writes fail when the other side takes less than the slowest pace. Bytes pass through as they are.
+/// A stream whose writes fail when the other side reads less than the slowest pace. Bytes pass through unchanged.
 pub(super) struct Paced<S> {
     stream: S,
     slowest: Pace,
-    /// Bytes of the current stretch.
     taken: u64,
-    /// Time that is left of it.
     left: Duration,
-    /// Begin of the current wait for the other side.
+    /// Start of the current wait for the other side.
     since: Option<Instant>,
-    /// Ends with the stretch, while there is a wait. Made by the first one.
+    /// Ends with the stretch, during a wait. Made by the first one.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -55,7 +52,6 @@ impl<S> Paced<S> {
         }
     }
 
-    /// Notes the result of a write.
     fn note(
         &mut self,
         context: &mut Context<'_>,
@@ -76,7 +72,6 @@ impl<S> Paced<S> {
         }
     }
 
-    /// Waits for the end of the stretch.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.since.is_none() {
             let now = Instant::now();
@@ -91,7 +86,7 @@ impl<S> Paced<S> {
         timer.map_or(Poll::Pending, |timer| timer.as_mut().poll(context))
     }
 
-    /// Counts bytes that were taken, after a wait or without one. Begins a new stretch if they are enough for one.
+    /// Counts bytes that were read, after a wait or without one. Starts a new stretch if they are enough for one.
     fn end_wait(&mut self, bytes: u64) {
         let waited = self.since.take().map(|since| since.elapsed());
         self.left = self.left.saturating_sub(waited.unwrap_or_default());
@@ -153,14 +148,14 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that are on their way at most.
+    /// Maximum number of buffered bytes.
     const BUFFER: usize = 1000;
     const SLOWEST: Pace = Pace {
         bytes: 2000,
         time: Duration::from_secs(60),
     };
 
-    /// Sends so many bytes in writes of a kilobyte, before each of which the sender works for a time.
+    /// Sends `bytes` bytes in writes of a kilobyte, with a pause of `work` before each.
     fn send(bytes: usize, work: Duration) -> (DuplexStream, JoinHandle<io::Result<()>>) {
         let (client, server) = duplex(BUFFER);
         let mut server = Paced::new(server, SLOWEST);
@@ -190,11 +185,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn client_that_takes_nothing_or_next_to_nothing_is_given_up() {
         let (client, sent) = send(10_000, Duration::ZERO);
-        let begun = Instant::now();
+        let start = Instant::now();
         let ended = tokio::time::timeout(Duration::from_secs(3600), sent).await;
         let ended = ended.expect("it waits for the client for an hour");
         assert_eq!(ended.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert!(begun.elapsed() < Duration::from_secs(61), "{:?}", begun.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(61), "{:?}", start.elapsed());
         drop(client);
 
         // A byte a second never makes a stretch.
@@ -207,13 +202,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn slow_client_that_keeps_the_pace_gets_everything() {
         let (client, sent) = send(100_000, Duration::ZERO);
-        let begun = Instant::now();
+        let start = Instant::now();
         assert_eq!(read(client, 1000, Duration::from_secs(25)).await, 100_000);
         sent.await.unwrap().unwrap();
         assert!(
-            begun.elapsed() > Duration::from_secs(20 * 60),
+            start.elapsed() > Duration::from_secs(20 * 60),
             "{:?}",
-            begun.elapsed()
+            start.elapsed()
         );
     }
 

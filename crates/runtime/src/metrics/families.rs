@@ -1,10 +1,8 @@
-//! The families of metrics, by what their series are about.
+//! The families of metrics, by subject.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
+use parking_lot::Mutex;
 use prometheus::{
     GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, core::Collector,
     process_collector::ProcessCollector,
@@ -17,7 +15,6 @@ const SECONDS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
-/// All families of the process.
 #[derive(Debug)]
 pub(super) struct Families {
     pub(super) registry: Registry,
@@ -31,7 +28,6 @@ pub(super) struct Families {
     pub(super) pending: IntGaugeVec,
 }
 
-/// By kind: the passes over its objects.
 #[derive(Debug)]
 pub(super) struct Passes {
     pub(super) ended: IntCounterVec,
@@ -43,7 +39,7 @@ pub(super) struct Passes {
     pub(super) active: IntGaugeVec,
 }
 
-/// By kind: the objects that wait for a pass, and those that are in one.
+/// By kind: the objects that wait for a pass, and those in one.
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) depth: IntGaugeVec,
@@ -53,12 +49,11 @@ pub(super) struct Queue {
     pub(super) worked: HistogramVec,
     pub(super) unfinished: GaugeVec,
     pub(super) longest: GaugeVec,
-    /// Running passes, from which the last two are computed.
+    /// Running passes, for the last two.
     pub(super) running: Unfinished,
 }
 
 impl Families {
-    /// Makes and registers all of them.
     pub(super) fn register(controller: &str, per_object: bool) -> Result<Self, prometheus::Error> {
         let registry = Registry::new(per_object);
         let families = Self {
@@ -106,9 +101,9 @@ impl Families {
         Ok(families)
     }
 
-    /// Returns the series of objects that have the label `group`, or those without it.
+    /// Returns the series of objects with the label `group`, or without it.
     pub(super) fn objects(&self, group: Option<&'static str>) -> Result<Objects, prometheus::Error> {
-        let mut all = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.objects.lock();
         if let Some(objects) = all.get(&group) {
             return Ok(objects.clone());
         }
@@ -264,9 +259,6 @@ fn histogram(
 }
 
 /// Registers a family, and returns it.
-///
-/// # Errors
-/// Fails when one of that name is registered.
 pub fn registered<C: Collector + Clone + 'static>(
     registry: &Registry,
     family: C,

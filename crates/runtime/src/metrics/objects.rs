@@ -1,4 +1,4 @@
-//! The series of single objects. A few bytes are kept of each object; series are made of them when they are written.
+//! The series of single objects: a few bytes an object, and series only while they are written.
 
 use std::{
     borrow::Cow,
@@ -6,14 +6,16 @@ use std::{
     fmt::{self, Write as _},
     io::{self, Write},
     ops::Bound,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use super::registry::Registry;
 use crate::queue::ObjectKey;
 
-/// Number of objects whose series are written at a time.
+/// Number of objects whose series are written under one lock.
 const AT_ONCE: usize = 64;
 /// The statuses of a condition as the gauge counts them.
 const STATUSES: [&str; 4] = ["True", "False", "Unknown", "Deleted"];
@@ -31,7 +33,7 @@ struct Shared {
 
 type Kinds = BTreeMap<String, BTreeMap<ObjectKey, Object>>;
 
-/// An object; what was never recorded has no series.
+/// An object; unrecorded values have no series.
 #[derive(Debug, Default)]
 struct Object {
     /// Index in [`STATUSES`] of the status of its Ready condition, beyond its end for other strings.
@@ -40,20 +42,15 @@ struct Object {
     passes: Option<Passes>,
 }
 
-/// The durations of the passes over an object.
 #[derive(Debug)]
 struct Passes {
     number: u64,
     seconds: f64,
-    /// Number of passes in each bucket, without those of the buckets below.
+    /// Number of passes in each bucket, without the buckets below.
     buckets: Box<[u32]>,
 }
 
 impl Objects {
-    /// Registers the families of the objects.
-    ///
-    /// # Errors
-    /// Fails when one of the same name and label is registered.
     pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let bounds = registry.object_buckets(bounds());
         let objects = Self(Arc::new(Shared {
@@ -66,12 +63,8 @@ impl Objects {
         Ok(objects)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kinds> {
-        self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change(&self, kind: &str, key: &ObjectKey, change: impl FnOnce(&mut Object)) {
-        let mut kinds = self.lock();
+        let mut kinds = self.0.kinds.lock();
         if !kinds.contains_key(kind) {
             kinds.insert(kind.to_owned(), BTreeMap::new());
         }
@@ -84,7 +77,6 @@ impl Objects {
         }
     }
 
-    /// Records a pass over an object.
     pub(super) fn passed(&self, kind: &str, key: &ObjectKey, took: Duration) {
         let seconds = took.as_secs_f64();
         let bounds = &self.0.bounds;
@@ -103,7 +95,6 @@ impl Objects {
         });
     }
 
-    /// Records whether an object is suspended.
     pub(super) fn suspended(&self, kind: &str, key: &ObjectKey, suspended: bool) {
         self.change(kind, key, |object| object.suspended = Some(suspended));
     }
@@ -116,15 +107,13 @@ impl Objects {
         });
     }
 
-    /// Removes all series of an object.
     pub(super) fn forget(&self, kind: &str, key: &ObjectKey) {
-        if let Some(objects) = self.lock().get_mut(kind) {
+        if let Some(objects) = self.0.kinds.lock().get_mut(kind) {
             objects.remove(key);
         }
     }
 }
 
-/// A family of series of objects.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Family {
     Condition,
@@ -143,7 +132,6 @@ impl Family {
         }
     }
 
-    /// Writes the two lines before the series.
     pub(super) fn write_heading(self, out: &mut impl Write) -> io::Result<()> {
         let (help, kind) = match self {
             Self::Condition => (
@@ -157,7 +145,7 @@ impl Family {
         writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
     }
 
-    /// Appends the series of an object to a text. `more` are the labels after its own.
+    /// Appends the series of an object. `more` are the labels after its own.
     fn append(
         self,
         text: &mut String,
@@ -205,15 +193,14 @@ impl Family {
 }
 
 impl Objects {
-    /// Returns true if there is no object.
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().values().all(BTreeMap::is_empty)
+        self.0.kinds.lock().values().all(BTreeMap::is_empty)
     }
 
-    /// Writes the series of a family, with `more` labels after their own. The objects are locked for a few at a time: who reads the
-    /// text may be slow.
+    /// Writes the series of a family, with `more` labels after their own. The lock is taken for a few objects at a time: the reader of the
+    /// output may be slow.
     pub(super) fn write(&self, family: Family, more: &str, out: &mut impl Write) -> io::Result<()> {
-        let kinds: Vec<String> = self.lock().keys().cloned().collect();
+        let kinds: Vec<String> = self.0.kinds.lock().keys().cloned().collect();
         for kind in kinds {
             let mut last: Option<ObjectKey> = None;
             loop {
@@ -237,7 +224,7 @@ impl Objects {
         more: &str,
     ) -> (String, Option<ObjectKey>) {
         let mut text = String::new();
-        let kinds = self.lock();
+        let kinds = self.0.kinds.lock();
         let Some(objects) = kinds.get(kind) else {
             return (text, None);
         };
@@ -249,7 +236,7 @@ impl Objects {
             }
             let [name, namespace] = [&key.name, &key.namespace].map(|value| escape(value));
             let labels = format!("kind=\"{kind}\",name=\"{name}\",namespace=\"{namespace}\"");
-            // A string takes everything.
+            // Writing to a string can't fail.
             let _ = family.append(&mut text, object, &labels, more, &self.0.bounds);
             end = Some(key.clone());
         }
@@ -257,7 +244,6 @@ impl Objects {
     }
 }
 
-/// Escapes the value of a label.
 pub(super) fn escape(value: &str) -> Cow<'_, str> {
     match value.contains(['\\', '"', '\n']) {
         false => Cow::Borrowed(value),

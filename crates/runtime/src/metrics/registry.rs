@@ -1,11 +1,12 @@
-//! The families of metrics of a process. Each is collected and written by itself, so that a scrape never holds all of them.
+//! The families of metrics of a process. Each is collected and written by itself, so that a scrape never buffers all of them.
 
 use std::{
     collections::{BTreeMap, HashMap},
     io::{self, Write},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
 };
 
+use parking_lot::RwLock;
 use prometheus::{Encoder as _, Error, TextEncoder, core::Collector, proto::MetricFamily};
 
 use super::objects::{self, Objects, escape};
@@ -18,7 +19,6 @@ pub struct Registry {
     label: Label,
 }
 
-/// A label that all series of a family have.
 type Label = Option<(&'static str, &'static str)>;
 
 /// The series of a family that have the same constant label.
@@ -35,7 +35,7 @@ enum Series {
 }
 
 impl Registry {
-    /// Makes an empty registry. With `per_object`, histograms of single objects have all their buckets.
+    /// Creates an empty registry. With `per_object`, histograms of single objects have all their buckets.
     #[must_use]
     pub fn new(per_object: bool) -> Self {
         Self {
@@ -54,10 +54,7 @@ impl Registry {
         }
     }
 
-    /// Registers the families of a collector.
-    ///
-    /// # Errors
-    /// Fails when one of the same name and label is registered.
+    /// Registers the families of a collector. Fails when one of the same name and label is registered.
     pub fn register(&self, collector: Box<dyn Collector>) -> Result<(), Error> {
         let name = collector.desc().first().map(|desc| desc.fq_name.clone());
         let labels = self
@@ -68,16 +65,13 @@ impl Registry {
         self.add(name.unwrap_or_default(), Series::Collected(series))
     }
 
-    /// Registers a family of series of objects.
-    ///
-    /// # Errors
-    /// Fails when one of the same name and label is registered.
+    /// Registers a family of series of objects. Fails as [`Registry::register`] does.
     pub(super) fn register_objects(&self, family: objects::Family, objects: Objects) -> Result<(), Error> {
         self.add(family.name().to_owned(), Series::Objects(family, objects))
     }
 
     fn add(&self, name: String, series: Series) -> Result<(), Error> {
-        let mut families = self.families.write().unwrap_or_else(PoisonError::into_inner);
+        let mut families = self.families.write();
         let registered = families.entry(name).or_default();
         if registered.iter().any(|family| family.label == self.label) {
             return Err(Error::AlreadyReg);
@@ -87,8 +81,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the buckets of a histogram with series for each object: `buckets` with `--metrics-per-object`; otherwise none but the
-    /// infinite one, so that an object has its sum and its count.
+    /// Returns the buckets of a histogram with series for each object: `buckets` with `--metrics-per-object`; otherwise only the infinite
+    /// one, so that an object has its sum and its count.
     #[must_use]
     pub fn object_buckets(&self, buckets: Vec<f64>) -> Vec<f64> {
         if self.per_object {
@@ -99,12 +93,9 @@ impl Registry {
     }
 
     /// Writes all families in the text format of Prometheus, one after the other.
-    ///
-    /// # Errors
-    /// Fails when a write fails, or a family can't be encoded.
     pub fn write(&self, out: &mut impl Write) -> Result<(), Error> {
         let families: Vec<_> = {
-            let families = self.families.read().unwrap_or_else(PoisonError::into_inner);
+            let families = self.families.read();
             families.values().cloned().collect()
         };
         for family in families {
@@ -114,10 +105,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the text of all families, for tests.
-    ///
-    /// # Errors
-    /// Fails when a family can't be encoded.
+    /// Returns all families in the text format of Prometheus, for tests.
     pub fn text(&self) -> Result<String, Error> {
         let mut text = Vec::new();
         self.write(&mut text)?;
@@ -125,7 +113,7 @@ impl Registry {
     }
 }
 
-/// Collects the series of a name, those of all labels under one heading.
+/// Collects the series of a name, all labels under one heading.
 fn gather(families: &[Family]) -> Vec<MetricFamily> {
     let mut all: Vec<MetricFamily> = Vec::new();
     let collected = families.iter().filter_map(|family| match &family.series {
@@ -141,7 +129,7 @@ fn gather(families: &[Family]) -> Vec<MetricFamily> {
     all
 }
 
-/// Writes the series of objects of a name, those of all labels under one heading.
+/// Writes the series of objects of a name, all labels under one heading.
 fn write_objects(families: &[Family], out: &mut impl Write) -> io::Result<()> {
     let mut has_heading = false;
     for family in families {

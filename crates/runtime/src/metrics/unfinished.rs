@@ -2,54 +2,47 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
+
 use crate::queue::ObjectKey;
 
-/// Start times of the running passes of each controller.
 type Started = HashMap<String, HashMap<ObjectKey, Instant>>;
 
-/// The passes that run.
 #[derive(Debug, Default)]
 pub(super) struct Unfinished(Mutex<Started>);
 
 impl Unfinished {
-    /// Speaks of `controller` before its first pass, too.
+    /// Adds `controller` before its first pass, too.
     pub(super) fn expect(&self, controller: &str) {
-        self.lock().entry(controller.to_owned()).or_default();
+        self.0.lock().entry(controller.to_owned()).or_default();
     }
 
-    /// A pass over `key` began.
     pub(super) fn started(&self, controller: &str, key: &ObjectKey, at: Instant) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         all.entry(controller.to_owned())
             .or_default()
             .insert(key.clone(), at);
     }
 
-    /// The pass over `key` ended.
     pub(super) fn ended(&self, controller: &str, key: &ObjectKey) {
-        if let Some(running) = self.lock().get_mut(controller) {
+        if let Some(running) = self.0.lock().get_mut(controller) {
             running.remove(key);
         }
     }
 
-    /// For how long the passes of each controller have been running.
+    /// Returns the durations of the running passes of each controller.
     pub(super) fn times(&self, now: Instant) -> Vec<(String, Vec<Duration>)> {
         let times = |running: &HashMap<_, Instant>| {
             let started = running.values();
             started.map(|&at| now.saturating_duration_since(at)).collect()
         };
-        let all = self.lock();
+        let all = self.0.lock();
         all.iter()
             .map(|(controller, running)| (controller.clone(), times(running)))
             .collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Started> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     status,
 };
 
-/// Time after which a running pass shows in the status of its object.
+/// Time after which the status of an object says that its pass is running.
 const ANNOUNCE_AFTER: Duration = Duration::from_secs(2);
 
 impl<R: Reconciler> PassRun<'_, R> {
@@ -63,7 +63,8 @@ impl<R: Reconciler> PassRun<'_, R> {
         self.kind.reconciler.progressing(object)
     }
 
-    /// Runs the kind's own work. If it takes longer than a moment, the status says that it is running, unless it wrote one itself.
+    /// Runs the kind's own work. If it takes longer than [`ANNOUNCE_AFTER`], the status says that it is running, unless it wrote one
+    /// itself.
     pub(super) async fn announcing<T>(
         &self,
         mut work: impl Future<Output = T> + Unpin,

@@ -1,4 +1,4 @@
-//! The object that a pass works on ([ADR 39](../../../../docs/adr/0039-reads-from-the-cache-of-the-api-server.md)).
+//! The object of a pass ([ADR 39](../../../../docs/adr/0039-reads-from-the-cache-of-the-api-server.md)).
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl<R: Reconciler> ReconciledKind<R> {
-    /// Returns the object of a pass, as the watch has just shown it or as the API server returns it.
+    /// Returns the object of a pass, from the cache of the watch or from the API server.
     pub(super) async fn object(
         &self,
         api: &Api<Live>,
@@ -25,8 +25,8 @@ impl<R: Reconciler> ReconciledKind<R> {
         memory: &ObjectMemory,
     ) -> Result<DynamicObject, Report> {
         let known = memory.newest.max(memory.seen);
-        if let Some(Live(shown)) = known.and_then(|known| self.texts.get(key, known, Instant::now())) {
-            return Ok(shown);
+        if let Some(Live(object)) = known.and_then(|known| self.recent.get(key, known, Instant::now())) {
+            return Ok(object);
         }
         match with_timeout(read(api, &key.name, known)).await {
             Ok(Some(Live(live))) => Ok(live),

@@ -1,4 +1,4 @@
-//! Patches of an object beside its status at the end of a pass: its finalizers, and a status that goes.
+//! Patches of an object beside its status at the end of a pass: its finalizers, and the removal of a status.
 
 use kube::{
     ResourceExt,
@@ -31,7 +31,6 @@ impl<R: Reconciler> PassRun<'_, R> {
         self.set_finalizers(wanted).await
     }
 
-    /// Removes the kind's finalizer, and obsolete ones.
     pub(super) async fn remove_finalizer(&mut self) -> Report {
         let mut wanted: Vec<String> = self.status.live().finalizers().to_vec();
         wanted.retain(|each| each != R::FINALIZER && !R::OBSOLETE_FINALIZERS.contains(&each.as_str()));
@@ -84,7 +83,7 @@ impl<R: Reconciler> PassRun<'_, R> {
         })
     }
 
-    /// Removes all fields of the status, that of the schema's default too: with it, an object would look as if it waited for a controller.
+    /// Removes all fields of the status, also the schema's default, with which an object would seem to wait for a controller.
     pub(super) async fn clear_status(&mut self) -> Result<(), Report> {
         let live = self.status.live();
         let fields = live.data.get("status").and_then(Value::as_object);

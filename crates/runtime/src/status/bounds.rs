@@ -1,4 +1,4 @@
-//! Bounds of the texts of a status, whoever wrote them: an object with its status must fit into the store of the API server. Pure.
+//! Bounds of the strings of a status: an object with its status must fit into the store of the API server. Pure.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use sha2::{Digest as _, Sha256};
 const TEXT_BYTES: usize = 96 << 10;
 /// Maximum length of a message of a condition in bytes: schemas of conditions refuse more.
 const MESSAGE_BYTES: usize = 32 << 10;
-/// Maximum size of a whole status in bytes of JSON: half of what the API server stores of an object.
+/// Maximum size of a whole status in bytes of JSON: half of the store's maximum for an object.
 const STATUS_BYTES: usize = 768 << 10;
-/// Room for the sentence about a cut.
+/// Bytes for the sentence about a cut.
 const NOTE_BYTES: usize = 128;
 
-/// Returns a text as a status may hold it. One that is too long is cut at the boundary of a character, and ends with its length and
-/// its digest, so that different texts stay different.
+/// Returns a string that fits into a status. A longer one is cut at the boundary of a character, and ends with its length and its digest,
+/// so that different strings stay different.
 #[must_use]
 pub fn bounded_text(text: &str) -> Cow<'_, str> {
     cut(text, TEXT_BYTES)
@@ -35,7 +35,6 @@ fn cut(text: &str, most: usize) -> Cow<'_, str> {
     ))
 }
 
-/// Returns a status whose strings and size are bounded.
 pub(super) fn bounded(status: Value) -> Value {
     let mut most = TEXT_BYTES;
     let mut status = within(status, most);
@@ -97,11 +96,11 @@ mod tests {
             "many": vec!["y".repeat(90_000); 50],
             "small": "as it is",
         }));
-        let shown = status
+        let message = status
             .pointer("/conditions/0/message")
             .and_then(Value::as_str)
             .unwrap();
-        assert!(shown.len() <= MESSAGE_BYTES && shown.ends_with(')'));
+        assert!(message.len() <= MESSAGE_BYTES && message.ends_with(')'));
         assert!(size(&status) <= STATUS_BYTES);
         assert_eq!(status["small"], "as it is");
         let small = json!({ "a": [1, { "b": "c" }] });

@@ -22,19 +22,17 @@ use crate::{
 
 /// Minimum time for writing a status, also after a pass that used up its timeout.
 const MIN_WRITE_TIME: Duration = Duration::from_secs(20);
-/// Maximum time for writing a status.
 const MAX_WRITE_TIME: Duration = Duration::from_secs(120);
 
 /// A status that was not written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum StatusError {
-    /// The object was deleted, or another one of the same name took its place.
+    /// The object was deleted, or replaced by another one of the same name.
     #[error("the object was deleted")]
     Gone,
-    /// The lease is over.
     #[error("this process does not hold the lease any more")]
     NotLeader,
-    /// The API server refuses what is in the status.
+    /// The API server refuses the content of the status.
     #[error("{0}")]
     Refused(String),
     /// The write failed, or the API server did not answer in time.
@@ -42,7 +40,7 @@ pub(crate) enum StatusError {
     Failed(String),
 }
 
-/// Writes the status of one object, several times in a pass if need be, and remembers what was written.
+/// Writes the status of one object, several times in a pass if need be, and remembers the written one.
 pub(crate) struct StatusWriter<'a> {
     api: Api<Live>,
     params: PatchParams,
@@ -55,14 +53,13 @@ struct State {
     live: DynamicObject,
     /// The status that this process wrote last, in this pass or an earlier one.
     written: Option<Written>,
-    /// The last checkpoint of this pass.
     checkpoint: Option<Value>,
     /// End of the pass's own time; a write may go on until then.
     deadline: Instant,
 }
 
 impl<'a> StatusWriter<'a> {
-    /// Begins with the object as it was read and what this process wrote to it in earlier passes.
+    /// Starts with the object as it was read and the status that this process wrote to it in earlier passes.
     pub(crate) fn new(
         api: Api<Live>,
         params: PatchParams,
@@ -85,7 +82,6 @@ impl<'a> StatusWriter<'a> {
         }
     }
 
-    /// Returns the object as last read or written.
     pub(crate) fn live(&mut self) -> &DynamicObject {
         &self.state.get_mut().live
     }
@@ -95,18 +91,17 @@ impl<'a> StatusWriter<'a> {
         self.state.get_mut().live = live;
     }
 
-    /// Lets writes take as long as the pass itself might have taken, within bounds: writing a status late is better than
-    /// repeating the pass.
+    /// Lets writes take as long as the pass itself might have taken, within bounds: writing a status late is better than repeating the
+    /// pass.
     pub(crate) fn set_deadline(&mut self, started: Instant, timeout: Duration) {
         self.state.get_mut().deadline = started + timeout.min(MAX_WRITE_TIME);
     }
 
-    /// Returns what this process wrote last, for the next pass.
+    /// Returns the last written status, for the next pass.
     pub(crate) fn into_written(self) -> Option<Written> {
         self.state.into_inner().written
     }
 
-    /// Returns the last checkpoint of this pass.
     pub(crate) fn take_checkpoint(&mut self) -> Option<Value> {
         self.state.get_mut().checkpoint.take()
     }
@@ -128,7 +123,6 @@ impl<'a> StatusWriter<'a> {
         }
     }
 
-    /// Writes a status.
     pub(crate) async fn write(&self, status: &Value) -> Result<(), StatusError> {
         let mut state = self.state.lock().await;
         let written = self.write_locked(&mut state, status).await;
@@ -138,7 +132,7 @@ impl<'a> StatusWriter<'a> {
         written
     }
 
-    /// Says in the Ready condition of the last status that a new one was refused. This is tried once: it is in the log, too.
+    /// Reports in the Ready condition of the last status that a new one was refused. This is tried once: it is in the log, too.
     async fn tell_refused(&self, state: &mut State, why: &str) {
         let deadline = (Instant::now() + MIN_WRITE_TIME).max(state.deadline);
         let message = format!(
@@ -191,7 +185,7 @@ impl<'a> StatusWriter<'a> {
 }
 
 impl State {
-    /// Takes over what the write changed. Spec and generation stay those that the pass works on.
+    /// Takes over the changes of the write. Spec and generation stay those that the pass works on.
     fn remember(&mut self, sent: &Value, object: DynamicObject) {
         let stored = object.data.get("status").cloned().unwrap_or(Value::Null);
         self.written = Some(Written {

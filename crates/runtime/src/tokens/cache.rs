@@ -1,4 +1,4 @@
-//! The verdicts on tokens that are remembered, and the budget for reviewing unknown ones. Pure; bounded in number and time.
+//! The cache of verdicts on tokens, and the budget for reviewing unknown ones. Pure; bounded in number and time.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -7,27 +7,26 @@ use std::{
 
 use super::Verdict;
 
-/// SHA-256 of a token: tokens themselves are not kept.
+/// SHA-256 of a token: tokens themselves are not stored.
 pub(super) type Key = [u8; 32];
 
 /// Time for which an accepted token is not reviewed again.
-const ACCEPTED_FRESH: Duration = Duration::from_secs(60);
+const ACCEPTED_LIFETIME: Duration = Duration::from_secs(60);
 /// Time for which a refused token is not reviewed again.
-const REFUSED_FRESH: Duration = Duration::from_secs(10);
+const REFUSED_LIFETIME: Duration = Duration::from_secs(10);
 /// Time for which a token that was accepted may be reviewed again without drawing on the budget for unknown tokens.
 const KNOWN: Duration = Duration::from_secs(2 * 60 * 60);
-/// Number of accepted tokens that are remembered.
+/// Maximum number of cached accepted tokens.
 const ACCEPTED: usize = 256;
-/// Number of refused tokens that are remembered.
+/// Maximum number of cached refused tokens.
 const REFUSED: usize = 1024;
 /// Reviews of unknown tokens per second, and how many may come at once.
 const RATE: f64 = 5.0;
 const BURST: f64 = 20.0;
 
-/// Knowledge about a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Known {
-    /// The last verdict still holds.
+    /// The last verdict is still valid.
     Verdict(Verdict),
     /// It was accepted, and must be reviewed again.
     Accepted,
@@ -35,7 +34,6 @@ pub(super) enum Known {
     Nothing,
 }
 
-/// The verdicts of the last reviews.
 #[derive(Debug)]
 pub(super) struct Cache {
     accepted: Remembered,
@@ -54,11 +52,13 @@ impl Cache {
         }
     }
 
-    /// Looks up a token.
-    pub(super) fn look_up(&self, key: &Key, now: Instant) -> Known {
-        for (remembered, fresh) in [(&self.accepted, ACCEPTED_FRESH), (&self.refused, REFUSED_FRESH)] {
+    pub(super) fn lookup(&self, key: &Key, now: Instant) -> Known {
+        for (remembered, lifetime) in [
+            (&self.accepted, ACCEPTED_LIFETIME),
+            (&self.refused, REFUSED_LIFETIME),
+        ] {
             if let Some((verdict, age)) = remembered.get(key, now)
-                && age < fresh
+                && age < lifetime
             {
                 return Known::Verdict(verdict.clone());
             }
@@ -81,7 +81,6 @@ impl Cache {
         true
     }
 
-    /// Remembers the verdict of a review.
     pub(super) fn remember(&mut self, key: Key, verdict: Verdict, now: Instant) {
         if matches!(verdict, Verdict::Accepted(_)) {
             self.refused.forget(&key);
@@ -93,7 +92,7 @@ impl Cache {
     }
 }
 
-/// A bounded map that forgets the oldest first.
+/// A bounded map that evicts the oldest entry.
 #[derive(Debug)]
 struct Remembered {
     capacity: usize,
@@ -151,23 +150,23 @@ mod tests {
     fn verdicts_hold_for_their_time() {
         let now = Instant::now();
         let mut cache = Cache::new(now);
-        assert_eq!(cache.look_up(&key(1), now), Known::Nothing);
+        assert_eq!(cache.lookup(&key(1), now), Known::Nothing);
         cache.remember(key(1), accepted(), now);
         cache.remember(key(2), Verdict::Invalid, now);
         assert_eq!(
-            cache.look_up(&key(1), now + ACCEPTED_FRESH / 2),
+            cache.lookup(&key(1), now + ACCEPTED_LIFETIME / 2),
             Known::Verdict(accepted())
         );
         assert_eq!(
-            cache.look_up(&key(2), now + REFUSED_FRESH / 2),
+            cache.lookup(&key(2), now + REFUSED_LIFETIME / 2),
             Known::Verdict(Verdict::Invalid)
         );
-        assert_eq!(cache.look_up(&key(1), now + ACCEPTED_FRESH), Known::Accepted);
-        assert_eq!(cache.look_up(&key(1), now + KNOWN), Known::Nothing);
-        assert_eq!(cache.look_up(&key(2), now + REFUSED_FRESH), Known::Nothing);
+        assert_eq!(cache.lookup(&key(1), now + ACCEPTED_LIFETIME), Known::Accepted);
+        assert_eq!(cache.lookup(&key(1), now + KNOWN), Known::Nothing);
+        assert_eq!(cache.lookup(&key(2), now + REFUSED_LIFETIME), Known::Nothing);
         cache.remember(key(1), Verdict::Invalid, now);
         assert_eq!(
-            cache.look_up(&key(1), now),
+            cache.lookup(&key(1), now),
             Known::Verdict(Verdict::Invalid),
             "a token that was revoked is not accepted any more"
         );
@@ -187,9 +186,9 @@ mod tests {
             (cache.refused.order.len(), cache.refused.verdicts.len()),
             (REFUSED, REFUSED)
         );
-        assert_eq!(cache.look_up(&key(0), now), Known::Verdict(accepted()));
+        assert_eq!(cache.lookup(&key(0), now), Known::Verdict(accepted()));
         assert_eq!(
-            cache.look_up(&key(0), now + ACCEPTED_FRESH),
+            cache.lookup(&key(0), now + ACCEPTED_LIFETIME),
             Known::Accepted,
             "a known token needs no budget"
         );

@@ -12,7 +12,7 @@ use testkit::{
     sink::{Answer, WebhookSink},
 };
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 /// The annotation of an object whose last event was not acknowledged.
 const PENDING: &str = "event.weir.io/pending";
@@ -26,7 +26,6 @@ fn unavailable() -> Answer {
     Answer::Status(503, String::new())
 }
 
-/// Makes an object that is reported once, as invalid.
 async fn invalid(setup: &TestNamespace, name: &str) {
     setup.probe(name, &json!({"interval": "0s"})).await;
 }
@@ -52,7 +51,7 @@ fn accepted(sink: &WebhookSink, name: &str) -> Vec<(String, String, String)> {
 }
 
 async fn wait_accepted(sink: &WebhookSink, name: &str) {
-    sink.wait_for(&format!("an event about {name}"), PATIENCE, |each| {
+    sink.wait_for(&format!("an event about {name}"), TIMEOUT, |each| {
         each.answer == Answer::ok() && each.json()["involvedObject"]["name"] == name
     })
     .await
@@ -98,7 +97,7 @@ async fn events_wait_for_a_receiver_that_fails_and_arrive_once_it_answers() {
         dropped(&controller).await.abs() < f64::EPSILON,
         "nothing was dropped"
     );
-    // Marks are no changes of an object.
+    // Marks are not changes of an object.
     assert_eq!(controller.metric(passes).await.unwrap(), before);
     for name in &names {
         let writes = setup.writes("weir", 0);
@@ -121,7 +120,7 @@ async fn the_next_process_announces_what_a_killed_one_could_not() {
     setup.wait("app", "the mark of a pending event", is_marked).await;
     controller.kill().await.unwrap();
 
-    // The next pass succeeds, which is no event of this kind: all that is left of the failure is the mark.
+    // The next pass succeeds, which is not an event of this kind: only the mark is left of the failure.
     setup.probe("app", &json!({"interval": "10m"})).await;
     setup.probe("quiet", &json!({"interval": "10m"})).await;
     sink.answer(Answer::ok());
@@ -169,7 +168,7 @@ async fn process_that_ends_marks_what_a_hanging_receiver_has_not_acknowledged() 
     let controller = launch.start().await.unwrap();
     invalid(&setup, "app").await;
     let about = |each: &testkit::sink::Received| each.json()["involvedObject"]["name"] == "app";
-    sink.wait_for("an event", PATIENCE, about).await.unwrap();
+    sink.wait_for("an event", TIMEOUT, about).await.unwrap();
     assert!(controller.terminate().await.unwrap().success());
     let object = setup.probes().get("app").await.unwrap();
     assert!(is_marked(&object), "{object:?}");
@@ -183,7 +182,7 @@ async fn refused_event_is_dropped_and_counted_and_others_arrive() {
     let launch = setup.controller("weir").await.events_to(&sink.url("/"));
     let controller = launch.start().await.unwrap();
     invalid(&setup, "refused").await;
-    testkit::eventually("a dropped event", PATIENCE, || async {
+    testkit::eventually("a dropped event", TIMEOUT, || async {
         anyhow::ensure!(dropped(&controller).await > 0.0, "not yet");
         Ok(())
     })

@@ -10,7 +10,7 @@ use testkit::{
     proxy::{ApiRequest, Fate},
 };
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 fn is_status(request: &ApiRequest) -> bool {
     request.method == "PATCH" && request.path.ends_with("/status")
@@ -49,7 +49,7 @@ async fn a_status_that_meets_faults_is_written_late_and_the_act_not_repeated() {
         .await;
     setup.wait_ready("app", "True", "Succeeded").await;
     // The first write that reached the API server was cut before its answer: the object was ready before the last.
-    testkit::eventually("the status to be written after all faults", PATIENCE, || async {
+    testkit::eventually("the status to be written after all faults", TIMEOUT, || async {
         let written = proxy
             .requests()
             .iter()
@@ -78,7 +78,7 @@ async fn status_is_not_written_to_another_object_of_the_same_name() {
     };
     proxy.rule(unavailable);
     let first = setup.probe("app", &json!({"interval": "10m"})).await;
-    testkit::eventually("an attempt to write the status", PATIENCE, || async {
+    testkit::eventually("an attempt to write the status", TIMEOUT, || async {
         anyhow::ensure!(proxy.requests().iter().any(is_status), "none");
         Ok(())
     })
@@ -104,7 +104,7 @@ async fn status_is_not_written_to_another_object_of_the_same_name() {
         .await;
     assert_ne!(first.metadata.uid, second.metadata.uid);
     proxy.heal();
-    testkit::eventually("the answer of the API server", PATIENCE, || async {
+    testkit::eventually("the answer of the API server", TIMEOUT, || async {
         let answers = proxy.answers();
         let answer = answers.iter().find(|(request, _)| is_status(request));
         let (_, code) = answer.context("none")?;
@@ -130,7 +130,7 @@ async fn object_is_read_from_the_cache_of_the_api_server_unless_that_stays_behin
             .filter(|request| request.method == "GET" && request.path.ends_with("/app"));
         reads.map(version).collect::<Vec<_>>()
     };
-    // The watch shows it, but it is too large to be kept.
+    // The watch has it, but it is too large for the cache.
     let spec = |interval| json!({"interval": interval, "padding": "x".repeat(20_000)});
     let created = setup.probe("app", &spec("10m")).await;
     setup.wait_ready("app", "True", "Succeeded").await;
@@ -156,7 +156,7 @@ async fn object_is_read_from_the_cache_of_the_api_server_unless_that_stays_behin
 }
 
 #[tokio::test]
-async fn object_that_the_watch_has_just_shown_is_not_read() {
+async fn object_in_the_cache_of_the_watch_is_not_read() {
     let setup = TestNamespace::new("shown").await;
     let proxy = FaultProxy::start(setup.plane).unwrap();
     let kubeconfig = proxy.kubeconfig(&setup.kubeconfig("weir").await).unwrap();
@@ -206,7 +206,7 @@ async fn an_api_server_that_goes_away_for_a_while_is_waited_for() {
     setup.wait_ready("app", "True", "Succeeded").await;
     proxy.rule(|_| Fate::Cut);
     controller
-        .wait_log("the lease to be in danger", PATIENCE, |entry| {
+        .wait_log("the lease to be in danger", TIMEOUT, |entry| {
             entry["msg"] == "cannot get or renew the lease"
         })
         .await
@@ -232,7 +232,7 @@ async fn a_leader_without_an_api_server_ends_before_its_lease() {
         .await
         .unwrap();
     controller
-        .wait_log("to lead", PATIENCE, |entry| entry["msg"] == "this process leads")
+        .wait_log("to lead", TIMEOUT, |entry| entry["msg"] == "this process leads")
         .await
         .unwrap();
     let cut = std::time::Instant::now();

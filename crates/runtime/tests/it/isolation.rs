@@ -1,10 +1,10 @@
-//! One object's trouble is its own.
+//! A failing object affects no other.
 
 use kube::{ResourceExt, api::DeleteParams};
 use serde_json::json;
 use testkit::ready;
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 #[tokio::test]
 async fn undecodable_object_does_not_stop_others() {
@@ -92,7 +92,5 @@ async fn undecodable_object_with_a_finalizer_can_be_deleted() {
         .delete("bad", &DeleteParams::default())
         .await
         .unwrap();
-    testkit::wait_gone(&setup.probes(), "bad", PATIENCE)
-        .await
-        .unwrap();
+    testkit::wait_gone(&setup.probes(), "bad", TIMEOUT).await.unwrap();
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use testkit::controller::Launch;
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 fn elected(launch: Launch) -> Launch {
     launch
@@ -29,18 +29,18 @@ async fn a_stopped_leader_writes_nothing_after_its_lease() {
             .await;
     }
     let old = elected(setup.controller("old").await).start().await.unwrap();
-    old.wait_log("to lead", PATIENCE, leads).await.unwrap();
+    old.wait_log("to lead", TIMEOUT, leads).await.unwrap();
     setup.wait_ready("probe-4", "True", "Succeeded").await;
     let new = elected(setup.controller("new").await).start().await.unwrap();
     assert_eq!(new.metric("leader_election_master_status").await.unwrap(), 0.0);
 
     old.pause().unwrap();
-    new.wait_log("to lead", PATIENCE, leads).await.unwrap();
+    new.wait_log("to lead", TIMEOUT, leads).await.unwrap();
     let mark = setup.plane.audit_mark();
     old.resume().unwrap();
     assert!(!old.exit().await.unwrap().success());
     assert_eq!(setup.writes("old", mark), []);
-    testkit::eventually("a write of the new leader", PATIENCE, || async {
+    testkit::eventually("a write of the new leader", TIMEOUT, || async {
         anyhow::ensure!(!setup.writes("new", mark).is_empty());
         Ok(())
     })
@@ -64,7 +64,7 @@ async fn a_leader_that_ends_gives_its_lease_back() {
     let new = long(setup.controller("new").await).start().await.unwrap();
     assert!(old.terminate().await.unwrap().success());
     let ended = std::time::Instant::now();
-    new.wait_log("to lead", PATIENCE, leads).await.unwrap();
+    new.wait_log("to lead", TIMEOUT, leads).await.unwrap();
     assert!(ended.elapsed().as_secs() < 20, "the lease of 35 s was waited for");
     setup.probe("app", &json!({"interval": "5m"})).await;
     setup.wait_ready("app", "True", "Succeeded").await;

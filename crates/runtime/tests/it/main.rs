@@ -1,4 +1,4 @@
-//! The frame around the passes, with a real API server and a controller of its own (examples/probe.rs) as a process.
+//! The process around the passes, with a real API server and a controller of its own (examples/probe.rs) as a process.
 
 #![allow(
     clippy::unwrap_used,

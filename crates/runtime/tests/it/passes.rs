@@ -10,7 +10,7 @@ use kube::{
 use serde_json::json;
 use testkit::ready;
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 #[tokio::test]
 async fn an_object_is_made_ready_and_cleaned_up_after() {
@@ -34,11 +34,9 @@ async fn an_object_is_made_ready_and_cleaned_up_after() {
         .delete("app", &DeleteParams::default())
         .await
         .unwrap();
-    testkit::wait_gone(&setup.probes(), "app", PATIENCE)
-        .await
-        .unwrap();
+    testkit::wait_gone(&setup.probes(), "app", TIMEOUT).await.unwrap();
     assert!(maps.get_opt("app").await.unwrap().is_none());
-    testkit::eventually("the series to be gone", PATIENCE, || async {
+    testkit::eventually("the series to be gone", TIMEOUT, || async {
         not_yet_unless(!controller.metrics().await?.contains("name=\"app\""))
     })
     .await
@@ -66,7 +64,7 @@ async fn a_quiet_object_costs_nothing() {
     let (mark, started) = (setup.plane.audit_mark(), std::time::Instant::now());
     let before = controller.metric(total).await.unwrap();
     // Ten intervals of every object.
-    let after = testkit::eventually("ten intervals", PATIENCE, || async {
+    let after = testkit::eventually("ten intervals", TIMEOUT, || async {
         let now = controller.metric(total).await?;
         if now >= before + 100.0 {
             Ok(now)
@@ -95,7 +93,7 @@ async fn requests_suspension_and_faults_are_obeyed() {
     setup.wait_ready("app", "False", "Failed").await;
     // Repeats of the same failure are one Event with a count.
     let events: Api<Event> = Api::namespaced(setup.client.clone(), &setup.namespace);
-    testkit::eventually("a counted event", PATIENCE, || async {
+    testkit::eventually("a counted event", TIMEOUT, || async {
         let all = events.list(&ListParams::default()).await?.items;
         let counts: Vec<_> = all
             .iter()
@@ -200,7 +198,7 @@ async fn running_pass_may_finish_after_a_signal() {
         .probe("app", &json!({"interval": "10m", "behaviour": "slow"}))
         .await;
     controller
-        .wait_log("slow work", PATIENCE, |entry| entry["msg"] == "slow work begins")
+        .wait_log("slow work", TIMEOUT, |entry| entry["msg"] == "slow work begins")
         .await
         .unwrap();
     let told = std::time::Instant::now();
@@ -263,7 +261,7 @@ async fn only_a_pass_that_takes_longer_is_announced() {
         );
         let is_status = |entry: &&testkit::audit::Entry| entry.name == name && entry.subresource == "status";
         // The audit log follows a moment later.
-        let statuses = testkit::eventually("the writes in the audit log", PATIENCE, || async {
+        let statuses = testkit::eventually("the writes in the audit log", TIMEOUT, || async {
             let writes = setup.writes("weir", mark);
             let statuses = writes.iter().filter(is_status).count();
             anyhow::ensure!(statuses >= expected, "{behaviour}: {writes:?}");
@@ -274,7 +272,7 @@ async fn only_a_pass_that_takes_longer_is_announced() {
 }
 
 #[tokio::test]
-async fn checkpoint_is_kept_when_the_pass_times_out_or_the_process_ends() {
+async fn checkpoint_stays_when_the_pass_times_out_or_the_process_ends() {
     let setup = TestNamespace::new("kept").await;
     let controller = setup.controller("weir").await.start().await.unwrap();
     setup

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, audit, controller::Launch, ready};
 
 /// Timeout of every wait, long enough for a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct TestNamespace {
     pub(crate) plane: &'static ControlPlane,
@@ -33,7 +33,7 @@ impl TestNamespace {
             namespace,
             client,
         };
-        testkit::eventually("the kind Probe to be served", PATIENCE, || async {
+        testkit::eventually("the kind Probe to be served", TIMEOUT, || async {
             Ok(setup.probes().list(&ListParams::default()).await.map(|_| ())?)
         })
         .await
@@ -54,7 +54,7 @@ impl TestNamespace {
         self.plane.apply(object).await.unwrap()
     }
 
-    /// A controller that sees this namespace alone, as a user of its own.
+    /// A controller that watches this namespace only, with a user of its own.
     pub(crate) async fn controller(&self, user: &str) -> Launch {
         self.controller_by(&self.kubeconfig(user).await)
     }
@@ -94,7 +94,7 @@ impl TestNamespace {
         what: &str,
         is: impl FnMut(&DynamicObject) -> bool,
     ) -> DynamicObject {
-        testkit::wait_for(&self.probes(), name, what, PATIENCE, is)
+        testkit::wait_for(&self.probes(), name, what, TIMEOUT, is)
             .await
             .unwrap()
     }

@@ -1,19 +1,20 @@
-//! The places of a port's connections. Those that have no request under way give theirs up to others.
+//! Permits for the connections of a port. Connections without a running request are ended for others.
 
 use std::{
     collections::{BTreeMap, HashMap},
     net::IpAddr,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// The connections that wait for the headers of a request, in the order in which they began to wait.
+/// The connections that wait for the headers of a request, the longest wait first.
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
@@ -23,31 +24,26 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
-    /// Notified when a connection begins to wait.
-    begun: Notify,
-    /// Number of connections of each address.
+    /// Notified when a connection starts to wait.
+    waits: Notify,
     of_addresses: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the number of a connection that waits from now on.
+    /// Adds a waiting connection, and returns its number.
     fn wait(&self, address: IpAddr, end: &CancellationToken) -> u64 {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let number = waiting.next;
         waiting.next = number.wrapping_add(1);
         waiting.connections.insert(number, (address, end.clone()));
         drop(waiting);
-        self.begun.notify_one();
+        self.waits.notify_one();
         number
     }
 
     /// Ends the connection that has waited longest; returns false if none waits.
     fn end_oldest(&self) -> bool {
-        let oldest = self.lock().connections.pop_first();
+        let oldest = self.waiting.lock().connections.pop_first();
         oldest.is_some_and(|(_, (_, end))| {
             end.cancel();
             true
@@ -56,7 +52,7 @@ impl Shared {
 
     /// Ends the connection of an address that has waited longest; returns false if none waits.
     fn end_oldest_of(&self, address: IpAddr) -> bool {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let oldest = waiting.connections.iter().find(|(_, (of, _))| *of == address);
         let oldest = oldest.map(|(number, _)| *number);
         let ended = oldest.and_then(|number| waiting.connections.remove(&number));
@@ -65,15 +61,10 @@ impl Shared {
             true
         })
     }
-
-    fn of_addresses(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.of_addresses.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// A bounded number of places.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ConnectionPermits {
     free: Arc<Semaphore>,
     of_address: usize,
     shared: Arc<Shared>,
@@ -88,7 +79,7 @@ pub(super) struct Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let mut counts = self.shared.of_addresses();
+        let mut counts = self.shared.of_addresses.lock();
         if let Some(count) = counts.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
@@ -98,8 +89,8 @@ impl Drop for Admitted {
     }
 }
 
-impl Places {
-    /// Makes so many places, of which the connections of one address may take `of_address`.
+impl ConnectionPermits {
+    /// Creates `most` permits, of which one address may have `of_address`.
     pub(super) fn new(most: usize, of_address: usize) -> Self {
         Self {
             free: Arc::new(Semaphore::new(most.max(1))),
@@ -108,10 +99,10 @@ impl Places {
         }
     }
 
-    /// Counts a connection for its address. If there are as many as may be, the one that has waited longest for the headers of a request
-    /// is ended; `None` if all have requests.
+    /// Counts a connection for its address. If it has its maximum, the one that has waited longest for the headers of a request is ended;
+    /// `None` if all have requests.
     pub(super) fn admit(&self, address: IpAddr) -> Option<Admitted> {
-        let mut counts = self.shared.of_addresses();
+        let mut counts = self.shared.of_addresses.lock();
         let count = counts.entry(address).or_default();
         if *count >= self.of_address && !self.shared.end_oldest_of(address) {
             return None;
@@ -124,9 +115,9 @@ impl Places {
         })
     }
 
-    /// Waits for a place. If all are taken, the connection that has waited longest for the headers of a request is ended; if all have
+    /// Waits for a permit. If there is none, the connection that has waited longest for the headers of a request is ended; if all have
     /// requests, this waits until one ends.
-    pub(super) async fn take(&self, admitted: Admitted) -> Place {
+    pub(super) async fn take(&self, admitted: Admitted) -> ConnectionPermit {
         let free = loop {
             if let Ok(free) = Arc::clone(&self.free).try_acquire_owned() {
                 break Some(free);
@@ -137,24 +128,24 @@ impl Places {
             }
             tokio::select! {
                 freed = freed => break freed.ok(),
-                () = self.shared.begun.notified() => {}
+                () = self.shared.waits.notified() => {}
             }
         };
         let end = CancellationToken::new();
-        let place = PlaceInner {
+        let permit = PermitInner {
             number: Mutex::new(Some(self.shared.wait(admitted.address, &end))),
             shared: Arc::clone(&self.shared),
             end,
             admitted,
             _free: free,
         };
-        Place(Arc::new(place))
+        ConnectionPermit(Arc::new(permit))
     }
 }
 
 #[derive(Debug)]
-struct PlaceInner {
-    /// The number in [`Waiting`]; none while there is a request.
+struct PermitInner {
+    /// The number in [`Waiting`]; none during a request.
     number: Mutex<Option<u64>>,
     shared: Arc<Shared>,
     end: CancellationToken,
@@ -162,62 +153,54 @@ struct PlaceInner {
     _free: Option<OwnedSemaphorePermit>,
 }
 
-impl PlaceInner {
-    fn number(&self) -> MutexGuard<'_, Option<u64>> {
-        self.number.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for PlaceInner {
+impl Drop for PermitInner {
     fn drop(&mut self) {
-        if let Some(number) = self.number().take() {
-            self.shared.lock().connections.remove(&number);
+        if let Some(number) = self.number.lock().take() {
+            self.shared.waiting.lock().connections.remove(&number);
         }
     }
 }
 
-/// The place of a connection, which is free again when this and all its requests are dropped.
+/// The permit of a connection, which is free again when this and all its requests are dropped.
 #[derive(Debug, Clone)]
-pub(super) struct Place(Arc<PlaceInner>);
+pub(super) struct ConnectionPermit(Arc<PermitInner>);
 
-impl Place {
-    /// Resolves when the connection has to end, because others need its place.
+impl ConnectionPermit {
+    /// Resolves when the connection has to end for another one.
     pub(super) async fn ended(&self) {
         self.0.end.cancelled().await;
     }
 
     /// Notes that the headers of a request are there. The connection waits again when the result is dropped.
-    pub(super) fn begin(&self) -> Begun {
-        if let Some(number) = self.0.number().take() {
-            self.0.shared.lock().connections.remove(&number);
+    pub(super) fn start_request(&self) -> RunningRequest {
+        if let Some(number) = self.0.number.lock().take() {
+            self.0.shared.waiting.lock().connections.remove(&number);
         }
-        Begun(self.clone())
+        RunningRequest(self.clone())
     }
 }
 
-/// A request under way.
 #[derive(Debug)]
-pub(super) struct Begun(Place);
+pub(super) struct RunningRequest(ConnectionPermit);
 
-impl Begun {
+impl RunningRequest {
     /// Lets the request last until the body of its response is sent or dropped.
     pub(super) fn until_the_end_of(self, body: Body) -> Body {
         Body::new(Answering { body, _request: self })
     }
 }
 
-impl Drop for Begun {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
-        let place = &self.0.0;
-        let number = place.shared.wait(place.admitted.address, &place.end);
-        *place.number() = Some(number);
+        let permit = &self.0.0;
+        let number = permit.shared.wait(permit.admitted.address, &permit.end);
+        *permit.number.lock() = Some(number);
     }
 }
 
-/// The body of a response, with its request.
 struct Answering {
     body: Body,
-    _request: Begun,
+    _request: RunningRequest,
 }
 
 impl HttpBody for Answering {
