@@ -1,4 +1,4 @@
-//! The work of one directory: what it names, what it generates, its components, and its transformers in their order.
+//! Accumulates one directory: its resources, generators, components, and its transformers in their order.
 
 mod pipeline;
 
@@ -36,7 +36,7 @@ impl Accumulator {
 }
 
 impl Target<'_> {
-    /// Does the work of the directory. What a kustomization above has accumulated is given to components alone.
+    /// Accumulates the directory. `acc` is empty except for components, which change the objects of their parent.
     pub(crate) fn accumulate(&self, mut acc: Accumulator) -> Result<Accumulator, Error> {
         let fields = &self.kustomization.fields;
         let ctx = self.plugin_context();
@@ -59,7 +59,7 @@ impl Target<'_> {
         Ok(acc)
     }
 
-    /// Adds what the entries of `resources` name: files first tried, then directories.
+    /// Adds the entries of `resources`, first tried as files, then as directories.
     pub(crate) fn accumulate_resources(&self, acc: &mut Accumulator, paths: &[String]) -> Result<(), Error> {
         for path in paths {
             self.run().step(1, self.loader.root())?;
@@ -72,7 +72,7 @@ impl Target<'_> {
             }
             let loader = match self.loader.enter(path) {
                 Ok(loader) => loader,
-                // It is a file, and what is wrong with it says all.
+                // The error of the file is complete.
                 Err(_) if is_file(path, &as_file) => return Err(as_file),
                 Err(error) => return Err(error.context(format!("accumulation err='{as_file}'"))),
             };
@@ -170,7 +170,7 @@ impl Target<'_> {
             .context(|| format!("recursed accumulation of path '{root}'"))
     }
 
-    /// The configurations of generators, transformers or validators: inline documents, files and directories.
+    /// Reads the configurations of generators, transformers or validators: inline documents, files and directories.
     fn configurations(&self, entries: &[String]) -> Result<ResMap, Error> {
         let mut acc = Accumulator::default();
         let mut paths = Vec::new();
@@ -235,7 +235,7 @@ impl Target<'_> {
 
     fn transform(&self, acc: &mut Accumulator) -> Result<(), Error> {
         let ctx = self.plugin_context();
-        // All are made before one runs: a broken last one is told before the first changes anything.
+        // All are made before one runs: a broken last one is reported before the first changes anything.
         let mut stages = pipeline::transformers(self, &acc.config)?;
         stages.extend(self.plugins("transformers", &self.kustomization.fields.transformers)?);
         for stage in stages {
@@ -284,12 +284,12 @@ impl Target<'_> {
     }
 }
 
-/// Returns true if an entry can't be a directory: it was not YAML, or it is a URL, and it is no address of a repository.
+/// Returns true if an entry can't be a directory: it was not YAML, or it is a URL that is not an address of a repository.
 fn is_file(path: &str, as_file: &Error) -> bool {
     (as_file.is_malformed_yaml() || loader::is_url(path)) && remote::parse(path).is_err()
 }
 
-/// quirk: the original puts what went wrong with a component into quotation marks.
+/// quirk: the original puts the error of a component into quotation marks.
 fn quoted(context: &str, error: Error) -> Error {
     if error.exceeded().is_some() {
         return error;
@@ -297,7 +297,7 @@ fn quoted(context: &str, error: Error) -> Error {
     Error::new(Step::Load, format!("{context} {:?}", error.to_string()))
 }
 
-/// The label that a validator may leave.
+/// A label that validators may add.
 const VALIDATED_BY: &str = "validated-by";
 
 /// Refuses objects that a validator changed.
@@ -326,7 +326,7 @@ fn unchanged(before: &ResMap, after: &ResMap) -> Result<(), Error> {
     Ok(())
 }
 
-/// The objects of one text, no two of which may be the same.
+/// Collects the objects of one document; no two may have the same identity.
 fn unique(resources: Vec<Resource>) -> Result<ResMap, Error> {
     let mut unique = ResMap::new();
     resources
@@ -335,7 +335,7 @@ fn unique(resources: Vec<Resource>) -> Result<ResMap, Error> {
     Ok(unique)
 }
 
-/// Takes in what a kustomization says of schemas.
+/// Obeys the `openapi` field of a kustomization.
 pub(crate) fn set_schema(
     loader: &Loader<'_>,
     kustomization: &Kustomization,

@@ -9,7 +9,7 @@ use tree::{Budget, Tree, TreePath};
 use yaml::{Node, Problem, Value};
 
 use crate::{
-    Error, Options, Order, Warning,
+    Error, Options, SortOrder, Warning,
     accumulate::{self, Accumulator},
     error::Step,
     fieldspec::{self, Create, FieldSpec},
@@ -27,31 +27,25 @@ use crate::{
 /// The annotation of objects that only serve the build itself.
 const LOCAL: &str = "config.kubernetes.io/local-config";
 
-/// The label that names the tool.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
-/// An object with its source position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Built {
-    /// The object as a value.
     pub object: Value,
     /// The file that it was read from, or the kustomization that generates it.
     pub file: Arc<TreePath>,
-    /// The line where it begins, counted from 1.
+    /// The line of its start, counted from 1.
     pub line: u32,
 }
 
-/// The result of a build.
 #[derive(Debug, Clone, Default)]
 pub struct Build {
-    /// The objects, in order.
     pub objects: Vec<Built>,
-    /// Warnings, in the order in which they came up.
+    /// In the order of their causes.
     pub warnings: Vec<Warning>,
 }
 
 impl Build {
-    /// Prints the objects as `kustomize build` does.
     #[must_use]
     pub fn to_yaml(&self) -> String {
         yaml::print::all(
@@ -61,16 +55,8 @@ impl Build {
     }
 }
 
-/// Builds the kustomization in a directory of a tree, as `kustomize build` does.
-///
-/// ```text
-/// let tree = Mem::from_files([("kustomization.yaml", "resources: [a.yaml]\n"), ("a.yaml", A)])?;
-/// let built = build(&tree, &TreePath::root(), &Options::default(), &Budget::default())?;
-/// println!("{}", built.to_yaml());
-/// ```
-///
-/// # Errors
-/// Fails if the kustomization, or a file that it names, is missing or invalid, or if the budget is used up.
+/// Builds the kustomization in a directory of a tree, as `kustomize build` does. Fails if the kustomization, or a file that
+/// it names, is missing or invalid, or if the budget is used up.
 pub fn build(
     tree: &dyn Tree,
     dir: &TreePath,
@@ -83,10 +69,7 @@ pub fn build(
 }
 
 /// Builds a directory as [`build`] does, and passes the objects to `take` one by one, in order, so that they needn't all be
-/// in memory as values. Returns the warnings.
-///
-/// # Errors
-/// As [`build`]; some objects may have been passed to `take` by then.
+/// in memory as values. Returns the warnings. If it fails, some objects may have been passed.
 pub fn build_each(
     tree: &dyn Tree,
     dir: &TreePath,
@@ -134,7 +117,7 @@ fn drop_local(resources: &mut ResMap) -> Result<(), Error> {
         let value = annotations.and_then(|annotations| annotations.get(LOCAL));
         value.is_some_and(|value| value.as_text() != Some("false"))
     };
-    // Changes of names, namespaces and kinds may have left two objects of one identity.
+    // Changes of names, namespaces and kinds may have made two identities equal.
     resources
         .refuse_equal_by_now()
         .map_err(|(error, second)| error.at(&second.file, second.line))?;
@@ -145,15 +128,15 @@ fn drop_local(resources: &mut ResMap) -> Result<(), Error> {
 fn sort(resources: &mut ResMap, target: &Target<'_>, options: &Options<'_>) -> Result<(), Error> {
     match (&target.kustomization.fields.sort_options, options.order) {
         (Some(wanted), _) => target.at("sortOptions", order::sort(resources, wanted)),
-        (None, Order::Legacy) => {
+        (None, SortOrder::Legacy) => {
             order::legacy(resources);
             Ok(())
         }
-        (None, Order::Accumulated) => Ok(()),
+        (None, SortOrder::Accumulated) => Ok(()),
     }
 }
 
-/// The last touch: labels and annotations of the build itself, and the value of the object.
+/// Adds labels and annotations of the build itself, and returns the object's value.
 fn finish(
     mut resource: Resource,
     wanted: Wanted,

@@ -1,4 +1,4 @@
-//! The tables of the fields that transformers work on, and the files that add rows to them.
+//! The tables of the fields that transformers change, and the files that add rows to them.
 
 pub(crate) mod crds;
 #[cfg(test)]
@@ -22,7 +22,7 @@ use crate::{
     transform::PluginContext,
 };
 
-/// The tables of a kustomization: the built-in rows, those of `configurations` and those that `crds` give.
+/// The tables of a kustomization: the built-in rows, and the rows of `configurations` and `crds`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Config {
     pub(crate) name_prefix: Vec<FieldSpec>,
@@ -39,7 +39,6 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// The built-in tables.
     pub(crate) fn built_in() -> Self {
         Self {
             name_prefix: rows::NAME_PREFIX.to_vec(),
@@ -56,7 +55,7 @@ impl Config {
         }
     }
 
-    /// The built-in tables with the rows of the files that a kustomization names.
+    /// Returns the built-in tables with the rows of the files that a kustomization names.
     pub(crate) fn load(files: &[String], ctx: &PluginContext<'_>) -> Result<Self, Error> {
         let mut own = Self::default();
         for file in files {
@@ -69,7 +68,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Adds the rows of another. A row that is there already is not added again, and must agree in whether it creates.
+    /// Adds the rows of another configuration. An existing row is not added again; its `create` must be equal.
     pub(crate) fn merge(&mut self, other: &Self, ctx: &PluginContext<'_>) -> Result<(), Error> {
         let tables = [
             ("NamePrefix", &mut self.name_prefix, &other.name_prefix),
@@ -100,7 +99,7 @@ impl Config {
             .context(|| "failed to merge NameReference fieldSpec")
     }
 
-    /// A file that a kustomization names.
+    /// Reads a file that a kustomization names.
     fn read(text: &[u8], file: &TreePath, budget: &Budget, profile: Profile) -> Result<Self, Error> {
         let document = strict(text, file, budget)?;
         let rules = Rules {
@@ -114,7 +113,7 @@ impl Config {
     }
 }
 
-/// Adds rows to a table. Most tables that meet are the built-in ones, which have nothing for each other.
+/// Adds rows to a table. Most tables are the built-in ones, which add nothing to each other.
 fn merge(own: &mut Vec<FieldSpec>, new: &[FieldSpec]) -> Result<(), Error> {
     if new.is_empty() || own == new {
         return Ok(());
@@ -124,7 +123,7 @@ fn merge(own: &mut Vec<FieldSpec>, new: &[FieldSpec]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Counts that each new row is compared with the old ones and those before it.
+/// Counts the comparisons of each new row with the old ones and those before it.
 fn compare<T: PartialEq + Rows>(own: &[T], new: &[T], ctx: &PluginContext<'_>) -> Result<(), Error> {
     if own == new {
         return Ok(());
@@ -184,7 +183,6 @@ struct File {
     replicas: Vec<Field>,
 }
 
-/// An entry of `nameReference`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Target {

@@ -4,36 +4,28 @@ use std::fmt;
 
 use tree::{Exceeded, PathError, TreeError, TreePath};
 
-use crate::remote::redacted;
+use crate::remote::redact_message;
 
-/// The step of a build that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Reading a kustomization.
     Kustomization,
-    /// Following an entry of resources, components or a list of files.
+    /// An entry of resources, components or a list of files.
     Load,
-    /// Reading an object.
     Resource,
-    /// Joining the objects of several places.
+    /// Joining the objects of several files and directories.
     Accumulate,
-    /// Generating an object.
     Generator,
-    /// A patch.
     Patch,
-    /// A transformer that isn't a patch.
+    /// A transformer other than a patch.
     Transformer,
-    /// Following the new names of objects.
+    /// Updating references to renamed objects.
     Reference,
-    /// A replacement.
     Replacement,
-    /// A var.
     Var,
     /// The configuration of a generator, transformer or validator.
     Plugin,
     /// Custom schemas and definitions.
     Schema,
-    /// Inflating a Helm chart.
     Helm,
     /// Sorting and printing.
     Output,
@@ -42,76 +34,51 @@ pub enum Step {
 /// The error of a directory that could not be built. The messages contain kustomize's own messages for the same problem.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A step failed.
     #[error("{problem}")]
     Failed {
-        /// The step.
         step: Step,
-        /// The problem and its object.
+        /// Names the object.
         problem: String,
     },
     /// An error with its context.
     #[error("{context}: {source}")]
-    In {
-        /// The work that failed.
-        context: String,
-        /// The error.
-        source: Box<Error>,
-    },
-    /// An error with its position.
+    In { context: String, source: Box<Error> },
     #[error("{file}:{line}: {source}")]
     At {
-        /// The file.
         file: TreePath,
-        /// The line.
         line: u32,
-        /// The error at this position.
         source: Box<Error>,
     },
-    /// A file is not valid YAML.
+    /// A file that is not valid YAML.
     #[error(
         "MalformedYAMLError: yaml: {} in File: {file}",
         source.go_words(yaml::GoYaml::V3)
     )]
-    Yaml {
-        /// The file.
-        file: TreePath,
-        /// The error of the YAML reader.
-        source: yaml::Error,
-    },
-    /// An entry is remote, and [`crate::Options::fetch`] is unset.
+    Yaml { file: TreePath, source: yaml::Error },
     #[error("the remote resource {resource:?} is not fetched here: copy it into the repository")]
     Remote {
-        /// The address, without secrets.
+        /// Redacted.
         resource: String,
     },
-    /// A path that can't be followed.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// A file could not be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// A limit was reached, or the work was cancelled.
+    /// A limit was reached, or the build was cancelled.
     #[error("building {dir}: {source}")]
-    Budget {
-        /// The directory.
-        dir: TreePath,
-        /// The limit.
-        source: Exceeded,
-    },
+    Budget { dir: TreePath, source: Exceeded },
 }
 
 impl Error {
-    /// Makes the error of a step.
     pub(crate) fn new(step: Step, problem: impl fmt::Display) -> Self {
         Self::Failed {
             step,
-            problem: redacted(&problem.to_string()),
+            problem: redact_message(&problem.to_string()),
         }
     }
 
     /// Makes the error of a malformed YAML file, with its position in front: the original's message doesn't always have the
-    /// true line.
+    /// right line.
     pub(crate) fn malformed(file: &TreePath, source: yaml::Error) -> Self {
         let line = source.position.map_or(1, |at| at.line);
         let file = file.clone();
@@ -122,23 +89,22 @@ impl Error {
         }
     }
 
-    /// Adds a context to the error.
     #[must_use]
     pub(crate) fn context(self, context: impl fmt::Display) -> Self {
-        // A limit stays what it is: callers look for it.
+        // Callers search for limits.
         if self.exceeded().is_some() {
             return self;
         }
         Self::In {
-            context: redacted(&context.to_string()),
+            context: redact_message(&context.to_string()),
             source: Box::new(self),
         }
     }
 
-    /// Adds a position to the error, unless it has one.
+    /// Adds a position, unless the error has one.
     #[must_use]
     pub(crate) fn at(self, file: &TreePath, line: u32) -> Self {
-        if self.exceeded().is_some() || self.place().is_some() {
+        if self.exceeded().is_some() || self.position().is_some() {
             return self;
         }
         Self::At {
@@ -150,11 +116,11 @@ impl Error {
 
     /// Returns the file and line of the problem, if they are known.
     #[must_use]
-    pub fn place(&self) -> Option<(&TreePath, u32)> {
+    pub fn position(&self) -> Option<(&TreePath, u32)> {
         match self {
             Self::At { file, line, .. } => Some((file, *line)),
             Self::Yaml { file, source } => Some((file, source.position.map_or(1, |at| at.line))),
-            Self::In { source, .. } => source.place(),
+            Self::In { source, .. } => source.position(),
             _ => None,
         }
     }
@@ -180,9 +146,7 @@ impl Error {
     }
 }
 
-/// Adds contexts to errors.
 pub(crate) trait Context<T> {
-    /// Adds a context to the error.
     fn context<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T, Error>;
 }
 

@@ -1,4 +1,4 @@
-//! Field specs: which field of which kinds a transformer works on.
+//! Field specs: the fields of kinds that transformers change.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -19,23 +19,19 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FieldSpec {
     pub(crate) gvk: Gvk,
-    /// Map keys joined by `/`; `\/` is a slash in a key, `key[]` says that the field is a list.
+    /// Map keys joined by `/`; `\/` is a slash in a key, `key[]` is a list.
     pub(crate) path: Cow<'static, str>,
     /// True if missing maps on the path, and the field, are created.
     pub(crate) create: bool,
 }
 
-/// The fields that hold the name of objects of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NameReference {
-    /// The kind that is referred to.
     pub(crate) target: Gvk,
-    /// The fields that refer to it.
     pub(crate) fields: Cow<'static, [FieldSpec]>,
 }
 
 impl FieldSpec {
-    /// A row of a table.
     pub(crate) const fn row(
         group: &'static str,
         version: &'static str,
@@ -52,7 +48,6 @@ impl FieldSpec {
 }
 
 impl NameReference {
-    /// A row of the table.
     pub(crate) const fn rows(
         group: &'static str,
         version: &'static str,
@@ -66,7 +61,7 @@ impl NameReference {
     }
 }
 
-/// Adds a field spec to others; one that they hold already is not added again.
+/// Adds a field spec to others, unless they contain it.
 pub(crate) fn merge_one(specs: &mut Vec<FieldSpec>, new: FieldSpec) -> Result<(), Error> {
     let same = |old: &&FieldSpec| old.gvk.is_selected_by(&new.gvk) && old.path == new.path;
     match specs.iter().find(same) {
@@ -86,19 +81,17 @@ pub(crate) fn merge_all(specs: &mut Vec<FieldSpec>, new: &[FieldSpec]) -> Result
     new.iter().try_for_each(|spec| merge_one(specs, spec.clone()))
 }
 
-/// The initial content of a missing field that a field spec asks to create.
+/// The initial content of a missing field that a field spec creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Create {
-    /// It stays missing.
     Nothing,
-    /// An empty scalar, with the tag that a null there gets.
+    /// An empty scalar, with the tag for a null in its position.
     Scalar(Option<Tag>),
-    /// An empty map.
     Map,
 }
 
-/// Calls `set` with every node of an object that a field spec names. Lists on the way are entered, and a null in the place
-/// of something that may be created becomes it.
+/// Calls `set` with every node of an object that a field spec names. Lists of the path are entered, and a null is replaced
+/// by the created content.
 pub(crate) fn visit(
     object: &mut Node,
     spec: &FieldSpec,
@@ -134,10 +127,9 @@ pub(crate) fn visit_shared(
     visit_path(object, &Path::of(spec), create, set)
 }
 
-/// The change of a node that was found.
 pub(crate) type Set<'s> = dyn FnMut(&mut Node, &mut Written) -> Result<(), Error> + 's;
 
-/// The path of a field spec, taken apart.
+/// The parsed path of a field spec.
 #[derive(Debug)]
 pub(crate) struct Path<'a> {
     pub(crate) text: &'a str,
@@ -168,7 +160,7 @@ pub(crate) fn visit_path(
     walked.context(|| format!("considering field '{}' of object {}", path.text, Id::read(object)))
 }
 
-/// Rows for some kinds; which are for an object is found out once for each kind.
+/// Rows by kind, each kind's computed once.
 pub(crate) struct ByKind<'a, T> {
     rows: Vec<(&'a Gvk, T)>,
     found: HashMap<Gvk, Vec<usize>>,
@@ -182,7 +174,7 @@ impl<'a, T> ByKind<'a, T> {
         }
     }
 
-    /// The rows for a kind, in their order.
+    /// Returns the rows for a kind, in their order.
     pub(crate) fn of(&mut self, kind: &Gvk) -> impl Iterator<Item = &T> {
         if !self.found.contains_key(kind) {
             let rows = self.rows.iter().enumerate();
@@ -237,7 +229,7 @@ fn walk_map(
         _ if is_list => None,
         Create::Scalar(_) | Create::Map if !rest.is_empty() => Some(Node::map()),
         Create::Map => Some(Node::map()),
-        // Without a tag it would read as null.
+        // Without a tag it would be read as null.
         Create::Scalar(_) => Some(Node::plain("")),
     };
     if node.get(name).is_none() {

@@ -10,10 +10,8 @@ use crate::{
 };
 
 impl Build {
-    /// Returns a file for each object, with kustomize's file names: group, version, kind and name in lower case, and the
-    /// namespace in front if there are several.
-    ///
-    /// Names may contain slashes, and two objects may have the same one.
+    /// Returns a file for each object, with kustomize's file names: group, version, kind and name in lower case, after the
+    /// namespace if there are several. Names may contain slashes, and two objects may have the same one.
     #[must_use]
     pub fn files(&self) -> Vec<(String, String)> {
         let ids: Vec<Id> = self.objects.iter().map(|built| identity(&built.object)).collect();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use testkit::fuzz::{self, Random};
 use tree::{Budget, Entry, Limits, Mem, NodeKind, Tree, TreeError, TreePath};
 
-use crate::{LoadRestriction, OpenApi, Options, Order, Profile, build};
+use crate::{LoadRestriction, OpenApi, Options, Profile, SortOrder, build};
 
 const LINES: &[&str] = &[
     "resources:",
@@ -134,7 +134,7 @@ const WORKING: &[(&str, &str)] = &[
     ),
     ("in/b/kustomization.yaml", "resources: [../a]\n"),
 ];
-/// A part of the name of everything that lies beside the root.
+/// A part of the names of everything next to the root.
 const BESIDE: &str = "secret";
 
 fn files(random: &mut Random) -> Vec<(String, String)> {
@@ -150,7 +150,7 @@ fn files(random: &mut Random) -> Vec<(String, String)> {
     files
 }
 
-/// A tree that notes what is read.
+/// A tree that records reads.
 struct Watched {
     tree: Mem,
     read: Mutex<Vec<TreePath>>,
@@ -174,7 +174,7 @@ impl Tree for Watched {
 fn options(random: &mut Random) -> Options<'static> {
     Options {
         load_restriction: *random.pick(&[LoadRestriction::RootOnly, LoadRestriction::None]),
-        order: *random.pick(&[Order::Accumulated, Order::Legacy]),
+        order: *random.pick(&[SortOrder::Accumulated, SortOrder::Legacy]),
         openapi: *random.pick(&[OpenApi::Replace, OpenApi::Add]),
         profile: *random.pick(&[Profile::V5_8_1, Profile::V5_8_3]),
         managed_by_label: random.flag(),
@@ -217,8 +217,8 @@ fn fuzz_builds_end_with_objects_or_an_error() {
                 );
             }
             Err(error) => {
-                let shown = error.to_string();
-                assert!(!shown.is_empty() && !shown.contains("u:p"), "{shown}");
+                let message = error.to_string();
+                assert!(!message.is_empty() && !message.contains("u:p"), "{message}");
             }
         }
         let read = tree.read.into_inner().unwrap();

@@ -1,4 +1,4 @@
-//! Objects made from literals and files: ConfigMaps, Secrets, and the hash that their names end in.
+//! Objects made from literals and files: ConfigMaps, Secrets, and the hash suffix of their names.
 
 mod hash;
 mod iam;
@@ -24,19 +24,13 @@ use crate::{
     transform::PluginContext,
 };
 
-/// Makes objects.
 pub(crate) trait Generator {
-    /// Makes the objects.
-    ///
-    /// # Errors
-    /// Fails if a file can't be read, or the configuration makes no object.
+    /// Fails if a file can't be read, or the configuration is invalid.
     fn generate(&self, ctx: &PluginContext<'_>) -> Result<ResMap, Error>;
 }
 
-/// The ConfigMap of an entry of `configMapGenerator`. Its place is the directory; the caller knows better.
-///
-/// # Errors
-/// Fails if it has no name, one of its sources can't be read, or two of them have a key in common.
+/// Makes the ConfigMap of an entry of `configMapGenerator`. Its file is the directory; the caller corrects it. Fails if it
+/// has no name, one of its sources can't be read, or two of them have a key in common.
 pub(crate) fn config_map(
     args: &GeneratorArgs,
     global: Option<&GeneratorOptions>,
@@ -55,10 +49,7 @@ pub(crate) fn config_map(
     finish(object, args, global, ctx)
 }
 
-/// The Secret of an entry of `secretGenerator`. Its place is the directory; the caller knows better.
-///
-/// # Errors
-/// As [`config_map`].
+/// Makes the Secret of an entry of `secretGenerator`, as [`config_map`] does.
 pub(crate) fn secret(
     args: &GeneratorArgs,
     global: Option<&GeneratorOptions>,
@@ -94,7 +85,6 @@ fn base(kind: &str, args: &GeneratorArgs) -> Result<Node, Error> {
     Ok(object.into())
 }
 
-/// Adds what the options say.
 fn finish(
     mut object: Node,
     args: &GeneratorArgs,
@@ -117,15 +107,15 @@ fn finish(
     if options.immutable {
         object.set("immutable", Node::from_value(&yaml::Value::Bool(true)));
     }
-    let place = Arc::new(ctx.loader.root().clone());
-    let mut resource = Resource::new(object, place, 1);
+    let root = Arc::new(ctx.loader.root().clone());
+    let mut resource = Resource::new(object, root, 1);
     resource.history.behavior = Behavior::parse(&args.behavior);
     resource.history.needs_hash = !options.disable_name_suffix_hash;
     resource.note();
     Ok(resource)
 }
 
-/// The options of a generator with those of all: texts of its own win, and what either switches on is on.
+/// Merges the options of a generator with the global ones: strings of its own win, and flags of either apply.
 fn merged(own: Option<&GeneratorOptions>, global: Option<&GeneratorOptions>) -> GeneratorOptions {
     let mut options = own.cloned().unwrap_or_default();
     let Some(global) = global else {

@@ -15,7 +15,6 @@ use crate::{
     transform::PluginContext,
 };
 
-/// A chart, and the place that asks for it.
 pub(crate) struct Inflation {
     config: Map,
     file: Arc<TreePath>,
@@ -23,7 +22,7 @@ pub(crate) struct Inflation {
 }
 
 impl Inflation {
-    /// An entry of `helmCharts`. A chart without a namespace gets that of the kustomization, or of those above.
+    /// Reads an entry of `helmCharts`. A chart without a namespace gets the kustomization's, or its parents'.
     pub(crate) fn from_entry(entry: &Map, target: &Target<'_>) -> Self {
         let kustomization = &target.kustomization;
         let fields = &kustomization.fields;
@@ -46,7 +45,7 @@ impl Inflation {
         }
     }
 
-    /// A `HelmChartInflationGenerator` of its own.
+    /// Reads a `HelmChartInflationGenerator` of its own.
     pub(crate) fn from_config(config: &Map, file: Arc<TreePath>, line: u32) -> Self {
         let mut config = config.clone();
         for own in ["apiVersion", "kind", "metadata"] {
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
     use crate::{CallbackError, InflateChart, Options, build};
 
-    /// Gives one object, named by what it was asked.
+    /// Inflates one object, named after the request.
     struct Charts;
 
     impl InflateChart for Charts {

@@ -10,13 +10,13 @@ use yaml::Node;
 
 use crate::tables;
 
-/// The effective namespace of objects that live outside of namespaces.
+/// The effective namespace of cluster-scoped objects.
 pub(crate) const NO_NAMESPACE: &str = "_non_namespaceable_";
 
-/// The effective namespace of objects that name none.
+/// The effective namespace of objects without one.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
-/// The kinds that come first where kinds are sorted, in their order.
+/// The kinds that come first in sorted output, in their order.
 pub(crate) const FIRST_KINDS: &[&str] = &[
     "Namespace",
     "ResourceQuota",
@@ -42,7 +42,6 @@ pub(crate) const FIRST_KINDS: &[&str] = &[
     "PodDisruptionBudget",
 ];
 
-/// The kinds that come last.
 pub(crate) const LAST_KINDS: &[&str] = &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
 /// Group, version and kind; in a selector, empty parts select everything.
@@ -62,7 +61,7 @@ impl Gvk {
         }
     }
 
-    /// Reads apiVersion and kind of an object; what is missing is empty.
+    /// Reads apiVersion and kind of an object; missing parts are empty.
     pub(crate) fn read(object: &Node) -> Self {
         let text = |key: &str| object.get(key).and_then(Node::as_text).unwrap_or_default();
         let (group, version) = split_api_version(text("apiVersion"));
@@ -91,9 +90,9 @@ impl Gvk {
 
     /// Returns the sort key of field specs and of the kinds that they refer to: kinds that others need come first.
     pub(crate) fn rank(&self) -> (i64, String) {
-        let place = |kinds: &[&str]| kinds.iter().position(|kind| *kind == self.kind);
+        let position = |kinds: &[&str]| kinds.iter().position(|kind| *kind == self.kind);
         let rank = |index: usize| i64::try_from(index).unwrap_or(i64::MAX);
-        let rank = match (place(FIRST_KINDS), place(LAST_KINDS)) {
+        let rank = match (position(FIRST_KINDS), position(LAST_KINDS)) {
             (Some(index), _) => rank(index).saturating_sub(rank(FIRST_KINDS.len())),
             (None, Some(index)) => rank(index).saturating_add(1),
             (None, None) => 0,
@@ -101,7 +100,7 @@ impl Gvk {
         (rank, self.sort_text())
     }
 
-    /// Returns the sort key of kinds of one rank: a string in which the mark of an empty part comes after all letters.
+    /// Returns the sort key of kinds of one rank, in which the mark of an empty part comes after all letters.
     pub(crate) fn sort_text(&self) -> String {
         let parts = [(&self.group, "~G"), (&self.version, "~V"), (&self.kind, "~K")];
         parts.map(|(text, missing)| or(text, missing)).join("_")
@@ -113,7 +112,6 @@ impl Gvk {
     }
 }
 
-/// Takes an apiVersion apart.
 pub(crate) fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
@@ -127,13 +125,13 @@ impl fmt::Display for Gvk {
     }
 }
 
-/// The identity of an object. Two are equal when kind and name are, and the namespaces that count: none and `default` are
-/// the same, and for kinds outside of namespaces it is never looked at.
+/// The identity of an object. Two are equal if kind, name and effective namespace are; no namespace equals `default`, and
+/// cluster-scoped kinds ignore it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Id {
     pub(crate) gvk: Gvk,
     pub(crate) name: String,
-    /// The namespace as written; empty if there is none.
+    /// As written; empty if there is none.
     pub(crate) namespace: String,
     cluster_scoped: bool,
 }
@@ -150,7 +148,7 @@ impl Id {
         }
     }
 
-    /// An identity that an object had before: its effective namespace is kept as it was then.
+    /// Makes an earlier identity of an object, with its effective namespace at that time.
     pub(crate) fn previous(gvk: Gvk, name: String, effective_namespace: String) -> Self {
         Self {
             gvk,
@@ -160,15 +158,14 @@ impl Id {
         }
     }
 
-    /// The same, of an object whose kind is known elsewhere to live outside of namespaces.
-    pub(crate) fn outside_of_namespaces(self) -> Self {
+    /// Marks the kind as cluster-scoped, as a custom schema says.
+    pub(crate) fn cluster_scoped(self) -> Self {
         Self {
             cluster_scoped: true,
             ..self
         }
     }
 
-    /// Reads the identity of an object.
     pub(crate) fn read(object: &Node) -> Self {
         let metadata = object.get("metadata");
         let text = |key: &str| {
@@ -182,7 +179,7 @@ impl Id {
         self.cluster_scoped
     }
 
-    /// The namespace that counts, never empty.
+    /// Never empty.
     pub(crate) fn effective_namespace(&self) -> &str {
         if self.cluster_scoped {
             NO_NAMESPACE
@@ -197,7 +194,6 @@ impl Id {
         self.effective_namespace() == other.effective_namespace()
     }
 
-    /// Returns true if kind and name are equal, whatever the namespaces.
     pub(crate) fn same_kind_and_name(&self, other: &Self) -> bool {
         self.name == other.name && self.gvk == other.gvk
     }

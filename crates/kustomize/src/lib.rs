@@ -1,13 +1,11 @@
-//! `kustomize build`, in process: what the kluctl engine and the kustomize-controller build directories with.
+//! `kustomize build`, in process, for the kluctl engine and the kustomize-controller.
 //!
 //! [`build`] builds a directory of a [`tree::Tree`] and returns its objects as kustomize 5.8 does, byte for byte when they
 //! are printed by [`Build::to_yaml`]. Nothing is fetched or run unless [`Options`] has a callback for it. Quirks of the
-//! original that users' outputs depend on are kept, each with `quirk:` in a comment; `docs/differences.md` lists those that
-//! are not.
+//! original that users' outputs depend on stay, each with `quirk:` in a comment; `docs/differences.md` lists the others.
 //!
 //! `loader` finds the files that may be read, `model` is a kustomization as data, `accumulate` builds a directory after
-//! those below it, and `build` finishes: references to renamed objects are fixed, vars replaced, objects sorted and
-//! printed.
+//! those below it, and `build` finishes: references to renamed objects are fixed, vars replaced, objects sorted and printed.
 
 mod accumulate;
 mod build;
@@ -50,6 +48,6 @@ pub use build::{Build, Built, build, build_each};
 pub use error::{Error, Step};
 pub use model::{FILE_NAMES, find as find_kustomization};
 pub use options::{
-    CallbackError, Chart, Fetch, Fetched, InflateChart, LoadRestriction, OpenApi, Options, Order, Profile,
-    Warning,
+    CallbackError, Chart, Fetch, Fetched, InflateChart, LoadRestriction, OpenApi, Options, Profile,
+    SortOrder, Warning,
 };

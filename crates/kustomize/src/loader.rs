@@ -1,7 +1,5 @@
-//! Finds and reads the files and directories that a kustomization may name.
-//!
-//! Everything is below the root of a tree: a path that leaves it is refused whatever the options are. Errors show paths
-//! from that root on.
+//! Finds and reads the files and directories that a kustomization may name. Everything is below the root of a tree: a path
+//! that leaves it is refused whatever the options are. Errors print paths from that root on.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +17,7 @@ use crate::{
     run::Run,
 };
 
-/// Reads what the kustomization of one directory names.
+/// Reads the entries of the kustomization of one directory.
 pub(crate) struct Loader<'a> {
     tree: TreeHandle<'a>,
     root: TreePath,
@@ -27,9 +25,9 @@ pub(crate) struct Loader<'a> {
     run: &'a Run<'a>,
     /// The loader of the kustomization that named this directory.
     referrer: Option<&'a Loader<'a>>,
-    /// The number of directories that were entered to get here.
+    /// The number of directories on the path of entries.
     depth: u32,
-    /// The repository that was fetched to get here, as it was named.
+    /// The fetched repository with this directory, as it was named.
     repository: Option<String>,
 }
 
@@ -39,7 +37,7 @@ enum TreeHandle<'a> {
 }
 
 impl<'a> Loader<'a> {
-    /// A loader of the directory that is built.
+    /// Makes the loader of the directory that is built.
     pub(crate) fn new(tree: &'a dyn Tree, root: &TreePath, run: &'a Run<'a>) -> Result<Self, Error> {
         let root = directory(tree, root, root.as_str()).context(|| "must build at directory")?;
         Ok(Self {
@@ -53,17 +51,14 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// The directory.
     pub(crate) fn root(&self) -> &TreePath {
         &self.root
     }
 
-    /// Returns the state that all parts of the build share.
     pub(crate) fn run(&self) -> &'a Run<'a> {
         self.run
     }
 
-    /// The tree that it is in.
     pub(crate) fn tree(&self) -> &dyn Tree {
         match &self.tree {
             TreeHandle::Given(tree) => *tree,
@@ -71,7 +66,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// A loader of a directory or repository that the kustomization names.
+    /// Makes the loader of a directory or repository that the kustomization names.
     pub(crate) fn enter<'b>(&'b self, path: &str) -> Result<Loader<'b>, Error> {
         if path.is_empty() {
             return Err(Error::new(Step::Load, "new root cannot be empty"));
@@ -119,13 +114,13 @@ impl<'a> Loader<'a> {
             if let Some(visited) = &loader.repository
                 && visited.starts_with(path)
             {
-                let (path, visited) = (remote::shown(path), remote::shown(visited));
+                let (path, visited) = (remote::redact_address(path), remote::redact_address(visited));
                 let problem = format!("cycle detected: URI '{path}' referenced by previous URI '{visited}'");
                 return Err(Error::new(Step::Load, problem));
             }
             above = loader.referrer;
         }
-        let resource = remote::shown(path);
+        let resource = remote::redact_address(path);
         let Some(fetch) = self.run.options.fetch else {
             return Err(Error::Remote { resource });
         };
@@ -145,7 +140,7 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Refuses a directory that holds one that is being built.
+    /// Refuses a directory that contains one in progress.
     fn refuse_cycle(&self, candidate: &TreePath) -> Result<(), Error> {
         let mut above = Some(self);
         while let Some(loader) = above {
@@ -156,7 +151,7 @@ impl<'a> Loader<'a> {
                 );
                 return Err(Error::new(Step::Load, problem));
             }
-            // Directories of another tree can't hold those of this one.
+            // Directories of another tree can't contain this tree's.
             if matches!(loader.tree, TreeHandle::Fetched(_)) && loader.repository.is_some() {
                 return Ok(());
             }
@@ -165,7 +160,7 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    /// The content of a file that the kustomization names, and its path in the tree.
+    /// Returns the content of a file that the kustomization names, and its path in the tree.
     pub(crate) fn load(&self, path: &str) -> Result<(Bytes, TreePath), Error> {
         if is_url(path) {
             return self.download(path);
@@ -194,7 +189,7 @@ impl<'a> Loader<'a> {
     }
 
     fn download(&self, url: &str) -> Result<(Bytes, TreePath), Error> {
-        let resource = remote::shown(url);
+        let resource = remote::redact_address(url);
         let Some(fetch) = self.run.options.fetch else {
             return Err(Error::Remote { resource });
         };
@@ -206,12 +201,12 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Returns true if an entry is a URL; it may be the address of a repository as well.
+/// Returns true if an entry is a URL, perhaps the address of a repository.
 pub(crate) fn is_url(entry: &str) -> bool {
     entry.starts_with("http://") || entry.starts_with("https://")
 }
 
-/// The directory at a path, links followed.
+/// Returns the directory at a path, links followed.
 fn directory(tree: &dyn Tree, path: &TreePath, written: &str) -> Result<TreePath, Error> {
     match resolve(tree, path)? {
         None => Err(missing(path).context("not a valid directory")),
@@ -223,7 +218,6 @@ fn directory(tree: &dyn Tree, path: &TreePath, written: &str) -> Result<TreePath
     }
 }
 
-/// Resolves the links of a path.
 fn resolve(tree: &dyn Tree, path: &TreePath) -> Result<Option<TreePath>, Error> {
     match tree.resolve(path) {
         Err(TreeError::NotFound(_)) => Ok(None),

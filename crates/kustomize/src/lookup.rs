@@ -9,8 +9,8 @@ use yaml::{
 
 use crate::{Error, error::Step};
 
-/// Takes a path apart at its dots. A dot in brackets or after a backslash belongs to its element; brackets around what is
-/// no condition are taken away when there is a dot in them.
+/// Splits a path at its dots. A dot in brackets or after a backslash belongs to its element; brackets with a dot but without
+/// a condition are removed.
 pub(crate) fn split(path: &str) -> Vec<Cow<'_, str>> {
     let mut elements = Vec::new();
     let mut parts = split_escaped(path, '.').into_iter();
@@ -35,7 +35,7 @@ pub(crate) fn split(path: &str) -> Vec<Cow<'_, str>> {
     elements
 }
 
-/// Takes a path apart; an escaped delimiter belongs to its element, and a path may begin with the delimiter.
+/// Splits a path at a delimiter, unless escaped. A path may start with the delimiter.
 pub(crate) fn split_escaped(path: &str, delimiter: char) -> Vec<Cow<'_, str>> {
     let mut parts = path.split(delimiter).peekable();
     let mut elements: Vec<Cow<'_, str>> = Vec::new();
@@ -58,7 +58,7 @@ pub(crate) fn split_escaped(path: &str, delimiter: char) -> Vec<Cow<'_, str>> {
     elements
 }
 
-/// The node that the elements of a path lead to. Where nothing is there, or something else than the path says, it is none.
+/// Returns the node at a path; `None` for a missing node, or if the path doesn't fit.
 pub(crate) fn get<'a>(node: &'a Node, elements: &[Cow<'_, str>]) -> Option<&'a Node> {
     follow(node, elements).ok().flatten()
 }
@@ -69,7 +69,7 @@ pub(crate) fn follow<'a>(node: &'a Node, elements: &[Cow<'_, str>]) -> Result<Op
     for element in elements {
         match step(node, element)? {
             Leads::Stay => {}
-            Leads::Down(place) => match child(node, place) {
+            Leads::Down(index) => match child(node, index) {
                 Some(child) => node = child,
                 None => return Ok(None),
             },
@@ -79,18 +79,16 @@ pub(crate) fn follow<'a>(node: &'a Node, elements: &[Cow<'_, str>]) -> Result<Op
     Ok(Some(node))
 }
 
-/// The target of an element of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leads {
-    /// Nowhere else: it is empty.
+    /// An empty element: the node itself.
     Stay,
-    /// To the entry of a map or the item of a list at this place.
+    /// The entry of a map or the item of a list with this index.
     Down(usize),
-    /// To something that isn't there.
+    /// A missing node.
     Nowhere,
 }
 
-/// Finds out where an element of a path leads.
 pub(crate) fn step(node: &Node, element: &str) -> Result<Leads, Error> {
     let fail = |problem: String| Err(Error::new(Step::Reference, problem));
     let element = element.trim();
@@ -98,11 +96,11 @@ pub(crate) fn step(node: &Node, element: &str) -> Result<Leads, Error> {
         return Ok(Leads::Stay);
     }
     let found = if let Ok(index) = element.parse::<i64>() {
-        let Ok(place) = usize::try_from(index) else {
+        let Ok(index) = usize::try_from(index) else {
             return fail(format!("array index {index} cannot be negative"));
         };
         let count = items(node)?.len();
-        Some(place).filter(|place| *place < count)
+        Some(index).filter(|index| *index < count)
     } else if element == "-" {
         match items(node)?.len().checked_sub(1) {
             None => return fail("the list has no last item".to_owned()),
@@ -114,31 +112,30 @@ pub(crate) fn step(node: &Node, element: &str) -> Result<Leads, Error> {
         let (field, value) = condition(element)?;
         items(node)?.iter().position(|item| is(item, field, value))
     } else {
-        key_place(node, element)?
+        key_index(node, element)?
     };
     Ok(found.map_or(Leads::Nowhere, Leads::Down))
 }
 
-/// The child at a place that [`step`] found.
-pub(crate) fn child(node: &Node, place: usize) -> Option<&Node> {
+/// Returns the child with an index of [`step`].
+pub(crate) fn child(node: &Node, index: usize) -> Option<&Node> {
     match &node.content {
-        Content::Map(map) => map.entries().get(place).map(|entry| &entry.value),
-        Content::Seq(items) => items.get(place),
+        Content::Map(map) => map.entries().get(index).map(|entry| &entry.value),
+        Content::Seq(items) => items.get(index),
         Content::Scalar(_) => None,
     }
 }
 
-/// The child at a place that [`step`] found, to change it.
-pub(crate) fn child_mut(node: &mut Node, place: usize) -> Option<&mut Node> {
+pub(crate) fn child_mut(node: &mut Node, index: usize) -> Option<&mut Node> {
     match &mut node.content {
-        Content::Map(map) => map.entries_mut().get_mut(place).map(|entry| &mut entry.value),
-        Content::Seq(items) => items.get_mut(place),
+        Content::Map(map) => map.entries_mut().get_mut(index).map(|entry| &mut entry.value),
+        Content::Seq(items) => items.get_mut(index),
         Content::Scalar(_) => None,
     }
 }
 
-/// The place of a key's first entry; null has none.
-pub(crate) fn key_place(node: &Node, key: &str) -> Result<Option<usize>, Error> {
+/// Returns the index of a key's first entry; null has none.
+pub(crate) fn key_index(node: &Node, key: &str) -> Result<Option<usize>, Error> {
     match &node.content {
         Content::Map(map) => Ok(map.keys().position(|name| name == key)),
         _ if node.is_null() => Ok(None),
@@ -146,7 +143,6 @@ pub(crate) fn key_place(node: &Node, key: &str) -> Result<Option<usize>, Error> 
     }
 }
 
-/// The items of a list; null has none.
 pub(crate) fn items(node: &Node) -> Result<&[Node], Error> {
     match &node.content {
         Content::Seq(items) => Ok(items),
@@ -165,7 +161,7 @@ pub(crate) fn is_condition(element: &str) -> bool {
     element.starts_with('[') && element.ends_with(']')
 }
 
-/// Field and value of an element that selects items; the field is empty for items that are scalars.
+/// Splits a condition into field and value; the field is empty for items that are scalars.
 pub(crate) fn condition(element: &str) -> Result<(&str, &str), Error> {
     let inner = element.strip_suffix(']').unwrap_or(element);
     let inner = inner.strip_prefix('[').unwrap_or(inner);
@@ -183,7 +179,7 @@ fn is(item: &Node, field: &str, value: &str) -> bool {
     }
 }
 
-/// The text of a scalar, even of a null; empty for anything else.
+/// Returns the content of a scalar, even of a null; empty for anything else.
 pub(crate) fn raw_text(node: &Node) -> &str {
     match &node.content {
         Content::Scalar(Scalar { text, .. }) => text,
@@ -191,13 +187,13 @@ pub(crate) fn raw_text(node: &Node) -> &str {
     }
 }
 
-/// Returns true if a scalar has a type of its own, rather than the one that its content looks like.
+/// Returns true if the type of a scalar doesn't follow from its content.
 pub(crate) fn has_type(node: &Node) -> bool {
     let is_plain = |scalar: &Scalar| scalar.plain && scalar.tag.is_none();
     node.position != yaml::Position::default() || !node.as_scalar().is_some_and(is_plain)
 }
 
-/// Returns true if a node is null. A plain scalar that was made by the build has no type yet, and is not null.
+/// Returns true if a node is null. A plain scalar that the build made has no type yet, and is not null.
 pub(crate) fn is_null(node: &Node) -> bool {
     node.is_null() && has_type(node)
 }
@@ -215,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_split_at_dots_outside_of_brackets() {
+    fn paths_are_split_at_dots_unless_bracketed() {
         let cases: &[(&str, &[&str])] = &[
             ("a.b", &["a", "b"]),
             (r"a.b\.c", &["a", "b.c"]),

@@ -1,11 +1,11 @@
-//! The depth and the size of a node, which are counted where many objects get copies of it.
+//! The depth and the size of a node, which limit copies of it.
 
 use yaml::{Node, node::Content};
 
-/// The size in bytes of a node without its text.
+/// The size in bytes of a node without its content.
 pub(crate) const NODE_SIZE: usize = 64;
 
-/// Levels and about the bytes of a node; it is not nested deeper than documents may be.
+/// Returns levels and approximate bytes of a node, which is not nested deeper than documents may be.
 pub(crate) fn measure(node: &Node) -> (usize, usize) {
     let add = |(depth, size): (usize, usize), (key, child): (&str, &Node)| {
         let (below, bytes) = measure(child);
@@ -19,7 +19,7 @@ pub(crate) fn measure(node: &Node) -> (usize, usize) {
     }
 }
 
-/// About how many bytes a node is when it is printed.
+/// Returns the approximate size of a printed node.
 pub(crate) fn printed(node: &Node) -> usize {
     match &node.content {
         Content::Scalar(scalar) => scalar.text.len() + 1,

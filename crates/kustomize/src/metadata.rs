@@ -12,13 +12,11 @@ use crate::{
     run::Run,
 };
 
-/// The annotation that says where an object comes from.
 const ORIGIN: &str = "config.kubernetes.io/origin";
 
-/// The annotation that says what changed an object.
 const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
 
-/// Annotations that the original uses for its own bookkeeping. Here they mean nothing, and are taken away as there.
+/// Annotations for the original's own bookkeeping, which are removed here as well.
 const INTERNAL: &[&str] = &[
     "internal.config.kubernetes.io/previousKinds",
     "internal.config.kubernetes.io/previousNames",
@@ -49,8 +47,8 @@ impl fmt::Display for List<'_> {
     }
 }
 
-/// Takes over what an object says of its own past, in the annotations in which the original keeps it: outputs of a build
-/// that was stopped on the way have them.
+/// Reads the history of an object from the annotations for the original's bookkeeping, which outputs of interrupted builds
+/// have.
 pub(crate) fn adopt(resource: &mut Resource) {
     let list = |name: &str| -> Vec<Text> {
         let name = format!("internal.config.kubernetes.io/{name}");
@@ -63,7 +61,7 @@ pub(crate) fn adopt(resource: &mut Resource) {
         list("previousNamespaces"),
     );
     let (prefixes, suffixes) = (list("prefixes"), list("suffixes"));
-    // Lists that don't belong together say nothing.
+    // Lists of different lengths don't belong together.
     if names.len() == kinds.len() && names.len() == namespaces.len() {
         let previous = names.into_iter().zip(kinds).zip(namespaces);
         resource.history.previous = previous
@@ -78,17 +76,17 @@ pub(crate) fn adopt(resource: &mut Resource) {
     resource.history.suffixes = suffixes;
 }
 
-/// Gives the objects that have no origin yet one.
+/// Sets the origin of the objects that have none yet.
 pub(crate) fn set_origin(resources: &mut ResMap, origin: &Arc<Origin>) {
     for resource in resources.iter_mut() {
         resource.history.origin.get_or_insert_with(|| origin.clone());
     }
 }
 
-/// Notes that a transformer ran over the objects: those without an origin come from it.
+/// Records a transformer on the objects: those without an origin come from it.
 pub(crate) fn add_transformation(resources: &mut ResMap, origin: &Arc<Origin>) {
     for resource in resources.iter_mut() {
-        // The original notes it in the annotations, and writes all of them anew.
+        // The original records it in the annotations, and writes all of them anew.
         resource.renew_annotations();
         if resource.history.origin.is_some() {
             resource.history.transformations.push(origin.clone());
@@ -98,7 +96,6 @@ pub(crate) fn add_transformation(resources: &mut ResMap, origin: &Arc<Origin>) {
     }
 }
 
-/// The annotations that `buildMetadata` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Wanted {
     pub(crate) origins: bool,
@@ -117,9 +114,9 @@ impl Wanted {
     }
 }
 
-/// Writes the annotations that are wanted, and takes away those that the original keeps to itself.
+/// Writes the wanted annotations, and removes the original's own.
 ///
-/// quirk: all annotations become strings on the way, and an empty map of annotations goes.
+/// quirk: all annotations become strings, and an empty map of annotations is removed.
 pub(crate) fn finish(resource: &mut Resource, wanted: Wanted, run: &Run<'_>) -> Result<(), Error> {
     let mut annotations = resource.metadata_map("annotations");
     annotations.retain(|name, _| !INTERNAL.contains(&name.as_str()));

@@ -18,17 +18,14 @@ use crate::{fieldspec::FieldSpec, id::Gvk};
 pub(crate) use decode::load;
 pub use decode::{FILE_NAMES, find};
 
-/// The kind of a kustomization file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub(crate) enum KustomizationKind {
-    /// A kustomization that is built on its own.
     #[default]
     Kustomization,
-    /// It works on the objects of the kustomization that names it.
+    /// Transforms the objects of the kustomization that names it.
     Component,
 }
 
-/// A kustomization file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kustomization {
     pub(crate) file: TreePath,
@@ -38,13 +35,13 @@ pub(crate) struct Kustomization {
 }
 
 impl Kustomization {
-    /// The line of a field; the first when it isn't set.
+    /// Returns the line of a field; 1 if it isn't set.
     pub(crate) fn line(&self, field: &str) -> u32 {
         self.lines.get(field).copied().unwrap_or(1)
     }
 }
 
-/// The fields of a kustomization file, after the deprecated ones were moved into those that replace them.
+/// The fields of a kustomization file, with the deprecated ones moved to their replacements.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Fields {
@@ -79,7 +76,6 @@ pub(crate) struct Fields {
     pub(crate) build_metadata: Vec<String>,
 }
 
-/// An entry of `labels`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Label {
@@ -116,7 +112,6 @@ impl From<Field> for FieldSpec {
     }
 }
 
-/// An entry of `patches` or `patchesJson6902`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Patch {
@@ -126,8 +121,7 @@ pub(crate) struct Patch {
     pub(crate) options: BTreeMap<String, bool>,
 }
 
-/// A selector of objects. Empty parts select everything; whether the others are patterns depends on the user of the
-/// selector.
+/// Empty parts select everything. The user of the selector decides if others are patterns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Selector {
@@ -140,7 +134,6 @@ pub(crate) struct Selector {
     pub(crate) annotation_selector: String,
 }
 
-/// An entry of `images`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Image {
@@ -151,7 +144,6 @@ pub(crate) struct Image {
     pub(crate) digest: String,
 }
 
-/// An entry of `replicas`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Replica {
@@ -159,7 +151,7 @@ pub(crate) struct Replica {
     pub(crate) count: i64,
 }
 
-/// An entry of `replacements`: a file that holds replacements, or one of them.
+/// A file that holds replacements, or one of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ReplacementEntry {
@@ -168,7 +160,6 @@ pub(crate) struct ReplacementEntry {
     pub(crate) replacement: Replacement,
 }
 
-/// A replacement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Replacement {
@@ -177,7 +168,6 @@ pub(crate) struct Replacement {
     pub(crate) targets: Vec<ReplacementTarget>,
 }
 
-/// The source of a replacement's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ReplacementSource {
@@ -187,7 +177,6 @@ pub(crate) struct ReplacementSource {
     pub(crate) options: Option<FieldOptions>,
 }
 
-/// A target of a replacement's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ReplacementTarget {
@@ -208,7 +197,6 @@ pub(crate) struct FieldOptions {
     pub(crate) create: bool,
 }
 
-/// An entry of `vars`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Var {
@@ -219,7 +207,6 @@ pub(crate) struct Var {
     pub(crate) field: VarField,
 }
 
-/// The object of a var.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct VarObject {
@@ -231,7 +218,6 @@ pub(crate) struct VarObject {
     pub(crate) namespace: String,
 }
 
-/// The field of a var.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct VarField {
@@ -265,7 +251,6 @@ pub(crate) struct GeneratorOptions {
     pub(crate) immutable: bool,
 }
 
-/// `sortOptions`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct SortOptions {

@@ -1,4 +1,4 @@
-//! The options of a build, and the callbacks that it may use.
+//! The options of a build, and its callbacks.
 
 use std::{fmt, sync::Arc};
 
@@ -11,14 +11,12 @@ pub enum LoadRestriction {
     /// Files in and below its own directory.
     #[default]
     RootOnly,
-    /// All files of the tree.
     None,
 }
 
 /// The order of a build's objects, unless its kustomization has `sortOptions`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// The order in which they were accumulated.
+pub enum SortOrder {
     #[default]
     Accumulated,
     /// Sorted by kind, as the command line does.
@@ -28,20 +26,18 @@ pub enum Order {
 /// The effect of `openapi.path` on the built-in schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OpenApi {
-    /// It replaces the built-in schema, as on the command line.
+    /// As on the command line.
     #[default]
     Replace,
-    /// It is added to the built-in schema, as in Flux.
+    /// As in Flux.
     Add,
 }
 
 /// A version of kustomize whose behaviour is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Profile {
-    /// kustomize 5.8.1.
     #[default]
     V5_8_1,
-    /// kustomize 5.8.3.
     V5_8_3,
 }
 
@@ -64,7 +60,7 @@ pub struct CallbackError {
 }
 
 impl CallbackError {
-    /// Makes an error of its reason, which must not contain secrets.
+    /// The reason must not contain secrets.
     pub fn new(reason: impl fmt::Display) -> Self {
         Self {
             reason: reason.to_string(),
@@ -78,21 +74,16 @@ impl From<String> for CallbackError {
     }
 }
 
-/// A directory of a repository that was fetched.
+/// A directory of a fetched repository, and the files of the whole repository.
 #[derive(Clone)]
 pub struct Fetched {
-    /// The files of the whole repository.
     pub tree: Arc<dyn Tree>,
-    /// The directory in it.
     pub dir: TreePath,
 }
 
-/// Fetches remote repositories and files. Without it, remote entries are refused by name.
+/// Fetches remote repositories and files. Without it, remote entries are refused by name. Errors become part of the build's
+/// error and must not contain secrets.
 pub trait Fetch: Send + Sync {
-    /// Fetches a repository by its parsed address.
-    ///
-    /// # Errors
-    /// Fails if it can't be fetched. The error becomes part of the build's error and must not contain secrets.
     fn repository(
         &self,
         repository: &crate::remote::Repository,
@@ -100,26 +91,20 @@ pub trait Fetch: Send + Sync {
     ) -> Result<Fetched, CallbackError>;
 
     /// Fetches a file by its http or https URL.
-    ///
-    /// # Errors
-    /// As [`Self::repository`].
     fn file(&self, url: &str, budget: &Budget) -> Result<Bytes, CallbackError>;
 }
 
 /// A Helm chart to be inflated: an entry of `helmCharts` with the `helmGlobals`, paths relative to the kustomization.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// The entry: its fields as kustomize documents them, with `chartHome` and `configHome` of the globals.
+    /// The fields of the entry as kustomize documents them, with `chartHome` and `configHome` of the globals.
     pub config: yaml::Value,
 }
 
 /// Inflates Helm charts. Without it, `helmCharts` are refused by name.
 pub trait InflateChart: Send + Sync {
-    /// Renders a chart to manifests in YAML; `dir` of `tree` is the directory of the kustomization.
-    ///
-    /// # Errors
-    /// Fails if the chart can't be fetched or rendered. The error becomes part of the build's error and must not contain
-    /// secrets.
+    /// Renders a chart to manifests in YAML; `dir` of `tree` is the directory of the kustomization. The error becomes part
+    /// of the build's error and must not contain secrets.
     fn inflate(
         &self,
         chart: &Chart,
@@ -129,18 +114,17 @@ pub trait InflateChart: Send + Sync {
     ) -> Result<String, CallbackError>;
 }
 
-/// The options of a build. The defaults are those of the command `kustomize build`.
+/// The options of a build. Defaults as for the command `kustomize build`.
 #[derive(Clone, Copy, Default)]
 pub struct Options<'a> {
-    /// The files that a kustomization may name; default: those in and below its own directory.
+    /// Default: in and below its own directory.
     pub load_restriction: LoadRestriction,
-    /// The order of the objects; default: as they were accumulated.
-    pub order: Order,
-    /// The effect of `openapi.path`; default: it replaces the built-in schema.
+    pub order: SortOrder,
+    /// Default: `openapi.path` replaces the built-in schema.
     pub openapi: OpenApi,
-    /// The version whose behaviour is followed; default 5.8.1.
+    /// Default: 5.8.1.
     pub profile: Profile,
-    /// If set, every object gets the label `app.kubernetes.io/managed-by`.
+    /// Labels every object with `app.kubernetes.io/managed-by`.
     pub managed_by_label: bool,
     /// Fetches remote entries; if unset, they are refused.
     pub fetch: Option<&'a dyn Fetch>,
@@ -148,10 +132,8 @@ pub struct Options<'a> {
     pub helm: Option<&'a dyn InflateChart>,
 }
 
-/// A warning of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// The kustomization file that causes it.
     pub file: TreePath,
     /// The message, in the words of kustomize.
     pub text: String,

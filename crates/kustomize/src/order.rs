@@ -1,4 +1,4 @@
-//! The order in which the objects of a build come out: `sortOptions`.
+//! The order of the objects of a build: `sortOptions`.
 
 use std::{cmp::Reverse, collections::HashMap};
 
@@ -10,10 +10,7 @@ use crate::{
     resmap::ResMap,
 };
 
-/// Sorts objects as `sortOptions` says.
-///
-/// # Errors
-/// Fails if it names no order that there is, or kinds for an order that does not go by kind.
+/// Sorts objects by `sortOptions`. Fails for an unknown order, or for kinds with an order that does not use them.
 pub(crate) fn sort(resources: &mut ResMap, options: &SortOptions) -> Result<(), Error> {
     match (options.order.as_str(), &options.legacy_sort_options) {
         ("fifo", None) => Ok(()),
@@ -71,8 +68,7 @@ fn by_kind(resources: &mut ResMap, ranks: &Ranks) {
     });
 }
 
-/// Texts are compared, where `~` comes after all letters: the core group is last. Of kinds named Namespace, when they have a
-/// place of their own, it is first.
+/// Sort keys are strings, where `~` comes after all letters: the core group is last. A listed kind Namespace is first.
 fn kind_key(gvk: &Gvk, rank: i64) -> (Reverse<bool>, String) {
     let core_namespace = rank != 0 && gvk.kind == "Namespace" && gvk.group.is_empty();
     (Reverse(core_namespace), gvk.sort_text())

@@ -1,4 +1,4 @@
-//! Origins of objects, and of what made or changed them, as `buildMetadata` records them.
+//! Origins of objects, generators and transformers, as `buildMetadata` records them.
 
 use std::fmt;
 
@@ -11,13 +11,12 @@ use crate::{id::Id, remote};
 pub(crate) struct Origin {
     /// The path of the file, from the directory that is built or the root of the repository.
     pub(crate) path: String,
-    /// The repository, when it isn't the one that is built.
+    /// The repository, unless it is the one that is built.
     pub(crate) repository: String,
     /// Branch, tag or commit of the repository.
     pub(crate) reference: String,
-    /// The file that has it made or changed.
+    /// The file that configures the generator or transformer.
     pub(crate) configured_in: String,
-    /// The configuration that does so.
     pub(crate) configured_by: Option<ConfiguredBy>,
 }
 
@@ -31,7 +30,7 @@ pub(crate) struct ConfiguredBy {
 }
 
 impl Origin {
-    /// The origin of what an entry of a kustomization of this origin names.
+    /// Returns the origin of an entry of a kustomization of this origin.
     pub(crate) fn append(&self, entry: &str) -> Self {
         let mut appended = self.clone();
         let entry = match remote::parse(entry) {
@@ -47,7 +46,7 @@ impl Origin {
         appended
     }
 
-    /// The origin of what a built-in generator or transformer makes, as the kustomization of this origin asks for it.
+    /// Returns the origin of the output of a built-in generator or transformer.
     pub(crate) fn builtin(&self, file_name: &str, kind: &str) -> Self {
         Self {
             path: String::new(),
@@ -61,7 +60,7 @@ impl Origin {
         }
     }
 
-    /// The origin of what the generator or transformer makes whose configuration has this origin.
+    /// Returns the origin of the output of a plugin whose configuration has this origin.
     pub(crate) fn plugin(&self, config: &Id) -> Self {
         Self {
             path: String::new(),
@@ -76,7 +75,7 @@ impl Origin {
         }
     }
 
-    /// Its fields as lines of YAML, each behind `indent`, the first behind `first`.
+    /// Writes its fields as lines of YAML, each after `indent`, the first after `first`.
     pub(crate) fn write(&self, out: &mut dyn fmt::Write, first: &str, indent: &str) -> fmt::Result {
         let mut lead = first;
         let fields = [
@@ -120,7 +119,7 @@ fn scalar(text: &str) -> String {
     yaml::print::goyaml(&Value::from(text)).trim_end().to_owned()
 }
 
-/// Joins paths, which may lead above where they begin.
+/// Joins paths, which may lead above their start.
 fn clean(base: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in base.split('/').chain(path.split('/')) {

@@ -1,5 +1,5 @@
 //! The configurations that `generators`, `transformers` and `validators` name: objects of the apiVersion `builtin`, whose
-//! kind is that of the generator or transformer.
+//! kind names the generator or transformer.
 
 use yaml::Value;
 
@@ -24,7 +24,6 @@ use crate::{
     },
 };
 
-/// The kinds that generate objects.
 const GENERATORS: &[&str] = &[
     "ConfigMapGenerator",
     "SecretGenerator",
@@ -32,7 +31,6 @@ const GENERATORS: &[&str] = &[
     "HelmChartInflationGenerator",
 ];
 
-/// The kinds that change objects.
 const TRANSFORMERS: &[&str] = &[
     "AnnotationsTransformer",
     "HashTransformer",
@@ -50,10 +48,7 @@ const TRANSFORMERS: &[&str] = &[
     "ValueAddTransformer",
 ];
 
-/// Sets up a generator.
-///
-/// # Errors
-/// Fails if the kind is none of a built-in generator, or the configuration is wrong.
+/// Fails if the kind is not a built-in generator, or the configuration is invalid.
 pub(crate) fn generator(config: &Resource) -> Result<Box<dyn Generator>, Error> {
     let made = || -> Result<Box<dyn Generator>, Error> {
         check_kind(config, "generator", GENERATORS, TRANSFORMERS)?;
@@ -67,10 +62,7 @@ pub(crate) fn generator(config: &Resource) -> Result<Box<dyn Generator>, Error> 
     made().map_err(|error| error.at(&config.file, config.line))
 }
 
-/// Sets up a transformer or validator.
-///
-/// # Errors
-/// Fails if the kind is none of a built-in transformer, or the configuration is wrong.
+/// Fails if the kind is not a built-in transformer, or the configuration is invalid.
 pub(crate) fn transformer(config: &Resource, ctx: &PluginContext<'_>) -> Result<Box<dyn Transformer>, Error> {
     let made = || {
         check_kind(config, "transformer", TRANSFORMERS, GENERATORS)?;
@@ -99,7 +91,7 @@ fn set_up(kind: &str, config: &Value, ctx: &PluginContext<'_>) -> Result<Box<dyn
         "ReplacementTransformer" => Box::new(Replacements::from_config(config, ctx)?),
         "ReplicaCountTransformer" => Box::new(Replicas::from_config(config)?),
         "ValueAddTransformer" => Box::new(ValueAdd::from_config(config, ctx)?),
-        // The list of kinds has been looked at: this is HashTransformer, which has no settings.
+        // The kind was checked before: this is HashTransformer, which has no settings.
         _ => Box::new(Hashes),
     })
 }
@@ -123,7 +115,7 @@ impl Transformer for Hashes {
     }
 }
 
-/// Refuses configurations of other kinds than those that are wanted.
+/// Refuses configurations of unwanted kinds.
 fn check_kind(config: &Resource, wanted: &str, those: &[&str], others: &[&str]) -> Result<(), Error> {
     let gvk = config.gvk();
     let problem = if !(gvk.group.is_empty() && gvk.version == "builtin") {
@@ -143,7 +135,6 @@ fn failed(config: &Resource) -> String {
     format!("plugin {} fails configuration", config.original_id())
 }
 
-/// Returns a configuration as a value.
 fn settings(config: &Resource) -> Result<Value, Error> {
     let value = config.node().to_value();
     value.map_err(|error| Error::new(Step::Plugin, error.message()))

@@ -1,4 +1,4 @@
-//! Files of objects: documents are read, lists taken apart, and each object checked for what makes it one.
+//! Reads files of objects: splits documents and lists, and checks each object.
 
 #[cfg(test)]
 mod tests;
@@ -19,16 +19,14 @@ use crate::{
     run::Run,
 };
 
-/// Returns true if an entry that is no object can be the path of a file. Messages don't show entries that may contain
+/// Returns true if an entry that is not an object can be the path of a file. Messages don't print entries that may contain
 /// secrets.
 pub(crate) fn is_path(entry: &str) -> bool {
     !entry.contains('\n') && !entry.contains(": ") && !entry.starts_with(['{', '['])
 }
 
-/// Reads the objects of a text. What lists hold comes after the other documents, as in the original.
-///
-/// # Errors
-/// Fails if the text is no YAML, or holds something that is no object; the error has file and line.
+/// Reads the objects of a file. Items of lists come after the other documents, as in the original. Fails if it is not YAML,
+/// or holds documents that are not objects; the error has file and line.
 pub(crate) fn resources(text: &[u8], file: &Arc<TreePath>, run: &Run<'_>) -> Result<Vec<Resource>, Error> {
     let objects = nodes(text, file, run)?.into_iter();
     let mut schema = run.schema.borrow_mut();
@@ -36,16 +34,16 @@ pub(crate) fn resources(text: &[u8], file: &Arc<TreePath>, run: &Run<'_>) -> Res
         .map(|node| {
             let line = node.position.line.max(1);
             let text = |key: &str| node.get(key).and_then(Node::as_text).unwrap_or_default();
-            let is_outside = schema.note_kind(text("apiVersion"), text("kind"));
+            let cluster_scoped = schema.note_kind(text("apiVersion"), text("kind"));
             let resource = Resource::new(node, file.clone(), line);
-            let mut resource = resource.outside_of_namespaces(is_outside);
+            let mut resource = resource.with_cluster_scope(cluster_scoped);
             metadata::adopt(&mut resource);
             resource
         })
         .collect())
 }
 
-/// Reads the objects of a text, as [`resources`] does, without what is remembered of them.
+/// Reads the objects of a file, as [`resources`] does, without their history.
 pub(crate) fn nodes(text: &[u8], file: &TreePath, run: &Run<'_>) -> Result<Vec<Node>, Error> {
     let mut queue = VecDeque::from(documents(text, file, run)?);
     let mut objects = Vec::with_capacity(queue.len());
@@ -60,7 +58,7 @@ pub(crate) fn nodes(text: &[u8], file: &TreePath, run: &Run<'_>) -> Result<Vec<N
     Ok(objects)
 }
 
-/// The documents of a text, a lone `List` taken apart; empty ones are dropped, the others are objects.
+/// Reads the documents of a file; a lone `List` is split, empty ones are dropped, the others must be objects.
 fn documents(text: &[u8], file: &TreePath, run: &Run<'_>) -> Result<Vec<Node>, Error> {
     let separators = separators(text).map_err(|(line, error)| error.at(file, line))?;
     let read = yaml::read::nodes(text, run.budget).map_err(|source| Error::malformed(file, source))?;
@@ -68,7 +66,7 @@ fn documents(text: &[u8], file: &TreePath, run: &Run<'_>) -> Result<Vec<Node>, E
     checked(unwrapped).map_err(|(line, error)| error.at(file, line))
 }
 
-/// Takes a `List` apart that is alone in its text.
+/// Splits a `List` that is alone in its file.
 fn unwrap(mut documents: Vec<Node>, alone: bool) -> Vec<Node> {
     let is_list = |node: &Node| {
         let kind = node.get("kind").and_then(Node::as_text).unwrap_or_default();
@@ -84,7 +82,7 @@ fn unwrap(mut documents: Vec<Node>, alone: bool) -> Vec<Node> {
     }
 }
 
-/// Drops what is empty, and refuses what is no object.
+/// Drops empty documents, and refuses those that are not objects.
 fn checked(nodes: Vec<Node>) -> Result<Vec<Node>, (u32, Error)> {
     let mut objects = Vec::with_capacity(nodes.len());
     for node in nodes {
@@ -122,22 +120,21 @@ pub(crate) fn check(node: &Node) -> Result<(), Error> {
     Ok(())
 }
 
-/// apiVersion, kind and metadata in the form in which the original prints them, without the texts of annotations: those may
-/// hold whole objects.
+/// Formats apiVersion, kind and metadata as the original prints them, without the values of annotations: those may hold
+/// whole objects.
 fn described(node: &Node) -> String {
     let text = |path: &[&str]| node.pointer(path).and_then(Node::as_text).unwrap_or_default();
     let map = |field: &str| {
         let map = node.pointer(&["metadata", field]).and_then(Node::as_map);
         let mut entries: Vec<_> = map.into_iter().flat_map(Mapping::iter).collect();
         entries.sort_by_key(|(key, _)| *key);
-        let mut shown = String::new();
+        let mut printed = String::new();
         for (key, value) in entries {
-            let gap = if shown.is_empty() { "" } else { " " };
-            // Writing to a string never fails.
+            let gap = if printed.is_empty() { "" } else { " " };
             let text = value.as_text().filter(|_| field == "labels");
-            let _ = write!(shown, "{gap}{key}:{}", text.unwrap_or_default());
+            let _ = write!(printed, "{gap}{key}:{}", text.unwrap_or_default());
         }
-        shown
+        printed
     };
     format!(
         "{{{{{} {}}} {{{{{} {}}} map[{}] map[{}]}}}}",
@@ -155,7 +152,7 @@ enum Unpacked {
     Items(Vec<Node>),
 }
 
-/// Takes an object apart whose kind says that it is a list.
+/// Splits an object whose kind says that it is a list.
 fn unpack(mut node: Node) -> Result<Unpacked, Error> {
     let kind = node
         .get("kind")
@@ -184,7 +181,7 @@ fn unpack(mut node: Node) -> Result<Unpacked, Error> {
         } else {
             item.position
         };
-        // The original sends them through JSON, which is what normalises numbers.
+        // The original sends them through JSON, which normalises numbers.
         let value = item
             .into_value()
             .map_err(|error| Error::new(Step::Resource, error.message()))
@@ -198,7 +195,7 @@ fn unpack(mut node: Node) -> Result<Unpacked, Error> {
     Ok(Unpacked::Items(objects))
 }
 
-/// The name of the type that Go gives a value.
+/// Returns the name of Go's type of a value.
 fn go_type(content: &Content) -> &'static str {
     match content {
         Content::Map(_) => "map[string]interface {}",

@@ -1,4 +1,4 @@
-//! Fields that hold the name of an object follow when it is renamed.
+//! Updates the references to renamed objects.
 
 mod candidates;
 #[cfg(test)]
@@ -29,10 +29,8 @@ struct Row<'a> {
     path: Path<'a>,
 }
 
-/// Writes the new names of objects into the fields that refer to them.
-///
-/// # Errors
-/// Fails if a field can't hold a name, or several objects fit one.
+/// Writes the new names of objects into the fields that refer to them. Fails if a field can't hold a name, or several
+/// objects fit one.
 pub(crate) fn fix(resources: &mut ResMap, rows: &[NameReference], run: &Run<'_>) -> Result<(), Error> {
     let list = resources.list_mut();
     let ids: Vec<Arc<Id>> = list.iter().map(|resource| resource.id().clone()).collect();
@@ -135,7 +133,7 @@ fn set_in_map(node: &mut Node, question: &Question<'_>, written: &mut Written) -
     let found = question.ask(name, namespace, Identical::NamesAndNamespaces)?;
     if let Some(found) = found {
         put(node, "name", &found.id.name, written);
-        // A missing namespace is any: it does not stand for the default one.
+        // A missing namespace means any: it does not stand for the default one.
         if !found.id.namespace.is_empty() {
             put(node, "namespace", &found.id.namespace, written);
         }
@@ -155,7 +153,7 @@ fn put(node: &mut Node, key: &str, text: &str, written: &mut Written) {
     }
 }
 
-/// Puts another text in the place of one, written in the same way.
+/// Replaces a string in the same style.
 fn rename(scalar: &mut Scalar, text: &str) {
     if &*scalar.text != text {
         scalar.text = text.into();

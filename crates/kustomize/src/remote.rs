@@ -1,9 +1,9 @@
-//! Addresses of repositories, as entries of `resources` and `components` name them. Nothing is fetched here.
+//! Addresses of repositories in entries of `resources` and `components`. Nothing is fetched here.
 
 #[cfg(test)]
 mod tests;
 
-/// The default timeout in seconds for fetching a repository.
+/// Default timeout of fetching a repository.
 const TIMEOUT_SECONDS: u64 = 27;
 
 /// A repository, and a directory in it.
@@ -11,29 +11,27 @@ const TIMEOUT_SECONDS: u64 = 27;
 pub struct Repository {
     /// The address that is cloned.
     pub url: String,
-    /// The directory in it; empty for the whole repository.
+    /// Empty for the whole repository.
     pub path: String,
     /// Branch, tag or commit; `None` for the default branch.
     pub reference: Option<String>,
-    /// If set, submodules are fetched; default true.
+    /// Default true.
     pub submodules: bool,
-    /// The timeout for fetching, in seconds; default 27.
+    /// Default 27.
     pub timeout_seconds: u64,
 }
 
-/// The reason why an entry is no address of a repository. Most entries are paths.
+/// The reason why an entry is not an address of a repository. Most entries are paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoRepository {
-    /// The entry is an absolute path.
     #[error("uri looks like abs path")]
     Absolute,
     /// The scheme is unknown, and there is neither a user nor GitHub's host.
     #[error("failed to parse scheme")]
     Scheme,
-    /// The host is missing.
     #[error("failed to parse host segment")]
     Host,
-    /// The path is too short for a repository.
+    /// Too short for a repository.
     #[error("failed to parse repo path segment")]
     Path,
     /// The directory is outside of the repository.
@@ -42,21 +40,17 @@ pub enum NoRepository {
 }
 
 impl Repository {
-    /// Returns the address that is cloned, as it is recorded on objects: without users, which may be tokens.
+    /// Returns the address as it is recorded on objects: without users, which may be tokens.
     pub(crate) fn clone_spec(&self) -> String {
         // With ssh, the user is a part of the address.
         if self.url.starts_with("http") {
-            shown(&self.url)
+            redact_address(&self.url)
         } else {
             self.url.clone()
         }
     }
 }
 
-/// Takes an address apart.
-///
-/// # Errors
-/// Fails if the entry is no address of a repository.
 pub fn parse(entry: &str) -> Result<Repository, NoRepository> {
     if entry.starts_with('/') {
         return Err(NoRepository::Absolute);
@@ -80,9 +74,9 @@ pub fn parse(entry: &str) -> Result<Repository, NoRepository> {
     })
 }
 
-/// An entry without what may be secret in it: user and query.
+/// Removes the secret parts of an entry: user and query.
 #[must_use]
-pub fn shown(entry: &str) -> String {
+pub fn redact_address(entry: &str) -> String {
     let entry = entry.split_once('?').map_or(entry, |(address, _)| address);
     let (scheme, rest) = match entry.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
@@ -90,23 +84,23 @@ pub fn shown(entry: &str) -> String {
     };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     match host.rsplit_once('@') {
-        // The user of all of them, which is no secret.
-        Some(("git" | "git::git", _)) | None => redacted(&format!("{scheme}{host}{path}")),
-        Some((_, host)) => redacted(&format!("{scheme}{host}{path}")),
+        // The common user is not a secret.
+        Some(("git" | "git::git", _)) | None => redact_message(&format!("{scheme}{host}{path}")),
+        Some((_, host)) => redact_message(&format!("{scheme}{host}{path}")),
     }
 }
 
-/// A message without the users, and passwords, of the addresses in it.
-pub(crate) fn redacted(message: &str) -> String {
+/// Removes users and passwords from the addresses in a message.
+pub(crate) fn redact_message(message: &str) -> String {
     let ends_before = |c: char| c.is_whitespace() || matches!(c, '/' | '\'' | '"' | '`' | '(');
     let mut out = String::with_capacity(message.len());
     let mut rest = message;
     while let Some((before, after)) = rest.split_once('@') {
         let user = before.rsplit(ends_before).next().unwrap_or_default();
-        let kept = before.strip_suffix(user).unwrap_or(before);
+        let without_user = before.strip_suffix(user).unwrap_or(before);
         // An address that became a path has one slash instead of two.
-        let is_address = kept.strip_suffix("//").or(kept.strip_suffix('/'));
-        out.push_str(kept);
+        let is_address = without_user.strip_suffix("//").or(without_user.strip_suffix('/'));
+        out.push_str(without_user);
         if user == "git" || !is_address.is_some_and(|scheme| scheme.ends_with(':')) {
             out.push_str(user);
             out.push('@');
@@ -121,7 +115,7 @@ const FILE: &str = "file://";
 const HTTPS: &str = "https://";
 const SSH: &str = "ssh://";
 
-/// Scheme, user and host of an address, as git is given them, and the rest. GitHub's are made the same.
+/// Splits scheme, user and host of an address, in Git's form, from the rest. All forms of GitHub become equal.
 fn host(address: &str) -> Result<(String, &str), NoRepository> {
     let address = without_prefix(address, "git::").unwrap_or(address);
     let schemes = [SSH, HTTPS, "http://", FILE];
@@ -152,7 +146,7 @@ fn host(address: &str) -> Result<(String, &str), NoRepository> {
     }
 }
 
-/// A user with its `@`, and what follows. Users with passwords stay a part of the host.
+/// Splits a user with its `@` from the rest. Users with passwords stay a part of the host.
 fn user(rest: &str) -> (&str, &str) {
     let end = rest.find('@').unwrap_or_default();
     let (name, _) = rest.split_at(end);
@@ -176,8 +170,8 @@ fn separator(rest: &str, is_scp: bool) -> Option<usize> {
     }
 }
 
-/// The path of the repository and that of the directory in it. It is told by `_git/`, by `//` or by `.git`, and where
-/// none of them is there, by the number of segments.
+/// Splits the paths of the repository and of the directory in it: at `_git/`, at `//` or at `.git`, or else by the number of
+/// segments.
 fn split_path(path: &str, is_file: bool) -> Result<(&str, &str), NoRepository> {
     let end_of = |marker: &str| path.find(marker).map(|at| at + marker.len());
     let next_slash = |from: usize| {
@@ -227,7 +221,7 @@ fn without_prefix<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// The parameters of a query; none at all when one of them is malformed.
+/// The parameters of a query; empty if one of them is malformed.
 struct Query(Vec<(String, String)>);
 
 impl Query {
@@ -240,7 +234,7 @@ impl Query {
         Self(pairs.collect::<Option<_>>().unwrap_or_default())
     }
 
-    /// The first value of a parameter, when it isn't empty.
+    /// Returns the first value of a parameter, if it isn't empty.
     fn first(&self, key: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(name, _)| name == key)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
@@ -267,7 +261,7 @@ fn unescape(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A boolean as Go reads it.
+/// Parses a boolean as Go does.
 fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -276,7 +270,7 @@ fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Seconds, as a number or a duration of Go's (`1m30s`), rounded up.
+/// Parses seconds, as a number or a duration of Go's (`1m30s`), rounded up.
 fn seconds(text: &str) -> Option<u64> {
     let text = text.strip_prefix('+').unwrap_or(text);
     if let Ok(seconds) = text.parse() {
@@ -294,7 +288,7 @@ fn seconds(text: &str) -> Option<u64> {
         total += number.parse::<f64>().ok()? * unit_seconds(unit)?;
         rest = after;
     }
-    // Beyond what Go's durations can say.
+    // Beyond the range of Go's durations.
     (total > 0.0 && total < 9.2e9).then(|| whole(total))
 }
 

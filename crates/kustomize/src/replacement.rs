@@ -36,13 +36,12 @@ use path::{DEFAULT_PATH, Path, or_default};
 use target::{ContentKind, Walk};
 use value::SourceValue;
 
-/// Copies values into fields.
 pub(crate) struct Replacements {
     replacements: Vec<Replacement>,
 }
 
 impl Replacements {
-    /// The replacements of a kustomization, those of the files that it names among them.
+    /// Reads the replacements of a kustomization and of the files that it names.
     pub(crate) fn new(entries: &[ReplacementEntry], ctx: &PluginContext<'_>) -> Result<Self, Error> {
         let mut replacements = Vec::new();
         for entry in entries {
@@ -61,7 +60,7 @@ impl Replacements {
         Ok(Self { replacements })
     }
 
-    /// The replacements of a ReplacementTransformer.
+    /// Reads a ReplacementTransformer.
     pub(crate) fn from_config(config: &yaml::Value, ctx: &PluginContext<'_>) -> Result<Self, Error> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
@@ -97,10 +96,10 @@ fn replace_all(
     Ok(())
 }
 
-/// The objects of a build, with what they are and were.
+/// The objects of a build, with their present and past identities.
 struct Objects<'a> {
     list: &'a mut Vec<Resource>,
-    /// The identities of the objects, made on demand; a replacement may change them.
+    /// Made on demand; a replacement may change them.
     ids: Vec<Option<Vec<Arc<Id>>>>,
     meter: Meter<'a>,
 }
@@ -115,57 +114,57 @@ impl Objects<'_> {
             (Some(_), Some(_)) => return fail("value and resource selectors are mutually exclusive"),
             (Some(text), None) => (SourceValue::new(Node::plain(text.as_str())), None),
             (None, Some(source)) => {
-                let place = self.find(source)?;
-                (self.read(place, source)?, Some((place, source)))
+                let index = self.find(source)?;
+                (self.read(index, source)?, Some((index, source)))
             }
             (None, None) => return fail("replacements must specify a source and at least one target"),
         };
         for target in &replacement.targets {
             let target = Target::new(target, &self.meter)?;
-            for place in 0..self.list.len() {
-                if !self.is_selected(place, &target)? {
+            for index in 0..self.list.len() {
+                if !self.is_selected(index, &target)? {
                     continue;
                 }
-                let own = origin.filter(|(origin, _)| *origin == place);
-                self.write(place, &mut value, own.map(|(_, source)| source), &target)?;
+                let own = origin.filter(|(origin, _)| *origin == index);
+                self.write(index, &mut value, own.map(|(_, source)| source), &target)?;
             }
         }
         Ok(())
     }
 
-    fn ids(&mut self, place: usize) -> &[Arc<Id>] {
-        match (self.ids.get_mut(place), self.list.get(place)) {
+    fn ids(&mut self, index: usize) -> &[Arc<Id>] {
+        match (self.ids.get_mut(index), self.list.get(index)) {
             (Some(ids), Some(resource)) => ids.get_or_insert_with(|| resource.all_ids()),
             _ => &[],
         }
     }
 
-    /// The one object that a source selects.
+    /// Finds the one object that a source selects.
     fn find(&mut self, source: &ReplacementSource) -> Result<usize, Error> {
         self.meter.work(self.list.len())?;
         let gvk = selected_gvk(&source.selector);
         let mut found = None;
-        for place in 0..self.list.len() {
+        for index in 0..self.list.len() {
             let is_selected = |id: &Arc<Id>| is_selected_by(id, &gvk, &source.selector);
-            if !self.ids(place).iter().any(is_selected) {
+            if !self.ids(index).iter().any(is_selected) {
                 continue;
             }
             if found.is_some() {
-                let problem = format!("multiple matches for selector {}", shown(source));
+                let problem = format!("multiple matches for selector {}", describe(source));
                 return Err(Error::new(Step::Replacement, problem));
             }
-            found = Some(place);
+            found = Some(index);
         }
         found.ok_or_else(|| {
-            let problem = format!("nothing selected by {}", shown(source));
+            let problem = format!("nothing selected by {}", describe(source));
             Error::new(Step::Replacement, problem)
         })
     }
 
-    /// The value of a source in its object.
-    fn read(&self, place: usize, source: &ReplacementSource) -> Result<SourceValue, Error> {
+    /// Reads the value of a source in its object.
+    fn read(&self, index: usize, source: &ReplacementSource) -> Result<SourceValue, Error> {
         let path = or_default(&source.field_path);
-        let resource = self.list.get(place);
+        let resource = self.list.get(index);
         let field = match resource {
             Some(resource) => lookup::follow(resource.node(), &lookup::split(path)),
             None => Ok(None),
@@ -180,9 +179,9 @@ impl Objects<'_> {
         value::refine(field, source.options.as_ref(), is_secret).map(SourceValue::new)
     }
 
-    fn is_selected(&mut self, place: usize, target: &Target<'_>) -> Result<bool, Error> {
+    fn is_selected(&mut self, index: usize, target: &Target<'_>) -> Result<bool, Error> {
         self.meter.work(1 + target.rejects.len())?;
-        let Some(resource) = self.list.get(place) else {
+        let Some(resource) = self.list.get(index) else {
             return Ok(false);
         };
         if !target.metadata.fits(resource)? {
@@ -195,7 +194,7 @@ impl Objects<'_> {
                 return Ok(false);
             }
         }
-        let ids = self.ids(place);
+        let ids = self.ids(index);
         let fits_any = |patterns: &SelectorRegex| ids.iter().any(|id| fits(patterns, id));
         let rejected = target
             .rejects
@@ -204,18 +203,18 @@ impl Objects<'_> {
         Ok(!rejected.into_iter().any(fits_any) && fits_any(&target.patterns))
     }
 
-    /// Writes the value into the fields of an object that a target names; `own` is its source, when that is the object too.
+    /// Writes the value into the fields of an object that a target names; `own` is the source if it is in the same object.
     fn write(
         &mut self,
-        place: usize,
+        index: usize,
         value: &mut SourceValue,
         own: Option<&ReplacementSource>,
         target: &Target<'_>,
     ) -> Result<(), Error> {
-        let Some(resource) = self.list.get_mut(place) else {
+        let Some(resource) = self.list.get_mut(index) else {
             return Ok(());
         };
-        if let Some(ids) = self.ids.get_mut(place) {
+        if let Some(ids) = self.ids.get_mut(index) {
             *ids = None;
         }
         let mut live = Live::new(own);
@@ -228,7 +227,7 @@ impl Objects<'_> {
     }
 }
 
-/// Writes the value into the fields that a path means.
+/// Writes the value into the fields of a path.
 fn write_at(
     path: &Path<'_>,
     object: &mut Node,
@@ -267,7 +266,7 @@ fn write_at(
     }
 }
 
-/// A target, ready to be used.
+/// A compiled target.
 struct Target<'a> {
     patterns: SelectorRegex,
     metadata: MetadataSelector,
@@ -364,8 +363,8 @@ fn is_selected_by(id: &Id, gvk: &Gvk, selector: &Selector) -> bool {
         && id.gvk.is_selected_by(gvk)
 }
 
-/// A source as errors name it.
-fn shown(source: &ReplacementSource) -> String {
+/// Names a source in errors.
+fn describe(source: &ReplacementSource) -> String {
     let mut text = selected_id(&source.selector).to_string();
     if !source.field_path.is_empty() {
         text = format!("{text}:{}", source.field_path);

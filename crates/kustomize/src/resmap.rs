@@ -14,7 +14,7 @@ use crate::{
     resource::{Behavior, Resource},
 };
 
-/// A list of objects. No two that are appended may be the same by what they are now.
+/// A list of objects. No two that are appended may have the same current identity.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResMap {
     list: Vec<Resource>,
@@ -37,7 +37,6 @@ impl ResMap {
         self.list.iter()
     }
 
-    /// The objects, to be changed, reordered or removed.
     pub(crate) fn list_mut(&mut self) -> &mut Vec<Resource> {
         self.current = None;
         self.any = None;
@@ -52,10 +51,7 @@ impl ResMap {
         self.list
     }
 
-    /// Adds an object.
-    ///
-    /// # Errors
-    /// Fails if one of the same identity is there.
+    /// Fails if an object of the same identity exists.
     pub(crate) fn append(&mut self, resource: Resource) -> Result<(), Error> {
         let list = &self.list;
         let current = self
@@ -74,7 +70,6 @@ impl ResMap {
         Ok(())
     }
 
-    /// Adds objects, each as [`Self::append`] does.
     pub(crate) fn append_all(&mut self, mut other: Self) -> Result<(), Error> {
         if self.list.is_empty() {
             if other.current.is_none() {
@@ -89,7 +84,7 @@ impl ResMap {
             .try_for_each(|resource| self.append(resource))
     }
 
-    /// The places of the objects that are or were something; those of which nothing is left don't count.
+    /// Returns the indices of the objects that have or had an identity; empty objects don't count.
     pub(crate) fn find_any(&mut self, id: &Id) -> Vec<usize> {
         let list = &self.list;
         let any = self.any.get_or_insert_with(|| {
@@ -110,28 +105,22 @@ impl ResMap {
         self.list.get(index)
     }
 
-    /// An object, to be changed.
     pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut Resource> {
         self.list_mut().get_mut(index)
     }
 
-    /// An object, to be changed in what doesn't make it itself. Where that is or was changed, [`Self::forget_places`] is to
-    /// follow.
-    pub(crate) fn get_mut_in_place(&mut self, index: usize) -> Option<&mut Resource> {
+    /// Returns an object for changes beyond its identity. After a change of its identity, call [`Self::forget_indices`].
+    pub(crate) fn get_mut_keeping_id(&mut self, index: usize) -> Option<&mut Resource> {
         self.list.get_mut(index)
     }
 
-    /// Forgets which object is what, after one was changed in what makes it itself.
-    pub(crate) fn forget_places(&mut self) {
+    /// Forgets the identities, after one changed.
+    pub(crate) fn forget_indices(&mut self) {
         self.current = None;
         self.any = None;
     }
 
-    /// Refuses objects that are the same by now, and drops those of which nothing is left. Where objects are known to differ,
-    /// they are not looked at.
-    ///
-    /// # Errors
-    /// Fails if there are two of one identity.
+    /// Refuses objects of equal identity, and drops empty ones. Objects that are known to differ are not compared.
     pub(crate) fn refuse_equal(&mut self) -> Result<(), Error> {
         self.drop_empties();
         if self.current.is_some() {
@@ -140,12 +129,9 @@ impl ResMap {
         self.refuse_equal_by_now().map_err(|(error, _)| error)
     }
 
-    /// Looks at all objects for two that are the same by now. What they are is known behind that.
-    ///
-    /// # Errors
-    /// Fails if there are two of one identity; the second one is given, too.
+    /// Refuses objects of equal identity, with the second one in the error. All identities are known afterwards.
     pub(crate) fn refuse_equal_by_now(&mut self) -> Result<(), (Error, &Resource)> {
-        self.forget_places();
+        self.forget_indices();
         let mut current = HashSet::with_capacity(self.list.len());
         let mut is_new = |resource: &Resource| current.insert(resource.id().clone());
         if let Some(second) = self.list.iter().find(|resource| !is_new(resource)) {
@@ -155,17 +141,15 @@ impl ResMap {
         Ok(())
     }
 
-    /// Drops the objects of which nothing is left.
+    /// Drops empty objects.
     pub(crate) fn drop_empties(&mut self) {
         if self.list.iter().any(Resource::is_empty) {
             self.list_mut().retain(|resource| !resource.is_empty());
         }
     }
 
-    /// Takes generated objects in, each as its behavior says.
-    ///
-    /// # Errors
-    /// Fails if one that must be new is there already, or one that must be there isn't.
+    /// Absorbs generated objects, each by its behavior. Fails if an object exists that must be new, or one is missing that
+    /// must exist.
     pub(crate) fn absorb_all(&mut self, generated: Self) -> Result<(), Error> {
         generated
             .list
@@ -207,9 +191,9 @@ impl ResMap {
         let merged = absorb::absorbed(old, resource);
         let moved = merged.id() != old.id();
         *old = merged;
-        // Name, namespace and past are those of the old one: it is where it was, unless a patch had changed its kind.
+        // It gets name, namespace and history of the old one, and so its index, unless a patch had changed its kind.
         if moved {
-            self.forget_places();
+            self.forget_indices();
         }
         Ok(())
     }
@@ -222,9 +206,9 @@ fn is_there(resource: &Resource) -> Error {
 }
 
 fn enter(any: &mut HashMap<Arc<Id>, Vec<usize>>, id: Arc<Id>, index: usize) {
-    let places = any.entry(id).or_default();
-    if places.last() != Some(&index) {
-        places.push(index);
+    let indices = any.entry(id).or_default();
+    if indices.last() != Some(&index) {
+        indices.push(index);
     }
 }
 

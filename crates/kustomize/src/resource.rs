@@ -1,4 +1,4 @@
-//! An object of a build, with the state that kustomize keeps of it.
+//! An object of a build, with the state that kustomize tracks for it.
 
 pub(crate) mod encode;
 mod written;
@@ -56,35 +56,32 @@ pub(crate) struct Previous {
     pub(crate) namespace: Text,
 }
 
-/// The state of an object beside its content. The original keeps it in annotations, which it removes at the end.
+/// The state of an object next to its content. The original stores it in annotations, which it removes at the end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
     /// From the first to the last before now.
     pub(crate) previous: Vec<Previous>,
-    /// Name prefixes, from the innermost kustomization to the outermost.
+    /// From the innermost kustomization to the outermost.
     pub(crate) prefixes: Vec<Text>,
-    /// Name suffixes, likewise.
     pub(crate) suffixes: Vec<Text>,
-    /// The behavior of a generator towards an existing object.
     pub(crate) behavior: Behavior,
-    /// If set, a hash of the content is added to the name.
+    /// True if a hash of the content is added to the name.
     pub(crate) needs_hash: bool,
     /// True if the object comes from a Helm chart, which set its namespace.
     pub(crate) from_helm: bool,
-    /// The number of shared numbers that its scalars have got; see [`Written`].
+    /// The number of shared numbers of its scalars; see [`Written`].
     pub(crate) shares: u32,
     /// The vars whose values come from this object.
     pub(crate) vars: Vec<String>,
-    /// The origin, if origins are recorded.
     pub(crate) origin: Option<Arc<Origin>>,
-    /// The transformations, if they are recorded.
     pub(crate) transformations: Vec<Arc<Origin>>,
 }
 
 impl History {
     /// Returns true if there are as many names as namespaces and kinds.
     ///
-    /// quirk: the original keeps them in texts with commas, where an empty one leaves no trace, and ends when they don't match.
+    /// quirk: the original stores them in strings with commas, where an empty one leaves no trace, and fails if they don't
+    /// match.
     pub(crate) fn is_sound(&self) -> bool {
         let count = |part: fn(&Previous) -> &str| -> usize {
             let parts = self.previous.iter().map(part).filter(|part| !part.is_empty());
@@ -95,7 +92,7 @@ impl History {
         is_same(count(|previous| &previous.namespace)) && is_same(count(|previous| &previous.kind))
     }
 
-    /// Forgets what the original notes in annotations, which a patch took away as a whole.
+    /// Clears the state that the original stores in annotations, after a patch removed all of them.
     pub(crate) fn forget(&mut self) {
         *self = Self {
             shares: self.shares,
@@ -104,7 +101,7 @@ impl History {
         };
     }
 
-    /// Returns true if the original would have noted something in annotations of the object.
+    /// Returns true if the original would have stored something in annotations of the object.
     pub(crate) fn is_noted(&self) -> bool {
         !self.previous.is_empty()
             || !self.prefixes.is_empty()
@@ -118,17 +115,16 @@ impl History {
     }
 }
 
-/// An object on its way through a build.
 #[derive(Debug, Clone)]
 pub(crate) struct Resource {
     node: Node,
     id: OnceCell<Arc<Id>>,
     /// True if a custom schema says that its kind is cluster-scoped.
-    is_outside: bool,
+    cluster_scoped: bool,
     pub(crate) history: History,
-    /// The file that it was read from, or that has it made.
+    /// The file that it was read from, or the one that configures its generator.
     pub(crate) file: Arc<TreePath>,
-    /// The line where it begins.
+    /// The line of its start.
     pub(crate) line: u32,
 }
 
@@ -137,24 +133,26 @@ impl Resource {
         Self {
             node,
             id: OnceCell::new(),
-            is_outside: false,
+            cluster_scoped: false,
             history: History::default(),
             file,
             line,
         }
     }
 
-    /// The same, known to live outside of namespaces when `is_outside` is true.
+    /// Sets the scope that a custom schema gives the kind.
     #[must_use]
-    pub(crate) fn outside_of_namespaces(self, is_outside: bool) -> Self {
-        Self { is_outside, ..self }
+    pub(crate) fn with_cluster_scope(self, cluster_scoped: bool) -> Self {
+        Self {
+            cluster_scoped,
+            ..self
+        }
     }
 
     pub(crate) fn node(&self) -> &Node {
         &self.node
     }
 
-    /// The object, to be changed.
     pub(crate) fn node_mut(&mut self) -> &mut Node {
         self.id.take();
         &mut self.node
@@ -164,12 +162,11 @@ impl Resource {
         self.node
     }
 
-    /// Returns the current identity.
     pub(crate) fn id(&self) -> &Arc<Id> {
         self.id.get_or_init(|| {
             let id = Id::read(&self.node);
-            Arc::new(if self.is_outside {
-                id.outside_of_namespaces()
+            Arc::new(if self.cluster_scoped {
+                id.cluster_scoped()
             } else {
                 id
             })
@@ -180,7 +177,7 @@ impl Resource {
         &self.id().gvk
     }
 
-    /// Returns the earlier identities, the first one first; group and version are the current ones.
+    /// Returns the earlier identities, the first one first, with the current group and version.
     pub(crate) fn previous_ids(&self) -> impl DoubleEndedIterator<Item = Id> + '_ {
         let gvk = self.gvk();
         self.history.previous.iter().map(move |previous| {
@@ -200,14 +197,14 @@ impl Resource {
         }
     }
 
-    /// All that it ever was, what it is now last.
+    /// Returns all past identities, then the current one.
     pub(crate) fn all_ids(&self) -> Vec<Arc<Id>> {
         let mut ids: Vec<_> = self.previous_ids().map(Arc::new).collect();
         ids.push(self.id().clone());
         ids
     }
 
-    /// Remembers what it is, before that changes.
+    /// Stores the current identity before it changes.
     pub(crate) fn store_previous_id(&mut self) {
         let id = self.id().clone();
         let previous = Previous {
@@ -219,8 +216,8 @@ impl Resource {
         self.note();
     }
 
-    /// quirk: the original makes its notes in annotations. From the first on, an object has a map of them, which patches and
-    /// field specs find that would not create it; it goes at the end when nothing else is in it.
+    /// quirk: the original stores its state in annotations. From the first one on, an object has a map of them, which
+    /// patches and field specs find that would not create it; it is removed at the end if it is empty.
     pub(crate) fn note(&mut self) {
         if let Some(metadata) = self.node.get_mut("metadata")
             && metadata.get("annotations").is_none_or(Node::is_null)
@@ -229,7 +226,7 @@ impl Resource {
         }
     }
 
-    /// Makes the annotations of the object ones that are no longer the same as others.
+    /// Gives the annotations of the object their own scalars.
     pub(crate) fn renew_annotations(&mut self) {
         if self.history.shares > 0
             && let Some(annotations) = self.node.pointer_mut(&["metadata", "annotations"])
@@ -238,7 +235,7 @@ impl Resource {
         }
     }
 
-    /// A number that no scalars of the object have got yet; see [`Written`].
+    /// Returns an unused number for shared scalars of the object; see [`Written`].
     pub(crate) fn new_share(&mut self) -> Option<NonZeroU32> {
         self.history.shares = self.history.shares.saturating_add(1);
         NonZeroU32::new(self.history.shares)
@@ -253,17 +250,16 @@ impl Resource {
         &self.id().name
     }
 
-    /// The namespace as written.
     pub(crate) fn namespace(&self) -> &str {
         &self.id().namespace
     }
 
-    /// Sets the name. It stays as plain or quoted as it was; plain text is what it looks like, as in the original.
+    /// Sets the name, as plain or quoted as it was; a plain scalar is resolved from its content, as in the original.
     pub(crate) fn set_name(&mut self, name: &str) {
         self.set_metadata_text("name", name);
     }
 
-    /// Sets the namespace as [`Self::set_name`] sets the name, or takes it away when it is empty.
+    /// Sets the namespace as [`Self::set_name`] sets the name, or removes it if it is empty.
     pub(crate) fn set_namespace(&mut self, namespace: &str) {
         if namespace.is_empty() {
             if let Some(metadata) = self.node_mut().get_mut("metadata") {
@@ -294,7 +290,7 @@ impl Resource {
         }
     }
 
-    /// The texts of a map in the metadata: labels or annotations.
+    /// Returns the strings of a map in the metadata: labels or annotations.
     pub(crate) fn metadata_map(&self, field: &str) -> BTreeMap<String, String> {
         let map = self.node.pointer(&["metadata", field]).and_then(Node::as_map);
         let text = |node: &Node| match &node.content {
@@ -307,7 +303,7 @@ impl Resource {
             .collect()
     }
 
-    /// Sets a map in the metadata to strings, sorted; an empty one is taken away.
+    /// Sets a map in the metadata to strings, sorted; an empty one is removed.
     pub(crate) fn set_metadata_map(&mut self, field: &str, map: &BTreeMap<String, String>) {
         if let Some(metadata) = self.node_mut().get_mut("metadata") {
             metadata.remove(field);
@@ -321,7 +317,6 @@ impl Resource {
         self.set_metadata(field, Node::new(Content::Map(entries.collect::<Mapping>())));
     }
 
-    /// One annotation's text.
     pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
         self.node
             .pointer(&["metadata", "annotations", name])
@@ -337,7 +332,7 @@ pub(crate) fn push<T>(list: &mut Vec<T>, item: T) {
     list.push(item);
 }
 
-/// Sets an entry of a map; see [`entry`] for one that is added.
+/// Sets an entry of a map; see [`entry`] for a new one.
 pub(crate) fn put(map: &mut Mapping, key: &str, value: Node) {
     match map.get_mut(key) {
         Some(old) => *old = value,
@@ -345,10 +340,10 @@ pub(crate) fn put(map: &mut Mapping, key: &str, value: Node) {
     }
 }
 
-/// An entry that is added to a map.
+/// Makes a new entry of a map.
 ///
-/// quirk: kustomize leaves the keys that it adds without a tag, so that one that looks like a number, a boolean or null is no
-/// string, and is refused when the object is printed.
+/// quirk: kustomize adds keys without a tag, so that one that looks like a number, a boolean or null is not a string, and is
+/// refused when the object is printed.
 pub(crate) fn entry(key: &str, value: Node) -> Entry {
     Entry {
         key: Scalar::plain(key),

@@ -1,4 +1,4 @@
-//! The state of one build: options, budget, schema, warnings and the limits of what is read and made.
+//! The state of one build: options, budget, schema, warnings and counters.
 
 use tree::{Budget, Exceeded, TreePath};
 
@@ -14,12 +14,11 @@ pub(crate) struct Run<'a> {
     pub(crate) budget: &'a Budget,
     pub(crate) schema: std::cell::RefCell<Schema>,
     pub(crate) warnings: std::cell::RefCell<Vec<Warning>>,
-    /// The number of bytes read from files.
+    /// Bytes read from files.
     read: std::cell::Cell<u64>,
 }
 
 impl<'a> Run<'a> {
-    /// Makes the state of a new build.
     pub(crate) fn new(options: Options<'a>, budget: &'a Budget) -> Self {
         Self {
             options,
@@ -30,13 +29,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds a warning.
     pub(crate) fn warn(&self, file: &TreePath, text: impl Into<String>) {
         let (file, text) = (file.clone(), text.into());
         self.warnings.borrow_mut().push(Warning { file, text });
     }
 
-    /// Counts steps of work.
     pub(crate) fn step(&self, n: u64, dir: &TreePath) -> Result<(), Error> {
         self.budget.step(n).map_err(ended(dir))
     }
@@ -51,8 +48,8 @@ impl<'a> Run<'a> {
         self.budget.output(bytes as u64).map_err(ended(dir))
     }
 
-    /// Counts the content of a file that was read. A build holds only what is made of files, so that this bounds its memory:
-    /// a file that is named a thousand times counts a thousand times.
+    /// Counts the content of a file. A build holds only the content of files, so that this bounds its memory: a file that is
+    /// named a thousand times counts a thousand times.
     pub(crate) fn took(&self, bytes: usize, file: &TreePath) -> Result<(), Error> {
         let read = self.read.get().saturating_add(bytes as u64);
         self.read.set(read);
@@ -78,7 +75,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The error of a budget that ended while a directory was built.
+/// Makes the error of a budget that ended in a directory.
 fn ended(dir: &TreePath) -> impl FnOnce(Exceeded) -> Error {
     let dir = dir.clone();
     move |source| Error::Budget { dir, source }

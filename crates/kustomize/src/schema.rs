@@ -1,4 +1,4 @@
-//! The schema of fields: the built-in tables, and what `openapi` adds or replaces.
+//! The schema of fields: the built-in tables, and the `openapi` field, which adds to or replaces them.
 
 mod custom;
 #[cfg(test)]
@@ -18,10 +18,9 @@ const BUILT_IN: &str = "v1.21.2";
 /// The group whose kinds stay known, whatever replaces the built-in schema.
 const OWN_GROUP: &str = "kustomize.config.k8s.io/";
 
-/// The maximum number of `$ref`s that are followed from one to the next.
+/// Maximum number of `$ref`s that are followed in a row.
 const MAX_HOPS: usize = 64;
 
-/// The schema of a build.
 #[derive(Debug, Default)]
 pub(crate) struct Schema {
     /// True once a kustomization has chosen a schema; the first one decides.
@@ -32,15 +31,14 @@ pub(crate) struct Schema {
     saw_unknown: bool,
 }
 
-/// The role of the built-in schema beside a custom one.
+/// The role of the built-in schema next to a custom one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Beside {
-    /// It is gone.
     #[default]
     Replaced,
-    /// It knows what the custom one doesn't.
+    /// It is used for kinds that the custom one doesn't know.
     Second,
-    /// The custom one knows what it doesn't.
+    /// The custom one is used for kinds that it doesn't know.
     First,
 }
 
@@ -55,10 +53,10 @@ pub(crate) enum Shape<'s> {
 }
 
 impl Schema {
-    /// Takes note of the kind of an object that was read, and says whether a custom schema has it outside of namespaces.
+    /// Records the kind of an object that was read, and returns true if a custom schema says that it is cluster-scoped.
     ///
-    /// quirk: before the original knows of a custom schema, it looks up in the built-in one what it can't tell of a kind
-    /// otherwise, and then keeps that.
+    /// quirk: before the original knows a custom schema, it falls back to the built-in one for unknown kinds, and then keeps
+    /// it.
     pub(crate) fn note_kind(&mut self, api_version: &str, kind: &str) -> bool {
         let counts = self.custom.is_some() || !(self.is_set || self.saw_unknown);
         if !counts || tables::namespaced(api_version, kind).is_some() {
@@ -69,12 +67,9 @@ impl Schema {
         custom.is_some_and(|custom| custom.is_cluster_scoped(api_version, kind))
     }
 
-    /// Obeys the `openapi` field of a kustomization, with the content of the file that its `path` names. Only the
-    /// outermost kustomization, for which `reset` is true, puts something in the place of what was set before.
-    ///
-    /// # Errors
-    /// Fails if the field has a path and a version, or a version that isn't built in, or when the budget ends. A document that
-    /// is no schema is an error once it is asked for something.
+    /// Obeys the `openapi` field of a kustomization, with the content of the file that its `path` names. Only the outermost
+    /// kustomization, for which `reset` is true, replaces an earlier schema. Fails if the field has a path and a version, or
+    /// a version that isn't built in, or when the budget ends. An invalid schema is an error at its first use.
     pub(crate) fn set(
         &mut self,
         openapi: &BTreeMap<String, String>,
@@ -115,10 +110,7 @@ impl Schema {
         }
     }
 
-    /// Returns the schema of the objects of a kind.
-    ///
-    /// # Errors
-    /// Fails if the document of `openapi.path` is no schema.
+    /// Returns the schema of the objects of a kind. Fails if the document of `openapi.path` is not a schema.
     pub(crate) fn root(&self, api_version: &str, kind: &str) -> Result<Option<Shape<'_>>, Error> {
         let built_in = || {
             let target = Some(tables::root(api_version, kind)?);
@@ -145,7 +137,7 @@ impl Schema {
         })
     }
 
-    /// Follows `$ref` to what is no reference.
+    /// Follows `$ref` to its target.
     fn resolve<'s>(&'s self, mut definition: Definition<'s>) -> Option<Shape<'s>> {
         let custom = self.custom.as_ref()?.as_ref().ok()?;
         for _ in 0..MAX_HOPS {
@@ -162,7 +154,7 @@ impl Schema {
     }
 }
 
-/// The types of the built-in schema that custom ones refer to, with a way to each in the tables.
+/// The types of the built-in schema that custom ones refer to, with a path to each in the tables.
 const NAMED: &[(&str, &str, &str, &[&str])] = &[
     (
         "io.k8s.api.core.v1.PodTemplateSpec",
@@ -246,7 +238,6 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// Returns the schema of the elements of a list.
     pub(crate) fn elements(self) -> Option<Shape<'s>> {
         match self {
             Self::BuiltIn { target, .. } => Some(Self::BuiltIn { keys: None, target }),
@@ -254,7 +245,8 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// The keys by which the elements of a list are merged: none for a set of scalars, `None` for a list that is replaced.
+    /// Returns the keys by which the elements of a list are merged: none for a set of scalars, `None` for a list that is
+    /// replaced.
     pub(crate) fn merge_keys(self) -> Option<Vec<&'s str>> {
         match self {
             Self::BuiltIn { keys, .. } => keys.map(<[_]>::to_vec),

@@ -17,13 +17,10 @@ use crate::{
     resource::Resource,
 };
 
-/// The maximum size in bytes of one compiled pattern.
+/// Maximum size in bytes of one compiled pattern.
 const PATTERN_SIZE: usize = 1 << 20;
 
-/// Compiles a pattern that a user wrote.
-///
-/// # Errors
-/// Fails if it is no pattern, or would take too much memory.
+/// Compiles a user's pattern.
 pub(crate) fn regex(pattern: &str) -> Result<Regex, Error> {
     let built = RegexBuilder::new(pattern).size_limit(PATTERN_SIZE).build();
     built.map_err(|error| {
@@ -33,7 +30,7 @@ pub(crate) fn regex(pattern: &str) -> Result<Regex, Error> {
     })
 }
 
-/// The steps that a pattern counts for which is kept while a transformer runs: they bound the memory of all of them.
+/// Returns the steps for a pattern that lives as long as a transformer: they bound the memory of all of them.
 pub(crate) fn cost(pattern: &str) -> u64 {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
     if pattern.chars().all(is_plain) {
@@ -43,7 +40,7 @@ pub(crate) fn cost(pattern: &str) -> u64 {
     }
 }
 
-/// Returns the problem of a pattern and the part that has it, in the original's words where they are known.
+/// Returns the problem of a pattern and the invalid part, in the original's words if they are known.
 fn reason<'p>(error: &str, pattern: &'p str) -> (String, &'p str) {
     let last = error.lines().next_back().unwrap_or_default();
     let last = last.strip_prefix("error: ").unwrap_or(last);
@@ -62,7 +59,7 @@ fn reason<'p>(error: &str, pattern: &'p str) -> (String, &'p str) {
     (reason.to_owned(), at.unwrap_or(pattern))
 }
 
-/// The first operator of a pattern that has nothing to repeat.
+/// Returns the first operator of a pattern that has nothing to repeat.
 fn lone_operator(pattern: &str) -> Option<&str> {
     let begins = |(at, _): &(usize, &str)| {
         let before = pattern.get(..*at).unwrap_or_default();
@@ -76,12 +73,12 @@ fn lone_operator(pattern: &str) -> Option<&str> {
         .next()
 }
 
-/// A pattern that a whole text must fit.
+/// A pattern that must fit a whole string.
 #[derive(Debug, Clone)]
 enum Pattern {
-    /// An empty pattern fits everything.
+    /// An empty pattern.
     Any,
-    /// A pattern without special characters fits itself.
+    /// A pattern without special characters.
     Exact(String),
     Regex(Regex),
 }
@@ -109,7 +106,7 @@ impl Pattern {
     }
 }
 
-/// A selector whose group, version, kind, name and namespace are patterns, ready to be used.
+/// A selector with compiled patterns of group, version, kind, name and namespace.
 #[derive(Debug, Clone)]
 pub(crate) struct SelectorRegex {
     group: Pattern,
@@ -120,10 +117,6 @@ pub(crate) struct SelectorRegex {
 }
 
 impl SelectorRegex {
-    /// Compiles the patterns of a selector.
-    ///
-    /// # Errors
-    /// Fails if one of them is no pattern.
     pub(crate) fn new(selector: &Selector) -> Result<Self, Error> {
         Ok(Self {
             group: Pattern::new(&selector.group)?,
@@ -146,8 +139,8 @@ impl SelectorRegex {
         self.namespace.fits(namespace)
     }
 
-    /// Returns true if an object is selected by its identity. Name and namespace may be the current ones or those that it
-    /// was read with, not those in between.
+    /// Returns true if the identity of an object is selected. Name and namespace may be the current or the original ones,
+    /// not those in between.
     fn fits(&self, resource: &Resource) -> bool {
         let fits_either = |fits: &dyn Fn(&Id) -> bool| {
             fits(resource.id()) || resource.previous_ids().next().is_some_and(|first| fits(&first))
@@ -158,10 +151,8 @@ impl SelectorRegex {
     }
 }
 
-/// The places of the objects that a selector selects, in their order.
-///
-/// # Errors
-/// Fails if a pattern is none. A label or annotation selector is only looked at for an object that the patterns select.
+/// Returns the indices of the selected objects, in their order. Fails for an invalid pattern. A label or annotation selector
+/// is only read for an object that the patterns select.
 pub(crate) fn select(resources: &ResMap, selector: &Selector) -> Result<Vec<usize>, Error> {
     let regex = SelectorRegex::new(selector)?;
     let metadata = MetadataSelector::new(selector);
@@ -182,7 +173,7 @@ pub(crate) struct MetadataSelector {
 }
 
 impl MetadataSelector {
-    /// Reads both; what is wrong with one is said when it is used.
+    /// Reads both; an invalid one is reported at its use.
     pub(crate) fn new(selector: &Selector) -> Self {
         Self {
             labels: LabelSelector::parse(&selector.label_selector),
@@ -190,10 +181,6 @@ impl MetadataSelector {
         }
     }
 
-    /// Returns true if the labels and annotations of an object are selected.
-    ///
-    /// # Errors
-    /// Fails if a selector can't be read.
     pub(crate) fn fits(&self, resource: &Resource) -> Result<bool, Error> {
         let fits = |selector: &Result<LabelSelector, InvalidSelector>, field| match selector {
             Ok(selector) => Ok(selector.is_empty() || selector.fits(&resource.metadata_map(field))),

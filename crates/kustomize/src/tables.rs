@@ -1,9 +1,7 @@
-//! Kustomize's built-in tables: the fields that its transformers change, and the merge keys and scopes of Kubernetes'
-//! kinds.
-//!
-//! hack/kustomize writes the tables, `make gen-check` compares them with their source. Here is only how they are read.
+//! Kustomize's built-in tables: the fields that its transformers change, and the merge keys and scopes of Kubernetes' kinds.
+//! hack/kustomize writes the tables, `make gen-check` compares them with their source. This module reads them.
 
-// One row to a line: wider than the formatter would have them.
+// One row to a line, wider than the formatter allows.
 #[rustfmt::skip]
 pub(crate) mod rows;
 #[rustfmt::skip]
@@ -24,7 +22,7 @@ pub(crate) fn target(field: &Field) -> Option<&'static Type> {
     schema::TYPES.get(usize::from(field.target()?))
 }
 
-/// The type of the objects of a kind of Kubernetes.
+/// Returns the type of the objects of a kind of Kubernetes.
 pub(crate) fn root(api_version: &str, kind: &str) -> Option<&'static Type> {
     let row = find(schema::ROOTS, |row| (row.0, row.1).cmp(&(api_version, kind)))?;
     schema::TYPES.get(usize::from(row.2))

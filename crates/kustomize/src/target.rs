@@ -1,4 +1,4 @@
-//! A kustomization that is being built, and what its directory is built with.
+//! A kustomization that is being built, and the context of its directory.
 
 use crate::{
     Error,
@@ -9,13 +9,12 @@ use crate::{
     transform::PluginContext,
 };
 
-/// A kustomization that is being built.
 pub(crate) struct Target<'a> {
     pub(crate) loader: &'a Loader<'a>,
     pub(crate) kustomization: Kustomization,
     /// The origin of the directory, if origins are recorded.
     pub(crate) origin: Option<Origin>,
-    /// The namespace of the kustomizations above, which Helm charts that name none are rendered for.
+    /// The namespace of the kustomizations above, for Helm charts without one.
     pub(crate) helm_namespace: String,
 }
 
@@ -43,12 +42,11 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The name of its file.
     pub(crate) fn file_name(&self) -> &str {
         self.kustomization.file.name()
     }
 
-    /// Names the file and line of a field in an error.
+    /// Adds the file and line of a field to an error.
     pub(crate) fn at<T>(&self, field: &str, result: Result<T, Error>) -> Result<T, Error> {
         let kustomization = &self.kustomization;
         result.map_err(|error| error.at(&kustomization.file, kustomization.line(field)))

@@ -6,7 +6,6 @@ use tree::{Budget, TreePath};
 
 use crate::{options::Options, resmap::ResMap, resource::Resource, run::Run};
 
-/// The objects of a text.
 pub(crate) fn objects(text: &str) -> ResMap {
     let nodes = yaml::read::nodes(text, &Budget::default()).unwrap();
     let file = Arc::new(TreePath::parse("r.yaml").unwrap());
@@ -16,7 +15,7 @@ pub(crate) fn objects(text: &str) -> ResMap {
         .collect()
 }
 
-/// The object as it is at the end: without a map of annotations in which there is nothing.
+/// Returns the object in its final form: without an empty map of annotations.
 pub(crate) fn finished(resource: &Resource) -> Result<yaml::Value, yaml::Error> {
     let mut object = resource.node().clone();
     if let Some(metadata) = object.get_mut("metadata")
@@ -27,7 +26,6 @@ pub(crate) fn finished(resource: &Resource) -> Result<yaml::Value, yaml::Error> 
     object.into_value()
 }
 
-/// Prints objects.
 pub(crate) fn text(resources: &ResMap) -> String {
     let texts = resources.iter().map(|resource| match finished(resource) {
         Ok(value) => yaml::print::goyaml(&value),

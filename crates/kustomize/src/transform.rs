@@ -1,7 +1,5 @@
-//! The transformers, which change the objects of a build: one file each.
-//!
-//! A transformer is made from a field of a kustomization, or from a configuration that `transformers` names; it is the same
-//! one. The order in which those of a kustomization run is in [`crate::accumulate`].
+//! The transformers, which change the objects of a build: one file each. A transformer is made from a field of a
+//! kustomization, or from a configuration that `transformers` names. [`crate::accumulate`] has their order.
 
 pub(crate) mod affix;
 pub(crate) mod annotations;
@@ -21,28 +19,23 @@ use crate::{Error, loader::Loader, resmap::ResMap, run::Run};
 
 /// The context in which a transformer, generator or validator runs.
 pub(crate) struct PluginContext<'a> {
-    /// Reads the files that the kustomization names.
     pub(crate) loader: &'a Loader<'a>,
-    /// The state that all parts of the build share.
     pub(crate) run: &'a Run<'a>,
 }
 
 /// Changes the objects of a build.
 pub(crate) trait Transformer {
-    /// Changes the objects. Objects of which nothing is left are dropped afterwards.
-    ///
-    /// # Errors
-    /// Fails if it does not fit the objects.
+    /// Changes the objects. Empty objects are dropped afterwards.
     fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error>;
 }
 
 impl PluginContext<'_> {
-    /// Counts the work on one object: each of so many entries and fields is looked at. Ends it when the budget does.
+    /// Counts the entries or fields that are compared with one object.
     pub(crate) fn step(&self, entries: usize) -> Result<(), Error> {
         self.run.step(1 + entries as u64, self.loader.root())
     }
 
-    /// Counts a text that is set in a field.
+    /// Counts a string that is set in a field.
     pub(crate) fn grow(&self, text: &str) -> Result<(), Error> {
         self.run.grow(text.len(), self.loader.root())
     }

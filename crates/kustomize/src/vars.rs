@@ -33,7 +33,7 @@ use crate::{
     run::Run,
 };
 
-/// The field that a var takes when it names none.
+/// The default field of a var.
 const DEFAULT_FIELD: &str = "metadata.name";
 
 /// The vars of a kustomization and of those below it, by name.
@@ -42,7 +42,7 @@ pub(crate) struct VarSet {
     vars: BTreeMap<String, Declared>,
 }
 
-/// A var, and where it is declared.
+/// A var, and the file of its declaration.
 #[derive(Debug, Clone)]
 struct Declared {
     name: String,
@@ -59,10 +59,8 @@ impl fmt::Display for Declared {
 }
 
 impl VarSet {
-    /// Adds the vars of a kustomization, and notes on the objects which of them take their values there.
-    ///
-    /// # Errors
-    /// Fails if several objects fit a var, or there is one of its name.
+    /// Adds the vars of a kustomization, and records them on the objects that have their values. Fails if several objects
+    /// fit a var, or its name is taken.
     pub(crate) fn declare(
         &mut self,
         kustomization: &Kustomization,
@@ -88,7 +86,7 @@ impl VarSet {
         });
         declared
             .context(|| {
-                // The string itself, without its replacements.
+                // The var as written.
                 let written = |var: &Var| show(var, &written_kind(&var.object));
                 let vars: Vec<_> = vars.iter().map(written).collect();
                 format!("merging vars [{}]", vars.join(" "))
@@ -96,10 +94,7 @@ impl VarSet {
             .map_err(|error| error.at(&kustomization.file, line))
     }
 
-    /// Adds the vars of a kustomization below. Even the same var may not come from two.
-    ///
-    /// # Errors
-    /// Fails if there is one of the same name.
+    /// Adds the vars of a kustomization below. Fails if a name is taken, even by an equal var.
     pub(crate) fn absorb(&mut self, other: Self) -> Result<(), Error> {
         other.vars.into_values().try_for_each(|var| self.insert(var))
     }
@@ -113,10 +108,8 @@ impl VarSet {
         Ok(())
     }
 
-    /// Replaces the vars in the fields of a table.
-    ///
-    /// # Errors
-    /// Fails if the value of a var isn't there, used or not, or a field holds something that can't have vars in it.
+    /// Replaces the vars in the fields of a table. Fails if the value of a var is missing, used or not, or a field can't
+    /// have vars in it.
     pub(crate) fn resolve(
         &self,
         resources: &mut ResMap,
@@ -142,7 +135,7 @@ impl VarSet {
         replaced
     }
 
-    /// Returns the values of the vars; a var whose value is a map or a list is not among them.
+    /// Returns the values of the vars, without those that are a map or a list.
     fn values(&self, resources: &ResMap, run: &Run<'_>) -> Result<HashMap<&str, Value>, Error> {
         let mut sources = HashMap::new();
         for resource in resources.iter() {
@@ -180,7 +173,7 @@ impl VarSet {
     }
 }
 
-/// Notes on each object which vars take their values from it.
+/// Records on each object the vars that take their values from it.
 fn note_sources(vars: &[Var], resources: &mut ResMap) -> Result<(), Error> {
     if vars.is_empty() {
         return Ok(());
@@ -196,9 +189,9 @@ fn note_sources(vars: &[Var], resources: &mut ResMap) -> Result<(), Error> {
             .iter()
             .map(|previous| previous.name.as_str());
         for name in names.chain([resource.name()]) {
-            let places = by_name.entry(name.to_owned()).or_default();
-            if places.last() != Some(&index) {
-                places.push(index);
+            let indices = by_name.entry(name.to_owned()).or_default();
+            if indices.last() != Some(&index) {
+                indices.push(index);
             }
         }
     }
@@ -228,7 +221,7 @@ fn note_sources(vars: &[Var], resources: &mut ResMap) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns true if an object is or was the one that a var names; without a namespace it names those of all namespaces.
+/// Returns true if an object is or was the one that a var names; without a namespace it names objects of all namespaces.
 fn is_or_was(resource: &crate::resource::Resource, wanted: &Id) -> bool {
     let same = |id: &Id| match wanted.namespace.as_str() {
         "" => id.same_kind_and_name(wanted),
@@ -245,7 +238,7 @@ fn written_kind(object: &VarObject) -> Gvk {
     }
 }
 
-/// The kind of a var's object: an apiVersion of one or two parts goes before group and version.
+/// Returns the kind of a var's object: an apiVersion of one or two parts precedes group and version.
 fn kind_of(object: &VarObject) -> Gvk {
     let mut kind = written_kind(object);
     let parts: Vec<_> = object.api_version.split('/').collect();
@@ -265,7 +258,7 @@ fn show(var: &Var, kind: &Gvk) -> String {
     format!("{{{} {kind} {{{}}}}}", var.name, var.field.field_path)
 }
 
-/// Replaces vars in fields, and remembers the vars that were used.
+/// Replaces vars in fields, and records the used ones.
 struct Replacer<'v> {
     values: &'v HashMap<&'v str, Value>,
     used: BTreeSet<&'v str>,
@@ -342,7 +335,7 @@ impl Replacer<'_> {
     }
 }
 
-/// quirk: plain text that was made here is a text where vars are looked for, whatever it looks like.
+/// quirk: a plain scalar that the build made is a string for vars, whatever its content.
 fn type_text(node: &mut Node) {
     if !has_type(node)
         && let Some(scalar) = node.as_scalar_mut()

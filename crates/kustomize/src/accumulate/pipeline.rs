@@ -25,19 +25,17 @@ use crate::{
     },
 };
 
-/// A transformer at its place.
 pub(crate) struct PipelineStep {
     pub(crate) transformer: Box<dyn Transformer>,
-    /// The origin that is recorded on the objects that the transformer changes.
+    /// Recorded on the objects that the transformer changes.
     pub(crate) origin: Option<Arc<Origin>>,
-    /// The field that asks for it.
+    /// The field that configures it.
     pub(crate) field: &'static str,
 }
 
-/// The objects of a generator, the origin that is recorded on them, and the field that asks for them.
+/// The objects of a generator, the origin that is recorded on them, and the field that configures it.
 pub(crate) type Generated = (ResMap, Option<Arc<Origin>>, &'static str);
 
-/// Runs the generators of the fields.
 pub(crate) fn generate(target: &Target<'_>) -> Result<Vec<Generated>, Error> {
     let fields = &target.kustomization.fields;
     let (ctx, global) = (target.plugin_context(), fields.generator_options.as_ref());
@@ -75,7 +73,6 @@ fn origin(target: &Target<'_>, kind: &str) -> Option<Arc<Origin>> {
     Some(Arc::new(origin.builtin(target.file_name(), kind)))
 }
 
-/// Makes the transformers of the fields.
 pub(crate) fn transformers(target: &Target<'_>, config: &Config) -> Result<Vec<PipelineStep>, Error> {
     let fields = &target.kustomization.fields;
     let (ctx, profile) = (target.plugin_context(), target.run().options.profile);
@@ -105,7 +102,7 @@ pub(crate) fn transformers(target: &Target<'_>, config: &Config) -> Result<Vec<P
     for label in &fields.labels {
         stages.add("labels", "LabelTransformer", labels::of(label, config, profile))?;
     }
-    // quirk: `labels` alone have a second one noted, which changes nothing.
+    // quirk: `labels` alone record a second transformer, which changes nothing.
     if !fields.labels.is_empty() || !fields.common_labels.is_empty() {
         let made = labels::common(&fields.common_labels, config);
         stages.add("commonLabels", "LabelTransformer", Ok(made))?;
@@ -118,7 +115,7 @@ pub(crate) fn transformers(target: &Target<'_>, config: &Config) -> Result<Vec<P
         let made = Patches::json6902_from_entry(entry, &ctx);
         stages.add("patchesJson6902", "PatchJson6902Transformer", made)?;
     }
-    // Each entry is noted on its own, where that is recorded.
+    // Each entry is recorded on its own, if transformations are recorded.
     let each = |count: usize| if target.origin.is_some() { 1 } else { count.max(1) };
     for replicas in fields.replicas.chunks(each(fields.replicas.len())) {
         let made = Replicas::new(replicas, &config.replicas);

@@ -47,7 +47,7 @@ fn objects_that_became_equal_are_refused() {
     }
 }
 
-/// Returns the error of a build that may hold `bytes` and so many `objects`.
+/// Returns the error of a build with limits of bytes and objects.
 fn limited(files: &[(&str, String)], bytes: u64, objects: u64) -> String {
     let tree = Mem::from_files(files.iter().cloned()).unwrap();
     let budget = Budget::new(Limits {
@@ -121,7 +121,7 @@ fn value_written_to_many_objects_counts_for_each() {
     }
 }
 
-/// Each layer is included twice by the next: the objects at the bottom are a million times as many at the top.
+/// Each layer is included twice by the next: the top has a million times the objects of the bottom.
 #[test]
 fn doubling_layers_end_at_a_limit() {
     let mut files = vec![

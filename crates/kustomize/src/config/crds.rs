@@ -72,7 +72,7 @@ pub(super) fn read(text: &[u8], name: &str, file: &TreePath, budget: &Budget) ->
     Ok(config)
 }
 
-/// The document of a file, which holds definitions or nothing.
+/// Parses a file, which holds definitions or nothing.
 fn parse(text: &[u8], file: &TreePath, budget: &Budget) -> Result<Document, Error> {
     if text.is_empty() {
         return Err(Error::new(Step::Schema, "the file is empty").at(file, 1));
@@ -95,14 +95,14 @@ fn parse(text: &[u8], file: &TreePath, budget: &Budget) -> Result<Document, Erro
     Ok(document)
 }
 
-/// A definition, as far as it is looked at.
+/// The relevant fields of a definition.
 #[derive(Deserialize)]
 struct Definition {
     #[serde(rename = "Schema")]
     schema: Option<Map>,
 }
 
-/// Returns the problem of a malformed schema, or of those of its properties.
+/// Returns the problem of a malformed schema, also in its properties.
 fn malformed(schema: &Map) -> Option<String> {
     let properties = match schema.get("properties")? {
         Value::Map(properties) => properties,
@@ -123,26 +123,25 @@ fn last_part(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(_, last)| last)
 }
 
-/// Returns true if the properties are those of a Kubernetes object.
+/// Returns true if the properties are a Kubernetes object's.
 fn is_object(properties: &Map) -> bool {
     ["kind", "apiVersion", "metadata"]
         .iter()
         .all(|name| properties.contains_key(name))
 }
 
-/// The properties of a definition.
+/// Returns the properties of a definition.
 fn properties<'a>(definitions: &'a Map, name: &str) -> Option<&'a Map> {
     let definition = definitions.get_map(name)?;
     let schema = definition.keys().find(|key| key.eq_ignore_ascii_case("schema"))?;
     definition.get_map(schema)?.get_map("properties")
 }
 
-/// Collects the fields of one kind.
 struct Reader<'a> {
     definitions: &'a Map,
     gvk: Gvk,
     path: Vec<&'a str>,
-    /// The definitions that are being read: one that contains itself would have no end.
+    /// The definitions in progress: one that contains itself would have no end.
     open: HashSet<&'a str>,
     budget: &'a Budget,
     file: &'a TreePath,
@@ -162,8 +161,8 @@ impl<'a> Reader<'a> {
             return Err(Error::new(Step::Schema, problem).at(self.file, 1));
         }
         for (property, schema) in properties {
-            // One definition may stand in many places, so that a small file has very many fields. What is found of one is
-            // held against what was found of the others.
+            // A definition may be used repeatedly, so that a small file has very many fields. The rows of each use are
+            // compared with the other rows.
             let rows = &self.found;
             let rows = rows.common_annotations.len() + rows.common_labels.len() + rows.name_reference.len();
             self.budget
@@ -216,7 +215,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The field that is being read.
+    /// Returns the current field.
     fn field(&self) -> FieldSpec {
         FieldSpec {
             gvk: self.gvk.clone(),

@@ -27,7 +27,7 @@ fn built_in_rows_are_in_order_and_add_nothing_to_themselves() {
     merge(&mut merged, &built_in).unwrap();
     assert_eq!(merged, built_in);
     assert!(!merged.name_reference.is_empty() && !merged.var_reference.is_empty());
-    // Also where one more row has to be looked for.
+    // Also if one more row is searched for.
     merged.images.pop();
     merge(&mut merged, &built_in).unwrap();
     assert_eq!(merged.images.len(), built_in.images.len());
@@ -57,7 +57,7 @@ fn rows_of_files_are_inserted_in_order() {
 
 #[test]
 fn row_may_contradict_a_more_specific_row() {
-    // The narrow row comes after the wide one without a contradiction, but is before it when both are added elsewhere.
+    // The narrow row comes after the wide one without a contradiction, but is first when both are added to another table.
     let mut config = file("images: [{path: a}]").unwrap();
     let narrow = file("images: [{kind: Zoo, path: a, create: true}]").unwrap();
     merge(&mut config, &narrow).unwrap();

@@ -1,4 +1,4 @@
-//! The hash of their content that names of generated objects end in.
+//! The hash of the content in the names of generated objects.
 
 use sha2::{Digest as _, Sha256};
 use yaml::{Map, Value, node::Content};
@@ -11,16 +11,12 @@ use crate::{
     resource::Resource,
 };
 
-/// The number of digits of the hash in a name.
 const DIGITS: usize = 10;
 
 /// The largest number that is exact in a double: larger ones go through one.
 const EXACT: u64 = 1 << 53;
 
-/// Adds the hash of their content to the names of the objects that want it.
-///
-/// # Errors
-/// Fails if a content can't be printed, as it can't be at the end.
+/// Adds a hash of the content to the names of the objects that want it. Fails if a content can't be printed.
 pub(crate) fn add_hashes(resources: &mut ResMap) -> Result<(), Error> {
     if !resources.iter().any(|resource| resource.history.needs_hash) {
         return Ok(());
@@ -42,14 +38,14 @@ fn hash(resource: &Resource) -> Result<String, Error> {
     let content = match kind {
         "ConfigMap" => content(resource, kind, &["data"], "binaryData")?,
         "Secret" => content(resource, kind, &["data", "type"], "stringData")?,
-        // The original hashes its own memory here, positions in the source text and all.
+        // The original hashes its own memory here, with positions in the source.
         _ => value(resource.node())?,
     };
     let text = yaml::print::json_sorted_html(&content);
     Ok(encoded(&Sha256::digest(text.as_bytes())))
 }
 
-/// quirk: the name is always empty, and what is missing is an empty text.
+/// quirk: the name is always empty, and a missing field is an empty string.
 fn content(resource: &Resource, kind: &str, fields: &[&str], only_if_map: &str) -> Result<Value, Error> {
     let mut content = Map::new();
     content.insert("kind", kind);
@@ -93,7 +89,7 @@ fn through_doubles(value: &mut Value) {
     }
 }
 
-/// The first digits; those that could make words or be taken for others are replaced.
+/// Encodes the first digits; those that could form words or be confused are replaced.
 fn encoded(hash: &[u8]) -> String {
     let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     let digit = |digit: u8| match digit {

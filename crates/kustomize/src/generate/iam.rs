@@ -8,7 +8,6 @@ use yaml::{Node, node::Mapping};
 use super::Generator;
 use crate::{Error, error::Step, resmap::ResMap, resource::Resource, transform::PluginContext};
 
-/// An `IAMPolicyGenerator`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Policy {
@@ -17,7 +16,6 @@ pub(super) struct Policy {
     service_account: Account,
 }
 
-/// The service account in the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Service {
@@ -25,7 +23,6 @@ struct Service {
     namespace: String,
 }
 
-/// The service account in the cloud.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Account {
@@ -55,7 +52,7 @@ impl Generator for Policy {
             ("kind", Node::string("ServiceAccount")),
             ("metadata", metadata.into()),
         ]);
-        let place = Arc::new(ctx.loader.root().clone());
-        Ok(ResMap::from_iter([Resource::new(object.into(), place, 1)]))
+        let root = Arc::new(ctx.loader.root().clone());
+        Ok(ResMap::from_iter([Resource::new(object.into(), root, 1)]))
     }
 }

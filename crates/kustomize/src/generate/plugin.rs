@@ -11,10 +11,7 @@ use crate::{
     transform::{PluginContext, decode},
 };
 
-/// A `ConfigMapGenerator`, `SecretGenerator` or `IAMPolicyGenerator`, by the kind of its configuration.
-///
-/// # Errors
-/// Fails if something in the configuration is of the wrong type.
+/// Makes a `ConfigMapGenerator`, `SecretGenerator` or `IAMPolicyGenerator`, by the kind of its configuration.
 pub(crate) fn from_config(config: &yaml::Value) -> Result<Box<dyn Generator>, Error> {
     let kind = config.as_map().and_then(|map| map.get_str("kind"));
     match kind.unwrap_or_default() {
@@ -28,7 +25,7 @@ pub(crate) fn from_config(config: &yaml::Value) -> Result<Box<dyn Generator>, Er
     }
 }
 
-/// The entry that a configuration stands for; what it doesn't say, its metadata does.
+/// Decodes the entry of a configuration; name and namespace default to its metadata.
 fn args(config: &yaml::Value, of: &'static Struct) -> Result<GeneratorArgs, Error> {
     #[derive(Default, Deserialize)]
     #[serde(default)]

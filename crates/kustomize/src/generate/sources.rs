@@ -1,4 +1,4 @@
-//! The keys and values of a generator: from files of variables, literals and files.
+//! The keys and values of a generator: from env files, literals and files.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,12 @@ use crate::{
     transform::PluginContext,
 };
 
-/// quirk: a line of a file of variables that is as long as this ends the reading, silently.
+/// quirk: a line of an env file of this length ends the reading, silently.
 const LONGEST_LINE: usize = 64 * 1024;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// The values by their keys.
-///
-/// # Errors
-/// Fails if a source can't be read, or two have a key in common.
+/// Returns the values by their keys. Fails if a source can't be read, or two have a key in common.
 pub(super) fn gather(
     args: &GeneratorArgs,
     ctx: &PluginContext<'_>,
@@ -43,7 +40,7 @@ fn pairs(args: &GeneratorArgs, ctx: &PluginContext<'_>) -> Result<Vec<(String, B
             .context(|| format!("env source files: [{}]", args.envs.join(" ")))?;
     }
     for (index, source) in args.literals.iter().enumerate() {
-        // Literals may contain secrets: the error names the index of the invalid one.
+        // Literals may contain secrets: the error has the index of the invalid one.
         let (key, value) = literal(source).context(|| format!("literal sources: entry {}", index + 1))?;
         pairs.push((key.to_owned(), Bytes::copy_from_slice(value.as_bytes())));
     }
@@ -61,7 +58,7 @@ fn file(source: &str, ctx: &PluginContext<'_>) -> Result<(String, Bytes), Error>
     Ok((key.to_owned(), content))
 }
 
-/// The key and the path of a file.
+/// Splits the key and the path of a file.
 fn file_source(source: &str) -> Result<(&str, &str), Error> {
     let problem = match source.split_once('=') {
         None => return Ok((base_name(source), source)),
@@ -86,7 +83,7 @@ fn base_name(path: &str) -> &str {
     }
 }
 
-/// Key and value of a literal. One pair of quotes around the value is taken away.
+/// Splits key and value of a literal. One pair of quotes around the value is removed.
 fn literal(source: &str) -> Result<(&str, &str), Error> {
     let Some((key, value)) = source.split_once('=').filter(|(key, _)| !key.is_empty()) else {
         let problem = "invalid literal source, expected key=value";
@@ -115,7 +112,7 @@ fn variables(path: &str, ctx: &PluginContext<'_>, pairs: &mut Vec<(String, Bytes
     Ok(())
 }
 
-/// Key and value of a line, which may have neither. Without `=`, the value is empty.
+/// Splits key and value of a line, if it has any. Without `=`, the value is empty.
 fn variable(line: &str, is_first: bool) -> Option<(&str, &str)> {
     let line = match line.strip_prefix(BYTE_ORDER_MARK) {
         Some(rest) if is_first => rest,

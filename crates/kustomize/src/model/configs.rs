@@ -26,13 +26,10 @@ const SPEC: Type = Type::Struct(&FIELD_SPEC);
 const FIELD_SPECS: Field = list("fieldSpecs", &SPEC);
 const METADATA: Field = field("metadata", Type::Struct(&OBJECT_META));
 
-/// `PrefixTransformer`.
 pub(crate) static PREFIX: Struct = plugin("PrefixTransformerPlugin", &[], &[text("prefix"), FIELD_SPECS]);
 
-/// `SuffixTransformer`.
 pub(crate) static SUFFIX: Struct = plugin("SuffixTransformerPlugin", &[], &[text("suffix"), FIELD_SPECS]);
 
-/// `NamespaceTransformer`.
 pub(crate) static NAMESPACE: Struct = plugin(
     "NamespaceTransformerPlugin",
     &[],
@@ -47,35 +44,31 @@ pub(crate) static NAMESPACE: Struct = plugin(
     ],
 );
 
-/// `LabelTransformer`.
 pub(crate) static LABELS: Struct = plugin(
     "LabelTransformerPlugin",
     &[],
     &[field("labels", TEXT_MAP), FIELD_SPECS],
 );
 
-/// `AnnotationsTransformer`.
 pub(crate) static ANNOTATIONS: Struct = plugin(
     "AnnotationsTransformerPlugin",
     &[],
     &[field("annotations", TEXT_MAP), FIELD_SPECS],
 );
 
-/// `ImageTagTransformer`.
 pub(crate) static IMAGES: Struct = plugin(
     "ImageTagTransformerPlugin",
     &[],
     &[field("imageTag", Type::Struct(&IMAGE)), FIELD_SPECS],
 );
 
-/// `ReplicaCountTransformer`.
 pub(crate) static REPLICAS: Struct = plugin(
     "ReplicaCountTransformerPlugin",
     &[],
     &[field("replica", Type::Struct(&REPLICA)), FIELD_SPECS],
 );
 
-/// `ValueAddTransformer`, and the file of its targets.
+/// With the file of its targets.
 pub(crate) static VALUE_ADD: Struct = plugin(
     "ValueAddTransformerPlugin",
     &[],
@@ -96,7 +89,6 @@ static VALUE_ADD_TARGET: Struct = plugin(
     ],
 );
 
-/// `PatchStrategicMergeTransformer`.
 pub(crate) static STRATEGIC_MERGE: Struct = plugin(
     "PatchStrategicMergeTransformerPlugin",
     &[],
@@ -106,7 +98,6 @@ pub(crate) static STRATEGIC_MERGE: Struct = plugin(
     ],
 );
 
-/// `PatchJson6902Transformer`.
 pub(crate) static JSON6902: Struct = plugin(
     "PatchJson6902TransformerPlugin",
     &[],
@@ -117,20 +108,16 @@ pub(crate) static JSON6902: Struct = plugin(
     ],
 );
 
-/// `ReplacementTransformer`.
 pub(crate) static REPLACEMENTS: Struct = plugin(
     "ReplacementTransformerPlugin",
     &[],
     &[list("replacements", &Type::Struct(&REPLACEMENT_FIELD))],
 );
 
-/// `ConfigMapGenerator`.
 pub(crate) static CONFIG_MAP: Struct = plugin("ConfigMapGeneratorPlugin", &[&CONFIG_MAP_ARGS], &[METADATA]);
 
-/// `SecretGenerator`.
 pub(crate) static SECRET: Struct = plugin("SecretGeneratorPlugin", &[&SECRET_ARGS], &[METADATA]);
 
-/// `IAMPolicyGenerator`.
 pub(crate) static IAM_POLICY: Struct = plugin(
     "IAMPolicyGeneratorPlugin",
     &[],

@@ -1,4 +1,4 @@
-//! Reading a kustomization file, strictly: unknown fields and wrong types are errors.
+//! Reads a kustomization file, strictly: unknown fields and wrong types are errors.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,12 @@ use super::{
 };
 use crate::{Error, Step, loader::Loader, options::Profile};
 
-/// The names that a kustomization may have.
 pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 const VERSION: &str = "kustomize.config.k8s.io/v1beta1";
 const COMPONENT_VERSION: &str = "kustomize.config.k8s.io/v1alpha1";
 
-/// The kustomization file of a directory, if it has one.
-///
-/// # Errors
-/// Fails if the directory has several.
+/// Returns the kustomization file of a directory, if it has one. Several are an error.
 pub fn find(tree: &dyn Tree, dir: &TreePath) -> Result<Option<TreePath>, Error> {
     let mut found = None;
     for name in FILE_NAMES {
@@ -35,7 +31,7 @@ pub fn find(tree: &dyn Tree, dir: &TreePath) -> Result<Option<TreePath>, Error> 
     Ok(found)
 }
 
-/// Reads the kustomization of a loader's directory, and warns of what is deprecated.
+/// Reads the kustomization of a loader's directory, and warns of deprecated fields.
 pub(crate) fn load(loader: &Loader<'_>) -> Result<Kustomization, Error> {
     let (tree, dir, run) = (loader.tree(), loader.root(), loader.run());
     let file = find(tree, dir)?.ok_or_else(|| missing(dir))?;
@@ -45,7 +41,6 @@ pub(crate) fn load(loader: &Loader<'_>) -> Result<Kustomization, Error> {
     self::text(&text, &file, run.options.profile, run.budget, warn)
 }
 
-/// Reads the text of a kustomization.
 pub(super) fn text(
     text: &[u8],
     file: &TreePath,
@@ -103,7 +98,7 @@ fn empty(file: &TreePath) -> Error {
     Error::new(Step::Kustomization, "kustomization.yaml is empty").at(file, 1)
 }
 
-/// Returns true if only the fields are set that make it a kustomization. Lists and maps without entries count as set.
+/// Returns true if only apiVersion, kind and metadata are set. Empty lists and maps count as set.
 fn is_empty(object: &Object<String, Json>) -> bool {
     let counts = |(name, value): (&String, &Json)| {
         !matches!(name.as_str(), "kind" | "apiVersion") && value.as_str().is_none_or(|text| !text.is_empty())
@@ -111,7 +106,7 @@ fn is_empty(object: &Object<String, Json>) -> bool {
     !object.iter().any(counts)
 }
 
-/// Takes the version out and checks it and the kind; those that are not set are the usual ones.
+/// Checks apiVersion and kind, and sets their defaults.
 fn enforce(
     object: &mut Object<String, Json>,
     file: &TreePath,
@@ -146,7 +141,7 @@ fn enforce(
     Ok(())
 }
 
-/// The line of each field that is set, and of the one that takes the place of a deprecated one.
+/// Returns the lines of the set fields, and of the replacements of deprecated ones.
 fn lines(document: &Document, object: &Object<String, Json>) -> BTreeMap<String, u32> {
     let mut lines = BTreeMap::new();
     let Some(map) = document.value.as_map() else {
@@ -166,14 +161,13 @@ fn lines(document: &Document, object: &Object<String, Json>) -> BTreeMap<String,
     lines
 }
 
-/// The line of a key of a document; that of the document for what isn't there.
 fn line(document: &Document, key: &str) -> u32 {
     let position = document.value.as_map().and_then(|map: &Map| map.position(key));
     position.unwrap_or(document.position).line.max(1)
 }
 
-/// The replacements of a file that an entry of `replacements` names: one, or a list of them. Like the original, it passes
-/// over unknown fields.
+/// Reads the replacements of a file that an entry of `replacements` names: one, or a list of them. Like the original, it
+/// ignores unknown fields.
 pub(crate) fn replacements(
     text: &[u8],
     file: &TreePath,
@@ -207,13 +201,13 @@ pub(crate) fn replacements(
     }
 }
 
-/// A file as sigs.k8s.io/yaml reads it.
+/// Reads a file as sigs.k8s.io/yaml does.
 pub(crate) fn lenient(text: &[u8], file: &TreePath, budget: &Budget) -> Result<Document, Error> {
     let read = yaml::read::goyaml_lenient(text, budget);
     read.map_err(|source| malformed(CONVERTING, source, file))
 }
 
-/// A file as sigs.k8s.io/yaml reads it where it is strict.
+/// Reads a file as sigs.k8s.io/yaml does in strict mode.
 pub(crate) fn strict(text: &[u8], file: &TreePath, budget: &Budget) -> Result<Document, Error> {
     let read = yaml::read::goyaml(text, budget);
     read.map_err(|source| malformed(CONVERTING, source, file))
@@ -221,7 +215,7 @@ pub(crate) fn strict(text: &[u8], file: &TreePath, budget: &Budget) -> Result<Do
 
 const CONVERTING: &str = "error converting YAML to JSON: yaml";
 
-/// A document of a file as a type, with the words of sigs.k8s.io/yaml where it isn't one.
+/// Decodes a file into a type, with the errors of sigs.k8s.io/yaml.
 pub(crate) fn file_as<T: serde::de::DeserializeOwned>(
     document: &Document,
     of: &Type,

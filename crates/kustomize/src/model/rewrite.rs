@@ -4,7 +4,7 @@ use serde_json::{Map as Object, Value as Json};
 
 type Fields = Object<String, Json>;
 
-/// The deprecated fields and those to use instead, in the order in which they're spoken of.
+/// The deprecated fields and their replacements, in the order of the warnings.
 const DEPRECATED: [(&str, &str); 6] = [
     ("bases", "resources"),
     ("commonLabels", "labels"),
@@ -14,7 +14,6 @@ const DEPRECATED: [(&str, &str); 6] = [
     ("vars", "replacements"),
 ];
 
-/// The old name of `helmCharts`.
 const CHARTS: &str = "helmChartInflationGenerator";
 
 /// The fields of an old chart, and the fields of `helmCharts` that replace them.
@@ -31,7 +30,7 @@ const CHART_FIELDS: [(&str, &str); 7] = [
 /// The fields of an old chart, and the fields of `helmGlobals` that replace them.
 const GLOBAL_FIELDS: [(&str, &str); 2] = [("helmHome", "configHome"), ("chartHome", "chartHome")];
 
-/// The field that takes what a deprecated one holds.
+/// Returns the replacement of a deprecated field.
 pub(super) fn newer(field: &str) -> Option<&'static str> {
     match field {
         "bases" => Some("resources"),
@@ -41,7 +40,7 @@ pub(super) fn newer(field: &str) -> Option<&'static str> {
     }
 }
 
-/// Says what is deprecated, and what of it has no effect.
+/// Warns of deprecated fields, and of those without effect.
 pub(super) fn warn(fields: &Fields, warn: &mut dyn FnMut(String)) {
     for (old, new) in DEPRECATED {
         if fields.contains_key(old) {
@@ -60,7 +59,7 @@ pub(super) fn warn(fields: &Fields, warn: &mut dyn FnMut(String)) {
     }
 }
 
-/// Moves what deprecated fields hold to those that replace them.
+/// Moves the content of deprecated fields to their replacements.
 pub(super) fn rewrite(fields: &mut Fields) {
     append(fields, "bases", "resources");
     append(fields, "imageTags", "images");
@@ -81,7 +80,7 @@ pub(super) fn rewrite(fields: &mut Fields) {
     }
 }
 
-/// Appends a list to another; an empty one leaves no trace.
+/// Appends a list to another, unless it is empty.
 fn append(fields: &mut Fields, from: &str, to: &str) {
     let Some(Json::Array(mut items)) = fields.shift_remove(from) else {
         return;

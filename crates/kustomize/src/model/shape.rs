@@ -1,5 +1,5 @@
-//! The shapes of files with typed fields, and their check: names in any case, strict types, the messages of Go's decoder.
-//! The shapes themselves are in [`super::shapes`].
+//! The shapes of files with typed fields ([`super::shapes`]), and their check: names in any case, strict types, the messages
+//! of Go's decoder.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map as Object, Value as Json};
@@ -7,46 +7,40 @@ use yaml::{Map, Node, Value};
 
 use crate::Profile;
 
-/// The type of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Type {
-    /// Text, and the name of its type in messages.
+    /// A string, with the name of its type in messages.
     Text(&'static str),
-    /// A boolean.
     Bool,
-    /// An integer, and the name of its type in messages.
+    /// An integer, with the name of its type in messages.
     Int(&'static str),
-    /// A map of any keys, and the name of its type in messages when it has one of its own.
+    /// A map of any keys, with the name of its own type, if it has one.
     MapOf(Option<&'static str>, &'static Type),
-    /// Anything by any keys.
     AnyMap,
-    /// A list, and the name of its type in messages when it has one of its own.
+    /// A list, with the name of its own type, if it has one.
     List(Option<&'static str>, &'static Type),
     /// A map of known keys.
     Struct(&'static Struct),
-    /// A map of known keys that may be missing. Null in its place is refused where it is an item of a list.
+    /// A map of known keys that may be missing. Null is refused as an item of a list.
     Optional(&'static Struct),
 }
 
 /// A map of known keys.
 #[derive(Debug)]
 pub(crate) struct Struct {
-    /// The package of its type, for messages.
+    /// For messages.
     pub(crate) package: &'static str,
-    /// The name of its type, for messages.
+    /// For messages.
     pub(crate) name: &'static str,
-    /// Those whose fields are written as if they were its own.
+    /// The types whose fields are written as if they were its own.
     pub(crate) embedded: &'static [&'static Struct],
-    /// Its own fields.
     pub(crate) fields: &'static [Field],
 }
 
-/// A known key.
 #[derive(Debug)]
 pub(crate) struct Field {
-    /// The key as it is documented.
+    /// As documented.
     pub(crate) name: &'static str,
-    /// The type of the field.
     pub(crate) of: Type,
     /// The first version that knows it.
     pub(crate) since: Profile,
@@ -55,24 +49,23 @@ pub(crate) struct Field {
 /// The strictness of a decoder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
-    /// Unknown fields are errors; otherwise they are passed over.
+    /// Unknown fields are errors; otherwise they are ignored.
     pub(crate) strict: bool,
-    /// A number or a boolean becomes text where text is expected.
+    /// Numbers and booleans become strings where needed.
     pub(crate) coerce: bool,
     /// The version whose fields are known.
     pub(crate) profile: Profile,
 }
 
-/// The mismatch of a value and its type.
+/// A value of the wrong type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     /// In the words of Go's decoder.
     pub(crate) problem: String,
-    /// The key of the outermost map below which it is, as written; empty when the whole is wrong.
+    /// The key of the outermost map above it, as written; empty if the whole document is wrong.
     pub(crate) key: String,
 }
 
-/// Checks a value, and gives it with its keys as they are documented. Fields that are null are left out.
 pub(crate) fn check(value: &Value, of: &Type, rules: Rules) -> Result<Json, Mismatch> {
     let mut checker = Checker {
         rules,
@@ -88,12 +81,10 @@ pub(crate) fn check(value: &Value, of: &Type, rules: Rules) -> Result<Json, Mism
     }
 }
 
-/// Checks a value and reads it into its type.
 pub(crate) fn decode<T: DeserializeOwned>(value: &Value, of: &Type, rules: Rules) -> Result<T, Mismatch> {
     typed(check(value, of, rules)?)
 }
 
-/// Reads a value that was checked.
 pub(crate) fn typed<T: DeserializeOwned>(json: Json) -> Result<T, Mismatch> {
     serde_json::from_value(json).map_err(|error| Mismatch {
         problem: format!("json: {error}"),
@@ -101,7 +92,7 @@ pub(crate) fn typed<T: DeserializeOwned>(json: Json) -> Result<T, Mismatch> {
     })
 }
 
-/// Walks a value. Like Go's decoder it goes on after a mistake and reports the first one, with keys in bytewise order.
+/// Walks a value. Like Go's decoder it continues after a mistake and reports the first one, with keys in bytewise order.
 struct Checker {
     rules: Rules,
     path: Vec<&'static str>,
@@ -141,20 +132,19 @@ impl Checker {
         }
     }
 
-    /// An entry of a map of any keys.
     fn entry(&mut self, key: &str, value: &Value, of: &Type, coerce: bool) -> (String, Json) {
         self.enter(key);
         (key.to_owned(), self.value(value, of, coerce))
     }
 
-    /// Keeps a key of the outermost map.
+    /// Records a key of the outermost map.
     fn enter(&mut self, key: &str) {
         if self.path.is_empty() {
             key.clone_into(&mut self.key);
         }
     }
 
-    /// An item of a list; the original can't go on without one that it follows a pointer to.
+    /// Checks an item of a list; the original can't continue without one that it follows a pointer to.
     fn item(&mut self, item: &Value, of: &Type, coerce: bool) -> Json {
         if item.is_null() && matches!(of, Type::Optional(_)) {
             self.report(format!("json: null in a list of {}", of.name()));
@@ -173,7 +163,7 @@ impl Checker {
                 }
                 continue;
             };
-            // Go's conversion to text looks at the type of what is embedded, and not at that of the field.
+            // Go's conversion to strings uses the embedded type, not the field's.
             let coerce = coerce && self.path.len() == depth;
             self.path.push(field.name);
             self.owner = of.name;
@@ -191,7 +181,7 @@ impl Checker {
         let found = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
-            // Of numbers, only those that are no integers of the right size are wrong for an integer.
+            // For integers, only floats and numbers beyond the range are wrong.
             Value::Int(_) | Value::UInt(_) | Value::Float(_) if matches!(of, Type::Int(_)) => {
                 format!("number {}", value.to_json())
             }
@@ -200,12 +190,12 @@ impl Checker {
             Value::Seq(_) => "array".to_owned(),
             Value::Map(_) => "object".to_owned(),
         };
-        let place = match self.path.as_slice() {
+        let target = match self.path.as_slice() {
             [] => "value".to_owned(),
             path => format!("struct field {}.{}", self.owner, path.join(".")),
         };
         self.report(format!(
-            "json: cannot unmarshal {found} into Go {place} of type {}",
+            "json: cannot unmarshal {found} into Go {target} of type {}",
             of.name()
         ));
     }
@@ -220,8 +210,8 @@ impl Checker {
 }
 
 impl Struct {
-    /// The field that a key means, which is written as documented or else in any case. `trail` gets the names of the
-    /// structs through which it is embedded.
+    /// Finds the field of a key, which is written as documented or else in any case. `trail` gets the names of the structs
+    /// through which it is embedded.
     fn find(
         &'static self,
         key: &str,
@@ -255,7 +245,6 @@ impl Struct {
 }
 
 impl Type {
-    /// The name of the type in messages.
     fn name(&self) -> String {
         match self {
             Self::Text(name) | Self::Int(name) | Self::List(Some(name), _) | Self::MapOf(Some(name), _) => {
@@ -293,7 +282,7 @@ fn put(object: &mut Object<String, Json>, name: &str, value: Json) {
     }
 }
 
-/// A number or a boolean as text: numbers with the digits that single precision needs.
+/// Formats a number or a boolean as a string: numbers with the digits of single precision.
 fn as_text(value: &Value) -> String {
     let value = match value {
         Value::Float(float) => {
@@ -311,7 +300,7 @@ fn sorted(map: &Map) -> Vec<(&str, &Value)> {
     entries
 }
 
-/// A key without regard to case, as Go folds it: two letters outside of ASCII have partners in it.
+/// Folds the case of a key as Go does: two letters beyond ASCII have partners in it.
 fn fold(key: &str) -> String {
     let fold = |letter: char| match letter {
         '\u{17f}' => 's',

@@ -37,7 +37,6 @@ pub(super) const fn list(name: &'static str, of: &'static Type) -> Field {
     field(name, Type::List(None, of))
 }
 
-/// A kustomization or component.
 pub(crate) static KUSTOMIZATION: Struct = types(
     "Kustomization",
     &[&types("TypeMeta", &[], &[text("kind"), text("apiVersion")])],
@@ -77,7 +76,7 @@ pub(crate) static KUSTOMIZATION: Struct = types(
     ],
 );
 
-/// The metadata of other objects, as far as builds read it.
+/// The fields of other objects' metadata that builds read.
 pub(crate) static OBJECT_META: Struct = types(
     "ObjectMeta",
     &[],
@@ -89,7 +88,6 @@ pub(crate) static OBJECT_META: Struct = types(
     ],
 );
 
-/// Group, version and kind.
 pub(crate) static GVK: Struct = Struct {
     package: "resid",
     name: "Gvk",
@@ -104,10 +102,8 @@ static RES_ID: Struct = Struct {
     fields: &[text("name"), text("namespace")],
 };
 
-/// A field spec.
 pub(crate) static FIELD_SPEC: Struct = types("FieldSpec", &[&GVK], &[text("path"), flag("create")]);
 
-/// An entry of `labels`.
 pub(crate) static LABEL: Struct = types(
     "Label",
     &[],
@@ -124,14 +120,12 @@ pub(crate) static LABEL: Struct = types(
     ],
 );
 
-/// A selector of objects.
 pub(crate) static SELECTOR: Struct = types(
     "Selector",
     &[&RES_ID],
     &[text("annotationSelector"), text("labelSelector")],
 );
 
-/// An entry of `patches` or `patchesJson6902`.
 pub(crate) static PATCH: Struct = types(
     "Patch",
     &[],
@@ -150,7 +144,6 @@ pub(crate) static PATCH_ARGS: Struct = types(
     &[flag("allowNameChange"), flag("allowKindChange")],
 );
 
-/// An entry of `images`.
 pub(crate) static IMAGE: Struct = types(
     "Image",
     &[],
@@ -163,17 +156,14 @@ pub(crate) static IMAGE: Struct = types(
     ],
 );
 
-/// An entry of `replicas`.
 pub(crate) static REPLICA: Struct = types(
     "Replica",
     &[],
     &[text("name"), field("count", Type::Int("int64"))],
 );
 
-/// An entry of `replacements`.
 pub(crate) static REPLACEMENT_FIELD: Struct = types("ReplacementField", &[&REPLACEMENT], &[text("path")]);
 
-/// A replacement.
 pub(crate) static REPLACEMENT: Struct = types(
     "Replacement",
     &[],
@@ -233,7 +223,6 @@ static TARGET: Struct = types(
 
 static FIELD_SELECTOR: Struct = types("FieldSelector", &[], &[text("fieldPath")]);
 
-/// `sortOptions`.
 pub(crate) static SORT_OPTIONS: Struct = types(
     "SortOptions",
     &[],
@@ -266,13 +255,10 @@ static GENERATOR_ARGS: Struct = types(
     ],
 );
 
-/// An entry of `configMapGenerator`.
 pub(crate) static CONFIG_MAP_ARGS: Struct = types("ConfigMapArgs", &[&GENERATOR_ARGS], &[]);
 
-/// An entry of `secretGenerator`.
 pub(crate) static SECRET_ARGS: Struct = types("SecretArgs", &[&GENERATOR_ARGS], &[text("type")]);
 
-/// `generatorOptions`.
 pub(crate) static GENERATOR_OPTIONS: Struct = types(
     "GeneratorOptions",
     &[],
@@ -284,10 +270,8 @@ pub(crate) static GENERATOR_OPTIONS: Struct = types(
     ],
 );
 
-/// `helmGlobals`.
 pub(crate) static HELM_GLOBALS: Struct = types("HelmGlobals", &[], &[text("chartHome"), text("configHome")]);
 
-/// An entry of `helmCharts`.
 pub(crate) static HELM_CHART: Struct = types(
     "HelmChart",
     &[],
@@ -312,7 +296,6 @@ pub(crate) static HELM_CHART: Struct = types(
     ],
 );
 
-/// An entry of `helmChartInflationGenerator`.
 pub(crate) static HELM_CHART_ARGS: Struct = types(
     "HelmChartArgs",
     &[],
@@ -333,7 +316,6 @@ pub(crate) static HELM_CHART_ARGS: Struct = types(
     ],
 );
 
-/// A file of `configurations`.
 pub(crate) static TRANSFORMER_CONFIG: Struct = Struct {
     package: "builtinconfig",
     name: "TransformerConfig",

@@ -1,4 +1,4 @@
-//! Kustomization files as texts.
+//! Kustomization files as strings.
 
 use tree::{Budget, Mem, TreePath};
 

@@ -1,4 +1,4 @@
-//! Applies patches to objects: what patches of all fields have in common.
+//! Applies patches to objects, for all fields.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::{
     transform::PluginContext,
 };
 
-/// The objects of a text that stands in the kustomization.
+/// Reads the objects of an inline patch.
 pub(super) fn inline_objects(text: &str, ctx: &PluginContext<'_>) -> Result<Vec<Resource>, Error> {
-    let place = Arc::new(ctx.loader.root().clone());
-    read::resources(text.as_bytes(), &place, ctx.run)
+    let root = Arc::new(ctx.loader.root().clone());
+    read::resources(text.as_bytes(), &root, ctx.run)
 }
 
 pub(super) fn text(bytes: &[u8]) -> String {
@@ -42,7 +42,7 @@ impl Allowed {
     }
 }
 
-/// The only object that is or was what a patch is for.
+/// Returns the only object that is or was the target of a patch.
 pub(super) fn target_of(patch: &Resource, resources: &mut ResMap) -> Result<usize, Error> {
     let id = patch.id();
     let problem = match resources.find_any(id).as_slice() {
@@ -54,9 +54,9 @@ pub(super) fn target_of(patch: &Resource, resources: &mut ResMap) -> Result<usiz
     Err(Error::new(Step::Patch, problem))
 }
 
-/// A patch that is merged into objects which it doesn't name.
+/// Prepares a patch to be merged into objects which it doesn't name.
 ///
-/// quirk: the values of its labels and annotations are texts then, null too, and without any the field has no meaning.
+/// quirk: the values of its labels and annotations become strings, null too, and without any the field has no meaning.
 pub(super) fn detached(patch: &Resource) -> Node {
     let mut patch = patch.clone();
     for field in ["labels", "annotations"] {
@@ -73,7 +73,7 @@ pub(super) fn detached(patch: &Resource) -> Node {
     node
 }
 
-/// Merges a patch into an object which it doesn't name: its own apiVersion is that of the object.
+/// Merges a patch into an object which it doesn't name: its own apiVersion becomes the object's.
 pub(super) fn merge_detached(
     resources: &mut ResMap,
     index: usize,
@@ -86,7 +86,7 @@ pub(super) fn merge_detached(
     merge_into(resources, index, patch, allowed, run)
 }
 
-/// Merges a patch into one object. What it is stays, as far as no change is allowed.
+/// Merges a patch into one object. Its identity changes only as far as allowed.
 pub(super) fn merge_into(
     resources: &mut ResMap,
     index: usize,
@@ -94,7 +94,7 @@ pub(super) fn merge_into(
     allowed: Allowed,
     run: &Run<'_>,
 ) -> Result<(), Error> {
-    let Some(resource) = resources.get_mut_in_place(index) else {
+    let Some(resource) = resources.get_mut_keeping_id(index) else {
         return Ok(());
     };
     let id = resource.id().clone();
@@ -134,8 +134,8 @@ pub(super) fn merge_into(
         }
     }
     if allowed.any() || !is_left {
-        resources.forget_places();
-        // They are all looked for again.
+        resources.forget_indices();
+        // The identities of all are compared again.
         run.step(resources.len() as u64, &dir)?;
     }
     Ok(())
@@ -143,17 +143,17 @@ pub(super) fn merge_into(
 
 /// Returns true if a strategic merge patch removes the annotations of an object, or replaces all of them.
 fn loses_annotations(patch: &Node) -> bool {
-    let places = [&["metadata"][..], &["metadata", "annotations"]];
-    places.into_iter().any(|place| {
-        patch.pointer(place).is_some_and(|node| {
+    let paths = [&["metadata"][..], &["metadata", "annotations"]];
+    paths.into_iter().any(|root| {
+        patch.pointer(root).is_some_and(|node| {
             let directive = node.get("$patch").map(lookup::raw_text);
             node.is_null() || matches!(directive, Some("replace" | "delete"))
         })
     })
 }
 
-/// Sets a text of an object to what it was. It stays as plain or quoted as it is; plain text is what it looks like from then
-/// on, whatever is written in its place.
+/// Resets a string of an object to its old value, as plain or quoted as it is. A plain scalar is resolved from its content
+/// from then on, whatever is written over it.
 fn restore(map: &mut Node, key: &str, text: &str) {
     match map.get_mut(key) {
         Some(Node {
@@ -197,11 +197,11 @@ pub(super) fn apply_json(
         let (mut patched, are_kept) = patch.apply(resource.node(), noted, run, &resource.file)?;
         patched.unshare();
         *resource.node_mut() = patched;
-        // quirk: annotations are texts then, null too.
+        // quirk: annotations become strings, null too.
         let annotations = resource.metadata_map("annotations");
         resource.set_metadata_map("annotations", &annotations);
         if !are_kept {
-            // The original restores its other notes, but those were not.
+            // The original restores its other annotations, but not these.
             resource.history.origin = None;
             resource.history.transformations.clear();
         }

@@ -8,15 +8,14 @@ use crate::{
     read::is_path,
 };
 
-/// The placeholder in messages for a patch that is inline in the kustomization.
+/// The placeholder in messages for an inline patch.
 pub(super) const INLINE: &str = "(inline)";
 
-/// Returns the beginning of an error of a transformer's configuration.
+/// Returns the start of an error of a transformer's configuration.
 pub(super) fn trouble(transformer: &str, config: &str) -> String {
     format!("trouble configuring builtin {transformer} with config: `\n{config}`")
 }
 
-/// The configuration of an entry of `patches`.
 pub(super) fn of_patch(entry: &Patch) -> String {
     let mut options = Map::new();
     for (name, value) in entry.options.iter().filter(|(_, value)| **value) {
@@ -32,7 +31,6 @@ pub(super) fn of_patch(entry: &Patch) -> String {
     print(config)
 }
 
-/// The configuration of an entry of `patchesJson6902`.
 pub(super) fn of_json6902(entry: &Patch) -> String {
     let mut config = Map::new();
     set_inline(&mut config, "jsonOp", &entry.patch);
@@ -41,10 +39,12 @@ pub(super) fn of_json6902(entry: &Patch) -> String {
     print(config)
 }
 
-/// The configuration of `patchesStrategicMerge`.
 pub(super) fn of_paths(paths: &[String]) -> String {
     let mut config = Map::new();
-    let paths = paths.iter().map(|path| Value::from(shown(path))).collect();
+    let paths = paths
+        .iter()
+        .map(|path| Value::from(path_or_inline(path)))
+        .collect();
     config.insert("paths", Value::Seq(paths));
     print(config)
 }
@@ -63,8 +63,8 @@ fn set_inline(config: &mut Map, key: &str, patch: &str) {
     set(config, key, if patch.is_empty() { patch } else { INLINE });
 }
 
-/// An entry that is the path of a patch, or else a patch itself.
-pub(super) fn shown(entry: &str) -> &str {
+/// Returns the path of a patch, or the placeholder of an inline patch.
+pub(super) fn path_or_inline(entry: &str) -> &str {
     if is_path(entry) { entry } else { INLINE }
 }
 

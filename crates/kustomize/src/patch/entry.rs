@@ -21,19 +21,13 @@ use crate::{
 
 const NAME: &str = "PatchTransformer";
 
-/// The transformer of an entry of `patches`.
-///
-/// # Errors
-/// Fails if it has no patch or two, its file can't be read, or its text is no patch.
+/// Fails if the entry has no patch or two, its file can't be read, or the content is not a patch.
 pub(super) fn from_entry(entry: &model::Patch, ctx: &PluginContext<'_>) -> Result<EntryPatches, Error> {
     let text = config::of_patch(entry);
     made(entry, &text, ctx).context(|| config::trouble(NAME, &text))
 }
 
-/// The transformer that a configuration of kind `PatchTransformer` describes.
-///
-/// # Errors
-/// As [`from_entry`].
+/// Reads a configuration of kind `PatchTransformer`.
 pub(super) fn from_config(settings: &Value, ctx: &PluginContext<'_>) -> Result<EntryPatches, Error> {
     let entry: model::Patch = decode::config(settings, &shapes::PATCH)?;
     made(&entry, &config::of_patch(&entry), ctx)
@@ -65,7 +59,6 @@ fn made(entry: &model::Patch, config: &str, ctx: &PluginContext<'_>) -> Result<E
     })
 }
 
-/// A parsed patch.
 pub(super) enum Patch {
     /// A patch without documents.
     Nothing,
@@ -99,10 +92,9 @@ impl Patch {
     }
 }
 
-/// An entry of `patches`.
 pub(crate) struct EntryPatches {
     patch: Patch,
-    /// The description of the patch in messages.
+    /// Describes the patch in messages.
     source: String,
     target: Option<Selector>,
     allowed: Allowed,
@@ -122,7 +114,7 @@ impl Transformer for EntryPatches {
                 if !self.allowed.any() {
                     return merge_into(resources, index, patch.node(), self.allowed, ctx.run);
                 }
-                // quirk: annotations of a patch with options are texts, null too.
+                // quirk: annotations of a patch with options become strings, null too.
                 let mut patch = patch.clone();
                 let annotations = patch.metadata_map("annotations");
                 patch.set_metadata_map("annotations", &annotations);
@@ -167,7 +159,7 @@ impl EntryPatches {
     }
 }
 
-/// A selector as messages have it.
+/// Formats a selector for messages.
 fn described(selector: &Selector) -> String {
     let gvk = Gvk {
         group: selector.group.clone().into(),

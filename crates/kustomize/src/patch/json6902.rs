@@ -1,4 +1,4 @@
-//! JSON patches (RFC 6902), with what the original's library makes of them.
+//! JSON patches (RFC 6902), with the behaviour of the original's library.
 
 mod apply;
 #[cfg(test)]
@@ -14,17 +14,15 @@ use yaml::{
 use self::apply::{Failure, Operation};
 use crate::{Error, error::Step, run::Run};
 
-/// The operations of a patch. There are none at all in a text without a document.
+/// The operations of a patch; `None` for an empty file.
 #[derive(Debug, Clone)]
 pub(crate) struct JsonPatch {
     operations: Option<Vec<Operation>>,
 }
 
 impl JsonPatch {
-    /// Reads a patch. Text that begins with a bracket must be JSON, any other is YAML.
-    ///
-    /// # Errors
-    /// Fails if it is no list of operations; or, told apart by [`yaml::Error::exceeded`], when the budget ends.
+    /// Reads a patch. A string that starts with a bracket must be JSON, any other is YAML. Fails if it is not a list of
+    /// operations, or when the budget ends, with [`yaml::Error::exceeded`].
     pub(crate) fn parse(text: &str, budget: &Budget) -> Result<Self, ParseError> {
         if text.is_empty() {
             return Err(NotAPatch("empty json patch operations".to_owned()).into());
@@ -53,11 +51,9 @@ impl JsonPatch {
         self.operations.as_ref().is_none_or(Vec::is_empty)
     }
 
-    /// The object with the patch applied, and whether its notes are still there: when something is `noted` of the object, it
-    /// has a map of annotations with them.
-    ///
-    /// # Errors
-    /// Fails if an operation does not apply, the result is no map or nested too deeply, or the budget ends.
+    /// Returns the patched object, and true if its recorded annotations still exist: if something is `noted` of the object,
+    /// it has a map of annotations with them. Fails if an operation does not apply, the result is not a map or nested too
+    /// deeply, or the budget ends.
     pub(crate) fn apply(
         &self,
         object: &Node,
@@ -96,10 +92,10 @@ impl JsonPatch {
     }
 }
 
-/// Stands for what the original notes in annotations.
+/// Represents the original's bookkeeping in annotations.
 const NOTE: &str = "internal.config.kubernetes.io/previousNames";
 
-/// quirk: as the original notes things in annotations, a patch finds them on objects that have none of their own.
+/// quirk: as the original uses annotations for bookkeeping, a patch finds them on objects that have none of their own.
 fn note(object: &mut Json) {
     let Some(Json::Object(metadata)) = object.get_mut("metadata") else {
         return;
@@ -113,12 +109,11 @@ fn note(object: &mut Json) {
     }
 }
 
-/// The reason why a document is no list of operations, in the words of Go's encoding/json.
+/// The problem of a document that is not a list of operations, in the words of Go's encoding/json.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct NotAPatch(String);
 
-/// The reason why a string is no JSON patch.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ParseError {
     #[error(transparent)]
@@ -160,9 +155,9 @@ fn kind_of(json: &Json) -> &'static str {
     }
 }
 
-/// The node of a patched value.
+/// Converts a patched value to a node.
 ///
-/// quirk: every number of the object is a double now, and large integers are no longer what they were.
+/// quirk: every number of the object is a double now, and large integers are rounded.
 fn node(json: &Json) -> Node {
     match json {
         Json::Null => Node::null(),
@@ -180,13 +175,13 @@ fn node(json: &Json) -> Node {
 }
 
 fn number(value: f64) -> Node {
-    // Whole numbers that JSON writes without an exponent become integers, of the digits that a double is told by.
+    // Whole numbers that JSON writes without an exponent become integers, with the shortest digits of the double.
     let mut node = if value.fract() == 0.0 && value.abs() < 1e21 {
         Node::plain(format!("{value}"))
     } else {
         Node::from_value(&yaml::Value::Float(value))
     };
-    // It is read again, and stays what it looks like, whatever is written in its place.
+    // It is read again, and resolved from its content, whatever is written over it.
     if let Some(scalar) = node.as_scalar_mut() {
         scalar.tag = None;
         scalar.tag = Some(scalar.kind());

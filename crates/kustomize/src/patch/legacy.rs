@@ -23,9 +23,6 @@ use crate::{
 const STRATEGIC: &str = "PatchStrategicMergeTransformer";
 const JSON: &str = "PatchJson6902Transformer";
 
-/// The transformer of `patchesStrategicMerge`.
-///
-/// # Errors
 /// Fails if an entry is neither a patch nor the path of one, or there is none.
 pub(super) fn strategic_from_paths(
     paths: &[String],
@@ -34,10 +31,7 @@ pub(super) fn strategic_from_paths(
     strategic(paths, "", ctx).context(|| config::trouble(STRATEGIC, &config::of_paths(paths)))
 }
 
-/// The transformer that a configuration of kind `PatchStrategicMergeTransformer` describes.
-///
-/// # Errors
-/// As [`strategic_from_paths`].
+/// Reads a configuration of kind `PatchStrategicMergeTransformer`.
 pub(super) fn strategic_from_config(
     config: &Value,
     ctx: &PluginContext<'_>,
@@ -66,7 +60,7 @@ fn strategic(paths: &[String], patches: &str, ctx: &PluginContext<'_>) -> Result
         objects.extend(inline_objects(patches, ctx)?);
     }
     if objects.is_empty() {
-        let files: Vec<_> = paths.iter().map(|path| config::shown(path)).collect();
+        let files: Vec<_> = paths.iter().map(|path| config::path_or_inline(path)).collect();
         let problem = format!("patch appears to be empty; files=[{}]", files.join(" "));
         return Err(Error::new(Step::Patch, problem));
     }
@@ -77,7 +71,7 @@ fn strategic(paths: &[String], patches: &str, ctx: &PluginContext<'_>) -> Result
     Ok(StrategicMerges { merges })
 }
 
-/// The patches of an entry: it is one itself, or the path of a file that holds them.
+/// Reads the patches of an entry: an inline patch, or the path of a file.
 fn objects_of(entry: &str, ctx: &PluginContext<'_>) -> Result<Vec<Resource>, Error> {
     match inline_objects(entry, ctx) {
         Err(error) if error.exceeded().is_none() && is_path(entry) => {
@@ -88,7 +82,6 @@ fn objects_of(entry: &str, ctx: &PluginContext<'_>) -> Result<Vec<Resource>, Err
     }
 }
 
-/// `patchesStrategicMerge`.
 pub(crate) struct StrategicMerges {
     /// The merged nodes, each with the patch that names its object.
     merges: Vec<(Node, Resource)>,
@@ -98,7 +91,7 @@ impl Transformer for StrategicMerges {
     fn transform(&self, resources: &mut ResMap, ctx: &PluginContext<'_>) -> Result<(), Error> {
         for (node, patch) in &self.merges {
             let index = target_of(patch, resources)?;
-            // It names the object, so that its apiVersion is the object's.
+            // The merged node names the object, with the object's apiVersion.
             merge_into(resources, index, node, Allowed::default(), ctx.run)?;
             resources.refuse_equal()?;
         }
@@ -106,10 +99,7 @@ impl Transformer for StrategicMerges {
     }
 }
 
-/// The transformer of an entry of `patchesJson6902`.
-///
-/// # Errors
-/// Fails if it names no target or no patch, or two patches, or what it names is no JSON patch.
+/// Reads an entry of `patchesJson6902`. Fails if it names no target or no patch, or two patches, or an invalid one.
 pub(super) fn json6902_from_entry(
     entry: &model::Patch,
     ctx: &PluginContext<'_>,
@@ -118,10 +108,7 @@ pub(super) fn json6902_from_entry(
     made.context(|| config::trouble(JSON, &config::of_json6902(entry)))
 }
 
-/// The transformer that a configuration of kind `PatchJson6902Transformer` describes.
-///
-/// # Errors
-/// As [`json6902_from_entry`].
+/// Reads a configuration of kind `PatchJson6902Transformer`.
 pub(super) fn json6902_from_config(config: &Value, ctx: &PluginContext<'_>) -> Result<JsonPatches, Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -174,7 +161,7 @@ fn json6902(
     Ok(JsonPatches { patch, target })
 }
 
-/// A patch as messages name it: what it holds may be secret.
+/// Names a patch in messages, without its content, which may be secret.
 fn named(path: &str) -> String {
     match path {
         "" => format!("JsonOp={}", config::INLINE),
@@ -182,7 +169,6 @@ fn named(path: &str) -> String {
     }
 }
 
-/// An entry of `patchesJson6902`.
 pub(crate) struct JsonPatches {
     patch: JsonPatch,
     target: Selector,

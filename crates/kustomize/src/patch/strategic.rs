@@ -25,30 +25,28 @@ use crate::{
     schema::{Schema, Shape},
 };
 
-/// The key of a map that says how it is merged.
+/// The key of a merge directive in a map.
 const DIRECTIVE: &str = "$patch";
 
-/// Merges a patch into an object; `None` when nothing is left of it. `step` counts the work.
-///
-/// # Errors
-/// Fails if patch and object don't fit each other, the patch has a directive that isn't known, or `step` ends the work.
+/// Merges a patch into an object; `None` if nothing is left of it. `step` counts steps. Fails if patch and object don't fit
+/// each other, the patch has an unknown directive, or `step` fails.
 pub(crate) fn merge(
     mut object: Node,
     patch: &Node,
     schema: &Schema,
     step: &dyn Fn(u64) -> Result<(), Error>,
 ) -> Result<Option<Node>, Error> {
-    // Directives are taken out of the patch where they are obeyed.
+    // Directives are removed from the patch when they are obeyed.
     let mut patch = patch.clone();
     let merger = Merger {
         schema,
         step,
         written: RefCell::default(),
     };
-    let kept = merger.walk(Sources::Two(Some(&mut object), Some(&mut patch)), None)?;
+    let remainder = merger.walk(Sources::Two(Some(&mut object), Some(&mut patch)), None)?;
     merger.written.into_inner().spread(&mut object);
-    // quirk: a patch that says that it replaces the whole object is lost.
-    Ok((kept != Remainder::Nothing).then_some(object))
+    // quirk: a patch with the directive to replace the whole object is lost.
+    Ok((remainder != Remainder::Nothing).then_some(object))
 }
 
 struct Merger<'m> {
@@ -61,7 +59,7 @@ struct Merger<'m> {
 enum Sources<'n> {
     /// The nodes of the object and of the patch.
     Two(Option<&'n mut Node>, Option<&'n mut Node>),
-    /// Something of the patch that was taken over, and is now both.
+    /// A node of the patch that was taken over, and is now both.
     Same(&'n mut Node),
 }
 
@@ -111,7 +109,7 @@ impl Sources<'_> {
     }
 }
 
-/// Says what was expected and what is there; what that holds may be secret.
+/// Names both kinds, without the content, which may be secret.
 fn wrong_kind(expected: ContentKind, node: &Node) -> Error {
     let expected = match expected {
         ContentKind::Map => "MappingNode",
@@ -138,7 +136,7 @@ impl<'m> Merger<'m> {
         }
     }
 
-    /// The schema of a value that says of which kind it is, where none is known.
+    /// Infers the schema of a value from its apiVersion and kind.
     fn infer(&self, sources: &Sources<'_>) -> Result<Option<Shape<'m>>, Error> {
         for node in sources.present() {
             let text = |key: &str| node.get(key).and_then(Node::as_text).unwrap_or_default();
@@ -180,7 +178,7 @@ impl<'m> Merger<'m> {
             let Some(patch) = as_map(patch) else {
                 return Ok(Remainder::Nothing);
             };
-            // A directive that isn't known is no error here.
+            // An unknown directive is not an error here.
             if directive(patch).is_ok_and(|directive| directive == Directive::Delete) {
                 return Ok(Remainder::Nothing);
             }
@@ -221,10 +219,10 @@ impl<'m> Merger<'m> {
             } else {
                 Sources::Two(Some(&mut entry.value), None)
             };
-            let kept = self.walk(sources, shape)?;
-            self.settle(&mut entry.value);
-            // From here on this says what is to go.
-            *first = kept == Remainder::Nothing;
+            let remainder = self.walk(sources, shape)?;
+            self.retype(&mut entry.value);
+            // From here on, true marks entries to be removed.
+            *first = remainder == Remainder::Nothing;
             gone |= *first;
         }
         if gone {
@@ -252,19 +250,19 @@ impl<'m> Merger<'m> {
             used.extend(at);
             let from_patch = at.and_then(|at| patch.entries_mut().get_mut(at));
             let from_patch = from_patch.map(|entry| &mut entry.value);
-            let kept = match from_patch {
+            let remainder = match from_patch {
                 None => self.walk(Sources::Two(Some(&mut entry.value), None), shape)?,
                 Some(value) => {
-                    let kept = self.walk(Sources::Two(Some(&mut entry.value), Some(value)), shape)?;
-                    if kept == Remainder::Patch {
+                    let remainder = self.walk(Sources::Two(Some(&mut entry.value), Some(value)), shape)?;
+                    if remainder == Remainder::Patch {
                         let mut written = self.written.borrow_mut();
                         written.write(&mut entry.value, |old| *old = overwritten(old, value));
                     }
-                    kept
+                    remainder
                 }
             };
-            self.settle(&mut entry.value);
-            *first = kept == Remainder::Nothing;
+            self.retype(&mut entry.value);
+            *first = remainder == Remainder::Nothing;
         }
         drop_marked(object, &first);
         let mut new: Vec<_> = index.into_iter().filter(|(_, at)| !used.contains(at)).collect();
@@ -281,8 +279,8 @@ impl<'m> Merger<'m> {
         Ok(())
     }
 
-    /// quirk: plain text that was made here, and looks like something else than a text, becomes a text when a merge comes by.
-    fn settle(&self, node: &mut Node) {
+    /// quirk: a plain scalar that the build made and that looks like another type becomes a string at the next merge.
+    fn retype(&self, node: &mut Node) {
         let is_text =
             |scalar: &Scalar| scalar.text.is_empty() || matches!(scalar.kind(), Tag::Str | Tag::Timestamp);
         if has_type(node) || node.as_scalar().is_none_or(is_text) {
@@ -296,28 +294,28 @@ impl<'m> Merger<'m> {
     }
 }
 
-/// The map of a node; none for null.
+/// Returns the map of a node; `None` for null.
 fn as_map(node: Option<&mut Node>) -> Option<&mut Mapping> {
     node.and_then(Node::as_map_mut)
 }
 
-/// quirk: a scalar is written in the style of the one that it overwrites. A number over a text in quotes is a text.
+/// quirk: a scalar is written in the style of the one that it overwrites. A number over a quoted string becomes a string.
 fn overwritten(old: &Node, new: &Node) -> Node {
     let mut node = new.clone();
     if old.as_scalar().is_some()
         && let Content::Scalar(scalar) = &mut node.content
     {
         let kind = scalar.kind();
-        // A tag that says what the text looks like anyway is not written.
-        let looks = Scalar::plain(scalar.text.clone()).kind();
+        // A tag that follows from the content is not written.
+        let plain_kind = Scalar::plain(scalar.text.clone()).kind();
         let is_quoted = is_quoted(old);
-        scalar.tag = (!is_quoted || kind != looks).then_some(kind);
+        scalar.tag = (!is_quoted || kind != plain_kind).then_some(kind);
         scalar.plain = !is_quoted;
     }
     node
 }
 
-/// Returns the remaining node where the patch's value replaces that of the object.
+/// Returns the remaining node if the patch's value replaces the object's.
 fn replaced(sources: &Sources<'_>) -> Remainder {
     match sources {
         Sources::Two(_, Some(patch)) if is_null(patch) => Remainder::Nothing,
@@ -326,7 +324,7 @@ fn replaced(sources: &Sources<'_>) -> Remainder {
     }
 }
 
-/// quirk: a null of the object stays when it is written out, and goes when nothing is written after its key.
+/// quirk: a null of the object stays if it is written explicitly, and is removed if nothing is written after its key.
 fn explicit_null(null: &Node) -> Remainder {
     let is_written = null.as_scalar().is_some_and(|scalar| !scalar.text.is_empty());
     if is_written {
@@ -336,7 +334,7 @@ fn explicit_null(null: &Node) -> Remainder {
     }
 }
 
-/// Takes the directive out of a map.
+/// Removes and returns the directive of a map.
 fn directive(map: &mut Mapping) -> Result<Directive, Error> {
     let Some(value) = map.get(DIRECTIVE) else {
         return Ok(Directive::Merge);
@@ -359,7 +357,7 @@ fn parse_directive(text: &str) -> Result<Directive, Error> {
     }
 }
 
-/// The text of any scalar; empty for a map or list.
+/// Returns the content of any scalar; empty for a map or list.
 fn text(node: &Node) -> &str {
     node.as_scalar().map_or("", |scalar| &scalar.text)
 }
@@ -376,7 +374,6 @@ fn firsts(map: &Mapping) -> Vec<bool> {
     map.keys().map(|key| seen.insert(key)).collect()
 }
 
-/// Maps each key to the index of its first entry.
 fn index(map: &Mapping) -> HashMap<Text, usize> {
     let mut index = HashMap::with_capacity(map.len());
     for (at, key) in map.keys().enumerate() {
@@ -385,7 +382,6 @@ fn index(map: &Mapping) -> HashMap<Text, usize> {
     index
 }
 
-/// Drops the entries whose mark is true.
 fn drop_marked(map: &mut Mapping, marks: &[bool]) {
     let mut marks = marks.iter();
     map.retain(|_, _| !marks.next().is_some_and(|mark| *mark));

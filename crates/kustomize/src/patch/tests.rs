@@ -28,7 +28,7 @@ const FILES: &[(&str, &str)] = &[
 
 type Make = fn(&model::Patch, &PluginContext<'_>) -> Result<Patches, Error>;
 
-/// The objects of [`OBJECTS`] after a transformer, on a line each as JSON.
+/// Prints [`OBJECTS`] after a transformer, on a line each as JSON.
 fn run(make: impl Fn(&PluginContext<'_>) -> Result<Patches, Error>) -> Result<Vec<String>, String> {
     run_on(&mut testing::objects(OBJECTS), make)
 }
@@ -319,7 +319,7 @@ fn configurations_make_the_same_transformers() {
     assert_eq!(problem, "empty file path and empty patch content");
 }
 
-/// Names and places stay known from one patch to the next.
+/// Identities and indices stay known from one patch to the next.
 #[test]
 fn deleted_object_is_not_found_again() {
     let delete = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, $patch: delete}".to_owned();

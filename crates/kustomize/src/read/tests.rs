@@ -15,7 +15,7 @@ fn read(text: &str) -> Result<Vec<String>, String> {
 }
 
 #[test]
-fn documents_become_objects_with_the_line_where_they_begin() {
+fn documents_become_objects_with_the_line_of_their_start() {
     let text = "# first\napiVersion: v1\nkind: A\nmetadata: {name: a}\n---\n---\n# none\n---\nkind: B\nmetadata:\n  name: b\n";
     assert_eq!(
         read(text).unwrap(),

@@ -24,7 +24,7 @@ pub(super) struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// The kind that it was read as, in the group and version of now.
+    /// Returns the kind that it was read as, in its current group and version.
     pub(super) fn original_kind(&self) -> Gvk {
         let mut kind = self.id.gvk.clone();
         if let Some(first) = self.history.previous.first() {
@@ -40,7 +40,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Returns true if the object ever was of a kind before now.
+    /// Returns true if the object ever was of a kind.
     fn was(&self, selector: &Gvk) -> bool {
         let now = &self.id.gvk;
         let fits = |selector: &str, own: &str| selector.is_empty() || selector == own;
@@ -66,7 +66,7 @@ impl<'a> Object<'a> {
             && same(&self.history.suffixes, &other.history.suffixes)
     }
 
-    fn place(&self) -> Scope<'a> {
+    fn scope(&self) -> Scope<'a> {
         if self.id.is_cluster_scoped() {
             Scope::Cluster
         } else {
@@ -82,14 +82,14 @@ enum Scope<'a> {
     Namespace(&'a str),
 }
 
-/// The objects that names may mean.
+/// The objects that names may refer to.
 pub(super) struct Candidates<'a> {
     objects: Vec<Object<'a>>,
-    /// By each name that they had before.
+    /// By each of their earlier names.
     by_name: HashMap<&'a str, Vec<usize>>,
-    /// The same, by place.
-    by_place: HashMap<(Scope<'a>, &'a str), Vec<usize>>,
-    /// The namespaces from which those of a place come.
+    /// The same, by scope.
+    by_scope: HashMap<(Scope<'a>, &'a str), Vec<usize>>,
+    /// The original namespaces of the objects of a scope.
     origins: HashMap<Scope<'a>, HashSet<&'a str>>,
     all_origins: HashSet<&'a str>,
     looked_at: Cell<u64>,
@@ -100,7 +100,7 @@ impl<'a> Candidates<'a> {
         let mut all = Self {
             objects: Vec::with_capacity(ids.len()),
             by_name: HashMap::new(),
-            by_place: HashMap::new(),
+            by_scope: HashMap::new(),
             origins: HashMap::new(),
             all_origins: HashSet::new(),
             looked_at: Cell::new(0),
@@ -110,10 +110,10 @@ impl<'a> Candidates<'a> {
             for previous in &history.previous {
                 let name = previous.name.as_str();
                 enter(all.by_name.entry(name).or_default(), index);
-                enter(all.by_place.entry((object.place(), name)).or_default(), index);
+                enter(all.by_scope.entry((object.scope(), name)).or_default(), index);
             }
             let origin = object.original_namespace();
-            all.origins.entry(object.place()).or_default().insert(origin);
+            all.origins.entry(object.scope()).or_default().insert(origin);
             all.all_origins.insert(origin);
             all.objects.push(object);
         }
@@ -124,15 +124,12 @@ impl<'a> Candidates<'a> {
         self.objects.get(index).copied()
     }
 
-    /// Returns the number of objects that were looked at since the last call.
+    /// Returns the number of compared objects since the last call.
     pub(super) fn looked_at(&self) -> u64 {
         self.looked_at.take()
     }
 
-    /// An object that refers to others.
-    ///
-    /// # Errors
-    /// Fails if the subjects of a role binding are none.
+    /// Describes an object that refers to others. Fails if the subjects of a role binding are invalid.
     pub(super) fn referrer(&self, object: Object<'a>, node: &Node) -> Result<Referrer<'a>, Error> {
         let is_role_binding = object.id.gvk.kind == "RoleBinding" && !object.id.is_cluster_scoped();
         let accounts = match node.get("subjects").and_then(Node::as_seq) {
@@ -153,39 +150,39 @@ impl<'a> Candidates<'a> {
         });
         let own = object.id.effective_namespace();
         let unset = (own == DEFAULT_NAMESPACE).then_some(Scope::Namespace(""));
-        let places = [Scope::Cluster, Scope::Namespace(own)].into_iter().chain(unset);
+        let scopes = [Scope::Cluster, Scope::Namespace(own)].into_iter().chain(unset);
         Ok(Referrer {
             object,
             role,
-            places: (!object.id.is_cluster_scoped()).then(|| places.collect()),
+            scopes: (!object.id.is_cluster_scoped()).then(|| scopes.collect()),
             accounts,
             account_origins,
         })
     }
 
-    /// The objects that had a name and that a referrer can refer to, in their order.
+    /// Returns the objects that had a name and that a referrer can refer to, in their order.
     fn named(&self, name: &str, referrer: &Referrer<'_>) -> Vec<usize> {
         let Some(named) = self.by_name.get(name) else {
             return Vec::new();
         };
-        let Some(places) = &referrer.places else {
+        let Some(scopes) = &referrer.scopes else {
             return named.clone();
         };
         let accounts = referrer.accounts.iter();
-        let places = places.iter().copied();
-        let places = places.chain(accounts.map(|account| Scope::Namespace(account)));
-        if named.len() <= places.clone().count() {
+        let scopes = scopes.iter().copied();
+        let scopes = scopes.chain(accounts.map(|account| Scope::Namespace(account)));
+        if named.len() <= scopes.clone().count() {
             let reached = |index: &&usize| self.object(**index).is_some_and(|it| referrer.reaches(&it));
             return named.iter().filter(reached).copied().collect();
         }
-        let there = places.filter_map(|place| self.by_place.get(&(place, name)));
+        let there = scopes.filter_map(|scope| self.by_scope.get(&(scope, name)));
         let mut there: Vec<_> = there.flatten().copied().collect();
         there.sort_unstable();
         there.dedup();
         there
     }
 
-    /// The question which object of a kind is meant in a field.
+    /// Prepares the lookup of an object of a kind for a field.
     pub(super) fn question<'q>(
         &'q self,
         referrer: &'q Referrer<'a>,
@@ -207,11 +204,11 @@ pub(super) struct Referrer<'a> {
     object: Object<'a>,
     /// The group and kind of the role that it binds.
     role: Option<Gvk>,
-    /// The scopes of the objects that it can refer to, apart from the next field; `None` for all scopes.
-    places: Option<Vec<Scope<'a>>>,
+    /// The scopes of the objects that it can refer to, in addition to `accounts`; `None` for all scopes.
+    scopes: Option<Vec<Scope<'a>>>,
     /// The namespaces of the service accounts that it binds the role to.
     accounts: HashSet<String>,
-    /// The namespaces from which the objects in these come.
+    /// The original namespaces of the objects in these.
     account_origins: HashSet<&'a str>,
 }
 
@@ -226,17 +223,17 @@ impl<'a> Referrer<'a> {
 
     /// Returns true if one of the objects that it can refer to was in a namespace when it was read.
     fn reaches_from(&self, candidates: &Candidates<'_>, namespace: &str) -> bool {
-        let Some(places) = &self.places else {
+        let Some(scopes) = &self.scopes else {
             return candidates.all_origins.contains(namespace);
         };
-        let mut origins = places.iter().filter_map(|place| candidates.origins.get(place));
+        let mut origins = scopes.iter().filter_map(|scope| candidates.origins.get(scope));
         origins.any(|origins| origins.contains(namespace)) || self.account_origins.contains(namespace)
     }
 }
 
-fn enter(places: &mut Vec<usize>, index: usize) {
-    if places.last() != Some(&index) {
-        places.push(index);
+fn enter(indices: &mut Vec<usize>, index: usize) {
+    if indices.last() != Some(&index) {
+        indices.push(index);
     }
 }
 
@@ -278,10 +275,7 @@ pub(super) struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// The object that had a name, and, where one is given, was or is in a namespace.
-    ///
-    /// # Errors
-    /// Fails if there are several.
+    /// Returns the object that had a name, and was or is in the given namespace, if any. Several are an error.
     pub(super) fn ask(
         &self,
         name: &str,
@@ -297,7 +291,7 @@ impl<'a> Question<'a> {
             self.keep_namespace(&mut left, namespace);
         }
         if left.len() > 1 {
-            // An exact match is asked for where the other one leaves several.
+            // An exact match is required if the other one leaves several.
             let referrer = &self.referrer.object;
             left.retain(|object| object.has_affixes_of(referrer, true));
             if left.len() > 1 {
@@ -335,8 +329,8 @@ impl<'a> Question<'a> {
             && (crosses || object.id.same_namespace(referrer))
     }
 
-    /// Those that were in a namespace when they were read; where the referrer can refer to no object at all of which that
-    /// is true, those that are in it now.
+    /// Retains the objects that were in a namespace when they were read; if the referrer can refer to no such object, those
+    /// that are in it now.
     fn keep_namespace(&self, left: &mut Vec<Object<'_>>, namespace: &str) {
         if namespace == NO_NAMESPACE {
             left.clear();

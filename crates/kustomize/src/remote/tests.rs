@@ -168,7 +168,7 @@ fn query_parameters_set_the_fetch_options() {
         ("timeout=5x", None, true, 27),
         ("timeout=.", None, true, 27),
         ("timeout=99999999999h", None, true, 27),
-        // One that is malformed spoils all.
+        // One malformed parameter invalidates all.
         ("ref=a&timeout=%zz", None, true, 27),
         ("ref=a;b", None, true, 27),
     ] {
@@ -180,7 +180,7 @@ fn query_parameters_set_the_fetch_options() {
 }
 
 #[test]
-fn shown_addresses_have_no_secrets() {
+fn redacted_addresses_have_no_secrets() {
     for (entry, expected) in [
         (
             "https://user:pass@example.com/o/r?ref=x&token=y",
@@ -197,7 +197,7 @@ fn shown_addresses_have_no_secrets() {
         ("../dir@1/x", "../dir@1/x"),
         ("dir", "dir"),
     ] {
-        assert_eq!(shown(entry), expected, "{entry}");
+        assert_eq!(redact_address(entry), expected, "{entry}");
     }
 }
 

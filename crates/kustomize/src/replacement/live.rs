@@ -1,5 +1,5 @@
-//! Values that are fields of the object that they are written into: a value is the field itself, not a copy of it, so that
-//! what is written after the field was changed is what it is then.
+//! Values that are fields of their target object: a value is the field itself, not a copy, so that later writes use its
+//! current state.
 
 use std::{borrow::Cow, num::NonZeroU32, ptr};
 
@@ -11,14 +11,14 @@ use crate::{
     model::ReplacementSource,
 };
 
-/// The field that a value is, in an object that is written into.
+/// The field of a value in its target object.
 pub(super) struct Live<'s> {
     /// The path to the field; `None` if the value is a copy.
     path: Option<Vec<Cow<'s, str>>>,
 }
 
 impl<'s> Live<'s> {
-    /// The field of a source. A piece of a field is a copy.
+    /// Returns the field of a source. A piece of a field is a copy.
     pub(super) fn new(source: Option<&'s ReplacementSource>) -> Self {
         let has_piece = |source: &&ReplacementSource| {
             let options = source.options.as_ref();
@@ -30,7 +30,7 @@ impl<'s> Live<'s> {
         }
     }
 
-    /// The nodes from the object down to the field, by their addresses, which hold while nothing is taken out of the object.
+    /// Returns the addresses of the nodes from the object down to the field, valid while nothing is removed from the object.
     pub(super) fn line(&self, object: &Node) -> Vec<*const Node> {
         let mut line: Vec<*const Node> = vec![object];
         let mut node = object;
@@ -50,8 +50,7 @@ impl<'s> Live<'s> {
         line
     }
 
-    /// Has the value follow what was written into a field. When what holds the value was written anew, nothing changes it
-    /// any more.
+    /// Updates the value after a write into a field. If a node above the value was replaced, nothing changes it any more.
     pub(super) fn follow(&mut self, found: &Found<'_>, line: &[*const Node], value: &mut SourceValue) {
         if self.path.is_none() {
             return;
@@ -66,7 +65,7 @@ impl<'s> Live<'s> {
         }
     }
 
-    /// Has the value follow what was written into the object.
+    /// Updates the value after a write into the object.
     pub(super) fn read(&self, object: &Node, value: &mut SourceValue) {
         let field = self.path.as_ref().and_then(|path| lookup::get(object, path));
         if let Some(field) = field

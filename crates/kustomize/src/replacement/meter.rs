@@ -1,29 +1,27 @@
-//! The cost of replacing: work, memory and nesting, and documents that are read within these limits.
+//! Limits of replacements: steps, memory, nesting, and the documents in strings.
 
 use tree::{Exceeded, TreePath};
 use yaml::Node;
 
 use crate::{Error, error::Step, run::Run};
 
-/// Counts what replacing costs.
 pub(super) struct Meter<'a> {
     pub(super) run: &'a Run<'a>,
     pub(super) dir: &'a TreePath,
 }
 
 impl Meter<'_> {
-    /// Counts work.
     pub(super) fn work(&self, steps: usize) -> Result<(), Error> {
         self.run.step(steps as u64, self.dir)
     }
 
-    /// Counts what is added to objects.
+    /// Counts bytes that are added to objects.
     pub(super) fn grow(&self, bytes: usize) -> Result<(), Error> {
         let counted = self.run.budget.output(bytes as u64);
         counted.map_err(|source| self.exceeded(source))
     }
 
-    /// Ends what is nested too deeply.
+    /// Fails if a node is nested too deeply.
     pub(super) fn nest(&self, depth: usize) -> Result<(), Error> {
         let limit = u64::from(self.run.budget.limits().yaml_depth);
         if depth as u64 <= limit {
@@ -41,7 +39,7 @@ impl Meter<'_> {
     }
 }
 
-/// The text as YAML; nothing when it is blank.
+/// Parses YAML; `None` if it is blank.
 pub(super) fn parse(text: &str, meter: &Meter<'_>) -> Result<Option<Node>, Error> {
     if text.trim().is_empty() {
         return Ok(None);

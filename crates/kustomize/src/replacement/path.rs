@@ -1,4 +1,4 @@
-//! The paths of targets. Those of sources are [`lookup`]'s.
+//! The paths of targets; for paths of sources see [`lookup`].
 
 use std::borrow::Cow;
 
@@ -14,7 +14,6 @@ use crate::{
 /// The path of a replacement whose `fieldPath` or `fieldPaths` is empty.
 pub(super) const DEFAULT_PATH: &str = "metadata.name";
 
-/// Returns the path, or the default one if it is empty.
 pub(super) fn or_default(path: &str) -> &str {
     if path.is_empty() { DEFAULT_PATH } else { path }
 }
@@ -22,15 +21,12 @@ pub(super) fn or_default(path: &str) -> &str {
 /// One part of a target's path.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// An index of a list.
     Index(usize),
-    /// The items of a list that fit a condition.
     Items(Condition),
     /// Brackets without a condition, with the error message.
     NoCondition(String),
     /// Every item of a list.
     Every,
-    /// A key of a map.
     Key(String),
 }
 
@@ -46,8 +42,8 @@ pub(super) struct Condition {
 impl Condition {
     /// Returns true if a printed value fits the condition.
     ///
-    /// quirk: the value of a condition is a pattern that has to be found anywhere, so `[name=web]` also means `web2`. In a
-    /// source's path it is the whole text.
+    /// quirk: the value of a condition is a pattern that may match anywhere, so `[name=web]` also means `web2`. In a
+    /// source's path it must be equal.
     pub(super) fn fits(&self, printed: &str) -> Result<bool, Error> {
         match &self.pattern {
             Ok(pattern) => Ok(pattern.is_match(printed)),
@@ -80,10 +76,9 @@ impl Part {
     }
 }
 
-/// The path of a target's field.
 #[derive(Debug)]
 pub(super) struct Path<'p> {
-    /// The path as written.
+    /// As written.
     pub(super) text: &'p str,
     pub(super) elements: Vec<Cow<'p, str>>,
     pub(super) parts: Vec<Part>,
@@ -99,7 +94,7 @@ impl<'p> Path<'p> {
         }
     }
 
-    /// The steps that its patterns count for.
+    /// Returns the steps for its patterns.
     pub(super) fn cost(&self) -> usize {
         let cost = |part: &Part| match part {
             Part::Items(condition) => selector::cost(&condition.value) as usize,

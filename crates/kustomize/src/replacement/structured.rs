@@ -18,8 +18,8 @@ use crate::{
     resource::Written,
 };
 
-/// Sets what a path means in the text of a scalar; false, and nothing done, when there is no such scalar on the path or it
-/// can't be done, whatever the reason.
+/// Sets a path in the content of a scalar. Returns false, without a change, if no such scalar is on the path or the write
+/// fails for any reason.
 pub(super) fn set(
     object: &mut Node,
     source: &SourceValue,
@@ -28,12 +28,12 @@ pub(super) fn set(
     meter: &Meter<'_>,
     written: &mut Written,
 ) -> Result<bool, Error> {
-    let Some((places, used)) = find(object, path, meter)? else {
+    let Some((indices, used)) = find(object, path, meter)? else {
         return Ok(false);
     };
-    let scalar = places
+    let scalar = indices
         .iter()
-        .try_fold(object, |node, place| lookup::child_mut(node, *place));
+        .try_fold(object, |node, index| lookup::child_mut(node, *index));
     let Some(scalar) = scalar else {
         return Ok(false);
     };
@@ -43,17 +43,17 @@ pub(super) fn set(
             Ok(true)
         }
         Ok(None) => Ok(false),
-        // quirk: why it can't be done is not said.
+        // quirk: the reason is not reported.
         Err(error) if error.exceeded().is_none() => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// The first scalar on a path whose text is YAML: its places from the object down, and how many elements of the path lead
+/// Finds the first scalar on a path whose content is YAML: its indices from the object down, and the number of path elements
 /// to it.
 fn find(object: &Node, path: &Path<'_>, meter: &Meter<'_>) -> Result<Option<(Vec<usize>, usize)>, Error> {
     let mut node = object;
-    let mut places = Vec::new();
+    let mut indices = Vec::new();
     for (index, element) in path.elements.iter().enumerate() {
         let used = index + 1;
         if used == path.elements.len() {
@@ -61,19 +61,19 @@ fn find(object: &Node, path: &Path<'_>, meter: &Meter<'_>) -> Result<Option<(Vec
         }
         match lookup::step(node, element) {
             Ok(Leads::Stay) => {}
-            Ok(Leads::Down(place)) => {
-                let Some(child) = lookup::child(node, place) else {
+            Ok(Leads::Down(index)) => {
+                let Some(child) = lookup::child(node, index) else {
                     break;
                 };
                 node = child;
-                places.push(place);
+                indices.push(index);
             }
             Ok(Leads::Nowhere) | Err(_) => break,
         }
         if node.as_scalar().is_some() {
             meter.work(raw_text(node).len())?;
             match parse(raw_text(node), meter) {
-                Ok(_) => return Ok(Some((places, used))),
+                Ok(_) => return Ok(Some((indices, used))),
                 Err(error) if error.exceeded().is_some() => return Err(error),
                 Err(_) => {}
             }
@@ -82,7 +82,7 @@ fn find(object: &Node, path: &Path<'_>, meter: &Meter<'_>) -> Result<Option<(Vec
     Ok(None)
 }
 
-/// The text with the value in it; nothing when the path leads nowhere.
+/// Returns the content with the value in it; `None` if the path doesn't fit.
 fn changed(
     before: &str,
     used: usize,
@@ -116,7 +116,7 @@ fn yaml_text(before: &str, original: &Node, node: &Node, meter: &Meter<'_>) -> R
     Ok(text.trim().to_owned())
 }
 
-/// The node as JSON: on one line, or indented when the text had lines and was.
+/// Prints a node as JSON: on one line, or indented if the content was.
 fn json(mut node: Node, before: &str) -> Result<String, yaml::Error> {
     quote_empty(&mut node);
     let value = node.into_value()?;
@@ -127,7 +127,7 @@ fn json(mut node: Node, before: &str) -> Result<String, yaml::Error> {
     Ok(compact)
 }
 
-/// Makes empty texts of nulls without one: between brackets, they are printed in quotes before they become JSON.
+/// Converts nulls without characters to empty strings: between brackets, they are printed in quotes before they become JSON.
 fn quote_empty(node: &mut Node) {
     match &mut node.content {
         Content::Scalar(scalar) if scalar.text.is_empty() && scalar.is_null() => *scalar = Scalar::string(""),
@@ -137,7 +137,7 @@ fn quote_empty(node: &mut Node) {
     }
 }
 
-/// Compact JSON with a line for every entry, as Go indents it: empty maps and lists stay as they are.
+/// Indents compact JSON with a line for every entry, as Go does: empty maps and lists stay on one line.
 fn indented(compact: &str) -> String {
     let mut out = String::with_capacity(compact.len() * 2);
     let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);

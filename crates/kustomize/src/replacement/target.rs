@@ -1,4 +1,4 @@
-//! Follows the path of a target: every field that it means is set, and missing ones may be created.
+//! Follows the path of a target: every field of the path is set, and missing ones may be created.
 
 use yaml::{
     Node,
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Error,
     error::Step,
-    lookup::{items, key_place, raw_text, wrong_kind},
+    lookup::{items, key_index, raw_text, wrong_kind},
     measure::NODE_SIZE,
 };
 
@@ -42,24 +42,21 @@ impl ContentKind {
     }
 }
 
-/// A field that was found.
 pub(super) struct Found<'n> {
     pub(super) node: &'n mut Node,
     /// The nesting of the field in its object.
     pub(super) depth: usize,
 }
 
-/// The change of a field that was found.
 pub(super) type Set<'s> = dyn FnMut(&mut Found<'_>) -> Result<(), Error> + 's;
 
-/// Follows the path of a target.
 pub(super) struct Walk<'a> {
     pub(super) create: Option<ContentKind>,
     pub(super) meter: &'a Meter<'a>,
 }
 
 impl Walk<'_> {
-    /// Sets every field below a node that a path means, and gives how many there were.
+    /// Sets every field of a path below a node, and returns their number.
     pub(super) fn visit(
         &self,
         node: &mut Node,
@@ -93,11 +90,11 @@ impl Walk<'_> {
         if key.is_empty() {
             return self.no_key(node, rest, depth, set);
         }
-        let place = key_place(node, key)?;
+        let index = key_index(node, key)?;
         let is_null = node.is_null();
         let entries = node.as_map_mut().map(Mapping::entries_mut);
-        if let (Some(place), Some(entries)) = (place, entries)
-            && let Some(entry) = entries.get_mut(place)
+        if let (Some(index), Some(entries)) = (index, entries)
+            && let Some(entry) = entries.get_mut(index)
         {
             return match entry.value.as_scalar() {
                 Some(_) if !rest.is_empty() => self.inside(raw_text(&entry.value), rest, depth, set),
@@ -109,14 +106,14 @@ impl Walk<'_> {
         };
         let mut made = self.make(rest, kind)?;
         let found = self.visit(&mut made, rest, depth + 1, set)?;
-        // quirk: what is created below null is lost.
+        // quirk: nodes created below null are lost.
         if !is_null {
             node.set(key, made);
         }
         Ok(found)
     }
 
-    /// An empty key means the node itself when it is an empty text, and nothing else.
+    /// An empty key means the node itself if it is an empty string, and nothing else.
     fn no_key(
         &self,
         node: &mut Node,
@@ -223,16 +220,16 @@ impl Walk<'_> {
         if !condition.fits(&printed(item))? {
             return Ok(0);
         }
-        // quirk: what follows such a condition in the path is not looked at.
+        // quirk: the rest of the path after such a condition is ignored.
         self.meter.nest(depth)?;
         set(&mut Found { node: item, depth })?;
         Ok(1)
     }
 
-    /// Follows a path into the text of a scalar.
+    /// Follows a path into the content of a scalar.
     ///
-    /// quirk: what is set there is lost. Only [`super::structured`], which follows paths as a source's, keeps it; what it
-    /// can't follow comes here and is only looked at.
+    /// quirk: writes there are lost. Only [`super::structured`], which follows paths as a source's, can write; paths that it
+    /// can't follow come here and are only checked.
     fn inside(&self, text: &str, path: &[Part], depth: usize, set: &mut Set<'_>) -> Result<usize, Error> {
         self.meter.work(text.len())?;
         let parsed = parse(text, self.meter)?;
@@ -258,7 +255,7 @@ impl Walk<'_> {
     }
 }
 
-/// Appends to a list; what is appended to null is lost.
+/// Appends to a list; items appended to null are lost.
 fn append(node: &mut Node, item: Node) {
     if let Some(items) = node.as_seq_mut() {
         items.push(item);

@@ -11,7 +11,7 @@ mod conditions;
 mod inside;
 mod selection;
 
-/// Replaces in the objects of a text, and gives them as they are printed.
+/// Replaces in objects, and prints them.
 fn replaced(text: &str, replacements: &str) -> Result<String, Error> {
     let mut resources = objects(text);
     run(&mut resources, replacements, &Budget::default())?;

@@ -1,4 +1,4 @@
-//! The value of a replacement, and how it is written into a field.
+//! The value of a replacement, and its write into a field.
 
 use yaml::{Node, node::Text};
 
@@ -11,12 +11,11 @@ use crate::{
     model::FieldOptions,
 };
 
-/// The value of a replacement, measured.
 pub(super) struct SourceValue {
     node: Node,
-    /// The number of its levels.
+    /// Number of levels.
     depth: usize,
-    /// About how many bytes it takes.
+    /// Approximate number of bytes.
     size: usize,
 }
 
@@ -30,7 +29,7 @@ impl SourceValue {
         &self.node
     }
 
-    /// Writes the value into a field, or into a piece of its text.
+    /// Writes the value into a field, or into a piece of it.
     pub(super) fn put(
         &self,
         found: &mut Found<'_>,
@@ -61,8 +60,8 @@ impl SourceValue {
         Ok(())
     }
 
-    /// Writes the value into a field as it is. A scalar keeps its type and gets the text alone, which is empty when the
-    /// value is none.
+    /// Writes the value into a field as it is. A scalar keeps its type and gets the content alone, which is empty for a
+    /// missing value.
     pub(super) fn put_plainly(&self, found: &mut Found<'_>, meter: &Meter<'_>) -> Result<(), Error> {
         meter.work(1 + self.size / NODE_SIZE)?;
         if found.node.as_scalar().is_some() {
@@ -79,7 +78,7 @@ impl SourceValue {
     }
 }
 
-/// The piece of a source that its options name.
+/// Returns the piece of a source that its options name.
 pub(super) fn refine(node: &Node, options: Option<&FieldOptions>, is_secret: bool) -> Result<Node, Error> {
     let Some(options) = options.filter(|options| !options.delimiter.is_empty()) else {
         return Ok(node.clone());
@@ -91,9 +90,9 @@ pub(super) fn refine(node: &Node, options: Option<&FieldOptions>, is_secret: boo
     let index = usize::try_from(options.index).ok();
     let found = index.and_then(|index| text.split(options.delimiter.as_str()).nth(index));
     let Some(found) = found else {
-        let shown = if is_secret { "of a secret" } else { text };
+        let printed = if is_secret { "of a secret" } else { text };
         let index = options.index;
-        let problem = format!("options.index {index} is out of bounds for value {shown}");
+        let problem = format!("options.index {index} is out of bounds for value {printed}");
         return Err(Error::new(Step::Replacement, problem));
     };
     let mut piece = node.clone();
@@ -101,8 +100,8 @@ pub(super) fn refine(node: &Node, options: Option<&FieldOptions>, is_secret: boo
     Ok(piece)
 }
 
-/// Sets the text of a scalar and leaves its type. Plain text that was read is what it looked like then; plain text that was
-/// made here stays what it looks like.
+/// Sets the content of a scalar without its type. A plain scalar that was read keeps its resolved type; one that the build
+/// made is resolved from its content.
 pub(super) fn write(node: &mut Node, text: Text) {
     let has_type = has_type(node);
     if let Some(scalar) = node.as_scalar_mut() {

@@ -9,8 +9,8 @@ use crate::{
     resource::{self, Behavior, History, Resource, encode},
 };
 
-/// Merges a generated object with an older one, or replaces it, as its behavior says: the result has the name and the
-/// history of the older one, and the labels and annotations of both.
+/// Merges a generated object with an older one, or replaces it, by its behavior: the result has the name and the history of
+/// the older one, and the labels and annotations of both.
 pub(crate) fn absorbed(old: &Resource, mut new: Resource) -> Resource {
     for field in ["labels", "annotations"] {
         let mut map = old.metadata_map(field);
@@ -41,7 +41,7 @@ pub(crate) fn absorbed(old: &Resource, mut new: Resource) -> Resource {
     new
 }
 
-/// quirk: nothing else of the older object is kept: its type, and its `immutable`, are those of the generator.
+/// quirk: nothing else of the older object stays: the type, and `immutable`, are the generator's.
 fn merge_data(old: &Resource, new: &mut Resource) {
     let mut data = texts(old, "data");
     data.extend(texts(new, "data"));

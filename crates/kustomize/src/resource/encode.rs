@@ -2,10 +2,10 @@
 
 use base64::Engine as _;
 
-/// The length in characters of a line of base64.
+/// Length of a line of base64.
 const LINE: usize = 70;
 
-/// The field of a ConfigMap that a value belongs in, and the text that stands for it there.
+/// Returns the field of a ConfigMap for a value, and the encoded value.
 pub(crate) fn for_config_map(bytes: &[u8]) -> (&'static str, String) {
     match std::str::from_utf8(bytes) {
         Ok(text) => ("data", text.to_owned()),
@@ -13,7 +13,7 @@ pub(crate) fn for_config_map(bytes: &[u8]) -> (&'static str, String) {
     }
 }
 
-/// Base64. When it does not end within the first line, every line ends in a newline, the last one too.
+/// Encodes base64. If it does not fit in one line, every line ends in a newline, the last one too.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
     if encoded.len() < LINE {

@@ -1,4 +1,4 @@
-//! Scalars that are one and the same in several places of an object.
+//! Scalars that an object shares in several fields.
 //!
 //! quirk: when kustomize adds a label or annotation to several maps of an object at once, all of them share one node. A
 //! later write to one of them (by a patch, an overlay's labels, a replacement) changes all of them: selectors and templates
@@ -9,14 +9,14 @@ use std::{collections::HashMap, num::NonZeroU32};
 
 use yaml::{Node, node::Content};
 
-/// Writes to scalars that an object has in several places, which have not reached all of them yet.
+/// Writes to shared scalars that are not spread yet.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     values: HashMap<NonZeroU32, Node>,
 }
 
 impl Written {
-    /// Changes a node as `change` does, which finds it as it is by now.
+    /// Changes a node by `change`, which finds its current state.
     pub(crate) fn write<T>(&mut self, node: &mut Node, change: impl FnOnce(&mut Node) -> T) -> T {
         let Some(share) = node.as_scalar().and_then(|scalar| scalar.share) else {
             return change(node);
@@ -35,7 +35,7 @@ impl Written {
         changed
     }
 
-    /// Takes note of what is to be in all places of a number. The node is one of them from now on.
+    /// Records the value of a shared number. The node is one of its scalars from now on.
     pub(crate) fn put(&mut self, share: NonZeroU32, node: &mut Node) {
         if let Some(scalar) = node.as_scalar_mut() {
             scalar.share = Some(share);
@@ -43,7 +43,7 @@ impl Written {
         self.values.insert(share, node.clone());
     }
 
-    /// Has all places of an object hold what was written into one of them.
+    /// Spreads the writes to all shared scalars of an object.
     pub(crate) fn spread(&self, object: &mut Node) {
         if !self.values.is_empty() {
             self.follow(object);
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::testing::{objects, text};
 
-    /// Writes texts into places of an object in which the scalars `x` are one, and the scalars `y` another one.
+    /// Writes strings into fields of an object in which the scalars `x` are shared, and the scalars `y`.
     fn written(object: &str, writes: &[(&[&str], &str)]) -> String {
         let mut resources = objects(object);
         let resource = resources.iter_mut().next().unwrap();
@@ -76,8 +76,8 @@ mod tests {
         mark(resource.node_mut(), &shares);
         let mut written = Written::default();
         for (path, text) in writes {
-            let place = resource.node_mut().pointer_mut(path).unwrap();
-            written.write(place, |place| *place = Node::string(*text));
+            let node = resource.node_mut().pointer_mut(path).unwrap();
+            written.write(node, |node| *node = Node::string(*text));
         }
         written.spread(resource.node_mut());
         text(&resources)
@@ -119,10 +119,10 @@ mod tests {
         mark(resource.node_mut(), &[("x", share)]);
         let mut written = Written::default();
         for key in ["a", "b"] {
-            let place = resource.node_mut().get_mut(key).unwrap();
-            written.write(place, |place| {
-                let longer = format!("p-{}", crate::lookup::raw_text(place));
-                *place = Node::string(longer);
+            let node = resource.node_mut().get_mut(key).unwrap();
+            written.write(node, |node| {
+                let longer = format!("p-{}", crate::lookup::raw_text(node));
+                *node = Node::string(longer);
             });
         }
         written.spread(resource.node_mut());

@@ -1,4 +1,4 @@
-//! A schema that a kustomization brings: the definitions of an OpenAPI document of version 2.
+//! The custom schema of a kustomization: the definitions of an OpenAPI document of version 2.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,6 @@ use yaml::{Map, Value};
 
 use crate::Error;
 
-/// The reason why a document is no schema.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InvalidSchema {
     #[error(transparent)]
@@ -33,7 +32,7 @@ pub(crate) struct Custom {
 pub(crate) struct Definition<'s>(&'s Map);
 
 impl Custom {
-    /// Reads a document. What is wrong with it is kept for when it is used; only the end of the budget is an error now.
+    /// Reads a document. Its problems are reported at the first use; only the end of the budget is an error now.
     pub(super) fn read(document: &[u8], budget: &Budget) -> Result<Result<Self, InvalidSchema>, Error> {
         let read = match yaml::read::goyaml(document, budget) {
             Ok(read) => read,
@@ -90,7 +89,7 @@ impl Custom {
     }
 }
 
-/// Maps kinds to their definitions; of several the last by name counts.
+/// Maps kinds to their definitions; the last one by name counts.
 fn kinds(definitions: &Map) -> HashMap<(String, String), String> {
     let mut names: Vec<_> = definitions.iter().collect();
     names.sort_by_key(|(name, _)| *name);
@@ -106,7 +105,7 @@ fn kinds(definitions: &Map) -> HashMap<(String, String), String> {
     kinds
 }
 
-/// The apiVersion and kind that an extension names.
+/// Returns the apiVersion and kind that an extension names.
 fn kind_of(extension: &Value) -> (String, String) {
     let text = |key: &str| extension.get(key).and_then(Value::as_str).unwrap_or_default();
     let api_version = match text("group") {
@@ -116,7 +115,7 @@ fn kind_of(extension: &Value) -> (String, String) {
     (api_version, text("kind").to_owned())
 }
 
-/// Finds the namespaced kinds by the paths at which their objects are read.
+/// Finds the namespaced kinds by the API paths of their objects.
 fn scopes(paths: &Map) -> HashMap<(String, String), bool> {
     let mut scopes = HashMap::new();
     for (path, item) in paths.iter() {
@@ -133,7 +132,7 @@ impl<'s> Definition<'s> {
         self.0.get_str("$ref").filter(|reference| !reference.is_empty())
     }
 
-    /// A property, or else what is said of all properties.
+    /// Returns a property, or else `additionalProperties`.
     pub(super) fn field(self, name: &str) -> Option<Self> {
         let property = self
             .0

@@ -17,7 +17,7 @@ fn set(
     done.map_err(|error| error.to_string())
 }
 
-/// The merge keys at a path; `[]` is any element of a list.
+/// Returns the merge keys at a path; `[]` is any element of a list.
 fn keys(schema: &Schema, api_version: &str, kind: &str, path: &str) -> Option<Vec<String>> {
     let mut shape = schema.root(api_version, kind).unwrap()?;
     for part in path.split('/') {

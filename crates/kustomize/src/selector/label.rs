@@ -1,8 +1,8 @@
-//! The selectors of labels, in the notation that Kubernetes has for them: `a=b,c!=d,e in (x,y),!f,g`.
+//! The selectors of labels, in Kubernetes' notation: `a=b,c!=d,e in (x,y),!f,g`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The reason why a string is no label selector, in the words of Kubernetes.
+/// The problem of a label selector, in the words of Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct InvalidSelector(String);
@@ -24,14 +24,14 @@ enum Test {
     Exists,
     Missing,
     In(BTreeSet<String>),
-    /// Also true where the label is missing.
+    /// Also true if the label is missing.
     NotIn(BTreeSet<String>),
     Greater(i64),
     Less(i64),
 }
 
 impl LabelSelector {
-    /// Reads a selector; an empty one selects everything.
+    /// Parses a selector; an empty one selects everything.
     pub(crate) fn parse(text: &str) -> Result<Self, InvalidSelector> {
         let mut parser = Parser {
             tokens: tokens(text)?,
@@ -45,7 +45,6 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// Returns true if labels are selected.
     pub(crate) fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
         self.requirements
             .iter()
@@ -84,7 +83,7 @@ impl Token {
     }
 }
 
-/// Longer signs come before those that they begin with.
+/// Longer operators come before their prefixes.
 const SIGNS: [&str; 8] = ["==", "!=", "=", "!", "(", ")", ",", ">"];
 const LESS: &str = "<";
 
@@ -218,7 +217,7 @@ impl Parser {
         Ok(test)
     }
 
-    /// The value after a sign; none is an empty one.
+    /// Parses the value after an operator; a missing one is empty.
     fn value(&mut self) -> Result<String, InvalidSelector> {
         if matches!(self.peek(), Token::End | Token::Sign(",")) {
             return Ok(String::new());
@@ -232,7 +231,7 @@ impl Parser {
         }
     }
 
-    /// The values in parentheses; an empty place among the commas is an empty value.
+    /// Parses the values in parentheses; nothing between commas is an empty value.
     fn values(&mut self) -> Result<BTreeSet<String>, InvalidSelector> {
         let open = self.next();
         if open != Token::Sign("(") {

@@ -21,7 +21,7 @@ pub(crate) static NAMESPACE: &[FieldSpec] = &[
     FieldSpec::row("apiregistration.k8s.io", "", "APIService", "spec/service/namespace", true),
 ];
 
-/// The fields that get labels, with those of selectors.
+/// The fields that get labels, selectors included.
 pub(crate) static COMMON_LABELS: &[FieldSpec] = &[
     FieldSpec::row("", "v1", "Service", "spec/selector", true),
     FieldSpec::row("apps", "", "Deployment", "spec/template/spec/affinity/podAffinity/preferredDuringSchedulingIgnoredDuringExecution/podAffinityTerm/labelSelector/matchLabels", false),
@@ -57,7 +57,7 @@ pub(crate) static COMMON_LABELS: &[FieldSpec] = &[
     FieldSpec::row("", "", "", "metadata/labels", true),
 ];
 
-/// The fields that get labels, with those of templates.
+/// The fields that get labels, templates included.
 pub(crate) static TEMPLATE_LABELS: &[FieldSpec] = &[
     FieldSpec::row("", "", "Deployment", "spec/template/metadata/labels", true),
     FieldSpec::row("apps", "", "StatefulSet", "spec/template/metadata/labels", true),

@@ -1,4 +1,4 @@
-//! The rows of the schema tables: what a strategic merge has to know of a type and of its fields.
+//! The rows of the schema tables: the types and fields that strategic merges need.
 
 /// The name of the field that stands for all keys of a map.
 const ANY: &str = "*";
@@ -11,8 +11,8 @@ pub(crate) struct Type {
 
 /// A field that the schema knows, and that has something to merge in it or may hold anything at all.
 ///
-/// A merge takes the schema of a field that is not here from the apiVersion and kind in its value, if it has such: so an
-/// open field is listed though nothing in it is described.
+/// A merge takes the schema of a missing field from the apiVersion and kind in its value, if it has these: so an open field
+/// is listed though nothing in it is described.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(super) name: &'static str,
@@ -21,7 +21,6 @@ pub(crate) struct Field {
 }
 
 impl Type {
-    /// The field of that name.
     pub(crate) fn field(&self, name: &str) -> Option<&'static Field> {
         let find = |name: &str| {
             let at = self.fields.binary_search_by(|field| field.name.cmp(name));
@@ -32,7 +31,8 @@ impl Type {
 }
 
 impl Field {
-    /// The keys by which the elements of a list are merged; empty for a set of scalars, `None` for what is no merged list.
+    /// Returns the keys by which the elements of a list are merged; empty for a set of scalars, `None` for a list that is
+    /// not merged, or no list.
     pub(crate) fn merge_keys(&self) -> Option<&'static [&'static str]> {
         self.list
     }

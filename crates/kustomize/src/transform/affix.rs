@@ -15,23 +15,19 @@ use crate::{
     transform::{PluginContext, Transformer},
 };
 
-/// The kinds whose names mean something elsewhere, and are left alone.
+/// The kinds whose names have a fixed meaning.
 const LEFT_ALONE: [Gvk; 3] = [
     Gvk::of("", "", "CustomResourceDefinition"),
     Gvk::of("apiregistration.k8s.io", "", "APIService"),
     Gvk::of("", "", "Namespace"),
 ];
 
-/// The side on which the string is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// `namePrefix`
     Prefix,
-    /// `nameSuffix`
     Suffix,
 }
 
-/// Lengthens names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Affix {
     side: Side,
@@ -48,7 +44,7 @@ struct Settings {
 }
 
 impl Affix {
-    /// The transformer of `namePrefix` or `nameSuffix`.
+    /// Makes the transformer of `namePrefix` or `nameSuffix`.
     pub(crate) fn new(side: Side, text: &str, specs: &[FieldSpec]) -> Self {
         Self {
             side,
@@ -57,10 +53,7 @@ impl Affix {
         }
     }
 
-    /// A `PrefixTransformer` or `SuffixTransformer`.
-    ///
-    /// # Errors
-    /// Fails if something in the configuration is of the wrong type, or it names no fields.
+    /// Reads a `PrefixTransformer` or `SuffixTransformer`. Fails if a value is of the wrong type, or it names no fields.
     pub(crate) fn from_config(side: Side, config: &yaml::Value) -> Result<Self, Error> {
         let of = match side {
             Side::Prefix => &configs::PREFIX,

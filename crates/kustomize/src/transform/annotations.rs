@@ -12,7 +12,7 @@ use crate::{
     model::{Field, configs},
 };
 
-/// The transformer of `commonAnnotations`.
+/// Makes the transformer of `commonAnnotations`.
 pub(crate) fn common(annotations: &BTreeMap<String, String>, tables: &Config) -> Pairs {
     Pairs {
         pairs: annotations.clone(),
@@ -20,10 +20,7 @@ pub(crate) fn common(annotations: &BTreeMap<String, String>, tables: &Config) ->
     }
 }
 
-/// An `AnnotationsTransformer`.
-///
-/// # Errors
-/// Fails if something in the configuration is of the wrong type.
+/// Reads an `AnnotationsTransformer`.
 pub(crate) fn from_config(config: &yaml::Value) -> Result<Pairs, Error> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]

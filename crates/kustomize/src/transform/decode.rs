@@ -9,17 +9,13 @@ use crate::{
     model::shape::{self, Rules, Struct, Type},
 };
 
-/// Go is not strict here: what nobody knows is passed over, and numbers and booleans become texts.
+/// Go is not strict here: unknown fields are ignored, and numbers and booleans become strings.
 const RULES: Rules = Rules {
     strict: false,
     coerce: true,
     profile: Profile::V5_8_3,
 };
 
-/// Reads a configuration.
-///
-/// # Errors
-/// Fails if something in it is of the wrong type.
 pub(crate) fn config<T: DeserializeOwned>(config: &Value, of: &'static Struct) -> Result<T, Error> {
     shape::decode(config, &Type::Struct(of), RULES).map_err(|mismatch| {
         let problem = mismatch.problem;

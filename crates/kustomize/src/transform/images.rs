@@ -19,7 +19,6 @@ use crate::{
     transform::{PluginContext, Transformer},
 };
 
-/// Sets names, tags and digests of images.
 #[derive(Debug, Clone)]
 pub(crate) struct Images {
     rules: Vec<Rule>,
@@ -27,7 +26,7 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// The transformer of `images`, or of one entry of it.
+    /// Makes the transformer of `images`, or of one entry of it.
     pub(crate) fn new(images: &[Image], specs: &[FieldSpec], profile: Profile) -> Self {
         Self {
             rules: images.iter().map(|image| Rule::new(image, profile)).collect(),
@@ -35,10 +34,7 @@ impl Images {
         }
     }
 
-    /// An `ImageTagTransformer`.
-    ///
-    /// # Errors
-    /// Fails if something in the configuration is of the wrong type.
+    /// Reads an `ImageTagTransformer`.
     pub(crate) fn from_config(config: &yaml::Value, profile: Profile) -> Result<Self, Error> {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase", default)]
@@ -51,13 +47,13 @@ impl Images {
         Ok(Self::new(&[settings.image_tag], &specs, profile))
     }
 
-    /// The original goes over an object twice for each rule: by the names of lists, then by the fields of the tables. Here
-    /// the second is done first, only to count how often a field comes up there; what an image becomes is then known
-    /// where the first way, or only the second, finds it.
+    /// The original walks an object twice for each rule: by the names of lists, then by the fields of the tables. Here the
+    /// second walk is first, only to count the visits of each field there; the first walk, or else the second, then sets the
+    /// image.
     fn apply(&self, resource: &mut Resource, ctx: &PluginContext<'_>) -> Result<(), Error> {
         let mut listed = HashMap::new();
         self.visit_fields(resource, &mut |image| {
-            *listed.entry(place(image)).or_insert(0) += 1;
+            *listed.entry(address(image)).or_insert(0) += 1;
             Ok(())
         })?;
         let mut pass = Pass { listed, ctx };
@@ -65,7 +61,7 @@ impl Images {
         if pass.listed.is_empty() {
             return Ok(());
         }
-        self.visit_fields(resource, &mut |image| match pass.listed.remove(&place(image)) {
+        self.visit_fields(resource, &mut |image| match pass.listed.remove(&address(image)) {
             Some(times) => self.set(image, times, ctx),
             None => Ok(()),
         })
@@ -81,9 +77,9 @@ impl Images {
             .try_for_each(|spec| set::visit(resource, spec, Create::Nothing, set))
     }
 
-    /// Sets the images of all lists of containers, wherever they are.
+    /// Sets the images of all lists of containers, at any depth.
     ///
-    /// quirk: those that are in the tables too are set as often again, which shows when a suffix is added to their tags.
+    /// quirk: fields of the tables are set once more for each visit, which is visible if a suffix is added to their tags.
     fn walk(&self, node: &mut Node, pass: &mut Pass<'_>) -> Result<(), Error> {
         match &mut node.content {
             Content::Map(map) => map.iter_mut().try_for_each(|(key, value)| {
@@ -109,14 +105,14 @@ impl Images {
         }
         match container.get_mut("image") {
             Some(image) => {
-                let times = pass.listed.remove(&place(image)).unwrap_or_default();
+                let times = pass.listed.remove(&address(image)).unwrap_or_default();
                 self.set(image, times + 1, pass.ctx)
             }
             None => Ok(()),
         }
     }
 
-    /// Applies each rule as often as the image comes up. Of a null, the text as it is written counts.
+    /// Applies each rule once per visit of the image. For a null, the characters in the source count.
     fn set(&self, image: &mut Node, times: usize, ctx: &PluginContext<'_>) -> Result<(), Error> {
         ctx.step(self.rules.len())?;
         let Content::Scalar(scalar) = &image.content else {
@@ -139,7 +135,6 @@ impl Images {
     }
 }
 
-/// The state of a pass over one object.
 struct Pass<'s> {
     /// The number of times that a field is in the tables, by its address.
     listed: HashMap<usize, usize>,
@@ -147,7 +142,7 @@ struct Pass<'s> {
 }
 
 /// Returns the address of a node, which identifies it as long as the object isn't changed.
-fn place(node: &Node) -> usize {
+fn address(node: &Node) -> usize {
     std::ptr::from_ref(node).addr()
 }
 
@@ -213,14 +208,14 @@ mod tests {
             pod("{containers: [{image: a}]}", entries),
             "  containers:\n  - image: b:3\n"
         );
-        // There and back again happens within an entry's turn, not twice in a row.
+        // A rule runs for all visits before the next rule.
         let entries = "[{name: a, newName: b}, {name: b, newName: a, tagSuffix: -x}]";
         let expected = "  containers:\n  - image: a:-x\n";
         assert_eq!(pod("{containers: [{image: a}]}", entries), expected);
     }
 
     #[test]
-    fn a_suffix_is_added_once_for_each_way_to_the_image() {
+    fn a_suffix_is_added_once_for_each_path_to_the_image() {
         let spec = "{containers: [{image: a:1}], deep: {containers: [{image: a:1}]}, volumes: [{image: {reference: a:1}}]}";
         assert_eq!(
             pod(spec, "[{name: a, tagSuffix: -x}]"),

@@ -16,7 +16,7 @@ use crate::{
 
 const METADATA: FieldSpec = FieldSpec::row("", "", "", "metadata/labels", true);
 
-/// The transformer of `commonLabels`.
+/// Makes the transformer of `commonLabels`.
 pub(crate) fn common(labels: &BTreeMap<String, String>, tables: &Config) -> Pairs {
     Pairs {
         pairs: labels.clone(),
@@ -24,10 +24,7 @@ pub(crate) fn common(labels: &BTreeMap<String, String>, tables: &Config) -> Pair
     }
 }
 
-/// The transformer of an entry of `labels`.
-///
-/// # Errors
-/// Fails if its fields are in the tables too, and are to be created in one of them only.
+/// Makes the transformer of an entry of `labels`. Fails if its fields are in the tables too, with another `create`.
 pub(crate) fn of(label: &Label, tables: &Config, profile: Profile) -> Result<Pairs, Error> {
     Ok(Pairs {
         pairs: label.pairs.clone(),
@@ -58,10 +55,7 @@ fn specs(label: &Label, tables: &Config, profile: Profile) -> Result<Vec<FieldSp
     Ok(specs)
 }
 
-/// A `LabelTransformer`.
-///
-/// # Errors
-/// Fails if something in the configuration is of the wrong type.
+/// Reads a `LabelTransformer`.
 pub(crate) fn from_config(config: &yaml::Value) -> Result<Pairs, Error> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]

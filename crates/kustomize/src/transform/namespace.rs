@@ -37,7 +37,6 @@ enum Subjects {
     None,
 }
 
-/// Puts objects into a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Namespace {
     namespace: String,
@@ -62,7 +61,7 @@ struct Metadata {
 }
 
 impl Namespace {
-    /// The transformer of `namespace`.
+    /// Makes the transformer of `namespace`.
     pub(crate) fn new(namespace: &str, specs: &[FieldSpec]) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -72,10 +71,7 @@ impl Namespace {
         }
     }
 
-    /// A `NamespaceTransformer`.
-    ///
-    /// # Errors
-    /// Fails if something in the configuration is of the wrong type, or there are no such subjects.
+    /// Reads a `NamespaceTransformer`. Fails if a value is of the wrong type, or for unknown subjects.
     pub(crate) fn from_config(config: &yaml::Value) -> Result<Self, Error> {
         let settings: Settings = decode::config(config, &configs::NAMESPACE)
             .context(|| "unmarshalling NamespaceTransformer config")?;
@@ -99,7 +95,7 @@ impl Namespace {
         })
     }
 
-    /// Puts one object into the namespace, without remembering what it was.
+    /// Puts one object into the namespace, without a new identity in its history.
     pub(super) fn apply(&self, resource: &mut Resource) -> Result<(), Error> {
         if !resource.id().is_cluster_scoped() {
             set::visit(resource, &OWN, Create::Scalar(None), &mut |node| self.set(node))?;
@@ -109,7 +105,7 @@ impl Namespace {
             self.set_subjects(resource.node_mut())
                 .context(|| "setting namespace on (cluster)role binding subjects")?;
         }
-        // A namespace is named like itself, but only where its kind is the built-in one.
+        // A namespace is renamed itself, but only if its kind is the built-in one.
         let is_core = resource.gvk().group.is_empty() && resource.gvk().version == "v1";
         let applies = |spec: &&FieldSpec| match &*spec.path {
             NAMESPACE => false,
@@ -200,7 +196,7 @@ impl Transformer for Namespace {
     }
 }
 
-/// Fails if two objects of one name, which came from different namespaces, are the same by now.
+/// Fails if two objects of one name, which came from different namespaces, are equal by now.
 fn all_different(resources: &ResMap) -> Result<(), Error> {
     let mut seen: HashMap<&Arc<Id>, &Resource> = HashMap::with_capacity(resources.len());
     for resource in resources.iter().filter(|resource| !resource.is_empty()) {
@@ -254,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn namespace_objects_are_renamed_and_other_cluster_kinds_kept() {
+    fn namespace_objects_are_renamed_and_other_cluster_kinds_unchanged() {
         let object = "{apiVersion: v1, kind: Namespace, metadata: {name: x}}";
         assert!(changed(object).ends_with("metadata:\n  name: team\n"));
         let object = "{apiVersion: example.com/v1, kind: Namespace, metadata: {name: x}}";
@@ -317,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn existing_namespaces_may_be_kept() {
+    fn existing_namespaces_may_stay() {
         let config = testing::config("{metadata: {namespace: team}, unsetOnly: true}");
         let namespace = Namespace::from_config(&config).unwrap();
         let object =
@@ -353,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_set_by_helm_are_kept() {
+    fn namespaces_set_by_helm_stay() {
         let mut resources =
             testing::objects("{apiVersion: v1, kind: A, metadata: {name: x, namespace: chart}}");
         for resource in resources.iter_mut() {

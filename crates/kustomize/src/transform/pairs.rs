@@ -1,4 +1,4 @@
-//! Sets entries of maps: what labels and annotations have in common.
+//! Sets entries of maps, for labels and annotations.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,6 @@ use crate::{
     transform::{PluginContext, Transformer, set},
 };
 
-/// Sets strings in maps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pairs {
     pub(super) pairs: BTreeMap<String, String>,
@@ -37,7 +36,7 @@ impl<'p> Pair<'p> {
         Self { key, value, is_added }
     }
 
-    /// Sets the entry of a map, and says whether it was added. Nothing is set in null.
+    /// Sets the entry of a map, and returns true if it was added. Nothing is set in null.
     fn set(&mut self, node: &mut Node, written: &mut Written) -> Result<bool, Error> {
         if node.is_null() {
             return Ok(false);
@@ -62,7 +61,7 @@ impl<'p> Pair<'p> {
         Ok(false)
     }
 
-    /// quirk: what is in the place of an older value is written in its style, and so are the places to which it was added
+    /// quirk: a value that replaces an older one is written in its style, and so are the fields to which it was added
     /// already, and those to which it will be.
     fn take_style(&mut self, old: &Node) {
         if let (Content::Scalar(value), Some(_)) = (&mut self.value.content, old.as_scalar()) {
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_refused_outside_of_maps() {
+    fn labels_need_a_map() {
         assert_eq!(labelled("s: {a: 1, c: d}", &["s"]), "s:\n  a: b\n  c: d\n");
         assert_eq!(
             labelled("s: [null, {}]", &["s/m"]),

@@ -1,4 +1,4 @@
-//! Sets how many replicas workloads have.
+//! Sets the number of replicas of workloads.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,6 @@ use crate::{
     transform::{PluginContext, Transformer},
 };
 
-/// Sets how many replicas the objects of some names have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Replicas {
     replicas: Vec<Replica>,
@@ -25,7 +24,7 @@ pub(crate) struct Replicas {
 }
 
 impl Replicas {
-    /// The transformer of `replicas`, or of one entry of it.
+    /// Makes the transformer of `replicas`, or of one entry of it.
     pub(crate) fn new(replicas: &[Replica], specs: &[FieldSpec]) -> Self {
         Self {
             replicas: replicas.to_vec(),
@@ -33,10 +32,7 @@ impl Replicas {
         }
     }
 
-    /// A `ReplicaCountTransformer`.
-    ///
-    /// # Errors
-    /// Fails if something in the configuration is of the wrong type.
+    /// Reads a `ReplicaCountTransformer`.
     pub(crate) fn from_config(config: &yaml::Value) -> Result<Self, Error> {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase", default)]

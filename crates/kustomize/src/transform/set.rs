@@ -12,7 +12,7 @@ use crate::{
     resource::Resource,
 };
 
-/// Calls `set` with the nodes of an object that a field spec names, when it is of its kind.
+/// Calls `set` with the nodes of an object that a field spec names, if it is of its kind.
 pub(crate) fn visit(
     resource: &mut Resource,
     spec: &FieldSpec,
@@ -25,8 +25,8 @@ pub(crate) fn visit(
     visit_selected(resource.node_mut(), spec, create, set)
 }
 
-/// Sets the text of a scalar, which stays as plain or quoted as it was. Without a tag, plain text is what it looks like, and
-/// nothing that was read any more: what takes its place has no type either.
+/// Sets the content of a scalar, which stays as plain or quoted as it was. Without a tag, a plain scalar is resolved from
+/// its content, and loses the type that was read.
 ///
 /// Quotes win over the tag of a number: `"2"` is a string however it is set.
 pub(crate) fn scalar(node: &mut Node, text: &str, tag: Option<Tag>) -> Result<(), Error> {
@@ -47,7 +47,7 @@ pub(crate) fn scalar(node: &mut Node, text: &str, tag: Option<Tag>) -> Result<()
     Ok(())
 }
 
-/// A node is not what is needed there. What it holds is not said: it may be secret.
+/// Makes the error of a node of the wrong kind, without its content, which may be secret.
 pub(crate) fn wrong_kind(expected: &str, node: &Node) -> Error {
     lookup::wrong_kind(expected, node.kind_name())
 }

@@ -9,12 +9,12 @@ use crate::{
     resource::Resource, testing::run,
 };
 
-/// The first object of a text.
+/// Reads the first object.
 pub(crate) fn object(text: &str) -> Resource {
     objects(text).into_list().remove(0)
 }
 
-/// Calls `with` where the files are there.
+/// Calls `with` in a context with these files.
 pub(crate) fn ctx<T>(
     files: &[(&str, &[u8])],
     profile: Profile,
@@ -36,7 +36,7 @@ pub(crate) fn ctx<T>(
     })
 }
 
-/// Changes the objects of a text one transformer after the other.
+/// Changes objects by one transformer after the other.
 pub(crate) fn transformed_all(yaml: &str, transformers: &[&dyn Transformer]) -> Result<ResMap, Error> {
     let mut resources = objects(yaml);
     ctx(&[], Profile::default(), |ctx| {
@@ -47,7 +47,7 @@ pub(crate) fn transformed_all(yaml: &str, transformers: &[&dyn Transformer]) -> 
     Ok(resources)
 }
 
-/// The text of the objects of a text after a transformer, or its error.
+/// Prints objects after a transformer, or its error.
 pub(crate) fn transformed(object: &str, transformer: &dyn Transformer) -> String {
     match transformed_all(object, &[transformer]) {
         Ok(resources) => text(&resources),
@@ -55,18 +55,17 @@ pub(crate) fn transformed(object: &str, transformer: &dyn Transformer) -> String
     }
 }
 
-/// A configuration.
 pub(crate) fn config(text: &str) -> yaml::Value {
     let node = yaml::read::node(text, &Budget::default()).unwrap().unwrap();
     node.into_value().unwrap()
 }
 
-/// A row for every kind.
+/// Makes a row for every kind.
 pub(crate) const fn row(path: &'static str, create: bool) -> FieldSpec {
     FieldSpec::row("", "", "", path, create)
 }
 
-/// Tables with the rows for labels that a test is about.
+/// Makes tables with the rows for labels of the tests.
 pub(crate) fn tables() -> Config {
     Config {
         common_labels: vec![row("metadata/labels", true), row("spec/selector", false)],

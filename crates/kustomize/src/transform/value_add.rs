@@ -19,20 +19,18 @@ use crate::{
     transform::{PluginContext, Transformer},
 };
 
-/// Sets a value in fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ValueAdd {
     value: String,
     targets: Vec<Target>,
 }
 
-/// A target of the value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Target {
     selector: Option<Selector>,
     field_path: String,
-    /// The number of the path's component that the value replaces, counted from 1; 0 for the whole field.
+    /// Index of the replaced component of a path, counted from 1; 0 for the whole field.
     file_path_position: i64,
 }
 
@@ -45,10 +43,7 @@ struct Settings {
 }
 
 impl ValueAdd {
-    /// A `ValueAddTransformer`. Without a value, it is the name of the kustomization's directory.
-    ///
-    /// # Errors
-    /// Fails if something in the configuration is of the wrong type or missing, or its file can't be read.
+    /// Reads a `ValueAddTransformer`. The value defaults to the name of the kustomization's directory.
     pub(crate) fn from_config(config: &yaml::Value, ctx: &PluginContext<'_>) -> Result<Self, Error> {
         let mut settings: Settings = decode::config(config, &configs::VALUE_ADD)?;
         if !settings.target_file_path.is_empty() {
@@ -105,8 +100,8 @@ fn check(target: &Target) -> Result<(), Error> {
     Err(Error::new(Step::Plugin, problem))
 }
 
-/// Follows a path of keys, indexes and conditions (`[name=a]`), and makes what is missing, but for elements of lists that are
-/// named by their index.
+/// Follows a path of keys, indexes and conditions (`[name=a]`), and creates missing nodes, except for elements of lists
+/// that are named by their index.
 fn find_or_create<'a>(node: &'a mut Node, path: &[&str]) -> Result<Option<&'a mut Node>, Error> {
     let Some((part, rest)) = path.split_first() else {
         return Ok(Some(node));

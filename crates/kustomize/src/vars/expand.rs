@@ -10,21 +10,17 @@ use crate::Error;
 pub(super) enum Expanded<'v> {
     /// The value of the only reference, with its type, if the string is nothing else.
     Alone(&'v Value),
-    /// The string with its references replaced.
     Text(String),
 }
 
 /// Replaces each `$(NAME)` for which `lookup` has a value. `$$` is a dollar sign; other dollar signs stay.
-///
-/// # Errors
-/// Those of `lookup`.
 pub(super) fn expand<'v>(
     text: &str,
     lookup: &mut dyn FnMut(&str) -> Result<Option<&'v Value>, Error>,
 ) -> Result<Expanded<'v>, Error> {
     let mut out: Vec<u8> = Vec::with_capacity(text.len());
     let mut rest = text;
-    // Looked for once: a text of nothing but openings takes no longer than others.
+    // Searched once: a string of nothing but openings takes no longer than others.
     let after_last_close = text.rfind(')').map_or(usize::MAX, |at| text.len() - at);
     while let Some((before, after)) = rest.split_once('$') {
         out.extend(before.as_bytes());
@@ -57,8 +53,8 @@ fn reference(rest: &str, after_last_close: usize) -> Option<(&str, &str)> {
     rest.strip_prefix('(').filter(|_| closes)?.split_once(')')
 }
 
-/// quirk: the original takes the first byte after a dollar sign for a character of its own. What is left of one that has
-/// more is no text any more, and what is no text becomes base64.
+/// quirk: the original takes the first byte after a dollar sign for a character of its own. The rest of a longer character
+/// is invalid UTF-8, and such strings become base64.
 fn extend_broken(out: &mut Vec<u8>, broken: char) {
     let mut buffer = [0; 4];
     let mut bytes = broken.encode_utf8(&mut buffer).bytes();

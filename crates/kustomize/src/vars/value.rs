@@ -7,32 +7,31 @@ use yaml::{
 
 use crate::lookup;
 
-/// The value of a var.
 #[derive(Debug)]
 pub(super) struct Value {
-    /// In place of a text that is nothing but the reference.
+    /// For a string that is nothing but the reference.
     pub(super) scalar: Scalar,
-    /// Inside of other text.
+    /// For references in other strings.
     pub(super) text: String,
 }
 
-/// The node that a path leads to.
+/// The node at a path.
 #[derive(Debug)]
 pub(super) enum Field {
-    /// A missing node, or one that doesn't fit its tag.
+    /// Or a node that doesn't fit its tag.
     Missing,
     /// A map or a list.
     Structure,
     Value(Value),
 }
 
-/// The field of an object; `ports[0]` and `ports.0` are the same.
+/// Returns the field of an object; `ports[0]` and `ports.0` are the same.
 pub(super) fn field(object: &Node, path: &str) -> Field {
     let mut elements = Vec::new();
     for element in lookup::split(path) {
         match indexed(&element) {
             Some((name, index)) => {
-                // An empty one is passed over.
+                // An empty one is ignored.
                 elements.extend([name.to_owned().into(), index.to_owned().into()]);
             }
             None => elements.push(element),
@@ -54,7 +53,7 @@ fn indexed(element: &str) -> Option<(&str, &str)> {
     is_number.then_some((name, index))
 }
 
-/// quirk: numbers are read as Go writes them, not YAML: `0x1F` and `1_000` are none, and `0777` is 777.
+/// quirk: numbers are read in Go's notation, not YAML's: `0x1F` and `1_000` are invalid, and `0777` is 777.
 fn read(scalar: &Scalar) -> Option<Value> {
     let text = &*scalar.text;
     let (text, inside, tag) = match scalar.kind() {

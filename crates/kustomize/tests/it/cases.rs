@@ -1,9 +1,9 @@
-//! Builds of a small web shop, which together touch each field of a kustomization and each quirk that is kept.
+//! Builds of a small web shop, which together use each field of a kustomization and each quirk.
 //!
-//! A case is a directory of `tests/cases`. It is the tree, and `top` in it is built, or all of it where there is no `top`.
-//! `flags.txt` has flags of kustomize. What must come out is in `expected.yaml`, byte for byte; or the build must fail, with
-//! each line of `error.txt` in the error. That kustomize itself agrees is a test of its own: after a change of the cases,
-//! `WEIR_RECORD=1 cargo test -p kustomize --test it cases` writes what it prints into `expected.yaml`.
+//! A case is a directory of `tests/cases`. It is the tree, and `top` in it is built, or all of it without a `top`.
+//! `flags.txt` has flags of kustomize. `expected.yaml` has the output, byte for byte; or each line of `error.txt` must be in
+//! the error. Kustomize itself is compared, too: after a change of the cases, `WEIR_RECORD=1 cargo test -p kustomize --test
+//! it cases` writes its output into `expected.yaml`.
 
 use std::{
     env, fs,
@@ -12,10 +12,9 @@ use std::{
     time::Duration,
 };
 
-use kustomize::{LoadRestriction, Options, Order, build};
+use kustomize::{LoadRestriction, Options, SortOrder, build};
 use tree::{Budget, Disk, Limits, TreePath};
 
-/// No case takes longer than this.
 const LIMIT: Duration = Duration::from_secs(20);
 
 struct Case {
@@ -52,8 +51,8 @@ impl Case {
         let mut options = Options::default();
         for flag in &self.flags {
             match flag.as_str() {
-                "--reorder=none" => options.order = Order::Accumulated,
-                "--reorder=legacy" => options.order = Order::Legacy,
+                "--reorder=none" => options.order = SortOrder::Accumulated,
+                "--reorder=legacy" => options.order = SortOrder::Legacy,
                 "--load-restrictor=LoadRestrictionsNone" => options.load_restriction = LoadRestriction::None,
                 other => return Err(format!("the flag {other} is not known to the test")),
             }

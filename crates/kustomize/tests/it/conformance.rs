@@ -1,7 +1,5 @@
-//! Recorded builds; see [`testkit::conformance`].
-//!
-//! Each case is judged twice: by its objects, and by the bytes that are printed. A case that must fail is judged by the words
-//! of the error, both times.
+//! Recorded builds; see [`testkit::conformance`]. Each case is judged twice: by its objects, and by the printed bytes. A
+//! case that must fail is judged by the words of the error, both times.
 
 use std::{
     fs,
@@ -10,24 +8,22 @@ use std::{
     time::Duration,
 };
 
-use kustomize::{Build, LoadRestriction, Options, Order, build};
+use kustomize::{Build, LoadRestriction, Options, SortOrder, build};
 use testkit::conformance::Recordings;
 use tree::{Budget, Disk, Limits, TreePath};
 use yaml::Value;
 
-/// No case takes longer than this.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Errors name files by their paths in the tree; the recorded ones have the directory of the tree in front.
+/// Removes the directory of the tree from the paths of a recorded error.
 fn below_root(words: &str) -> String {
     words.replace("<ROOT>/", "").replace("<ROOT>", ".")
 }
 
-/// The description of a case.
 struct Case {
     path: String,
     load_restriction: LoadRestriction,
-    order: Order,
+    order: SortOrder,
     managed_by_label: bool,
     fails: bool,
     words: Vec<String>,
@@ -48,8 +44,8 @@ impl Case {
                 other => return Err(format!("loadRestrictor {other} is not known")),
             },
             order: match text(&["options", "reorder"]).as_str() {
-                "legacy" => Order::Legacy,
-                "none" | "" => Order::Accumulated,
+                "legacy" => SortOrder::Legacy,
+                "none" | "" => SortOrder::Accumulated,
                 other => return Err(format!("reorder {other} is not known")),
             },
             managed_by_label: at(&["options", "enableManagedByLabel"]) == Some(&Value::Bool(true)),

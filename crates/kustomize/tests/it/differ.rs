@@ -1,8 +1,8 @@
 //! Random trees, built by this crate and by kustomize itself: both must print the same bytes, or both must fail.
 //!
-//! `make test` tries a few trees that are always the same, however long they take. `WEIR_FUZZ_TREES` or `WEIR_FUZZ_SECONDS`
-//! ask for more, with new ones, and `WEIR_FUZZ_DIFFERENCES` for more than the first difference. A tree that makes a
-//! difference is made as small as possible, and left in `target/kustomize-difference`; its seed is that of `WEIR_FUZZ_SEED`.
+//! `make test` tries a few fixed trees. `WEIR_FUZZ_TREES` or `WEIR_FUZZ_SECONDS` ask for more, with new ones, and
+//! `WEIR_FUZZ_DIFFERENCES` for more than the first difference. A tree with a difference is shrunk and left in
+//! `target/kustomize-difference`; `WEIR_FUZZ_SEED` is its seed.
 
 mod dice;
 mod layers;
@@ -20,22 +20,21 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use kustomize::{LoadRestriction, Options, Order, build};
+use kustomize::{LoadRestriction, Options, SortOrder, build};
 use tree::{Budget, Disk, Limits, TreePath};
 
 use dice::Dice;
 use layers::{File, Files};
 
-/// The number of trees that are tried by default.
+/// The default number of trees.
 const FEW: u64 = 60;
-/// No tree takes longer than this.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The outcome of ours for a panic.
+/// Our outcome for a panic.
 const PANIC: &str = "ours panics";
 const ONLY_OURS_FAILS: &str = "only ours fails";
 
-/// The outcome of a tree: the output or the error.
+/// The output or the error.
 type Outcome = Result<String, String>;
 
 struct Pair {
@@ -56,7 +55,6 @@ impl Pair {
     }
 }
 
-/// The options of a build.
 #[derive(Clone, Copy)]
 struct Choice {
     legacy: bool,
@@ -142,9 +140,9 @@ impl Rig {
     fn ours(&self, choice: Choice) -> Outcome {
         let options = Options {
             order: if choice.legacy {
-                Order::Legacy
+                SortOrder::Legacy
             } else {
-                Order::Accumulated
+                SortOrder::Accumulated
             },
             load_restriction: if choice.open {
                 LoadRestriction::None
@@ -175,7 +173,7 @@ fn show(outcome: &Outcome) -> String {
     }
 }
 
-/// Describes a tree that makes a difference.
+/// Describes a tree with a difference.
 fn describe(rig: &Rig, files: &Files, seed: u64, kind: &str) -> String {
     let small = shrink::smallest(files, |files| rig.still_differs(files, seed, kind));
     let pair = rig.build(&small, seed);

@@ -79,7 +79,7 @@ replacements:
 }
 
 #[test]
-fn namespaces_are_first_only_where_they_have_a_place_of_their_own() {
+fn namespaces_are_first_only_if_the_order_lists_them() {
     let objects = format!("{MAP}---\napiVersion: v2\nkind: Namespace\nmetadata:\n  name: n\n");
     let sorted = |options: &str| built(&format!("sortOptions: {options}\n"), &objects);
     assert!(sorted("{order: legacy}").starts_with("apiVersion: v2"));

@@ -7,7 +7,7 @@ use crate::{Error, run::Run};
 
 const MISSING: &str = "missing value";
 
-/// The reason why an operation does not apply, in the words of the original's library.
+/// The problem of an operation that does not apply, in the words of the original's library.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct OperationError(String);
@@ -18,9 +18,7 @@ impl From<String> for OperationError {
     }
 }
 
-/// The reason why a patch could not be applied.
 pub(super) enum Failure {
-    /// An operation does not apply.
     Operation(OperationError),
     /// The budget ended.
     Ended(Error),
@@ -32,7 +30,7 @@ impl From<OperationError> for Failure {
     }
 }
 
-/// The value after all operations, or what is wrong with the first that does not apply.
+/// Returns the value after all operations, or the error of the first that does not apply.
 pub(super) fn apply(
     operations: &[Operation],
     value: Json,
@@ -61,7 +59,6 @@ struct Document<'r> {
     file: &'r TreePath,
 }
 
-/// An operation of a JSON patch.
 #[derive(Debug, Clone)]
 pub(super) struct Operation {
     pub(super) kind: String,
@@ -87,7 +84,7 @@ impl Operation {
 }
 
 impl Document<'_> {
-    /// The map or list that holds what a path names, and the key in it; none when there is no such.
+    /// Returns the map or list at the parent of a path, and the key in it; `None` if there is none.
     fn holder(&mut self, path: &str) -> Option<(&mut Json, String)> {
         let mut parts = path.split('/');
         parts.next();
@@ -151,7 +148,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Counts a value that is put into the document once more.
+    /// Counts a copy of a value in the document.
     fn grow(&self, value: &Json) -> Result<(), Failure> {
         self.run.grow(size(value), self.file).map_err(Failure::Ended)
     }
@@ -197,7 +194,7 @@ impl Document<'_> {
         self.take(path, no_holder, failed).map(|_| ())
     }
 
-    /// quirk: a field that a map doesn't have is added.
+    /// quirk: a missing field of a map is added.
     fn replace(&mut self, operation: &Operation) -> Result<(), Failure> {
         let path = operation.path("replace")?;
         let value = self.value_of(operation)?;
@@ -246,7 +243,7 @@ impl Document<'_> {
         )
     }
 
-    /// quirk: the copy of a field that isn't there is null.
+    /// quirk: the copy of a missing field is null.
     fn copy(&mut self, operation: &Operation) -> Result<(), Failure> {
         let from = operation.from("copy")?;
         let no_holder =
@@ -277,7 +274,7 @@ impl Document<'_> {
         is_equal.then_some(()).ok_or_else(|| failed().into())
     }
 
-    /// Fails if the result of operations would nest deeper than documents may that are read.
+    /// Fails if the result would nest deeper than documents that are read may.
     fn check_depth(&self, path: &str, value: &Json) -> Result<(), OperationError> {
         let max_depth = self.run.budget.limits().yaml_depth as usize;
         if path.matches('/').count() + depth(value) > max_depth {
@@ -293,7 +290,7 @@ fn unescape(part: &str) -> String {
     part.replace("~1", "/").replace("~0", "~")
 }
 
-/// The place in a list that a key names; a negative one counts from the end.
+/// Parses the index of a list; a negative one counts from the end.
 fn index(key: &str, len: usize) -> Result<usize, OperationError> {
     let invalid = || OperationError(format!("strconv.Atoi: parsing {key:?}: invalid syntax"));
     let number = key.parse::<i64>().map_err(|_| invalid())?;
@@ -319,7 +316,7 @@ fn depth(value: &Json) -> usize {
     children(value).map(|child| depth(child) + 1).max().unwrap_or(0)
 }
 
-/// About how many bytes a value is when it is printed.
+/// Returns the approximate size of a printed value.
 fn size(value: &Json) -> usize {
     let own = match value {
         Json::String(text) => text.len(),

@@ -1,7 +1,7 @@
 //! Lists whose elements are merged: by the values of keys, or as sets of scalars.
 //!
-//! [`Merger::by_key`] is what a merge means, for lists that are as they should be. [`Elements`] is what the original does
-//! in all other cases (elements without a key, keys that come twice, several keys), quirk by quirk.
+//! [`Merger::by_key`] is the plain merge of regular lists. [`Elements`] does the same as the original in all other cases
+//! (elements without a key, repeated keys, several keys), quirk by quirk.
 
 mod elements;
 
@@ -14,7 +14,7 @@ use elements::{Elements, is_gone};
 use super::{DIRECTIVE, Directive, Merger, Remainder, Sources, parse_directive, text};
 use crate::{Error, schema::Shape};
 
-/// The list of the patch beside that of the object.
+/// The list of the patch next to the object's.
 pub(super) enum Other<'n> {
     Missing,
     Same,
@@ -51,7 +51,7 @@ impl<'m> Merger<'m> {
                 let Some(patch) = patch.as_seq_mut() else {
                     return Ok(Remainder::Nothing);
                 };
-                // Without a list of the object, a directive of the list means nothing.
+                // Without a list of the object, a directive of the list has no effect.
                 let directive = match &object {
                     Some(_) => directive(patch)?,
                     None => Directive::Replace,
@@ -105,7 +105,7 @@ impl<'m> Merger<'m> {
         key: &str,
         shape: Option<Shape<'m>>,
     ) -> Result<(), Error> {
-        let mut kept = Vec::with_capacity(list.len());
+        let mut remaining = Vec::with_capacity(list.len());
         for (mut node, value) in std::mem::take(list).into_iter().zip(values) {
             let sources = if same {
                 Sources::Same(&mut node)
@@ -113,16 +113,16 @@ impl<'m> Merger<'m> {
                 Sources::Two(Some(&mut node), None)
             };
             if self.walk(sources, shape)? != Remainder::Nothing && keep(&mut node, key, value) {
-                kept.push(node);
+                remaining.push(node);
             }
         }
-        *list = kept;
+        *list = remaining;
         Ok(())
     }
 
-    /// The patch's elements in its order, merged with the object's of the same key, then the other ones of the object.
+    /// Merges the patch's elements, in its order, with the object's of the same key; the object's other elements follow.
     ///
-    /// quirk: an element that says that it replaces the object's only brings it to the front.
+    /// quirk: an element with the directive to replace the object's only moves it to the front.
     fn by_key(
         &self,
         list: &mut Vec<Node>,
@@ -132,17 +132,17 @@ impl<'m> Merger<'m> {
         key: &str,
         shape: Option<Shape<'m>>,
     ) -> Result<(), Error> {
-        let places: HashMap<&str, usize> = own
+        let indices: HashMap<&str, usize> = own
             .iter()
             .enumerate()
             .map(|(at, value)| (value.as_str(), at))
             .collect();
         let mut rest: Vec<_> = std::mem::take(list).into_iter().map(Some).collect();
         for (element, value) in patch.iter_mut().zip(theirs) {
-            let at = places.get(value.as_str());
+            let at = indices.get(value.as_str());
             let mut node = at.and_then(|at| rest.get_mut(*at)).and_then(Option::take);
-            let kept = self.walk(Sources::Two(node.as_mut(), Some(element)), shape)?;
-            let node = match kept {
+            let remainder = self.walk(Sources::Two(node.as_mut(), Some(element)), shape)?;
+            let node = match remainder {
                 Remainder::Nothing => continue,
                 Remainder::Object => node,
                 Remainder::Patch => node.or_else(|| Some(element.clone())),
@@ -151,8 +151,8 @@ impl<'m> Merger<'m> {
         }
         for (node, value) in rest.into_iter().zip(own) {
             let Some(mut node) = node else { continue };
-            let kept = self.walk(Sources::Two(Some(&mut node), None), shape)?;
-            if kept != Remainder::Nothing && keep(&mut node, key, value) {
+            let remainder = self.walk(Sources::Two(Some(&mut node), None), shape)?;
+            if remainder != Remainder::Nothing && keep(&mut node, key, value) {
                 list.push(node);
             }
         }
@@ -186,7 +186,7 @@ impl<'m> Merger<'m> {
         let result = elements.merge(self, keys, shape)?;
         *list = result
             .iter()
-            .filter_map(|place| elements.nodes.get(*place).cloned())
+            .filter_map(|index| elements.nodes.get(*index).cloned())
             .collect();
         if let Some(patch) = patch {
             *patch = elements.nodes.split_off(own);
@@ -206,7 +206,7 @@ fn keep(node: &mut Node, key: &str, value: &str) -> bool {
     true
 }
 
-/// The values of a key, if each element is a map that has one of its own.
+/// Returns the values of a key, if each element is a map that has one of its own.
 fn key_values(list: &[Node], key: &str) -> Option<Vec<Text>> {
     let value = |node: &Node| {
         let text = node.get(key)?.as_text()?;
@@ -217,7 +217,7 @@ fn key_values(list: &[Node], key: &str) -> Option<Vec<Text>> {
     (distinct.len() == values.len()).then_some(values)
 }
 
-/// Takes the directive of a list out of it: that of an element which has nothing else.
+/// Removes and returns the directive of a list, which is an element with nothing else.
 fn directive(list: &mut Vec<Node>) -> Result<Directive, Error> {
     let maps = list.iter().filter_map(Node::as_map);
     let with_directive = maps
@@ -228,7 +228,7 @@ fn directive(list: &mut Vec<Node>) -> Result<Directive, Error> {
     };
     let value = text(value).to_owned();
     let directive = parse_directive(&value)?;
-    // quirk: elements that hold more than this very directive go with it.
+    // quirk: elements that hold more than this very directive are removed with it.
     list.retain(|node| !is_gone(node) && node.get(DIRECTIVE).is_none_or(|own| text(own) != value));
     Ok(directive)
 }

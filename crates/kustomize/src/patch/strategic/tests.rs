@@ -15,12 +15,11 @@ fn merged_with(object: &str, patch: &str, schema: &Schema) -> Result<String, Str
     ))
 }
 
-/// The value under `key` after a merge into a map of an unknown kind.
+/// Returns the value under `key` after a merge into a map of an unknown kind.
 fn merged(object: &str, patch: &str) -> String {
     merged_with(object, patch, &Schema::default()).unwrap_or_else(|error| format!("error: {error}"))
 }
 
-/// The containers of a Deployment after a merge.
 fn containers(object: &str, patch: &str) -> String {
     let deployment = |containers: &str| {
         let meta = "apiVersion: apps/v1, kind: Deployment, metadata: {name: a}";
@@ -34,7 +33,6 @@ fn containers(object: &str, patch: &str) -> String {
     containers.unwrap_or_default().replace('"', "")
 }
 
-/// The ports of a Service after a merge.
 fn ports(object: &str, patch: &str) -> String {
     let service = |ports: &str| format!("{{apiVersion: v1, kind: Service, spec: {{ports: {ports}}}}}");
     let merged = merged(&service(object), &service(patch));
@@ -362,7 +360,7 @@ fn custom_schemas_set_merge_keys() {
     assert!(merged.contains(r#"[{"a":1,"b":2,"id":1}]"#), "{merged}");
 }
 
-/// Both ways of merging a list must agree where the short one is taken.
+/// Both algorithms must agree wherever the short one is used.
 #[test]
 fn regular_lists_merge_equally_in_both_algorithms() {
     let schema = Schema::default();

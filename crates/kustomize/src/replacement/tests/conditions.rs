@@ -127,7 +127,7 @@ fn the_conditions_of_targets_are_patterns_found_anywhere() {
     ] {
         assert_eq!(target(path).as_deref(), Ok(expected), "{path}");
     }
-    // A text in quotes is looked at with them.
+    // A quoted string is compared with its quotes.
     for path in [
         "web.[name=^web2$].v",
         "args.[=^7$]",

@@ -1,8 +1,8 @@
-//! Paths that go on inside of texts.
+//! Paths that continue inside of strings.
 
 use super::*;
 
-/// The text of `data.t` after a path below it was set.
+/// Returns the content of `data.t` after a path below it was set.
 fn set(text: &str, path: &str, options: &str) -> Result<String, String> {
     let mut resources = objects("{kind: A, metadata: {name: a}, data: {t: ''}, list: [{t: '{\"a\":1}'}]}");
     let slot = resources
@@ -116,9 +116,9 @@ fn structured_paths_refuse_other_scalars() {
 #[test]
 fn paths_that_lead_nowhere_change_no_structured_value() {
     assert_eq!(set("{a: 1}", "list.*.t.a", "{}").unwrap(), "{a: 1}");
-    // A key that is there twice can't be printed as JSON.
+    // A repeated key can't be printed as JSON.
     let twice = r#"{"a": 1, "a": 2, "b": "x"}"#;
     assert_eq!(set(twice, "data.t.b", "{}").unwrap(), twice);
-    // Nor can a word that is to be a number.
+    // Nor can a word with the tag of a number.
     assert_eq!(set("[1.5]", "data.t.0", "{}").unwrap(), "[1.5]");
 }

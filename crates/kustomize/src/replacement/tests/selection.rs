@@ -10,7 +10,7 @@ const OBJECTS: &str = "\
 {apiVersion: g/v1beta1, kind: B, metadata: {name: one}, v: ''}
 ";
 
-/// The names and kinds of what was written to.
+/// Returns the names and kinds of the changed objects.
 fn targets(select: &str, reject: &str) -> Result<String, Error> {
     let mut resources = objects(OBJECTS);
     let text =

@@ -24,10 +24,8 @@ impl Rule {
         }
     }
 
-    /// Returns the new image, if the entry applies to this one.
-    ///
-    /// # Errors
-    /// Fails if the name of the entry is no pattern. Later versions pass over such an entry.
+    /// Returns the new image, if the entry applies to this one. Fails if the name of the entry is not a pattern; later
+    /// versions ignore such an entry.
     pub(super) fn apply(&self, image: &str) -> Result<Option<String>, Error> {
         match &self.pattern {
             Ok(pattern) if pattern.is_match(image) => Ok(Some(self.image_for(image))),
@@ -42,7 +40,7 @@ impl Rule {
         }
     }
 
-    /// A new tag or digest takes the place of both.
+    /// A new tag or digest replaces both.
     fn image_for(&self, old: &str) -> String {
         let rule = &self.image;
         let parts = ImageReference::of(old);
@@ -69,7 +67,7 @@ impl Rule {
     }
 }
 
-/// quirk: the name goes into the pattern as it is, so that `.` in it is any character, and whole patterns work.
+/// quirk: the name goes into the pattern unescaped, so that `.` in it is any character, and whole patterns work.
 fn pattern(name: &str, profile: Profile) -> Result<Regex, Arc<str>> {
     let digest = match profile {
         Profile::V5_8_1 => "sha256",
@@ -89,7 +87,7 @@ fn literal_braces(pattern: &str) -> Cow<'_, str> {
     let mut rest = pattern;
     while let Some((before, after)) = rest.split_once('{') {
         escaped.push_str(before);
-        // A backslash in front of it has it escaped already.
+        // A preceding backslash has escaped it already.
         if !before.ends_with('\\') && (escaped.is_empty() || !is_count(after)) {
             escaped.push('\\');
         }
@@ -109,7 +107,7 @@ fn is_count(text: &str) -> bool {
     !least.is_empty() && is_number(least) && is_number(most)
 }
 
-/// An image taken apart.
+/// A parsed image.
 #[derive(Debug, PartialEq, Eq)]
 struct ImageReference<'a> {
     name: &'a str,
@@ -118,7 +116,7 @@ struct ImageReference<'a> {
 }
 
 impl<'a> ImageReference<'a> {
-    /// Marks count behind the first slash: in front of it they belong to the host.
+    /// Separators count after the first slash: before it they belong to the host.
     fn of(image: &'a str) -> Self {
         let host = image.find('/').unwrap_or_default();
         let mark = |mark: char| image.get(host..)?.find(mark).map(|at| host + at);

@@ -22,7 +22,7 @@ impl Dice {
         self.is_wild
     }
 
-    /// True once in `n` times, when mistakes may be made.
+    /// Returns true once in `n` times, if mistakes may be made.
     pub(super) fn slips(&mut self, n: usize) -> bool {
         self.is_wild && self.one_in(n)
     }
@@ -48,7 +48,7 @@ impl Dice {
         (0..length).map(|_| item(self)).collect()
     }
 
-    /// Some of the names, in their order, none of them twice.
+    /// Picks some of the names, in their order, each at most once.
     pub(super) fn some<'a>(&mut self, from: &[&'a str]) -> Vec<&'a str> {
         let keep = self.below(from.len()) + 1;
         let mut names = from.to_vec();
@@ -58,7 +58,7 @@ impl Dice {
         names
     }
 
-    /// Puts a field, once in `n` times.
+    /// Sets a field, once in `n` times.
     pub(super) fn field(
         &mut self,
         map: &mut Json,
@@ -72,7 +72,7 @@ impl Dice {
         }
     }
 
-    /// A map of texts.
+    /// Makes a map of strings.
     pub(super) fn pairs(&mut self, keys: &[&str], values: &[&str]) -> Json {
         let mut map = Map::new();
         for key in self.some(keys) {

@@ -12,7 +12,7 @@ use super::{
     patches, tame,
 };
 
-/// The documents of a file, or a text that is no YAML.
+/// The documents of a file, or invalid YAML.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum File {
     Documents(Vec<Json>),
@@ -20,7 +20,7 @@ pub(super) enum File {
 }
 
 impl File {
-    /// The documents, if there are several.
+    /// Returns the documents, if there are several.
     pub(super) fn several(&mut self) -> Option<&mut Vec<Json>> {
         match self {
             Self::Documents(documents) if documents.len() > 1 => Some(documents),
@@ -36,14 +36,14 @@ struct Layer<'d> {
     dice: &'d mut Dice,
     dir: &'static str,
     files: &'d mut Files,
-    /// The objects here and below, by the names that they began with.
+    /// The objects here and below, by their first names.
     known: Vec<Known>,
     /// The number of them that are in another directory.
     beside: usize,
     kustomization: Json,
 }
 
-/// A tree whose directory `top` is to be built.
+/// Makes a tree whose directory `top` is to be built.
 pub(super) fn tree(dice: &mut Dice) -> Files {
     let mut files = Files::new();
     let mut known = layer(dice, &mut files, "base", &[], Vec::new());
@@ -79,7 +79,7 @@ fn layer(
     layer.resources(below);
     layer.generators();
     if below.is_empty() {
-        // The base has few fields: what happens there happens above too.
+        // The base has few fields, which all occur above as well.
         if layer.dice.one_in(3) {
             layer.names();
         }
@@ -119,7 +119,7 @@ impl Layer<'_> {
             .insert(format!("{}/{name}", self.dir), File::Text(text.to_owned()));
     }
 
-    /// One of the objects that are there, or sometimes one that is not.
+    /// Returns an existing object, or sometimes a missing one.
     fn any(&mut self) -> Known {
         if self.known.is_empty() || self.dice.slips(5) {
             return objects::known(self.dice);
@@ -309,7 +309,7 @@ impl Layer<'_> {
         name.into()
     }
 
-    /// Notes that something was done to an object, and to others of its kind perhaps.
+    /// Marks an object as changed, and perhaps others of its kind.
     fn changed(&mut self, known: &Known) {
         let same = self.known.iter_mut().filter(|other| other.kind == known.kind);
         same.for_each(|other| other.is_changed = true);
@@ -458,7 +458,6 @@ fn generator_options(dice: &mut Dice) -> Json {
     options
 }
 
-/// A document as text.
 pub(super) fn print(document: &Json) -> String {
     let text = yaml::print::goyaml(&yaml::Value::from_json(document.clone()));
     text.replace("RAW", "").replace("WAR", "")

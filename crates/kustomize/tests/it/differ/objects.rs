@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::dice::Dice;
 
-/// Few, so that objects often mean each other.
+/// Few, so that objects often refer to each other.
 pub(super) const NAMES: &[&str] = &["app", "web", "cfg", "sec"];
 pub(super) const NAMESPACES: &[&str] = &["one", "two", "default"];
 pub(super) const IMAGES: &[&str] = &[
@@ -19,7 +19,7 @@ pub(super) const LABELS: &[&str] = &["app", "tier", "example.com/part"];
 pub(super) const VALUES: &[&str] = &[
     "a", "b", "1", "true", "", "a: b", "yes", "x y", "$(V_A)", "v-$(V_B)",
 ];
-/// Scalars that are written as they stand here, without quotes.
+/// Scalars that are written without quotes.
 const RAW: &[&str] = &[
     "yes",
     "1e3",
@@ -49,7 +49,7 @@ const RAW: &[&str] = &[
 ];
 const LONG: &str = "a text of many words that goes on and on until it is longer than any line of eighty columns may be, and on";
 
-/// The kinds, by apiVersion and kind; the first ones come more often.
+/// The kinds, by apiVersion and kind; the first ones are more frequent.
 pub(super) const KINDS: &[(&str, &str)] = &[
     ("apps/v1", "Deployment"),
     ("v1", "ConfigMap"),
@@ -80,7 +80,7 @@ pub(super) const KINDS: &[(&str, &str)] = &[
     ("networking.k8s.io/v1beta1", "Ingress"),
 ];
 
-/// An object that is there, as it began.
+/// An object, in its first state.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) api: String,
@@ -130,7 +130,7 @@ pub(super) fn known(dice: &mut Dice) -> Known {
     known
 }
 
-/// A scalar of any type, in any writing.
+/// Makes a scalar of any type and style.
 pub(super) fn scalar(dice: &mut Dice) -> Json {
     match dice.below(6) {
         0 => dice.below(9).into(),
@@ -326,7 +326,7 @@ fn ingress(dice: &mut Dice, old: bool) -> Json {
     spec
 }
 
-/// Fields of a kind that no schema knows: lists of maps are no lists with keys there.
+/// Makes fields of a kind without a schema: lists of maps have no merge keys there.
 fn thing(dice: &mut Dice) -> Json {
     let mut spec = json!({"ref": dice.text(NAMES), "image": dice.text(IMAGES)});
     dice.field(&mut spec, 2, "containers", containers);
@@ -352,7 +352,7 @@ fn data(dice: &mut Dice) -> Json {
     )
 }
 
-/// Everything of an object but what names it.
+/// Makes everything of an object but its identity.
 pub(super) fn body(dice: &mut Dice, kind: &str, api: &str) -> Json {
     match kind {
         "ConfigMap" => json!({"data": data(dice)}),
@@ -417,7 +417,7 @@ fn object(dice: &mut Dice, known: &Known) -> Json {
     });
     dice.field(&mut object["metadata"], 4, "annotations", |dice| {
         let mut annotations = dice.pairs(LABELS, VALUES);
-        // In a wild tree it might get the name of another one: the original prints both then.
+        // In a wild tree it might get another one's name: the original prints both then.
         if !dice.is_wild() {
             dice.field(
                 &mut annotations,

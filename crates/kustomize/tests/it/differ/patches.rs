@@ -8,10 +8,10 @@ use super::{
     tame,
 };
 
-/// A place in an object: the keys and indices that lead to it, and what is there.
+/// A path of keys and indices in an object, and its value.
 pub(super) type FieldPath = (Vec<String>, Json);
 
-pub(super) fn places(value: &Json, path: &mut Vec<String>, out: &mut Vec<FieldPath>) {
+pub(super) fn field_paths(value: &Json, path: &mut Vec<String>, out: &mut Vec<FieldPath>) {
     if !path.is_empty() {
         out.push((path.clone(), value.clone()));
     }
@@ -26,19 +26,18 @@ pub(super) fn places(value: &Json, path: &mut Vec<String>, out: &mut Vec<FieldPa
     };
     for (key, value) in members {
         path.push(key);
-        places(value, path, out);
+        field_paths(value, path, out);
         path.pop();
     }
 }
 
-/// A place of an object.
-fn place(dice: &mut Dice, known: &Known) -> FieldPath {
+fn random_path(dice: &mut Dice, known: &Known) -> FieldPath {
     let mut out = Vec::new();
-    places(&known.object, &mut Vec::new(), &mut out);
+    field_paths(&known.object, &mut Vec::new(), &mut out);
     dice.pick(&out).clone()
 }
 
-/// Leaves out some of what is there, and puts directives and nulls in.
+/// Removes some values, and adds directives and nulls.
 fn damage(dice: &mut Dice, value: &mut Json, depth: usize) {
     match value {
         Json::Object(map) => {
@@ -73,7 +72,7 @@ fn damage(dice: &mut Dice, value: &mut Json, depth: usize) {
     }
 }
 
-/// A strategic merge patch of an object.
+/// Makes a strategic merge patch of an object.
 pub(super) fn strategic(dice: &mut Dice, known: &Known) -> Json {
     let mut patch = json!({"apiVersion": known.api, "kind": known.kind, "metadata": known.metadata()});
     if dice.slips(15) {
@@ -100,7 +99,7 @@ pub(super) fn strategic(dice: &mut Dice, known: &Known) -> Json {
     patch
 }
 
-/// The operations of a JSON patch.
+/// Makes the operations of a JSON patch.
 pub(super) fn operations(dice: &mut Dice, known: &Known) -> Json {
     if !dice.is_wild() {
         return tame::operations(dice, known);
@@ -111,16 +110,16 @@ pub(super) fn operations(dice: &mut Dice, known: &Known) -> Json {
                 vec!["metadata".to_owned(), "name".to_owned()],
                 dice.text(NAMES).into(),
             ),
-            1 => match place(dice, known) {
-                // The hash of an object that is no ConfigMap or Secret any more is one of the original's memory.
+            1 => match random_path(dice, known) {
+                // The original hashes its own memory for an object that is not a ConfigMap or Secret any more.
                 (path, _) if path == ["kind"] => (
                     vec!["metadata".to_owned(), "name".to_owned()],
                     dice.text(NAMES).into(),
                 ),
-                place => place,
+                path => path,
             },
             _ => {
-                let (mut path, _) = place(dice, known);
+                let (mut path, _) = random_path(dice, known);
                 let last = dice.text(&["-", "0", "new", "a~1b"]);
                 path.pop();
                 path.push(last);
@@ -146,7 +145,7 @@ pub(super) fn operations(dice: &mut Dice, known: &Known) -> Json {
     dice.list(1..3, operation).into()
 }
 
-/// A selector of objects for a patch: regular expressions.
+/// Makes a selector of objects for a patch: regular expressions.
 pub(super) fn target(dice: &mut Dice, known: &Known) -> Json {
     let mut target = json!({});
     dice.field(&mut target, 1, "kind", |_| known.kind.clone().into());
@@ -169,7 +168,7 @@ pub(super) fn target(dice: &mut Dice, known: &Known) -> Json {
     target
 }
 
-/// A path as replacements write it.
+/// Formats a path for replacements.
 fn field_path(dice: &mut Dice, known: &Known, source: bool) -> String {
     let (path, _) = match dice.below(5) {
         0 => return "metadata.name".to_owned(),
@@ -186,9 +185,10 @@ fn field_path(dice: &mut Dice, known: &Known, source: bool) -> String {
                 "spec.nested.b.[name=x].v",
             ]);
         }
-        _ => place(dice, known),
+        _ => random_path(dice, known),
     };
-    // The original keeps its books in annotations: it shows them when they are copied, and loses them when they are replaced.
+    // The original uses annotations for bookkeeping: it prints them when they are copied, and loses them when they are
+    // replaced.
     if path
         .last()
         .is_some_and(|last| last == "metadata" || last == "annotations")
@@ -216,7 +216,6 @@ fn options(dice: &mut Dice, create: usize) -> Json {
     options
 }
 
-/// A replacement.
 pub(super) fn replacement(dice: &mut Dice, known: &[Known]) -> Json {
     if !dice.is_wild() {
         return tame::replacement(dice, known);

@@ -1,4 +1,4 @@
-//! Makes a tree smaller that makes a difference.
+//! Shrinks a tree with a difference.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,10 @@ use serde_json::Value as Json;
 
 use super::layers::{File, Files};
 
-/// The time limit for shrinking a tree.
 const TIME: Duration = Duration::from_secs(20);
 
-/// The smallest tree that was found: files, documents, fields and items are left out as long as `differs` says yes. What
-/// follows a part that could be left out is tried next, and all is tried again until nothing helps.
+/// Returns the smallest tree that was found: files, documents, fields and items are removed as long as `differs` returns
+/// true. The part after a removed one is tried next, and all are tried again until nothing helps.
 pub(super) fn smallest(files: &Files, mut differs: impl FnMut(&Files) -> bool) -> Files {
     let until = Instant::now() + TIME;
     let mut best = files.clone();
@@ -35,9 +34,9 @@ pub(super) fn smallest(files: &Files, mut differs: impl FnMut(&Files) -> bool) -
     best
 }
 
-/// Leaves out the part with a number, larger parts first; false when there are not so many.
+/// Removes the part with a number, larger parts first; false if there are fewer.
 fn leave_out(files: &mut Files, number: &mut usize) -> bool {
-    // What kustomizations say comes first: then nothing names the rest.
+    // Kustomizations come first: then nothing names the rest.
     for path in [
         "top/kustomization.yaml",
         "middle/kustomization.yaml",
@@ -97,7 +96,7 @@ fn leave_out_of(value: &mut Json, number: &mut usize) -> bool {
             *number -= list.len();
             list.iter_mut().any(|item| leave_out_of(item, number))
         }
-        // A patch is a text that is a document.
+        // A patch is a string that is a document.
         Json::String(text) if text.contains('\n') => {
             let Ok(document) = yaml::read::goyaml(text.as_str(), &tree::Budget::default()) else {
                 return false;

@@ -5,14 +5,14 @@ use serde_json::{Value as Json, json};
 use super::{
     dice::Dice,
     objects::{Known, NAMES, VALUES, scalar},
-    patches::{FieldPath, places},
+    patches::{FieldPath, field_paths},
 };
 
-/// The places of an object that may change without it becoming another one.
-fn inner_places(known: &Known) -> Vec<FieldPath> {
+/// Returns the paths of an object that may change without a change of its identity.
+fn inner_paths(known: &Known) -> Vec<FieldPath> {
     let mut out = Vec::new();
     if !known.is_changed {
-        places(&known.object, &mut Vec::new(), &mut out);
+        field_paths(&known.object, &mut Vec::new(), &mut out);
     }
     out.retain(|(path, _)| {
         let last = path.last().map_or("", String::as_str);
@@ -26,9 +26,9 @@ fn inner_places(known: &Known) -> Vec<FieldPath> {
     out
 }
 
-/// The place of a text that is written in the usual way, or another leaf; none when there is none.
+/// Picks the path of a string in the usual style, or another leaf, if there is any.
 fn leaf(dice: &mut Dice, known: &Known, is_wanted: impl Fn(&Json) -> bool) -> Option<FieldPath> {
-    let mut leaves = inner_places(known);
+    let mut leaves = inner_paths(known);
     leaves.retain(|(_, value)| is_wanted(value));
     (!leaves.is_empty()).then(|| dice.pick(&leaves).clone())
 }
@@ -48,19 +48,19 @@ fn pointer(path: &[String]) -> String {
     path.iter().map(part).collect()
 }
 
-/// An operation that leaves everything where it is.
+/// Makes an operation that moves nothing.
 fn gentle(dice: &mut Dice, known: &Known) -> Json {
     let extra = |dice: &mut Dice| json!({"op": "add", "path": "/extra", "value": scalar(dice)});
     let Some((path, value)) = leaf(dice, known, |value| !value.is_null()) else {
         return extra(dice);
     };
     let pointer = pointer(&path);
-    let is_outside = path[0] != "metadata";
+    let is_not_metadata = path[0] != "metadata";
     match value {
-        Json::Object(_) if is_outside => {
+        Json::Object(_) if is_not_metadata => {
             json!({"op": "add", "path": format!("{pointer}/{}", dice.pick(&["new", "a~1b"])), "value": dice.text(VALUES)})
         }
-        Json::Array(items) if is_outside && !items.is_empty() => {
+        Json::Array(items) if is_not_metadata && !items.is_empty() => {
             json!({"op": "add", "path": format!("{pointer}/-"), "value": dice.pick(&items)})
         }
         Json::Number(_) if dice.one_in(4) => json!({"op": "test", "path": pointer, "value": value}),
@@ -77,11 +77,11 @@ fn gentle(dice: &mut Dice, known: &Known) -> Json {
     }
 }
 
-/// The operations of a JSON patch that applies; what takes something away comes last.
+/// Makes the operations of a JSON patch that applies; removals come last.
 pub(super) fn operations(dice: &mut Dice, known: &Known) -> Json {
     let mut list = dice.list(1..3, |dice| gentle(dice, known));
-    let place = leaf(dice, known, |_| true).filter(|(path, _)| path[0] != "metadata");
-    if let Some((path, value)) = place {
+    let path_and_value = leaf(dice, known, |_| true).filter(|(path, _)| path[0] != "metadata");
+    if let Some((path, value)) = path_and_value {
         let pointer = pointer(&path);
         match dice.below(6) {
             0 | 1 => list.push(json!({"op": "remove", "path": pointer})),
@@ -93,12 +93,12 @@ pub(super) fn operations(dice: &mut Dice, known: &Known) -> Json {
     list.into()
 }
 
-/// A selector of one object for a patch.
+/// Makes a selector of one object for a patch.
 pub(super) fn target(known: &Known) -> Json {
     json!({"group": known.group(), "version": known.version(), "kind": known.kind, "name": known.name})
 }
 
-/// A path as replacements write it, with conditions in the place of some indices.
+/// Formats a path for replacements, with conditions instead of some indices.
 fn dotted(dice: &mut Dice, known: &Known, path: &[String]) -> String {
     let mut value = &known.object;
     let mut parts = Vec::new();
@@ -116,9 +116,9 @@ fn dotted(dice: &mut Dice, known: &Known, path: &[String]) -> String {
     parts.join(".")
 }
 
-/// The path of a source, and whether a text is there.
+/// Picks the path of a source, with true if it is a string.
 fn source_path(dice: &mut Dice, from: &Known) -> (String, bool) {
-    let place = if dice.one_in(3) {
+    let path_and_value = if dice.one_in(3) {
         leaf(dice, from, |value| {
             value.as_object().is_some_and(|map| !map.is_empty())
                 || value.as_array().is_some_and(|list| !list.is_empty())
@@ -126,7 +126,7 @@ fn source_path(dice: &mut Dice, from: &Known) -> (String, bool) {
     } else {
         leaf(dice, from, is_text)
     };
-    match place {
+    match path_and_value {
         Some((path, value)) if !dice.one_in(3) => (dotted(dice, from, &path), value.is_string()),
         _ => ("metadata.name".to_owned(), true),
     }
@@ -144,12 +144,12 @@ fn options(dice: &mut Dice) -> Json {
 fn replaced(dice: &mut Dice, known: &[Known], is_text_source: bool) -> Json {
     let to = dice.pick(known).clone();
     let select = json!({"kind": to.kind, "name": to.name, "version": to.version()});
-    let place = |dice: &mut Dice| leaf(dice, &to, is_text);
-    match place(dice) {
+    let path_and_value = |dice: &mut Dice| leaf(dice, &to, is_text);
+    match path_and_value(dice) {
         Some((path, _)) if is_text_source && !dice.one_in(4) => {
             let mut paths = vec![dotted(dice, &to, &path)];
             if dice.one_in(3)
-                && let Some((path, _)) = place(dice)
+                && let Some((path, _)) = path_and_value(dice)
             {
                 paths.push(dotted(dice, &to, &path));
             }
@@ -167,7 +167,7 @@ fn replaced(dice: &mut Dice, known: &[Known], is_text_source: bool) -> Json {
     }
 }
 
-/// A replacement whose source and targets are there.
+/// Makes a replacement whose source and targets exist.
 pub(super) fn replacement(dice: &mut Dice, known: &[Known]) -> Json {
     let from = dice.pick(known).clone();
     let (path, is_text) = source_path(dice, &from);

@@ -1,4 +1,4 @@
-//! Lists of elements without a key, with keys that come twice, or with several keys, as the original merges them.
+//! Lists of elements without a key, with repeated keys, or with several keys, as the original merges them.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ pub(super) fn is_gone(node: &Node) -> bool {
     resource::is_empty(node) && node.as_seq().is_none()
 }
 
-/// The elements of both lists, by their places in `nodes`.
+/// The elements of both lists, by their indices in `nodes`.
 pub(super) struct Elements<'e> {
     pub(super) nodes: Vec<Node>,
     pub(super) object: Vec<usize>,
@@ -22,11 +22,11 @@ pub(super) struct Elements<'e> {
     pub(super) step: &'e dyn Fn(u64) -> Result<(), Error>,
 }
 
-/// The values of the keys of an element; an empty text where it has none.
+/// The values of the keys of an element; empty for missing keys.
 type Values = Vec<String>;
 
 impl Elements<'_> {
-    /// The places of the elements of the merged list.
+    /// Returns the indices of the elements of the merged list.
     pub(super) fn merge<'m>(
         &mut self,
         merger: &Merger<'m>,
@@ -55,24 +55,24 @@ impl Elements<'_> {
             let values: Values = pick(tuple, &used, none);
             match self.walk(merger, &keys, &values, shape)? {
                 None => self.put_object(None, &keys, &values)?,
-                Some(place) => {
-                    self.set_keys(place, &keys, &values)?;
-                    self.put(&mut items, Some(place), &keys, &values)?;
+                Some(index) => {
+                    self.set_keys(index, &keys, &values)?;
+                    self.put(&mut items, Some(index), &keys, &values)?;
                 }
             }
         }
-        for place in self.object.clone() {
-            self.append(&mut items, place, &keys)?;
+        for index in self.object.clone() {
+            self.append(&mut items, index, &keys)?;
         }
         Ok(items)
     }
 
-    /// The values of all elements, those of the patch first, each once.
+    /// Returns the values of all elements, the patch's first, each once.
     fn tuples(&self, keys: &[&str]) -> Vec<Values> {
         let mut seen = HashSet::new();
         let mut tuples = Vec::new();
-        for place in self.patch.iter().flatten().chain(&self.object) {
-            let Some(node) = self.nodes.get(*place) else {
+        for index in self.patch.iter().flatten().chain(&self.object) {
+            let Some(node) = self.nodes.get(*index) else {
                 continue;
             };
             let value = |key: &&str| {
@@ -93,15 +93,15 @@ impl Elements<'_> {
         tuples
     }
 
-    /// quirk: of values that differ only in what one of them lacks, both become the full ones, by which then only one of
-    /// the elements is found: a patch that lacks the protocol of a port, or is alone in having it, is lost.
+    /// quirk: values that differ only in missing ones are completed from each other, after which only one of the elements is
+    /// found: a patch that lacks the protocol of a port, or is alone in having it, is lost.
     fn complete(&self, tuples: &mut [Values]) -> Result<(), Error> {
         if !tuples.iter().flatten().any(String::is_empty) {
             return Ok(());
         }
         for first in 0..tuples.len() {
             (self.step)(tuples.len() as u64)?;
-            // quirk: it is compared as it was, though it may have become fuller meanwhile.
+            // quirk: the earlier state is compared, though it may be completed meanwhile.
             let Some(before) = tuples.get(first).cloned() else {
                 continue;
             };
@@ -119,7 +119,7 @@ impl Elements<'_> {
         Ok(())
     }
 
-    /// Merges the elements that have these values; the place of what is left.
+    /// Merges the elements that have these values; returns the index of the remaining one.
     fn walk<'m>(
         &mut self,
         merger: &Merger<'m>,
@@ -132,37 +132,37 @@ impl Elements<'_> {
             Some(patch) => self.find(patch, keys, values)?,
             None => None,
         };
-        let mut object = of_object.and_then(|place| self.take(place));
-        let mut patch = of_patch.and_then(|place| self.take(place));
+        let mut object = of_object.and_then(|index| self.take(index));
+        let mut patch = of_patch.and_then(|index| self.take(index));
         let sources = match &mut object {
             Some(node) if self.same => Sources::Same(node),
             object => Sources::Two(object.as_mut(), patch.as_mut()),
         };
-        let kept = merger.walk(sources, shape)?;
+        let remainder = merger.walk(sources, shape)?;
         self.give_back(of_object, object);
         self.give_back(of_patch, patch);
-        let place = match kept {
+        let index = match remainder {
             Remainder::Nothing => None,
             Remainder::Object => of_object,
             Remainder::Patch => of_patch,
         };
-        Ok(place.filter(|place| self.nodes.get(*place).is_some_and(|node| !is_gone(node))))
+        Ok(index.filter(|index| self.nodes.get(*index).is_some_and(|node| !is_gone(node))))
     }
 
-    fn take(&mut self, place: usize) -> Option<Node> {
-        let node = self.nodes.get_mut(place)?;
+    fn take(&mut self, index: usize) -> Option<Node> {
+        let node = self.nodes.get_mut(index)?;
         Some(std::mem::replace(node, Node::null()))
     }
 
-    fn give_back(&mut self, place: Option<usize>, node: Option<Node>) {
-        if let (Some(place), Some(node)) = (place, node)
-            && let Some(slot) = self.nodes.get_mut(place)
+    fn give_back(&mut self, index: Option<usize>, node: Option<Node>) {
+        if let (Some(index), Some(node)) = (index, node)
+            && let Some(slot) = self.nodes.get_mut(index)
         {
             *slot = node;
         }
     }
 
-    /// The first element that has these values; what they lack is not looked at, unless they lack everything.
+    /// Returns the first element that has these values; missing values match, unless all are missing.
     fn find(&self, list: &[usize], keys: &[&str], values: &[String]) -> Result<Option<usize>, Error> {
         (self.step)(list.len() as u64)?;
         let none = values.iter().all(String::is_empty);
@@ -179,13 +179,13 @@ impl Elements<'_> {
         };
         let found = list
             .iter()
-            .find(|place| self.nodes.get(**place).is_some_and(fits));
+            .find(|index| self.nodes.get(**index).is_some_and(fits));
         Ok(found.copied())
     }
 
-    /// Gives an element the keys that it was found by.
-    fn set_keys(&mut self, place: usize, keys: &[&str], values: &[String]) -> Result<(), Error> {
-        let Some(node) = self.nodes.get_mut(place) else {
+    /// Sets the keys of an element to the values that it was found by.
+    fn set_keys(&mut self, index: usize, keys: &[&str], values: &[String]) -> Result<(), Error> {
+        let Some(node) = self.nodes.get_mut(index) else {
             return Ok(());
         };
         for (key, value) in keys.iter().zip(values) {
@@ -210,8 +210,8 @@ impl Elements<'_> {
         Ok(())
     }
 
-    /// Puts an element in the place of those in a list that have these values, or at its end; without an element, takes
-    /// them out.
+    /// Replaces the elements of a list that have these values by an element, or appends it; without an element, removes
+    /// them.
     ///
     /// quirk: an empty value fits every element that has the key, and without values the list loses all of its elements.
     fn put(
@@ -226,34 +226,34 @@ impl Elements<'_> {
         let wants_maps = is_filled(keys.first().copied()) && is_filled(values.first().map(String::as_str));
         let mut found = false;
         let mut result = Vec::with_capacity(list.len() + 1);
-        for place in list.iter().copied() {
-            let Some(node) = self.nodes.get(place).filter(|node| !is_gone(node)) else {
+        for index in list.iter().copied() {
+            let Some(node) = self.nodes.get(index).filter(|node| !is_gone(node)) else {
                 continue;
             };
             if wants_maps && node.as_map().is_none() {
-                result.push(place);
+                result.push(index);
             } else if has_values(node, keys, values)? {
                 found = true;
                 result.extend(element);
             } else if !values.is_empty() {
-                result.push(place);
+                result.push(index);
             }
         }
         *list = result;
-        let element = element.filter(|place| self.nodes.get(*place).is_some_and(|node| !node.is_null()));
+        let element = element.filter(|index| self.nodes.get(*index).is_some_and(|node| !node.is_null()));
         if !found {
             list.extend(element);
         }
         Ok(())
     }
 
-    /// Adds an element of the object to the merged list, in the place of the one that has its values.
-    fn append(&self, items: &mut Vec<usize>, place: usize, keys: &[&str]) -> Result<(), Error> {
-        let Some(node) = self.nodes.get(place) else {
+    /// Adds an element of the object to the merged list, or replaces the one that has its values.
+    fn append(&self, items: &mut Vec<usize>, index: usize, keys: &[&str]) -> Result<(), Error> {
+        let Some(node) = self.nodes.get(index) else {
             return Ok(());
         };
         if keys.first().is_some_and(|key| key.is_empty()) {
-            return self.put(items, Some(place), &[""], &[text(node).to_owned()]);
+            return self.put(items, Some(index), &[""], &[text(node).to_owned()]);
         }
         let mut values = Values::new();
         for key in keys {
@@ -263,23 +263,23 @@ impl Elements<'_> {
             match node.get(key) {
                 Some(value) => values.push(text(value).to_owned()),
                 // quirk: it is added at once, and the values of the other keys move up.
-                None => items.push(place),
+                None => items.push(index),
             }
         }
         if keys.len() > 1 {
             self.put(items, None, keys, &values)?;
         }
-        self.put(items, Some(place), keys, &values)
+        self.put(items, Some(index), keys, &values)
     }
 }
 
-/// Those that are marked, or all.
+/// Returns the marked ones, or all.
 fn pick<T: Clone>(all: &[T], marks: &[bool], everything: bool) -> Vec<T> {
     let marked = all.iter().zip(marks).filter(|(_, mark)| everything || **mark);
     marked.map(|(one, _)| one.clone()).collect()
 }
 
-/// The full values of two that agree in one value and otherwise differ only in what one of them lacks.
+/// Completes two values that agree in one and otherwise differ only in missing ones.
 fn completed(one: &[String], other: &[String]) -> Option<Values> {
     let mut agree = false;
     let mut full = Values::with_capacity(one.len());
