@@ -1,17 +1,15 @@
-//! The names of the annotations and labels of kluctl, and those of Helm that it obeys too.
+//! Names of kluctl's annotations and labels, and of Helm's that it obeys too.
 
 use objects::meta;
 use yaml::Value;
 
-/// Label with the discriminator, on every object that a target deployed.
+/// On every object that a target deployed.
 pub const DISCRIMINATOR: &str = "kluctl.io/discriminator";
-/// Annotation with the directory of the deployment item.
 pub const ITEM_DIR: &str = "kluctl.io/deployment-item-dir";
-/// Prefix of the labels with the tags of the item; a number follows.
+/// A number follows.
 pub const TAG_PREFIX: &str = "kluctl.io/tag-";
 /// Deletes the object instead of applying it.
 pub const DELETE: &str = "kluctl.io/delete";
-/// Never deletes the object.
 pub const SKIP_DELETE: &str = "kluctl.io/skip-delete";
 /// Helm's annotation for [`SKIP_DELETE`], with the value `keep`.
 pub const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
@@ -23,49 +21,39 @@ pub const FORCE_APPLY: &str = "kluctl.io/force-apply";
 pub const FORCE_APPLY_FIELD: &str = "kluctl.io/force-apply-field";
 /// Takes over conflicting fields of managers by regular expression; may carry a number.
 pub const FORCE_APPLY_MANAGER: &str = "kluctl.io/force-apply-manager";
-/// Leaves all conflicting fields to their managers.
 pub const IGNORE_CONFLICTS: &str = "kluctl.io/ignore-conflicts";
-/// Leaves conflicting fields to their managers by JSON path; may carry a number.
+/// By JSON path; may carry a number.
 pub const IGNORE_CONFLICTS_FIELD: &str = "kluctl.io/ignore-conflicts-field";
-/// Leaves conflicting fields to managers by regular expression; may carry a number.
+/// By regular expression; may carry a number.
 pub const IGNORE_CONFLICTS_MANAGER: &str = "kluctl.io/ignore-conflicts-manager";
-/// Makes the item wait until the object is ready.
 pub const WAIT_READINESS: &str = "kluctl.io/wait-readiness";
 /// States explicitly if the object is ready.
 pub const IS_READY: &str = "kluctl.io/is-ready";
-/// Hides all differences of the object.
 pub const IGNORE_DIFF: &str = "kluctl.io/ignore-diff";
-/// Hides differences by JSON path; may carry a number.
+/// By JSON path; may carry a number.
 pub const IGNORE_DIFF_FIELD: &str = "kluctl.io/ignore-diff-field";
-/// Hides differences by a regular expression on their path; may carry a number.
+/// By a regular expression on the path; may carry a number.
 pub const IGNORE_DIFF_FIELD_REGEX: &str = "kluctl.io/ignore-diff-field-regex";
 /// Counts the object as ready without a check.
 pub const VALIDATE_IGNORE: &str = "kluctl.io/validate-ignore";
 /// Prefix of annotations that become results of a validation.
 pub const VALIDATE_RESULT_PREFIX: &str = "validate-result.kluctl.io/";
-/// The name under which the object is compared and shown, for objects with a hash in their name.
+/// The name for comparing and displaying objects with a hash in their name.
 pub const DIFF_NAME: &str = "kluctl.io/diff-name";
 /// The namespace of the release whose chart rendered the object; removed once the object has a namespace.
 pub(crate) const HELM_NAMESPACE: &str = "kluctl.io/helm-install-namespace";
 
-/// Makes the object a hook, at these times.
 pub(crate) const HOOK: &str = "kluctl.io/hook";
-/// The order of hooks.
 pub(crate) const HOOK_WEIGHT: &str = "kluctl.io/hook-weight";
-/// The times at which a hook is deleted.
 pub(crate) const HOOK_DELETE_POLICY: &str = "kluctl.io/hook-delete-policy";
 /// Makes the item wait for a hook, or not.
 pub(crate) const HOOK_WAIT: &str = "kluctl.io/hook-wait";
-/// Timeout of the wait for a hook.
 pub const HOOK_TIMEOUT: &str = "kluctl.io/hook-timeout";
-/// Helm's annotation for [`HOOK`].
 pub(crate) const HELM_HOOK: &str = "helm.sh/hook";
-/// Helm's annotation for [`HOOK_WEIGHT`].
 pub(crate) const HELM_HOOK_WEIGHT: &str = "helm.sh/hook-weight";
-/// Helm's annotation for [`HOOK_DELETE_POLICY`].
 pub(crate) const HELM_HOOK_DELETE_POLICY: &str = "helm.sh/hook-delete-policy";
 
-/// Leaves the object out of the deployment.
+/// Omits the object from the deployment.
 pub(crate) const IGNORE: &str = "kluctl.io/ignore";
 /// Makes the item of a kustomization a barrier: all items before it finish before an item after it starts.
 pub(crate) const BARRIER: &str = "kluctl.io/barrier";
@@ -75,7 +63,7 @@ pub(crate) const SKIP_DELETE_IF_TAGS: &str = "kluctl.io/skip-delete-if-tags";
 /// Prefixes of annotations that are not supported.
 const REFUSED: &[&str] = &["kluctl.io/downscale-"];
 
-/// Returns the first annotation of an object that is refused by name.
+/// Returns the first unsupported annotation of an object.
 pub(crate) fn refused(object: &Value) -> Option<&str> {
     meta::annotations(object)
         .map(|(name, _)| name)

@@ -5,11 +5,8 @@ use yaml::{Map, Value};
 
 use crate::{ArgumentError, Error, files, merge, project::Argument};
 
-/// Adds an argument of a command line, `name=value`, to others. Dots of the name nest, and the value is YAML: that of the file
-/// behind an `@`, which `read` reads, or what stands there; `\@` is an `@` that stands there.
-///
-/// # Errors
-/// Fails when the argument has another form, or its value is not valid YAML.
+/// Adds an argument of a command line, `name=value`, to others. Dots of the name nest. The value is YAML; with an `@` before
+/// it, `read` reads it from a file (`\@` is a literal `@`).
 pub fn add_argument(
     args: &mut Map,
     argument: &str,
@@ -48,10 +45,7 @@ pub fn add_argument(
     Ok(())
 }
 
-/// Adds the arguments of a file, a map in YAML, to others: maps are merged, and all else wins.
-///
-/// # Errors
-/// Fails when the file is not valid YAML, or not a map.
+/// Adds the arguments of a YAML file to others: maps are merged, other values replaced.
 pub fn add_arguments_file(
     args: &mut Map,
     file: &TreePath,
@@ -73,12 +67,8 @@ pub fn add_arguments_file(
     Ok(())
 }
 
-/// Merges the arguments: the declared defaults, then those of the target, then the given ones.
-///
-/// # Errors
-/// Fails when an argument without a default has no value.
-///
-/// A default goes under the name as it is written: dots nest for the check of required arguments only.
+/// Merges the arguments: the declared defaults, then the target's, then the given ones. Fails if an argument without a
+/// default has no value. A default goes under the name as it is written: dots nest for the check of required arguments only.
 pub(crate) fn compute(declared: &[Argument], target: &Map, given: &Map) -> Result<Map, Error> {
     let mut args = Map::new();
     for argument in declared {
@@ -133,7 +123,7 @@ mod tests {
         let name = "invalid --arg argument. Must be --arg=some_var_name=value, not 'a b=1'";
         assert_eq!(add("a b=1").unwrap_err().to_string(), name);
         assert!(add("novalue").is_err() && add("x=@g").is_err() && add("x={a: [}").is_err());
-        // As in the original, what is escaped is YAML, too.
+        // As in the original, an escaped value is YAML, too.
         assert!(add("x=\\@home").is_err());
         assert_eq!(args, map("{a: true, b: {c: {d: 1}, d: {b: 1}}, e: null, g: k=v}"));
     }

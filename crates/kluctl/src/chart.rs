@@ -1,7 +1,5 @@
-//! `helm-chart.yaml`: which Helm chart is rendered in place of manifests, and how.
-//!
-//! The same type reads the file of an item after its templates ran, and the file as it lies in the project, for those who
-//! pull charts before they are deployed.
+//! `helm-chart.yaml`: the Helm chart that is rendered for an item. The same type reads the file of an item after its
+//! templates ran, and the source file for callers that pull charts before deployments.
 
 mod cluster_view;
 mod find;
@@ -22,86 +20,66 @@ use crate::{
 pub use cluster_view::{Charts, ClusterView, PullChart};
 pub(crate) use render::{ChartFile, Renderer, rendered_chart};
 
-/// The directory with the charts that were pulled before they are deployed.
+/// The directory with pre-pulled charts.
 pub const PULLED_CHARTS: &str = ".helm-charts";
-/// The file beside a chart that was pulled from a Git repository; it says from where.
+/// The file next to a chart that was pulled from a Git repository, with its source.
 pub const GIT_INFO: &str = ".git-info.yaml";
-/// Under which name the objects of a chart are written, unless `output` says another one.
+/// Default of `output`.
 const OUTPUT: &str = "helm-rendered.yaml";
 
-/// The decoded fields of a `helm-chart.yaml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HelmChart {
-    /// Source of the chart.
     pub source: ChartSource,
     /// The range of versions that updates stay in.
     pub update_constraints: Option<String>,
-    /// The name of the release.
     pub release_name: String,
-    /// The namespace of the release, and of its objects that name none.
+    /// The namespace of the release, and of its objects without one.
     pub namespace: Option<String>,
-    /// The file that the objects are written to, relative to that of `helm-chart.yaml`.
+    /// The file for the objects, relative to the directory of `helm-chart.yaml`.
     pub output: String,
-    /// If true, files in `crds` are left out.
+    /// Omits the objects in `crds`.
     pub skip_crds: bool,
-    /// If true, updates keep its version.
+    /// Updates keep the version.
     pub skip_update: bool,
-    /// If true, the chart is pulled during the deployment instead of before.
+    /// The chart is pulled during the deployment instead of before.
     pub skip_pre_pull: bool,
 }
 
-/// Source of a chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChartSource {
-    /// The project itself.
-    Local {
-        /// The directory of the chart, relative to that of `helm-chart.yaml`.
-        path: String,
-    },
-    /// A repository of charts over http or https.
+    /// A directory of the project, relative to the directory of `helm-chart.yaml`.
+    Local { path: String },
+    /// A Helm repository over http or https.
     Repo {
-        /// Its address.
         url: String,
-        /// The name of the chart.
         chart: String,
-        /// The version of the chart.
         version: String,
         /// ID of the credentials to use (`credentialsId`, deprecated); `None` selects them by URL.
         credentials_id: Option<String>,
     },
-    /// A registry of images.
     Oci {
-        /// The address of the chart, which begins with `oci://`.
         url: String,
-        /// The version of the chart.
         version: String,
         /// ID of credentials, which registries don't have: see [`ChartSource::login_problem`].
         credentials_id: Option<String>,
     },
-    /// A Git repository.
     Git {
-        /// Its address.
         url: String,
-        /// Reference of the commit.
         reference: GitReference,
-        /// The directory of the chart; empty for the root.
+        /// Empty for the root.
         sub_dir: String,
     },
 }
 
-/// A reference to a commit of a Git repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum GitReference {
     /// The default branch.
     #[default]
     Head,
-    /// A branch.
     Branch(String),
-    /// A tag.
     Tag(String),
-    /// This one.
     Commit(String),
-    /// That of the branch with this name, or of the tag if there is no such branch.
+    /// The branch with this name, or the tag if the branch is missing.
     Name(String),
 }
 
@@ -122,10 +100,8 @@ const FIELDS: &[&str] = &[
 ];
 
 impl HelmChart {
-    /// Reads the file, in strict YAML.
-    ///
-    /// # Errors
-    /// Fails when a field is unknown, missing, of the wrong type, or in conflict with another one.
+    /// Reads the file in strict YAML. Fails if a field is unknown, missing, of the wrong type, or in conflict with another
+    /// one.
     pub fn read(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Self, Error> {
         let value = files::parse(file, text, budget)?;
         let document = Fields::new(file, &value, "", 1)?;
@@ -160,7 +136,7 @@ impl HelmChart {
     }
 }
 
-/// The source of a chart; there is exactly one.
+/// Decodes the source of a chart, of which there is exactly one.
 fn source(fields: &Fields<'_>) -> Result<ChartSource, Error> {
     let repo = fields.filled_string("repo")?;
     let path = fields.filled_string("path")?;
@@ -209,7 +185,6 @@ fn is_set(fields: &Fields<'_>, name: &str) -> bool {
         .is_some_and(|value| !value.is_null() && value.as_str() != Some(""))
 }
 
-/// A repository of charts, or a registry.
 fn registry(fields: &Fields<'_>, url: String) -> Result<ChartSource, Error> {
     let version = fields.filled_string("chartVersion")?.ok_or_else(|| {
         let problem = "chartVersion must be specified when repo is specified";

@@ -10,21 +10,17 @@ use crate::{CallbackError, Error};
 
 /// Decrypts files that are encrypted with SOPS.
 pub trait Decrypt: Send + Sync {
-    /// The content in clear; `None` when it isn't encrypted. The format follows from the ending of the path.
-    ///
-    /// # Errors
-    /// Fails when the file is encrypted and can't be decrypted. The message holds no secret.
+    /// Returns the plain content; `None` if it isn't encrypted. The extension of the path selects the format. Error messages
+    /// hold no secret.
     fn decrypt(&self, file: Encrypted<'_>) -> Result<Option<Bytes>, CallbackError>;
 }
 
-/// A file that may be encrypted.
 #[derive(Clone, Copy)]
 pub struct Encrypted<'a> {
-    /// The files of the repository that it is of, before anything was rendered.
+    /// The files of its repository, before rendering.
     pub sources: &'a dyn Tree,
-    /// Its path among them; nothing is there when a template or a chart made it.
+    /// The path among the sources, where it is missing if a template or a chart made the file.
     pub path: &'a TreePath,
-    /// The content after decryption.
     pub content: &'a Bytes,
 }
 
@@ -34,7 +30,7 @@ impl std::fmt::Debug for dyn Decrypt {
     }
 }
 
-/// The content of a file, and whether it was encrypted.
+/// The content of a file; `true` if it was encrypted.
 pub(crate) struct Opened {
     pub(crate) bytes: Bytes,
     pub(crate) secret: bool,
@@ -60,10 +56,7 @@ impl Opened {
     }
 }
 
-/// Decrypts a file if it is encrypted.
-///
-/// # Errors
-/// Fails for encrypted files when the render has no decryption.
+/// Decrypts a file if it is encrypted. Fails for encrypted files if the render has no decryption.
 pub(crate) fn open(
     decrypt: Option<&dyn Decrypt>,
     sources: &dyn Tree,
@@ -118,7 +111,6 @@ fn has_metadata(value: &Value) -> bool {
 /// A tree whose encrypted files are decrypted when they are read.
 pub(crate) struct Decrypting<'a> {
     pub(crate) tree: &'a dyn Tree,
-    /// The files that it was rendered from.
     pub(crate) sources: &'a dyn Tree,
     /// Paths in the source of files that have another path in the tree.
     pub(crate) moved: &'a HashMap<TreePath, TreePath>,

@@ -28,7 +28,7 @@ pub(crate) struct Deployment {
     pub(crate) rules: Rules,
 }
 
-/// An entry of `deployments`, apart from its variables.
+/// An entry of `deployments`, without its variables.
 #[derive(Debug)]
 pub(crate) struct ItemConfig {
     pub(crate) source: ItemSource,
@@ -43,22 +43,19 @@ pub(crate) struct ItemConfig {
     pub(crate) only_render: bool,
     pub(crate) always_deploy: bool,
     pub(crate) skip_delete_if_tags: bool,
-    /// The arguments of a library.
     pub(crate) args: Map,
     /// True if a library sees the variables of the including project.
     pub(crate) pass_vars: bool,
 }
 
-/// The origin of an item's objects.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ItemSource {
-    /// A directory with manifests.
     Path(String),
     /// Another project of the same tree.
     Include(String),
-    /// Another project from elsewhere.
+    /// A project of another source.
     Remote(Remote),
-    /// NoVarsSources.
+    /// A barrier or the like.
     Nothing,
 }
 
@@ -146,7 +143,7 @@ impl ItemConfig {
         Ok(item.with_default_tag())
     }
 
-    /// Refuses what doesn't go together.
+    /// Refuses conflicting fields.
     fn check(&self, fields: &Fields<'_>) -> Result<(), Error> {
         let manifests = matches!(self.source, ItemSource::Path(_));
         let project = matches!(self.source, ItemSource::Include(_) | ItemSource::Remote(_));
@@ -210,7 +207,7 @@ fn source_of(fields: &Fields<'_>) -> Result<ItemSource, Error> {
     }
 }
 
-/// Objects that an item names without bringing them.
+/// Decodes a selector of objects that an item deletes or waits for.
 fn selector(fields: &Fields<'_>) -> Result<ObjectSelector, Error> {
     fields.check(&["group", "kind", "name", "namespace"], &[])?;
     let selector = ObjectSelector {
@@ -229,7 +226,7 @@ fn selector(fields: &Fields<'_>) -> Result<ObjectSelector, Error> {
 }
 
 impl ItemSource {
-    /// The last component of the path.
+    /// Returns the last component of the path.
     fn default_tag(&self) -> Option<String> {
         let (Self::Path(path) | Self::Include(path)) = self else {
             return None;

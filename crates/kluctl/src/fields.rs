@@ -16,7 +16,7 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Takes a map, and refuses everything else. `path` is the map's own, empty for the document.
+    /// Takes a map, and refuses other types. `path` is the map's own, empty for the document.
     pub(crate) fn new(file: &'a TreePath, value: &'a Value, path: &'a str, line: u32) -> Result<Self, Error> {
         match value {
             Value::Map(map) => {
@@ -69,7 +69,7 @@ impl<'a> Fields<'a> {
         self.line
     }
 
-    /// The path of a field in the file.
+    /// Returns the path of a field in the file.
     pub(crate) fn path_of(&self, field: &str) -> String {
         if self.path.is_empty() {
             field.to_owned()
@@ -78,7 +78,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An error that names a field.
     pub(crate) fn invalid(&self, field: &str, problem: impl Into<String>) -> Error {
         Error::Invalid {
             file: self.file.clone(),
@@ -94,7 +93,7 @@ impl<'a> Fields<'a> {
         )
     }
 
-    /// Text; other scalars become text, as in the original's reader.
+    /// Returns a string; other scalars become strings, as in the original's reader.
     pub(crate) fn string(&self, field: &str) -> Result<Option<String>, Error> {
         match self.map.get(field) {
             None | Some(Value::Null) => Ok(None),
@@ -104,18 +103,17 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Text that is there and not empty.
+    /// Returns a string that is not empty.
     pub(crate) fn filled_string(&self, field: &str) -> Result<Option<String>, Error> {
         Ok(self.string(field)?.filter(|text| !text.is_empty()))
     }
 
-    /// Text that must be there.
     pub(crate) fn required(&self, field: &str) -> Result<String, Error> {
         self.filled_string(field)?
             .ok_or_else(|| self.invalid(field, format!("{} is required", self.path_of(field))))
     }
 
-    /// A list of text; a single text is one, too.
+    /// Returns a list of strings; a single string is one, too.
     pub(crate) fn string_or_strings(&self, field: &str) -> Result<Vec<String>, Error> {
         match self.map.get(field) {
             Some(Value::Seq(_)) => self.strings(field),
@@ -153,7 +151,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A map of text.
+    /// Returns a map of strings.
     pub(crate) fn string_map(&self, field: &str) -> Result<Vec<(String, String)>, Error> {
         let Some(map) = self.map(field)? else {
             return Ok(Vec::new());
@@ -178,7 +176,7 @@ fn scalar_text(value: &Value) -> Option<String> {
     }
 }
 
-/// A field without content, or false, asks for nothing.
+/// Returns true for a field without content, or false.
 pub(crate) fn means_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

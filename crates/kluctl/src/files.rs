@@ -16,7 +16,7 @@ pub(crate) fn find(tree: &dyn Tree, dir: &TreePath, stem: &str) -> Option<TreePa
         .find(|file| tree.is_file(file))
 }
 
-/// The file itself, or the one with YAML's other extension when only that is there.
+/// Returns the file itself, or the one with YAML's other extension if only that exists.
 pub(crate) fn either_extension(tree: &dyn Tree, file: TreePath) -> TreePath {
     let name = file.as_str();
     let other = match (name.strip_suffix(".yml"), name.strip_suffix(".yaml")) {
@@ -30,7 +30,7 @@ pub(crate) fn either_extension(tree: &dyn Tree, file: TreePath) -> TreePath {
     }
 }
 
-/// Parses the text of a file as kluctl does.
+/// Parses a file as kluctl does.
 pub(crate) fn parse(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Value, Error> {
     match yaml::read::goyaml(text, budget) {
         Ok(document) => Ok(document.value),
@@ -41,13 +41,13 @@ pub(crate) fn parse(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Val
     }
 }
 
-/// Parses the text of a file that holds a map; one that says nothing holds an empty one.
+/// Parses a file that holds a map; an empty file holds an empty one.
 pub(crate) fn parse_map(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Value, Error> {
     let value = parse(file, text, budget)?;
     Ok(if value.is_null() { Map::new().into() } else { value })
 }
 
-/// Parses all documents of a text; those without content are left out.
+/// Parses all documents of a file without the empty ones.
 pub(crate) fn parse_all(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Value, Error> {
     match yaml::read::goyaml_all(text, budget) {
         Ok(documents) => Ok(Value::Seq(
@@ -64,7 +64,7 @@ pub(crate) fn parse_all(file: &TreePath, text: &[u8], budget: &Budget) -> Result
     }
 }
 
-/// All files below a directory, in the order of their names.
+/// Lists all files below a directory, in the order of their names.
 pub(crate) fn walk(tree: &dyn Tree, dir: &TreePath, budget: &Budget) -> Result<Vec<TreePath>, Error> {
     let mut found = Vec::new();
     descend(tree, dir, budget, 0, &mut found)?;
@@ -83,7 +83,7 @@ fn descend(
     }
     for entry in tree.list(dir)? {
         budget.step(1).map_err(|source| Error::Budget {
-            place: format!("listing {dir}"),
+            operation: format!("listing {dir}"),
             source,
         })?;
         let path = dir.child(&entry.name);
@@ -102,7 +102,6 @@ pub(crate) fn is_executable(tree: &dyn Tree, path: &TreePath) -> Result<bool, Er
     Ok(matches!(kind, Some(NodeKind::File { executable: true, .. })))
 }
 
-/// The error for a directory that nests too deep.
 pub(crate) fn too_deep(dir: &TreePath) -> Error {
     Error::Invalid {
         file: dir.clone(),

@@ -7,7 +7,7 @@ use tree::{Budget, Limits, Mem};
 
 use crate::{Charts, Moment, Request, render};
 
-/// Lines that mean something in one of the files.
+/// Lines with a meaning in one of the files.
 const LINES: &[&str] = &[
     "deployments:",
     "- path: a",

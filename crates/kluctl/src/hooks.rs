@@ -10,62 +10,52 @@ use yaml::Value;
 
 use crate::annotations as names;
 
-/// The phase of an item in which a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Before the other objects of the item.
     Before,
-    /// After them.
     After,
 }
 
-/// The rollout of an item: its first one or a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rollout {
-    /// None of its objects exists.
     Initial,
     /// Some of its objects exist.
     Upgrade,
 }
 
-/// A time at which a hook runs. One without a phase never comes.
+/// A time at which a hook runs; never without a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Time {
     phase: Option<Phase>,
     rollout: Option<Rollout>,
 }
 
-/// A hook, as the annotations of its object describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
     times: Vec<Time>,
-    /// Weight: hooks run in ascending order.
+    /// Hooks run in ascending order.
     pub weight: i64,
-    /// If set, the object of an earlier run is deleted before.
+    /// The object of an earlier run is deleted before.
     pub delete_before: bool,
-    /// If set, the object is deleted when it succeeded.
     pub delete_on_success: bool,
-    /// If set, the object is deleted when it failed.
     pub delete_on_failure: bool,
-    /// If set, the next objects wait until this one is ready.
+    /// The next objects wait until this one is ready.
     pub wait: bool,
-    /// Timeout of the wait as it is written, as in `1m30s`.
+    /// Timeout of the wait as it is written, such as `1m30s`.
     pub timeout: Option<String>,
 }
 
-/// The parsed annotations of an object.
+/// The parsed annotations of an object. Without a hook, it is a part of the deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ParsedHook {
-    /// The hook; absent for objects that are a part of the deployment.
     pub hook: Option<Hook>,
-    /// Messages about invalid annotations.
+    /// About invalid annotations.
     pub errors: Vec<String>,
-    /// Annotations without an effect.
+    /// About annotations without an effect.
     pub warnings: Vec<String>,
 }
 
 impl Hook {
-    /// Returns true if it runs in this phase of this rollout.
     #[must_use]
     pub fn runs(&self, phase: Phase, rollout: Rollout) -> bool {
         self.times

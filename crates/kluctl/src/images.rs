@@ -1,4 +1,4 @@
-//! Images that templates leave open, and the lists that say which images are used.
+//! Images that templates request, and the lists of images for them.
 
 mod fixed;
 mod requested;

@@ -2,21 +2,17 @@
 
 use tree::TreePath;
 
-/// A choice of items by their tags and directories; without any, all are chosen.
+/// A selection of items by their tags and directories; an empty one selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inclusion {
-    /// Items with one of these tags are chosen.
     pub include_tags: Vec<String>,
-    /// Items with one of these tags are left out.
     pub exclude_tags: Vec<String>,
-    /// Items in these directories are chosen.
     pub include_dirs: Vec<String>,
-    /// Items in these directories are left out.
     pub exclude_dirs: Vec<String>,
 }
 
 impl Inclusion {
-    /// Returns true if an item is selected. Exclusions win over inclusions; tags and directories of inclusions form one set.
+    /// Exclusions win over inclusions; tags and directories of inclusions form one set.
     #[must_use]
     pub fn includes(&self, tags: &[String], dir: Option<&TreePath>) -> bool {
         let among = |named: &[String], dirs: &[String]| {
@@ -34,7 +30,6 @@ impl Inclusion {
         everything || among(&self.include_tags, &self.include_dirs)
     }
 
-    /// Returns true if there are neither inclusions nor exclusions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

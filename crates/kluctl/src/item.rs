@@ -14,7 +14,7 @@ use crate::{
     Decrypt, Error, annotations, chart::ChartFile, decrypt::Decrypting, error, files, plan::PlanItem,
 };
 
-/// The objects of an item, in the files that are kept.
+/// The objects of an item, among the output files.
 const RENDERED: &str = ".rendered.yml";
 
 /// Rendered directories of one source, all in one tree, so that they can name each other.
@@ -28,7 +28,7 @@ pub(crate) struct ItemWorkspace<'a> {
     pub(crate) messages: Vec<String>,
     /// Output paths of charts, by their `helm-chart.yaml`.
     outputs: HashMap<TreePath, String>,
-    /// Kustomizations of built items whose files are kept.
+    /// Kustomizations of items whose files are output.
     kustomizations: HashSet<TreePath>,
     /// True if any file requests an image.
     pub(crate) asks_for_images: bool,
@@ -41,28 +41,23 @@ pub(crate) struct Behaviour {
     pub(crate) wait_readiness: bool,
 }
 
-/// A walk through one directory.
 struct Walk<'a> {
     renderer: Renderer,
     rules: Rules,
-    /// The directory of the item, and where its files go.
+    /// The directory of the item, and the directory for its files.
     from: &'a TreePath,
     to: TreePath,
     charts: Vec<ChartFile>,
-    /// Errors of templates; the other files are rendered nevertheless, so that all of them are reported at once.
+    /// Errors of templates; the other files are rendered nevertheless, to report all errors at once.
     failed: Vec<Error>,
 }
 
-/// Maximum number of errors of templates that are reported for one item.
+/// Maximum number of template errors that are reported for one item.
 const MAX_FAILED: usize = 100;
 
-/// A rendered directory.
 pub(crate) struct Staged {
-    /// The directory of the item.
     pub(crate) dir: TreePath,
-    /// Directory of its rendered files.
     pub(crate) to: TreePath,
-    /// The charts in it.
     pub(crate) charts: Vec<ChartFile>,
 }
 
@@ -85,7 +80,7 @@ impl<'a> ItemWorkspace<'a> {
         self.budget
     }
 
-    /// The rendered files, those in clear that are encrypted.
+    /// Returns the rendered files, decrypted.
     pub(crate) fn clear(&self) -> Decrypting<'_> {
         Decrypting {
             tree: &self.rendered,
@@ -96,12 +91,11 @@ impl<'a> ItemWorkspace<'a> {
         }
     }
 
-    /// The files of the project.
     pub(crate) fn tree(&self) -> &Arc<dyn Tree> {
         &self.tree
     }
 
-    /// Renders the files of an item and tells where they are.
+    /// Renders the files of an item.
     pub(crate) fn render(&mut self, item: &PlanItem, dir: TreePath) -> Result<Staged, Error> {
         let to = match item.index {
             0 => dir.clone(),
@@ -137,7 +131,7 @@ impl<'a> ItemWorkspace<'a> {
         Ok(Staged { dir, to, charts })
     }
 
-    /// The rules of `.templateignore` files above a directory.
+    /// Returns the rules of `.templateignore` files above a directory.
     fn inherited_rules(&self, dir: &TreePath) -> Result<Rules, Error> {
         let mut rules = Rules::new();
         let mut above = TreePath::root();
@@ -168,7 +162,7 @@ impl<'a> ItemWorkspace<'a> {
         }
         self.add_rules(&mut walk.rules, dir)?;
         let entries = self.tree.list(dir)?;
-        // What belongs to a Helm chart has templates of another kind.
+        // The templates of a Helm chart are not Jinja's.
         let verbatim = verbatim || entries.iter().any(|entry| entry.name == "Chart.yaml");
         for entry in entries {
             let path = dir.child(&entry.name);
@@ -187,7 +181,7 @@ impl<'a> ItemWorkspace<'a> {
                 .rules
                 .is_ignored(path, false, self.budget)
                 .map_err(|source| Error::Budget {
-                    place: format!("matching {path} with .templateignore"),
+                    operation: format!("matching {path} with .templateignore"),
                     source,
                 })?;
         let bytes = if verbatim {
@@ -232,7 +226,7 @@ impl<'a> ItemWorkspace<'a> {
         })
     }
 
-    /// Puts the objects of a chart into the directory of its item.
+    /// Writes the objects of a chart into the directory of its item.
     pub(crate) fn write_chart(
         &mut self,
         file: &ChartFile,
@@ -248,15 +242,15 @@ impl<'a> ItemWorkspace<'a> {
 
     /// Copied files count as output too.
     fn count(&self, path: &TreePath, bytes: Bytes) -> Result<Bytes, Error> {
-        let place = || format!("copying {path}");
+        let operation = || format!("copying {path}");
         let counted = self.budget.output(bytes.len() as u64);
         counted.map(|()| bytes).map_err(|source| Error::Budget {
-            place: place(),
+            operation: operation(),
             source,
         })
     }
 
-    /// Puts the objects of an item among its files, and prepares its kustomization to be kept.
+    /// Writes the objects of an item among its files, and marks its kustomization as output.
     pub(crate) fn keep(&mut self, dir: &TreePath, objects: &[Value]) {
         if let Ok(Some(file)) = kustomize::find_kustomization(&self.rendered, dir) {
             self.kustomizations.insert(file);
@@ -265,8 +259,9 @@ impl<'a> ItemWorkspace<'a> {
         self.rendered.insert(dir.child(RENDERED), text, false);
     }
 
-    /// Returns a rendered file as it is kept: kluctl writes the kustomizations of items anew, with sorted keys and without comments.
-    pub(crate) fn kept(&self, path: &TreePath) -> Result<Bytes, Error> {
+    /// Reads a rendered file for the output: kluctl writes the kustomizations of items anew, with sorted keys and without
+    /// comments.
+    pub(crate) fn read_for_output(&self, path: &TreePath) -> Result<Bytes, Error> {
         let text = self.rendered.read(path)?;
         if !self.kustomizations.contains(path) {
             return Ok(text);
@@ -280,7 +275,7 @@ impl<'a> ItemWorkspace<'a> {
         }
     }
 
-    /// Makes sure that a rendered directory has a kustomization, with the namespace that the project wants.
+    /// Makes sure that a rendered directory has a kustomization with the project's namespace.
     pub(crate) fn kustomization(&mut self, item: &PlanItem, dir: &TreePath) -> Result<Behaviour, Error> {
         let kustomize = |source| Error::Kustomize {
             dir: dir.clone(),
@@ -320,7 +315,7 @@ impl<'a> ItemWorkspace<'a> {
         })
     }
 
-    /// Every manifest of a directory with others below it is listed, so none of these may be a kustomization.
+    /// Refuses kustomizations among listed manifests: every manifest below the directory is listed.
     fn refuse_kustomizations(&self, dir: &TreePath, own: bool) -> Result<(), Error> {
         let nested = |path: &TreePath| {
             let is_one = kustomize::FILE_NAMES.contains(&path.name());
@@ -344,7 +339,7 @@ impl<'a> ItemWorkspace<'a> {
         })
     }
 
-    /// The files that a generated kustomization may name, relative to the directory.
+    /// Returns the files that a generated kustomization may name, relative to the directory.
     fn candidates(&self, dir: &TreePath, recursive: bool) -> Result<Vec<String>, Error> {
         if recursive {
             let files = files::walk(&self.rendered, dir, self.budget)?;
@@ -366,7 +361,7 @@ impl<'a> ItemWorkspace<'a> {
             };
             let path = dir.join(&file).unwrap_or_default();
             let listed = match self.outputs.get(&path) {
-                // What lies beside it is listed where it is.
+                // Other outputs are listed by their own names.
                 Some(output) if !is_manifest(output) || (output.contains('/') && !item.recursive) => {
                     format!("{parent}{output}")
                 }
@@ -385,13 +380,12 @@ impl<'a> ItemWorkspace<'a> {
         }
         kustomization.insert("resources", resources);
         let text = yaml::print::kustomize(&Value::Map(kustomization));
-        // The name that kluctl gives it.
+        // kluctl's name for it.
         self.rendered.insert(dir.child("kustomization.yml"), text, false);
         Ok(())
     }
 }
 
-/// Returns true for a `helm-chart.yaml`.
 fn is_chart(name: &str) -> bool {
     matches!(name, "helm-chart.yaml" | "helm-chart.yml")
 }
@@ -403,7 +397,7 @@ fn is_manifest(name: &str) -> bool {
     !values && !is_chart(name) && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
 }
 
-/// Adds a namespace to a kustomization, at its end, so that the lines of everything else stay.
+/// Adds a namespace at the end of a kustomization, so that all lines stay the same.
 fn with_namespace(text: &[u8], map: &Map, namespace: &str) -> Bytes {
     let source = String::from_utf8_lossy(text);
     let mut field = Map::new();

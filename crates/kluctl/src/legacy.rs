@@ -1,5 +1,4 @@
-//! Legacy project files: clusters that are described in files, targets whose arguments are kept elsewhere, and
-//! deployments of other repositories.
+//! Legacy project files: clusters that are described in files, external targets, and deployments of other repositories.
 
 mod clusters;
 mod external;

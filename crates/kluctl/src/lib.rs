@@ -1,9 +1,9 @@
 //! kluctl projects: from a tree of files to the objects of a target.
 //!
 //! [`render`] loads `.kluctl.yaml`, chooses the target, computes arguments and variables, walks `deployment.yaml` and its
-//! includes, renders each item through Jinja2, Helm and kustomize, and labels the objects. What a project asks for and this
-//! crate doesn't obey is refused by name, with file and line. No network, clock, randomness or environment: kube
-//! contexts and arguments are values of the [`Request`], and what is read from elsewhere comes through its callbacks.
+//! includes, renders each item through Jinja2, Helm and kustomize, and labels the objects. Unsupported features are refused
+//! by name, with file and line. No network, clock, randomness or environment: kube contexts and arguments are values of the
+//! [`Request`], and its callbacks read everything else.
 
 pub mod annotations;
 mod args;

@@ -7,11 +7,8 @@ use yaml::{Map, Value};
 
 use crate::{Error, Rendered, Request, Target, project::Project, target};
 
-/// The targets of a project, rendered, as the listing of targets prints them, and what the user should know besides.
-/// Targets that can't be rendered are left out; null stands for none at all.
-///
-/// # Errors
-/// Fails when the project is invalid.
+/// Lists the rendered targets of a project as the listing of targets prints them, with warnings. Targets that can't be
+/// rendered are omitted; null stands for none at all.
 pub fn list_targets(
     tree: &Arc<dyn Tree>,
     request: &Request,
@@ -30,10 +27,7 @@ pub fn list_targets(
     })?
 }
 
-/// The target that a request is about, as it is before anything is rendered for it.
-///
-/// # Errors
-/// Fails when the project is invalid, or the target is unknown.
+/// Returns the target of a request, as it is before anything is rendered for it.
 pub fn choose_target(tree: &Arc<dyn Tree>, request: &Request, budget: &Budget) -> Result<Target, Error> {
     tree::on_deep_stack(move || {
         let project = Project::load(&**tree, request, budget)?;
@@ -41,8 +35,8 @@ pub fn choose_target(tree: &Arc<dyn Tree>, request: &Request, budget: &Budget) -
     })?
 }
 
-/// The images of a render as a map with a list `images`, as the listing of images prints it. `simple` leaves out where
-/// they are used. `deployed` has the images that run in their places, in the same order, as far as they are known.
+/// Lists the images of a render as a map with a list `images`, as the listing of images prints it. `simple` omits the
+/// objects. `deployed` has the images in the cluster, in the same order, as far as they are known.
 #[must_use]
 pub fn list_images(rendered: &Rendered, deployed: &[Option<String>], simple: bool) -> Value {
     let mut images: Vec<Map> = Vec::new();

@@ -15,10 +15,10 @@ pub(crate) fn deep(base: &mut Map, over: &Map) {
     }
 }
 
-/// The largest number up to which a float holds every integer.
+/// A float holds every integer up to this.
 const EXACT: u64 = 1 << 53;
 
-/// Numbers as they look after a round through JSON of Go, where every number is a float.
+/// Converts numbers as a round through Go's JSON does, where every number is a float.
 pub(crate) fn through_json(value: &Value) -> Value {
     match value {
         Value::Int(number) if number.unsigned_abs() > EXACT => from_float(*number as f64),
@@ -30,7 +30,6 @@ pub(crate) fn through_json(value: &Value) -> Value {
     }
 }
 
-/// [`through_json`] of every value.
 pub(crate) fn map_through_json(map: &Map) -> Map {
     map.iter()
         .map(|(key, value)| (key.to_owned(), through_json(value)))

@@ -7,18 +7,15 @@ use yaml::Value;
 
 use crate::{Rendered, annotations::HELM_NAMESPACE};
 
-/// The scope of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// In no namespace.
     Cluster,
-    /// In a namespace.
     Namespaced,
 }
 
-/// Gives a namespace to objects that need one and have none, and takes it from those that can't have one. It is that of the
-/// release for objects of a chart, otherwise `default_namespace`. What the project itself defines by CRDs comes before `scope`,
-/// which answers for group and kind; unknown kinds stay as they are.
+/// Adds missing namespaces, and removes the namespaces of cluster-scoped objects. Objects of a chart get the release's
+/// namespace, others `default_namespace`. The project's own CRDs precede `scope`, which answers for group and kind; unknown
+/// kinds are unchanged.
 pub fn fix_namespaces(
     rendered: &mut Rendered,
     scope: &dyn Fn(&str, &str) -> Option<Scope>,
@@ -42,7 +39,7 @@ pub fn fix_namespaces(
     }
 }
 
-/// The kinds that the project's own CRDs define.
+/// Returns the kinds that the project's own CRDs define.
 fn own_kinds(rendered: &Rendered) -> HashMap<(String, String), Option<Scope>> {
     let mut kinds = HashMap::new();
     for object in rendered.objects() {

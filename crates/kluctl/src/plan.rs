@@ -25,10 +25,9 @@ use crate::{
 const STEPS_OF_A_PROJECT: u64 = 1_000;
 /// Maximum number of failed items that are reported for one project.
 const MAX_FAILED: usize = 10;
-/// Maximum size of the variables of all items, in bytes.
+/// Of all items.
 const MOST_VARS_BYTES: u64 = 128 << 20;
 
-/// An item, before it is rendered.
 #[derive(Debug)]
 pub(crate) struct PlanItem {
     pub(crate) source: Arc<source::ProjectSource>,
@@ -39,7 +38,6 @@ pub(crate) struct PlanItem {
     pub(crate) barrier: bool,
     pub(crate) wait_readiness: bool,
     pub(crate) message: Option<String>,
-    /// Variables of its templates.
     pub(crate) vars: Context,
     /// Directories that are searched for its templates.
     pub(crate) search: Vec<TreePath>,
@@ -54,7 +52,6 @@ pub(crate) struct PlanItem {
     pub(crate) skip_delete_if_tags: bool,
 }
 
-/// Walks projects and collects their items.
 pub(crate) struct Planner<'a> {
     pub(crate) inputs: RenderInputs<'a>,
     pub(crate) inclusion: &'a Inclusion,
@@ -88,7 +85,7 @@ impl<'a> Planner<'a> {
         from: Option<&TreePath>,
     ) -> Result<ProjectOutline, Error> {
         let budget = |source| Error::Budget {
-            place: format!("loading the project in {}", scope.dir),
+            operation: format!("loading the project in {}", scope.dir),
             source,
         };
         self.inputs.budget.include_depth(scope.depth).map_err(budget)?;
@@ -96,11 +93,11 @@ impl<'a> Planner<'a> {
         let (file, value) = self.read(&scope, from)?;
         let fields = Fields::new(&file, &value, "", 1)?;
         let deployment = Deployment::decode(&fields)?;
-        let mut told = Vec::new();
+        let mut var_reports = Vec::new();
         if fields.map.contains_key("vars") {
-            (scope.vars, told) = self.load_vars(&scope.vars, &scope, &scope.search, &fields)?;
+            (scope.vars, var_reports) = self.load_vars(&scope.vars, &scope, &scope.search, &fields)?;
         }
-        let mut outline = ProjectOutline::new(fields.map, told);
+        let mut outline = ProjectOutline::new(fields.map, var_reports);
         if !deployment.when.is_empty() {
             if from.is_none() {
                 return Err(fields.invalid("when", "the root deployment project can not contain 'when'"));
@@ -126,7 +123,7 @@ impl<'a> Planner<'a> {
         error::many(failed).map(|()| outline)
     }
 
-    /// The rendered and parsed `deployment.yaml`.
+    /// Renders and parses `deployment.yaml`.
     fn read(&mut self, scope: &Scope, from: Option<&TreePath>) -> Result<(TreePath, Value), Error> {
         let (dir, tree) = (&scope.dir, &scope.source.tree);
         let Some(file) = files::find(&**tree, dir, "deployment") else {
@@ -171,8 +168,8 @@ impl<'a> Planner<'a> {
                 let dir = self.directory(scope, fields, &item.source)?;
                 let mut search = vec![dir.clone()];
                 search.extend(scope.search.iter().filter(|other| **other != dir).cloned());
-                let (vars, told) = self.load_vars(&scope.vars, scope, &search, fields)?;
-                outline.loaded(told);
+                let (vars, var_reports) = self.load_vars(&scope.vars, scope, &search, fields)?;
+                outline.loaded(var_reports);
                 outline.item = self.push(scope, item, Some(dir), vars, search)?;
             }
             ItemSource::Include(_) | ItemSource::Remote(_) => {
@@ -182,16 +179,16 @@ impl<'a> Planner<'a> {
                 }
             }
             ItemSource::Nothing => {
-                // Variables of an item without content go nowhere, but broken ones are told.
-                let (vars, told) = self.load_vars(&scope.vars, scope, &scope.search, fields)?;
-                outline.loaded(told);
+                // Variables of an item without content have no use, but broken ones are errors.
+                let (vars, var_reports) = self.load_vars(&scope.vars, scope, &scope.search, fields)?;
+                outline.loaded(var_reports);
                 outline.item = self.push(scope, item, None, vars, Vec::new())?;
             }
         }
         Ok(outline)
     }
 
-    /// Takes an item, and tells its place, unless it is left out.
+    /// Adds an item and returns its index, unless it is excluded.
     fn push(
         &mut self,
         scope: &Scope,
@@ -236,7 +233,7 @@ impl<'a> Planner<'a> {
         Ok(Some(self.items.len() - 1))
     }
 
-    /// The directory that an item names; it must exist and lie in the tree.
+    /// Returns the directory that an item names, which must exist in the tree.
     fn directory(&self, scope: &Scope, fields: &Fields<'_>, source: &ItemSource) -> Result<TreePath, Error> {
         let (field, name) = match source {
             ItemSource::Path(name) => ("path", name),
@@ -292,7 +289,7 @@ impl<'a> Planner<'a> {
             })
     }
 
-    /// The variables that a project or an item adds to those that are there, and its sources as results tell them.
+    /// Loads the variables of a project or an item in addition to `vars`, and returns their sources for results.
     fn load_vars(
         &mut self,
         context: &Context,
@@ -310,24 +307,29 @@ impl<'a> Planner<'a> {
             search,
             messages,
         };
-        let (loaded, told) = loader.load(context, fields)?;
-        self.vars_bytes += vars::weight_of_map(loaded.map()) + told.iter().map(vars::weight).sum::<u64>();
+        let (loaded, var_reports) = loader.load(context, fields)?;
+        self.vars_bytes +=
+            vars::weight_of_map(loaded.map()) + var_reports.iter().map(vars::weight).sum::<u64>();
         if self.vars_bytes > MOST_VARS_BYTES {
             let source = Exceeded::Limit {
                 what: "bytes of the variables of all items together",
                 limit: MOST_VARS_BYTES,
             };
-            let place = format!("{}: vars", fields.file);
-            return Err(Error::Budget { place, source });
+            let operation = format!("{}: vars", fields.file);
+            return Err(Error::Budget { operation, source });
         }
-        Ok((loaded, told))
+        Ok((loaded, var_reports))
     }
 }
 
 /// Describes the failure of a `when` expression in the words of kluctl, with at most 200 characters of the expression.
 pub(crate) fn conditional(expression: &str) -> String {
     const MAX_CHARS: usize = 200;
-    let shown: String = expression.chars().take(MAX_CHARS).collect();
-    let more = if shown.len() < expression.len() { "..." } else { "" };
-    format!("unable to render conditional '{shown}{more}'")
+    let prefix: String = expression.chars().take(MAX_CHARS).collect();
+    let more = if prefix.len() < expression.len() {
+        "..."
+    } else {
+        ""
+    };
+    format!("unable to render conditional '{prefix}{more}'")
 }

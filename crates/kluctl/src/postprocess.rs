@@ -7,7 +7,7 @@ use yaml::{Map, Value};
 
 use crate::{Error, annotations, plan::PlanItem};
 
-/// Labels the objects of an item, leaves out the ignored ones, and refuses what would not be obeyed.
+/// Labels the objects of an item, omits the ignored ones, and refuses unsupported annotations.
 pub(crate) fn finish(
     item: &PlanItem,
     dir: &TreePath,
@@ -51,25 +51,25 @@ pub(crate) fn finish(
     Ok(objects)
 }
 
-/// Up to so many bytes, texts that are written again and again cost nothing: hardly an object has more labels.
+/// Repeated strings up to this size cost nothing: hardly an object has more labels.
 const FREE_BYTES: usize = 8 << 10;
 
-/// Counts texts that are written again for each object or item, as far as they are more than usual.
+/// Counts strings that are repeated for each object or item, beyond the usual size.
 pub(crate) fn count(
     budget: &Budget,
     lens: impl Iterator<Item = usize>,
-    place: impl FnOnce() -> String,
+    operation: impl FnOnce() -> String,
 ) -> Result<(), Error> {
-    // Each takes memory besides its letters.
+    // With the overhead in memory.
     let bytes: usize = lens.map(|len| len.saturating_add(64)).sum();
     let counted = budget.output(bytes.saturating_sub(FREE_BYTES) as u64);
     counted.map_err(|source| Error::Budget {
-        place: place(),
+        operation: operation(),
         source,
     })
 }
 
-/// Labels and annotations that every object of an item gets.
+/// Labels and annotations of every object of an item.
 struct Marks {
     labels: Vec<(String, Value)>,
     annotations: Vec<(String, Value)>,
@@ -100,16 +100,12 @@ impl Marks {
         Self { labels, annotations }
     }
 
-    /// Total length of names and values, in bytes.
     fn lens(&self) -> impl Iterator<Item = usize> {
         let entries = self.labels.iter().chain(&self.annotations);
         entries.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len))
     }
 
-    /// Adds labels and annotations to an object.
-    ///
-    /// # Errors
-    /// Returns the field that is not a map.
+    /// Adds labels and annotations to an object. Fails with the field that is not a map.
     fn set(&self, object: &mut Value) -> Result<(), &'static str> {
         let metadata = object
             .as_map_mut()
@@ -119,7 +115,7 @@ impl Marks {
         insert_all(metadata, "annotations", &self.annotations).ok_or("metadata.annotations")
     }
 
-    /// Marks what a list holds, and takes out what is ignored.
+    /// Marks the items of a list, and removes the ignored ones.
     fn set_items(&self, list: &mut Value) -> Result<(), &'static str> {
         let Some(Value::Seq(items)) = list.get_mut("items") else {
             return Ok(());

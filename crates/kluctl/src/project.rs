@@ -25,7 +25,6 @@ pub(crate) struct Project {
     pub(crate) external: Option<ProjectLocation>,
 }
 
-/// The declaration of an argument.
 #[derive(Debug)]
 pub(crate) struct Argument {
     pub(crate) name: String,
@@ -41,7 +40,6 @@ pub(crate) struct TargetConfig {
     pub(crate) args: Map,
     pub(crate) aws: Map,
     pub(crate) images: Vec<Value>,
-    /// The cluster that it names, in projects that describe clusters.
     pub(crate) cluster: Option<String>,
     /// Location of a file with more arguments and images of the target (legacy).
     pub(crate) file: Option<TargetFile>,
@@ -126,7 +124,7 @@ impl Project {
 
 fn decode_target(fields: &Fields<'_>) -> Result<TargetConfig, Error> {
     fields.check(TARGET_FIELDS, TARGET_NOT_OBEYED)?;
-    // They may hold templates, so that what they say counts only later.
+    // They may hold templates, so they are only checked here.
     images::fixed_images(fields, "images")?;
     Ok(TargetConfig {
         name: fields.string("name")?.unwrap_or_default(),
@@ -144,7 +142,7 @@ fn decode_target(fields: &Fields<'_>) -> Result<TargetConfig, Error> {
     })
 }
 
-/// `aws`, without what says nothing.
+/// Decodes `aws` without empty fields.
 fn aws(fields: &Fields<'_>) -> Result<Map, Error> {
     let mut known = Map::new();
     let Some(value) = fields.map.get("aws").filter(|aws| !aws.is_null()) else {
@@ -177,7 +175,7 @@ fn fill(aws: &mut Map, of_project: &Map) {
     }
 }
 
-/// The arguments that a project or a library declares.
+/// Decodes the declared arguments of a project or a library.
 pub(crate) fn arguments(fields: &Fields<'_>) -> Result<Vec<Argument>, Error> {
     let mut arguments = Vec::new();
     for (index, value) in fields.seq("args")?.iter().enumerate() {

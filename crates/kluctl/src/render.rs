@@ -24,11 +24,8 @@ use crate::{
 /// Maximum number of failures that are reported.
 const MAX_ERRORS: usize = 10;
 
-/// Renders a project for a target.
-///
-/// # Errors
-/// Fails when the project is invalid or unsupported, or a limit of the budget is exceeded. Failures of several items
-/// are told together.
+/// Renders a project for a target. Fails if the project is invalid or unsupported, or a limit of the budget is exceeded.
+/// Failures of several items are reported together.
 pub fn render(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Result<Rendered, Error> {
     tree::on_deep_stack(move || render_here(tree, request, budget))?
 }
@@ -54,7 +51,7 @@ fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Resul
     let mut planner = Planner::new(inputs, &request.inclusion);
     let mut context = Context::new(vars, request.surroundings());
     if source.name.is_some() {
-        context = context.elsewhere();
+        context = context.without_history();
     }
     let scope = Scope::root(source.clone(), dir, context);
     let project = source.say(planner.project(scope, None))?;
@@ -92,7 +89,6 @@ fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Resul
     })
 }
 
-/// Renders items.
 struct Run<'a> {
     /// The rendered files, by the number of their source.
     stages: BTreeMap<usize, ItemWorkspace<'a>>,
@@ -100,7 +96,6 @@ struct Run<'a> {
     discriminator: Option<&'a str>,
     decrypt: Option<&'a dyn Decrypt>,
     keep: bool,
-    /// Images that are used in place of others.
     fixed: Vec<FixedImage>,
     seen: Vec<RequestedImage>,
     budget: &'a Budget,
@@ -146,22 +141,22 @@ impl<'a> Run<'a> {
             Ok((item, staged, behaviour))
         })?;
         let asks = self.stages.values().any(|stage| stage.asks_for_images);
-        let mut place = 0;
+        let mut number = 0;
         collect(prepared, |(item, staged, behaviour)| {
             let source = item.source.clone();
-            let built = self.build(item, staged.as_ref(), behaviour, asks.then_some(place));
-            place += 1;
+            let built = self.build(item, staged.as_ref(), behaviour, asks.then_some(number));
+            number += 1;
             source.say(built)
         })
     }
 
-    /// Builds an item; `place` is its number, when images may have to be looked up.
+    /// Builds an item, with its number if it may request images.
     fn build(
         &mut self,
         item: PlanItem,
         staged: Option<&Staged>,
         behaviour: Behaviour,
-        place: Option<usize>,
+        number: Option<usize>,
     ) -> Result<Item, Error> {
         let (mut objects, mut chart) = (Vec::new(), None);
         let discriminator = self.discriminator;
@@ -173,8 +168,8 @@ impl<'a> Run<'a> {
                 objects = postprocess::finish(&item, dir, discriminator, built, self.budget)?;
             }
         }
-        if let (Some(number), Some(Staged { dir, .. })) = (place, staged) {
-            let place = images::ImageContext {
+        if let (Some(number), Some(Staged { dir, .. })) = (number, staged) {
+            let context = images::ImageContext {
                 item: number,
                 tags: &item.tags,
                 dir: &dir.to_string(),
@@ -182,7 +177,7 @@ impl<'a> Run<'a> {
                 variables: item.vars.map().get("images"),
                 budget: self.budget,
             };
-            self.seen.extend(images::resolve(&mut objects, &place)?);
+            self.seen.extend(images::resolve(&mut objects, &context)?);
         }
         if let (true, Some(Staged { to, .. })) = (self.keep && !item.only_render, staged) {
             self.stage(&item.source).keep(to, &objects);
@@ -202,14 +197,14 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The objects of a rendered directory.
+/// Builds the objects of a rendered directory.
 fn kustomize(
     stage: &mut ItemWorkspace<'_>,
     dir: &TreePath,
     to: &TreePath,
 ) -> Result<Vec<kustomize::Built>, Error> {
     let options = kustomize::Options {
-        // Items may name what lies beside them; the tree holds nothing but the project.
+        // Items may name files next to them; the tree holds nothing but the project.
         load_restriction: LoadRestriction::None,
         ..kustomize::Options::default()
     };
@@ -218,20 +213,20 @@ fn kustomize(
         dir: dir.clone(),
         source,
     })?;
-    let told = built.warnings.iter();
+    let warnings = built.warnings.iter();
     stage
         .messages
-        .extend(told.map(|warning| format!("{}: {}", warning.file, warning.text)));
+        .extend(warnings.map(|warning| format!("{}: {}", warning.file, warning.text)));
     Ok(built.objects)
 }
 
-/// The rendered files of all sources, each source in a directory with its number.
+/// Returns the rendered files of all sources, each source in a directory with its number.
 fn all_files(stages: &BTreeMap<usize, ItemWorkspace<'_>>, budget: &Budget) -> Result<Mem, Error> {
     let mut all = Mem::new();
     for (id, stage) in stages {
         let dir = TreePath::root().child(&id.to_string());
         for path in files::walk(&stage.rendered, &TreePath::root(), budget)? {
-            let bytes = stage.kept(&path)?;
+            let bytes = stage.read_for_output(&path)?;
             let executable = files::is_executable(&stage.rendered, &path)?;
             all.insert(dir.join(path.as_str()).unwrap_or_default(), bytes, executable);
         }
@@ -239,7 +234,7 @@ fn all_files(stages: &BTreeMap<usize, ItemWorkspace<'_>>, budget: &Budget) -> Re
     Ok(all)
 }
 
-/// Does all of a step, and goes on only when nothing failed. A breach of the budget ends the step at once.
+/// Does a step for all items, and continues only if none failed. An exceeded budget ends the step at once.
 fn collect<T, R>(items: Vec<T>, mut step: impl FnMut(T) -> Result<R, Error>) -> Result<Vec<R>, Error> {
     let mut done = Vec::with_capacity(items.len());
     let mut errors = Vec::new();

@@ -9,51 +9,42 @@ use yaml::{Map, Value};
 
 use crate::{Outline, RequestedImage};
 
-/// A project rendered for one target.
 #[derive(Debug, Clone, Default)]
 pub struct Rendered {
-    /// The target that was rendered.
     pub target: Target,
-    /// The items, in the order of deployment.
+    /// In the order of deployment.
     pub items: Vec<Item>,
-    /// The files of the project, and the items that they became.
     pub outline: Outline,
-    /// The images that templates asked for.
     pub images: Vec<RequestedImage>,
-    /// The rendered files, when they were asked for: those of each source in a directory with its number. The objects of an
-    /// item are in `.rendered.yml` beside its files.
+    /// The rendered files, if requested: each source in a directory with its number. The objects of an item are in
+    /// `.rendered.yml` next to its files.
     pub files: Option<Arc<Mem>>,
-    /// Warnings of a successful render.
     pub warnings: Vec<String>,
 }
 
 impl Rendered {
-    /// All objects in the order of deployment.
     pub fn objects(&self) -> impl Iterator<Item = &Value> {
         self.items.iter().flat_map(|item| &item.objects)
     }
 
-    /// The deployment as results tell it, with the objects as they are now.
+    /// Returns the deployment in the form of results, with the current objects.
     #[must_use]
     pub fn deployment(&self) -> Value {
         self.outline.to_value(&self.items)
     }
 }
 
-/// The target that was rendered.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Target {
-    /// Its name; empty in projects without targets.
+    /// Empty in projects without targets.
     pub name: String,
-    /// The kube context that it is deployed to; none without a cluster.
+    /// The kube context; `None` without a cluster.
     pub context: Option<String>,
-    /// Discriminator of its objects.
     pub discriminator: Option<String>,
-    /// Its own arguments, without defaults and arguments from outside.
+    /// The target's own, without defaults and the request's arguments.
     pub args: Map,
-    /// AWS settings of the target.
     pub aws: Map,
-    /// The images that it uses in place of others, as they are written.
+    /// As written.
     pub images: Vec<Value>,
     /// The cluster that it names, in projects that describe clusters.
     pub cluster: Option<String>,
@@ -88,45 +79,40 @@ impl Target {
     }
 }
 
-/// A deployment item with its objects.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Item {
-    /// Its directory; none for an item that only is a barrier.
+    /// `None` for an item that only is a barrier.
     pub dir: Option<TreePath>,
-    /// Its tags, inherited ones first.
     pub tags: Vec<String>,
-    /// True if everything up to this item must be finished before the next item starts.
+    /// Everything up to this item must be finished before the next item starts.
     pub barrier: bool,
-    /// True if its objects must be ready before the item is finished.
+    /// Its objects must be ready before the item is finished.
     pub wait_readiness: bool,
-    /// Message that is shown while the barrier waits.
+    /// Printed while the barrier waits.
     pub message: Option<String>,
-    /// Objects that are deleted before the item is applied.
+    /// Deleted before the item is applied.
     pub delete_objects: Vec<ObjectSelector>,
     /// Further objects that must be ready before the item is finished.
     pub wait_readiness_objects: Vec<ObjectSelector>,
     /// Rules of its projects for conflicts and ignored differences.
     pub rules: Arc<Rules>,
-    /// Its `helm-chart.yaml`, rendered, if it has one.
+    /// Its rendered `helm-chart.yaml`.
     pub chart: Option<Value>,
-    /// Its objects in the order of deployment: labelled and annotated, but with namespaces as they were written.
+    /// In the order of deployment: labelled and annotated, but with namespaces as written.
     pub objects: Vec<Value>,
 }
 
-/// Objects that an item names without bringing them: those of all kinds that match. Group or kind is there.
+/// Selects objects that an item deletes or waits for. At least one of group and kind is set; absent fields match any.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectSelector {
-    /// API group; any group if absent.
     pub group: Option<String>,
-    /// Kind; any kind if absent.
     pub kind: Option<String>,
-    /// Name of the object.
     pub name: String,
-    /// Namespace; the default one if absent.
+    /// The default one if absent.
     pub namespace: Option<String>,
 }
 
-/// A checksum of objects and their order, in hex.
+/// Returns a checksum of objects and their order, in hex.
 #[must_use]
 pub fn objects_hash<'a>(objects: impl Iterator<Item = &'a Value>) -> String {
     let mut all = Sha256::new();

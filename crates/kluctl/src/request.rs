@@ -13,33 +13,29 @@ use crate::{Charts, Decrypt, FixedImage, Inclusion, Sources, VarsSources};
 /// A request for a render: target, arguments and callbacks.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The directory of the project, relative to the root of the tree.
+    /// Relative to the root of the tree.
     pub project_dir: TreePath,
-    /// The project file, relative to the root of the tree, when it isn't `.kluctl.yaml` in the directory of the project.
+    /// Relative to the root of the tree; default `.kluctl.yaml` in the directory of the project.
     pub project_file: Option<TreePath>,
-    /// The target; projects without targets need none.
     pub target: Option<String>,
     /// The name that templates of the deployment see as `target.name`.
     pub target_name_override: Option<String>,
-    /// The kube context to use in place of the target's.
+    /// The kube context to use instead of the target's.
     pub context_override: Option<String>,
-    /// Discriminator that overrides that of the target.
+    /// Overrides the target's discriminator.
     pub discriminator: Option<String>,
-    /// The kube contexts that exist.
     pub contexts: Contexts,
     /// True if a target's context must exist. False if no cluster is used: then contexts are not checked.
     pub needs_context: bool,
-    /// Arguments from outside; they win over the project's own.
+    /// They win over the project's own.
     pub args: Map,
-    /// Images that are used in place of others; later ones win, and all win over the project's own.
+    /// Later ones win, and all win over the project's own.
     pub images: Vec<FixedImage>,
-    /// Selection of the rendered items.
     pub inclusion: Inclusion,
-    /// If true, [`crate::Rendered::files`] is filled.
+    /// Fills [`crate::Rendered::files`].
     pub keep_files: bool,
-    /// Time, cluster and puller for Helm charts.
     pub charts: Charts,
-    /// Decrypts files. If absent, encrypted files are refused.
+    /// If absent, encrypted files are refused.
     pub decrypt: Option<Arc<dyn Decrypt>>,
     /// Fetches included projects from Git repositories and registries. If absent, such includes are refused.
     pub sources: Option<Arc<dyn Sources>>,
@@ -73,8 +69,6 @@ impl Request {
 /// The contexts of a kubeconfig. An empty list means that no cluster is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contexts {
-    /// The current context, used if no other is requested.
     pub current: Option<String>,
-    /// Names of all contexts.
     pub names: Vec<String>,
 }

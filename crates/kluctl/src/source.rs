@@ -7,29 +7,19 @@ use yaml::{Map, Value};
 
 use crate::{CallbackError, Error, GitReference, fields::Fields};
 
-/// Fetches what projects take from elsewhere.
+/// Fetches Git repositories and OCI artifacts. Error messages hold no secret.
 pub trait Sources: Send + Sync {
-    /// All files of a source.
-    ///
-    /// # Errors
-    /// Fails when it can't be fetched. The message holds no secret.
     fn fetch(&self, address: &SourceAddress, budget: &Budget) -> Result<FetchedSource, CallbackError>;
 
-    /// The refs of a Git repository.
-    ///
-    /// # Errors
-    /// Fails when they can't be listed. The message holds no secret.
     fn references(&self, url: &str, budget: &Budget) -> Result<Vec<RemoteRef>, CallbackError>;
 }
 
-/// A ref of a Git repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteRef {
-    /// Its full name, as `refs/heads/main`.
+    /// The full name, such as `refs/heads/main`.
     pub name: String,
-    /// Id of its commit.
     pub commit: String,
-    /// The full name of the ref that it stands for, as `HEAD` stands for the default branch.
+    /// The full name of the target of a symbolic ref, such as `HEAD`.
     pub target: Option<String>,
 }
 
@@ -42,26 +32,19 @@ impl fmt::Debug for dyn Sources {
 /// Address and revision of a Git repository or an OCI artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SourceAddress {
-    /// A commit of a Git repository.
     Git {
-        /// Its address.
         url: String,
-        /// Reference of the commit.
         reference: GitReference,
     },
-    /// An artifact of a registry.
     Oci {
-        /// Its address, which begins with `oci://`.
+        /// Begins with `oci://`.
         url: String,
-        /// Its tag.
         tag: Option<String>,
-        /// Its digest.
         digest: Option<String>,
     },
 }
 
 impl SourceAddress {
-    /// Returns the URL of the source.
     #[must_use]
     pub fn url(&self) -> &str {
         match self {
@@ -72,7 +55,7 @@ impl SourceAddress {
 
 impl fmt::Display for SourceAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&kustomize::remote::shown(self.url()))?;
+        f.write_str(&kustomize::remote::redact_address(self.url()))?;
         match self {
             Self::Git {
                 reference: GitReference::Head,
@@ -89,21 +72,19 @@ impl fmt::Display for SourceAddress {
     }
 }
 
-/// A fetched source with its files.
 #[derive(Clone)]
 pub struct FetchedSource {
-    /// Files of the source.
     pub tree: Arc<dyn Tree>,
-    /// The commit that they are of, if that is known. An OCI artifact may name the one that it was made from.
+    /// The commit of the files, if known. An OCI artifact may name the one that it was made from.
     pub commit: Option<String>,
-    /// Identifies the files at the server: the commit of a Git repository, the digest of the manifest of an OCI artifact; `None` for local
-    /// files that replace a source.
+    /// Identifies the files at the server: the commit of a Git repository, the digest of the manifest of an OCI artifact;
+    /// `None` for local files that replace a source.
     pub revision: Option<String>,
 }
 
-/// A source of the items of a deployment. Each include that fetches one makes another.
+/// A source of the items of a deployment. Each include that fetches makes another one.
 pub(crate) struct ProjectSource {
-    /// Its number; the project that is rendered has the first.
+    /// 0 for the rendered project.
     pub(crate) id: usize,
     pub(crate) tree: Arc<dyn Tree>,
     /// Name in errors; `None` for the rendered project itself.
@@ -116,7 +97,7 @@ impl ProjectSource {
         Arc::new(Self { id, tree, name })
     }
 
-    /// Says in an error which source it is about.
+    /// Adds the source to an error.
     pub(crate) fn say<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         match &self.name {
             Some(name) => say(name, result),
@@ -125,7 +106,7 @@ impl ProjectSource {
     }
 }
 
-/// Says in an error which source it is about, unless it names one.
+/// Adds the source to an error that names none.
 pub(crate) fn say<T>(name: &str, result: Result<T, Error>) -> Result<T, Error> {
     result.map_err(|error| match error {
         error @ Error::Included { .. } => error,
@@ -144,14 +125,14 @@ impl fmt::Debug for ProjectSource {
     }
 }
 
-/// A directory of a source that is elsewhere.
+/// A directory of another source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Remote {
     pub(crate) address: SourceAddress,
     pub(crate) sub_dir: TreePath,
 }
 
-/// Fetches a source, if anybody does that.
+/// Fetches a source; fails without `sources`.
 pub(crate) fn fetch(
     sources: Option<&dyn Sources>,
     address: &SourceAddress,
@@ -167,7 +148,7 @@ pub(crate) fn fetch(
     }
 }
 
-/// `git`: an address, or a map with `url`, `ref` and `subDir`. `path` is that of the field.
+/// Decodes `git`: an address, or a map with `url`, `ref` and `subDir`.
 pub(crate) fn git(fields: &Fields<'_>, field: &str) -> Result<Option<Remote>, Error> {
     let Some(value) = given(fields, field) else {
         return Ok(None);
@@ -191,7 +172,7 @@ pub(crate) fn git(fields: &Fields<'_>, field: &str) -> Result<Option<Remote>, Er
     Ok(Some(Remote { address, sub_dir }))
 }
 
-/// `oci`: an address, or a map with `url`, `ref` and `subDir`.
+/// Decodes `oci`: an address, or a map with `url`, `ref` and `subDir`.
 pub(crate) fn oci(fields: &Fields<'_>, field: &str) -> Result<Option<Remote>, Error> {
     let Some(value) = given(fields, field) else {
         return Ok(None);
@@ -218,7 +199,7 @@ pub(crate) fn oci(fields: &Fields<'_>, field: &str) -> Result<Option<Remote>, Er
     Ok(Some(Remote { address, sub_dir }))
 }
 
-/// A field that is there and says something.
+/// Returns a field that is neither missing nor empty.
 fn given<'a>(fields: &Fields<'a>, field: &str) -> Option<&'a Value> {
     let value = fields.map.get(field);
     value.filter(|value| !value.is_null() && value.as_str() != Some(""))
@@ -237,7 +218,7 @@ fn sub_dir(fields: &Fields<'_>) -> Result<TreePath, Error> {
     }
 }
 
-/// Refuses a reference that is only a name, where it must be known whether it is a branch or a tag.
+/// Refuses a reference that is only a name, as it must be clear if it is a branch or a tag.
 pub(crate) fn refuse_name(fields: &Fields<'_>, field: &str, reference: &GitReference) -> Result<(), Error> {
     match reference {
         GitReference::Name(name) => {
@@ -248,7 +229,7 @@ pub(crate) fn refuse_name(fields: &Fields<'_>, field: &str, reference: &GitRefer
     }
 }
 
-/// Reads the `ref` of a Git project: a map with exactly one of branch, tag and commit, or the name of a branch or tag.
+/// Decodes the `ref` of a Git project: a map with exactly one of branch, tag and commit, or the name of a branch or tag.
 pub(crate) fn git_reference(fields: &Fields<'_>) -> Result<GitReference, Error> {
     let Some(value) = given(fields, "ref") else {
         return Ok(GitReference::Head);
@@ -283,7 +264,7 @@ pub(crate) fn git_reference(fields: &Fields<'_>) -> Result<GitReference, Error> 
 }
 
 impl GitReference {
-    /// The branch or tag of a full name, as `refs/heads/main`.
+    /// Parses the full name of a branch or tag, such as `refs/heads/main`.
     #[must_use]
     pub fn from_full(text: &str) -> Option<Self> {
         let branch = text.strip_prefix("refs/heads/").map(str::to_owned);

@@ -13,41 +13,44 @@ use crate::{
     project::{Argument, Project, TargetConfig},
 };
 
-/// Number of times that a target is rendered, so that its values may refer to each other.
+/// A target is rendered repeatedly, so that its values may refer to each other.
 const MAX_PASSES: usize = 10;
 
-/// A chosen target.
 pub(crate) struct Chosen {
     pub(crate) target: Target,
-    /// Its arguments, with defaults and arguments from outside.
+    /// With defaults and the request's arguments.
     pub(crate) args: Map,
-    /// Its images, as they are used.
     pub(crate) images: Vec<FixedImage>,
     /// Fields of its cluster (legacy).
     pub(crate) cluster: Option<Map>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// A target, and what it became.
 type Loaded = (TargetConfig, Result<TargetConfig, Error>);
 
-/// Renders all targets. Of those of one name, the first counts.
+/// Renders all targets. The first one of a name counts.
 fn load(project: &mut Project, tree: &Arc<dyn Tree>, request: &Request, budget: &Budget) -> Vec<Loaded> {
-    let outside = merge::map_through_json(&request.args);
+    let request_args = merge::map_through_json(&request.args);
     let surroundings = request.surroundings();
     let (mut loaded, mut names) = (Vec::new(), HashSet::new());
     for config in std::mem::take(&mut project.targets) {
         for expanded in legacy::expand(&config, tree, request, budget) {
             let (config, rendered) = match expanded {
                 Ok(expanded) => {
-                    // A cluster that can't be read is told when the target is used.
+                    // A broken cluster is an error only if its target is used.
                     let cluster = legacy::cluster(&project.clusters, &expanded, tree, request, budget);
                     let mut vars = Map::new();
                     if let Ok(Some(cluster)) = cluster {
                         vars.insert("cluster", cluster);
                     }
-                    let rendered =
-                        render_target(&expanded, vars, &project.args, &outside, &surroundings, budget);
+                    let rendered = render_target(
+                        &expanded,
+                        vars,
+                        &project.args,
+                        &request_args,
+                        &surroundings,
+                        budget,
+                    );
                     (expanded, rendered)
                 }
                 Err(error) => (config.clone(), Err(error)),
@@ -64,7 +67,7 @@ fn load(project: &mut Project, tree: &Arc<dyn Tree>, request: &Request, budget: 
     loaded
 }
 
-/// All targets of a project that can be rendered, by name, as listings print them.
+/// Returns all targets of a project that can be rendered, by name, as listings print them.
 pub(crate) fn all(
     mut project: Project,
     tree: &Arc<dyn Tree>,
@@ -86,14 +89,14 @@ pub(crate) fn all(
     Ok((targets, warnings))
 }
 
-/// Renders all targets and chooses the one that was asked for.
+/// Renders all targets and chooses the requested one.
 pub(crate) fn choose(
     mut project: Project,
     tree: &Arc<dyn Tree>,
     request: &Request,
     budget: &Budget,
 ) -> Result<Chosen, Error> {
-    let outside = merge::map_through_json(&request.args);
+    let request_args = merge::map_through_json(&request.args);
     let wanted = match &request.target {
         Some(name) => name.as_str(),
         None if project.has_targets => return Err(Error::NoTargetSelected),
@@ -117,7 +120,7 @@ pub(crate) fn choose(
             }
             Err(error) => {
                 let warning = format!("Failed to load target {}: {error}", config.name);
-                // It might have been the one, under the name that it would have got.
+                // It might have had the requested name after rendering.
                 if config.name.contains('{') && because.is_empty() {
                     because = format!("; {warning}");
                 }
@@ -129,7 +132,7 @@ pub(crate) fn choose(
         name: wanted.to_owned(),
         because,
     })?;
-    let args = args::compute(&project.args, &config.args, &outside)?;
+    let args = args::compute(&project.args, &config.args, &request_args)?;
     let cluster = legacy::cluster(&project.clusters, &config, tree, request, budget)?;
     let of_cluster = cluster.as_ref().and_then(|cluster| cluster.get_str("context"));
     let context = config.context.clone().filter(|context| !context.is_empty());
@@ -153,16 +156,15 @@ pub(crate) fn choose(
     })
 }
 
-/// The images of a rendered target.
 fn fixed_images(target: &str, images: &[Value]) -> Result<Vec<FixedImage>, Error> {
     let mut map = Map::new();
     map.insert("images", images.to_vec());
     let value = Value::Map(map);
-    let place = TreePath::root().child(&format!("target {target}"));
-    images::fixed_images(&Fields::new(&place, &value, "", 1)?, "images")
+    let file = TreePath::root().child(&format!("target {target}"));
+    images::fixed_images(&Fields::new(&file, &value, "", 1)?, "images")
 }
 
-/// The kube context: asked for, of the target, or the current one.
+/// Returns the kube context: the requested one, the target's, or the current one.
 fn context(request: &Request, of_target: Option<String>) -> Result<Option<String>, Error> {
     let contexts = &request.contexts;
     let filled = |name: &String| !name.is_empty();
@@ -190,7 +192,7 @@ fn render_target(
     config: &TargetConfig,
     mut vars: Map,
     declared: &[Argument],
-    outside: &Map,
+    request_args: &Map,
     surroundings: &Surroundings,
     budget: &Budget,
 ) -> Result<TargetConfig, Error> {
@@ -198,13 +200,13 @@ fn render_target(
     let mut current = config.clone();
     let mut last = Ok(());
     for _ in 0..MAX_PASSES {
-        vars.insert("args", args::compute(declared, &current.args, outside)?);
+        vars.insert("args", args::compute(declared, &current.args, request_args)?);
         vars.insert("target", Value::Map(to_map(&current)));
         let mut renderer =
             Renderer::new(nothing.clone(), &[], &Vars::sorted(&vars)).with_surroundings(surroundings.clone());
         let (value, errors) = renderer.render_partly(&Value::Map(to_map(&current)), budget);
         let rendered = from_map(&current, &value);
-        let settled = rendered == current && errors.is_empty();
+        let unchanged = rendered == current && errors.is_empty();
         current = rendered;
         last = match errors.into_iter().next() {
             None => Ok(()),
@@ -213,14 +215,14 @@ fn render_target(
                 source,
             }),
         };
-        if settled {
+        if unchanged {
             break;
         }
     }
     last.map(|()| current)
 }
 
-/// The target as its own templates and listings see it.
+/// Returns the target as its own templates and listings see it.
 fn to_map(config: &TargetConfig) -> Map {
     let mut map = Map::new();
     map.insert("name", config.name.as_str());

@@ -26,7 +26,7 @@ const VALUE_BYTES: u64 = 64;
 /// Maximum number of errors that are reported for one source of variables.
 const MAX_ERRORS: usize = 10;
 
-/// The variables that something sees. Cheap to clone as long as nothing is added.
+/// The variables of templates. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     map: Arc<Map>,
@@ -43,13 +43,13 @@ impl Context {
         }
     }
 
-    /// Other variables in the same inputs.
+    /// Returns other variables in the same environment.
     pub(crate) fn with(&self, map: Map) -> Self {
         Self::new(map, self.surroundings.clone())
     }
 
-    /// The same variables for files of another repository, whose history isn't known.
-    pub(crate) fn elsewhere(&self) -> Self {
+    /// Returns the same variables for files of another repository, whose history isn't known.
+    pub(crate) fn without_history(&self) -> Self {
         let mut other = self.clone();
         other.surroundings.history = None;
         other
@@ -59,24 +59,20 @@ impl Context {
         &self.map
     }
 
-    /// A renderer that sees these variables.
     pub(crate) fn renderer(&self, tree: &Arc<dyn tree::Tree>, search: &[TreePath]) -> Renderer {
         Renderer::new(tree.clone(), search, &self.converted).with_surroundings(self.surroundings.clone())
     }
 }
 
-/// Inputs for loading variables.
 #[derive(Clone, Copy)]
 pub(crate) struct RenderInputs<'a> {
     pub(crate) budget: &'a Budget,
     pub(crate) decrypt: Option<&'a dyn Decrypt>,
     pub(crate) sources: Option<&'a dyn Sources>,
     pub(crate) vars: Option<&'a dyn VarsSources>,
-    /// AWS settings of the target.
     pub(crate) aws: &'a Map,
 }
 
-/// Loads variables of a project.
 pub(crate) struct Loader<'a> {
     pub(crate) inputs: RenderInputs<'a>,
     pub(crate) tree: &'a Arc<dyn tree::Tree>,
@@ -86,14 +82,13 @@ pub(crate) struct Loader<'a> {
     pub(crate) messages: &'a mut Vec<String>,
 }
 
-/// The loaded variables of one source.
 struct Loaded {
-    /// None when nothing is there and that is fine.
+    /// `None` if it is missing and that is allowed.
     value: Option<Value>,
     sensitive: bool,
 }
 
-/// Refuses sources that can't be loaded, before any of them is.
+/// Refuses unsupported sources, before any of them is loaded.
 pub(crate) fn check(fields: &Fields<'_>) -> Result<(), Error> {
     for (index, source) in fields.seq("vars")?.iter().enumerate() {
         let path = fields.path_of(&format!("vars[{index}]"));
@@ -104,8 +99,8 @@ pub(crate) fn check(fields: &Fields<'_>) -> Result<(), Error> {
 }
 
 impl Loader<'_> {
-    /// Loads sources one after the other; each sees the variables of those before it. Besides the variables it gives the
-    /// sources as results tell them.
+    /// Loads sources one after the other; each sees the variables of those before it. Returns the variables, and the sources
+    /// for results.
     pub(crate) fn load(
         mut self,
         context: &Context,
@@ -113,7 +108,7 @@ impl Loader<'_> {
     ) -> Result<(Context, Vec<Value>), Error> {
         let sources = fields.seq("vars")?;
         let mut context = context.clone();
-        let mut told = Vec::with_capacity(sources.len());
+        let mut reports = Vec::with_capacity(sources.len());
         for (index, source) in sources.iter().enumerate() {
             let path = fields.path_of(&format!("vars[{index}]"));
             let line = fields.line_of("vars");
@@ -128,12 +123,12 @@ impl Loader<'_> {
                     context = context.with(merged(&context.map, loaded, raw.boolean("noOverride")?));
                 }
             }
-            told.push(Value::Map(tell));
+            reports.push(Value::Map(tell));
         }
-        Ok((context, told))
+        Ok((context, reports))
     }
 
-    /// The variables of one source, and whether they are secret; nothing when its condition is false.
+    /// Loads the variables of one source, with true if they are secret; `None` if its condition is false.
     fn load_source(
         &mut self,
         context: &Context,
@@ -203,7 +198,7 @@ impl Loader<'_> {
     }
 }
 
-/// Puts a value at a path of an empty map.
+/// Makes a map with a value at a path.
 fn wrap(fields: &Fields<'_>, path: &str, target: &str, value: Value) -> Result<Map, Error> {
     let invalid = |problem: String| fields.invalid("targetPath", format!("{path}: {problem}"));
     let parsed = JsonPath::parse(target)
@@ -213,7 +208,7 @@ fn wrap(fields: &Fields<'_>, path: &str, target: &str, value: Value) -> Result<M
         .map_err(|error| invalid(format!("failed to set value to targetPath {target:?}: {error}")))
 }
 
-/// About how many bytes a value takes.
+/// Estimates the size of a value in bytes.
 pub(crate) fn weight(value: &Value) -> u64 {
     match value {
         Value::String(text) => VALUE_BYTES + text.len() as u64,
@@ -223,7 +218,7 @@ pub(crate) fn weight(value: &Value) -> u64 {
     }
 }
 
-/// About how many bytes a map takes.
+/// Estimates the size of a map in bytes.
 pub(crate) fn weight_of_map(map: &Map) -> u64 {
     let entries = map.iter().map(|(key, value)| key.len() as u64 + weight(value));
     VALUE_BYTES + entries.sum::<u64>()

@@ -19,27 +19,18 @@ use yaml::Value;
 use super::ChartSource;
 use crate::CallbackError;
 
-/// Maximum number of lookups in the cluster by the templates of one chart.
+/// By the templates of one chart.
 const MAX_LOOKUPS: u32 = 1_000;
 
-/// A cluster, as far as charts see it. It is asked only when a project has charts.
+/// The cluster for charts. It is asked only when a project has charts.
 pub trait ClusterView: Send + Sync {
-    /// The version of Kubernetes, as `v1.33.0`.
-    ///
-    /// # Errors
-    /// Fails when the API server can't be reached.
+    /// Returns the version of Kubernetes, such as `v1.33.0`.
     fn version(&self) -> Result<String, CallbackError>;
 
     /// Returns the served `group/version` and `group/version/Kind`.
-    ///
-    /// # Errors
-    /// Fails when the API server can't be reached.
     fn api_versions(&self) -> Result<Vec<String>, CallbackError>;
 
-    /// An object, or without a name the list of all; `None` when it isn't there. Without a namespace, all are meant.
-    ///
-    /// # Errors
-    /// Fails when the API server can't be reached, or doesn't serve the kind.
+    /// Returns an object, or without a name the list of all; `None` if missing. Without a namespace, all are searched.
     fn lookup(
         &self,
         api_version: &str,
@@ -51,13 +42,10 @@ pub trait ClusterView: Send + Sync {
 
 /// Pulls charts that are not in the project.
 pub trait PullChart: Send + Sync {
-    /// The files of a chart, whose `Chart.yaml` lies at the root.
-    ///
-    /// # Errors
-    /// Fails when it can't be fetched. The message holds no secret.
+    /// Returns the files of a chart, with `Chart.yaml` at the root. Error messages hold no secret.
     fn pull(&self, source: &ChartSource, budget: &Budget) -> Result<Arc<dyn Tree>, CallbackError>;
 
-    /// Tells the user that a chart is going to be fetched by [`crate::Sources`]. Does nothing by default.
+    /// Announces to the user that [`crate::Sources`] will fetch a chart. Does nothing by default.
     fn announce(&self, source: &ChartSource) {
         let _ = source;
     }
@@ -68,9 +56,9 @@ pub trait PullChart: Send + Sync {
 pub struct Charts {
     /// The time, and a seed of randomness. Without it, charts are refused.
     pub moment: Option<Arc<Moment>>,
-    /// The version of Kubernetes that charts see, in place of the cluster's; v1.20.0 without both.
+    /// The version of Kubernetes that charts see instead of the cluster's; v1.20.0 without both.
     pub kube_version: Option<String>,
-    /// The cluster. Without it, `lookup` finds nothing, and charts see what Helm takes for granted.
+    /// Without a cluster, `lookup` finds nothing, and charts see Helm's default capabilities.
     pub cluster: Option<Arc<dyn ClusterView>>,
     /// Pulls charts that have `skipPrePull`. If absent, they are refused.
     pub pull: Option<Arc<dyn PullChart>>,
@@ -88,12 +76,12 @@ impl fmt::Debug for Charts {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Capabilities {
     pub(super) kube_version: Option<String>,
-    /// Served API versions; `None` without a cluster.
+    /// `None` without a cluster.
     pub(super) api_versions: Option<Vec<String>>,
 }
 
 impl Charts {
-    /// Asks the cluster, unless it was asked.
+    /// Returns the capabilities, and asks the cluster at the first call.
     pub(super) fn capabilities<'a>(
         &self,
         known: &'a OnceCell<Capabilities>,
@@ -116,7 +104,6 @@ impl Charts {
     }
 }
 
-/// The inputs of one chart.
 pub(super) struct ChartEnvironment<'a> {
     moment: &'a Moment,
     cluster: Option<&'a dyn ClusterView>,

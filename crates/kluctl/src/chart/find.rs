@@ -1,4 +1,4 @@
-//! Finds the files of a chart: in the project, among those that were pulled before, or by pulling them now.
+//! Finds the files of a chart: in the project, among pre-pulled charts, or by pulling them now.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use yaml::Value;
 use super::{ChartSource, Charts, HelmChart, PULLED_CHARTS};
 use crate::{CallbackError, Error, SourceAddress, Sources, files, source};
 
-/// The files of a chart.
 pub(super) struct FoundChart {
     pub(super) tree: Arc<dyn Tree>,
     pub(super) dir: TreePath,
@@ -17,7 +16,7 @@ pub(super) struct FoundChart {
 }
 
 impl FoundChart {
-    /// Reads who the chart is; nothing is there without a `Chart.yaml`.
+    /// Reads name and version of the chart; `None` without a `Chart.yaml`.
     fn read(tree: &Arc<dyn Tree>, dir: TreePath, budget: &Budget) -> Result<Option<Self>, Error> {
         let file = dir.child("Chart.yaml");
         if !tree.is_file(&file) {
@@ -43,7 +42,7 @@ impl FoundChart {
     }
 }
 
-/// A chart of the project itself. `dir` is the directory of `helm-chart.yaml` in the project.
+/// Finds a chart of the project itself. `dir` is the directory of `helm-chart.yaml` in the project.
 pub(super) fn local(
     tree: &Arc<dyn Tree>,
     file: &TreePath,
@@ -63,7 +62,7 @@ pub(super) fn local(
     FoundChart::read(tree, chart, budget)?.ok_or_else(|| invalid(missing))
 }
 
-/// A chart that comes from elsewhere.
+/// Finds a pre-pulled chart, or pulls it.
 pub(super) fn pulled(
     tree: &Arc<dyn Tree>,
     chart: &HelmChart,
@@ -103,24 +102,24 @@ pub(super) fn pulled(
         }
         _ => None,
     };
-    let place = found.ok_or_else(|| Error::NotPulled(name.clone()))?;
+    let chart_found = found.ok_or_else(|| Error::NotPulled(name.clone()))?;
     match &chart.source {
-        // A reference isn't what the chart says of itself.
+        // A Git reference isn't the version in the chart.
         ChartSource::Local { .. } | ChartSource::Git { .. } => {}
         ChartSource::Repo { version, .. } | ChartSource::Oci { version, .. } => {
-            if *version != place.version {
+            if *version != chart_found.version {
                 return Err(Error::OtherChartVersion {
                     name,
                     wanted: version.clone(),
-                    found: place.version,
+                    found: chart_found.version,
                 });
             }
         }
     }
-    Ok(place)
+    Ok(chart_found)
 }
 
-/// The nearest directory with charts that were pulled, from that of the item upwards.
+/// Finds the nearest directory with pre-pulled charts, from the item's directory upwards.
 fn base(tree: &Arc<dyn Tree>, item: &TreePath) -> Option<TreePath> {
     let mut dir = Some(item.clone());
     while let Some(at) = dir {
@@ -158,7 +157,7 @@ fn no_chart(name: String) -> Error {
     }
 }
 
-/// The values beside a `helm-chart.yaml`, by their name.
+/// Returns the values next to a `helm-chart.yaml`, by their name.
 pub(super) fn values(rendered: &dyn Tree, dir: &TreePath) -> Result<Vec<(String, bytes::Bytes)>, Error> {
     match files::find(rendered, dir, "helm-values") {
         Some(file) => Ok(vec![(file.to_string(), rendered.read(&file)?)]),

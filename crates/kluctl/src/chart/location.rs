@@ -1,4 +1,4 @@
-//! Paths of charts that were pulled before they are deployed.
+//! Paths of pre-pulled charts.
 
 use std::fmt;
 
@@ -8,7 +8,6 @@ use url::Url;
 use super::{ChartSource, GitReference};
 use crate::Error;
 
-/// Returns true for the URL of a chart in an OCI registry.
 pub(super) fn is_oci(url: &str) -> bool {
     url.starts_with("oci://")
 }
@@ -26,7 +25,7 @@ impl fmt::Display for GitReference {
 }
 
 impl ChartSource {
-    /// The name of the chart; that of a local one is in the chart alone.
+    /// Returns the name of the chart; `None` for a local one, whose name is in the chart alone.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         let path = match self {
@@ -42,7 +41,7 @@ impl ChartSource {
         path.trim_end_matches('/').rsplit(['/', ':']).next()
     }
 
-    /// The version of the chart, or the reference in its Git repository. A local one has none here.
+    /// Returns the version of the chart, or the reference in its Git repository; `None` for a local one.
     #[must_use]
     pub fn version(&self) -> Option<String> {
         match self {
@@ -52,10 +51,8 @@ impl ChartSource {
         }
     }
 
-    /// The directory below [`super::PULLED_CHARTS`] that holds all versions of the chart; none for a local one.
-    ///
-    /// # Errors
-    /// Fails when the URL or the name of the chart can't be a path.
+    /// Returns the directory below [`super::PULLED_CHARTS`] that holds all versions of the chart; `None` for a local one.
+    /// Fails if the URL or the name of the chart can't be a path.
     pub fn dir(&self) -> Result<Option<TreePath>, Error> {
         let (address, parts) = match self {
             Self::Local { .. } => return Ok(None),
@@ -77,7 +74,7 @@ impl ChartSource {
         .map(Some)
     }
 
-    /// The address, the name (none in a registry) and the version of a chart that a repository or a registry holds.
+    /// Returns address, name (empty in a registry) and version of a chart in a repository or a registry.
     #[must_use]
     pub fn remote(&self) -> Option<(&str, &str, &str)> {
         match self {
@@ -89,7 +86,6 @@ impl ChartSource {
         }
     }
 
-    /// Returns the `credentialsId` of a chart in a Helm repository.
     #[must_use]
     pub fn credentials_id(&self) -> Option<&str> {
         match self {
@@ -98,7 +94,8 @@ impl ChartSource {
         }
     }
 
-    /// Returns why this chart can't be pulled: registries have no credentials with an ID. A chart that was pulled before needs none.
+    /// Returns the reason why this chart can't be pulled: registries have no credentials with an ID. A pre-pulled chart
+    /// needs none.
     #[must_use]
     pub fn login_problem(&self) -> Option<&'static str> {
         match self {
@@ -113,10 +110,8 @@ impl ChartSource {
         }
     }
 
-    /// The directory below [`super::PULLED_CHARTS`] that holds this version of the chart; none for a local one.
-    ///
-    /// # Errors
-    /// Fails when the URL, the name of the chart or the version can't be a path.
+    /// Returns the directory below [`super::PULLED_CHARTS`] that holds this version of the chart; `None` for a local one.
+    /// Fails if the URL, the name of the chart or the version can't be a path.
     pub fn versioned_dir(&self) -> Result<Option<TreePath>, Error> {
         match (self.dir()?, self.version()) {
             (Some(dir), Some(version)) => below(dir, &version).map(Some),
@@ -125,7 +120,7 @@ impl ChartSource {
     }
 }
 
-/// A path that leads down, and nowhere else.
+/// Joins a path that must lead down.
 fn below(dir: TreePath, path: &str) -> Result<TreePath, Error> {
     let mut found = dir;
     for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
@@ -161,7 +156,7 @@ struct Address {
 impl Address {
     fn parse(text: &str, schemes: &[&str]) -> Result<Self, Error> {
         let failed = |problem| Error::ChartAddress {
-            address: kustomize::remote::shown(text),
+            address: kustomize::remote::redact_address(text),
             problem,
         };
         let url = Url::parse(text).map_err(|_| failed("it is not a valid URL"))?;
@@ -180,7 +175,7 @@ impl Address {
         })
     }
 
-    /// The address of a Git repository, also as `git@host:path`.
+    /// Parses the address of a Git repository, also as `git@host:path`.
     fn git(text: &str) -> Result<Self, Error> {
         let schemes = ["http", "https", "ssh", "git", "git+ssh"];
         let mut address = match text.split_once(':') {

@@ -13,13 +13,11 @@ use super::{
 };
 use crate::{Error, Sources, annotations::HELM_NAMESPACE, files, item::ItemWorkspace};
 
-/// The namespace of a release that names none.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// A `helm-chart.yaml` of an item.
 #[derive(Debug)]
 pub(crate) struct ChartFile {
-    /// The directory that it lies in.
     pub(crate) dir: TreePath,
     /// The file, after its templates ran.
     pub(crate) rendered: TreePath,
@@ -41,7 +39,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Renders a chart and writes its objects beside its `helm-chart.yaml`.
+    /// Renders a chart and writes its objects next to its `helm-chart.yaml`.
     pub(crate) fn render(
         &self,
         stage: &mut ItemWorkspace<'_>,
@@ -95,7 +93,7 @@ impl<'a> Renderer<'a> {
         )
     }
 
-    /// The objects of a chart, in the order in which Helm installs them.
+    /// Renders the objects of a chart, in the order in which Helm installs them.
     fn objects(
         &self,
         stage: &mut ItemWorkspace<'_>,
@@ -129,7 +127,7 @@ impl<'a> Renderer<'a> {
             }
         }));
         let mut objects = Vec::new();
-        // Helm prints them one behind the other, each with a line end.
+        // Helm prints them in sequence, each with a line end.
         for (path, text) in rendered.crds.iter().filter(|_| !chart.skip_crds) {
             parse(path, &format!("{text}\n"), stage, &mut objects)?;
         }
@@ -162,7 +160,7 @@ pub(crate) fn rendered_chart(stage: &ItemWorkspace<'_>, dir: &TreePath) -> Resul
     }
 }
 
-/// The objects of a manifest; of a key that is set twice, the last value counts.
+/// Parses the objects of a manifest; the last value of a key that is set twice counts.
 fn parse(path: &str, text: &str, stage: &ItemWorkspace<'_>, objects: &mut Vec<Value>) -> Result<(), Error> {
     let file = TreePath::parse(path).unwrap_or_default();
     let documents = match yaml::read::goyaml_lenient_all(text, stage.budget()) {
@@ -182,7 +180,7 @@ fn parse(path: &str, text: &str, stage: &ItemWorkspace<'_>, objects: &mut Vec<Va
     Ok(())
 }
 
-/// Notes the namespace for objects that name none, and for the items of lists.
+/// Notes the namespace for objects without one, and for the items of lists.
 fn mark(object: &mut Value, namespace: &str) {
     meta::annotate(object, HELM_NAMESPACE, namespace);
     let items = object.as_map_mut().and_then(|map| map.get_mut("items"));
@@ -205,7 +203,7 @@ fn output(file: &ChartFile, dir: &TreePath, chart: &HelmChart) -> Result<TreePat
         })
 }
 
-/// Checks that the kustomization beside a chart, if there is one, names the chart's objects.
+/// Checks that the kustomization next to a chart, if there is one, names the chart's objects.
 fn check_listed(stage: &ItemWorkspace<'_>, dir: &TreePath, output: &str) -> Result<(), Error> {
     let found = kustomize::find_kustomization(&stage.rendered, dir).map_err(|source| Error::Kustomize {
         dir: dir.clone(),

@@ -1,4 +1,4 @@
-//! A deployment as results tell it: what its files say, with what became of it.
+//! A deployment as results print it: its files, with the items that they became.
 
 use objects::ObjectRef;
 use yaml::{Map, Value};
@@ -11,18 +11,16 @@ pub struct Outline {
     pub(crate) project: ProjectOutline,
 }
 
-/// A project, without the entries of `deployments`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ProjectOutline {
     pub(crate) config: Map,
     pub(crate) items: Vec<ItemOutline>,
 }
 
-/// An entry of `deployments`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ItemOutline {
     pub(crate) config: Map,
-    /// Its place among the items, if it became one.
+    /// Its index among the items, if it became one.
     pub(crate) item: Option<usize>,
     pub(crate) include: Option<ProjectOutline>,
 }
@@ -35,7 +33,7 @@ impl Outline {
 }
 
 impl ProjectOutline {
-    /// A project as its file says it, with its variables as they were loaded.
+    /// Takes the fields of a project file, with its variables as they were loaded.
     pub(crate) fn new(fields: &Map, vars: Vec<Value>) -> Self {
         let mut config = filled(fields);
         for rules in ["ignoreForDiff", "conflictResolution"] {
@@ -63,7 +61,7 @@ impl ProjectOutline {
 }
 
 impl ItemOutline {
-    /// An item as its file says it; none of its variables were loaded yet.
+    /// Takes the fields of an item; none of its variables were loaded yet.
     pub(crate) fn new(fields: &Map, tags: &[String]) -> Self {
         let mut config = filled(fields);
         let tags = tags.iter().map(|tag| Value::from(tag.as_str()));
@@ -116,7 +114,7 @@ fn lists_in_rule(rule: &mut Value) {
     }
 }
 
-/// Labels and annotations are texts, whatever their file says.
+/// Converts values of labels and annotations to strings.
 fn as_text(value: &mut Value) {
     let text = match &*value {
         Value::Bool(value) => value.to_string(),
@@ -128,7 +126,7 @@ fn as_text(value: &mut Value) {
     *value = Value::from(text);
 }
 
-/// A map without what says nothing.
+/// Copies a map without empty fields.
 fn filled(fields: &Map) -> Map {
     let mut map = fields.clone();
     map.retain(|_, value| !means_nothing(value));

@@ -9,7 +9,7 @@ use crate::{Error, fields::Fields};
 
 const OBJECT: [&str; 4] = ["group", "kind", "namespace", "name"];
 
-/// `ignoreForDiff` and `conflictResolution`.
+/// Decodes `ignoreForDiff` and `conflictResolution`.
 pub(super) fn decode(fields: &Fields<'_>) -> Result<Rules, Error> {
     Ok(Rules {
         ignore_for_diff: each(fields, "ignoreForDiff", ignore)?,
@@ -17,7 +17,6 @@ pub(super) fn decode(fields: &Fields<'_>) -> Result<Rules, Error> {
     })
 }
 
-/// Decodes every map of a list.
 pub(super) fn each<T>(
     fields: &Fields<'_>,
     field: &str,

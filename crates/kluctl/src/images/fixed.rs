@@ -7,14 +7,12 @@ use yaml::{Map, Value};
 
 use crate::{ArgumentError, Error, fields::Fields, files};
 
-/// An image that is used wherever templates ask for another one.
+/// An image for requests of templates.
 #[derive(Debug, Clone, Default)]
 pub struct FixedImage {
-    /// The image that templates ask for.
     pub image: Option<String>,
-    /// In place of [`Self::image`], what must be found in it.
+    /// A regular expression that the requested image contains, instead of [`Self::image`].
     pub image_regex: Option<Regex>,
-    /// The image that is used.
     pub result_image: String,
     /// Only for objects in this namespace.
     pub namespace: Option<String>,
@@ -38,10 +36,7 @@ const FIELDS: &[&str] = &[
 ];
 
 impl FixedImage {
-    /// Reads what stands on a command line: `image[:namespace[:deployment[:container]]]=result`.
-    ///
-    /// # Errors
-    /// Fails when the string has another form.
+    /// Parses an argument of a command line: `image[:namespace[:deployment[:container]]]=result`.
     pub fn parse(text: &str) -> Result<Self, ArgumentError> {
         let wrong =
             || ArgumentError::new("--fixed-image expects 'image<:namespace:deployment:container>=result'");
@@ -62,9 +57,6 @@ impl FixedImage {
     }
 
     /// Reads a file with a list `images`, as the listing of images prints it.
-    ///
-    /// # Errors
-    /// Fails when the file is not valid YAML or holds other fields.
     pub fn read_list(file: &TreePath, text: &[u8], budget: &Budget) -> Result<Vec<Self>, Error> {
         let value = files::parse(file, text, budget)?;
         let fields = Fields::new(file, &value, "", 1)?;
@@ -145,7 +137,6 @@ pub(super) struct Asks<'a> {
     pub(super) container: Option<&'a str>,
 }
 
-/// The images of a field.
 pub(crate) fn list(fields: &Fields<'_>, field: &str) -> Result<Vec<FixedImage>, Error> {
     let mut images = Vec::new();
     for (index, value) in fields.seq(field)?.iter().enumerate() {
@@ -156,7 +147,7 @@ pub(crate) fn list(fields: &Fields<'_>, field: &str) -> Result<Vec<FixedImage>, 
     Ok(images)
 }
 
-/// An object reference as results print it.
+/// Formats an object reference as results print it.
 pub(crate) fn reference_map(reference: &ObjectRef) -> Map {
     let mut map = Map::new();
     let mut set = |key: &str, text: &str| {
@@ -172,7 +163,7 @@ pub(crate) fn reference_map(reference: &ObjectRef) -> Map {
     map
 }
 
-/// The images of a value that comes from variables.
+/// Decodes the images of a value that comes from variables.
 pub(super) fn of_variables(images: Option<&Value>) -> Result<Vec<FixedImage>, Error> {
     let file = TreePath::root().child("vars");
     let mut map = Map::new();

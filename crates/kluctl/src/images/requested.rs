@@ -1,4 +1,4 @@
-//! Finds what templates left open in objects, and puts images there.
+//! Finds the image requests of templates in objects, and replaces them by images.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jinja::{IMAGE_BEGIN as BEGIN, IMAGE_END as END};
@@ -15,24 +15,19 @@ use super::{
 };
 use crate::Error;
 
-/// An image that an object asked for, and got.
+/// An image that an object requested, and the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestedImage {
-    /// The image that the template asked for.
     pub image: String,
-    /// The image that it got.
     pub result_image: String,
-    /// The object, with its namespace as it was written.
+    /// With its namespace as it was written.
     pub object: ObjectRef,
-    /// The name of the container.
     pub container: Option<String>,
-    /// The tags of the item.
     pub tags: Vec<String>,
-    /// The directory of the item.
     pub dir: String,
-    /// The item, by its place in [`crate::Rendered::items`], and the object, by its place there.
-    pub place: (usize, usize),
-    /// The field, when it is an image and nothing else.
+    /// Index of the item in [`crate::Rendered::items`], and of the object in the item.
+    pub position: (usize, usize),
+    /// The field, if it is an image and nothing else.
     pub field: Option<Path>,
 }
 
@@ -63,12 +58,12 @@ impl RequestedImage {
     }
 }
 
-/// The item that asks.
+/// The item that requests images.
 pub(crate) struct ImageContext<'a> {
     pub(crate) item: usize,
     pub(crate) tags: &'a [String],
     pub(crate) dir: &'a str,
-    /// Fixed images of the target and of the request; the last match wins.
+    /// Of the target and of the request; the last match wins.
     pub(crate) fixed: &'a [FixedImage],
     /// `images` of the variables.
     pub(crate) variables: Option<&'a Value>,
@@ -76,18 +71,21 @@ pub(crate) struct ImageContext<'a> {
 }
 
 impl ImageContext<'_> {
-    /// Counts the images that are looked through for one that is asked for.
+    /// Counts the compared images of one request.
     fn count(&self, of_vars: &[FixedImage], reference: &ObjectRef) -> Result<(), Error> {
         let counted = self.budget.step((self.fixed.len() + of_vars.len()) as u64);
         counted.map_err(|source| Error::Budget {
-            place: format!("images of {reference}"),
+            operation: format!("images of {reference}"),
             source,
         })
     }
 }
 
-/// Puts images where the objects of an item ask for them, and tells which.
-pub(crate) fn resolve(objects: &mut [Value], place: &ImageContext<'_>) -> Result<Vec<RequestedImage>, Error> {
+/// Replaces the requests in the objects of an item by images, and returns both.
+pub(crate) fn resolve(
+    objects: &mut [Value],
+    context: &ImageContext<'_>,
+) -> Result<Vec<RequestedImage>, Error> {
     let mut seen = Vec::new();
     let (mut missing, mut misplaced, mut of_vars) = (Vec::new(), Vec::new(), None);
     for (index, object) in objects.iter_mut().enumerate() {
@@ -99,11 +97,11 @@ pub(crate) fn resolve(objects: &mut [Value], place: &ImageContext<'_>) -> Result
             continue;
         }
         if of_vars.is_none() {
-            of_vars = Some(of_variables(place.variables)?);
+            of_vars = Some(of_variables(context.variables)?);
         }
         let reference = ObjectRef::of(object).map_err(|error| Error::Object(error.to_string()))?;
         for leaf in asking {
-            place.count(of_vars.as_deref().unwrap_or_default(), &reference)?;
+            context.count(of_vars.as_deref().unwrap_or_default(), &reference)?;
             let container = container(object, &leaf);
             let asks = Asks {
                 reference: &reference,
@@ -111,9 +109,9 @@ pub(crate) fn resolve(objects: &mut [Value], place: &ImageContext<'_>) -> Result
                 container: container.as_deref(),
             };
             let before = text(object, &leaf).unwrap_or_default().to_owned();
-            if !is_one_at_the_beginning(&before) {
+            if !is_one_at_the_start(&before) {
                 misplaced.push(Error::MisplacedImage {
-                    dir: place.dir.to_owned(),
+                    dir: context.dir.to_owned(),
                     object: reference.to_string(),
                     field: path::canonical(&leaf),
                 });
@@ -121,7 +119,7 @@ pub(crate) fn resolve(objects: &mut [Value], place: &ImageContext<'_>) -> Result
             }
             let mut found = Vec::new();
             let after = replace(&before, |image| {
-                let result = place
+                let result = context
                     .fixed
                     .iter()
                     .rev()
@@ -142,9 +140,9 @@ pub(crate) fn resolve(objects: &mut [Value], place: &ImageContext<'_>) -> Result
                 result_image,
                 object: reference.clone(),
                 container: container.clone(),
-                tags: place.tags.to_vec(),
-                dir: place.dir.to_owned(),
-                place: (place.item, index),
+                tags: context.tags.to_vec(),
+                dir: context.dir.to_owned(),
+                position: (context.item, index),
                 field: whole.then(|| leaf.clone()),
             }));
             path::set(object, &leaf, Value::String(after));
@@ -158,21 +156,21 @@ fn text<'a>(object: &'a Value, leaf: &[Key]) -> Option<&'a str> {
     path::get(object, leaf).and_then(Value::as_str)
 }
 
-/// Returns true for a string with one placeholder, at its beginning. Kluctl can't replace others: it fails, or never ends.
-fn is_one_at_the_beginning(text: &str) -> bool {
+/// Returns true for a string with one placeholder, at its start. Kluctl can't replace others: it fails, or never ends.
+fn is_one_at_the_start(text: &str) -> bool {
     text.strip_prefix(BEGIN)
         .and_then(|after| after.split_once(END))
         .is_some_and(|(_, behind)| !behind.contains(BEGIN))
 }
 
-/// The name of what holds a field.
+/// Returns the `name` next to a field.
 fn container(object: &Value, leaf: &[Key]) -> Option<String> {
     let (_, parent) = leaf.split_last()?;
     let name = path::get(object, parent)?.get("name")?.as_str()?;
     Some(name.to_owned())
 }
 
-/// Replaces every placeholder of a text; those without an image stay.
+/// Replaces every placeholder of a string; those without an image stay.
 fn replace(text: &str, mut image_of: impl FnMut(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -193,7 +191,7 @@ fn replace(text: &str, mut image_of: impl FnMut(&str) -> Option<String>) -> Stri
     out
 }
 
-/// The image in a placeholder: `{"image": "repo/name"}` in base64.
+/// Decodes a placeholder: `{"image": "repo/name"}` in base64.
 fn decode(encoded: &str) -> Option<String> {
     let bytes = STANDARD.decode(encoded).ok()?;
     let value = yaml::read::goyaml(bytes, &tree::Budget::default()).ok()?.value;
@@ -218,7 +216,7 @@ mod tests {
 
     static BUDGET: std::sync::LazyLock<Budget> = std::sync::LazyLock::new(Budget::default);
 
-    fn place<'a>(fixed: &'a [FixedImage], variables: Option<&'a Value>) -> ImageContext<'a> {
+    fn context<'a>(fixed: &'a [FixedImage], variables: Option<&'a Value>) -> ImageContext<'a> {
         ImageContext {
             item: 0,
             tags: &[],
@@ -245,7 +243,7 @@ mod tests {
             (vec![fixed("a=b:1"), fixed("a:ns:Deployment/d:init=b:2")], "b:1"),
         ] {
             let mut objects = [object(&placeholder("a"))];
-            let seen = resolve(&mut objects, &place(&list, Some(&variables))).unwrap();
+            let seen = resolve(&mut objects, &context(&list, Some(&variables))).unwrap();
             assert_eq!(seen.len(), 1);
             assert_eq!(seen[0].result_image, expected);
             assert_eq!(seen[0].container.as_deref(), Some("main"));
@@ -259,7 +257,7 @@ mod tests {
     fn text_may_follow_an_image_placeholder() {
         let fixed = [FixedImage::parse("a=1").unwrap()];
         let mut objects = [object(&format!("{}-x", placeholder("a")))];
-        let seen = resolve(&mut objects, &place(&fixed, None)).unwrap();
+        let seen = resolve(&mut objects, &context(&fixed, None)).unwrap();
         assert_eq!((seen.len(), seen[0].field.is_none()), (1, true));
         let replaced = objects[0].pointer(&["spec"]).unwrap().as_seq().unwrap()[0].get("image");
         assert_eq!(replaced.unwrap().as_str(), Some("1-x"));
@@ -268,7 +266,7 @@ mod tests {
     #[test]
     fn all_missing_images_are_named() {
         let mut objects = [object(&placeholder("a")), object(&placeholder("b"))];
-        let error = resolve(&mut objects, &place(&[], None)).unwrap_err();
+        let error = resolve(&mut objects, &context(&[], None)).unwrap_err();
         let expected = "2 errors: failed to find fixed image for a; failed to find fixed image for b";
         assert_eq!(error.to_string(), expected);
     }
@@ -281,7 +279,7 @@ mod tests {
             format!("{}-{}", placeholder("a"), placeholder("a")),
             format!("{}{}", placeholder("a"), placeholder("a")),
         ] {
-            let error = resolve(&mut [object(&text)], &place(&fixed, None)).unwrap_err();
+            let error = resolve(&mut [object(&text)], &context(&fixed, None)).unwrap_err();
             let expected = "postprocessing kustomize objects for app failed: ns/Deployment/d: spec[0].image:";
             assert!(error.to_string().starts_with(expected), "{error}");
         }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tree::{Budget, Tree, TreePath};
 use yaml::{Map, Value};
 
-use super::external::{ProjectLocation, fetch, inside, place};
+use super::external::{ProjectLocation, fetch, inside, location};
 use crate::{Error, Request, fields::Fields, files, merge, project::TargetConfig, source};
 
-/// `clusters`: one project or several.
+/// Decodes `clusters`: one project or several.
 pub(crate) fn clusters(fields: &Fields<'_>) -> Result<Vec<ProjectLocation>, Error> {
     let entries: &[Value] = match fields.map.get("clusters") {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -19,7 +19,7 @@ pub(crate) fn clusters(fields: &Fields<'_>) -> Result<Vec<ProjectLocation>, Erro
     for (index, entry) in entries.iter().enumerate() {
         let path = format!("clusters[{index}]");
         let entry = Fields::new(fields.file, entry, &path, fields.line_of("clusters"))?;
-        found.extend(place(&entry, "clusters")?);
+        found.extend(location(&entry, "clusters")?);
     }
     Ok(found)
 }
@@ -35,9 +35,9 @@ pub(crate) fn cluster(
     let Some(name) = &target.cluster else {
         return Ok(None);
     };
-    let mut places = Vec::new();
-    for place in described {
-        places.push(match place {
+    let mut locations = Vec::new();
+    for location in described {
+        locations.push(match location {
             ProjectLocation::Path(path) => (None, tree.clone(), inside(path, request)?),
             ProjectLocation::Project(external) => {
                 let remote = external.resolve(request, budget)?;
@@ -46,13 +46,13 @@ pub(crate) fn cluster(
             }
         });
     }
-    if places.is_empty() {
-        places.push((None, tree.clone(), request.project_dir.child("clusters")));
+    if locations.is_empty() {
+        locations.push((None, tree.clone(), request.project_dir.child("clusters")));
     }
     if name.contains(['/', '\0']) || matches!(name.as_str(), "." | "..") {
         return Err(Error::Cluster(format!("{name:?} can't be the name of a cluster")));
     }
-    let found = places
+    let found = locations
         .iter()
         .rev()
         .find_map(|(from, tree, dir)| Some((from, tree, files::find(&**tree, dir, name)?)));

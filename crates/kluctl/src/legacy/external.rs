@@ -1,4 +1,4 @@
-//! Parts of a project that lie in other repositories or directories.
+//! Parts of a project in other repositories or directories.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     source::{self, ProjectSource, Remote},
 };
 
-/// A directory of another Git repository. Its reference is a plain name, of a branch or of a tag.
+/// A directory of another Git repository. Its reference is a plain name of a branch or a tag.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct External {
     pub(super) url: String,
@@ -19,17 +19,15 @@ pub(crate) struct External {
     sub_dir: TreePath,
 }
 
-/// Location of a part of a project.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ProjectLocation {
-    /// In another repository.
     Project(External),
-    /// In this one, relative to the directory of the project.
+    /// Relative to the directory of the project.
     Path(String),
 }
 
-/// `project` or `path`.
-pub(super) fn place(fields: &Fields<'_>, dir: &str) -> Result<Option<ProjectLocation>, Error> {
+/// Decodes `project` or `path`.
+pub(super) fn location(fields: &Fields<'_>, dir: &str) -> Result<Option<ProjectLocation>, Error> {
     fields.check(&["project", "path"], &[])?;
     match (external(fields, "project", dir)?, fields.filled_string("path")?) {
         (Some(_), Some(_)) => {
@@ -44,7 +42,7 @@ pub(super) fn place(fields: &Fields<'_>, dir: &str) -> Result<Option<ProjectLoca
     }
 }
 
-/// A Git project: an address, or a map whose `ref` is a plain name.
+/// Decodes a Git project: an address, or a map whose `ref` is a plain name.
 pub(super) fn external(fields: &Fields<'_>, field: &str, dir: &str) -> Result<Option<External>, Error> {
     let default = || TreePath::parse(dir).unwrap_or_default();
     let value = match fields.map.get(field) {
@@ -73,13 +71,13 @@ pub(super) fn external(fields: &Fields<'_>, field: &str, dir: &str) -> Result<Op
 }
 
 impl External {
-    /// Asks the repository which commit its reference means.
+    /// Asks the repository for the commit of the reference.
     pub(super) fn resolve(&self, request: &Request, budget: &Budget) -> Result<Remote, Error> {
         let reference = match &self.reference {
             None => GitReference::Head,
             Some(name) => {
                 let Ok(all) = references(&self.url, request, budget) else {
-                    // A directory may stand for it, which has none; else it can't be fetched, which says more.
+                    // A local directory may replace it, which has no refs; otherwise fetching fails with a better message.
                     return Ok(self.at(GitReference::Branch(name.clone())));
                 };
                 let there = |full: &str| all.iter().any(|known| known.name == full);
@@ -92,7 +90,7 @@ impl External {
                 found
                     .and_then(|full| GitReference::from_full(full))
                     .ok_or_else(|| Error::Fetch {
-                        address: kustomize::remote::shown(&self.url),
+                        address: kustomize::remote::redact_address(&self.url),
                         problem: CallbackError::new(format!("ref refs/heads/{name} not found")),
                     })?
             }
@@ -100,7 +98,7 @@ impl External {
         Ok(self.at(reference))
     }
 
-    /// The default branch; without a name where no server says which it is.
+    /// Returns the default branch; without a name if no server reports it.
     pub(super) fn default_branch(&self, request: &Request, budget: &Budget) -> GitReference {
         let all = references(&self.url, request, budget).unwrap_or_default();
         let head = all.into_iter().find(|listed| listed.name == "HEAD");
@@ -120,7 +118,7 @@ impl External {
 }
 
 impl Remote {
-    /// The name of its branch or tag.
+    /// Returns the name of its branch or tag.
     pub(super) fn short_name(&self) -> Option<String> {
         match &self.address {
             SourceAddress::Git {
@@ -138,7 +136,7 @@ pub(super) fn references(url: &str, request: &Request, budget: &Budget) -> Resul
         None => Err(CallbackError::new("nothing is fetched here")),
     };
     found.map_err(|problem| Error::Fetch {
-        address: kustomize::remote::shown(url),
+        address: kustomize::remote::redact_address(url),
         problem,
     })
 }
@@ -148,23 +146,23 @@ pub(super) fn fetch(remote: &Remote, request: &Request, budget: &Budget) -> Resu
     fetched.map(|fetched| fetched.tree)
 }
 
-/// `deployment`: the project that holds the deployment.
+/// Decodes `deployment`, the project that holds the deployment.
 pub(crate) fn external_deployment(fields: &Fields<'_>) -> Result<Option<ProjectLocation>, Error> {
     let Some(value) = fields.map.get("deployment").filter(|value| !value.is_null()) else {
         return Ok(None);
     };
     let deployment = Fields::new(fields.file, value, "deployment", fields.line_of("deployment"))?;
-    place(&deployment, "")
+    location(&deployment, "")
 }
 
-/// The source and the directory of the deployment: the project itself, unless it names another one.
+/// Returns the source and the directory of the deployment: the project itself, unless it names another one.
 pub(crate) fn deployment(
     tree: Arc<dyn Tree>,
     request: &Request,
-    place: Option<&ProjectLocation>,
+    location: Option<&ProjectLocation>,
     budget: &Budget,
 ) -> Result<(Arc<ProjectSource>, TreePath), Error> {
-    let external = match place {
+    let external = match location {
         None => return Ok((ProjectSource::root(tree), request.project_dir.clone())),
         Some(ProjectLocation::Path(path)) => return Ok((ProjectSource::root(tree), inside(path, request)?)),
         Some(ProjectLocation::Project(external)) => external,
@@ -178,7 +176,7 @@ pub(crate) fn deployment(
     Ok((Arc::new(source), remote.sub_dir))
 }
 
-/// A directory of the project's own repository.
+/// Returns a directory of the project's own repository.
 pub(super) fn inside(path: &str, request: &Request) -> Result<TreePath, Error> {
     let joined = request.project_dir.join(path);
     joined.map_err(|_| {

@@ -1,4 +1,4 @@
-//! Targets whose arguments and images are kept elsewhere, and those that stand for all branches of a repository.
+//! Targets with external arguments and images, and those that stand for all branches of a repository.
 
 use std::sync::Arc;
 
@@ -18,19 +18,18 @@ use crate::{
 /// Cost of a pattern, in steps of the budget.
 const PATTERN_STEPS: u64 = 10_000;
 
-/// Location of the arguments and images of a target.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TargetFile {
-    /// Another repository, in place of the project.
+    /// Another repository instead of the project.
     project: Option<External>,
-    /// In place of one target, one for each branch that this regular expression matches.
+    /// Makes a target for each branch that this regular expression matches.
     pattern: Option<String>,
     file: String,
-    /// The arguments that it may set, with what they must match.
+    /// The arguments that it may set, with the pattern of their values.
     allowed: Vec<(String, String)>,
 }
 
-/// `targetConfig` and `dynamicArgs` of a target.
+/// Decodes `targetConfig` and `dynamicArgs` of a target.
 pub(crate) fn target_file(fields: &Fields<'_>) -> Result<Option<TargetFile>, Error> {
     let mut allowed = Vec::new();
     for (index, value) in fields.seq("dynamicArgs")?.iter().enumerate() {
@@ -87,8 +86,8 @@ fn check_pattern(fields: &Fields<'_>, field: &str, pattern: &str) -> Result<(), 
     checked.map_err(|why| fields.invalid(field, format!("{}: {why}", fields.path_of(field))))
 }
 
-/// The targets that a target stands for, with the arguments and images that are kept elsewhere. One that fails leaves
-/// the others.
+/// Returns the targets that a target stands for, with their external arguments and images. Failures don't affect other
+/// targets.
 pub(crate) fn expand(
     target: &TargetConfig,
     tree: &Arc<dyn Tree>,
@@ -116,7 +115,7 @@ pub(crate) fn expand(
 /// A remote, and the name that templates see.
 type Named = (Remote, Option<String>);
 
-/// The one reference of a project, or all branches and tags that match.
+/// Returns the one reference of a project, or all matching branches and tags.
 fn remotes(
     project: &External,
     pattern: Option<&str>,
@@ -131,7 +130,7 @@ fn remotes(
         let name = remote.short_name();
         return Ok(vec![(remote, name)]);
     };
-    // Who begins with refs/ means full names, and sees them.
+    // A pattern with refs/ matches full names, and templates see these.
     let full = pattern.starts_with("refs/");
     let whole = match full {
         true => format!("^(?:{pattern})$"),
@@ -150,7 +149,7 @@ fn remotes(
     Ok(named.collect())
 }
 
-/// `targetConfig` as templates see it: for which branch or tag a target was made.
+/// Formats `targetConfig` for templates: the branch or tag of a target.
 pub(crate) fn target_config(reference: &str) -> Map {
     let mut map = Map::new();
     map.insert("ref", reference);
@@ -175,7 +174,7 @@ fn leaves(path: &str, value: &Value, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// A target with what a file says of it.
+/// Adds the contents of its file to a target.
 fn one(
     target: &TargetConfig,
     config: &TargetFile,
@@ -207,10 +206,10 @@ fn one(
     let mut found = Vec::new();
     leaves("", &Value::Map(args.clone()), &mut found);
     for (name, value) in found {
-        // Looking through what is allowed, and a pattern, take a while.
+        // Comparing with the allowed arguments, and a pattern, take a while.
         let steps = PATTERN_STEPS.saturating_add(config.allowed.len() as u64);
         budget.step(steps).map_err(|source| Error::Budget {
-            place: format!("{file}: arg {name}"),
+            operation: format!("{file}: arg {name}"),
             source,
         })?;
         let allowed = config.allowed.iter().find(|(allowed, _)| *allowed == name);

@@ -1,4 +1,4 @@
-//! Projects that items include: of the same source, or from elsewhere.
+//! Projects that items include, of the same source or another one.
 
 use std::sync::Arc;
 
@@ -17,7 +17,6 @@ use crate::{
 };
 
 impl Planner<'_> {
-    /// Loads the project that an item includes.
     pub(super) fn include(
         &mut self,
         scope: &Scope,
@@ -33,7 +32,7 @@ impl Planner<'_> {
         let start = source.say(start)?;
         let start = match source.id == scope.source.id {
             true => start,
-            false => start.elsewhere(),
+            false => start.without_history(),
         };
         let (vars, told) = self.load_vars(&start, scope, &scope.search, fields)?;
         outline.loaded(told);
@@ -43,7 +42,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// A source from elsewhere, which is another one each time.
+    /// Fetches another source, which is a new one each time.
     fn fetch(
         &mut self,
         fields: &Fields<'_>,
@@ -67,7 +66,7 @@ impl Planner<'_> {
         Ok((Arc::new(source), remote.sub_dir.clone()))
     }
 
-    /// The variables that an included project begins with: all that are there, or for a library what it is given.
+    /// Returns the initial variables of an included project: all of the parent's, or the arguments of a library.
     fn start(
         &self,
         scope: &Scope,

@@ -8,17 +8,16 @@ use yaml::Map;
 
 use crate::{deployment::Deployment, source::ProjectSource, vars::Context};
 
-/// Values that a project passes down to its items and includes.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
     pub(crate) source: Arc<ProjectSource>,
     pub(crate) dir: TreePath,
-    /// The directory of the project, then those of the projects of the same source that include it.
+    /// The directory of the project, then the including projects' of the same source.
     pub(crate) search: Vec<TreePath>,
     pub(crate) vars: Context,
-    /// The tags of the including item; with those of the projects once the project's own file is read.
+    /// The tags of the including item; after the project's own file is read, with the projects' tags.
     pub(crate) tags: Vec<String>,
-    /// The tags of the projects around.
+    /// The tags of the including projects.
     outer_tags: Vec<String>,
     pub(crate) labels: Arc<Map>,
     pub(crate) annotations: Arc<Map>,
@@ -45,7 +44,7 @@ impl Scope {
         }
     }
 
-    /// The scope of an included project, before its own file is read.
+    /// Returns the scope of an included project, before its own file is read.
     pub(super) fn included(
         &self,
         source: Arc<ProjectSource>,
@@ -70,8 +69,8 @@ impl Scope {
         }
     }
 
-    /// Adds what the project itself says to what it inherits. The tags of the project come before those of the include, and
-    /// both before those of the projects around.
+    /// Adds the project's own settings to the inherited ones. The project's tags come first, then the include's, then the
+    /// including projects'.
     pub(super) fn inherit(&mut self, deployment: Deployment) {
         self.tags = union(&union(&deployment.tags, &self.tags), &self.outer_tags);
         add(&mut self.labels, deployment.labels);
@@ -99,7 +98,7 @@ fn add(to: &mut Arc<Map>, entries: Vec<(String, String)>) {
     }
 }
 
-/// Both lists without duplicates, in order.
+/// Joins both lists without duplicates, in order.
 pub(super) fn union(first: &[String], second: &[String]) -> Vec<String> {
     let mut known = HashSet::with_capacity(first.len() + second.len());
     let all = first.iter().chain(second);

@@ -13,7 +13,7 @@ use super::{
 use crate::Error;
 
 impl Reader<'_> {
-    /// A key of a ConfigMap or a Secret: a template of a map.
+    /// Reads a key of a ConfigMap or a Secret, a template of a map.
     pub(super) fn cluster_data(&mut self, source: &ClusterData) -> Result<Option<Value>, Error> {
         let found = self.find(&source.query, false);
         let Some(objects) = self.unless_missing(found)? else {
@@ -107,7 +107,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The objects of a query, at least one, and only one unless several are wanted.
+    /// Returns the objects of a query: at least one, and only one unless `several` is set.
     fn find(&self, query: &ObjectQuery, several: bool) -> Result<Vec<Value>, VarsError> {
         let mut objects = self.sources().objects(query, self.inputs.budget)?;
         match (&query.which, objects.len()) {
@@ -138,7 +138,7 @@ impl Reader<'_> {
     }
 }
 
-/// Name of a type in the errors of Go's JSON decoder.
+/// Returns the name of a type in the errors of Go's JSON decoder.
 fn json_type(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "string",
@@ -155,7 +155,7 @@ fn name(object: &Value) -> String {
     ObjectRef::of(object).map_or_else(|_| "an object".to_owned(), |reference| reference.to_string())
 }
 
-/// A map as Go prints it.
+/// Formats a map as Go prints it.
 fn go_map(labels: &[(String, String)]) -> String {
     let mut labels: Vec<String> = labels
         .iter()

@@ -7,7 +7,7 @@ use super::{external::VarsError, read::Reader};
 use crate::Error;
 
 impl Reader<'_> {
-    /// The same map, with the values of the variables that its texts name in their places.
+    /// Replaces the names in a map by the values of the variables.
     pub(super) fn environment(&mut self, names: &Value) -> Result<Value, Error> {
         let mut found = Map::new();
         for leaf in path::leaves(names) {
@@ -16,9 +16,9 @@ impl Reader<'_> {
             else {
                 continue;
             };
-            let place = path::canonical(&leaf);
+            let path = path::canonical(&leaf);
             let Some(text) = value.as_str() else {
-                return Err(self.failed(format!("value at {place} is not a string")));
+                return Err(self.failed(format!("value at {path} is not a string")));
             };
             let (name, default) = match text.split_once(':') {
                 Some((name, default)) => (name, Some(default)),
@@ -28,7 +28,7 @@ impl Reader<'_> {
                 .sources()
                 .environment(name)
                 .map_err(|error| self.failed(error))?;
-            let missing = || VarsError::Missing(format!("environment variable {name} not found for {place}"));
+            let missing = || VarsError::Missing(format!("environment variable {name} not found for {path}"));
             let text = set.or_else(|| default.map(str::to_owned)).ok_or_else(missing);
             let Some(text) = self.unless_missing(text)? else {
                 continue;
@@ -38,15 +38,13 @@ impl Reader<'_> {
             } else {
                 self.parse(&format!("the environment variable {name}"), &text)?
             };
-            put(&mut found, &leaf, value).ok_or_else(|| {
-                self.failed(format!("failed to set value for {place}: key is not a string"))
-            })?;
+            put(&mut found, &leaf, value)
+                .ok_or_else(|| self.failed(format!("failed to set value for {path}: key is not a string")))?;
         }
         Ok(Value::Map(found))
     }
 }
 
-/// Puts a value at a path of fields.
 fn put(map: &mut Map, path: &[Key], value: Value) -> Option<()> {
     let (last, above) = path.split_last()?;
     let mut at = map;

@@ -31,7 +31,7 @@ impl Reader<'_> {
             let fetched = sources::fetch(self.inputs.sources, &address, self.inputs.budget)?;
             self.renderer = self
                 .context
-                .elsewhere()
+                .without_history()
                 .renderer(&fetched.tree, &[TreePath::root()]);
             let files = self.files_of(&*fetched.tree, &globs, &reference, &full);
             let (files, secret) = sources::say(&address.to_string(), files)?;
@@ -39,7 +39,10 @@ impl Reader<'_> {
             sensitive |= secret;
         }
         if matches.is_empty() {
-            let problem = format!("no ref of {} matches", kustomize::remote::shown(&source.url));
+            let problem = format!(
+                "no ref of {} matches",
+                kustomize::remote::redact_address(&source.url)
+            );
             let value = self.unless_missing(Err(VarsError::Missing(problem)))?;
             return Ok(Loaded { value, sensitive });
         }
@@ -47,7 +50,7 @@ impl Reader<'_> {
         Ok(Loaded { value, sensitive })
     }
 
-    /// The references that are meant, with their full names.
+    /// Returns the matching references, with their full names.
     fn references(&self, source: &GitFiles) -> Result<Vec<(String, GitReference)>, Error> {
         let prefix = match &source.reference {
             GitReference::Head => return Ok(vec![("HEAD".to_owned(), GitReference::Head)]),
@@ -83,7 +86,7 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// The files of a reference, and whether any of them was encrypted.
+    /// Returns the files of a reference, with true if any of them was encrypted.
     fn files_of(
         &mut self,
         tree: &dyn Tree,
@@ -119,7 +122,7 @@ impl Reader<'_> {
         Ok((found, sensitive))
     }
 
-    /// A file, and whether it was encrypted: it is rendered first, as everywhere.
+    /// Reads and renders a file, with true if it was encrypted.
     fn one_file(&mut self, tree: &dyn Tree, path: &TreePath, config: &GitFile) -> Result<(Map, bool), Error> {
         let mut bytes = tree.read(path)?;
         let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
@@ -144,7 +147,7 @@ impl Reader<'_> {
     }
 }
 
-/// A pattern of paths, in which `*` stays in a directory and `**` doesn't.
+/// Compiles a pattern of paths, in which `*` stays in a directory and `**` doesn't.
 fn glob(text: &str) -> Result<Regex, String> {
     let mut pattern = "^".to_owned();
     let mut chars = text.chars().peekable();

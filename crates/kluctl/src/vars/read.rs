@@ -14,10 +14,9 @@ use super::{
 };
 use crate::{Error, SourceAddress, decrypt, fields::Fields, files, source as sources};
 
-/// Description of the value of a source, for messages.
+/// Describes the value of a source in messages.
 pub(super) const WHAT: &str = "its value";
 
-/// Reads one source.
 pub(super) struct Reader<'a> {
     pub(super) inputs: RenderInputs<'a>,
     pub(super) context: &'a Context,
@@ -26,7 +25,6 @@ pub(super) struct Reader<'a> {
     pub(super) path: &'a str,
     pub(super) ignore_missing: bool,
     pub(super) multidoc: bool,
-    /// True if its values are sensitive.
     pub(super) secret: bool,
     pub(super) renderer: Renderer,
     /// The files that the renderer sees.
@@ -56,7 +54,7 @@ impl Reader<'_> {
         self.inputs.vars.unwrap_or(&NoVarsSources)
     }
 
-    /// An error that names the source.
+    /// Makes an error that names the source.
     pub(super) fn failed(&self, problem: impl std::fmt::Display) -> Error {
         self.fields.invalid("", format!("{}: {problem}", self.path))
     }
@@ -80,7 +78,7 @@ impl Reader<'_> {
         self.veiled(WHAT, rendered)
     }
 
-    /// Parses text that belongs to no file; `what` is that.
+    /// Parses a string of no file, which errors describe.
     pub(super) fn parse(&self, what: &str, text: &str) -> Result<Value, Error> {
         let parsed = files::parse(self.fields.file, text.as_bytes(), self.inputs.budget);
         self.veiled(what, parsed).map_err(|error| match error {
@@ -98,17 +96,17 @@ impl Reader<'_> {
     fn veiled<T>(&self, what: &str, made: Result<T, Error>) -> Result<T, Error> {
         made.map_err(|error| match self.secret {
             true => error.veiled(|line, problem| {
-                let place = line.map_or_else(String::new, |line| format!(" in its line {line}"));
-                self.failed(format!("{what} {problem}{place}"))
+                let in_line = line.map_or_else(String::new, |line| format!(" in its line {line}"));
+                self.failed(format!("{what} {problem}{in_line}"))
             }),
             false => error,
         })
     }
 
-    /// The value of a text that was found: a template of YAML.
+    /// Renders and parses a string.
     pub(super) fn text(&mut self, text: &str) -> Result<Value, Error> {
         if self.multidoc {
-            // quirk: as the original does, the templates in it are not rendered.
+            // quirk: as in the original, its templates are not rendered.
             return self.parse_all(text.as_bytes());
         }
         let rendered = self.render(text)?;
@@ -166,12 +164,12 @@ impl Reader<'_> {
         })
     }
 
-    /// A file of another repository, which sees no other files than those of it.
+    /// Reads a file of another repository, with the files of that repository only.
     fn git(&mut self, address: &SourceAddress, path: &str) -> Result<Loaded, Error> {
         let fetched = sources::fetch(self.inputs.sources, address, self.inputs.budget)?;
         self.renderer = self
             .context
-            .elsewhere()
+            .without_history()
             .renderer(&fetched.tree, &[TreePath::root()]);
         self.tree = fetched.tree;
         sources::say(&address.to_string(), self.file(path))
@@ -185,7 +183,7 @@ impl Reader<'_> {
             }
             let problem = format!(
                 "http request to {} failed with status code {}",
-                kustomize::remote::shown(&request.url),
+                kustomize::remote::redact_address(&request.url),
                 answer.status
             );
             Err(match answer.status {
@@ -229,7 +227,7 @@ impl Reader<'_> {
     }
 }
 
-/// A query with what the target says of AWS.
+/// Adds the target's settings for AWS to a query.
 fn with_target(query: &SecretQuery, aws: &Map) -> SecretQuery {
     let mut query = query.clone();
     if let SecretQuery::Aws {

@@ -5,7 +5,6 @@ use yaml::{Map, Value};
 use super::external::{HttpRequest, ObjectQuery, ObjectSelection, SecretQuery};
 use crate::{Error, SourceAddress, fields::Fields, source};
 
-/// A source of variables.
 #[derive(Debug)]
 pub(super) enum VarsSource {
     Values(Map),
@@ -15,7 +14,6 @@ pub(super) enum VarsSource {
         path: String,
     },
     GitFiles(GitFiles),
-    /// A key of a ConfigMap or a Secret.
     ClusterData(ClusterData),
     ClusterObject(ClusterObject),
     Environment(Value),
@@ -26,7 +24,6 @@ pub(super) enum VarsSource {
     Secret(SecretQuery),
 }
 
-/// Files of branches or tags of a Git repository.
 #[derive(Debug)]
 pub(super) struct GitFiles {
     pub(super) url: String,
@@ -42,7 +39,7 @@ pub(super) struct GitFile {
     pub(super) render: bool,
     pub(super) parse: bool,
     pub(super) multidoc: bool,
-    /// The pattern as written.
+    /// As written.
     pub(super) config: Map,
 }
 
@@ -90,7 +87,7 @@ const COMMON: &[&str] = &[
 const RESULTS: [&str; 2] = ["renderedVars", "renderedSensitive"];
 
 impl VarsSource {
-    /// Decodes a source. `path` is that of the source.
+    /// Decodes a source at `path`.
     pub(super) fn decode(fields: &Fields<'_>, path: &str) -> Result<Self, Error> {
         if let Some(field) = RESULTS.iter().find(|field| fields.map.contains_key(field)) {
             return Err(fields.invalid(field, format!("{field} is not allowed here")));
@@ -141,7 +138,6 @@ impl VarsSource {
         }
     }
 
-    /// Returns true if its values are sensitive by default.
     pub(super) fn is_sensitive(&self) -> bool {
         match self {
             Self::ClusterData(data) => data.query.kind == "Secret",
@@ -248,7 +244,7 @@ fn secret(kind: &str, fields: &Fields<'_>) -> Result<SecretQuery, Error> {
             fields.check(&["secretName", "region", "profile"], &[])?;
             let name = fields.required("secretName")?;
             let region = fields.filled_string("region")?;
-            // Templates may still make one of it.
+            // Templates may still make an ARN of it.
             if region.is_none() && !name.starts_with("arn:") && !name.contains('{') {
                 let problem = "when omitting the AWS region, the secret name must be a valid ARN";
                 return Err(fields.invalid("secretName", problem));

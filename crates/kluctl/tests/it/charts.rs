@@ -16,7 +16,6 @@ const CRD: &str =
 const PULLED: &str = "repo: https://charts.example.com/stable\n  chartName: small\n  chartVersion: 1.2.3";
 const AT: &str = ".helm-charts/https_charts.example.com/stable/small/1.2.3";
 
-/// A project with one item, and a chart in a directory.
 struct Project {
     files: Vec<(String, String)>,
     request: Request,

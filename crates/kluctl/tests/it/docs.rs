@@ -1,7 +1,7 @@
-//! The examples of `docs/kluctl` are projects that render to what the pages say.
+//! The examples of `docs/kluctl` are projects that render as documented.
 //!
-//! A comment `<!-- example: target=T args=a=b objects=Kind/name,... -->` begins an example; each block behind it that
-//! names a file is one of its files, up to the next comment.
+//! A comment `<!-- example: target=T args=a=b objects=Kind/name,... -->` starts an example; each following block that names
+//! a file is one of its files, up to the next comment.
 
 use std::fs;
 
@@ -50,7 +50,6 @@ fn examples(page: &str) -> Vec<Example> {
     found
 }
 
-/// `Kind/name` of each object.
 fn name(object: &Value) -> String {
     let text = |path: &[&str]| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
     format!("{}/{}", text(&["kind"]), text(&["metadata", "name"]))

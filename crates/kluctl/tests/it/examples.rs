@@ -1,6 +1,6 @@
-//! Projects that others wrote, with charts that others wrote. They are no part of this repository: the tests look for them in
-//! `../shared/examples/kluctl-examples` beside the workspace, and say so when they are absent. What is expected is what helm
-//! and kustomize make of them.
+//! Projects and charts by others. They are not part of this repository: the tests read them from
+//! `../shared/examples/kluctl-examples` next to the workspace, and print a note if they are absent. Helm's and kustomize's
+//! output is expected.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tree::{Budget, TreePath};
 
 use crate::support::{charts, names, read_dir, workspace};
 
-/// The objects of a target, in the namespaces that a cluster gives them; none when the examples are absent.
+/// Returns the objects of a target, in the namespaces that a cluster gives them; `None` if the examples are absent.
 fn objects(project: &str, target: &str) -> Option<Vec<String>> {
     let dir = workspace().join("../shared/examples/kluctl-examples");
     if !dir.is_dir() {

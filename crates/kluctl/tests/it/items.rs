@@ -132,7 +132,7 @@ fn excluded_items_are_not_rendered() {
     assert_eq!(dirs, ["a", "c", "d"]);
     assert_eq!(rendered.objects().count(), 2);
     assert_eq!(rendered.target.discriminator.as_deref(), Some("mine"));
-    // The place of an item doesn't depend on what is chosen.
+    // The number of an item doesn't depend on the selection.
     let files = rendered.files.unwrap();
     assert!(tree::Tree::is_file(
         &*files,

@@ -5,11 +5,11 @@ mod charts;
 #[cfg(test)]
 mod docs;
 #[cfg(test)]
-mod elsewhere;
-#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod items;
+#[cfg(test)]
+mod other_sources;
 #[cfg(test)]
 mod projects;
 #[cfg(test)]

@@ -6,7 +6,6 @@ use yaml::{Map, Value};
 
 use crate::support::{names, render_files};
 
-/// A manifest whose data holds a text.
 fn config_map(name: &str, text: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  v: \"{text}\"\n")
 }
@@ -24,7 +23,7 @@ fn request(target: &str, args: &[(&str, Value)]) -> Request {
     }
 }
 
-/// `data.v` of each object.
+/// Returns `data.v` of each object.
 fn values(rendered: &Rendered) -> Vec<&str> {
     let value = |object| Value::pointer(object, &["data", "v"]).and_then(Value::as_str);
     rendered.objects().filter_map(value).collect()
@@ -69,7 +68,7 @@ fn targets_may_refer_to_themselves_and_arguments_merge() {
     // Results and templates see the arguments of the target itself.
     assert_ne!(rendered.target.args.get("size"), Some(&Value::from(4)));
     assert_eq!(rendered.target.context, None);
-    // The third target misses an argument: that is told, and matters only when it is chosen.
+    // The third target lacks an argument: that is an error only if it is chosen.
     assert_eq!(
         rendered.warnings,
         [
@@ -224,7 +223,7 @@ fn nested_projects_inherit_settings() {
 
 #[test]
 fn when_disables_items_and_projects() {
-    // What is disabled may name missing directories.
+    // A disabled item may name missing directories.
     let map = config_map("m", "x");
     let files = [
         (

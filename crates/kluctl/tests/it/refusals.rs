@@ -7,7 +7,7 @@ use crate::support::render_files;
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
 
-/// The error of a project with these files besides a good item.
+/// Returns the error of a project with these files next to a good item.
 fn error(files: &[(&str, &str)]) -> String {
     let mut all = vec![
         ("deployment.yaml", "deployments:\n- path: app\n"),

@@ -21,7 +21,7 @@ fn render_shop(target: &str) -> Rendered {
     render(Arc::new(tree), &request, &Budget::default()).unwrap()
 }
 
-/// Items and objects as text. With `UPDATE_SNAPSHOTS=1` the files are written in place of compared.
+/// Compares items and objects with a snapshot. `UPDATE_SNAPSHOTS=1` writes it instead.
 fn check(target: &str) {
     let rendered = render_shop(target);
     let mut text = String::new();

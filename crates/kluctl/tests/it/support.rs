@@ -9,17 +9,14 @@ use kluctl::{Charts, Error, Moment, Rendered, Request, render};
 use tree::{Budget, Disk, Limits, Mem};
 use yaml::Value;
 
-/// The root of the workspace.
 pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The files of a directory.
 pub(crate) fn read_dir(dir: &Path) -> Disk {
     Disk::open(dir, &Limits::default()).unwrap()
 }
 
-/// Renders files that are written in a test.
 pub(crate) fn render_files(files: &[(&str, &str)], request: &Request) -> Result<Rendered, Error> {
     let files = files.iter().map(|(path, text)| (*path, text.to_string()));
     render(
@@ -29,12 +26,11 @@ pub(crate) fn render_files(files: &[(&str, &str)], request: &Request) -> Result<
     )
 }
 
-/// `Kind/namespace/name` of each object, in order.
+/// Lists `Kind/namespace/name` of all objects, in order.
 pub(crate) fn names(rendered: &Rendered) -> Vec<String> {
     rendered.objects().map(name).collect()
 }
 
-/// `Kind/namespace/name` of an object.
 pub(crate) fn name(object: &Value) -> String {
     let text = |path: &[&str]| {
         object

@@ -159,7 +159,7 @@ fn legacy_projects_load_external_targets_and_clusters() {
     let rendered = render_files(&files, &asked).unwrap();
     assert_eq!(values(&rendered), ["example.com 1"]);
     assert_eq!(rendered.target.images.len(), 1);
-    // The other branch sets what it may not set.
+    // The other branch sets a forbidden argument.
     assert!(
         rendered.warnings[0].contains("arg other is not allowed for target"),
         "{:?}",

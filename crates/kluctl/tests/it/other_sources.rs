@@ -1,4 +1,4 @@
-//! Values that projects take from other repositories, the cluster, servers and stores.
+//! Values of other repositories, the cluster, servers and stores.
 
 mod encrypted;
 mod history;
@@ -16,10 +16,9 @@ use yaml::Value;
 
 use crate::support::render_files;
 
-/// Files that are written in a test.
 type Files = Vec<(&'static str, &'static str)>;
 
-/// Repositories that are written in a test: address, reference, files.
+/// Address, reference and files.
 struct Repositories(Vec<(&'static str, GitReference, Files)>);
 
 impl Sources for Repositories {
@@ -136,7 +135,7 @@ fn request(repositories: Repositories) -> Request {
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  v: \"{{ v }}\"\n";
 
-/// Renders a deployment with one item `app`, whose ConfigMap shows `v`.
+/// Renders a deployment with one item `app`, whose ConfigMap prints `v`.
 fn render(deployment: &str, repositories: Repositories) -> Result<Rendered, Error> {
     let files = [("deployment.yaml", deployment), ("app/m.yaml", MAP)];
     render_files(&files, &request(repositories))

@@ -5,7 +5,7 @@ use kluctl::{CallbackError, Decrypt, Encrypted};
 
 use super::*;
 
-/// Shows what lies in the repository that a file is of.
+/// Decrypts a file to the content at its path in its repository.
 struct Origin;
 
 impl Decrypt for Origin {
