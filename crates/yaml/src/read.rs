@@ -1,6 +1,6 @@
 //! Readers, one function per dialect.
 //!
-//! The dialects agree on layout and differ in what a plain scalar means:
+//! The dialects agree on layout and differ in the meaning of plain scalars:
 //!
 //! | text | [`goyaml`] | [`kustomize`] | [`pyyaml`] |
 //! |---|---|---|---|

@@ -61,7 +61,7 @@ impl Decimal {
         format!("{}{first}{dot}{rest}e{sign}{exponent:0width$}", self.sign())
     }
 
-    /// Formats as `150` or `0.015`, without a decimal point if there is no fraction.
+    /// Formats as `150` or `0.015`, without a decimal point for integers.
     #[must_use]
     pub fn plain(&self) -> String {
         let digits = if self.digits.is_empty() { "0" } else { &self.digits };

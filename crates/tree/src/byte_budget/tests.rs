@@ -77,7 +77,7 @@ async fn small_pieces_are_counted_together() {
     drop(share);
     let _ = memory.tenant("b");
     let _ = memory.tenant("c");
-    assert_eq!(memory.inner.tenants.lock().unwrap().len(), 1);
+    assert_eq!(memory.inner.tenants.lock().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
