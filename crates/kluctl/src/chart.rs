@@ -11,7 +11,7 @@ mod tests;
 use tree::{Budget, TreePath};
 
 use crate::{
-    Error, SourceAddress,
+    Error, GitReference, SourceAddress,
     fields::Fields,
     files,
     source::{self, Remote},
@@ -69,18 +69,6 @@ pub enum ChartSource {
         /// Empty for the root.
         sub_dir: String,
     },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub enum GitReference {
-    /// The default branch.
-    #[default]
-    Head,
-    Branch(String),
-    Tag(String),
-    Commit(String),
-    /// The branch with this name, or the tag if the branch is missing.
-    Name(String),
 }
 
 const FIELDS: &[&str] = &[

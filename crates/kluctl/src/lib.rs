@@ -15,6 +15,7 @@ mod fields;
 mod files;
 #[cfg(test)]
 mod fuzz;
+mod git_reference;
 pub mod hooks;
 mod images;
 mod inclusion;
@@ -28,6 +29,7 @@ mod postprocess;
 mod project;
 mod render;
 mod rendered;
+mod repeated;
 mod request;
 mod source;
 mod target;
@@ -35,12 +37,12 @@ mod vars;
 
 pub use args::{add_argument, add_arguments_file};
 pub use chart::{
-    ChartSource, Charts, ClusterView, GIT_INFO, GitReference, HelmChart, PULLED_CHARTS, PullChart,
-    location::repo_key,
+    ChartSource, Charts, ClusterView, GIT_INFO, HelmChart, PULLED_CHARTS, PullChart, location::repo_key,
 };
 pub use decrypt::{Decrypt, Encrypted};
 pub use deployment::Outline;
 pub use error::{ArgumentError, CallbackError, Error};
+pub use git_reference::GitReference;
 pub use helm::functions::Moment;
 pub use images::{FixedImage, RequestedImage};
 pub use inclusion::Inclusion;

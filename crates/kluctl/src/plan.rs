@@ -17,7 +17,7 @@ use crate::{
     deployment::{self, Deployment, ItemConfig, ItemOutline, ItemSource, ProjectOutline},
     error,
     fields::Fields,
-    files, postprocess, source,
+    files, repeated, source,
     vars::{self, Context, Loader, RenderInputs},
 };
 
@@ -207,7 +207,7 @@ impl<'a> Planner<'a> {
         if !always && !self.inclusion.includes(&tags, dir.as_ref()) {
             return Ok(None);
         }
-        postprocess::count(self.inputs.budget, tags.iter().map(String::len), || {
+        repeated::count(self.inputs.budget, tags.iter().map(String::len), || {
             format!("the tags of an item in {}", scope.dir)
         })?;
         self.items.push(PlanItem {
@@ -284,7 +284,7 @@ impl<'a> Planner<'a> {
         renderer
             .condition(when, self.inputs.budget)
             .map_err(|source| Error::Template {
-                what: format!("{path} of {}: {}", fields.file, conditional(when)),
+                what: format!("{path} of {}: {}", fields.file, vars::conditional(when)),
                 source,
             })
     }
@@ -320,16 +320,4 @@ impl<'a> Planner<'a> {
         }
         Ok((loaded, var_reports))
     }
-}
-
-/// Describes the failure of a `when` expression in the words of kluctl, with at most 200 characters of the expression.
-pub(crate) fn conditional(expression: &str) -> String {
-    const MAX_CHARS: usize = 200;
-    let prefix: String = expression.chars().take(MAX_CHARS).collect();
-    let more = if prefix.len() < expression.len() {
-        "..."
-    } else {
-        ""
-    };
-    format!("unable to render conditional '{prefix}{more}'")
 }

@@ -5,7 +5,7 @@ use objects::meta;
 use tree::{Budget, TreePath};
 use yaml::{Map, Value};
 
-use crate::{Error, annotations, plan::PlanItem};
+use crate::{Error, annotations, plan::PlanItem, repeated};
 
 /// Labels the objects of an item, omits the ignored ones, and refuses unsupported annotations.
 pub(crate) fn finish(
@@ -34,7 +34,7 @@ pub(crate) fn finish(
                 field,
             });
         }
-        count(budget, marks.lens(), || {
+        repeated::count(budget, marks.lens(), || {
             format!("labels and annotations of objects in {dir}")
         })?;
         let marked = marks.set(&mut object).and_then(|()| match is_list(&object) {
@@ -49,24 +49,6 @@ pub(crate) fn finish(
         objects.push(object);
     }
     Ok(objects)
-}
-
-/// Repeated strings up to this size cost nothing: hardly an object has more labels.
-const FREE_BYTES: usize = 8 << 10;
-
-/// Counts strings that are repeated for each object or item, beyond the usual size.
-pub(crate) fn count(
-    budget: &Budget,
-    lens: impl Iterator<Item = usize>,
-    operation: impl FnOnce() -> String,
-) -> Result<(), Error> {
-    // With the overhead in memory.
-    let bytes: usize = lens.map(|len| len.saturating_add(64)).sum();
-    let counted = budget.output(bytes.saturating_sub(FREE_BYTES) as u64);
-    counted.map_err(|source| Error::Budget {
-        operation: operation(),
-        source,
-    })
 }
 
 /// Labels and annotations of every object of an item.

@@ -49,7 +49,7 @@ fn render_here(tree: Arc<dyn Tree>, request: &Request, budget: &Budget) -> Resul
     };
     let (source, dir) = legacy::deployment(tree, request, external.as_ref(), budget)?;
     let mut planner = Planner::new(inputs, &request.inclusion);
-    let mut context = Context::new(vars, request.surroundings());
+    let mut context = Context::new(vars, request.environment());
     if source.name.is_some() {
         context = context.without_history();
     }

@@ -47,7 +47,7 @@ pub struct Request {
 
 impl Request {
     /// Returns the time for templates: the same moment as for charts.
-    pub(crate) fn surroundings(&self) -> Surroundings {
+    pub(crate) fn environment(&self) -> Surroundings {
         let history = self.history.clone();
         let Some(moment) = &self.charts.moment else {
             return Surroundings {

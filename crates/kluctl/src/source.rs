@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use tree::{Budget, Tree, TreePath};
-use yaml::{Map, Value};
+use yaml::Value;
 
 use crate::{CallbackError, Error, GitReference, fields::Fields};
 
@@ -261,27 +261,4 @@ pub(crate) fn git_reference(fields: &Fields<'_>) -> Result<GitReference, Error> 
         return Err(reference.invalid("ref", problem));
     }
     Ok(found.pop().unwrap_or_default())
-}
-
-impl GitReference {
-    /// Parses the full name of a branch or tag, such as `refs/heads/main`.
-    #[must_use]
-    pub fn from_full(text: &str) -> Option<Self> {
-        let branch = text.strip_prefix("refs/heads/").map(str::to_owned);
-        let tag = || text.strip_prefix("refs/tags/").map(str::to_owned);
-        branch.map(Self::Branch).or_else(|| tag().map(Self::Tag))
-    }
-
-    /// Returns a map with one field, in the form of `ref` in project files.
-    pub(crate) fn to_map(&self) -> Map {
-        let mut map = Map::new();
-        match self {
-            Self::Head => {}
-            Self::Branch(name) => drop(map.insert("branch", name.as_str())),
-            Self::Tag(name) => drop(map.insert("tag", name.as_str())),
-            Self::Commit(name) => drop(map.insert("commit", name.as_str())),
-            Self::Name(name) => drop(map.insert("ref", name.as_str())),
-        }
-        map
-    }
 }

@@ -31,7 +31,7 @@ type Loaded = (TargetConfig, Result<TargetConfig, Error>);
 /// Renders all targets. The first one of a name counts.
 fn load(project: &mut Project, tree: &Arc<dyn Tree>, request: &Request, budget: &Budget) -> Vec<Loaded> {
     let request_args = merge::map_through_json(&request.args);
-    let surroundings = request.surroundings();
+    let environment = request.environment();
     let (mut loaded, mut names) = (Vec::new(), HashSet::new());
     for config in std::mem::take(&mut project.targets) {
         for expanded in legacy::expand(&config, tree, request, budget) {
@@ -48,7 +48,7 @@ fn load(project: &mut Project, tree: &Arc<dyn Tree>, request: &Request, budget: 
                         vars,
                         &project.args,
                         &request_args,
-                        &surroundings,
+                        &environment,
                         budget,
                     );
                     (expanded, rendered)
@@ -193,7 +193,7 @@ fn render_target(
     mut vars: Map,
     declared: &[Argument],
     request_args: &Map,
-    surroundings: &Surroundings,
+    environment: &Surroundings,
     budget: &Budget,
 ) -> Result<TargetConfig, Error> {
     let nothing: Arc<dyn Tree> = Arc::new(Mem::new());
@@ -203,7 +203,7 @@ fn render_target(
         vars.insert("args", args::compute(declared, &current.args, request_args)?);
         vars.insert("target", Value::Map(to_map(&current)));
         let mut renderer =
-            Renderer::new(nothing.clone(), &[], &Vars::sorted(&vars)).with_surroundings(surroundings.clone());
+            Renderer::new(nothing.clone(), &[], &Vars::sorted(&vars)).with_surroundings(environment.clone());
         let (value, errors) = renderer.render_partly(&Value::Map(to_map(&current)), budget);
         let rendered = from_map(&current, &value);
         let unchanged = rendered == current && errors.is_empty();

@@ -19,7 +19,7 @@ pub use external::{
 };
 use source::VarsSource;
 
-use crate::{Decrypt, Error, Sources, error, fields::Fields, merge, plan};
+use crate::{Decrypt, Error, Sources, error, fields::Fields, merge};
 
 /// Overhead of a value in memory, in bytes.
 const VALUE_BYTES: u64 = 64;
@@ -31,27 +31,27 @@ const MAX_ERRORS: usize = 10;
 pub(crate) struct Context {
     map: Arc<Map>,
     converted: Vars,
-    surroundings: Surroundings,
+    environment: Surroundings,
 }
 
 impl Context {
-    pub(crate) fn new(map: Map, surroundings: Surroundings) -> Self {
+    pub(crate) fn new(map: Map, environment: Surroundings) -> Self {
         Self {
             converted: Vars::sorted(&map),
             map: Arc::new(map),
-            surroundings,
+            environment,
         }
     }
 
     /// Returns other variables in the same environment.
     pub(crate) fn with(&self, map: Map) -> Self {
-        Self::new(map, self.surroundings.clone())
+        Self::new(map, self.environment.clone())
     }
 
     /// Returns the same variables for files of another repository, whose history isn't known.
     pub(crate) fn without_history(&self) -> Self {
         let mut other = self.clone();
-        other.surroundings.history = None;
+        other.environment.history = None;
         other
     }
 
@@ -60,7 +60,7 @@ impl Context {
     }
 
     pub(crate) fn renderer(&self, tree: &Arc<dyn tree::Tree>, search: &[TreePath]) -> Renderer {
-        Renderer::new(tree.clone(), search, &self.converted).with_surroundings(self.surroundings.clone())
+        Renderer::new(tree.clone(), search, &self.converted).with_surroundings(self.environment.clone())
     }
 }
 
@@ -154,7 +154,7 @@ impl Loader<'_> {
         let wanted = renderer
             .condition(&when, budget)
             .map_err(|source| Error::Template {
-                what: format!("{}: {path}: {}", raw.file, plan::conditional(&when)),
+                what: format!("{}: {path}: {}", raw.file, conditional(&when)),
                 source,
             })?;
         self.messages.extend(renderer.take_messages());
@@ -233,4 +233,16 @@ fn merged(map: &Map, loaded: Map, no_override: bool) -> Map {
     };
     merge::deep(&mut base, &over);
     base
+}
+
+/// Describes the failure of a `when` expression in the words of kluctl, with at most 200 characters of the expression.
+pub(crate) fn conditional(expression: &str) -> String {
+    const MAX_CHARS: usize = 200;
+    let prefix: String = expression.chars().take(MAX_CHARS).collect();
+    let more = if prefix.len() < expression.len() {
+        "..."
+    } else {
+        ""
+    };
+    format!("unable to render conditional '{prefix}{more}'")
 }

@@ -1,27 +1,13 @@
 //! Paths of pre-pulled charts.
 
-use std::fmt;
-
 use tree::TreePath;
 use url::Url;
 
-use super::{ChartSource, GitReference};
+use super::ChartSource;
 use crate::Error;
 
 pub(super) fn is_oci(url: &str) -> bool {
     url.starts_with("oci://")
-}
-
-impl fmt::Display for GitReference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Head => f.write_str("HEAD"),
-            Self::Branch(name) => write!(f, "refs/heads/{name}"),
-            Self::Tag(name) => write!(f, "refs/tags/{name}"),
-            Self::Commit(id) => f.write_str(id),
-            Self::Name(name) => f.write_str(name),
-        }
-    }
 }
 
 impl ChartSource {
