@@ -1,4 +1,4 @@
-//! Blocking work on threads of its own, so that servers that hang never use up the threads that others share.
+//! Blocking work on its own threads, so that servers that hang never use up shared ones.
 
 use std::{
     future::Future,
@@ -15,71 +15,57 @@ use tokio_util::sync::CancellationToken;
 
 use crate::threads;
 
-/// Interval of looking if the work was cancelled.
+/// Interval of checking for cancellation.
 const CANCELLATION: Duration = Duration::from_millis(100);
 
 /// Limits of one piece of blocking work.
 #[derive(Debug, Clone)]
-pub struct Work {
-    /// Namespace of the object that is worked for.
+pub struct Job {
     pub namespace: String,
-    /// Timeout of the work.
     pub timeout: Duration,
-    /// Becomes true when the pass is cancelled, or dropped.
+    /// True once the pass is cancelled or dropped.
     pub cancelled: Arc<AtomicBool>,
 }
 
-/// Work that ended before its future did.
+/// The end of a job before its future.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unfinished {
-    /// The timeout of the work passed.
     #[error("no end after {}", api::GoDuration::from(*.0))]
     Timeout(Duration),
-    /// The work was cancelled.
     #[error("cancelled")]
     Cancelled,
 }
 
-/// Waits for a future on the thread of a piece of work, until its timeout or cancellation.
-///
-/// # Errors
-/// Fails when the work ends before the future.
-pub(crate) fn wait<T>(
-    runtime: &Handle,
-    work: &Work,
-    future: impl Future<Output = T>,
-) -> Result<T, Unfinished> {
+/// Waits for a future on the thread of a job, until its timeout or cancellation.
+pub(crate) fn wait<T>(runtime: &Handle, job: &Job, future: impl Future<Output = T>) -> Result<T, Unfinished> {
     let cancelled = async {
-        while !work.cancelled.load(Ordering::Relaxed) {
+        while !job.cancelled.load(Ordering::Relaxed) {
             tokio::time::sleep(CANCELLATION).await;
         }
     };
     runtime.block_on(async {
         tokio::select! {
-            ended = tokio::time::timeout(work.timeout, future) => ended.map_err(|_| Unfinished::Timeout(work.timeout)),
+            ended = tokio::time::timeout(job.timeout, future) => ended.map_err(|_| Unfinished::Timeout(job.timeout)),
             () = cancelled => Err(Unfinished::Cancelled),
         }
     })
 }
 
-/// The purpose of requests, and the fault if the work ends before them.
+/// The purpose of requests, and the fault if the job ends before them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Purpose<'a> {
-    /// Beginning of the message.
+    /// Start of the message.
     pub(crate) failed: &'a str,
-    /// Reason of the fault.
     pub(crate) reason: Reason,
-    /// The end of the message after the timeout: what the user can do.
+    /// End of the message after the timeout: advice for the user.
     pub(crate) remedy: &'a str,
 }
 
-/// Waits for requests on the thread of a piece of work, until its timeout or cancellation.
-///
-/// # Errors
-/// The fault of the requests, or that of `purpose` when the work ends before them.
+/// Waits for requests on the thread of a job, until its timeout or cancellation. Fails with the fault of the requests, or of `purpose` when
+/// the job ends before them.
 pub(crate) fn request<T>(
     runtime: &Handle,
-    work: &Work,
+    job: &Job,
     purpose: Purpose<'_>,
     requests: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Fault> {
@@ -88,7 +74,7 @@ pub(crate) fn request<T>(
         reason,
         remedy,
     } = purpose;
-    wait(runtime, work, requests).unwrap_or_else(|unfinished| {
+    wait(runtime, job, requests).unwrap_or_else(|unfinished| {
         let remedy = match unfinished {
             Unfinished::Timeout(_) => format!(": {remedy}"),
             Unfinished::Cancelled => String::new(),
@@ -97,15 +83,13 @@ pub(crate) fn request<T>(
     })
 }
 
-/// Runs blocking work on a thread of its own. The work is cancelled with `cancel`, and when the returned future is dropped.
-///
-/// # Errors
-/// The error of the work; a fault if no thread can be started, or the work panics.
+/// Runs blocking work on its own thread. It is cancelled with `cancel`, and when the returned future is dropped. Fails with the error of
+/// the work; with a fault if no thread can be started, or the work panics.
 pub(crate) async fn run<T, E>(
     namespace: &str,
     timeout: Duration,
     cancel: &CancellationToken,
-    work: impl FnOnce(&Work) -> Result<T, E> + Send + 'static,
+    job: impl FnOnce(&Job) -> Result<T, E> + Send + 'static,
 ) -> Result<T, E>
 where
     T: Send + 'static,
@@ -113,7 +97,7 @@ where
 {
     let cancelled = Arc::new(AtomicBool::new(false));
     let guard = CancelOnDrop(Arc::clone(&cancelled));
-    let limits = Work {
+    let limits = Job {
         namespace: namespace.to_owned(),
         timeout,
         cancelled,
@@ -121,7 +105,7 @@ where
     let (send, mut receive) = oneshot::channel();
     let started = threads::run(move || {
         // The receiver is gone if the pass was dropped.
-        let _ = send.send(work(&limits));
+        let _ = send.send(job(&limits));
     });
     started.map_err(|error| {
         let message = format!("failed to start a thread: {error}");

@@ -25,16 +25,13 @@ use crate::{
     source_kind::{PackOptions, SourceKind, Verification},
 };
 
-/// Time for everything of a pass but the server, which `spec.timeout` bounds: packing, mostly.
+/// Time for the parts of a pass without the server, which `spec.timeout` bounds: packing, mostly.
 pub(crate) const PACK_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// Failure of a build.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// Packing or storing failed.
     #[error("unable to archive artifact to storage: {0}")]
     Artifact(#[from] artifact::Error),
-    /// A failure in the words of conditions.
     #[error("{0}")]
     Fault(Fault),
 }
@@ -65,7 +62,6 @@ impl From<BuildError> for Fault {
     }
 }
 
-/// Builds the artifacts of all kinds.
 #[derive(Debug)]
 pub(crate) struct Builder {
     storage: Arc<Storage>,
@@ -77,9 +73,6 @@ pub(crate) struct Builder {
 }
 
 /// Creates an empty directory in `scratch`, which is removed when it is dropped.
-///
-/// # Errors
-/// A fault that names the cause.
 pub(crate) fn temp_dir(scratch: &Path) -> Result<TempDir, Fault> {
     let created = tempfile::Builder::new().prefix("source-").tempdir_in(scratch);
     created.map_err(|error| {
@@ -88,44 +81,35 @@ pub(crate) fn temp_dir(scratch: &Path) -> Result<TempDir, Fault> {
     })
 }
 
-/// The pass that an artifact is built in.
 pub(crate) struct BuildScope<'a> {
     pub(crate) namespace: &'a str,
     /// Timeout of the server.
     pub(crate) timeout: Duration,
     pub(crate) cancel: &'a CancellationToken,
-    /// The permit to work, which is given back while the server works.
     pub(crate) slot: &'a WorkSlot,
 }
 
-/// The artifact to build.
 pub(crate) struct BuildRequest<K: SourceKind> {
     pub(crate) key: Key,
     pub(crate) request: K::Request,
     pub(crate) resolved: K::Resolved,
-    /// The ignore rules of the spec.
     pub(crate) ignore: Option<String>,
-    /// The artifact that the status names until now.
+    /// The artifact in the status of the last pass.
     pub(crate) current: Option<Current>,
 }
 
-/// A stored artifact.
 pub(crate) struct Built<K: SourceKind> {
     pub(crate) stored: Stored,
-    /// Revision that was fetched.
     pub(crate) resolved: K::Resolved,
-    /// Description of the revision, for the event.
     pub(crate) description: Option<String>,
     /// Further metadata of the revision, for the event.
     pub(crate) event_metadata: BTreeMap<String, String>,
-    /// Metadata of the artifact.
     pub(crate) metadata: BTreeMap<String, String>,
-    /// Verification of what was fetched, if there was one.
     pub(crate) verification: Option<Verification>,
 }
 
 impl Builder {
-    /// Begins without any work; `scratch` is a directory for what is being fetched.
+    /// `scratch` is a directory for fetched content.
     pub(crate) fn new(storage: Arc<Storage>, scratch: PathBuf, algorithm: Algorithm) -> Self {
         let processors = thread::available_parallelism().map_or(2, usize::from);
         Self {
@@ -137,7 +121,6 @@ impl Builder {
         }
     }
 
-    /// Fetches the revision and stores it as artifact.
     pub(crate) async fn build<K: SourceKind>(
         &self,
         kind: &Arc<K>,
@@ -161,8 +144,8 @@ impl Builder {
         let permit = scope.slot.waiting(permit).await;
         let permit = permit.ok_or_else(panicked)?;
         let (kind, scratch) = (Arc::clone(kind), self.scratch.clone());
-        let fetched = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
-            let fetched = kind.fetch(&request, &resolved, work, &scratch)?;
+        let fetched = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |job| {
+            let fetched = kind.fetch(&request, &resolved, job, &scratch)?;
             let resolved = K::fetched(&fetched, resolved);
             Ok::<_, Fault>((fetched, resolved))
         });
@@ -171,14 +154,14 @@ impl Builder {
         let packs = Arc::clone(&self.packs).acquire_owned().await;
         let packing = packs.map_err(|_| panicked())?;
         let (storage, algorithm) = (Arc::clone(&self.storage), self.algorithm);
-        let built = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
+        let built = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |job| {
             let _held = packing;
             let options = PackOptions {
                 ignore,
                 algorithm,
                 budget: Budget::default()
                     .with_timeout(PACK_TIMEOUT)
-                    .with_cancellation(Arc::clone(&work.cancelled)),
+                    .with_cancellation(Arc::clone(&job.cancelled)),
             };
             let file = K::file_name(&resolved);
             let stored = storage.store(&key, &file, current.as_ref(), |out| {

@@ -5,11 +5,8 @@ use oci::{Access, Identity};
 
 use crate::secret::SecretData;
 
-/// Adds the CA bundle (`ca.crt`) and the client certificate (`tls.crt`, `tls.key`) of a Secret to an access. Messages of faults begin with
-/// `failed`.
-///
-/// # Errors
-/// Fails when the Secret has neither, or only half of a client certificate.
+/// Adds the CA bundle (`ca.crt`) and the client certificate (`tls.crt`, `tls.key`) of a Secret to an access. Messages of faults start with
+/// `failed`. Fails when the Secret has neither, or only half of a client certificate.
 pub(crate) fn add(access: &mut Access, secret: &SecretData, failed: &str) -> Result<(), Fault> {
     let invalid = || {
         let name = secret.name();

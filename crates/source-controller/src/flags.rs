@@ -25,14 +25,13 @@ use runtime::{
 pub use consumers::{Consumer, ConsumerFlags, InvalidConsumer};
 pub use shared_store::SharedStoreFlags;
 
-/// The largest sizes of what Helm repositories have, in bytes.
+/// Maximum sizes of the contents of Helm repositories, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct HelmLimits {
-    /// The index of a repository, unpacked.
+    /// The unpacked index of a repository.
     pub index: u64,
-    /// The archive of a chart, packed.
+    /// The packed archive of a chart.
     pub chart: u64,
-    /// A file of a chart.
     pub chart_file: u64,
 }
 
@@ -77,16 +76,16 @@ pub struct Flags {
     #[arg(long, default_value_t = 2)]
     pub artifact_retention_records: usize,
 
-    /// Bytes that the stored artifacts of an object may take, the superseded ones included, as in 512Mi; 0 is no quota.
+    /// Bytes that the stored artifacts of an object may take, the superseded ones included, as in 512Mi; 0 is unlimited.
     #[arg(long, default_value = "2Gi", value_parser = bytes)]
     pub storage_quota_per_object: u64,
 
-    /// Bytes that the stored artifacts of all objects of a namespace may take, as in 10Gi; 0 is no quota.
+    /// Bytes that the stored artifacts of all objects of a namespace may take, as in 10Gi; 0 is unlimited.
     #[arg(long, default_value = "5Gi", value_parser = bytes)]
     pub storage_quota_per_namespace: u64,
 
-    /// Bytes that the temporary files of all sources may take together, those of a namespace three quarters of it, as in 3Gi; 0 is no
-    /// limit.
+    /// Bytes that the temporary files of all sources may take together, a namespace three quarters of it, as in 3Gi; 0 is
+    /// unlimited.
     #[arg(long, default_value = "3Gi", value_parser = bytes)]
     pub temporary_files_max_size: u64,
 
@@ -149,7 +148,7 @@ pub struct Flags {
     pub accepted: Accepted,
 }
 
-/// Flags of upstream for what this controller does not do (yet).
+/// Flags of upstream that have no effect here.
 #[derive(Debug, Clone, Args)]
 pub struct Accepted {
     /// Accepted for compatibility: an index is read as a stream, and never held in memory.
@@ -169,7 +168,6 @@ pub struct Accepted {
     pub watch_configs_label_selector: String,
 }
 
-/// The address that 2021's variable names, or port 9090.
 fn default_storage_addr() -> String {
     std::env::var("STORAGE_ADDR")
         .ok()
@@ -177,17 +175,15 @@ fn default_storage_addr() -> String {
         .unwrap_or_else(|| ":9090".to_owned())
 }
 
-/// The feature gates that are accepted.
+/// The accepted feature gates.
 const KNOWN_GATES: [&str; 2] = [CACHE, OBJECT_IDENTITIES];
-/// The gate of a cache that there is not.
 const CACHE: &str = "CacheSecretsAndConfigMaps";
 
-/// Error of a feature gate that is unknown or has no boolean value.
 #[derive(Debug, thiserror::Error)]
 #[error("known gates are {known}, each followed by =true or =false", known = KNOWN_GATES.join(" and "))]
 struct InvalidFeatureGate;
 
-/// Checks a feature gate, `Name=true` or `Name=false`.
+/// Parses a feature gate, `Name=true` or `Name=false`.
 fn feature_gate(text: &str) -> Result<String, InvalidFeatureGate> {
     match text.split_once('=') {
         Some((name, "true" | "false")) if KNOWN_GATES.contains(&name) => Ok(text.to_owned()),
@@ -196,7 +192,6 @@ fn feature_gate(text: &str) -> Result<String, InvalidFeatureGate> {
 }
 
 impl Flags {
-    /// Returns the retention of superseded artifacts.
     #[must_use]
     pub fn retention(&self) -> Retention {
         Retention {
@@ -205,7 +200,7 @@ impl Flags {
         }
     }
 
-    /// Host (and port) in the URLs of artifacts.
+    /// Returns host (and port) in the URLs of artifacts.
     #[must_use]
     pub fn advertised(&self) -> String {
         if self.storage_adv_addr.is_empty() {
@@ -215,7 +210,6 @@ impl Flags {
         }
     }
 
-    /// Returns the quotas of the storage.
     #[must_use]
     pub fn quotas(&self) -> Quotas {
         Quotas {
@@ -224,24 +218,17 @@ impl Flags {
         }
     }
 
-    /// Returns the bytes that temporary files may take.
     #[must_use]
     pub fn temporary_bytes(&self) -> u64 {
         or_none(self.temporary_files_max_size)
     }
 
-    /// Returns the algorithms that are offered to SSH servers, and the names that are not supported.
-    ///
-    /// # Errors
-    /// If none of the names in a list is supported.
+    /// Returns the algorithms for SSH servers, and the names that are not supported. Fails if a list has no supported name.
     pub fn ssh_algorithms(&self) -> Result<(SshAlgorithms, Vec<String>), UnsupportedAlgorithms> {
         SshAlgorithms::new(&self.ssh_kex_algos, &self.ssh_hostkey_algos)
     }
 
     /// Reads the trusted root of the sigstore, if a file is named.
-    ///
-    /// # Errors
-    /// Fails when the file cannot be read, or is no trusted root.
     pub(crate) fn trusted_root(&self) -> anyhow::Result<Option<TrustedRoot>> {
         let Some(path) = &self.sigstore_trusted_root else {
             return Ok(None);
@@ -260,11 +247,8 @@ impl Flags {
             .is_some_and(|(_, value)| value == "true")
     }
 
-    /// Returns the service accounts whose identities are used.
-    ///
-    /// # Errors
-    /// Fails when a default service account is set while the gate is closed, because objects would use the identity of the controller,
-    /// and when it has an invalid name.
+    /// Returns the service accounts whose identities are used. Fails when a default service account is set while the gate is closed,
+    /// because objects would use the identity of the controller, and when its name is invalid.
     pub(crate) fn service_accounts(
         &self,
         common: &CommonFlags,
@@ -275,7 +259,6 @@ impl Flags {
         )
     }
 
-    /// Returns the bounds of credentials that are kept.
     pub(crate) fn token_bounds(&self) -> Bounds {
         Bounds {
             most: usize::try_from(self.token_cache_max_size).unwrap_or(usize::MAX),
@@ -283,7 +266,6 @@ impl Flags {
         }
     }
 
-    /// The largest sizes of what Helm repositories have.
     #[must_use]
     pub fn helm_limits(&self) -> HelmLimits {
         HelmLimits {
@@ -293,7 +275,7 @@ impl Flags {
         }
     }
 
-    /// The given flags that have no effect.
+    /// Returns the given flags without an effect.
     #[must_use]
     pub fn idle(&self, common: &CommonFlags) -> Vec<Idle> {
         const CACHE_OF_INDEXES: &str = "an index is read as a stream, and never held in memory";
@@ -333,12 +315,12 @@ impl Flags {
     }
 }
 
-/// Returns a limit; 0 is none.
+/// Returns a limit; 0 is unlimited.
 const fn or_none(limit: u64) -> u64 {
     if limit == 0 { u64::MAX } else { limit }
 }
 
-/// Reads a number of bytes, with a unit as in Kubernetes: `1048576`, `512Mi`, `2G`.
+/// Parses a number of bytes, with a unit as in Kubernetes: `1048576`, `512Mi`, `2G`.
 fn bytes(text: &str) -> Result<u64, BytesError> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: u64 = match text.get(digits.len()..).unwrap_or_default() {
@@ -357,12 +339,11 @@ fn bytes(text: &str) -> Result<u64, BytesError> {
     number.checked_mul(unit).ok_or(BytesError)
 }
 
-/// A text is no number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a number of bytes, as in 1048576, 512Mi or 2G")]
 struct BytesError;
 
-/// The host that others reach `address` by, as far as it says.
+/// Returns the host that others reach `address` by, as far as it is known.
 fn derived(address: &str, hostname: Option<&str>) -> String {
     match address.rsplit_once(':') {
         Some(("", port)) => format!("localhost:{port}"),

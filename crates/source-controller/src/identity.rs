@@ -1,4 +1,4 @@
-//! Credentials for Git servers and registries of clouds, for the identity of the controller or that of a service account.
+//! Credentials for Git servers and registries of clouds, for the identity of the controller or of a service account.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use oci::Credentials;
 use runtime::accounts::{AccountTokens, ServiceAccounts};
 use url::Url;
 
-/// Largest answer of a token service, in bytes.
+/// Maximum size of an answer of a token service, in bytes.
 const ANSWER: u64 = 1 << 20;
-/// Time in seconds that the password of a registry is thought to last, whatever the registry says.
+/// Assumed lifetime of the password of a registry in seconds, whatever the registry says.
 const PASSWORD: i64 = 3600;
-/// The user of registries of Google for access tokens.
+/// User of registries of Google for access tokens.
 const GOOGLE_USER: &str = "oauth2accesstoken";
 
-/// The identities of clouds that sources use, with the credentials that were obtained for them.
+/// The identities of clouds that sources use, with a cache of their credentials.
 pub(crate) struct Identities {
     addresses: AddressPolicy,
     ambient: Ambient,
@@ -33,28 +33,24 @@ pub(crate) struct Identities {
     registries: Kept<String, Credentials>,
 }
 
-/// Credentials for a Git server.
 #[derive(Debug, Clone)]
 pub(crate) enum GitCredentials {
-    /// A token for `Authorization: Bearer`.
     Bearer(Secret<String>),
     /// A name and a password.
     Basic(aws::Login),
 }
 
-/// The identity that a source uses.
 #[derive(Debug, Clone)]
 pub(crate) struct Login {
-    /// The cloud with the identity.
     pub(crate) cloud: Cloud,
-    /// A service account; default the identity of the controller.
+    /// Default the identity of the controller.
     pub(crate) workload: Option<WorkloadLogin>,
-    /// The proxy for requests to token services; default that of the environment.
+    /// The proxy for requests to token services; default from the environment.
     pub(crate) proxy: Option<Proxy>,
 }
 
 impl Login {
-    /// Returns what credentials for a server are kept by.
+    /// Returns the cache key of credentials for a server.
     fn key(&self, server: &str) -> String {
         let proxy = self.proxy.as_ref().map(|proxy| proxy.url.as_str());
         let account = self.workload.as_ref().map(WorkloadLogin::key);
@@ -80,35 +76,28 @@ impl Identities {
         }
     }
 
-    /// Returns true if objects may name service accounts.
     pub(crate) fn of_objects(&self) -> bool {
         self.accounts.of_objects
     }
 
-    /// Returns the name of the service account of objects that name none, if they don't use the identity of the controller.
+    /// Returns the service account of objects that name none, if they don't use the identity of the controller.
     pub(crate) fn default_account(&self) -> Option<&str> {
         self.accounts.default.as_deref()
     }
 
-    /// Returns the tokens of service accounts.
     pub(crate) fn tokens(&self) -> &AccountTokens {
         &self.tokens
     }
 
-    /// Returns the bounds of credentials that are kept.
     pub(crate) fn bounds(&self) -> Bounds {
         self.bounds
     }
 
-    /// Returns the credentials of the controller's environment.
     pub(crate) fn ambient(&self) -> &Ambient {
         &self.ambient
     }
 
-    /// Returns the credentials for the repository at a URL.
-    ///
-    /// # Errors
-    /// Fails when the URL is not one of the cloud, or the identity gets no credentials.
+    /// Returns the credentials for the repository at a URL. Fails when the cloud has no such URL, or the identity gets no credentials.
     pub(crate) async fn git(
         &self,
         login: &Login,
@@ -146,15 +135,13 @@ impl Identities {
         Ok(found)
     }
 
-    /// Forgets the credentials for a repository, which were not accepted.
+    /// Evicts the credentials for a repository, which were refused.
     pub(crate) fn forget_git(&self, login: &Login, url: &Url) {
         self.git.forget(&login.key(url.as_str()));
     }
 
-    /// Returns the credentials for a registry, which is asked with `tls` itself if it exchanges tokens.
-    ///
-    /// # Errors
-    /// Fails when the registry is not one of the cloud, or the identity gets no credentials.
+    /// Returns the credentials for a registry, which is asked with `tls` if it exchanges tokens itself. Fails when the cloud has no such
+    /// registry, or the identity gets no credentials.
     pub(crate) async fn registry(
         &self,
         login: &Login,
@@ -200,7 +187,7 @@ impl Identities {
         Ok(found)
     }
 
-    /// Forgets the credentials for a registry, which were not accepted.
+    /// Evicts the credentials for a registry, which were refused.
     pub(crate) fn forget_registry(&self, login: &Login, host: &str) {
         self.registries.forget(&login.key(host));
     }

@@ -1,4 +1,4 @@
-//! The kinds of sources. A kind is a module here, with what it does on its own ([`SourceKind`]), and a line in [`ALL`].
+//! The kinds of sources: a module for each, which implements [`SourceKind`], and a line in [`ALL`].
 
 mod bucket;
 mod git_repository;
@@ -24,7 +24,6 @@ use crate::{
     sweep,
 };
 
-/// All kinds of sources.
 pub(crate) const ALL: &[Registration] = &[
     Registration::of::<git_repository::GitRepositories>(),
     Registration::of::<oci_repository::OciRepositories>(),
@@ -33,14 +32,12 @@ pub(crate) const ALL: &[Registration] = &[
     Registration::of::<helm_chart::HelmCharts>(),
 ];
 
-/// Concurrent passes of a kind. Most of a pass is waiting for a server, and one that hangs must not take the place of those
-/// that answer.
+/// Concurrent passes of a kind. A pass mostly waits for a server, and one that hangs must not block others.
 const CONCURRENCY: u16 = 64;
-/// Passes of a namespace at the same time, waiting ones included. More would not fetch sooner, since only a few fetches of a namespace run
-/// at the same time, but a thousand objects that are due at a start would all hold their memory.
+/// Concurrent passes of a namespace, with waiting ones. More would not fetch sooner, since only a few fetches of a namespace run at the
+/// same time, but a thousand objects that are due at a start would all hold their memory.
 const MOST_OF_NAMESPACE: usize = 128;
 
-/// A registered kind.
 pub(crate) struct Registration {
     /// Name of the kind in paths of the storage.
     pub(crate) directory: &'static str,

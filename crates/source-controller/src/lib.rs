@@ -1,8 +1,8 @@
 //! The source-controller: fetches sources, and serves them as artifacts.
 //!
-//! Each process serves its storage from its start on, or the shared store. Only the leader reconciles: it claims the storage, removes the
-//! artifacts of deleted objects, and stores new ones. `standby` says which of the others are ready. Everything but resolving, fetching
-//! and packing is the same for all kinds: [`SourceKind`] is what a kind adds.
+//! Each process serves its storage or the shared store from its start. Only the leader reconciles: it claims the storage, removes the
+//! artifacts of deleted objects, and stores new ones. `standby` says which of the others are ready. All kinds share everything but
+//! resolving, fetching and packing, which are in [`SourceKind`].
 
 mod blocking;
 mod builder;
@@ -44,11 +44,10 @@ use reconciler::Shared;
 use shared_store::{Files, SharedStore};
 pub use source_kind::SourceKind;
 
-/// Name of the controller.
 pub const NAME: &str = "source-controller";
 
 /// Limits of the artifact server: many consumers download at the same time, and a download may take long. A consumer has a few connections
-/// at a time; one that reads slowly on very many leaves three quarters of the places to the others.
+/// at a time; one with very many slow ones leaves three quarters to the others.
 const SERVING: http::Limits = http::Limits {
     connections: 512,
     connections_of_address: 512 / 4,
@@ -85,10 +84,7 @@ pub fn spec(events: &EventsFlags) -> Spec {
     }
 }
 
-/// Runs the controller until its shutdown.
-///
-/// # Errors
-/// Fails when the storage cannot be opened or served.
+/// Runs the controller until its shutdown. Fails when the storage cannot be opened or served.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let (ssh, unknown) = flags.ssh_algorithms()?;
     let accounts = flags.service_accounts(ctx.flags())?;
@@ -143,7 +139,6 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     finished(server).await
 }
 
-/// Begins to serve files.
 async fn serve(ctx: &Context, flags: &Flags, files: Files) -> anyhow::Result<JoinHandle<()>> {
     let listener = http::listen(&flags.storage_addr).await;
     let listener = listener.context("artifacts cannot be served, see --storage-addr")?;
@@ -161,7 +156,6 @@ async fn serve(ctx: &Context, flags: &Flags, files: Files) -> anyhow::Result<Joi
     )))
 }
 
-/// Waits for the end of the artifact server.
 async fn finished(server: JoinHandle<()>) -> anyhow::Result<()> {
     server.await.context("the artifact server ended")
 }

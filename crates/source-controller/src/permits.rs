@@ -3,19 +3,19 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Fetches at the same time.
+/// Concurrent fetches.
 const FETCHES: usize = 8;
-/// Fetches of one namespace at the same time: servers of a tenant that hang leave permits for the others.
+/// Concurrent fetches of one namespace: servers of a tenant that hang leave permits for the others.
 const FETCHES_OF_A_NAMESPACE: usize = FETCHES / 2;
-/// Fetches from one server for a namespace at the same time: one that hangs leaves a permit for the others.
+/// Concurrent fetches from one server for a namespace: one that hangs leaves a permit for the others.
 const FETCHES_OF_A_SERVER: usize = FETCHES_OF_A_NAMESPACE - 1;
 
-/// Hands out permits in the order of the requests.
 #[derive(Debug)]
 pub(crate) struct FetchPermits {
     all: Arc<Semaphore>,
@@ -43,9 +43,9 @@ impl Default for FetchPermits {
 }
 
 impl FetchPermits {
-    /// Waits for a permit; `None` if there are none any more, which doesn't happen while this value lives.
+    /// Waits for a permit; `None` if the semaphore is closed, which doesn't happen while this value lives.
     pub(crate) async fn acquire(&self, namespace: &str, server: &str) -> Option<FetchPermit> {
-        // First the server's, then the namespace's: who waits for the own takes none from the others.
+        // First the server's permit, then the namespace's: a request that waits for its server takes none from the others.
         let server = (namespace.to_owned(), server.to_owned());
         let of_server = self.servers.acquire(server).await?;
         let of_namespace = self.namespaces.acquire(namespace.to_owned()).await?;
@@ -88,7 +88,7 @@ impl<K: Hash + Eq> Permits<K> {
     }
 
     fn entry(&self, key: K) -> Arc<Semaphore> {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         if let Some(entry) = entries.get(&key).and_then(Weak::upgrade) {
             return entry;
         }
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes at most so many permits, each for another server.
+    /// Takes at most `count` permits, each for another server.
     fn take(permits: &FetchPermits, namespace: &str, count: usize) -> Vec<FetchPermit> {
         let take = |server: usize| {
             let server = server.to_string();
@@ -128,7 +128,7 @@ mod tests {
         assert!(take("other:443").is_some(), "the slow one took the permit");
         drop((slow, waiting));
         drop(take("next:443"));
-        assert_eq!(permits.servers.entries.lock().unwrap().len(), 1);
+        assert_eq!(permits.servers.entries.lock().len(), 1);
     }
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(take(&permits, "b", FETCHES).len(), FETCHES_OF_A_NAMESPACE);
         drop(others);
         drop(take(&permits, "c", 1));
-        assert_eq!(permits.namespaces.entries.lock().unwrap().len(), 1);
+        assert_eq!(permits.namespaces.entries.lock().len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

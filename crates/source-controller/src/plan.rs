@@ -1,25 +1,21 @@
-//! The decision if an artifact is to be built. Pure.
+//! The decision of a pass on the artifact. Pure.
 
 use api::{Artifact, revision};
 use runtime::bounded_text;
 
-/// The artifact that the status names, as found in the storage.
+/// The artifact of the status, as found in the storage.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum StoredArtifact {
-    /// The status names no artifact.
     None,
     /// The file has the digest of the status.
     Good {
-        /// The artifact.
         artifact: Artifact,
-        /// Name of its file.
         file: String,
     },
     /// There is no file.
     Missing,
     /// The file has another digest.
     Corrupt {
-        /// Path in the storage.
         path: String,
         /// Digest in the status.
         wanted: String,
@@ -29,7 +25,6 @@ pub(crate) enum StoredArtifact {
 }
 
 impl StoredArtifact {
-    /// Returns the artifact if it can be used.
     pub(crate) fn artifact(&self) -> Option<&Artifact> {
         match self {
             Self::Good { artifact, .. } => Some(artifact),
@@ -37,7 +32,6 @@ impl StoredArtifact {
         }
     }
 
-    /// Returns the name of its file if it can be used.
     pub(crate) fn file(&self) -> Option<String> {
         match self {
             Self::Good { file, .. } => Some(file.clone()),
@@ -46,47 +40,35 @@ impl StoredArtifact {
     }
 }
 
-/// The inputs of the artifact.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
-    /// Current revision of the source.
     pub(crate) revision: &'a str,
     /// Ignore rules of the spec.
     pub(crate) ignore: Option<&'a str>,
     /// Ignore rules of the stored artifact.
     pub(crate) observed_ignore: Option<&'a str>,
-    /// True if a field changed that only the kind has.
+    /// True if a field of this kind only has changed.
     pub(crate) config_changed: bool,
 }
 
-/// The decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// Keep the stored artifact.
     Keep,
-    /// Build a new artifact.
     Build(Cause),
 }
 
-/// The cause of building a new artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// There is no artifact yet.
     First,
-    /// The source has a new revision.
     NewRevision,
-    /// The ignore rules changed.
     NewIgnoreRules,
-    /// A field changed that only the kind has.
+    /// A field of this kind only has changed.
     NewConfiguration,
-    /// The stored file is missing.
     Missing,
-    /// The stored file is corrupt.
     Corrupt,
 }
 
 impl Cause {
-    /// Returns a message for the log.
     pub(crate) const fn message(self) -> &'static str {
         match self {
             Self::First => "there is none",
@@ -98,7 +80,6 @@ impl Cause {
         }
     }
 
-    /// Returns true if the source has a newer revision than the storage.
     pub(crate) const fn is_new_revision(self) -> bool {
         matches!(self, Self::NewRevision)
     }

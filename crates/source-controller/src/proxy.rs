@@ -5,10 +5,8 @@ use net::{InvalidProxy, Proxy};
 
 use crate::secret::SecretData;
 
-/// Returns the proxy that a Secret names with the keys `address`, `username` and `password`. Messages of faults begin with `failed`.
-///
-/// # Errors
-/// Fails when the address is missing, has credentials, or is not that of a proxy.
+/// Returns the proxy in the keys `address`, `username` and `password` of a Secret. Messages of faults start with `failed`. Fails when the
+/// address is missing, has credentials, or is not a proxy's.
 pub(crate) fn read(secret: &SecretData, failed: &str) -> Result<Proxy, Fault> {
     let invalid = |reason: Reason, why: &str| {
         let name = secret.name();

@@ -1,4 +1,4 @@
-//! The reconciler that all kinds of sources share. A pass observes, plans, acts, and makes the status.
+//! The reconciler of all kinds of sources. A pass observes, plans, acts, and makes the status.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -25,43 +25,35 @@ use crate::{
     stored,
 };
 
-/// Message of an object that names a service account while the gate is off.
+/// Message about an object that names a service account while the gate is off.
 const GATE: &str = "to use spec.serviceAccountName for provider authentication please enable the ObjectLevelWorkloadIdentity feature \
                     gate in the controller: start it with --feature-gates=ObjectLevelWorkloadIdentity=true";
 
 /// State that the reconcilers of all kinds share.
 pub(crate) struct Shared {
-    /// Reads Secrets.
     pub(crate) client: Client,
-    /// Holds the artifacts.
     pub(crate) storage: Arc<Storage>,
-    /// Holds them all, if there is one.
+    /// The bucket with all artifacts, if there is one.
     pub(crate) shared_store: Option<Arc<SharedStore>>,
-    /// Builds them.
     pub(crate) builder: Builder,
     /// Form of revisions.
     pub(crate) style: Style,
-    /// Algorithms that are offered to SSH servers.
+    /// Algorithms for SSH servers.
     pub(crate) ssh: SshAlgorithms,
-    /// Credentials of clouds.
     pub(crate) identities: Arc<Identities>,
     /// The sigstore of signatures by identities whose object names none.
     pub(crate) trusted_root: Option<Arc<oci::cosign::TrustedRoot>>,
-    /// The largest sizes of what Helm repositories have.
     pub(crate) helm: HelmLimits,
-    /// Directory for temporary files.
     pub(crate) scratch: PathBuf,
-    /// The bytes that they take.
+    /// The bytes of temporary files.
     pub(crate) disk: tree::ByteBudget,
 }
 
-/// Reconciles the objects of one kind of source.
 pub(crate) struct SourceReconciler<K> {
     kind: Arc<K>,
     shared: Arc<Shared>,
 }
 
-/// The object of a pass.
 struct Input<'a, K: SourceKind> {
     object: &'a K::Object,
     namespace: &'a str,
@@ -93,7 +85,6 @@ impl<'a, K: SourceKind> Input<'a, K> {
     }
 }
 
-/// Everything that a pass decides on.
 struct Observed<K: SourceKind> {
     stored: StoredArtifact,
     /// The request and its revision, or why there is none.
@@ -240,11 +231,11 @@ impl<K: SourceKind> SourceReconciler<K> {
 
     async fn observe(&self, pass: &Input<'_, K>, key: &Key) -> Result<Observed<K>, FailedPass> {
         let artifact = K::past(pass.object).artifact;
-        let looked = self.with_storage(key, artifact.clone(), |storage, key, artifact| {
-            stored::look(storage, key, artifact.clone())
+        let checked = self.with_storage(key, artifact.clone(), |storage, key, artifact| {
+            stored::check(storage, key, artifact.clone())
         });
         let failed = |fault| FailedPass::keeping(artifact.clone(), fault);
-        let mut stored = looked.await.map_err(failed)?;
+        let mut stored = checked.await.map_err(failed)?;
         if let Some(shared) = &self.shared.shared_store
             && !shared.is_settled(key, &stored)
         {
@@ -296,7 +287,6 @@ impl<K: SourceKind> SourceReconciler<K> {
         scope.slot.waiting(verified).await
     }
 
-    /// Does blocking work with the storage.
     async fn with_storage<A: Send + 'static, T: Send + 'static>(
         &self,
         key: &Key,
@@ -398,8 +388,8 @@ impl<K: SourceKind> Reconciler for SourceReconciler<K> {
         Ok(Vec::new())
     }
 
-    /// Removes the artifacts of an object that is gone without having been cleaned up, because someone removed its finalizer. One that
-    /// is only not watched any more keeps them.
+    /// Removes the artifacts of an object that is gone without having been cleaned up, because someone removed its finalizer. An object
+    /// that is only not watched any more keeps them.
     fn forget(&self, key: &ObjectKey) {
         let (shared, key) = (Arc::clone(&self.shared), key.clone());
         tokio::spawn(async move {

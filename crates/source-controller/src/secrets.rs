@@ -1,4 +1,4 @@
-//! Reading what the spec of a source names: Secrets, and a service account with its pull secrets and its token.
+//! Reading the references in the spec of a source: Secrets, and a service account with its pull secrets and its token.
 
 use api::{Fault, Reason};
 use cloud::Cloud;
@@ -12,13 +12,10 @@ use crate::{
     source_kind::{SecretRole, ServiceAccountData, SourceKind, SourceSecrets},
 };
 
-/// The most pull secrets of a service account that are read; the rest is left out.
+/// Maximum number of pull secrets of a service account that are read; the rest is left out.
 const PULL_SECRETS: usize = 20;
 
-/// Reads everything that an object names, live.
-///
-/// # Errors
-/// Fails when a named Secret or the service account is missing, in the words of the kind.
+/// Reads everything that an object names, live. Fails when a named Secret or the service account is missing, in the words of the kind.
 pub(crate) async fn read<K: SourceKind>(
     client: &Client,
     identities: &Identities,
@@ -50,13 +47,13 @@ pub(crate) async fn read<K: SourceKind>(
     Ok(secrets)
 }
 
-/// Returns the service account that takes the place of the identity of the controller, if the object uses that.
+/// Returns the service account that replaces the identity of the controller, if the object uses it.
 fn default_account<'a, K: SourceKind>(identities: &'a Identities, object: &K::Object) -> Option<&'a str> {
     let uses_identity = K::cloud(object).is_some() && !K::has_credentials(object);
     identities.default_account().filter(|_| uses_identity)
 }
 
-/// Says where the name of a service account comes from that the object doesn't name.
+/// Adds to a fault the origin of the name of a service account that the object doesn't name.
 fn by_default(mut fault: Fault) -> Fault {
     const WHY: &str = "; it is the --default-service-account of the controller, used because spec.serviceAccountName is not set";
     fault.message.push_str(WHY);

@@ -1,14 +1,14 @@
-//! The shared store: a bucket that holds all artifacts, so that each replica serves them and a lost volume costs nothing.
+//! The shared store: a bucket with all artifacts, so that each replica serves them and a lost volume costs nothing.
 //!
-//! The local storage stays what passes work with. An artifact is in the bucket before a status names it; what the local storage lacks
-//! comes back from the bucket, if it has the digest of the status; and what retention or deletion removes here goes there, too.
+//! Passes work with the local storage. An artifact is in the bucket before a status names it; a file that the local storage lacks is
+//! restored from the bucket, if it has the digest of the status; and files that retention or deletion removes here are removed there, too.
 
 mod connection;
 mod ledger;
 mod serve;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -26,6 +26,7 @@ use bucket::{
 use bytes::Bytes;
 use futures::{TryStreamExt as _, stream};
 use net::Tls;
+use parking_lot::Mutex;
 use tokio::{io::AsyncSeekExt as _, runtime::Handle, task::spawn_blocking};
 use tokio_util::io::ReaderStream;
 
@@ -41,32 +42,29 @@ pub(crate) use serve::Files;
 
 /// Bytes of an artifact that are sent at once.
 const CHUNK: usize = 128 << 10;
-/// Slowest upload that is waited for, in bytes a second, beside the time for an upload of nothing.
+/// Slowest upload before its timeout, in bytes a second, beside the time for an empty upload.
 const SLOWEST: u64 = 1 << 20;
-/// Time for an upload of nothing.
+/// Time for an empty upload.
 const UPLOAD: Duration = Duration::from_secs(30);
-/// Maximum number of files of an object that are looked at.
+/// Maximum number of listed files of an object.
 const MAX_FILES: usize = 10_000;
 
-/// Settings of the shared store.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Name of the bucket.
     pub(crate) bucket: String,
-    /// Service with the bucket.
     pub(crate) location: s3::Location,
     /// Trusted authorities of the service.
     pub(crate) tls: Tls,
-    /// Beginning of the names of all objects.
+    /// Start of the names of all objects.
     pub(crate) prefix: String,
 }
 
-/// A bucket that holds all artifacts. The names of its objects are the paths of the storage; `.<alias>` of a directory holds the name of
-/// the file that the alias stands for.
+/// A bucket with all artifacts. The names of its objects are the paths of the storage; `.<alias>` of a directory has the name of the file
+/// that the alias stands for.
 #[derive(Debug)]
 pub(crate) struct SharedStore {
     connection: Connection,
-    /// Time that superseded artifacts stay.
+    /// Time for which superseded artifacts stay.
     ttl: Duration,
     ledger: Mutex<Ledger>,
 }
@@ -81,13 +79,9 @@ impl SharedStore {
         }
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns true if [`SharedStore::settle`] has nothing to do.
     pub(crate) fn is_settled(&self, key: &Key, stored: &StoredArtifact) -> bool {
-        let ledger = self.ledger();
+        let ledger = self.ledger.lock();
         match stored {
             StoredArtifact::None => true,
             StoredArtifact::Missing | StoredArtifact::Corrupt { .. } => false,
@@ -100,15 +94,12 @@ impl SharedStore {
 
     /// Returns true if [`SharedStore::tidy`] has nothing to do.
     pub(crate) fn is_tidy(&self, key: &Key, current: &str) -> bool {
-        let (ledger, dir) = (self.ledger(), key.dir());
+        let (ledger, dir) = (self.ledger.lock(), key.dir());
         !ledger.is_unlisted(&dir) && !ledger.has_others(&dir, current)
     }
 
     /// Brings storage and store together for the artifact of a status: a good file is uploaded if the store lacks it, a missing or corrupt
-    /// one comes back from the store. Returns what is stored then.
-    ///
-    /// # Errors
-    /// Fails when the file has to come back and the store doesn't answer.
+    /// one comes back from the store. Returns what is stored then. Fails when the file has to come back and the store doesn't answer.
     pub(crate) async fn settle(
         &self,
         storage: &Arc<Storage>,
@@ -124,7 +115,7 @@ impl SharedStore {
             }
             (StoredArtifact::Missing | StoredArtifact::Corrupt { .. }, Some(wanted)) => {
                 match self.restore(storage, key, wanted, scope).await? {
-                    true => look(storage, key, wanted).await,
+                    true => check(storage, key, wanted).await,
                     false => Ok(stored),
                 }
             }
@@ -140,7 +131,7 @@ impl SharedStore {
         artifact: &Artifact,
         file: &str,
     ) -> Result<(), Fault> {
-        let is_served = self.ledger().is_served(&artifact.path);
+        let is_served = self.ledger.lock().is_served(&artifact.path);
         if !is_served {
             let (storage, at, name) = (Arc::clone(storage), key.clone(), file.to_owned());
             let renewed = spawn_blocking(move || storage.renew_alias(&at, &name)).await;
@@ -149,7 +140,7 @@ impl SharedStore {
             self.serve(key, file);
         }
         let digest = artifact.digest.as_deref().unwrap_or_default();
-        if self.ledger().is_confirmed(&key.dir(), file, digest) {
+        if self.ledger.lock().is_confirmed(&key.dir(), file, digest) {
             return Ok(());
         }
         if let Err(error) = self.ensure(storage, key, file, digest).await {
@@ -168,16 +159,16 @@ impl SharedStore {
     ) -> Result<(), StoreError> {
         let stat = self.connection.stat(&key.path(file)).await?;
         if stat.is_some_and(|stat| stat.digest.as_deref() == Some(digest)) {
-            self.ledger().confirm(&key.dir(), file, digest, Instant::now());
+            self.ledger
+                .lock()
+                .confirm(&key.dir(), file, digest, Instant::now());
             return Ok(());
         }
         self.upload(storage, key, file, digest).await
     }
 
-    /// Uploads an artifact that was built, before a status names it. [`SharedStore::serve`] lets it be served from here then.
-    ///
-    /// # Errors
-    /// Fails when the store doesn't take it.
+    /// Uploads an artifact that was built, before a status names it. [`SharedStore::serve`] lets it be served from here then. Fails when
+    /// the store doesn't take it.
     pub(crate) async fn publish(
         &self,
         storage: &Arc<Storage>,
@@ -195,7 +186,7 @@ impl SharedStore {
 
     /// Lets a file, and the alias that stands for it, be served from the local storage.
     pub(crate) fn serve(&self, key: &Key, file: &str) {
-        let mut ledger = self.ledger();
+        let mut ledger = self.ledger.lock();
         ledger.serve(key.path(file));
         ledger.serve(key.path(&companion(file)));
         ledger.serve(key.path(alias(file)));
@@ -210,16 +201,16 @@ impl SharedStore {
         digest: &str,
     ) -> Result<(), StoreError> {
         let hashes = companion(file);
-        // Whatever becomes of it, the store may have it from now on.
+        // The store may have it from now on, even if the upload fails.
         let names = vec![file.to_owned(), hashes.clone()];
-        self.ledger().note(&key.dir(), names, Instant::now());
+        self.ledger.lock().note(&key.dir(), names, Instant::now());
         let is_there = self.upload_file(storage, key, file, Some(digest)).await?;
         if !is_there {
             return Err(StoreError(format!("'{}' is gone", key.path(file))));
         }
         let has_hashes = self.upload_file(storage, key, &hashes, None).await?;
         self.upload_alias(key, file).await?;
-        let (mut ledger, dir, now) = (self.ledger(), key.dir(), Instant::now());
+        let (mut ledger, dir, now) = (self.ledger.lock(), key.dir(), Instant::now());
         ledger.confirm(&dir, file, digest, now);
         if has_hashes {
             ledger.confirm(&dir, &hashes, "", now);
@@ -267,7 +258,7 @@ impl SharedStore {
     }
 
     async fn upload_alias(&self, key: &Key, file: &str) -> Result<(), StoreError> {
-        self.ledger().point(&key.dir(), None);
+        self.ledger.lock().point(&key.dir(), None);
         let name = &self.connection.name(&alias_path(&key.path(alias(file))));
         let put = self.connection.ask(UPLOAD, async |store: Arc<s3::Store>| {
             let content = Bytes::copy_from_slice(file.as_bytes());
@@ -282,11 +273,11 @@ impl SharedStore {
             store.put(name, upload).await
         });
         put.await?;
-        self.ledger().point(&key.dir(), Some(file));
+        self.ledger.lock().point(&key.dir(), Some(file));
         Ok(())
     }
 
-    /// Brings the artifact of a status back from the store. Returns false if the store doesn't have it.
+    /// Downloads the artifact of a status into the storage. Returns false if the store doesn't have it.
     async fn restore(
         &self,
         storage: &Arc<Storage>,
@@ -313,9 +304,9 @@ impl SharedStore {
             file.to_owned(),
             Handle::current(),
         );
-        let restored = blocking::run(scope.namespace, PACK_TIMEOUT, scope.cancel, move |work| {
+        let restored = blocking::run(scope.namespace, PACK_TIMEOUT, scope.cancel, move |job| {
             storage.restore(&at, &name, &digest, || {
-                let piece = blocking::wait(&runtime, work, object.chunk());
+                let piece = blocking::wait(&runtime, job, object.chunk());
                 let piece = piece.map_err(|why| StoreError(why.to_string()));
                 let piece = piece.and_then(|piece| piece.map_err(StoreError::from));
                 piece.map_err(|error| BuildError::from(failed_to_read(&error)))
@@ -326,7 +317,9 @@ impl SharedStore {
                 tracing::info!(path = wanted.path, "an artifact came back from the shared store");
                 self.serve(key, file);
                 let digest = wanted.digest.as_deref().unwrap_or_default();
-                self.ledger().confirm(&key.dir(), file, digest, Instant::now());
+                self.ledger
+                    .lock()
+                    .confirm(&key.dir(), file, digest, Instant::now());
                 Ok(true)
             }
             false => {
@@ -339,15 +332,15 @@ impl SharedStore {
         }
     }
 
-    /// Removes superseded files of an object from the store that the local storage doesn't have (any more). What fails is tried again in the
-    /// next pass.
+    /// Removes superseded files of an object from the store that the local storage doesn't have (any more). The next pass tries failed ones
+    /// again.
     pub(crate) async fn tidy(&self, storage: &Arc<Storage>, key: &Key, current: &str) {
         let dir = key.dir();
-        if self.ledger().is_unlisted(&dir) {
+        if self.ledger.lock().is_unlisted(&dir) {
             match self.connection.list(&dir, MAX_FILES).await {
                 Ok(mut names) => {
                     names.retain(|name| is_artifact(name));
-                    self.ledger().list(&dir, names, Instant::now());
+                    self.ledger.lock().list(&dir, names, Instant::now());
                 }
                 Err(error) => {
                     tracing::warn!(%error, dir, "superseded artifacts may stay in the shared store");
@@ -355,11 +348,11 @@ impl SharedStore {
                 }
             }
         }
-        if !self.ledger().has_others(&dir, current) {
+        if !self.ledger.lock().has_others(&dir, current) {
             return;
         }
         // It may stand for a file that no status came to name.
-        let is_pointed = self.ledger().is_pointed(&dir, current);
+        let is_pointed = self.ledger.lock().is_pointed(&dir, current);
         if !is_pointed && let Err(error) = self.upload_alias(key, current).await {
             tracing::warn!(%error, dir, "the alias in the shared store may lead to another artifact");
         }
@@ -369,13 +362,14 @@ impl SharedStore {
         };
         let alias = alias(current);
         let is_kept = |file: &str| file == alias || local.iter().any(|name| name == base(file));
-        self.ledger().retain_served(&dir, is_kept);
+        self.ledger.lock().retain_served(&dir, is_kept);
         let outdated = self
-            .ledger()
+            .ledger
+            .lock()
             .outdated(&dir, current, &local, self.ttl, Instant::now());
         for file in outdated {
             match self.connection.delete(&key.path(&file)).await {
-                Ok(()) => self.ledger().remove(&dir, &file),
+                Ok(()) => self.ledger.lock().remove(&dir, &file),
                 Err(error) => {
                     tracing::warn!(%error, dir, file, "a superseded artifact stays in the shared store");
                 }
@@ -383,13 +377,10 @@ impl SharedStore {
         }
     }
 
-    /// Removes all files of an object from the store.
-    ///
-    /// # Errors
-    /// Fails when the store doesn't answer.
+    /// Removes all files of an object from the store. Fails when the store doesn't answer.
     pub(crate) async fn remove(&self, key: &Key) -> Result<(), StoreError> {
         let dir = key.dir();
-        self.ledger().forget(&dir);
+        self.ledger.lock().forget(&dir);
         for name in self.connection.list(&dir, MAX_FILES).await? {
             self.connection.delete(&key.path(&name)).await?;
         }
@@ -405,7 +396,7 @@ fn alias_path(alias: &str) -> String {
     }
 }
 
-/// Returns the content of a file from its beginning.
+/// Returns the content of a file from its start.
 fn pieces(
     file: std::io::Result<std::fs::File>,
 ) -> impl futures::Stream<Item = std::io::Result<Bytes>> + Send + 'static {
@@ -417,10 +408,10 @@ fn pieces(
     stream::once(opened).try_flatten()
 }
 
-async fn look(storage: &Arc<Storage>, key: &Key, wanted: &Artifact) -> Result<StoredArtifact, Fault> {
+async fn check(storage: &Arc<Storage>, key: &Key, wanted: &Artifact) -> Result<StoredArtifact, Fault> {
     let (storage, key, wanted) = (Arc::clone(storage), key.clone(), wanted.clone());
-    let looked = spawn_blocking(move || stored::look(&storage, &key, Some(wanted))).await;
-    looked.map_err(|_| panicked())?
+    let checked = spawn_blocking(move || stored::check(&storage, &key, Some(wanted))).await;
+    checked.map_err(|_| panicked())?
 }
 
 fn failed_to_read(error: &StoreError) -> Fault {
@@ -432,7 +423,7 @@ fn unusable(error: &artifact::Error) -> Fault {
     Fault::retry(Reason::StorageOperationFailed, error.to_string())
 }
 
-/// Returns the next piece of an object, as bodies of answers want it.
+/// Returns the rest of an object in pieces, for the body of an answer.
 fn content(object: Object) -> impl futures::Stream<Item = std::io::Result<Bytes>> + Send + 'static {
     stream::try_unfold(object, async |mut object| {
         let piece = object.chunk().await.map_err(std::io::Error::other)?;

@@ -1,52 +1,50 @@
-//! Work whose result all passes share that want it at the same time.
+//! Work whose result is shared by all passes that want it at the same time.
 //!
-//! A pass takes the [`Flight`] of its work by a key. One pass does the work, the others wait for its result. Nobody depends on another
-//! pass: one that waited for half of its timeout, or got a result that it can't use, does the work itself.
+//! A pass takes the [`Flight`] of its work by a key. One pass does the work, the others wait for its result. No pass depends on another
+//! one: one that waited for half of its timeout, or got an unusable result, does the work itself.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::Mutex as AsyncMutex};
 
-use crate::blocking::{self, Work};
+use crate::blocking::{self, Job};
 
-/// Number of groups for which memory is kept in any case.
+/// Number of groups for which memory stays allocated.
 const SPARE: usize = 64;
 
-/// A key of work.
 pub(crate) trait FlightKey: PartialEq {
     /// Returns a string that equal keys have in common, and few others, such as a URL.
     fn group(&self) -> &str;
 }
 
-/// The work that passes hold at the moment, by its key. It is forgotten with the last [`Flight`] of it.
+/// The work in flight, by its key. It is forgotten with the last [`Flight`] of it.
 pub(crate) struct Flights<K, T>(Arc<Mutex<Groups<K, T>>>);
 
-/// The work whose keys have the same group.
-type Groups<K, T> = HashMap<Arc<str>, Vec<(K, Weak<Held<T>>)>>;
+type Groups<K, T> = HashMap<Arc<str>, Vec<(K, Weak<SharedWork<T>>)>>;
 
 /// One piece of work, and its last result while any clone lives.
-pub(crate) struct Flight<T>(Arc<Held<T>>);
+pub(crate) struct Flight<T>(Arc<SharedWork<T>>);
 
-/// A piece of work that passes hold.
-struct Held<T> {
+struct SharedWork<T> {
     /// The last result, locked by the pass that works on the next.
     last: AsyncMutex<Option<T>>,
     group: Arc<str>,
     all: Weak<dyn Forget + Send + Sync>,
 }
 
-/// Forgets work that nobody holds.
+/// Forgets work without a [`Flight`].
 trait Forget {
     fn forget(&self, group: &str);
 }
 
 impl<K, T> Forget for Mutex<Groups<K, T>> {
     fn forget(&self, group: &str) {
-        let mut groups = self.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = self.lock();
         let Some(of_group) = groups.get_mut(group) else {
             return;
         };
@@ -60,7 +58,7 @@ impl<K, T> Forget for Mutex<Groups<K, T>> {
     }
 }
 
-impl<T> Drop for Held<T> {
+impl<T> Drop for SharedWork<T> {
     fn drop(&mut self) {
         if let Some(all) = self.all.upgrade() {
             all.forget(&self.group);
@@ -81,9 +79,9 @@ impl<K, T> Default for Flights<K, T> {
 }
 
 impl<K: FlightKey + Send + 'static, T: Send + 'static> Flights<K, T> {
-    /// Returns the work of this key, which others may hold already.
+    /// Returns the work of this key, which may be in flight already.
     pub(crate) fn get(&self, key: K) -> Flight<T> {
-        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = self.0.lock();
         let group = match groups.get_key_value(key.group()) {
             Some((group, _)) => Arc::clone(group),
             None => Arc::from(key.group()),
@@ -96,7 +94,7 @@ impl<K: FlightKey + Send + 'static, T: Send + 'static> Flights<K, T> {
             return Flight(found);
         }
         let all: Weak<Mutex<Groups<K, T>>> = Arc::downgrade(&self.0);
-        let flight = Arc::new(Held {
+        let flight = Arc::new(SharedWork {
             last: AsyncMutex::new(None),
             group,
             all,
@@ -111,25 +109,23 @@ impl<K: FlightKey + Send + 'static, T: Send + 'static> Flights<K, T> {
 }
 
 impl<T: Clone> Flight<T> {
-    /// Returns the result of another pass if it is `usable`, and otherwise that of `make`, which gets the time that is left of the
-    /// timeout of `work`. Waits for a pass that is at it, for half of the timeout at most. Blocks the thread.
-    ///
-    /// # Errors
-    /// Fails if `make` does; the next pass tries again.
+    /// Returns the result of another pass if it is `usable`, and otherwise the result of `make`, which gets the rest of the timeout of
+    /// `job`. Waits for a pass that works on it, for half of the timeout at most. Blocks the thread. Fails if `make` does; the next pass
+    /// tries again.
     pub(crate) fn get_or<E>(
         &self,
         runtime: &Handle,
-        work: &Work,
+        job: &Job,
         usable: impl FnOnce(&T) -> bool,
         make: impl FnOnce(Duration) -> Result<T, E>,
     ) -> Result<T, E> {
-        let half = work.timeout / 2;
+        let half = job.timeout / 2;
         let (guard, left) = match self.0.last.try_lock() {
-            Ok(guard) => (Some(guard), work.timeout),
+            Ok(guard) => (Some(guard), job.timeout),
             Err(_) => {
-                let waiting = Work {
+                let waiting = Job {
                     timeout: half,
-                    ..work.clone()
+                    ..job.clone()
                 };
                 (blocking::wait(runtime, &waiting, self.0.last.lock()).ok(), half)
             }
@@ -158,8 +154,8 @@ mod tests {
 
     use super::*;
 
-    fn work(timeout: Duration) -> Work {
-        Work {
+    fn job(timeout: Duration) -> Job {
+        Job {
             namespace: "ns".to_owned(),
             timeout,
             cancelled: Arc::default(),
@@ -180,7 +176,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(600);
 
-    /// Lets one pass begin its work, and returns the end of it with its thread.
+    /// Lets one pass start its work, and returns the end of it with its thread.
     fn leader(
         flight: &Flight<u8>,
         runtime: &Handle,
@@ -192,7 +188,7 @@ mod tests {
         let thread = thread::spawn(move || {
             let made = flight.get_or(
                 &runtime,
-                &work(LONG),
+                &job(LONG),
                 |_| true,
                 |_| {
                     begun.send(()).unwrap();
@@ -224,7 +220,7 @@ mod tests {
                         made.fetch_add(1, Ordering::Relaxed);
                         Ok::<_, ()>(2)
                     };
-                    flight.get_or(&runtime, &work(LONG), |_| true, make)
+                    flight.get_or(&runtime, &job(LONG), |_| true, make)
                 })
             })
             .collect();
@@ -236,7 +232,7 @@ mod tests {
         assert_eq!(
             flights
                 .get("b")
-                .get_or(runtime.handle(), &work(LONG), |_| true, |_| Ok::<_, ()>(3)),
+                .get_or(runtime.handle(), &job(LONG), |_| true, |_| Ok::<_, ()>(3)),
             Ok(3)
         );
     }
@@ -247,7 +243,7 @@ mod tests {
         let flight = Flights::default().get("a");
         leader(&flight, runtime.handle(), Err("down"))();
         let get = |usable: bool, value| {
-            flight.get_or(runtime.handle(), &work(LONG), |_| usable, |_| Ok::<_, ()>(value))
+            flight.get_or(runtime.handle(), &job(LONG), |_| usable, |_| Ok::<_, ()>(value))
         };
         assert_eq!(
             (get(true, 2), get(true, 3), get(false, 4), get(true, 5)),
@@ -263,13 +259,13 @@ mod tests {
         let short = Duration::from_millis(20);
         let made = flight.get_or(
             runtime.handle(),
-            &work(short),
+            &job(short),
             |_| true,
             |left| Ok::<_, ()>(u8::from(left == short / 2)),
         );
-        let cancelled = Work {
+        let cancelled = Job {
             cancelled: Arc::new(true.into()),
-            ..work(LONG)
+            ..job(LONG)
         };
         assert_eq!(made, Ok(1));
         assert_eq!(
@@ -286,7 +282,7 @@ mod tests {
         let get = |value| {
             flights
                 .get("a")
-                .get_or(runtime.handle(), &work(LONG), |_| true, |_| Ok::<_, ()>(value))
+                .get_or(runtime.handle(), &job(LONG), |_| true, |_| Ok::<_, ()>(value))
         };
         assert_eq!((get(1), get(2)), (Ok(1), Ok(2)));
     }
@@ -296,15 +292,15 @@ mod tests {
         let flights = Flights::<String, u8>::default();
         let kept = flights.get("kept".to_owned());
         let others: Vec<_> = (0..1000).map(|number| flights.get(number.to_string())).collect();
-        assert_eq!(flights.0.lock().unwrap().len(), 1001);
+        assert_eq!(flights.0.lock().len(), 1001);
         drop(others);
         {
-            let groups = flights.0.lock().unwrap();
+            let groups = flights.0.lock();
             assert!(groups.len() == 1 && groups.capacity() <= 2 * SPARE);
         }
         let same = flights.get("kept".to_owned());
         assert!(Arc::ptr_eq(&kept.0, &same.0));
         drop((kept, same));
-        assert!(flights.0.lock().unwrap().is_empty());
+        assert!(flights.0.lock().is_empty());
     }
 }

@@ -27,7 +27,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tree::{Budget, ByteBudget};
 
 use crate::{
-    blocking::Work,
+    blocking::Job,
     builder::BuildError,
     flags::HelmLimits,
     identity::{Identities, Login},
@@ -40,7 +40,6 @@ use crate::{
 ///
 /// `resolve`, `fetch` and `pack` block; each call runs on a thread of its own.
 pub trait SourceKind: Send + Sync + Sized + 'static {
-    /// The resource.
     type Object: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + HasStatus<Status = Self::Status>
         + Clone
@@ -50,7 +49,6 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         + Send
         + Sync
         + 'static;
-    /// The status of the resource.
     type Status: CommonStatus
         + Serialize
         + DeserializeOwned
@@ -68,7 +66,6 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     /// A fetched revision, ready to be packed.
     type Fetched: Send + 'static;
 
-    /// Name of the kind in paths of the storage: the kind in lower case.
     const DIRECTORY: &'static str;
     /// Reason of Ready=True in the words of 2021 ([`Style::Legacy`]).
     const LEGACY_READY: Reason;
@@ -83,7 +80,6 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         false
     }
 
-    /// Returns the fields of the spec that all kinds have.
     fn spec(object: &Self::Object) -> SourceSpec<'_>;
 
     /// Returns the Secrets that the spec names, in the order in which they are read.
@@ -99,26 +95,18 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         object.status().map(CommonStatus::common).unwrap_or_default()
     }
 
-    /// Refuses invalid and unsupported fields. Pure.
-    ///
-    /// # Errors
-    /// A stalling fault that names field and value.
+    /// Refuses invalid and unsupported fields. Pure. A stalling fault that names field and value.
     fn validate(object: &Self::Object) -> Result<(), Fault>;
 
-    /// Returns the request of an object. Pure; may take a second where a key has a password.
-    ///
-    /// # Errors
-    /// A fault that names the field or the key of the Secret.
+    /// Returns the request of an object. Pure; may take a second where a key has a password. Fails with a fault that names the field or the
+    /// key of the Secret.
     fn request(object: &Self::Object, secrets: &SourceSecrets) -> Result<Self::Request, Fault>;
 
     /// Returns host and port of the server that is asked. Servers of a namespace share its permits to fetch. Pure.
     fn server(request: &Self::Request) -> String;
 
-    /// Resolves the request to a revision. Called in every pass, so it should be cheap.
-    ///
-    /// # Errors
-    /// A fault in the words of conditions.
-    fn resolve(&self, request: &Self::Request, work: &Work) -> Result<Self::Resolved, Fault>;
+    /// Resolves the request to a revision. Called in every pass, so it should be cheap. Fails with a fault in the words of conditions.
+    fn resolve(&self, request: &Self::Request, job: &Job) -> Result<Self::Resolved, Fault>;
 
     /// Returns the revision for status, conditions and events.
     fn revision(resolved: &Self::Resolved, style: Style) -> String;
@@ -126,15 +114,13 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
     /// Returns the file name of the artifact.
     fn file_name(resolved: &Self::Resolved) -> String;
 
-    /// Fetches the revision. What is fetched owns the temporary directories that it needs, which are made in `scratch`.
-    ///
-    /// # Errors
-    /// A fault in the words of conditions.
+    /// Fetches the revision. What is fetched owns the temporary directories that it needs, which are made in `scratch`. Fails with a fault
+    /// in the words of conditions.
     fn fetch(
         &self,
         request: &Self::Request,
         resolved: &Self::Resolved,
-        work: &Work,
+        job: &Job,
         scratch: &Path,
     ) -> Result<Self::Fetched, Fault>;
 
@@ -143,10 +129,7 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         resolved
     }
 
-    /// Packs a fetched revision into a tarball.
-    ///
-    /// # Errors
-    /// A failure of packing, or a fault in the words of conditions.
+    /// Packs a fetched revision into a tarball. Fails with a failure of packing, or a fault in the words of conditions.
     fn pack(
         fetched: &Self::Fetched,
         options: &PackOptions,
@@ -185,12 +168,10 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
         false
     }
 
-    /// Verifies a revision before it is fetched. Called if [`SourceKind::verifies`] is true, and the revision, the object or
-    /// the trusted keys changed since the last success. A kind that verifies what it fetched returns `None`, and implements [`SourceKind::verification`].
-    ///
-    /// # Errors
-    /// A fault with a reason that [`SourceKind::failure_conditions`] maps to SourceVerified.
-    fn verify(&self, _: &Self::Request, _: &Self::Resolved, _: &Work) -> Result<Option<Verification>, Fault> {
+    /// Verifies a revision before it is fetched. Called if [`SourceKind::verifies`] is true, and the revision, the object or the trusted
+    /// keys changed since the last success. A kind that verifies what it fetched returns `None`, and implements
+    /// [`SourceKind::verification`]. Fails with a fault with a reason that [`SourceKind::failure_conditions`] maps to SourceVerified.
+    fn verify(&self, _: &Self::Request, _: &Self::Resolved, _: &Job) -> Result<Option<Verification>, Fault> {
         Ok(None)
     }
 
@@ -259,58 +240,47 @@ pub trait SourceKind: Send + Sync + Sized + 'static {
 /// Settings of the controller that kinds need.
 #[derive(Clone)]
 pub struct KindSettings {
-    /// Client for reading other objects.
     pub client: kube::Client,
-    /// Storage of all artifacts.
     pub storage: Arc<Storage>,
-    /// Delay before the next attempt if something else is missing.
+    /// Delay before the next attempt if another object is missing.
     pub requeue_dependency: Duration,
-    /// The addresses that servers may have.
     pub addresses: AddressPolicy,
-    /// The algorithms that are offered to SSH servers.
+    /// The algorithms for SSH servers.
     pub ssh: SshAlgorithms,
-    /// Credentials of clouds.
     pub(crate) identities: Arc<Identities>,
     /// The sigstore of signatures by identities whose object names none.
     pub(crate) trusted_root: Option<Arc<TrustedRoot>>,
-    /// The largest sizes of what Helm repositories have.
     pub helm: HelmLimits,
     /// Directory for temporary files.
     pub scratch: PathBuf,
-    /// The bytes that the temporary files of all kinds take.
+    /// The bytes of the temporary files of all kinds.
     pub disk: ByteBudget,
 }
 
-/// The purpose of a Secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SecretRole {
-    /// Credentials for the source.
     Credentials,
-    /// Address of a proxy, and credentials for it.
+    /// Address of a proxy, and its credentials.
     Proxy,
     /// CA bundle and client certificate for the source.
     Certificates,
-    /// Credentials for a token service.
     TokenService,
     /// CA bundle and client certificate for a token service.
     TokenServiceCertificates,
-    /// Public keys of trusted signers.
     TrustedKeys,
-    /// Authorities and logs of a sigstore.
     TrustedRoot,
     /// The service account, its pull secrets and its token.
     ServiceAccount,
 }
 
-/// The names of Secrets in a spec, with their purposes.
 pub(crate) type Named<'a> = Vec<(SecretRole, &'a str)>;
 
-/// Returns a text of a spec unless it is empty, which is as good as absent.
+/// Returns a string of a spec unless it is empty, which is as good as absent.
 pub(crate) fn given(text: &Option<String>) -> Option<&str> {
     text.as_deref().filter(|text| !text.is_empty())
 }
 
-/// Returns those of the references that are set.
+/// Returns the references that are set.
 pub(crate) fn named<'a>(
     references: impl IntoIterator<Item = (SecretRole, Option<&'a LocalObjectReference>)>,
 ) -> Named<'a> {
@@ -328,13 +298,12 @@ pub struct SourceSecrets {
 }
 
 impl SourceSecrets {
-    /// Returns the Secret for a purpose, if the spec names one.
     #[must_use]
     pub fn get(&self, role: SecretRole) -> Option<&SecretData> {
         self.roles.get(&role)
     }
 
-    /// Returns the identity of a cloud: that of the service account, or else that of the controller.
+    /// Returns the identity of a cloud: the service account, or else the controller.
     pub(crate) fn login(&self, cloud: Cloud, proxy: Option<Proxy>) -> Login {
         let account = self.service_account.as_ref();
         Login {
@@ -354,17 +323,15 @@ impl FromIterator<(SecretRole, SecretData)> for SourceSecrets {
     }
 }
 
-/// A service account whose identity a source uses.
 #[derive(Default)]
 pub(crate) struct ServiceAccountData {
-    /// Its pull secrets, in their order. Those that are missing are left out.
+    /// Its pull secrets, in their order, without missing ones.
     pub pull_secrets: Vec<SecretData>,
     /// Its identity of [`SourceKind::cloud`].
     pub(crate) workload: Option<cloud::WorkloadLogin>,
 }
 
 impl ServiceAccountData {
-    /// Returns the identity alone.
     pub(crate) fn without_pull_secrets(self) -> Self {
         Self {
             pull_secrets: Vec::new(),
@@ -379,36 +346,30 @@ pub struct Verification {
     /// Message of the condition SourceVerified. `None` if a policy accepts the revision without a trusted signature: the condition is
     /// removed then, and each pass verifies.
     pub message: Option<String>,
-    /// Value that changes with the trusted keys, if the kind records one.
+    /// Changes with the trusted keys, if the kind records them.
     pub fingerprint: Option<String>,
 }
 
-/// The fields of the spec that all kinds have.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceSpec<'a> {
     /// Interval of looking for changes.
     pub interval: Duration,
     /// Timeout of resolving, and of fetching.
     pub timeout: Duration,
-    /// True if the user suspended the object.
     pub suspend: bool,
     /// Lines as in `.gitignore`; replace the default excludes.
     pub ignore: Option<&'a str>,
 }
 
-/// Default timeout for the server of a source.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns the timeout for the server of a source, from that of a spec: default 60 seconds, at least 1 ms.
+/// Returns the timeout for the server of a source from its spec: default 60 seconds, at least 1 ms.
 pub(crate) fn timeout(given: Option<GoDuration>) -> Duration {
     let given = given.map(GoDuration::as_duration);
     given.unwrap_or(TIMEOUT).max(Duration::from_millis(1))
 }
 
-/// Checks that the interval of a source is positive.
-///
-/// # Errors
-/// A fault that names the field. Only a change of the object helps.
+/// Checks that the interval of a source is positive. Fails with a stalling fault that names the field.
 pub(crate) fn check_interval(interval: Duration) -> Result<(), Fault> {
     match interval.is_zero() {
         true => Err(Fault::stall(
@@ -419,34 +380,30 @@ pub(crate) fn check_interval(interval: Duration) -> Result<(), Fault> {
     }
 }
 
-/// The fields of the status that all kinds have.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SourceStatus {
-    /// Generation that was last reconciled to an end; -1 before the first.
+    /// Generation of the last finished pass; -1 before the first.
     pub observed_generation: Option<i64>,
-    /// Conditions of the object.
     pub conditions: Vec<Condition>,
-    /// Artifact in the storage.
     pub artifact: Option<Artifact>,
     /// URL of the latest artifact.
     pub url: Option<String>,
     /// Ignore rules of the stored artifact.
     pub observed_ignore: Option<String>,
-    /// Last value of the annotation `reconcile.fluxcd.io/requestedAt` that was handled.
+    /// Last handled value of the annotation `reconcile.fluxcd.io/requestedAt`.
     pub last_handled_reconcile_at: Option<String>,
 }
 
 /// A status with the fields that all kinds have.
 pub trait CommonStatus {
-    /// Returns the common fields.
     fn common(&self) -> SourceStatus;
 
     /// Sets the common fields, and leaves the others.
     fn set_common(&mut self, common: SourceStatus);
 }
 
-/// Implements [`CommonStatus`] for statuses that have the fields under the same names; `observed_ignore` is named by those that
-/// have it.
+/// Implements [`CommonStatus`] for statuses that have the fields under the same names; `observed_ignore` is named for statuses that have
+/// it.
 macro_rules! common_fields {
     ($($status:ty { $($field:ident)? })*) => {$(
         impl CommonStatus for $status {
@@ -481,14 +438,11 @@ common_fields! {
     HelmChartStatus {}
 }
 
-/// Options of packing an artifact.
 #[derive(Debug)]
 pub struct PackOptions {
     /// The ignore rules of the spec.
     pub ignore: Option<String>,
-    /// Algorithm of the digest.
     pub algorithm: Algorithm,
-    /// Limits of the work.
     pub budget: Budget,
 }
 

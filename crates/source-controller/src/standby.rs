@@ -1,5 +1,5 @@
-//! The time before a process leads. It serves files already, but it is ready only if it has those that consumers ask for: with the shared
-//! store, or if the leader uses the same volume. A volume of its own has nothing, or what is outdated.
+//! The time before a process leads. It serves files already, but it is ready only if it has the files that consumers ask for: with the
+//! shared store, or if the leader uses the same volume. Its own volume is empty or outdated.
 
 use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
 
@@ -7,15 +7,11 @@ use artifact::Storage;
 use runtime::Context;
 use tokio::{task::spawn_blocking, time::sleep};
 
-/// Condition for the process to be ready.
 const LEASE: &str = "the lease";
-/// Time between two looks at the volume.
-const LOOK: Duration = Duration::from_secs(2);
+/// Interval of checking the volume.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Waits until this process leads.
-///
-/// # Errors
-/// Fails when a shutdown begins before that.
+/// Waits until this process leads. Fails when a shutdown starts before.
 pub(crate) async fn wait(
     ctx: &Context,
     storage: &Arc<Storage>,
@@ -34,14 +30,17 @@ pub(crate) async fn wait(
     led
 }
 
-/// Says that this process is ready as soon as another one stores artifacts in the same volume.
+/// Makes this process ready as soon as another one stores artifacts in the same volume.
 async fn serve_for_the_leader(ctx: &Context, storage: &Arc<Storage>) -> Infallible {
     loop {
-        let looked = Arc::clone(storage);
-        if spawn_blocking(move || looked.has_writer()).await.unwrap_or(false) {
+        let checked = Arc::clone(storage);
+        if spawn_blocking(move || checked.has_writer())
+            .await
+            .unwrap_or(false)
+        {
             break;
         }
-        sleep(LOOK).await;
+        sleep(CHECK_INTERVAL).await;
     }
     tracing::info!("the leader uses the same volume: this process serves its artifacts");
     ctx.readiness().done(LEASE);

@@ -21,13 +21,12 @@ const IN_PROGRESS: &str = "reconciliation in progress";
 /// Message of Ready of an object that was suspended in its first pass.
 const NEVER_ENDED: &str = "suspended before the first reconciliation ended";
 
-/// A failed pass.
 #[derive(Debug)]
 pub(crate) struct FailedPass {
     pub(crate) fault: Fault,
     /// The artifact that can still be used.
     pub(crate) artifact: Option<Artifact>,
-    /// Reason and message of ArtifactOutdated, if there is a newer revision than that of the artifact.
+    /// Reason and message of ArtifactOutdated, if there is a newer revision than the artifact's.
     pub(crate) outdated: Option<(Reason, String)>,
 }
 
@@ -48,7 +47,6 @@ impl From<Fault> for FailedPass {
     }
 }
 
-/// The results of a successful pass.
 pub(crate) struct Success {
     pub(crate) artifact: Artifact,
     /// URL of the latest artifact.
@@ -59,11 +57,9 @@ pub(crate) struct Success {
     pub(crate) event: (Option<Reason>, String),
     /// Further metadata of that event.
     pub(crate) event_metadata: BTreeMap<String, String>,
-    /// Verification of the revision, if it was verified.
     pub(crate) verification: Option<Verification>,
 }
 
-/// Makes the status of one pass.
 pub(crate) struct Report<'a, K: SourceKind> {
     pub(crate) object: &'a K::Object,
     pub(crate) style: Style,
@@ -98,7 +94,7 @@ impl<K: SourceKind> Report<'_, K> {
         })
     }
 
-    /// Returns the condition of the verification, of this pass or an earlier one; `None` if nothing is to be verified.
+    /// Returns the condition of the verification, of this pass or an earlier one; `None` without verification.
     fn verified(&self, verification: Option<&Verification>) -> Option<Condition> {
         if !K::verifies(self.object) {
             return None;
@@ -112,7 +108,6 @@ impl<K: SourceKind> Report<'_, K> {
         Some(self.condition(types::SOURCE_VERIFIED, true, Reason::Succeeded, &message))
     }
 
-    /// Returns the outcome of a successful pass.
     pub(crate) fn ready(&self, success: Success, stored: &StoredArtifact) -> Outcome<K::Status> {
         let Success {
             artifact,
@@ -154,7 +149,6 @@ impl<K: SourceKind> Report<'_, K> {
         }
     }
 
-    /// Returns the outcome of a failed pass.
     pub(crate) fn failed(&self, failed: &FailedPass) -> Outcome<K::Status> {
         let Fault {
             class,
@@ -183,7 +177,7 @@ impl<K: SourceKind> Report<'_, K> {
                     .iter()
                     .map(|name| self.condition(name, !is_good(name), *reason, message)),
             );
-            // Ready has the reason of the worst condition: without one of this failure, nothing else may report a problem.
+            // Ready has the reason of the worst condition: without a condition of this failure, no other may report a problem.
             let has_own = !failures.is_empty();
             if K::verifies(self.object) && !failures.iter().any(|name| is_good(name)) {
                 let verified = conditions::get(&past.conditions, types::SOURCE_VERIFIED);
@@ -252,8 +246,8 @@ impl<K: SourceKind> Report<'_, K> {
         self.changed(status)
     }
 
-    /// Returns the status of a suspended object: requests are handled, and it is neither reconciling nor stalled. If no pass has ended
-    /// yet, it is not ready. `None` if the status is unchanged.
+    /// Returns the status of a suspended object: requests are handled, and it is neither reconciling nor stalled. If no pass has ended yet,
+    /// it is not ready. `None` if the status is unchanged.
     pub(crate) fn suspended(&self) -> Option<K::Status> {
         let past = K::past(self.object);
         let mut status = past.clone();
@@ -347,7 +341,7 @@ impl<K: SourceKind> Report<'_, K> {
         })
     }
 
-    /// Returns the metadata of an event about the artifact that the status has.
+    /// Returns the metadata of an event about the artifact in the status.
     pub(crate) fn current_metadata(&self) -> BTreeMap<String, String> {
         let artifact = K::past(self.object).artifact;
         artifact.map_or_else(BTreeMap::new, |artifact| self.metadata(&artifact))
@@ -366,7 +360,7 @@ impl<K: SourceKind> Report<'_, K> {
             .collect()
     }
 
-    /// Returns the event of a failure; `None` if the last pass failed in the same way. Waiting for another object is no error.
+    /// Returns the event of a failure; `None` if the last pass failed in the same way. Waiting for another object is not an error.
     fn failure(&self, fault: &Fault) -> Option<EventDraft> {
         let (reason, message) = (fault.reason, fault.message.as_str());
         let past = K::past(self.object);
@@ -418,7 +412,7 @@ fn new_status<K: SourceKind>(common: SourceStatus) -> K::Status {
     status
 }
 
-/// Returns the condition types that a failure with a common reason is reported in, beside Ready.
+/// Returns the condition types for a failure with a common reason, beside Ready.
 pub(crate) const fn failure_conditions(reason: Reason) -> &'static [&'static str] {
     match reason {
         Reason::URLInvalid

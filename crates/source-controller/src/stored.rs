@@ -1,4 +1,4 @@
-//! The stored artifact of an object: looking at it changes nothing; [`tidy`] repairs and removes.
+//! The stored artifact of an object: [`check`] changes nothing; [`tidy`] repairs and removes.
 
 use std::time::SystemTime;
 
@@ -10,7 +10,7 @@ use artifact::{
 
 use crate::plan::StoredArtifact;
 
-/// Returns the file and digest of the artifact of a status; `None` if it is none of this object.
+/// Returns the file and digest of the artifact of a status; `None` if it belongs to another object.
 pub(crate) fn current(key: &Key, artifact: &api::Artifact) -> Option<Current> {
     let file = artifact.path.strip_prefix(&format!("{}/", key.dir()))?;
     Some(Current {
@@ -19,11 +19,8 @@ pub(crate) fn current(key: &Key, artifact: &api::Artifact) -> Option<Current> {
     })
 }
 
-/// Compares the storage with the artifact that the status names.
-///
-/// # Errors
-/// Fails when the storage can't be read.
-pub(crate) fn look(
+/// Compares the storage with the artifact in the status. Fails when the storage can't be read.
+pub(crate) fn check(
     storage: &Storage,
     key: &Key,
     artifact: Option<api::Artifact>,
@@ -52,10 +49,7 @@ pub(crate) fn look(
     )
 }
 
-/// Removes a corrupt artifact; restores the alias of a good one and removes superseded ones.
-///
-/// # Errors
-/// Fails when the storage can't be written.
+/// Removes a corrupt artifact; restores the alias of a good one and removes superseded ones. Fails when the storage can't be written.
 pub(crate) fn tidy(storage: &Storage, key: &Key, stored: &StoredArtifact) -> Result<(), Fault> {
     match stored {
         StoredArtifact::Corrupt { path, wanted, found } => {

@@ -14,11 +14,10 @@ use crate::{
     source_kind::SourceKind,
 };
 
-/// Objects of a page of a list.
 const PAGE: u32 = 500;
 
-/// Removes the artifacts of objects that don't exist any more. A process that watches only some of the objects removes
-/// nothing, nor does one that can't list them.
+/// Removes the artifacts of deleted objects. A process that watches only some of the objects removes nothing, nor does one that can't list
+/// them.
 pub(crate) async fn sweep(ctx: &Context, storage: &Storage) {
     let flags = ctx.flags();
     if flags.watch_namespace().is_some() || !flags.watch_label_selector.is_empty() {
@@ -51,9 +50,6 @@ async fn sweep_kind(client: &Client, storage: &Storage, kind: &Registration) {
 }
 
 /// Lists the storage keys of all objects of a kind.
-///
-/// # Errors
-/// Fails when the API server refuses the list.
 pub(crate) async fn keys<K: SourceKind>(client: Client) -> Result<HashSet<Key>, kube::Error> {
     let api: Api<PartialObjectMeta<K::Object>> = Api::all(client);
     let mut params = ListParams::default().limit(PAGE);

@@ -1,13 +1,12 @@
 //! Threads for work that blocks ([ADR 37](../../../docs/adr/0037-threads-for-blocking-work.md)).
 //!
-//! There are as many as there is work: one that waits for a server for long keeps none of the others waiting. Most work is short, and
-//! starting a thread takes as long as it, so a thread waits for more work for a while. The one that has waited shortest gets it: after a
-//! burst, those that are not needed end.
+//! There are as many as there is work: a job that waits for a server for long keeps no other one waiting. Most jobs are short, and starting
+//! a thread takes as long as one, so a thread waits for more jobs for a while. The thread that has waited shortest gets the next: after a
+//! burst, surplus threads end.
 
 use std::{
     io,
     sync::{
-        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
         mpsc::{self, SyncSender},
     },
@@ -15,15 +14,16 @@ use std::{
     time::Duration,
 };
 
-/// Time after which a thread without work ends.
-const PATIENCE: Duration = Duration::from_secs(1);
+use parking_lot::Mutex;
 
-/// Size of the stack of a thread, in bytes; only what is used of it takes memory.
+/// Time after which a thread without work ends.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Size of the stack of a thread, in bytes; only its used part takes memory.
 const STACK: usize = 2 << 20;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread without work.
 struct Waiting {
     number: u64,
     jobs: SyncSender<Job>,
@@ -32,13 +32,10 @@ struct Waiting {
 /// The threads without work; the last one waits shortest.
 static WAITING: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
 
-/// Runs a job on a thread of its own. A job that panics ends its thread, and nothing else.
-///
-/// # Errors
-/// Fails if no thread waits and none can be started.
+/// Runs a job on its own thread. A job that panics ends its thread, and nothing else. Fails if no thread waits and none can be started.
 pub(crate) fn run(job: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let job: Job = Box::new(job);
-    let waiting = waiting().pop();
+    let waiting = WAITING.lock().pop();
     match waiting {
         // It takes one job at a time, so the channel is empty, and it has not ended, because only it takes itself off the list.
         Some(waiting) => waiting.jobs.send(job).map_err(|_| io::Error::other("it ended")),
@@ -50,18 +47,18 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) -> io::Result<()> {
     }
 }
 
-/// Runs jobs until none has come for a while.
+/// Runs jobs until none has come for [`IDLE`].
 fn work(mut job: Job) {
     static STARTED: AtomicU64 = AtomicU64::new(0);
     let number = STARTED.fetch_add(1, Ordering::Relaxed);
     let (sender, jobs) = mpsc::sync_channel(1);
     loop {
         job();
-        waiting().push(Waiting {
+        WAITING.lock().push(Waiting {
             number,
             jobs: sender.clone(),
         });
-        let next = jobs.recv_timeout(PATIENCE);
+        let next = jobs.recv_timeout(IDLE);
         let next = match next {
             Err(_) if give_up(number) => return,
             // It was chosen at the last moment.
@@ -77,13 +74,9 @@ fn work(mut job: Job) {
 
 /// Takes a thread off the list. Returns false if it isn't there any more, because it gets a job.
 fn give_up(number: u64) -> bool {
-    let mut waiting = waiting();
+    let mut waiting = WAITING.lock();
     let at = waiting.iter().position(|waiting| waiting.number == number);
     at.map(|at| waiting.remove(at)).is_some()
-}
-
-fn waiting() -> MutexGuard<'static, Vec<Waiting>> {
-    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -96,7 +89,6 @@ mod tests {
 
     use super::*;
 
-    /// Runs a job, and returns the thread that ran it.
     fn thread_of(job: impl FnOnce() + Send + 'static) -> mpsc::Receiver<ThreadId> {
         let (send, receive) = mpsc::channel();
         run(move || {
@@ -140,7 +132,7 @@ mod tests {
     async fn threads_without_work_end() {
         thread_of(|| ()).recv().unwrap();
         testkit::eventually("all threads to end", Duration::from_secs(60), || async {
-            let left = waiting().len();
+            let left = WAITING.lock().len();
             anyhow::ensure!(left == 0, "{left} are left");
             Ok(())
         })

@@ -27,11 +27,11 @@ use runtime::{Context, ObjectKey, Trigger};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
-/// Remembers that an object uses others. Until then, nothing is watched.
+/// Remembers that an object uses others. Before, nothing is watched.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wake(Arc<(AtomicBool, Notify)>);
 
-/// A source: its kind and its name. Namespaces are never crossed.
+/// A source: its kind and its name. References never cross namespaces.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct SourceName {
     pub(crate) kind: String,
@@ -45,7 +45,6 @@ pub(crate) struct Links {
     pub(crate) artifact: Option<Artifact>,
 }
 
-/// A change of an object of some kind.
 pub(crate) struct Change {
     kind: &'static str,
     key: ObjectKey,
@@ -54,7 +53,7 @@ pub(crate) struct Change {
 }
 
 impl Wake {
-    /// Begins to watch, if that has not begun.
+    /// Starts to watch, unless that has started.
     pub(crate) fn start(&self) {
         if !self.0.0.swap(true, Ordering::Relaxed) {
             self.0.1.notify_one();
@@ -70,7 +69,7 @@ impl Wake {
     ) -> BoxStream<'static, Trigger> {
         let waiting = Arc::clone(&self.0);
         let begun = stream::once(async move { waiting.1.notified().await });
-        // The watches begin when they are polled first.
+        // The watches start when they are polled first.
         let mut changes = Some(changes);
         begun
             .flat_map(move |()| stream::select_all(changes.take().unwrap_or_default()))
@@ -80,7 +79,6 @@ impl Wake {
     }
 }
 
-/// Watches the objects of a kind.
 pub(crate) fn changes<K>(
     ctx: &Context,
     kind: &'static str,
@@ -125,7 +123,6 @@ struct Index {
     uses: HashMap<ObjectKey, Vec<Source>>,
 }
 
-/// A source of a namespace.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Source {
     namespace: String,
@@ -177,7 +174,6 @@ impl Index {
             .collect()
     }
 
-    /// Replaces the sources of an object.
     fn note_uses(&mut self, key: &ObjectKey, uses: Vec<SourceName>) {
         let namespace = || key.namespace.clone();
         let uses: Vec<Source> = uses

@@ -33,7 +33,6 @@ pub struct Consumer {
     name: String,
 }
 
-/// Error of a consumer that is not a ServiceAccount with its namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a consumer is a ServiceAccount, given as namespace/name")]
 pub struct InvalidConsumer;
@@ -58,10 +57,8 @@ impl FromStr for Consumer {
 }
 
 impl ConsumerFlags {
-    /// Returns the users who may download, for a controller in the namespace `own`; `None` if everybody may.
-    ///
-    /// # Errors
-    /// Fails if tokens are required, and neither consumers nor the own namespace are known.
+    /// Returns the users who may download, for a controller in the namespace `own`; `None` if everybody may. Fails if tokens are required,
+    /// and neither consumers nor the own namespace are known.
     pub(crate) fn users(&self, own: &str) -> anyhow::Result<Option<TokenUsers>> {
         if !self.require_artifact_tokens {
             return Ok(None);

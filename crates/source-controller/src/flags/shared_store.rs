@@ -9,7 +9,7 @@ use net::Tls;
 
 use crate::shared_store::Settings;
 
-/// Flags of the bucket that holds all artifacts, if there is one. Access keys are those of the environment, as for other tools of AWS.
+/// Flags of the bucket that holds all artifacts, if there is one. Access keys come from the environment, as for other tools of AWS.
 #[derive(Debug, Clone, Args)]
 pub struct SharedStoreFlags {
     /// Bucket of an S3-compatible service that holds all artifacts, so that each replica serves them and a lost volume costs nothing; the
@@ -22,7 +22,7 @@ pub struct SharedStoreFlags {
     #[arg(long, env = "SHARED_STORE_ENDPOINT", default_value = "s3.amazonaws.com")]
     pub shared_store_endpoint: String,
 
-    /// Region of the bucket of artifacts; default that of the endpoint, or the one that the service names.
+    /// Region of the bucket of artifacts; default the endpoint's, or the one that the service names.
     #[arg(long, env = "SHARED_STORE_REGION", default_value = "")]
     pub shared_store_region: String,
 
@@ -34,16 +34,14 @@ pub struct SharedStoreFlags {
     #[arg(long, env = "SHARED_STORE_INSECURE")]
     pub shared_store_insecure: bool,
 
-    /// File with the certificates, in PEM format, of the authorities that the service's certificate may be of; default those of the system.
+    /// File with the certificates, in PEM format, of the authorities that the service's certificate may be of; default the system's.
     #[arg(long, env = "SHARED_STORE_CA_FILE")]
     pub shared_store_ca_file: Option<PathBuf>,
 }
 
 impl SharedStoreFlags {
-    /// Returns the settings of the shared store; `None` without a bucket.
-    ///
-    /// # Errors
-    /// Fails when the endpoint or the prefix is invalid, the file with the authorities can't be read, or other flags are given without a bucket.
+    /// Returns the settings of the shared store; `None` without a bucket. Fails when the endpoint or the prefix is invalid, the file with
+    /// the authorities can't be read, or other flags are given without a bucket.
     pub(crate) fn settings(&self) -> anyhow::Result<Option<Settings>> {
         if self.shared_store_bucket.is_empty() {
             let is_given = self.shared_store_insecure

@@ -8,7 +8,7 @@ fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
     Cli::try_parse_from([&["source-controller"], args].concat())
 }
 
-/// Flags with an effect, besides those that have one in every controller.
+/// Flags with an effect, besides the common ones.
 const OBEYED: &[&str] = &[
     "events-addr",
     "events-token-file",
@@ -41,7 +41,7 @@ const OBEYED: &[&str] = &[
     "shared-store-insecure",
     "shared-store-ca-file",
 ];
-/// Flags without one, each with a value that is not its default.
+/// Flags without an effect, each with a value that is not its default.
 const IDLE: &[(&str, &str)] = &[
     ("no-cross-namespace-refs", "true"),
     ("artifact-consumers", "a/b"),

@@ -31,7 +31,7 @@ use tree::{ByteBudget, ignore::Rules};
 
 use self::{download::Snapshot, listing::Listed};
 use crate::{
-    blocking::{self, Purpose, Work},
+    blocking::{self, Job, Purpose},
     builder::BuildError,
     source_kind::{
         KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, given, named,
@@ -40,17 +40,16 @@ use crate::{
     temp_files::{Filled, Filling, Refusal},
 };
 
-/// Bytes of all objects of an artifact.
+/// Maximum bytes of all objects of an artifact.
 const UNPACKED_BYTES: u64 = 1 << 30;
 
-/// The kind Bucket.
 pub(crate) struct Buckets {
     runtime: Handle,
     context: bucket::Context,
     disk: ByteBudget,
 }
 
-/// A bucket with credentials, and what to take of it.
+/// A bucket with credentials, and the part of it to fetch.
 #[derive(Debug, Clone)]
 pub(crate) struct BucketRequest {
     settings: bucket::Settings,
@@ -143,12 +142,12 @@ impl SourceKind for Buckets {
         request.server.clone()
     }
 
-    fn resolve(&self, request: &BucketRequest, work: &Work) -> Result<Listed, Fault> {
+    fn resolve(&self, request: &BucketRequest, job: &Job) -> Result<Listed, Fault> {
         let failed = format!(
             "indexation of objects from bucket '{}' failed",
             request.settings.name
         );
-        self.run(work, &failed, listing::list(&self.context, request, work))
+        self.run(job, &failed, listing::list(&self.context, request, job))
     }
 
     fn revision(listed: &Listed, style: Style) -> String {
@@ -167,13 +166,13 @@ impl SourceKind for Buckets {
         &self,
         request: &BucketRequest,
         listed: &Listed,
-        work: &Work,
+        job: &Job,
         scratch: &Path,
     ) -> Result<Filled<Snapshot>, Fault> {
         let failed = format!("fetch from bucket '{}' failed", request.settings.name);
         let filling = Filling {
             runtime: &self.runtime,
-            work,
+            job,
             disk: &self.disk,
             above: scratch,
             beside: None,
@@ -183,7 +182,7 @@ impl SourceKind for Buckets {
                 remedy: "set spec.prefix, or leave out objects with spec.ignore",
             },
         };
-        filling.run(|files| self.run(work, &failed, download::download(request, listed, files)))
+        filling.run(|files| self.run(job, &failed, download::download(request, listed, files)))
     }
 
     fn fetched(snapshot: &Filled<Snapshot>, listed: Listed) -> Listed {
@@ -238,7 +237,7 @@ impl Buckets {
     /// Waits for requests to the service, until the timeout or the cancellation.
     fn run<T>(
         &self,
-        work: &Work,
+        job: &Job,
         failed: &str,
         requests: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
@@ -247,11 +246,11 @@ impl Buckets {
             reason: Reason::BucketOperationFailed,
             remedy: remedy(Need::LongerTimeout),
         };
-        blocking::request(&self.runtime, work, purpose, requests)
+        blocking::request(&self.runtime, job, purpose, requests)
     }
 }
 
-/// Returns the fault of a failed request. `failed` says what it was for.
+/// Returns the fault of a failed request; its message starts with `failed`.
 fn fault(failed: &str, error: &bucket::Error) -> Fault {
     let reason = match error {
         bucket::Error::Credentials(_) => Reason::AuthenticationFailed,
@@ -265,7 +264,7 @@ fn fault(failed: &str, error: &bucket::Error) -> Fault {
     Fault::retry(reason, format!("{failed}: {error}{remedy}"))
 }
 
-/// Returns how a Bucket gives a service what it demands.
+/// Returns advice on meeting a demand of a service.
 fn remedy(need: Need) -> &'static str {
     match need {
         Need::Credentials | Need::OtherCredentials => {

@@ -30,7 +30,7 @@ use runtime::{Context, Trigger};
 use tree::{Budget, TreePath};
 
 use crate::{
-    blocking::Work,
+    blocking::Job,
     builder::BuildError,
     identity::{self, GitCredentials, Identities},
     proxy,
@@ -42,18 +42,16 @@ use crate::{
     wake::{self, Links, SourceName, Wake},
 };
 use checkout::{Checkout, Part, Sparse};
-use include::{Include, Includes, Room};
+use include::{Include, IncludeQuota, Includes};
 use shared::Contents;
 use verification::Verify;
 
-/// Name of the kind.
 const KIND: &str = "GitRepository";
 /// Maximum characters of a commit's subject in an event.
 const SUBJECT_CHARS: usize = 50;
-/// Beginning of the messages about a Secret that names no proxy.
+/// Start of the messages about a Secret that names no proxy.
 const NO_PROXY: &str = "failed to configure proxy options";
 
-/// The kind GitRepository.
 pub(crate) struct GitRepositories {
     network: Network,
     heads: shared::Heads,
@@ -67,7 +65,7 @@ pub(crate) struct GitRepositories {
     identities: Arc<Identities>,
 }
 
-/// A repository with credentials, and what to follow in it.
+/// A repository with credentials, and the reference to follow.
 #[derive(Debug, Clone)]
 pub(crate) struct GitRequest {
     remote: Remote,
@@ -85,13 +83,13 @@ pub(crate) struct GitRequest {
     ssh: SshConnections,
 }
 
-/// The commit to serve, and what else the artifact depends on.
+/// The commit to serve, and the other inputs of the artifact.
 #[derive(Clone)]
 pub(crate) struct Resolved {
     head: git::Resolved,
     /// Artifacts of the includes, in their order.
     includes: Vec<Artifact>,
-    /// Value that changes with the trusted keys, if signatures are verified.
+    /// Changes with the trusted keys, if signatures are verified.
     keys: Option<String>,
     /// The fetch of the commit, for all passes that need it now.
     fetch: shared::Fetch,
@@ -217,17 +215,15 @@ impl SourceKind for GitRepositories {
         format!("{}:{port}", url.host_str().unwrap_or_default())
     }
 
-    fn resolve(&self, request: &GitRequest, work: &Work) -> Result<Resolved, Fault> {
-        let remote = self.remote(request, work)?;
+    fn resolve(&self, request: &GitRequest, job: &Job) -> Result<Resolved, Fault> {
+        let remote = self.remote(request, job)?;
         let followed = (&remote, &request.reference);
-        let head = self
-            .heads
-            .get(&self.runtime, work, followed, request.age, |left| {
-                let mut session = self
-                    .network
-                    .open(&remote, &checkout::call(work, left, &request.ssh))?;
-                session.resolve(&request.reference)
-            });
+        let head = self.heads.get(&self.runtime, job, followed, request.age, |left| {
+            let mut session = self
+                .network
+                .open(&remote, &checkout::call(job, left, &request.ssh))?;
+            session.resolve(&request.reference)
+        });
         let head = head.map_err(|error| self.fault(request, &error))?;
         let fetch = self.fetches.get(shared::FetchKey {
             namespace: request.namespace.clone(),
@@ -262,23 +258,23 @@ impl SourceKind for GitRepositories {
         &self,
         request: &GitRequest,
         resolved: &Resolved,
-        work: &Work,
+        job: &Job,
         scratch: &Path,
     ) -> Result<fetch::Fetched, Fault> {
         let contents = resolved.fetch.get_or(
             &self.runtime,
-            work,
+            job,
             |_| true,
             |timeout| {
-                let work = Work {
+                let job = Job {
                     timeout,
-                    ..work.clone()
+                    ..job.clone()
                 };
-                self.contents(request, resolved, &work, scratch)
+                self.contents(request, resolved, &job, scratch)
             },
         )?;
         let parts = contents.parts();
-        let included = self.unpack_includes(request, resolved, (work, scratch), &parts)?;
+        let included = self.unpack_includes(request, resolved, (job, scratch), &parts)?;
         Ok(fetch::Fetched {
             sparse: Sparse::new(&request.sparse, &parts)?,
             parts,
@@ -367,7 +363,6 @@ impl SourceKind for GitRepositories {
     }
 }
 
-/// Returns the source that an include names.
 fn included(include: &GitRepositoryInclude) -> SourceName {
     SourceName {
         kind: KIND.to_owned(),
@@ -376,11 +371,10 @@ fn included(include: &GitRepositoryInclude) -> SourceName {
 }
 
 impl GitRepositories {
-    /// Returns the repository, with the credentials of its GitHub App or its cloud if it has one.
-    fn remote(&self, request: &GitRequest, work: &Work) -> Result<Remote, Fault> {
+    fn remote(&self, request: &GitRequest, job: &Job) -> Result<Remote, Fault> {
         let remote = request.remote.clone();
         if let Some(login) = &request.identity {
-            let found = self.identities.git(login, remote.url(), work.timeout);
+            let found = self.identities.git(login, remote.url(), job.timeout);
             let found = self.runtime.block_on(found).map_err(|error| {
                 let message = format!("failed to configure authentication options: {error}");
                 Fault::retry(Reason::AuthenticationFailed, message)
@@ -396,11 +390,11 @@ impl GitRepositories {
         let Some(app) = &request.app else {
             return Ok(remote);
         };
-        let token = self.tokens.get(&request.namespace, app, work.timeout);
+        let token = self.tokens.get(&request.namespace, app, job.timeout);
         Ok(remote.with_auth(self.runtime.block_on(token)?))
     }
 
-    /// Returns the fault for an error of the repository's server. Tokens that it refused are forgotten: they may have been revoked.
+    /// Returns the fault for an error of the repository's server. Tokens that it refused are evicted: they may have been revoked.
     fn fault(&self, request: &GitRequest, error: &git::Error) -> Fault {
         if matches!(error, git::Error::AuthenticationFailed { .. }) {
             if let Some(app) = &request.app {
@@ -413,16 +407,15 @@ impl GitRepositories {
         fetch::fault(error)
     }
 
-    /// Fetches and verifies a commit, and then its submodules.
     fn contents(
         &self,
         request: &GitRequest,
         resolved: &Resolved,
-        work: &Work,
+        job: &Job,
         scratch: &Path,
     ) -> Result<Arc<Contents>, Fault> {
-        let remote = self.remote(request, work)?;
-        let mut checkout = Checkout::new(&self.network, work, &request.ssh, scratch);
+        let remote = self.remote(request, job)?;
+        let mut checkout = Checkout::new(&self.network, job, &request.ssh, scratch);
         checkout
             .fetch(&remote, &resolved.head, TreePath::root())
             .map_err(|error| self.fault(request, &error))?;
@@ -438,7 +431,6 @@ impl GitRepositories {
         Ok(Arc::new(Contents::new(parts, verification, self.runtime.clone())))
     }
 
-    /// Reads the artifacts of the includes.
     fn read_includes(&self, request: &GitRequest) -> Result<Vec<Artifact>, Fault> {
         if request.includes.is_empty() {
             return Ok(Vec::new());
@@ -453,20 +445,19 @@ impl GitRepositories {
         self.runtime.block_on(read)
     }
 
-    /// Unpacks the includes.
     fn unpack_includes(
         &self,
         request: &GitRequest,
         resolved: &Resolved,
-        (work, scratch): (&Work, &Path),
+        (job, scratch): (&Job, &Path),
         parts: &[Part],
     ) -> Result<Includes, Fault> {
         let budget = Budget::default()
-            .with_timeout(work.timeout)
-            .with_cancellation(Arc::clone(&work.cancelled));
-        let room = Room::new(parts, self.network.disk(&request.namespace).share(), budget);
+            .with_timeout(job.timeout)
+            .with_cancellation(Arc::clone(&job.cancelled));
+        let quota = IncludeQuota::new(parts, self.network.disk(&request.namespace).share(), budget);
         let both = request.includes.iter().zip(&resolved.includes);
-        include::unpack_all(&self.storage, both, scratch, room)
+        include::unpack_all(&self.storage, both, scratch, quota)
     }
 }
 

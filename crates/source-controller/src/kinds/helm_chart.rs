@@ -2,14 +2,14 @@
 //!
 //! - [`spec`] refuses invalid and unsupported fields (pure);
 //! - [`origin`] reads the source;
-//! - [`look`] finds name and version of the chart that the source has now;
+//! - [`lookup`] finds name and version of the current chart of the source;
 //! - [`build`] downloads and packages it, with [`dependencies`];
 //! - [`failure`] has the words and reasons of failures (pure).
 
 mod build;
 mod dependencies;
 mod failure;
-mod look;
+mod lookup;
 mod origin;
 mod spec;
 
@@ -32,10 +32,10 @@ use runtime::{Context, Trigger};
 use tokio::runtime::Handle;
 use tree::ByteBudget;
 
-use self::look::Place;
+use self::lookup::ChartLocation;
 use super::{helm_repository::HelmRepositories, oci_repository::OciRepositories};
 use crate::{
-    blocking::Work,
+    blocking::Job,
     builder::BuildError,
     flags::HelmLimits,
     identity::Identities,
@@ -44,7 +44,6 @@ use crate::{
     wake::{self, Links, SourceName, Wake},
 };
 
-/// The kind HelmChart.
 pub(crate) struct HelmCharts {
     runtime: Handle,
     client: kube::Client,
@@ -60,7 +59,6 @@ pub(crate) struct HelmCharts {
     wake: Wake,
 }
 
-/// A chart to look for.
 #[derive(Clone)]
 pub(crate) struct ChartRequest {
     namespace: String,
@@ -69,7 +67,7 @@ pub(crate) struct ChartRequest {
     past: Option<HelmChartStatus>,
 }
 
-/// The chart that the source has now.
+/// The current chart of the source.
 #[derive(Clone)]
 pub(crate) struct ResolvedChart {
     name: String,
@@ -77,16 +75,15 @@ pub(crate) struct ResolvedChart {
     version: String,
     /// Revision of the source's artifact; `None` for registries, which have none.
     source_revision: Option<String>,
-    /// True if the archive is made here, and not that of the source.
+    /// True if the archive is made here, and is not the source's.
     packaged: bool,
-    /// The files of values that are merged.
+    /// The merged files of values.
     values_files: Vec<String>,
-    /// True if missing files of values are left out.
     ignores_missing: bool,
-    place: Place,
+    location: ChartLocation,
 }
 
-/// An archive, in a file that lives as long as those that it was written to.
+/// An archive in a file, with the lifetime of the directory.
 pub(crate) struct FetchedChart {
     archive: PathBuf,
     values_files: Vec<String>,
@@ -146,14 +143,14 @@ impl SourceKind for HelmCharts {
     fn spec(object: &HelmChart) -> SourceSpec<'_> {
         SourceSpec {
             interval: object.spec.interval.as_duration(),
-            // That of the HelmRepository, which the pass reads, is shorter.
-            timeout: look::LONGEST,
+            // The timeout of the HelmRepository, which the pass reads, is shorter.
+            timeout: lookup::LONGEST,
             suspend: object.spec.suspend,
             ignore: None,
         }
     }
 
-    /// The Secrets are those of the source, and read with it.
+    /// The Secrets are the source's, and read with it.
     fn secrets(_: &HelmChart) -> Named<'_> {
         Vec::new()
     }
@@ -176,9 +173,9 @@ impl SourceKind for HelmCharts {
         format!("{}/{}/{}", source.kind, request.namespace, source.name)
     }
 
-    fn resolve(&self, request: &ChartRequest, work: &Work) -> Result<ResolvedChart, Fault> {
+    fn resolve(&self, request: &ChartRequest, job: &Job) -> Result<ResolvedChart, Fault> {
         self.wake.start();
-        self.look(request, work)
+        self.lookup(request, job)
     }
 
     fn revision(chart: &ResolvedChart, _: Style) -> String {
@@ -189,7 +186,7 @@ impl SourceKind for HelmCharts {
         format!("{}-{}.tgz", chart.name, chart.version)
     }
 
-    /// Each generation is built once more, as in the original: the values may be others.
+    /// Each generation is built again, as in the original: the values may be others.
     fn config_changed(object: &HelmChart) -> bool {
         let observed = object
             .status
@@ -227,19 +224,19 @@ impl SourceKind for HelmCharts {
         &self,
         _: &ChartRequest,
         chart: &ResolvedChart,
-        work: &Work,
+        job: &Job,
     ) -> Result<Option<Verification>, Fault> {
-        self.verify_chart(chart, work)
+        self.verify_chart(chart, job)
     }
 
     fn fetch(
         &self,
         request: &ChartRequest,
         chart: &ResolvedChart,
-        work: &Work,
+        job: &Job,
         scratch: &Path,
     ) -> Result<Filled<FetchedChart>, Fault> {
-        self.build(request, chart, work, scratch)
+        self.build(request, chart, job, scratch)
     }
 
     fn fetched(fetched: &Filled<FetchedChart>, chart: ResolvedChart) -> ResolvedChart {
@@ -314,7 +311,7 @@ impl ResolvedChart {
 
 impl ChartRequest {
     /// Returns the status of the last pass, if it succeeded for the same generation of the object and the same revision of the source: then
-    /// there is nothing to look for.
+    /// the lookup is skipped.
     fn known(&self, revision: &str) -> Option<&HelmChartStatus> {
         self.succeeded()
             .filter(|past| past.observed_source_artifact_revision.as_deref() == Some(revision))
@@ -328,7 +325,6 @@ impl ChartRequest {
     }
 }
 
-/// Returns the links of a source.
 fn provides(artifact: Option<&Artifact>) -> Links {
     Links {
         uses: Vec::new(),

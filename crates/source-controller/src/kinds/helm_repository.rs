@@ -31,7 +31,7 @@ use tree::ByteBudget;
 
 use self::known::KnownIndexes;
 use crate::{
-    blocking::{self, Purpose, Work},
+    blocking::{self, Job, Purpose},
     builder::BuildError,
     flags::HelmLimits,
     source_kind::{
@@ -41,17 +41,15 @@ use crate::{
     temp_files::{Filled, Filling, Refusal, TempFiles},
 };
 
-/// Beginning of the messages about an index that can't be fetched.
+/// Start of the messages about an index that can't be fetched.
 const FETCHING: &str = "failed to fetch Helm repository index";
-/// Beginning of the messages about an index that can't be read.
+/// Start of the messages about an index that can't be read.
 const READING: &str = "failed to load Helm repository from index YAML";
-/// Names of the files of an index.
 const YAML: &str = "index.yaml";
 const JSON: &str = "index.json";
-/// Bytes of the entries of a single chart, which are held in memory.
+/// Maximum bytes of the entries of a single chart in memory.
 const ENTRY_BYTES: u64 = 8 << 20;
 
-/// The kind HelmRepository.
 pub(crate) struct HelmRepositories {
     runtime: Handle,
     addresses: AddressPolicy,
@@ -60,25 +58,22 @@ pub(crate) struct HelmRepositories {
     known: KnownIndexes,
 }
 
-/// A repository with credentials.
 #[derive(Debug, Clone)]
 pub(crate) struct HelmRequest {
     /// URL of the spec, for messages.
-    shown: String,
+    display_url: String,
     url: String,
     server: String,
     access: Access,
 }
 
-/// The index that a repository has now.
 #[derive(Debug, Clone)]
 pub(crate) struct HelmIndex {
-    /// URL of the spec, for messages.
-    shown: String,
+    display_url: String,
     file: IndexFile,
 }
 
-/// A fetched index: as JSON, in a file that lives as long as those that it was fetched to.
+/// A fetched index: as JSON, in a file with the lifetime of its directory.
 pub(crate) struct FetchedIndex {
     file: IndexFile,
     json: PathBuf,
@@ -133,7 +128,7 @@ impl SourceKind for HelmRepositories {
         let spec = &object.spec;
         let url = spec::url(spec)?;
         Ok(HelmRequest {
-            shown: spec.url.to_string(),
+            display_url: spec.url.to_string(),
             server: spec::server(&url),
             url: url.into(),
             access: credentials::access(spec, secrets)?,
@@ -144,11 +139,11 @@ impl SourceKind for HelmRepositories {
         request.server.clone()
     }
 
-    /// Asks for the index, and hashes it without keeping it: the revision is its digest. A server that gives indexes tags need not send
-    /// one that is known.
-    fn resolve(&self, request: &HelmRequest, work: &Work) -> Result<HelmIndex, Fault> {
+    /// Downloads the index, and hashes it without storing it: the revision is its digest. A server that gives indexes tags need not send a
+    /// known one.
+    fn resolve(&self, request: &HelmRequest, job: &Job) -> Result<HelmIndex, Fault> {
         let known = self.known.get(&request.url, &request.access);
-        let asked = self.download(request, work, io::sink(), known.as_ref())?;
+        let asked = self.download(request, job, io::sink(), known.as_ref())?;
         let file = match (asked, known) {
             (Some(file), _) | (None, Some(file)) => file,
             (None, None) => {
@@ -159,7 +154,7 @@ impl SourceKind for HelmRepositories {
         };
         self.known.keep(&request.url, &request.access, &file);
         Ok(HelmIndex {
-            shown: request.shown.clone(),
+            display_url: request.display_url.clone(),
             file,
         })
     }
@@ -181,12 +176,12 @@ impl SourceKind for HelmRepositories {
         &self,
         request: &HelmRequest,
         _: &HelmIndex,
-        work: &Work,
+        job: &Job,
         scratch: &Path,
     ) -> Result<Filled<FetchedIndex>, Fault> {
         let filling = Filling {
             runtime: &self.runtime,
-            work,
+            job,
             disk: &self.disk,
             above: scratch,
             beside: None,
@@ -196,7 +191,7 @@ impl SourceKind for HelmRepositories {
                 remedy: "the index is counted twice, as YAML and as JSON, serve a smaller one",
             },
         };
-        filling.run(|files| self.index(request, work, files))
+        filling.run(|files| self.index(request, job, files))
     }
 
     fn fetched(fetched: &Filled<FetchedIndex>, index: HelmIndex) -> HelmIndex {
@@ -237,7 +232,7 @@ impl SourceKind for HelmRepositories {
             || "unknown size".to_owned(),
             |size| format!("size {}", human(size)),
         );
-        format!("stored fetched index of {size} from '{}'", index.shown)
+        format!("stored fetched index of {size} from '{}'", index.display_url)
     }
 
     fn failure_conditions(reason: Reason) -> &'static [&'static str] {
@@ -249,15 +244,14 @@ impl SourceKind for HelmRepositories {
 }
 
 impl HelmRepositories {
-    /// Makes a client of the repository.
-    pub(super) fn repository(&self, request: &HelmRequest, work: &Work) -> Result<Repository, Fault> {
+    pub(super) fn repository(&self, request: &HelmRequest, job: &Job) -> Result<Repository, Fault> {
         let failed = |error: &oci::Error| {
             let message = format!("failed to construct Helm client: {error}");
             Fault::retry(Reason::AuthenticationFailed, message)
         };
         let limits = Limits {
-            // The timeout of the work ends it, in words that say what to do.
-            timeout: work.timeout.saturating_add(Duration::from_secs(1)),
+            // The timeout of the job ends it, in words that give advice.
+            timeout: job.timeout.saturating_add(Duration::from_secs(1)),
             index_bytes: self.sizes.index,
             archive_bytes: self.sizes.chart,
             entry_bytes: ENTRY_BYTES,
@@ -268,16 +262,15 @@ impl HelmRepositories {
         Repository::new(&client, &request.url).map_err(|error| failed(&error))
     }
 
-    /// Downloads the index, and writes it as JSON.
-    fn index(&self, request: &HelmRequest, work: &Work, files: &TempFiles) -> Result<FetchedIndex, Fault> {
+    fn index(&self, request: &HelmRequest, job: &Job, files: &TempFiles) -> Result<FetchedIndex, Fault> {
         let file = files.create(YAML).map_err(|error| disk(&error))?;
         let mut out = BufWriter::new(file);
-        let fetched = self.download(request, work, &mut out, None)?;
+        let fetched = self.download(request, job, &mut out, None)?;
         out.flush().map_err(|error| disk(&error))?;
         let file = fetched.ok_or_else(|| Fault::retry(Reason::Failed, FETCHING))?;
         let written = files.create(JSON).map_err(|error| disk(&error))?;
         let raw = File::open(files.path().join(YAML)).map_err(|error| disk(&error))?;
-        let repository = self.repository(request, work)?;
+        let repository = self.repository(request, job)?;
         let mut out = BufWriter::new(written);
         let converted = repository.write_json(BufReader::new(raw), &mut out);
         converted.map_err(|error| match error {
@@ -294,24 +287,23 @@ impl HelmRepositories {
     fn download(
         &self,
         request: &HelmRequest,
-        work: &Work,
+        job: &Job,
         out: impl io::Write,
         known: Option<&IndexFile>,
     ) -> Result<Option<IndexFile>, Fault> {
-        let repository = self.repository(request, work)?;
+        let repository = self.repository(request, job)?;
         let purpose = Purpose {
             failed: FETCHING,
             reason: Reason::Failed,
             remedy: remedy(Need::LongerTimeout),
         };
-        blocking::request(&self.runtime, work, purpose, async {
+        blocking::request(&self.runtime, job, purpose, async {
             let downloaded = repository.download_index(out, known).await;
             downloaded.map_err(fault)
         })
     }
 }
 
-/// Returns the fault of a failed download.
 fn fault(error: oci::Error) -> Fault {
     if let oci::Error::Disk { source, .. } = error {
         return disk(&source);
@@ -335,7 +327,7 @@ fn disk(error: &io::Error) -> Fault {
     Fault::retry(Reason::DirectoryCreationFailed, message)
 }
 
-/// Returns how a HelmRepository gives a server what it demands.
+/// Returns advice on meeting a demand of a server.
 fn remedy(need: Need) -> &'static str {
     match need {
         Need::Credentials | Need::OtherCredentials => {
@@ -350,7 +342,7 @@ fn remedy(need: Need) -> &'static str {
     }
 }
 
-/// Returns a size with four digits and a decimal unit, as the original writes it: `30.88kB`.
+/// Returns a size with four digits and a decimal unit, as in the original: `30.88kB`.
 fn human(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let mut value = bytes as f64;

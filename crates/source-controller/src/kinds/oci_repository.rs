@@ -29,7 +29,7 @@ use self::{
     spec::Selector,
 };
 use crate::{
-    blocking::{self, Purpose, Work},
+    blocking::{self, Job, Purpose},
     builder::BuildError,
     identity::{Identities, Login},
     source_kind::{
@@ -43,18 +43,17 @@ use crate::{
 const SOURCE: &str = "org.opencontainers.image.source";
 const REVISION: &str = "org.opencontainers.image.revision";
 
-/// The kind OCIRepository.
 pub(crate) struct OciRepositories {
     runtime: Handle,
     addresses: AddressPolicy,
     identities: Arc<Identities>,
     trusted_root: Option<Arc<TrustedRoot>>,
-    /// Bytes of the archive of a chart.
+    /// Maximum bytes of the archive of a chart.
     chart_bytes: u64,
     disk: ByteBudget,
 }
 
-/// A repository with credentials, and what to follow in it.
+/// A repository with credentials, and the artifact to follow.
 #[derive(Debug, Clone)]
 pub(crate) struct OciRequest {
     /// URL of the spec, for messages.
@@ -71,10 +70,8 @@ pub(crate) struct OciRequest {
     identity: Option<Login>,
 }
 
-/// An artifact in a repository.
 #[derive(Debug, Clone)]
 pub(crate) struct OciResolved {
-    /// URL of the spec, for messages.
     url: String,
     tag: Option<String>,
     digest: Digest,
@@ -189,11 +186,11 @@ impl SourceKind for OciRepositories {
         request.reference.host().to_owned()
     }
 
-    fn resolve(&self, request: &OciRequest, work: &Work) -> Result<OciResolved, Fault> {
+    fn resolve(&self, request: &OciRequest, job: &Job) -> Result<OciResolved, Fault> {
         self.run(
-            work,
+            job,
             "failed to determine artifact digest",
-            self.look(request, work),
+            self.resolve_reference(request, job),
         )
     }
 
@@ -215,19 +212,19 @@ impl SourceKind for OciRepositories {
         &self,
         request: &OciRequest,
         resolved: &OciResolved,
-        work: &Work,
+        job: &Job,
     ) -> Result<Option<Verification>, Fault> {
         let failed = |why: String| {
             let message = format!("{}: {why}", request.trusted.failed());
             Fault::retry(Reason::VerificationError, message)
         };
         let verified = async {
-            let registry = self.registry(request, resolved.plain_http, work).await;
+            let registry = self.registry(request, resolved.plain_http, job).await;
             let registry = registry.map_err(|fault| fault.message)?;
             let root = self.trusted_root.as_deref();
             request.trusted.verify(&registry, request, resolved, root).await
         };
-        let verified = blocking::wait(&self.runtime, work, verified);
+        let verified = blocking::wait(&self.runtime, job, verified);
         let is_signed = verified.map_err(|unfinished| failed(unfinished.to_string()))?;
         let is_signed = is_signed.map_err(failed)?;
         Ok(Some(Verification {
@@ -240,19 +237,19 @@ impl SourceKind for OciRepositories {
         &self,
         request: &OciRequest,
         resolved: &OciResolved,
-        work: &Work,
+        job: &Job,
         scratch: &Path,
     ) -> Result<Filled<Layer>, Fault> {
         let failed = format!("failed to pull artifact from '{}'", request.url);
         let pull = async |files: &TempFiles| {
-            let registry = self.registry(request, resolved.plain_http, work).await?;
+            let registry = self.registry(request, resolved.plain_http, job).await?;
             let manifest = registry.manifest(&Wanted::Digest(resolved.digest.clone())).await;
             let manifest = manifest.map_err(|error| self.fault(request, &failed, &error))?;
             layer::download(&registry, &manifest, &request.rule, files, &failed).await
         };
         let filling = Filling {
             runtime: &self.runtime,
-            work,
+            job,
             disk: &self.disk,
             above: scratch,
             beside: None,
@@ -262,7 +259,7 @@ impl SourceKind for OciRepositories {
                 remedy: "the layer and its files are counted, push a smaller one",
             },
         };
-        filling.run(|files| self.run(work, &failed, pull(files)))
+        filling.run(|files| self.run(job, &failed, pull(files)))
     }
 
     fn pack(
@@ -314,7 +311,6 @@ impl SourceKind for OciRepositories {
     }
 }
 
-/// A chart in a registry, of a HelmRepository.
 impl OciRepositories {
     /// Returns the request for a chart of a HelmRepository, whose Secret may have a user name and a password.
     pub(super) fn chart_request(
@@ -326,37 +322,34 @@ impl OciRepositories {
         Self::request_with(object, reference, access, secrets)
     }
 
-    /// Returns the tags of a chart.
-    pub(super) fn chart_tags(&self, request: &OciRequest, work: &Work) -> Result<Vec<String>, Fault> {
+    pub(super) fn chart_tags(&self, request: &OciRequest, job: &Job) -> Result<Vec<String>, Fault> {
         let failed = format!("could not get tags for {}", request.url);
         let tags = async {
-            let registry = self.open(request, work).await?.0;
+            let registry = self.open(request, job).await?.0;
             let tags = registry.tags().await;
             tags.map_err(|error| self.fault(request, &failed, &error))
         };
-        self.run(work, &failed, tags)
+        self.run(job, &failed, tags)
     }
 
-    /// Downloads a chart.
     pub(super) fn chart(
         &self,
         request: &OciRequest,
         resolved: &OciResolved,
-        work: &Work,
+        job: &Job,
     ) -> Result<Archive, Fault> {
         let failed = format!("failed to get {}", request.url);
         let pulled = async {
-            let registry = self.registry(request, resolved.plain_http, work).await?;
+            let registry = self.registry(request, resolved.plain_http, job).await?;
             let wanted = Wanted::Digest(resolved.digest.clone());
             let chart = registry.chart(&wanted).await;
             chart.map_err(|error| self.fault(request, &failed, &error))
         };
-        self.run(work, &failed, pulled)
+        self.run(job, &failed, pulled)
     }
 }
 
 impl OciRequest {
-    /// Returns the same request for one tag.
     pub(super) fn with_tag(self, tag: String) -> Self {
         Self {
             selector: Selector::Tag(tag),
@@ -375,7 +368,7 @@ impl OciRepositories {
         let spec = &object.spec;
         let (trusted, fingerprint) = verification::trusted(spec, secrets)?;
         let proxies = credentials::proxies(secrets)?;
-        // The identity of the controller is for objects without credentials, not for those with useless ones.
+        // The identity of the controller is for objects without credentials, not for objects with useless ones.
         let by_identity = Self::service_account(object).is_some() || !Self::has_credentials(object);
         let cloud = Self::cloud(object).filter(|_| by_identity && access.credentials.is_none());
         Ok(OciRequest {
@@ -398,8 +391,7 @@ impl OciRepositories {
         })
     }
 
-    /// Makes a client of the repository.
-    async fn registry(&self, request: &OciRequest, plain_http: bool, work: &Work) -> Result<Registry, Fault> {
+    async fn registry(&self, request: &OciRequest, plain_http: bool, job: &Job) -> Result<Registry, Fault> {
         let mut access = Access {
             plain_http,
             ..request.access.clone()
@@ -408,7 +400,7 @@ impl OciRepositories {
             let host = request.reference.host();
             let found = self
                 .identities
-                .registry(login, host, credentials::tls(&access), work.timeout);
+                .registry(login, host, credentials::tls(&access), job.timeout);
             let found = found.await;
             let found = found.map_err(|error| {
                 let message = format!("failed to get credential from {}: {error}", login.cloud.name());
@@ -417,7 +409,7 @@ impl OciRepositories {
             access.credentials = Some(found);
         }
         let limits = Limits {
-            timeout: work.timeout,
+            timeout: job.timeout,
             archive_bytes: self.chart_bytes,
             ..Limits::default()
         };
@@ -431,22 +423,22 @@ impl OciRepositories {
     }
 
     /// Makes a client of the repository, after finding out if an insecure registry speaks TLS: true if it does not.
-    async fn open(&self, request: &OciRequest, work: &Work) -> Result<(Registry, bool), Fault> {
-        let registry = self.registry(request, false, work).await?;
+    async fn open(&self, request: &OciRequest, job: &Job) -> Result<(Registry, bool), Fault> {
+        let registry = self.registry(request, false, job).await?;
         if !request.insecure {
             return Ok((registry, false));
         }
         let spoken = registry.speaks_tls().await;
         match spoken.map_err(|error| fault("failed to determine artifact digest", &error))? {
             true => Ok((registry, false)),
-            false => Ok((self.registry(request, true, work).await?, true)),
+            false => Ok((self.registry(request, true, job).await?, true)),
         }
     }
 
     /// Returns the artifact that the request selects now.
-    async fn look(&self, request: &OciRequest, work: &Work) -> Result<OciResolved, Fault> {
+    async fn resolve_reference(&self, request: &OciRequest, job: &Job) -> Result<OciResolved, Fault> {
         let failed = "failed to determine artifact digest";
-        let (registry, plain_http) = self.open(request, work).await?;
+        let (registry, plain_http) = self.open(request, job).await?;
         let tag = match &request.selector {
             Selector::Digest(digest) => {
                 let known = registry.digest(&Wanted::Digest(digest.clone())).await;
@@ -478,8 +470,7 @@ impl OciRepositories {
         })
     }
 
-    /// Returns the fault of a failed request to the registry. Credentials of a cloud that it refused are forgotten: they may have been
-    /// revoked.
+    /// Returns the fault of a failed request to the registry. Refused credentials of a cloud are evicted: they may have been revoked.
     fn fault(&self, request: &OciRequest, failed: &str, error: &oci::Error) -> Fault {
         if let (oci::Error::Unauthorized { .. }, Some(login)) = (error, &request.identity) {
             self.identities.forget_registry(login, request.reference.host());
@@ -489,7 +480,7 @@ impl OciRepositories {
 
     fn run<T>(
         &self,
-        work: &Work,
+        job: &Job,
         failed: &str,
         requests: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
@@ -498,11 +489,11 @@ impl OciRepositories {
             reason: Reason::OCIArtifactPullFailed,
             remedy: remedy(Need::LongerTimeout),
         };
-        blocking::request(&self.runtime, work, purpose, requests)
+        blocking::request(&self.runtime, job, purpose, requests)
     }
 }
 
-/// Returns the fault of a failed request to the registry. `failed` says what it was for.
+/// Returns the fault of a failed request to the registry; its message starts with `failed`.
 fn fault(failed: &str, error: &oci::Error) -> Fault {
     let remedy = error.need().map(remedy);
     let remedy = remedy.map(|remedy| format!(": {remedy}")).unwrap_or_default();
@@ -512,7 +503,7 @@ fn fault(failed: &str, error: &oci::Error) -> Fault {
     )
 }
 
-/// Returns how an OCIRepository gives a registry what it demands.
+/// Returns advice on meeting a demand of a registry.
 fn remedy(need: Need) -> &'static str {
     match need {
         Need::Credentials => "name a secret of the type kubernetes.io/dockerconfigjson in spec.secretRef",

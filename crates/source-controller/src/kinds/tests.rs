@@ -8,11 +8,10 @@ use std::{
 use api::{Fault, Reason};
 use kube::CustomResourceExt;
 
-/// A property of a spec.
 pub(super) struct Field<S> {
     /// Its path, as in `include[].fromPath`.
     pub(super) path: &'static str,
-    /// A change that sets it.
+    /// Sets it.
     pub(super) set: fn(&mut S),
     /// False if it is refused by name.
     pub(super) is_obeyed: bool,
@@ -24,7 +23,6 @@ impl<S> Debug for Field<S> {
     }
 }
 
-/// Returns a field of a table, from its path, a change that sets it, and whether it is obeyed.
 pub(super) const fn field<S>(path: &'static str, set: fn(&mut S), is_obeyed: bool) -> Field<S> {
     Field { path, set, is_obeyed }
 }

@@ -19,7 +19,7 @@ use tree::TreePath;
 
 use super::*;
 use crate::{
-    blocking::Work,
+    blocking::Job,
     builder::BuildError,
     source_kind::{KindSettings, Named, PackOptions, SourceSecrets, SourceSpec, Verification},
 };
@@ -72,7 +72,7 @@ impl SourceKind for UrlKind {
         request.clone()
     }
 
-    fn resolve(&self, request: &String, _: &Work) -> Result<String, Fault> {
+    fn resolve(&self, request: &String, _: &Job) -> Result<String, Fault> {
         Ok(request.clone())
     }
 
@@ -88,7 +88,7 @@ impl SourceKind for UrlKind {
         object.spec.verify.is_some()
     }
 
-    fn verify(&self, request: &String, _: &String, _: &Work) -> Result<Option<Verification>, Fault> {
+    fn verify(&self, request: &String, _: &String, _: &Job) -> Result<Option<Verification>, Fault> {
         self.verifications.fetch_add(1, Ordering::Relaxed);
         match request.as_str() {
             "unsigned" => Err(Fault::retry(Reason::VerificationError, "no signature")),
@@ -99,7 +99,7 @@ impl SourceKind for UrlKind {
         }
     }
 
-    fn fetch(&self, _: &String, resolved: &String, _: &Work, dir: &Path) -> Result<String, Fault> {
+    fn fetch(&self, _: &String, resolved: &String, _: &Job, dir: &Path) -> Result<String, Fault> {
         assert!(dir.is_dir());
         self.fetches.fetch_add(1, Ordering::Relaxed);
         match resolved.as_str() {
@@ -210,7 +210,7 @@ impl Fixture {
         outcome
     }
 
-    /// Begins anew with what is on disk.
+    /// Starts a new process with the files on disk.
     fn restart(&mut self) {
         self.reconciler = Self::at(self.root.parent().unwrap());
     }
@@ -369,7 +369,7 @@ async fn revision_is_verified_once_for_each_generation() {
         ready.is_false() && ready.reason == "VerificationError",
         "{ready:?}"
     );
-    // What a policy accepts without a signature is not called verified, and asked for again.
+    // A revision that a policy accepts without a signature is not called verified, and asked for again.
     let before = fixture.pass("two").await;
     assert_eq!(verified(&before), yes("two"));
     let count_before = count(&fixture);

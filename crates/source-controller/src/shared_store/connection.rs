@@ -17,12 +17,12 @@ use super::Settings;
 const REQUEST: Duration = Duration::from_secs(30);
 /// Timeout for credentials and the first requests.
 const CONNECT: Duration = Duration::from_secs(15);
-/// Time for which a connection and its credentials are used.
+/// Lifetime of a connection and its credentials.
 const LIFETIME: Duration = Duration::from_secs(30 * 60);
-/// Time for which a failed connection is not tried again, so that not everyone waits for it.
+/// Backoff after a failed connection, so that not everyone waits for it.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// A request to the shared store that failed. The message names neither credentials nor queries.
+/// A failed request to the shared store. The message names neither credentials nor queries.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("shared store: {0}")]
 pub(crate) struct StoreError(pub(super) String);
@@ -56,7 +56,6 @@ impl Connection {
         }
     }
 
-    /// Returns the name of an object of the bucket.
     pub(super) fn name(&self, path: &str) -> String {
         format!("{}{path}", self.settings.prefix)
     }
@@ -93,7 +92,7 @@ impl Connection {
         }
     }
 
-    /// Makes requests within a time, once more with new credentials if they are refused.
+    /// Makes requests within a time, again with new credentials if they are refused.
     pub(super) async fn ask<T, F>(
         &self,
         time: Duration,
@@ -125,7 +124,7 @@ impl Connection {
             .await
     }
 
-    /// Begins to read an object, or a part of it; `None` if there is none.
+    /// Starts to read an object, or a part of it; `None` if there is none.
     pub(super) async fn get(
         &self,
         path: &str,
@@ -136,14 +135,13 @@ impl Connection {
             .await
     }
 
-    /// Deletes an object, if there is one.
     pub(super) async fn delete(&self, path: &str) -> Result<(), StoreError> {
         let name = &self.name(path);
         self.ask(REQUEST, async |store: Arc<Store>| store.delete(name).await)
             .await
     }
 
-    /// Returns the names of the objects below a directory, without the directory; `most` at most.
+    /// Returns at most `most` names of the objects below a directory, without the directory.
     pub(super) async fn list(&self, dir: &str, most: usize) -> Result<Vec<String>, StoreError> {
         let (prefix, mut names, mut token) = (self.name(&format!("{dir}/")), Vec::new(), None::<String>);
         loop {

@@ -1,4 +1,4 @@
-//! The files of the shared store, as far as this process knows them. Pure.
+//! The files of the shared store that this process knows of. Pure.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,19 +12,17 @@ pub(super) fn base(file: &str) -> &str {
     artifact_of(file).unwrap_or(file)
 }
 
-/// A file of an object in the shared store.
 #[derive(Debug, Clone)]
 struct Copy {
     /// Time at which this process saw it first.
     since: Instant,
-    /// Digest that it has for sure; `None` for a file that a listing named.
+    /// Digest that it certainly has; `None` for a file of a listing.
     digest: Option<String>,
 }
 
-/// The files of an object.
 #[derive(Debug, Default)]
 struct Files {
-    /// True if all files that others left are known.
+    /// True if all files of other processes are known.
     is_listed: bool,
     copies: HashMap<String, Copy>,
     /// File that the alias stands for; `None` if that is not known.
@@ -49,13 +47,13 @@ impl Ledger {
         files.copies.insert(file.to_owned(), copy);
     }
 
-    /// Returns true if the shared store has a file with this digest for sure.
+    /// Returns true if the shared store certainly has a file with this digest.
     pub(super) fn is_confirmed(&self, dir: &str, file: &str, digest: &str) -> bool {
         let copy = self.objects.get(dir).and_then(|files| files.copies.get(file));
         copy.is_some_and(|copy| copy.digest.as_deref() == Some(digest))
     }
 
-    /// Returns true if the files that others left for an object are to be listed.
+    /// Returns true if the files of other processes are to be listed for an object.
     pub(super) fn is_unlisted(&self, dir: &str) -> bool {
         self.objects.get(dir).is_none_or(|files| !files.is_listed)
     }
@@ -84,20 +82,19 @@ impl Ledger {
         files.alias = file.map(str::to_owned);
     }
 
-    /// Returns true if the alias of an object stands for this file for sure.
+    /// Returns true if the alias of an object certainly stands for this file.
     pub(super) fn is_pointed(&self, dir: &str, file: &str) -> bool {
         let files = self.objects.get(dir);
         files.is_some_and(|files| files.alias.as_deref() == Some(file))
     }
 
-    /// Returns true if the shared store has other files of an object than the current one.
     pub(super) fn has_others(&self, dir: &str, current: &str) -> bool {
         let files = self.objects.get(dir);
         files.is_some_and(|files| files.copies.keys().any(|file| base(file) != current))
     }
 
-    /// Returns the files that may go: those that the local storage has not (any more), if this process wrote them, or if it has known
-    /// them for the time `ttl` that superseded artifacts stay.
+    /// Returns the files to remove: files that the local storage has not (any more), if this process wrote them, or if it has known them
+    /// for the time `ttl` of superseded artifacts.
     pub(super) fn outdated(
         &self,
         dir: &str,
@@ -115,31 +112,28 @@ impl Ledger {
         goes.map(|(file, _)| file.clone()).collect()
     }
 
-    /// Forgets a file that the shared store doesn't have any more.
     pub(super) fn remove(&mut self, dir: &str, file: &str) {
         if let Some(files) = self.objects.get_mut(dir) {
             files.copies.remove(file);
         }
     }
 
-    /// Forgets an object.
     pub(super) fn forget(&mut self, dir: &str) {
         self.objects.remove(dir);
         self.served
             .retain(|path| path.strip_prefix(dir).is_none_or(|rest| !rest.starts_with('/')));
     }
 
-    /// Notes that a path of the local storage is what the status says.
+    /// Notes that a path of the local storage has the content in the status.
     pub(super) fn serve(&mut self, path: String) {
         self.served.insert(path);
     }
 
-    /// Returns true if a path of the local storage may be served.
     pub(super) fn is_served(&self, path: &str) -> bool {
         self.served.contains(path)
     }
 
-    /// Forgets that paths of an object may be served, all but the local ones.
+    /// Forgets that paths of an object may be served, except for the local ones.
     pub(super) fn retain_served(&mut self, dir: &str, is_kept: impl Fn(&str) -> bool) {
         self.served.retain(|path| {
             let rest = path.strip_prefix(dir).and_then(|rest| rest.strip_prefix('/'));

@@ -1,4 +1,4 @@
-//! Answers to those who download artifacts, with or without the local storage.
+//! Answers to downloads of artifacts, with or without the local storage.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const WAITING: usize = 64;
 /// Maximum length of the name of a file, in bytes.
 const MAX_NAME: usize = 253;
 
-/// The files that this process serves: those of its storage, or those of the shared store.
+/// The files that this process serves: its storage, or the shared store.
 #[derive(Debug)]
 pub(crate) struct Files {
     storage: Arc<Storage>,
@@ -50,7 +50,6 @@ impl Files {
         }
     }
 
-    /// Answers a request.
     pub(crate) async fn answer(&self, request: Request) -> Response {
         let asked = match Asked::parse(request) {
             Ok(asked) => Arc::new(asked),
@@ -63,7 +62,7 @@ impl Files {
         }
         let path = asked.path();
         let shared = self.shared.as_ref();
-        let is_local = shared.is_none_or(|shared| shared.ledger().is_served(path));
+        let is_local = shared.is_none_or(|shared| shared.ledger.lock().is_served(path));
         if is_local && let Some(response) = server::local(Arc::clone(&self.storage), Arc::clone(&asked)).await
         {
             return response.into_response();
@@ -109,7 +108,7 @@ fn refused(why: TokenRefusal) -> Response {
 }
 
 impl SharedStore {
-    /// Answers a request by the service's content, which is passed on as it comes.
+    /// Answers a request by the service's content, as a stream.
     async fn answer(&self, asked: &Asked) -> Result<http::Response<Body>, StoreError> {
         let Some(path) = self.resolve(asked.path()).await? else {
             return Ok(server::not_found());
@@ -141,7 +140,7 @@ impl SharedStore {
         }
     }
 
-    /// Returns the path of the file that a path stands for; `None` if it is none of an artifact.
+    /// Returns the path of the file that a path stands for; `None` if it is not in an artifact.
     async fn resolve(&self, path: &str) -> Result<Option<String>, StoreError> {
         let (dir, file) = path.rsplit_once('/').unwrap_or_default();
         if !is_alias(file) {

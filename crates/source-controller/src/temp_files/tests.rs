@@ -12,10 +12,10 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// Four MiB of space, three of which are for a tenant, and work of the tenant `a`.
+/// Four MiB of space, three of which are for a tenant, and a job of the tenant `a`.
 struct Setup {
     runtime: Runtime,
-    work: Work,
+    job: Job,
     disk: ByteBudget,
     above: TempDir,
 }
@@ -24,7 +24,7 @@ impl Setup {
     fn new() -> Self {
         Self {
             runtime: Runtime::new().unwrap(),
-            work: Work {
+            job: Job {
                 namespace: "a".to_owned(),
                 timeout: Duration::from_secs(20),
                 cancelled: Arc::default(),
@@ -37,7 +37,7 @@ impl Setup {
     fn filling(&self) -> Filling<'_> {
         Filling {
             runtime: self.runtime.handle(),
-            work: &self.work,
+            job: &self.job,
             disk: &self.disk,
             above: self.above.path(),
             beside: None,
@@ -49,14 +49,14 @@ impl Setup {
         }
     }
 
-    /// Checks that nothing is held and no file is left.
+    /// Checks that no bytes are taken and no file is left.
     fn check_empty(&self) {
         assert_eq!(self.disk.in_use(), 0);
         assert_eq!(self.above.path().read_dir().unwrap().count(), 0);
     }
 }
 
-/// Writes a file of so many bytes.
+/// Writes a file of `bytes` bytes.
 fn write(files: &TempFiles, name: &str, bytes: u64) -> Result<(), Fault> {
     let failed = |error: io::Error| Fault::retry(Reason::DirectoryCreationFailed, error.to_string());
     let mut file = files.create(name).map_err(failed)?;
@@ -156,7 +156,7 @@ fn work_waits_once_for_the_space_that_others_hold() {
 #[test]
 fn space_that_is_never_given_back_ends_the_wait_with_the_timeout_or_the_cancellation() {
     let mut setup = Setup::new();
-    setup.work.timeout = Duration::from_millis(50);
+    setup.job.timeout = Duration::from_millis(50);
     let mut other = setup.disk.tenant("b").share();
     other.try_grow(3 * MIB).unwrap();
     let refused = setup.filling().run(|files| write(files, "a", 2 * MIB));
@@ -164,9 +164,9 @@ fn space_that_is_never_given_back_ends_the_wait_with_the_timeout_or_the_cancella
         refused.unwrap_err().message,
         "failed to fetch 'x': other work held the space for temporary files for 50ms; it will be tried again"
     );
-    setup.work.timeout = Duration::from_secs(3600);
+    setup.job.timeout = Duration::from_secs(3600);
     let cancelled = setup.filling().run(|files| {
-        setup.work.cancelled.store(true, Ordering::Relaxed);
+        setup.job.cancelled.store(true, Ordering::Relaxed);
         write(files, "a", 2 * MIB)
     });
     assert_eq!(cancelled.unwrap_err().message, "failed to fetch 'x': cancelled");
@@ -177,7 +177,7 @@ fn space_that_is_never_given_back_ends_the_wait_with_the_timeout_or_the_cancella
 #[test]
 fn work_that_has_files_never_waits() {
     let mut setup = Setup::new();
-    setup.work.timeout = Duration::from_secs(3600);
+    setup.job.timeout = Duration::from_secs(3600);
     let first = setup.filling().run(|files| write(files, "a", MIB)).unwrap();
     let mut other = setup.disk.tenant("b").share();
     other.try_grow(2 * MIB).unwrap();

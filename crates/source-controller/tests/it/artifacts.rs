@@ -86,7 +86,7 @@ async fn a_commit_becomes_an_artifact_and_the_next_one_follows() {
         "kind: Changed\n"
     );
     assert_ne!(bytes, get(&latest).await);
-    // Those who still download the old one are not disturbed.
+    // Running downloads of the old one are not disturbed.
     assert_eq!(bytes, get(&artifact.url).await);
 }
 
@@ -213,7 +213,7 @@ async fn hashes_of_directories_are_published_beside_the_artifact() {
     let pushed = repo.commit("second", &[("blog/b.yaml", "4")]).unwrap();
     setup.request("mono", "now").await;
     let revision_of = format!("main@sha1:{pushed}");
-    let has = |object: &GitRepository| revision(object) == revision_of && super::is_settled(object);
+    let has = |object: &GitRepository| revision(object) == revision_of && super::is_done(object);
     let object = setup.wait("mono", "the new revision", has).await;
     let second = directories(&artifact_of(&object)).await;
     let all = |hashes: &DirectoryHashes, dir: &str| hashes.all(&TreePath::parse(dir).unwrap()).unwrap();

@@ -19,9 +19,8 @@ use testkit::{
 use tokio_util::sync::CancellationToken;
 use tree::{Tree, TreePath};
 
-use super::{PATIENCE, TestNamespace};
+use super::{TIMEOUT, TestNamespace};
 
-/// A namespace with a controller, for Buckets.
 pub(super) struct BucketNamespace {
     pub(super) setup: TestNamespace,
     pub(super) api: Api<Bucket>,
@@ -41,7 +40,7 @@ impl BucketNamespace {
         this
     }
 
-    /// Applies a Bucket; what is not given is that of a public one at `endpoint` by http.
+    /// Applies a Bucket; default a public one at `endpoint` by http.
     pub(super) async fn apply(&self, name: &str, endpoint: &str, spec: Value) {
         let object = self.object("v1", name, endpoint, &spec);
         self.setup.plane.apply(object).await.unwrap();
@@ -70,7 +69,7 @@ impl BucketNamespace {
         self.apply(name, &server.endpoint(), whole).await;
     }
 
-    /// Asks for a pass now, and waits until it has ended.
+    /// Requests a pass, and waits until it has ended.
     pub(super) async fn reconcile(&self, name: &str, value: &str) -> Bucket {
         let patch = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": value}}});
         self.api
@@ -86,7 +85,7 @@ impl BucketNamespace {
     }
 
     pub(super) async fn wait(&self, name: &str, what: &str, found: impl FnMut(&Bucket) -> bool) -> Bucket {
-        let waited = wait_for(&self.api, name, what, PATIENCE, found).await;
+        let waited = wait_for(&self.api, name, what, TIMEOUT, found).await;
         waited.unwrap_or_else(|error| panic!("{error:#}\n{}", self.setup.controller.log()))
     }
 
@@ -120,7 +119,7 @@ impl BucketNamespace {
         let policy = net::AddressPolicy::command_line();
         let fetcher = ArtifactCache::new(dir.path(), None, Limits::default(), policy).unwrap();
         let fetched = fetcher
-            .fetch(&artifact(object), PATIENCE, &CancellationToken::new())
+            .fetch(&artifact(object), TIMEOUT, &CancellationToken::new())
             .await;
         let mut found = BTreeMap::new();
         walk(&fetched.unwrap(), &TreePath::root(), &mut found);
@@ -213,7 +212,7 @@ async fn bucket_becomes_an_artifact_and_follows_its_changes() {
     ];
     assert_eq!(artifact(&object).revision, revision(&[&lines[0], &lines[1]]));
     assert_eq!(names(&test.files(&object).await), ["app/b.yaml", "test.txt"]);
-    // Those who still download the old one are not disturbed.
+    // Running downloads of the old one are not disturbed.
     reqwest::get(&first.url)
         .await
         .unwrap()
@@ -258,7 +257,7 @@ async fn rules_and_prefix_select_the_objects_through_the_index() {
         .await;
     assert_eq!(artifact(&object), built);
 
-    // The prefix is a beginning of names, not a directory; the ignore file is that of the root.
+    // The prefix is a beginning of names, not a directory; the ignore file is in the root.
     test.apply_s3("prefix", &server, json!({"prefix": "deploy/c"}))
         .await;
     let object = test.wait_ready("prefix").await;
@@ -290,7 +289,7 @@ async fn objects_that_change_or_vanish_meanwhile_are_as_they_were_downloaded() {
     assert_eq!(built.revision, revision(&[&lines[0], &lines[1]]));
     let event = test.setup.wait_event("shop", "NewArtifact").await;
     assert_eq!(event.2, "stored artifact with 2 fetched files from 'shop' bucket");
-    // The index is what was downloaded, so the next pass finds nothing new.
+    // The index has the downloaded tags, so the next pass finds nothing new.
     let object = test.reconcile("shop", "1").await;
     assert_eq!(artifact(&object), built);
 }
@@ -402,7 +401,7 @@ async fn deletion_removes_the_artifacts_and_old_versions_are_served() {
             "{listed}"
         );
         test.api.delete(version, &DeleteParams::default()).await.unwrap();
-        testkit::wait_gone(&test.api, version, PATIENCE).await.unwrap();
+        testkit::wait_gone(&test.api, version, TIMEOUT).await.unwrap();
         assert!(!dir.exists());
     }
 }

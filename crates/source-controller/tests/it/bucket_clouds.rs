@@ -1,4 +1,4 @@
-//! Buckets of clouds: whom they are read as, and what fails there.
+//! Buckets of clouds: their identities, and their failures.
 
 use api::{condition_type as types, source::Bucket};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use super::{
     objects::{Objects, artifact, condition},
 };
 
-/// An address where nobody answers.
+/// An address without a server.
 const NOBODY: &str = "http://127.0.0.1:9";
 
 /// Returns a spec for the bucket `shop` that is asked through the proxy of a [`Setup`].
@@ -31,7 +31,7 @@ fn proxied(provider: &str, endpoint: &str, more: &Value) -> Value {
     spec
 }
 
-/// Google Cloud Storage and Azure at the names that they have, for a controller whose machine has an identity, too.
+/// Google Cloud Storage and Azure at their real names, for a controller whose machine has an identity, too.
 async fn start_clouds() -> (Setup, CloudStorage) {
     let setup = Setup::start_with(&[GATE], |launch, clouds| {
         launch
@@ -293,7 +293,7 @@ async fn failures_of_google_and_azure_are_explained_and_pass() {
     assert!(!test.setup.controller.log().contains("canary"));
 }
 
-/// The service of `spec.sts` is asked for the role of a service account and for that of the controller, in place of the service of the
+/// The service of `spec.sts` is asked for the role of a service account and the role of the controller, in place of the service of the
 /// environment, which doesn't answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn token_service_of_aws_gives_the_keys_that_requests_are_signed_with() {

@@ -1,4 +1,4 @@
-//! Failures of Buckets show on the one object that they concern, in the original's words, and schemas refuse what can't work.
+//! Failures of Buckets are reported on the one object that they concern, in the original's words, and schemas refuse invalid specs.
 
 use api::condition_type as types;
 use serde_json::{Value, json};
@@ -148,7 +148,7 @@ async fn each_failure_of_a_bucket_is_explained_and_the_others_go_on() {
     let confirm = "failed to confirm existence of 'shop' bucket: 127.0.0.1:1: ";
     test.wait_failed("no-server", failed, confirm).await;
     assert!(!test.setup.controller.log().contains("canary"));
-    // A rule leaves out the one that has no place.
+    // A rule leaves out the object without a valid path.
     let rules = json!({"bucketName": "odd", "secretRef": secret("keys"), "ignore": "/a/b"});
     test.apply("odd-name", &endpoint, rules).await;
     test.wait_ready("odd-name").await;

@@ -9,7 +9,7 @@ use serde_json::json;
 use testkit::GitServer;
 use tokio_util::sync::CancellationToken;
 
-use super::{PATIENCE, TestNamespace, artifact_of};
+use super::{TIMEOUT, TestNamespace, artifact_of};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn artifacts_are_served_to_consumers_with_their_token_only() {
@@ -64,7 +64,7 @@ async fn artifacts_are_served_to_consumers_with_their_token_only() {
         let cache = ArtifactCache::new(work.path(), None, Limits::default(), policy).unwrap();
         let cache = cache.with_token(token);
         let known = cache.directories(&artifact).await.is_some();
-        let fetched = cache.fetch(&artifact, PATIENCE, &CancellationToken::new()).await;
+        let fetched = cache.fetch(&artifact, TIMEOUT, &CancellationToken::new()).await;
         (known, fetched.map(drop).map_err(|error| error.to_string()))
     };
     let file = TokenFile {

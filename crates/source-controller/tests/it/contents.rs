@@ -4,7 +4,7 @@ use api::{condition_type as types, source::GitRepository};
 use serde_json::json;
 use testkit::{GitServer, git::Step};
 
-use super::{TestNamespace, artifact_of, condition, is_settled, ready, revision};
+use super::{TestNamespace, artifact_of, condition, is_done, ready, revision};
 
 fn status(object: &GitRepository) -> &api::source::GitRepositoryStatus {
     object.status.as_ref().unwrap()
@@ -43,7 +43,7 @@ async fn sparse_checkout_selects_directories_that_must_exist() {
         .await;
     let object = setup
         .wait("sparse", "the other directory", |object| {
-            is_settled(object) && status(object).observed_sparse_checkout == ["a"]
+            is_done(object) && status(object).observed_sparse_checkout == ["a"]
         })
         .await;
     assert_eq!(setup.fetch(&object).await.names("a"), ["b", "y"]);
@@ -52,7 +52,7 @@ async fn sparse_checkout_selects_directories_that_must_exist() {
         .await;
     let object = setup
         .wait("sparse", "all directories", |object| {
-            is_settled(object) && status(object).observed_sparse_checkout.is_empty()
+            is_done(object) && status(object).observed_sparse_checkout.is_empty()
         })
         .await;
     assert_eq!(setup.fetch(&object).await.names("."), ["a", "c", "cc", "root"]);
@@ -117,7 +117,7 @@ async fn submodules_are_fetched_with_the_credentials_of_their_server_only() {
         .await;
     let object = setup
         .wait("app", "no submodules", |object| {
-            is_settled(object) && status(object).observed_recurse_submodules.is_none()
+            is_done(object) && status(object).observed_recurse_submodules.is_none()
         })
         .await;
     assert_eq!(setup.fetch(&object).await.names("."), ["a", "libs"]);
@@ -257,7 +257,7 @@ async fn includes_need_an_artifact_and_a_free_target_and_stay_in_their_directori
     assert_eq!(setup.fetch(&object).await.read("up/d"), "1");
 }
 
-/// Publishes a commit with so many directories of 1000 empty files.
+/// Publishes a commit with `directories` directories of 1000 empty files.
 fn publish_wide(repo: &testkit::Repo, directories: usize) {
     repo.commit("first", &[("empty", "")]).unwrap();
     let id = |text: String| text.trim().to_owned();
@@ -381,7 +381,7 @@ async fn nothing_is_fetched_again_for_an_unchanged_commit_tag_or_range() {
     for (name, _, expected) in &cases {
         let object = setup
             .wait(name, "the request to be handled", |object| {
-                status(object).last_handled_reconcile_at.as_deref() == Some("again") && is_settled(object)
+                status(object).last_handled_reconcile_at.as_deref() == Some("again") && is_done(object)
             })
             .await;
         assert_eq!(&revision(&object), expected, "{name}");

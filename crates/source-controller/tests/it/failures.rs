@@ -1,4 +1,4 @@
-//! Failures show on the one object that they concern, with what to do about them.
+//! Failures are reported on the one object that they concern, with advice.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use api::condition_type as types;
 use serde_json::{Value, json};
 use testkit::{Fault, GitServer, eventually, git::Step};
 
-use super::{PATIENCE, TestNamespace, artifact_of, condition, ready, revision, transports::assert_words};
+use super::{TIMEOUT, TestNamespace, artifact_of, condition, ready, revision, transports::assert_words};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_failure_is_explained_and_the_others_go_on() {
@@ -213,9 +213,9 @@ async fn each_failure_is_explained_and_the_others_go_on() {
     no_canary(&setup).await;
 }
 
-/// An object that does not decode cannot be watched as what it is.
+/// Adds an object that does not decode, which cannot be watched by its type.
 async fn undecodable(setup: &TestNamespace, name: &str, reason: &str, text: &str) {
-    let found = testkit::eventually("the undecodable object to fail", super::PATIENCE, || async {
+    let found = testkit::eventually("the undecodable object to fail", super::TIMEOUT, || async {
         let object = setup
             .plane
             .kubectl(&[
@@ -244,7 +244,7 @@ async fn undecodable(setup: &TestNamespace, name: &str, reason: &str, text: &str
     assert!(ready["message"].as_str().unwrap().contains(text), "{ready}");
 }
 
-/// No secret shows anywhere.
+/// Checks that no secret is visible.
 async fn no_canary(setup: &TestNamespace) {
     let all = setup.kubectl(&["get", "gitrepositories", "-o", "json"]).await;
     let all: Value = serde_json::from_str(&all).unwrap();
@@ -332,7 +332,7 @@ async fn undecodable_object_fails_alone_and_is_deleted_with_its_artifacts() {
     let invalid = json!({"spec": {"interval": "99999999999999h"}}).to_string();
     let patch = ["patch", "gitrepository", "odd", "--type=merge", "-p", &invalid];
     let namespaced = [&patch[..], &["--namespace", &setup.namespace]].concat();
-    testkit::eventually("the schema to accept the interval", super::PATIENCE, || async {
+    testkit::eventually("the schema to accept the interval", super::TIMEOUT, || async {
         setup.plane.kubectl(&namespaced).await
     })
     .await
@@ -364,7 +364,7 @@ async fn undecodable_object_delays_none_of_49_others() {
         "metadata": {"name": "odd", "namespace": setup.namespace},
         "spec": {"url": repo.url(), "interval": "99999999999999h"},
     });
-    testkit::eventually("the schema to accept the interval", super::PATIENCE, || async {
+    testkit::eventually("the schema to accept the interval", super::TIMEOUT, || async {
         setup.plane.apply(odd.clone()).await
     })
     .await
@@ -413,7 +413,7 @@ async fn hanging_servers_of_one_namespace_do_not_stop_another() {
         setup.plane.apply(object)
     });
     futures::future::try_join_all(hanging).await.unwrap();
-    testkit::eventually("all servers to hang", super::PATIENCE, || async {
+    testkit::eventually("all servers to hang", super::TIMEOUT, || async {
         let asked = tarpit.requests().len();
         anyhow::ensure!(asked >= 64, "{asked} so far");
         Ok(())
@@ -435,7 +435,7 @@ async fn hanging_servers_of_one_namespace_do_not_stop_another() {
     assert_eq!(given_up(), before, "it was in time only because others had ended");
 }
 
-/// Text that compresses to no less than half.
+/// Returns a string that compresses to no less than half.
 pub(crate) fn noise(length: usize) -> String {
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     let mut next = || {
@@ -487,7 +487,7 @@ async fn an_object_over_its_quota_fails_and_the_others_go_on() {
             revision(object).ends_with(&commit)
         })
         .await;
-    // With room again, the failed one goes on by itself.
+    // With free space again, the failed one goes on by itself.
     setup.kubectl(&["delete", "gitrepository", "small"]).await;
     setup.wait_ready("second").await;
 }
@@ -511,7 +511,7 @@ async fn server_that_hangs_delays_no_other_of_its_namespace() {
         let requests = repos.iter().flat_map(testkit::Repo::requests);
         requests.filter(|request| request.step == step).count()
     };
-    eventually("the slow fetches", PATIENCE, || async {
+    eventually("the slow fetches", TIMEOUT, || async {
         let (listed, fetched) = (count(Step::LsRefs), count(Step::Fetch));
         anyhow::ensure!(
             listed >= SLOW && fetched >= 3,

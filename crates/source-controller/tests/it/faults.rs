@@ -15,13 +15,13 @@ use kube::{
 };
 use serde_json::json;
 use testkit::{
-    ControlPlane, Fate, Fault, FaultProxy, GitServer, Options, git::Step, proxy::ApiRequest, wait_for,
+    ControlPlane, Outcome, Fault, FaultProxy, GitServer, Options, git::Step, proxy::ApiRequest, wait_for,
     wait_gone,
 };
 
-use super::{PATIENCE, TestNamespace, artifact_of, condition, failures::noise, plane, ready, revision};
+use super::{TIMEOUT, TestNamespace, artifact_of, condition, failures::noise, plane, ready, revision};
 
-/// A controller that reaches the API server by way of a proxy.
+/// A controller that reaches the API server through a proxy.
 async fn by_proxy(plane: &'static ControlPlane) -> (TestNamespace, FaultProxy) {
     let proxy = FaultProxy::start(plane).unwrap();
     let kubeconfig = proxy.kubeconfig(plane.kubeconfig()).unwrap();
@@ -41,7 +41,7 @@ impl TestNamespace {
             anyhow::Ok(numbers.sum::<f64>())
         };
         let before = passes().await.unwrap();
-        testkit::eventually("passes", PATIENCE, || async {
+        testkit::eventually("passes", TIMEOUT, || async {
             let now = passes().await?;
             anyhow::ensure!(now >= before + number, "{} so far", now - before);
             Ok(())
@@ -103,9 +103,9 @@ async fn crash_before_the_status_is_written_leaves_what_it_names_and_warns_of_no
         let body = String::from_utf8_lossy(&request.body);
         request.path.ends_with("/torn/status") && body.contains("observedIgnore")
     };
-    proxy.fates(writes, [Fate::Hang]);
+    proxy.outcomes(writes, [Outcome::Hang]);
     setup.patch("torn", json!({"spec": {"ignore": "/b"}})).await;
-    testkit::eventually("the write of the new artifact", PATIENCE, || async {
+    testkit::eventually("the write of the new artifact", TIMEOUT, || async {
         anyhow::ensure!(proxy.requests().iter().any(writes), "none");
         Ok(())
     })
@@ -152,7 +152,7 @@ async fn deletion_ends_a_fetch_at_once_and_leaves_nothing() {
     for name in ["deleted", "terminating"] {
         setup.request(name, "now").await;
     }
-    testkit::eventually("both to fetch", PATIENCE, || async {
+    testkit::eventually("both to fetch", TIMEOUT, || async {
         anyhow::ensure!(fetches() == before + 2, "{} fetches", fetches() - before);
         Ok(())
     })
@@ -166,14 +166,14 @@ async fn deletion_ends_a_fetch_at_once_and_leaves_nothing() {
         .delete("deleted", &DeleteParams::default())
         .await
         .unwrap();
-    wait_gone(&setup.api, "deleted", PATIENCE).await.unwrap();
+    wait_gone(&setup.api, "deleted", TIMEOUT).await.unwrap();
     assert!(!setup.dir("deleted").exists());
     let namespaces: Api<Namespace> = Api::all(setup.plane.client().await.unwrap());
     namespaces
         .delete(&setup.namespace, &DeleteParams::default())
         .await
         .unwrap();
-    wait_gone(&namespaces, &setup.namespace, PATIENCE).await.unwrap();
+    wait_gone(&namespaces, &setup.namespace, TIMEOUT).await.unwrap();
     assert!(!setup.dir("terminating").exists());
     let took = started.elapsed();
     assert!(took < Duration::from_secs(20), "it took {took:?}");
@@ -269,7 +269,7 @@ async fn list_of_5000_objects_that_is_gone_halfway_is_read_again() {
     let proxy = FaultProxy::start(plane).unwrap();
     let kubeconfig = proxy.kubeconfig(plane.kubeconfig()).unwrap();
     let pages = |request: &ApiRequest| request.path.contains("/gitrepositories") && request.is_next_page();
-    proxy.fates(pages, [Fate::Pass, Fate::Pass, Fate::Pass, Fate::Compacted]);
+    proxy.outcomes(pages, [Outcome::Pass, Outcome::Pass, Outcome::Pass, Outcome::Compacted]);
     // It is ready when it knows all objects.
     let controller = testkit::Controller::named("source-controller")
         .program(env!("CARGO_BIN_EXE_source-controller"))
@@ -296,7 +296,7 @@ async fn list_of_5000_objects_that_is_gone_halfway_is_read_again() {
             .await
             .unwrap();
         let what = "it to be fetched";
-        wait_for(&api, name, what, PATIENCE, |object| ready(object, "True"))
+        wait_for(&api, name, what, TIMEOUT, |object| ready(object, "True"))
             .await
             .unwrap();
     }

@@ -1,4 +1,4 @@
-//! Flags that decide what a process watches, and where it serves.
+//! Flags that decide which objects a process watches, and the address where it serves.
 
 use std::net::TcpListener;
 

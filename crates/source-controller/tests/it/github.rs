@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use testkit::{Authority, GitServer, SshKeyPair, WebServer, web::Page};
 
-use super::{TestNamespace, condition, is_settled, transports::assert_words};
+use super::{TestNamespace, condition, is_done, transports::assert_words};
 
 fn page(answer: &Value) -> Page {
     Page::Content(Bytes::from(answer.to_string()))
@@ -21,7 +21,7 @@ fn provider(name: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn token_of_a_github_app_is_used_and_kept() {
+async fn token_of_a_github_app_is_used_and_cached() {
     let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let (github, tls) = (
         WebServer::start().unwrap(),
@@ -83,7 +83,7 @@ async fn token_of_a_github_app_is_used_and_kept() {
     setup
         .wait("id", "the request to be handled", |object| {
             let status = object.status.as_ref().unwrap();
-            status.last_handled_reconcile_at.as_deref() == Some("1") && is_settled(object)
+            status.last_handled_reconcile_at.as_deref() == Some("1") && is_done(object)
         })
         .await;
     assert_eq!(github.asked().len(), 1, "the token is kept");

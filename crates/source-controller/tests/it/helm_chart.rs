@@ -159,7 +159,7 @@ async fn chart_of_a_repository_is_stored_as_it_is_and_follows_the_index() {
         })
         .await;
     assert_eq!(archive(&object).await, packed("shop", "1.3.0", &[]));
-    // Those who still download the old one are not disturbed.
+    // Running downloads of the old one are not disturbed.
     assert!(reqwest::get(&first.url).await.unwrap().status().is_success());
 
     // A version that is gone keeps the stored chart, and stalls until the index has it.
@@ -233,7 +233,7 @@ async fn values_files_are_merged_into_the_chart() {
     ignoring["ignoreMissingValuesFiles"] = json!(true);
     charts.apply("test", shop(&ignoring)).await;
     let object = charts.wait_ready("test").await;
-    // Nothing but the chart's own values is left, so that they are as they were.
+    // Only the chart's own values are left, so that they are unchanged.
     assert_eq!(files(&object).await["shop/values.yaml"], values[0].1);
     assert_eq!(status(&object)["observedValuesFiles"], json!(["values.yaml"]));
     let ready = |object: &HelmChart| condition(object, types::READY).unwrap().message;
@@ -272,7 +272,7 @@ async fn chart_out_of_a_git_repository_gets_its_dependencies() {
     let git = GitServer::start().unwrap();
     let repo = git.repo("apps").unwrap();
     let server = ChartServer::start(&[("1.0.0", &[]), ("1.1.0", &[("values.yaml", "x: 1\n")])]);
-    // The credentials are those of the HelmRepository with the same URL.
+    // The credentials are the HelmRepository's with the same URL.
     server.0.login(USER, PASSWORD);
     setup
         .secret("login", json!({"username": USER, "password": PASSWORD}))
@@ -424,7 +424,7 @@ async fn chart_out_of_a_bucket_is_an_archive() {
         "ChartPackageSucceeded"
     );
 
-    // The dependencies of an archive are those that it has.
+    // The dependencies of an archive are the charts in it.
     let lacking =
         json!({"chart": "charts/lacking.tgz", "sourceRef": source, "reconcileStrategy": "Revision"});
     charts.apply("lacking", lacking).await;

@@ -1,4 +1,4 @@
-//! HelmChart: charts of many repositories, and charts that somebody made to do harm.
+//! HelmChart: charts of many repositories, and malicious charts.
 
 use api::source::{HelmChart, HelmRepository};
 use serde_json::json;

@@ -33,7 +33,7 @@ fn assert_waits(object: &HelmChart, message: &str) {
     assert!(status["artifact"].is_null(), "{status}");
 }
 
-/// Charts look at their source again after an hour only, so what wakes them is its artifact.
+/// Charts check their source again after an hour only, so they are woken by its artifact.
 #[tokio::test(flavor = "multi_thread")]
 async fn charts_wait_for_the_artifact_of_their_source_and_go_on_when_it_appears() {
     let setup = TestNamespace::start_with(|launch| launch.flag("--requeue-dependency=1h")).await;

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use testkit::{Authority, WebServer, web::Page};
 
 use super::{
-    PATIENCE, TestNamespace,
+    TIMEOUT, TestNamespace,
     objects::{Objects, artifact, condition, status},
 };
 
@@ -55,7 +55,7 @@ async fn index_becomes_an_artifact_and_follows_its_changes() {
         url.ends_with(&format!("/helmrepository/{ns}/shop/index.yaml")),
         "{url}"
     );
-    // It is JSON, the newest version first, without what is none.
+    // It is JSON, the newest version first, without invalid entries.
     let expected = json!({
         "apiVersion": "v1", "generated": "2026-01-01T00:00:00Z",
         "entries": {"shop": [
@@ -171,7 +171,7 @@ async fn credentials_and_certificates_are_those_of_the_secrets() {
     assert!(condition(&object, types::STALLED).unwrap().is_true());
 }
 
-/// As in the original, a CA certificate of a Secret adds to those of the system.
+/// As in the original, a CA certificate of a Secret adds to the system's.
 #[tokio::test(flavor = "multi_thread")]
 async fn authorities_of_a_secret_are_trusted_beside_those_of_the_system() {
     let authority = || Authority::new(&["127.0.0.1"]).unwrap();
@@ -354,7 +354,7 @@ async fn deletion_removes_the_artifacts_and_old_versions_are_served() {
             .delete(version, &DeleteParams::default())
             .await
             .unwrap();
-        testkit::wait_gone(&repositories.api, version, PATIENCE)
+        testkit::wait_gone(&repositories.api, version, TIMEOUT)
             .await
             .unwrap();
         assert!(!dir.exists());

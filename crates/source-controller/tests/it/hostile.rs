@@ -1,4 +1,4 @@
-//! Git servers that mean harm: what they send is refused within bounds, and the others are on time.
+//! Malicious Git servers: their answers are refused within bounds, and the others are on time.
 
 use std::{fs, time::Duration};
 

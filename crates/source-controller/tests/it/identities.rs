@@ -1,4 +1,4 @@
-//! Identities of clouds: those of service accounts, and that of the controller.
+//! Identities of clouds: of service accounts, and of the controller.
 
 use api::{
     conditions,
@@ -19,7 +19,7 @@ use testkit::{
     wait_for,
 };
 
-use super::{PATIENCE, TestNamespace, condition, oci};
+use super::{TIMEOUT, TestNamespace, condition, oci};
 
 const AZURE_GIT: &str = "dev.azure.com";
 const AWS_GIT: &str = "git-codecommit.eu-west-1.amazonaws.com";
@@ -112,11 +112,11 @@ impl Setup {
         self.namespace.plane.apply(object).await.unwrap();
     }
 
-    /// Waits until an OCIRepository is ready, or fails with this text.
+    /// Waits until an OCIRepository is ready, or fails with a message that contains `failure`.
     async fn wait_oci(&self, name: &str, failure: Option<&str>) {
         let client = self.namespace.plane.client().await.unwrap();
         let api: Api<OCIRepository> = Api::namespaced(client, &self.namespace.namespace);
-        let waited = wait_for(&api, name, "its end", PATIENCE, |object| {
+        let waited = wait_for(&api, name, "its end", TIMEOUT, |object| {
             oci::condition(object, "Ready").is_some_and(|ready| match failure {
                 None => ready.is_true(),
                 Some(text) => ready.is_false() && ready.message.contains(text),
@@ -142,7 +142,7 @@ impl Setup {
         self.namespace.plane.apply(object).await.unwrap();
     }
 
-    /// Waits until Ready of a Bucket has this status, and a message with this text.
+    /// Waits until Ready of a Bucket has this status, and a message that contains `text`.
     async fn wait_bucket(&self, name: &str, status: &str, text: &str) {
         let client = self.namespace.plane.client().await.unwrap();
         let api: Api<Bucket> = Api::namespaced(client, &self.namespace.namespace);
@@ -151,7 +151,7 @@ impl Setup {
             let ready = status_of.and_then(|status| conditions::get(&status.conditions, "Ready"));
             ready.is_some_and(|ready| ready.status.to_string() == status && ready.message.contains(text))
         };
-        let waited = wait_for(&api, name, "its end", PATIENCE, found).await;
+        let waited = wait_for(&api, name, "its end", TIMEOUT, found).await;
         waited.unwrap_or_else(|error| panic!("{error:#}\n{}", self.namespace.controller.log()));
     }
 
@@ -192,7 +192,7 @@ async fn registries_of_clouds_know_service_accounts_and_the_controller() {
     let patch = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "1"}}});
     let params = PatchParams::default();
     api.patch("aws", &params, &Patch::Merge(patch)).await.unwrap();
-    let handled = wait_for(&api, "aws", "the request to be handled", PATIENCE, |object| {
+    let handled = wait_for(&api, "aws", "the request to be handled", TIMEOUT, |object| {
         let status = object.status.as_ref();
         status.and_then(|status| status.last_handled_reconcile_at.as_deref()) == Some("1")
     });
@@ -234,7 +234,7 @@ async fn registries_of_clouds_know_service_accounts_and_the_controller() {
     assert!(!setup.namespace.controller.log().contains("canary"));
 }
 
-/// Without a cloud, the pull secrets of a service account are what it has, and nobody gets a token of it.
+/// Without a cloud, a service account has pull secrets only, and nobody gets a token of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn service_accounts_without_a_cloud_have_pull_secrets_and_no_tokens() {
     let setup = Setup::start(&[GATE]).await;
@@ -304,7 +304,7 @@ async fn credentials_of_a_registry_are_asked_for_again_only_if_it_refused_them()
     setup
         .wait_oci("refused", Some("the server refused the credentials"))
         .await;
-    eventually("new credentials", PATIENCE, || async {
+    eventually("new credentials", TIMEOUT, || async {
         let asked = setup.clouds.asked();
         anyhow::ensure!(asked.len() >= 4, "{asked:?}");
         Ok(())
@@ -442,7 +442,7 @@ async fn default_service_account_replaces_the_identity_of_the_controller() {
     let address = git.origin().trim_start_matches("https://").to_owned();
     setup.proxy.route(&format!("{AWS_GIT}:443"), &address);
 
-    // A Secret takes the place of every identity, also if it has nothing for the host.
+    // A Secret replaces every identity, also if it has nothing for the host.
     let logins = json!({"auths": {"elsewhere.example.com": {"username": "a", "password": "b"}}}).to_string();
     namespace
         .secret("logins", json!({".dockerconfigjson": logins}))

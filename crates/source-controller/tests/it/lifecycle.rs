@@ -6,7 +6,7 @@ use kube::api::DeleteParams;
 use serde_json::json;
 use testkit::{GitServer, git::Step, wait_gone};
 
-use super::{PATIENCE, TestNamespace, artifact_of, condition, is_settled, revision, types};
+use super::{TIMEOUT, TestNamespace, artifact_of, condition, is_done, revision, types};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_object_is_left_alone_until_it_is_resumed() {
@@ -38,7 +38,7 @@ async fn object_that_is_suspended_in_its_first_pass_is_not_ready_until_it_is_res
     let (setup, git) = (TestNamespace::start().await, GitServer::start().unwrap());
     let repo = git.repo("slow").unwrap();
     repo.commit("first", &[("a", "1")]).unwrap();
-    repo.delay(PATIENCE);
+    repo.delay(TIMEOUT);
     setup.apply("slow", &repo.url(), json!({})).await;
     setup
         .wait("slow", "the pass to be announced", |object| {
@@ -46,7 +46,7 @@ async fn object_that_is_suspended_in_its_first_pass_is_not_ready_until_it_is_res
         })
         .await;
     setup.patch("slow", json!({"spec": {"suspend": true}})).await;
-    let object = setup.wait("slow", "the suspension", is_settled).await;
+    let object = setup.wait("slow", "the suspension", is_done).await;
     let ready = condition(&object, types::READY).unwrap();
     assert_eq!(
         (ready.status.as_str(), ready.reason.as_str()),
@@ -74,7 +74,7 @@ async fn deletion_removes_the_artifacts_also_of_suspended_objects() {
     setup.patch("suspended", json!({"spec": {"suspend": true}})).await;
     for name in ["going", "suspended"] {
         setup.api.delete(name, &DeleteParams::default()).await.unwrap();
-        wait_gone(&setup.api, name, PATIENCE).await.unwrap();
+        wait_gone(&setup.api, name, TIMEOUT).await.unwrap();
         assert!(!setup.dir(name).exists());
     }
 }
@@ -105,7 +105,7 @@ async fn unchanged_source_causes_no_writes_and_fetches() {
             .count()
     };
     let (begun, asked_fixed, mark) = (polls(), fixed.requests().len(), setup.plane.audit_mark());
-    testkit::eventually("a few polls", PATIENCE, || async {
+    testkit::eventually("a few polls", TIMEOUT, || async {
         anyhow::ensure!(polls() >= begun + 4, "{} polls", polls() - begun);
         Ok(())
     })
@@ -137,7 +137,7 @@ async fn a_wiped_storage_is_filled_again_and_a_corrupt_file_replaced() {
     fs::remove_dir_all(setup.controller.storage_path()).unwrap();
     setup.controller.restart().await.unwrap();
     let file = setup.controller.storage_path().join(&before.path);
-    testkit::eventually("the artifact to be back", PATIENCE, || async {
+    testkit::eventually("the artifact to be back", TIMEOUT, || async {
         anyhow::ensure!(file.exists(), "{}", setup.controller.log());
         Ok(())
     })
@@ -218,9 +218,9 @@ async fn object_that_vanishes_without_its_finalizer_leaves_nothing() {
     setup
         .patch("vanishing", json!({"metadata": {"finalizers": null}}))
         .await;
-    wait_gone(&setup.api, "vanishing", PATIENCE).await.unwrap();
+    wait_gone(&setup.api, "vanishing", TIMEOUT).await.unwrap();
     setup.controller.resume().unwrap();
-    testkit::eventually("everything of the object to go", PATIENCE, || async {
+    testkit::eventually("everything of the object to go", TIMEOUT, || async {
         let series = setup.controller.metrics().await?;
         anyhow::ensure!(!series.contains("vanishing"), "{series}");
         anyhow::ensure!(!setup.dir("vanishing").exists(), "its artifacts are there");

@@ -50,9 +50,8 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tree::{Tree, TreePath};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A namespace with a controller of its own.
 struct TestNamespace {
     plane: &'static ControlPlane,
     namespace: String,
@@ -86,7 +85,7 @@ impl TestNamespace {
         Self::start_in(namespace, change).await
     }
 
-    /// Starts one in a namespace that is there.
+    /// Starts one in an existing namespace.
     async fn start_in(namespace: String, change: impl FnOnce(Launch) -> Launch) -> Self {
         let plane = plane().await;
         let launch = Controller::named("source-controller")
@@ -105,7 +104,7 @@ impl TestNamespace {
         }
     }
 
-    /// Applies a GitRepository with this spec; what is not given is filled in.
+    /// Applies a GitRepository with this spec and defaults.
     async fn apply(&self, name: &str, url: &str, spec: Value) {
         self.apply_version("v1", name, url, spec).await;
     }
@@ -138,7 +137,7 @@ impl TestNamespace {
             .unwrap();
     }
 
-    /// Asks for a pass now.
+    /// Requests a pass.
     async fn request(&self, name: &str, value: &str) {
         let annotations = json!({"reconcile.fluxcd.io/requestedAt": value});
         self.patch(name, json!({"metadata": {"annotations": annotations}}))
@@ -151,13 +150,13 @@ impl TestNamespace {
         what: &str,
         condition: impl FnMut(&GitRepository) -> bool,
     ) -> GitRepository {
-        let waited = wait_for(&self.api, name, what, PATIENCE, condition).await;
+        let waited = wait_for(&self.api, name, what, TIMEOUT, condition).await;
         waited.unwrap_or_else(|error| panic!("{error:#}\n{}", self.controller.log()))
     }
 
     async fn wait_ready(&self, name: &str) -> GitRepository {
         self.wait(name, "it to be ready", |object| {
-            ready(object, "True") && is_settled(object)
+            ready(object, "True") && is_done(object)
         })
         .await
     }
@@ -173,12 +172,11 @@ impl TestNamespace {
         .await
     }
 
-    /// Fetches the artifact of the status as consumers do.
+    /// Downloads the artifact of the status.
     async fn fetch(&self, object: &GitRepository) -> Files {
         fetch_artifact(&artifact_of(object)).await
     }
 
-    /// Runs kubectl in this namespace and returns its output.
     async fn kubectl(&self, args: &[&str]) -> String {
         let args = [args, &["--namespace", &self.namespace]].concat();
         self.plane.kubectl(&args).await.unwrap()
@@ -201,7 +199,7 @@ impl TestNamespace {
     }
 
     async fn wait_event(&self, name: &str, reason: &str) -> (String, String, String) {
-        testkit::eventually(&format!("an event {reason}"), PATIENCE, || async {
+        testkit::eventually(&format!("an event {reason}"), TIMEOUT, || async {
             let events = self.events(name).await;
             let found = events.iter().find(|event| event.1 == reason).cloned();
             found.ok_or_else(|| anyhow::anyhow!("{events:?}"))
@@ -229,7 +227,7 @@ fn ready(object: &GitRepository, status: &str) -> bool {
 }
 
 /// Returns true if nothing is in progress and the status is of this generation.
-fn is_settled(object: &GitRepository) -> bool {
+fn is_done(object: &GitRepository) -> bool {
     let observed = object
         .status
         .as_ref()
@@ -250,19 +248,17 @@ fn revision(object: &GitRepository) -> String {
         .revision
 }
 
-/// Fetches an artifact as consumers do.
 async fn fetch_artifact(artifact: &api::Artifact) -> Files {
     let dir = tempfile::tempdir().unwrap();
     let policy = net::AddressPolicy::command_line();
     let fetcher = ArtifactCache::new(dir.path(), None, Limits::default(), policy).unwrap();
-    let fetched = fetcher.fetch(artifact, PATIENCE, &CancellationToken::new()).await;
+    let fetched = fetcher.fetch(artifact, TIMEOUT, &CancellationToken::new()).await;
     Files {
         unpacked: fetched.unwrap(),
         _dir: dir,
     }
 }
 
-/// A fetched artifact.
 struct Files {
     unpacked: Arc<Unpacked>,
     _dir: tempfile::TempDir,

@@ -110,7 +110,7 @@ async fn signatures_of_notation_are_verified_as_the_policy_says() {
         );
         assert!(object.status.unwrap().artifact.is_none(), "{name}");
     }
-    // A policy may accept what nobody trusted has signed: then, nothing is said to be verified.
+    // A policy may accept a manifest without a trusted signature: then, nothing is said to be verified.
     for (name, tag, secret) in [("audit", "jws", "audit"), ("skip", "unsigned", "skip")] {
         objects.apply(name, spec(tag, secret)).await;
         let object = objects.wait_ready(name).await;
@@ -159,7 +159,7 @@ async fn signature_among_others_is_found_by_its_type_and_too_many_are_refused() 
     objects.apply("fourth", spec("fourth")).await;
     let expected = "The configured limit of 3 signatures to verify per artifact exceeded";
     objects.wait_failed("fourth", "VerificationError", expected).await;
-    // The list of what refers to an artifact has an entry of another type, and an envelope that is none.
+    // The list of referrers of an artifact has an entry of another type, and an invalid envelope.
     let other = push_to(&registry, "other", &[("a.yaml", b"other")]).await;
     refer(&registry, &other, "application/vnd.example.sbom", b"{}").await;
     objects.apply("sbom", spec("other")).await;
@@ -173,7 +173,7 @@ async fn signature_among_others_is_found_by_its_type_and_too_many_are_refused() 
         .await;
 }
 
-/// Pushes an artifact of a type with one envelope in JSON, and the list of what refers to another with it alone.
+/// Pushes an artifact of a type with one envelope in JSON, and a list of referrers of another with it alone.
 async fn refer(registry: &Registry, digest: &str, kind: &str, envelope: &[u8]) {
     let manifest_type = "application/vnd.oci.image.manifest.v1+json";
     let layer = registry.push_blob(REPOSITORY, JWS, envelope).await.unwrap();

@@ -1,4 +1,4 @@
-//! Objects of one kind of source in a namespace with a controller: applying them, and waiting for what the controller says.
+//! Objects of one kind of source in a namespace with a controller: applying them, and waiting for their statuses.
 
 use std::fmt::Debug;
 
@@ -12,9 +12,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use testkit::wait_for;
 
-use super::{PATIENCE, TestNamespace};
+use super::{TIMEOUT, TestNamespace};
 
-/// The objects of a kind in a namespace.
 pub(super) struct Objects<'a, K> {
     pub(super) setup: &'a TestNamespace,
     pub(super) api: Api<K>,
@@ -57,7 +56,7 @@ where
         self.setup.plane.apply(object).await.unwrap();
     }
 
-    /// Asks for a pass now, and waits until it has ended.
+    /// Requests a pass, and waits until it has ended.
     pub(super) async fn reconcile(&self, name: &str, value: &str) -> K {
         let patch = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": value}}});
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
@@ -70,7 +69,7 @@ where
     }
 
     pub(super) async fn wait(&self, name: &str, what: &str, found: impl FnMut(&K) -> bool) -> K {
-        let waited = wait_for(&self.api, name, what, PATIENCE, found).await;
+        let waited = wait_for(&self.api, name, what, TIMEOUT, found).await;
         waited.unwrap_or_else(|error| panic!("{error:#}\n{}", self.setup.controller.log()))
     }
 
@@ -94,7 +93,6 @@ where
         .await
     }
 
-    /// Returns the directory of an object's artifacts.
     pub(super) fn dir(&self, name: &str) -> std::path::PathBuf {
         let kind = K::kind(&()).to_lowercase();
         let storage = self.setup.controller.storage_path();

@@ -14,7 +14,7 @@ use testkit::{
     wait_for,
 };
 
-use super::{Files, PATIENCE, TestNamespace, fetch_artifact};
+use super::{Files, TIMEOUT, TestNamespace, fetch_artifact};
 
 const CONFIG: &str = "application/vnd.cncf.flux.config.v1+json";
 const CONTENT: &str = "application/vnd.cncf.flux.content.v1.tar+gzip";
@@ -90,7 +90,7 @@ impl Setup {
         what: &str,
         condition: impl FnMut(&OCIRepository) -> bool,
     ) -> OCIRepository {
-        let waited = wait_for(&self.api, name, what, PATIENCE, condition).await;
+        let waited = wait_for(&self.api, name, what, TIMEOUT, condition).await;
         waited.unwrap_or_else(|error| panic!("{error:#}\n{}", self.namespace.controller.log()))
     }
 
@@ -549,7 +549,7 @@ async fn signatures_are_verified_before_anything_is_stored() {
     namespace.secret("keys", key(&signer)).await;
     setup.request("bundled", "2").await;
     setup.wait_ready("bundled").await;
-    // A tag that moves to something unsigned doesn't replace what is served.
+    // A tag that moves to something unsigned doesn't replace the served revision.
     setup.push("signed", &[("a.yaml", b"evil")]).await;
     setup.request("signed", "1").await;
     let object = setup.wait_failed("signed", "VerificationError", no_match).await;

@@ -6,13 +6,13 @@ use api::{condition_type as types, source::GitRepository};
 use serde_json::json;
 use testkit::{Fault, GitServer, Repo};
 
-use super::{TestNamespace, artifact_of, condition, is_settled, revision};
+use super::{TestNamespace, artifact_of, condition, is_done, revision};
 
 /// Delay of each answer of the Git server, with which a pass takes so long that it is announced.
 const DELAY: Duration = Duration::from_secs(3);
 
 /// Type, status, reason and message of all conditions.
-fn told(object: &GitRepository) -> Vec<[String; 4]> {
+fn conditions(object: &GitRepository) -> Vec<[String; 4]> {
     let conditions = &object.status.as_ref().unwrap().conditions;
     let texts = conditions.iter().map(|condition| {
         let status = condition.status.as_str().to_owned();
@@ -63,8 +63,11 @@ async fn ready_is_unknown_until_the_first_pass_ends() {
         [types::RECONCILING, "True", "Progressing", message],
         [types::READY, "Unknown", "Progressing", message],
     ];
-    assert_eq!(told(&announced(&setup, "slow").await), owned(&expected));
-    assert_eq!(told(&setup.wait_ready("slow").await), stored(&[], &revision));
+    assert_eq!(conditions(&announced(&setup, "slow").await), owned(&expected));
+    assert_eq!(
+        conditions(&setup.wait_ready("slow").await),
+        stored(&[], &revision)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,17 +99,17 @@ async fn object_stays_ready_while_its_artifact_is_replaced() {
         };
         let running = [types::RECONCILING, "True", "Progressing", message];
         let object = announced(&setup, name).await;
-        assert_eq!(told(&object), stored(&[running], first), "{name}");
+        assert_eq!(conditions(&object), stored(&[running], first), "{name}");
     }
     for (name, (_, first)) in names.iter().zip(&repos) {
-        let object = setup.wait(name, "the pass to end", is_settled).await;
+        let object = setup.wait(name, "the pass to end", is_done).await;
         let current = if *name == "moved" { &second } else { first };
         assert_eq!(&revision(&object), current, "{name}");
-        assert_eq!(told(&object), stored(&[], current), "{name}");
+        assert_eq!(conditions(&object), stored(&[], current), "{name}");
         let path = artifact_of(&object).path;
         assert!(setup.controller.storage_path().join(path).is_file(), "{name}");
     }
-    // The announcement and the end are all that is written.
+    // The announcement and the end are the only writes.
     let audit = setup.plane.audit_since(mark).unwrap();
     for name in names {
         let writes = audit.iter().filter(|entry| {
@@ -158,9 +161,9 @@ async fn artifact_is_outdated_while_a_newer_revision_cannot_be_stored() {
         [types::ARTIFACT_OUTDATED, "True", "NewRevision", &newer],
         [types::FETCH_FAILED, "True", "GitOperationFailed", &failure],
     ];
-    assert_eq!(told(&object), owned(&expected));
+    assert_eq!(conditions(&object), owned(&expected));
     assert_eq!(revision(&object), first);
     torn.heal();
     let object = setup.wait_ready("torn").await;
-    assert_eq!(told(&object), stored(&[], &format!("main@sha1:{second}")));
+    assert_eq!(conditions(&object), stored(&[], &format!("main@sha1:{second}")));
 }

@@ -9,7 +9,7 @@ use super::{TestNamespace, revision};
 
 /// Objects that are created at once.
 const OBJECTS: usize = 12;
-/// Delay of each answer: passes of objects that are created at once begin before it ends.
+/// Delay of each answer: passes of objects that are created at once start before it ends.
 const DELAY: Duration = Duration::from_secs(2);
 
 fn count(repo: &Repo, step: Step) -> usize {
@@ -40,7 +40,7 @@ async fn objects_of_the_same_repository_share_requests_and_restarts_ask_once() {
     let repo = git.repo("same").unwrap();
     let commit = repo.commit("first", &[("a", "1"), ("b/c", "2")]).unwrap();
     repo.delay(DELAY);
-    // What an object takes of the commit is its own matter.
+    // Each object selects its own part of the commit.
     let specs: Vec<_> = names()
         .enumerate()
         .map(|(at, name)| {
@@ -66,7 +66,7 @@ async fn objects_of_the_same_repository_share_requests_and_restarts_ask_once() {
     setup.controller.kill().await.unwrap();
     let before = count(&repo, Step::LsRefs);
     setup.controller.restart().await.unwrap();
-    testkit::eventually("all passes after the restart", super::PATIENCE, || async {
+    testkit::eventually("all passes after the restart", super::TIMEOUT, || async {
         let metrics = setup.controller.metrics().await?;
         let passes: f64 = ended_passes(&metrics);
         anyhow::ensure!(passes >= OBJECTS as f64, "{passes} passes");
@@ -107,7 +107,7 @@ async fn a_requested_pass_sees_what_was_pushed_after_others_asked() {
         let handled = setup.wait(name, "the request to be handled", |object| {
             let status = object.status.as_ref();
             let handled = status.and_then(|status| status.last_handled_reconcile_at.clone());
-            handled == Some(number.to_string()) && super::is_settled(object)
+            handled == Some(number.to_string()) && super::is_done(object)
         });
         assert_eq!(revision(&handled.await), format!("main@sha1:{pushed}"));
     }

@@ -19,11 +19,10 @@ use testkit::{
     tls::Authority,
 };
 
-use super::{PATIENCE, TestNamespace, artifact_of, fetch_artifact, revision};
+use super::{TIMEOUT, TestNamespace, artifact_of, fetch_artifact, revision};
 
 const BUCKET: &str = "artifacts";
 
-/// A namespace whose controllers share a bucket.
 struct Shared {
     setup: TestNamespace,
     s3: S3Server,
@@ -121,7 +120,7 @@ impl Shared {
         self.setup.request(name, commit).await;
         let wanted = format!("main@sha1:{commit}");
         let has = |object: &api::source::GitRepository| {
-            revision(object) == wanted && super::ready(object, "True") && super::is_settled(object)
+            revision(object) == wanted && super::ready(object, "True") && super::is_done(object)
         };
         self.setup.wait(name, "the new revision", has).await;
     }
@@ -142,7 +141,7 @@ async fn lost_volume_costs_no_fetch() {
     shared.setup.request("shop", "again").await;
     let handled = shared.setup.wait("shop", "a pass after the loss", |object| {
         let status = object.status.as_ref().unwrap();
-        status.last_handled_reconcile_at.as_deref() == Some("again") && super::is_settled(object)
+        status.last_handled_reconcile_at.as_deref() == Some("again") && super::is_done(object)
     });
     let after = handled.await;
     assert_eq!(artifact_of(&after).digest, artifact_of(&object).digest);
@@ -171,7 +170,7 @@ async fn artifact_that_is_damaged_in_the_store_is_built_again() {
         .unwrap();
     let fetched = shared.fetches();
     shared.setup.controller.restart().await.unwrap();
-    eventually("another fetch", PATIENCE, || async {
+    eventually("another fetch", TIMEOUT, || async {
         anyhow::ensure!(shared.fetches() > fetched, "none");
         Ok(())
     })
@@ -248,7 +247,7 @@ async fn superseded_artifacts_and_those_of_deleted_objects_leave_the_store() {
     shared.setup.apply("shop", &shared.repo.url(), json!({})).await;
     shared.setup.wait_ready("shop").await;
     let leaves = async |shared: &Shared, left: &[String]| {
-        eventually("superseded artifacts to go", PATIENCE, || async {
+        eventually("superseded artifacts to go", TIMEOUT, || async {
             shared
                 .setup
                 .request("shop", &format!("{:?}", std::time::Instant::now()))
@@ -265,7 +264,7 @@ async fn superseded_artifacts_and_those_of_deleted_objects_leave_the_store() {
     shared.reconcile("shop", &commit).await;
     leaves(&shared, &left(&file(&commit))).await;
 
-    // What an earlier process left.
+    // Left by an earlier process.
     shared.setup.controller.kill().await.unwrap();
     let old = format!(
         "clusters/a/gitrepository/{}/shop/left.tar.gz",
@@ -281,7 +280,7 @@ async fn superseded_artifacts_and_those_of_deleted_objects_leave_the_store() {
         .delete("shop", &DeleteParams::default())
         .await
         .unwrap();
-    eventually("the object to go", PATIENCE, || async {
+    eventually("the object to go", TIMEOUT, || async {
         anyhow::ensure!(shared.setup.api.get_opt("shop").await?.is_none(), "it is there");
         Ok(())
     })

@@ -6,7 +6,7 @@ use api::{condition_type as types, source::GitRepository};
 use serde_json::{Value, json};
 use testkit::{GitServer, SshKeyPair, git::Repo};
 
-use super::{TestNamespace, condition, is_settled, ready};
+use super::{TestNamespace, condition, is_done, ready};
 
 /// Options of Git that sign with a key.
 struct Signer {
@@ -159,7 +159,7 @@ async fn commits_and_tags_are_verified_by_openpgp_and_ssh() {
                 .await;
             let object = setup
                 .wait(name, wanted, |object| {
-                    is_settled(object) && mode(object) == Some(wanted)
+                    is_done(object) && mode(object) == Some(wanted)
                 })
                 .await;
             let message = verified(&object).2;
@@ -189,7 +189,7 @@ async fn commits_and_tags_are_verified_by_openpgp_and_ssh() {
     setup.patch("mixed", json!({"spec": {"verify": null}})).await;
     let object = setup
         .wait("mixed", "no verification", |object| {
-            is_settled(object) && mode(object).is_none()
+            is_done(object) && mode(object).is_none()
         })
         .await;
     assert!(condition(&object, types::SOURCE_VERIFIED).is_none());

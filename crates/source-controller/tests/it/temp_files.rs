@@ -18,7 +18,7 @@ use super::{
 };
 
 const MIB: usize = 1 << 20;
-/// The message about what is larger than the part of a namespace: three of four MiB.
+/// The message about files that are larger than the part of a namespace: three of four MiB.
 const REFUSED: &str = "it needs more than 3145728 bytes of temporary files: ";
 
 /// Starts a controller with four MiB of temporary files.
@@ -112,7 +112,7 @@ async fn bucket_is_refused_if_its_objects_have_no_space() {
     }
 }
 
-/// Returns an index of so many bytes at least.
+/// Returns an index of at least `bytes` bytes.
 fn index(seed: u64, bytes: usize) -> String {
     let mut text = "apiVersion: v1\nentries:\n  shop:\n".to_owned();
     let mut version = 0;
@@ -182,7 +182,7 @@ async fn chart_is_refused_if_the_artifact_of_its_source_has_no_space() {
         .wait_failed("large", "StorageOperationFailed", &refused)
         .await;
     charts.wait_ready("fits").await;
-    // What is left out needs no space, and each build takes nearly everything.
+    // Ignored files need no space, and each build takes nearly everything.
     for version in ["2.0.0", "3.0.0"] {
         let chart = format!("apiVersion: v2\nname: fits\nversion: {version}\n");
         fits.change("next")

@@ -75,7 +75,7 @@ async fn pass_logs_in_once_to_a_server_of_ssh() {
     let object = setup.wait_ready("app").await;
     assert_eq!(setup.fetch(&object).await.read("lib/l"), "library");
     assert_eq!(server.logins(), 1, "{}", server.log());
-    testkit::eventually("the connection to end", super::PATIENCE, || async {
+    testkit::eventually("the connection to end", super::TIMEOUT, || async {
         let log = server.log();
         anyhow::ensure!(log.contains("Received disconnect"), log);
         Ok(())
@@ -275,7 +275,7 @@ async fn client_certificates_are_sent_and_checked() {
     assert!(!setup.controller.log().contains("canary"));
 }
 
-/// Asserts that the message of a failure begins and ends with these words: those between them are the TLS library's.
+/// Asserts that the message of a failure starts and ends with these words: the words between are the TLS library's.
 #[track_caller]
 pub(super) fn assert_words(object: &GitRepository, begin: &str, end: &str) {
     for name in [types::READY, types::FETCH_FAILED] {

@@ -10,9 +10,9 @@ use api::Artifact;
 use serde_json::json;
 use testkit::{Controller, GitServer, Repo, controller::Launch, eventually};
 
-use super::{PATIENCE, TestNamespace, artifact_of, fetch_artifact, revision, shared_store::with_lease};
+use super::{TIMEOUT, TestNamespace, artifact_of, fetch_artifact, revision, shared_store::with_lease};
 
-/// Begins the description of another process of a namespace.
+/// Configures another process of a namespace.
 fn another(setup: &TestNamespace) -> Launch {
     Controller::named("source-controller")
         .program(env!("CARGO_BIN_EXE_source-controller"))
@@ -45,7 +45,7 @@ async fn standby_with_a_volume_of_its_own_is_not_ready_before_it_leads() {
     let (setup, _git, _, artifact) = leading().await;
     let standby = with_lease(another(&setup)).spawn().unwrap();
     let probe = format!("http://{}/readyz", standby.addresses().health);
-    eventually("the standby to wait for the lease", PATIENCE, || async {
+    eventually("the standby to wait for the lease", TIMEOUT, || async {
         let (status, why) = get(&probe).await?;
         let why = String::from_utf8_lossy(&why).into_owned();
         ensure!(status == 503 && why.contains("the lease"), "{status}: {why}");
@@ -58,8 +58,8 @@ async fn standby_with_a_volume_of_its_own_is_not_ready_before_it_leads() {
     assert_eq!(get(&url).await.unwrap().0, 404);
 
     setup.controller.kill().await.unwrap();
-    standby.wait_ready(PATIENCE).await.unwrap();
-    eventually("the artifact of the new leader", PATIENCE, || async {
+    standby.wait_ready(TIMEOUT).await.unwrap();
+    eventually("the artifact of the new leader", TIMEOUT, || async {
         let (status, _) = get(&url).await?;
         ensure!(status == 200, "{status}");
         Ok(())
@@ -105,7 +105,7 @@ fn writers(volume: &Path) -> Vec<String> {
     ids.filter(|id| !id.is_empty()).collect()
 }
 
-/// Lays what a writer is writing beside the artifacts of an object.
+/// Creates a file of a writer beside the artifacts of an object.
 fn lay(setup: &TestNamespace, object: &str, writer: &str) -> PathBuf {
     let path = setup.dir(object).join(format!(".{writer}.99.tmp"));
     fs::write(&path, "half").unwrap();

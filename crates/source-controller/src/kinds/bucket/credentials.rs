@@ -18,12 +18,12 @@ use crate::{
     source_kind::{SecretRole, SourceSecrets},
 };
 
-/// Beginning of the messages of reading a Secret.
+/// Start of the messages of reading a Secret.
 const UNREADABLE: &str = "failed to get secret ";
-/// Beginning of the messages about a Secret that names no proxy.
+/// Start of the messages about a Secret that names no proxy.
 const NO_PROXY: &str = "failed to get proxy URL";
 
-/// Returns the fault of a Secret that can't be read, in the original's words.
+/// Returns the fault of an unreadable Secret, in the original's words.
 pub(super) fn unreadable(role: SecretRole, fault: Fault) -> Fault {
     let of_sts = || match fault.message.strip_prefix(UNREADABLE) {
         Some(rest) => format!("failed to get STS secret {rest}"),
@@ -136,7 +136,6 @@ fn s3_login(
     }
 }
 
-/// Returns the user of LDAP.
 fn ldap(secret: Option<&SecretData>) -> Result<LdapIdentity, Fault> {
     const REQUIRED: &str = "required fields username, password";
     let missing = |name: &str| {
@@ -209,7 +208,6 @@ fn azure_login(secret: &SecretData, endpoint: &str) -> Result<azure::Login, Faul
     Err(invalid(secret, NEEDED))
 }
 
-/// Returns CA bundle and client certificate of a Secret.
 fn tls(secret: Option<&SecretData>, failed: &str) -> Result<Tls, Fault> {
     let Some(secret) = secret else {
         return Ok(Tls::default());
@@ -235,7 +233,7 @@ fn tls(secret: Option<&SecretData>, failed: &str) -> Result<Tls, Fault> {
     })
 }
 
-/// Returns the string at a key, without spaces around it; `None` if it is missing or empty.
+/// Returns the trimmed string at a key; `None` if it is missing or empty.
 fn text(secret: &SecretData, key: &str) -> Result<Option<String>, Fault> {
     let found = secret
         .string(key)
@@ -248,7 +246,6 @@ fn invalid(secret: &SecretData, why: &str) -> Fault {
     Fault::retry(Reason::AuthenticationFailed, message)
 }
 
-/// Returns the name of a Secret without its namespace.
 fn short(secret: &SecretData) -> &str {
     let name = secret.name();
     name.rsplit_once('/').map_or(name, |(_, name)| name)

@@ -1,4 +1,4 @@
-//! Downloading the objects of a bucket into files that are numbered, so that no name of an object is a name of a file.
+//! Downloading the objects of a bucket into numbered files: names of objects never become names of files.
 
 use std::{
     cell::Cell,
@@ -17,13 +17,11 @@ use tree::TreePath;
 use super::{BucketRequest, UNPACKED_BYTES, fault, index::Index, layout, listing::Listed};
 use crate::temp_files::TempFiles;
 
-/// Downloads at the same time, for an object.
+/// Concurrent downloads of an object.
 const CONCURRENT: usize = 100;
 
-/// The objects of a bucket on disk.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// The downloaded objects.
     pub(super) index: Arc<Index>,
     dir: PathBuf,
     files: Vec<(TreePath, usize)>,
@@ -53,7 +51,6 @@ impl Snapshot {
         dirs.chain(files).collect()
     }
 
-    /// Returns the file of an item.
     pub(super) fn path(&self, content: &Content) -> Option<PathBuf> {
         content.map(|number| self.dir.join(name_of(number)))
     }
@@ -63,7 +60,7 @@ fn name_of(number: usize) -> String {
     number.to_string()
 }
 
-/// Downloads the listed objects into files. Objects that are gone are left out, and those that were changed have their new tag.
+/// Downloads the listed objects into files. Objects that are gone are left out, and changed ones have their new tag.
 pub(super) async fn download(
     request: &BucketRequest,
     listed: &Listed,
@@ -96,7 +93,7 @@ pub(super) async fn download(
         .collect();
     if !gone.is_empty() {
         tracing::info!(bucket = name, objects = gone.len(), "indexed objects disappeared");
-        // Objects are missing from a bucket that is gone, too.
+        // Objects are also missing from a bucket that is gone.
         let asked = listed.bucket().list(&request.prefix, None).await;
         asked.map_err(|error| fault(&failed, &error))?;
     }
@@ -126,10 +123,10 @@ pub(super) async fn download(
 /// A downloaded object: path, number of its file, its entry of the listing, and its tag, unless it is gone.
 type Done<'a> = (TreePath, usize, &'a Entry, Option<String>);
 
-/// Returns the index without the objects that are gone, and with the tags of what was downloaded.
+/// Returns the index without the objects that are gone, with the tags of the downloaded ones.
 fn renewed(index: &Index, gone: &BTreeSet<&str>, done: &[Done<'_>]) -> Index {
-    let kept = index.entries().iter();
-    let mut entries: Vec<Entry> = kept
+    let remaining = index.entries().iter();
+    let mut entries: Vec<Entry> = remaining
         .filter(|entry| !gone.contains(entry.key.as_str()))
         .cloned()
         .collect();
@@ -173,7 +170,7 @@ impl Task<'_> {
             self.left.set(left);
             out.write_all(&chunk).map_err(|error| disk(&failed, &error))?;
         }
-        // A service that names no tag here has that of the listing.
+        // A service that names no tag here has the one of the listing.
         let etag = Some(object.etag()).filter(|etag| !etag.is_empty());
         Ok(Some(etag.unwrap_or(&entry.etag).to_owned()))
     }

@@ -5,12 +5,11 @@ use std::fmt::Write as _;
 use bucket::Entry;
 use sha2::{Digest as _, Sha256};
 
-/// The largest number of objects.
+/// Maximum number of objects.
 const MAX_OBJECTS: usize = 100_000;
-/// The largest sum of the lengths of names, tags and versions, in bytes.
+/// Maximum sum of the lengths of names, tags and versions, in bytes.
 const MAX_BYTES: usize = 16 << 20;
 
-/// A bucket that has too many objects, or too large ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there are more than {limit} {what}: set spec.prefix, or leave out objects with spec.ignore")]
 pub(super) struct TooLarge {
@@ -27,7 +26,6 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    /// Adds an object.
     pub(super) fn add(&mut self, entry: Entry) -> Result<(), TooLarge> {
         let version = entry.version.as_ref().map_or(0, String::len);
         self.names += entry.key.len() + entry.etag.len() + version;
@@ -50,7 +48,7 @@ impl Collected {
     }
 }
 
-/// The objects of a bucket in the order of their names, and the digest of their names and tags.
+/// The objects of a bucket in the order of their names, and the digest of names and tags.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Index {
     entries: Vec<Entry>,
@@ -58,11 +56,10 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Returns the index of these objects. Of several with the same name, the last one counts.
     pub(super) fn new(mut entries: Vec<Entry>) -> Self {
         entries.reverse();
         entries.sort_by(|a, b| a.key.cmp(&b.key));
-        entries.dedup_by(|later, kept| later.key == kept.key);
+        entries.dedup_by(|later, earlier| later.key == earlier.key);
         entries.shrink_to_fit();
         let mut hasher = Sha256::new();
         let mut line = String::new();
@@ -84,7 +81,7 @@ impl Index {
         self.entries.len()
     }
 
-    /// Returns the SHA-256 digest in hex of the lines `name tag`, as the original has it.
+    /// Returns the SHA-256 digest in hex of the lines `name tag`, as in the original.
     pub(super) fn digest(&self) -> &str {
         &self.digest
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bucket::Entry;
 use tree::TreePath;
 
-/// An object whose name is no path, or that of another one.
+/// An object whose name is not a path, or the path of another one.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("failed to resolve path for '{key}' object: {why}: leave it out with spec.ignore")]
 pub(super) struct Misplaced {
@@ -13,8 +13,8 @@ pub(super) struct Misplaced {
     why: String,
 }
 
-/// Returns the objects to fetch, by path. Slashes at the beginning and repeated ones count once. An empty object with the
-/// name of a directory is a marker of that directory, and left out.
+/// Returns the objects to fetch, by path. Leading and repeated slashes count once. An empty object with the name of a directory is a marker
+/// of that directory, and left out.
 pub(super) fn paths(entries: &[Entry]) -> Result<BTreeMap<TreePath, &Entry>, Misplaced> {
     let mut found: BTreeMap<TreePath, &Entry> = BTreeMap::new();
     let mut dirs = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Listing a bucket: what is there, without what is ignored.
+//! Listing a bucket without the ignored objects.
 
 use std::sync::Arc;
 
@@ -11,16 +11,15 @@ use super::{
     BucketRequest, fault,
     index::{Collected, Index},
 };
-use crate::blocking::Work;
+use crate::blocking::Job;
 
-/// Bytes and lines of all ignore rules.
+/// Maximum bytes and lines of all ignore rules.
 const IGNORE_BYTES: usize = 1 << 20;
 const IGNORE_LINES: usize = 5000;
 
-/// A bucket and its objects.
 #[derive(Debug, Clone)]
 pub(crate) struct Listed {
-    /// The connection with its credentials, which the objects are fetched by.
+    /// The connection with its credentials, for the downloads.
     bucket: Arc<Bucket>,
     name: String,
     index: Arc<Index>,
@@ -54,8 +53,7 @@ impl Listed {
     }
 }
 
-/// Lists a bucket.
-pub(super) async fn list(context: &Context, request: &BucketRequest, work: &Work) -> Result<Listed, Fault> {
+pub(super) async fn list(context: &Context, request: &BucketRequest, job: &Job) -> Result<Listed, Fault> {
     let name = &request.settings.name;
     let connected = Bucket::connect(&request.settings, context).await;
     let mut bucket =
@@ -70,13 +68,13 @@ pub(super) async fn list(context: &Context, request: &BucketRequest, work: &Work
     let ignore_file = ignore_file(&bucket).await?;
     let rules = rules(ignore_file.as_deref(), request.ignore.as_deref())?;
     let budget = Budget::new(Limits {
-        // The timeout of the work is the limit.
+        // The timeout of the job is the limit.
         steps: u64::MAX,
         ..Limits::default()
     });
     let budget = budget
-        .with_timeout(work.timeout)
-        .with_cancellation(Arc::clone(&work.cancelled));
+        .with_timeout(job.timeout)
+        .with_cancellation(Arc::clone(&job.cancelled));
     let failed = format!("indexation of objects from bucket '{name}' failed");
     let refused = |why: String| Fault::retry(Reason::BucketOperationFailed, format!("{failed}: {why}"));
     let mut collected = Collected::default();
@@ -85,8 +83,8 @@ pub(super) async fn list(context: &Context, request: &BucketRequest, work: &Work
         let page = bucket.list(&request.prefix, token.as_deref()).await;
         let page = page.map_err(|error| fault(&failed, &error))?;
         for entry in page.entries {
-            let kept = is_kept(&entry, &rules, &budget).map_err(|error| refused(error.to_string()))?;
-            if kept {
+            let wanted = is_wanted(&entry, &rules, &budget).map_err(|error| refused(error.to_string()))?;
+            if wanted {
                 collected.add(entry).map_err(|error| refused(error.to_string()))?;
             }
         }
@@ -108,12 +106,12 @@ pub(super) async fn list(context: &Context, request: &BucketRequest, work: &Work
     })
 }
 
-/// Markers of directories, the ignore file and what is ignored are left out.
-fn is_kept(entry: &Entry, rules: &Rules, budget: &Budget) -> Result<bool, tree::Exceeded> {
+/// Returns false for markers of directories, the ignore file and ignored objects.
+fn is_wanted(entry: &Entry, rules: &Rules, budget: &Budget) -> Result<bool, tree::Exceeded> {
     if entry.key.ends_with('/') || entry.key == IGNORE_FILE {
         return Ok(false);
     }
-    // Names that are no paths can be ignored, too.
+    // Names that are not paths can be ignored, too.
     let path = TreePath::root().child(&entry.key);
     Ok(!rules.is_ignored(&path, false, budget)?)
 }
@@ -137,7 +135,6 @@ fn rules(file: Option<&str>, spec: Option<&str>) -> Result<Rules, Fault> {
     Ok(rules)
 }
 
-/// Returns the content of the ignore file, if there is one.
 async fn ignore_file(bucket: &Bucket) -> Result<Option<String>, Fault> {
     let failed = format!("failed to get Etag for '{IGNORE_FILE}' object");
     let invalid = |why: &str| {
@@ -164,9 +161,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_kept_unless_rules_say_otherwise() {
+    fn objects_are_fetched_unless_rules_ignore_them() {
         let rules = rules(Some("*.md\n!keep.md\n"), Some("/secret\n../x\n")).unwrap();
-        for (key, kept) in [
+        for (key, wanted) in [
             ("a.yaml", true),
             ("a/b.md", false),
             ("keep.md", true),
@@ -180,8 +177,8 @@ mod tests {
             ("image.png", true),
             (".git/config", true),
         ] {
-            let found = is_kept(&Entry::named(key), &rules, &Budget::default());
-            assert_eq!(found, Ok(kept), "{key}");
+            let found = is_wanted(&Entry::named(key), &rules, &Budget::default());
+            assert_eq!(found, Ok(wanted), "{key}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Validation of a Bucket: what is invalid or not obeyed is refused, by name. Pure.
+//! Validation of a Bucket: invalid and unsupported fields are refused, by name. Pure.
 
 use api::{
     Fault, Reason,
@@ -8,10 +8,9 @@ use url::Url;
 
 use crate::source_kind::{check_interval, given};
 
-/// Longest name of a bucket; those of Google with dots are the longest.
+/// Maximum length of a name; names of Google with dots are the longest.
 const MAX_NAME: usize = 222;
 
-/// A provider of buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Provider {
     Generic,
@@ -31,7 +30,6 @@ impl Provider {
     }
 }
 
-/// Returns the provider of a spec.
 pub(super) fn provider(spec: &BucketSpec) -> Result<Provider, Fault> {
     match spec.provider.as_deref().unwrap_or("generic") {
         "" | "generic" => Ok(Provider::Generic),
@@ -42,11 +40,11 @@ pub(super) fn provider(spec: &BucketSpec) -> Result<Provider, Fault> {
     }
 }
 
-/// Refuses what cannot work.
+/// Refuses invalid and unsupported fields.
 pub(super) fn validate(spec: &BucketSpec) -> Result<(), Fault> {
     let provider = provider(spec)?;
     let account = given(&spec.service_account_name);
-    // The schema says so, too, but objects may be older than it.
+    // The schema refuses it, too, but objects may be older than the schema.
     if let Some(name) = account.filter(|_| provider == Provider::Generic || spec.secret_ref.is_some()) {
         let value = format!("'{name}' with spec.secretRef or the provider 'generic'");
         return Err(Fault::unsupported("spec.serviceAccountName", &value));
@@ -67,7 +65,6 @@ pub(super) fn validate(spec: &BucketSpec) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns the URL of the token service.
 pub(super) fn token_service(provider: Provider, sts: &BucketSts) -> Result<Url, Fault> {
     let fits = matches!(
         (provider, sts.provider.as_str()),
@@ -81,9 +78,9 @@ pub(super) fn token_service(provider: Provider, sts: &BucketSts) -> Result<Url, 
         );
         return Err(Fault::stall(Reason::InvalidSTSConfiguration, message));
     }
-    let shown = api::redact(&sts.endpoint);
+    let endpoint = api::redact(&sts.endpoint);
     let invalid = |why: &str| {
-        let message = format!("failed to parse STS endpoint '{shown}': {why}");
+        let message = format!("failed to parse STS endpoint '{endpoint}': {why}");
         Fault::stall(Reason::URLInvalid, message)
     };
     let url = Url::parse(&sts.endpoint).map_err(|error| invalid(&error.to_string()))?;

@@ -35,7 +35,7 @@ pub(super) fn ldap() -> Option<BucketSts> {
     })
 }
 
-/// Every property of the schema, with a value, and whether it is obeyed.
+/// Every property of the schema, with a value, and true if it is obeyed.
 const FIELDS: &[Field<BucketSpec>] = &[
     field("provider", |spec| spec.provider = Some("aws".to_owned()), true),
     field("bucketName", |spec| spec.bucket_name = "other".to_owned(), true),

@@ -12,18 +12,18 @@ use git::{
 };
 use tree::TreePath;
 
-use crate::blocking::Work;
+use crate::blocking::Job;
 
-/// The deepest submodule in a submodule, as in the original.
+/// Maximum depth of nested submodules, as in the original.
 const DEPTH: usize = 10;
-/// Maximum number of all submodules of an artifact.
+/// Maximum number of submodules of an artifact.
 const SUBMODULES: usize = 100;
 /// Maximum number of files and directories of an artifact.
 pub(super) const ENTRIES: usize = 200_000;
 /// Maximum bytes of all their paths.
 pub(super) const PATH_BYTES: usize = 32 << 20;
 
-/// A commit, and the directory of the artifact that its files are in. Clones share the list of paths.
+/// A commit, and the directory of the artifact for its files. Clones share the list of paths.
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(super) mount: TreePath,
@@ -32,7 +32,6 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Returns the path of a node in the artifact.
     pub(super) fn path(&self, node: &Node) -> TreePath {
         match self.mount.is_root() {
             true => node.path.clone(),
@@ -40,7 +39,6 @@ impl Part {
         }
     }
 
-    /// Returns the bytes of all paths of the part in the artifact.
     pub(super) fn path_bytes(&self) -> usize {
         let above = self.mount.as_str().len() + 1;
         let len = |node: &Node| above + node.path.as_str().len();
@@ -51,10 +49,10 @@ impl Part {
 /// Fetches commits within the timeout of one checkout.
 pub(super) struct Checkout<'a> {
     network: &'a Network,
-    work: &'a Work,
+    job: &'a Job,
     ssh: &'a SshConnections,
     until: Instant,
-    /// The directory for the temporary ones of large commits.
+    /// Directory for the temporary files of large commits.
     scratch: &'a Path,
     holdings: Holdings,
     parts: Vec<Part>,
@@ -63,18 +61,17 @@ pub(super) struct Checkout<'a> {
 }
 
 impl<'a> Checkout<'a> {
-    /// Begins without any commit.
     pub(super) fn new(
         network: &'a Network,
-        work: &'a Work,
+        job: &'a Job,
         ssh: &'a SshConnections,
         scratch: &'a Path,
     ) -> Self {
         Self {
             network,
-            work,
+            job,
             ssh,
-            until: Instant::now() + work.timeout,
+            until: Instant::now() + job.timeout,
             scratch,
             holdings: Holdings::default(),
             parts: Vec::new(),
@@ -83,12 +80,11 @@ impl<'a> Checkout<'a> {
         }
     }
 
-    /// Fetches a commit to a directory of the artifact.
     pub(super) fn fetch(&mut self, remote: &Remote, wanted: &Resolved, mount: TreePath) -> Result<(), Error> {
         let left = self.until.saturating_duration_since(Instant::now());
         let call = Call {
             holdings: self.holdings.clone(),
-            ..call(self.work, left.max(Duration::from_millis(1)), self.ssh)
+            ..call(self.job, left.max(Duration::from_millis(1)), self.ssh)
         };
         let snapshot = self.network.open(remote, &call)?.fetch(wanted, self.scratch)?;
         let nodes = Arc::new(snapshot.nodes()?);
@@ -102,7 +98,7 @@ impl<'a> Checkout<'a> {
         Ok(())
     }
 
-    /// Counts the paths of a part together with those of the others.
+    /// Counts the paths of a part together with the paths of the others.
     fn count(&mut self, part: &Part) -> Result<(), Error> {
         self.entries = self.entries.saturating_add(part.nodes.len());
         self.path_bytes = self.path_bytes.saturating_add(part.path_bytes());
@@ -121,7 +117,7 @@ impl<'a> Checkout<'a> {
         Ok(())
     }
 
-    /// Fetches the submodules of everything that was fetched, and theirs.
+    /// Fetches all submodules, recursively.
     pub(super) fn fetch_submodules(&mut self, remote: &Remote) -> Result<(), Error> {
         let mut open = vec![(0, 0, remote.clone())];
         while let Some((at, depth, remote)) = open.pop() {
@@ -152,13 +148,12 @@ impl<'a> Checkout<'a> {
         Ok(())
     }
 
-    /// Returns what was fetched; the first is the commit of the repository itself.
+    /// Returns the fetched parts; the first is the commit of the repository itself.
     pub(super) fn into_parts(self) -> Vec<Part> {
         self.holdings.settle();
         self.parts
     }
 
-    /// Returns the commit of the repository itself.
     pub(super) fn first(&self) -> Result<&Snapshot, Fault> {
         let first = self.parts.first().map(|part| &part.snapshot);
         first.ok_or_else(|| Fault::retry(Reason::GitOperationFailed, "nothing was fetched"))
@@ -166,26 +161,23 @@ impl<'a> Checkout<'a> {
 }
 
 /// Returns the limits of a conversation with a server, and the connections of its pass.
-pub(super) fn call(work: &Work, timeout: Duration, ssh: &SshConnections) -> Call {
+pub(super) fn call(job: &Job, timeout: Duration, ssh: &SshConnections) -> Call {
     Call {
-        cancelled: Arc::clone(&work.cancelled),
-        tenant: work.namespace.clone(),
+        cancelled: Arc::clone(&job.cancelled),
+        tenant: job.namespace.clone(),
         ssh: ssh.clone(),
         ..Call::new(timeout)
     }
 }
 
-/// The directories to keep. None means all.
+/// The directories of the artifact; all if it is empty.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sparse(Vec<TreePath>);
 
 impl Sparse {
-    /// Returns the directories of a spec, checked against the files of the commit.
-    ///
-    /// # Errors
-    /// A fault that names the first that doesn't exist.
+    /// Returns the directories of a spec, checked against the files of the commit. Fails with a fault that names the first missing one.
     pub(super) fn new(directories: &[String], parts: &[Part]) -> Result<Self, Fault> {
-        let mut kept = Vec::new();
+        let mut dirs = Vec::new();
         for directory in directories {
             let path = TreePath::confined(directory);
             let exists = path.is_root()
@@ -198,17 +190,18 @@ impl Sparse {
                 );
                 return Err(Fault::retry(Reason::GitOperationFailed, message));
             }
-            kept.push(path);
+            dirs.push(path);
         }
-        Ok(Self(kept))
+        Ok(Self(dirs))
     }
 
     /// Returns true if a path is in one of the directories, or a directory above one.
     pub(super) fn keeps(&self, path: &TreePath, kind: NodeKind) -> bool {
         self.0.is_empty()
-            || self.0.iter().any(|kept| {
-                path.strip(kept).is_some() || (kind == NodeKind::Dir && kept.strip(path).is_some())
-            })
+            || self
+                .0
+                .iter()
+                .any(|dir| path.strip(dir).is_some() || (kind == NodeKind::Dir && dir.strip(path).is_some()))
     }
 }
 
@@ -253,7 +246,7 @@ mod tests {
     fn sparse_directories_keep_their_files_and_the_directories_above() {
         let sparse = Sparse(vec![TreePath::confined("./a/b"), TreePath::confined("c")]);
         let file = NodeKind::File { executable: false };
-        for (path, kind, kept) in [
+        for (path, kind, expected) in [
             ("a", NodeKind::Dir, true),
             ("a/b", NodeKind::Dir, true),
             ("a/b/x", file, true),
@@ -262,7 +255,7 @@ mod tests {
             ("cc", NodeKind::Dir, false),
             ("x", file, false),
         ] {
-            assert_eq!(sparse.keeps(&TreePath::confined(path), kind), kept, "{path}");
+            assert_eq!(sparse.keeps(&TreePath::confined(path), kind), expected, "{path}");
         }
     }
 }

@@ -12,12 +12,10 @@ use url::Url;
 
 use crate::secret::{BasicAuth, SecretData};
 
-/// Provider of the tokens of GitHub Apps.
 pub(super) const GITHUB: &str = "github";
-/// Message of a GitHub provider without an App.
 pub(super) const NO_APP: &str =
     "secretRef with github app data must be specified when provider is set to github";
-/// Keys of the Secret of a GitHub App, of which one is its ID.
+/// Keys of the ID in the Secret of a GitHub App.
 const APP_IDS: &[&str] = &["githubAppID", "githubAppClientID"];
 
 /// Returns the repository with the credentials and certificates of the Secret, if there is one.
@@ -31,7 +29,7 @@ pub(super) fn add(remote: Remote, secret: Option<&SecretData>) -> Result<Remote,
     }
 }
 
-/// Returns the GitHub App of the Secret, if that is the provider.
+/// Returns the GitHub App of the Secret, if the provider is `github`.
 pub(super) fn app(provider: Option<&str>, secret: Option<&SecretData>) -> Result<Option<App>, Fault> {
     let refused = |message: String| Fault::retry(Reason::InvalidProviderConfiguration, message);
     let is_app = secret.is_some_and(|secret| secret.bytes(APP_IDS).is_some());
@@ -77,7 +75,7 @@ pub(super) fn app(provider: Option<&str>, secret: Option<&SecretData>) -> Result
         .map_err(|error| secret.invalid(&error.to_string()))
 }
 
-/// Refuses URLs of other servers than those of the cloud, in the original's words.
+/// Refuses URLs of other servers than the cloud's, in the original's words.
 pub(super) fn check_host(cloud: Cloud, url: &Url) -> Result<(), Fault> {
     let failed = match cloud {
         Cloud::Aws if codecommit::region(url).is_none() => "invalid AWS CodeCommit Git URL",

@@ -25,14 +25,13 @@ use crate::{
     source_kind::{PackOptions, Verification},
 };
 
-/// Bytes of all files of an artifact.
+/// Maximum bytes of all files of an artifact.
 pub(super) const UNPACKED_BYTES: u64 = 1 << 30;
 
-/// Bytes and lines of all ignore files of a repository.
+/// Maximum bytes and lines of all ignore files of a repository.
 const IGNORE_BYTES: usize = 1 << 20;
 const IGNORE_LINES: usize = 5000;
 
-/// Returns the fault of a failed request to the Git server.
 pub(super) fn fault(error: &git::Error) -> Fault {
     let reason = match error {
         git::Error::EmptyRepository { .. } => {
@@ -50,7 +49,7 @@ pub(super) fn fault(error: &git::Error) -> Fault {
     )
 }
 
-/// Returns what an event says of a commit. URLs in it lose what may be secret.
+/// Returns the metadata of a commit for an event. URLs in it lose possible secrets.
 pub(super) fn commit_metadata(commit: &Snapshot) -> BTreeMap<String, String> {
     let texts = [
         (commit_metadata::AUTHOR, commit.author(), 256),
@@ -65,7 +64,7 @@ pub(super) fn commit_metadata(commit: &Snapshot) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Returns how a GitRepository gives a server what it demands.
+/// Returns advice on meeting a demand of a server.
 fn remedy(need: Need) -> &'static str {
     match need {
         Need::Credentials => "name a secret with username and password in spec.secretRef",
@@ -83,7 +82,6 @@ fn remedy(need: Need) -> &'static str {
     }
 }
 
-/// Everything that an artifact is made of.
 pub(crate) struct Fetched {
     pub(super) parts: Vec<Part>,
     pub(super) sparse: Sparse,
@@ -93,13 +91,12 @@ pub(crate) struct Fetched {
     pub(super) _contents: Arc<Contents>,
 }
 
-/// The origin of a file.
 enum Content<'a> {
     Commit(&'a Snapshot, &'a Node),
     File(&'a Path),
 }
 
-/// Reads the commits of an artifact, of which one at a time keeps decoded objects.
+/// Reads the commits of an artifact. Only the current one caches decoded objects.
 #[derive(Default)]
 struct Reader<'a>(Option<(&'a Snapshot, Snapshot)>);
 
@@ -107,7 +104,7 @@ impl<'a> Reader<'a> {
     fn read(&mut self, snapshot: &'a Snapshot, node: &Node) -> Result<Vec<u8>, git::Error> {
         let (_, reading) = match self.0.take() {
             Some((last, reading)) if std::ptr::eq(last, snapshot) => self.0.insert((last, reading)),
-            // What the last one kept is dropped here.
+            // This drops the cache of the last commit.
             _ => self.0.insert((snapshot, snapshot.clone())),
         };
         let mut buffer = Vec::new();
@@ -117,7 +114,7 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Returns the number of bytes, and the bytes.
+    /// Returns size and content.
     fn open(&self, reader: &mut Reader<'a>) -> Result<(u64, Box<dyn Read>), Fault> {
         match self {
             Self::Commit(snapshot, node) => {
@@ -136,7 +133,6 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Writes the tarball of what was fetched.
 pub(super) fn pack<'a>(
     fetched: &'a Fetched,
     options: &PackOptions,
@@ -155,7 +151,6 @@ pub(super) fn pack<'a>(
     pack::pack_streams(&items, open, options.algorithm, UNPACKED_BYTES, out)
 }
 
-/// Returns all paths of the artifact.
 fn items(fetched: &Fetched) -> Result<Vec<Item<Content<'_>>>, Fault> {
     let mut items = Vec::new();
     for (at, part) in fetched.parts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Includes: the artifacts of other GitRepositories of the namespace, copied into the one of this.
+//! Includes: the artifacts of other GitRepositories of the namespace, copied into this one.
 
 use std::{
     fs,
@@ -21,12 +21,11 @@ use super::{
 };
 use crate::builder::temp_dir;
 
-/// Bytes that a file or directory takes on a disk beside its content.
+/// Assumed bytes of a file or directory on a disk beside its content.
 const PER_FILE: u64 = 4 << 10;
-/// Time of reading one object.
+/// Timeout of reading one object.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A GitRepository to include.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Include {
     name: String,
@@ -47,10 +46,7 @@ impl Include {
     }
 }
 
-/// Reads the artifacts of the includes of an object.
-///
-/// # Errors
-/// A fault that waits, if one is missing or has no artifact.
+/// Reads the artifacts of the includes of an object. Fails with a fault that waits, if one is missing or has no artifact.
 pub(super) async fn read(
     client: &Client,
     namespace: &str,
@@ -93,13 +89,10 @@ pub(crate) struct IncludedPath {
     pub(super) file: PathBuf,
 }
 
-/// The unpacked includes of an artifact.
 #[derive(Debug)]
 pub(crate) struct Includes {
     all: Vec<(Include, Vec<IncludedPath>)>,
-    /// The directories of the unpacked files.
     _dirs: Vec<TempDir>,
-    /// Space of the unpacked files.
     _space: Share,
 }
 
@@ -110,9 +103,9 @@ impl Includes {
     }
 }
 
-/// The room that is left for the includes of an artifact, all together.
+/// The quota of the includes of an artifact, all together.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct IncludeQuota {
     bytes: u64,
     entries: u64,
     path_bytes: u64,
@@ -120,9 +113,9 @@ pub(super) struct Room {
     budget: Budget,
 }
 
-impl Room {
-    /// Begins with the limits of an artifact, of which the repository's own paths take a part. The files of both together are bounded
-    /// once more when they are packed. `space` is that of temporary files.
+impl IncludeQuota {
+    /// Starts with the limits of an artifact, minus the paths of the repository itself. The files of both together are bounded again when
+    /// they are packed. `space` is for temporary files.
     pub(super) fn new(parts: &[Part], space: Share, budget: Budget) -> Self {
         let entries: usize = parts.iter().map(|part| part.nodes.len()).sum();
         let path_bytes: usize = parts.iter().map(Part::path_bytes).sum();
@@ -135,7 +128,7 @@ impl Room {
         }
     }
 
-    /// Takes the room of a file or directory, whose path in the artifact has so many bytes.
+    /// Takes the quota of a file or directory; `path` is the length of its path in the artifact, in bytes.
     fn take(&mut self, path: usize, bytes: u64) -> Result<(), String> {
         self.budget.check().map_err(|error| error.to_string())?;
         for (left, taken, limit, what) in [
@@ -158,40 +151,36 @@ impl Room {
     }
 }
 
-/// Unpacks includes within the room of an artifact, each into a temporary directory of its own in `scratch`.
-///
-/// # Errors
-/// The fault of the first that fails.
+/// Unpacks includes within the quota of an artifact, each into its own temporary directory in `scratch`. Fails with the fault of the first
+/// that fails.
 pub(super) fn unpack_all<'a>(
     storage: &Storage,
     includes: impl Iterator<Item = (&'a Include, &'a Artifact)>,
     scratch: &Path,
-    mut room: Room,
+    mut quota: IncludeQuota,
 ) -> Result<Includes, Fault> {
     let (mut all, mut dirs) = (Vec::new(), Vec::new());
     for (include, artifact) in includes {
         let dir = temp_dir(scratch)?;
-        let files = unpack(storage, include, artifact, &dir.path().join("files"), &mut room)?;
+        let files = unpack(storage, include, artifact, &dir.path().join("files"), &mut quota)?;
         all.push((include.clone(), files));
         dirs.push(dir);
     }
     Ok(Includes {
         all,
         _dirs: dirs,
-        _space: room.space,
+        _space: quota.space,
     })
 }
 
-/// Unpacks what is copied of an included artifact below `dir`, and returns its paths in the including one.
-///
-/// # Errors
-/// A fault if the artifact isn't stored here, the directory to copy from doesn't exist, or there is no room.
+/// Unpacks the copied part of an included artifact below `dir`, and returns its paths in the including one. Fails if the artifact isn't
+/// stored here, the directory to copy from doesn't exist, or the quota is used up.
 fn unpack(
     storage: &Storage,
     include: &Include,
     artifact: &Artifact,
     dir: &Path,
-    room: &mut Room,
+    quota: &mut IncludeQuota,
 ) -> Result<Vec<IncludedPath>, Fault> {
     let failed = |why: &str| include.failed(why);
     let digest = artifact
@@ -207,7 +196,7 @@ fn unpack(
         };
         taken += 1;
         let len = include.to.as_str().len() + 1 + path.len();
-        room.take(len, bytes).map_err(artifact::Error::Refused)?;
+        quota.take(len, bytes).map_err(artifact::Error::Refused)?;
         Ok(true)
     };
     let limits = FetchLimits::default();
@@ -220,18 +209,23 @@ fn unpack(
     if fs::symlink_metadata(&from).is_err() {
         return Err(failed("no such file or directory"));
     }
-    list(include, from, taken, room)
+    list(include, from, taken, quota)
 }
 
-/// Returns the paths at and below `root`, of which so many took their room already.
-fn list(include: &Include, root: PathBuf, taken: usize, room: &mut Room) -> Result<Vec<IncludedPath>, Fault> {
+/// Returns the paths at and below `root`, of which the first `taken` are counted in the quota already.
+fn list(
+    include: &Include,
+    root: PathBuf,
+    taken: usize,
+    quota: &mut IncludeQuota,
+) -> Result<Vec<IncludedPath>, Fault> {
     let failed = |why: &str| include.failed(why);
     let mut found = Vec::new();
     let mut open = vec![(root, include.to.clone())];
     while let Some((file, path)) = open.pop() {
         if found.len() >= taken {
-            // A directory that the tarball doesn't name itself.
-            room.take(path.as_str().len(), 0).map_err(|why| failed(&why))?;
+            // The tarball need not name directories.
+            quota.take(path.as_str().len(), 0).map_err(|why| failed(&why))?;
         }
         let metadata = fs::symlink_metadata(&file).map_err(|error| failed(&error.to_string()))?;
         let kind = match metadata {
@@ -260,12 +254,11 @@ fn is_executable(metadata: &fs::Metadata) -> bool {
 }
 
 impl Include {
-    /// Returns the directory that is copied to.
     pub(super) fn target(&self) -> &TreePath {
         &self.to
     }
 
-    /// Returns the fault of an include whose target is already there.
+    /// Returns the fault of an include whose target exists already.
     pub(super) fn exists(&self) -> Fault {
         self.failed("file exists")
     }
@@ -289,16 +282,16 @@ mod tests {
 
     use super::*;
 
-    fn room(space: u64) -> Room {
+    fn quota(space: u64) -> IncludeQuota {
         let space = ByteBudget::new(space).tenant("a").share();
-        Room::new(&[], space, Budget::default())
+        IncludeQuota::new(&[], space, Budget::default())
     }
 
-    /// Takes rooms of this size until it fails.
-    fn used_up(room: &mut Room, path: usize, bytes: u64) -> (u64, String) {
+    /// Takes quotas of this size until it fails.
+    fn used_up(quota: &mut IncludeQuota, path: usize, bytes: u64) -> (u64, String) {
         let mut taken = 0;
         loop {
-            match room.take(path, bytes) {
+            match quota.take(path, bytes) {
                 Ok(()) => taken += 1,
                 Err(why) => return (taken, why),
             }
@@ -313,7 +306,7 @@ mod tests {
             (10, 0, 200_000, "200000 files and directories"),
             (1 << 20, 1, 32, "33554432 bytes of paths"),
         ] {
-            let (taken, why) = used_up(&mut room(large), path, bytes);
+            let (taken, why) = used_up(&mut quota(large), path, bytes);
             assert_eq!(taken, most, "{limit}");
             assert!(why.contains(limit), "{why}");
         }
@@ -322,12 +315,12 @@ mod tests {
     #[test]
     fn includes_take_space_that_others_do_not_hold_and_end_when_cancelled() {
         // Three quarters of it are for one tenant.
-        let (taken, why) = used_up(&mut room(4 << 20), 1, 1 << 20);
+        let (taken, why) = used_up(&mut quota(4 << 20), 1, 1 << 20);
         assert_eq!(taken, 2);
         assert!(why.contains("space for temporary files"), "{why}");
         let cancelled = Arc::new(AtomicBool::new(true));
-        let mut room = room(4 << 20);
-        room.budget = room.budget.with_cancellation(cancelled);
-        assert_eq!(used_up(&mut room, 1, 1), (0, "cancelled".to_owned()));
+        let mut quota = quota(4 << 20);
+        quota.budget = quota.budget.with_cancellation(cancelled);
+        assert_eq!(used_up(&mut quota, 1, 1), (0, "cancelled".to_owned()));
     }
 }

@@ -1,35 +1,35 @@
-//! Requests to Git servers that passes share: one list of refs and one fetch for all objects with the same URL, credentials and
-//! reference.
+//! Requests to Git servers that passes share: one list of refs and one fetch for all objects with the same URL, credentials and reference.
 //!
-//! Equal are the contents of Secrets, not their names, so that nobody gets an answer that the own credentials don't give. A list of refs
-//! is used by passes that began before it was asked for, as if they had asked themselves; by passes that are only due by their interval
-//! a little longer ([`tolerated_age`]). A fetch is used by the passes of a namespace while one of them goes on.
+//! Contents of Secrets are compared, not their names, so that nobody gets an answer that the own credentials don't give. A list of refs is
+//! used by passes that started before it was asked for; by passes that are only due by their interval a little longer ([`tolerated_age`]).
+//! A fetch is used by the passes of a namespace while one of them goes on.
 
 use std::{
     convert::Infallible,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use api::{annotation, condition_type as types, conditions, source::GitRepository};
 use git::{Error, Reference, Remote};
 use kube::ResourceExt;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::{checkout::Part, verification};
 use crate::{
-    blocking::Work,
+    blocking::Job,
     single_flight::{Flight, FlightKey, Flights},
     source_kind::Verification,
 };
 
-/// The longest time that a list of refs is used.
+/// Longest time for which a list of refs is used.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Part of the interval that a list of refs may be old.
+/// A list of refs may be as old as this part of the interval.
 const PART_OF_INTERVAL: u32 = 10;
 
-/// Returns the tolerated age of a list of refs: a tenth of the interval, at most 10 s, for passes that are only due by it. Others, as
-/// after a change, a request or a failure, see what the server has after they began. Pure.
+/// Returns the tolerated age of a list of refs: a tenth of the interval, at most 10 s, for passes that are only due by it. Others, as after
+/// a change, a request or a failure, see the refs at their start or later. Pure.
 pub(super) fn tolerated_age(object: &GitRepository) -> Duration {
     let Some(status) = &object.status else {
         return Duration::ZERO;
@@ -53,11 +53,11 @@ struct Head {
 }
 
 impl Head {
-    /// Returns true if a pass that began at `begun` may use the answer. A failure is used if the pass would have met it, too.
-    fn is_usable(&self, begun: Instant, age: Duration) -> bool {
+    /// Returns true if a pass that started at `start` may use the answer. A failure is used if the pass would have met it, too.
+    fn is_usable(&self, start: Instant, age: Duration) -> bool {
         match &self.answer {
-            Ok(_) => self.asked + age >= begun,
-            Err(error) => self.asked >= begun && !error.is_of_call(),
+            Ok(_) => self.asked + age >= start,
+            Err(error) => self.asked >= start && !error.is_of_call(),
         }
     }
 }
@@ -77,32 +77,32 @@ impl Heads {
     pub(super) fn get(
         &self,
         runtime: &Handle,
-        work: &Work,
+        job: &Job,
         (remote, reference): (&Remote, &Reference),
         age: Duration,
         ask: impl FnOnce(Duration) -> Result<git::Resolved, Error>,
     ) -> Result<git::Resolved, Error> {
-        let begun = Instant::now();
+        let start = Instant::now();
         let flight = self.0.get((remote.clone(), reference.clone()));
         let keep = flight.clone();
         let asked = |left| {
             let asked = Instant::now();
             let answer = ask(left);
-            // Nothing else holds the answer until the passes come that are due next.
+            // Keeps the answer alive until the passes come that are due next.
             runtime.spawn(async move {
                 tokio::time::sleep(LONGEST).await;
                 drop(keep);
             });
             Ok::<_, Infallible>(Head { asked, answer })
         };
-        match flight.get_or(runtime, work, |head| head.is_usable(begun, age), asked) {
+        match flight.get_or(runtime, job, |head| head.is_usable(start, age), asked) {
             Ok(head) => head.answer,
             Err(never) => match never {},
         }
     }
 }
 
-/// Everything that the fetched files depend on. Namespaces don't share it, because each has memory and permits of its own.
+/// All inputs of the fetched files. Namespaces don't share it, because each has memory and permits of its own.
 #[derive(PartialEq)]
 pub(super) struct FetchKey {
     pub(super) namespace: String,
@@ -118,7 +118,6 @@ impl FlightKey for FetchKey {
     }
 }
 
-/// The fetches of all passes.
 pub(super) type Fetches = Flights<FetchKey, Arc<Contents>>;
 /// A fetch, and its files until the last pass that uses them ends.
 pub(super) type Fetch = Flight<Arc<Contents>>;
@@ -131,7 +130,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Keeps the parts, and whatever they have in temporary directories.
+    /// Owns the parts and their temporary directories.
     pub(super) fn new(parts: Vec<Part>, verification: Option<Verification>, runtime: Handle) -> Self {
         Self {
             parts: Mutex::new(parts),
@@ -142,14 +141,14 @@ impl Contents {
 
     /// Returns the parts for one reader.
     pub(super) fn parts(&self) -> Vec<Part> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.parts.lock().clone()
     }
 }
 
 impl Drop for Contents {
     fn drop(&mut self) {
         // Passes end on threads that many share, and removing files blocks.
-        let parts = self.parts.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let parts = self.parts.get_mut();
         let parts = std::mem::take(parts);
         if parts.iter().any(|part| part.snapshot.is_on_disk()) {
             self.runtime.spawn_blocking(move || drop(parts));
@@ -163,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    fn settled(interval: i64) -> GitRepository {
+    fn ready(interval: i64) -> GitRepository {
         let spec = GitRepositorySpec {
             interval: api::GoDuration::from_secs(interval),
             ..GitRepositorySpec::default()
@@ -194,8 +193,8 @@ mod tests {
 
     #[test]
     fn refs_may_be_old_only_if_nothing_but_the_interval_is_due() {
-        assert_eq!(tolerated_age(&settled(60)), Duration::from_secs(6));
-        assert_eq!(tolerated_age(&settled(3600)), LONGEST);
+        assert_eq!(tolerated_age(&ready(60)), Duration::from_secs(6));
+        assert_eq!(tolerated_age(&ready(3600)), LONGEST);
         type Change = fn(&mut GitRepository);
         let changes: [(Change, bool); 6] = [
             (|object| request(object, "1"), true),
@@ -212,7 +211,7 @@ mod tests {
             ),
         ];
         for (at, (change, tolerated)) in changes.into_iter().enumerate() {
-            let mut object = settled(60);
+            let mut object = ready(60);
             change(&mut object);
             assert_eq!(tolerated_age(&object) > Duration::ZERO, tolerated, "case {at}");
         }
@@ -220,7 +219,7 @@ mod tests {
 
     #[test]
     fn answers_are_used_by_passes_that_began_before_they_were_asked_for() {
-        let begun = Instant::now();
+        let start = Instant::now();
         let second = Duration::from_secs(1);
         let head = |asked, answer| Head { asked, answer };
         let commit = || {
@@ -236,15 +235,15 @@ mod tests {
         let missing = || Err(Error::NotFound { url: url() });
         let cancelled = || Err(Error::Cancelled { url: url() });
         for (head, age, usable) in [
-            (head(begun, commit()), Duration::ZERO, true),
-            (head(begun - second, commit()), Duration::ZERO, false),
-            (head(begun - second, commit()), second, true),
-            (head(begun - 2 * second, commit()), second, false),
-            (head(begun, missing()), Duration::ZERO, true),
-            (head(begun - second, missing()), second, false),
-            (head(begun, cancelled()), second, false),
+            (head(start, commit()), Duration::ZERO, true),
+            (head(start - second, commit()), Duration::ZERO, false),
+            (head(start - second, commit()), second, true),
+            (head(start - 2 * second, commit()), second, false),
+            (head(start, missing()), Duration::ZERO, true),
+            (head(start - second, missing()), second, false),
+            (head(start, cancelled()), second, false),
         ] {
-            assert_eq!(head.is_usable(begun, age), usable, "{:?}", head.answer);
+            assert_eq!(head.is_usable(start, age), usable, "{:?}", head.answer);
         }
     }
 }

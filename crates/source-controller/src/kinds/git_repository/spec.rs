@@ -1,4 +1,4 @@
-//! Validation of a GitRepository: what is invalid or not obeyed is refused, by name. Pure.
+//! Validation of a GitRepository: invalid and unsupported fields are refused, by name. Pure.
 
 use api::{
     Fault, Reason,
@@ -14,7 +14,7 @@ use crate::source_kind::{check_interval, given};
 const INCLUDES: usize = 100;
 const DIRECTORIES: usize = 1000;
 
-/// Refuses what cannot work.
+/// Refuses invalid and unsupported fields.
 pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
     if let Some(fault) = unsupported(spec) {
         return Err(fault);
@@ -54,7 +54,7 @@ fn bounded(field: &str, len: usize, most: usize) -> Result<(), Fault> {
     }
 }
 
-/// The first field that is set but not obeyed.
+/// Returns the fault of the first field that is set but not obeyed.
 fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
     let provider = given(&spec.provider).filter(|provider| {
         let is_known = matches!(*provider, "generic" | credentials::GITHUB) || cloud(spec).is_some();
@@ -76,26 +76,25 @@ fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
     first.map(|(path, value)| Fault::unsupported(path, &value))
 }
 
-/// Returns the cloud that has repositories, if that is the provider.
+/// Returns the provider's cloud, if it has repositories.
 pub(super) fn cloud(spec: &GitRepositorySpec) -> Option<Cloud> {
     let cloud = Cloud::parse(spec.provider.as_deref()?);
     cloud.filter(|cloud| *cloud != Cloud::Gcp)
 }
 
-/// The repository, with the credentials in its URL if there are any.
+/// Returns the repository, with the credentials in its URL if there are any.
 pub(super) fn remote(spec: &GitRepositorySpec) -> Result<Remote, Fault> {
     let invalid = |why: &str| {
         let message = format!("failed to parse url '{}': {why}", spec.url);
         Fault::stall(Reason::URLInvalid, message)
     };
-    // The schema says so, too, but objects may be older than it.
+    // The schema refuses it, too, but objects may be older than the schema.
     if !spec.url.expose().contains("://") {
         return Err(invalid("write it as http://, https:// or ssh://"));
     }
     Remote::new(spec.url.expose()).map_err(|error| invalid(&error.to_string()))
 }
 
-/// Returns the reference to follow.
 pub(super) fn reference(spec: &GitRepositorySpec) -> Result<Reference, Fault> {
     selector(spec)
         .reference()
@@ -117,7 +116,7 @@ fn selector(spec: &GitRepositorySpec) -> Selector {
     }
 }
 
-/// Returns true if fields that the artifact depends on differ from those of the stored one, or a verification is due.
+/// Returns true if inputs of the artifact changed since it was stored, or a verification is due.
 pub(super) fn is_changed(spec: &GitRepositorySpec, status: &GitRepositoryStatus) -> bool {
     status.observed_recurse_submodules.unwrap_or_default() != spec.recurse_submodules
         || status.observed_include != spec.include

@@ -1,4 +1,4 @@
-//! Tokens of GitHub Apps, kept until they nearly end.
+//! A cache of tokens of GitHub Apps.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::secret::SecretData;
 
 /// User name that GitHub expects beside a token.
 const USER: &str = "x-access-token";
-/// Largest answer of GitHub, in bytes.
+/// Maximum size of an answer of GitHub, in bytes.
 const ANSWER: u64 = 1 << 20;
 
-/// A GitHub App, and the way to GitHub.
+/// A GitHub App, and the connection to GitHub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AppLogin {
     app: App,
@@ -28,7 +28,6 @@ pub(crate) struct AppLogin {
 }
 
 impl AppLogin {
-    /// Returns the App with the certificates of its Secret.
     pub(super) fn new(app: App, secret: &SecretData, proxy: Option<Proxy>) -> Result<Self, Fault> {
         let identity = secret.identity()?;
         let pem = |(certificate, key): (&[u8], Secret<Vec<u8>>)| {
@@ -57,21 +56,20 @@ impl AppLogin {
     }
 }
 
-/// The kept tokens. Namespaces don't share them.
 pub(super) struct Tokens {
     addresses: AddressPolicy,
-    kept: Kept<(String, AppLogin), Secret<String>>,
+    tokens: Kept<(String, AppLogin), Secret<String>>,
 }
 
 impl Tokens {
-    pub(super) fn new(addresses: AddressPolicy, kept: Bounds) -> Self {
+    pub(super) fn new(addresses: AddressPolicy, bounds: Bounds) -> Self {
         Self {
             addresses,
-            kept: Kept::new(kept),
+            tokens: Kept::new(bounds),
         }
     }
 
-    /// Returns the credentials of an App, with a new token if there is none that lasts.
+    /// Returns the credentials of an App, with a new token if no cached one lasts.
     pub(super) async fn get(
         &self,
         namespace: &str,
@@ -80,7 +78,7 @@ impl Tokens {
     ) -> Result<Auth, Fault> {
         let now = jiff::Timestamp::now();
         let key = (namespace.to_owned(), login.clone());
-        let token = match self.kept.get(&key, now.as_second()) {
+        let token = match self.tokens.get(&key, now.as_second()) {
             Some(token) => token,
             None => {
                 let failed = |error: cloud::Error| {
@@ -89,7 +87,7 @@ impl Tokens {
                 };
                 let client = login.client(&self.addresses, timeout).map_err(failed)?;
                 let found = login.app.token(&client, now).await.map_err(failed)?;
-                self.kept
+                self.tokens
                     .keep(key, found.token.clone(), found.expires, now.as_second());
                 found.token
             }
@@ -100,8 +98,8 @@ impl Tokens {
         })
     }
 
-    /// Drops the token of an App, which was not accepted.
+    /// Evicts the token of an App, which was refused.
     pub(super) fn forget(&self, namespace: &str, login: &AppLogin) {
-        self.kept.forget(&(namespace.to_owned(), login.clone()));
+        self.tokens.forget(&(namespace.to_owned(), login.clone()));
     }
 }

@@ -9,7 +9,6 @@ use git::{Reference, SignedObject, Snapshot, TrustedKeys};
 use super::{fetch, spec};
 use crate::{secret::SecretData, source_kind::Verification};
 
-/// Verification that an object asks for.
 #[derive(Debug, Clone)]
 pub(crate) struct Verify {
     mode: Mode,
@@ -26,7 +25,7 @@ pub(super) struct Mode {
 }
 
 impl Mode {
-    /// Reads a mode of the spec or the status; `None` for an unknown one.
+    /// Parses a mode of the spec or the status; `None` for an unknown one.
     fn parse(mode: &str) -> Option<Self> {
         let (commit, tag) = match mode {
             "HEAD" | "head" => (true, false),
@@ -37,13 +36,13 @@ impl Mode {
         Some(Self { commit, tag })
     }
 
-    /// Returns true if everything that `wanted` verifies was verified by this one.
+    /// Returns true if this mode verifies everything that `wanted` does.
     fn covers(self, wanted: Self) -> bool {
         (self.commit || !wanted.commit) && (self.tag || !wanted.tag)
     }
 }
 
-/// Returns the mode of the spec; `None` if nothing is to be verified.
+/// Returns the mode of the spec; `None` without verification.
 pub(super) fn mode(spec: &GitRepositorySpec) -> Option<&str> {
     let verify = spec.verify.as_ref()?;
     Some(verify.mode.as_deref().unwrap_or("HEAD")).filter(|mode| !mode.is_empty())
@@ -55,7 +54,7 @@ pub(super) fn secret(spec: &GitRepositorySpec) -> Option<&LocalObjectReference> 
     spec.verify.as_ref()?.secret_ref.as_ref()
 }
 
-/// Refuses what can't be verified.
+/// Refuses invalid verifications.
 pub(super) fn validate(given: &GitRepositorySpec) -> Result<(), Fault> {
     let Some(text) = mode(given) else {
         return Ok(());
@@ -84,7 +83,7 @@ fn is_tag(reference: &Reference) -> bool {
     }
 }
 
-/// Returns what is to be verified by which keys.
+/// Returns the verification of a spec with its keys.
 pub(super) fn request(
     object: &GitRepository,
     reference: &Reference,
@@ -117,12 +116,11 @@ impl Verify {
         (self.mode, self.fingerprint().to_owned(), self.tag.clone())
     }
 
-    /// Returns a value that changes with the trusted keys.
     pub(super) fn fingerprint(&self) -> &str {
         self.keys.fingerprint()
     }
 
-    /// Verifies a fetched revision, whose name is that of the tag if a version range is followed.
+    /// Verifies a fetched revision; `name` is its tag if a version range is followed.
     pub(super) fn check(&self, snapshot: &Snapshot, name: Option<&str>) -> Result<Verification, Fault> {
         let mut lines = Vec::new();
         if self.mode.tag {
@@ -131,9 +129,9 @@ impl Verify {
                 .as_ref()
                 .map_or_else(|| snapshot.commit(), |tag| tag.id.clone());
             let name = self.tag.as_deref().or(name).unwrap_or_default();
-            let shown = format!("{name}@{id}");
-            let key = check_tag(tag.as_ref(), &shown, &self.keys)?;
-            lines.push(format!("\n\t- tag '{shown}' with key '{key}'"));
+            let label = format!("{name}@{id}");
+            let key = check_tag(tag.as_ref(), &label, &self.keys)?;
+            lines.push(format!("\n\t- tag '{label}' with key '{key}'"));
         }
         if self.mode.commit {
             let commit = snapshot.signed_commit().map_err(|error| fetch::fault(&error))?;
@@ -153,14 +151,14 @@ impl Verify {
     }
 }
 
-fn check_tag(tag: Option<&SignedObject>, shown: &str, keys: &TrustedKeys) -> Result<String, Fault> {
+fn check_tag(tag: Option<&SignedObject>, label: &str, keys: &TrustedKeys) -> Result<String, Fault> {
     let Some(tag) = tag.filter(|tag| tag.is_signed()) else {
-        let message = format!("cannot verify signature of tag '{shown}' since it is not signed");
+        let message = format!("cannot verify signature of tag '{label}' since it is not signed");
         return Err(Fault::retry(Reason::InvalidGitObject, message));
     };
     tag.verify(keys).map_err(|error| {
         let message =
-            format!("signature verification of tag '{shown}' failed: unable to verify Git tag: {error}");
+            format!("signature verification of tag '{label}' failed: unable to verify Git tag: {error}");
         Fault::retry(Reason::InvalidTagSignature, message)
     })
 }

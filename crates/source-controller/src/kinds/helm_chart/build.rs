@@ -12,23 +12,20 @@ use tree::{Budget, Disk, Tree as _, TreePath};
 
 use super::{
     ChartRequest, FetchedChart, HelmCharts, ResolvedChart, disk, failure,
-    look::{Place, UNPACKED},
+    lookup::{ChartLocation, UNPACKED},
 };
 use crate::{
-    blocking::{self, Purpose, Work},
+    blocking::{self, Job, Purpose},
     builder::PACK_TIMEOUT,
     kinds::helm_repository::HelmRequest,
     temp_files::{Filled, Filling, Refusal, TempFiles},
 };
 
-/// Beginning of the messages about a chart that can't be downloaded.
+/// Start of the messages about a chart that can't be downloaded.
 const DOWNLOADING: &str = "failed to download chart for remote reference";
-/// Name of the file of a chart.
 const ARCHIVE: &str = "chart.tgz";
-/// Name of the values of a chart.
 const VALUES: &str = "values.yaml";
 
-/// A chart as its source has it.
 struct Source {
     package: Package,
     /// The archive, if the source has one.
@@ -41,25 +38,25 @@ impl HelmCharts {
         &self,
         request: &ChartRequest,
         chart: &ResolvedChart,
-        work: &Work,
+        job: &Job,
         scratch: &Path,
     ) -> Result<Filled<FetchedChart>, Fault> {
-        let looked;
-        let chart = match chart.place {
+        let renewed;
+        let chart = match chart.location {
             // The stored one is lost.
-            Place::Unknown => {
-                looked = self.look_again(request, work)?;
-                &looked
+            ChartLocation::Unknown => {
+                renewed = self.lookup_again(request, job)?;
+                &renewed
             }
             _ => chart,
         };
         let filling = Filling {
             runtime: &self.runtime,
-            work,
+            job,
             disk: &self.disk,
             above: scratch,
-            beside: match &chart.place {
-                Place::Directory(source) => Some(source),
+            beside: match &chart.location {
+                ChartLocation::Directory(source) => Some(source),
                 _ => None,
             },
             refusal: Refusal {
@@ -68,21 +65,20 @@ impl HelmCharts {
                 remedy: "make the chart, or the artifact of its source, smaller",
             },
         };
-        filling.run(|files| self.write(request, chart, work, files))
+        filling.run(|files| self.write(request, chart, job, files))
     }
 
-    /// Writes the archive to store.
     fn write(
         &self,
         request: &ChartRequest,
         chart: &ResolvedChart,
-        work: &Work,
+        job: &Job,
         files: &TempFiles,
     ) -> Result<FetchedChart, Fault> {
         let budget = Budget::new(self.limits())
             .with_timeout(PACK_TIMEOUT)
-            .with_cancellation(work.cancelled.clone());
-        let Source { mut package, archive } = self.load(request, chart, work, &budget)?;
+            .with_cancellation(job.cancelled.clone());
+        let Source { mut package, archive } = self.load(request, chart, job, &budget)?;
         let path = files.path().join(ARCHIVE);
         let is_directory = archive.is_none();
         if let Some(archive) = archive.filter(|_| !chart.packaged) {
@@ -97,10 +93,10 @@ impl HelmCharts {
         let packaging =
             |error: &dyn std::fmt::Display| failure::build(Reason::ChartPackageError, &error.to_string());
         let values_files = self.merge_values(request, chart, &mut package, &budget)?;
-        let dependencies = match &chart.place {
-            // An archive has what it was packaged with, as in the original.
-            Place::Directory(source) if is_directory => {
-                self.add_missing(request, &mut package, source.path(), work, &budget)?
+        let dependencies = match &chart.location {
+            // An archive has the dependencies that it was packaged with, as in the original.
+            ChartLocation::Directory(source) if is_directory => {
+                self.add_missing(request, &mut package, source.path(), job, &budget)?
             }
             _ => 0,
         };
@@ -122,19 +118,21 @@ impl HelmCharts {
         &self,
         request: &ChartRequest,
         chart: &ResolvedChart,
-        work: &Work,
+        job: &Job,
         budget: &Budget,
     ) -> Result<Source, Fault> {
-        let archive = match &chart.place {
-            Place::Unknown => return Err(failure::build(Reason::ChartPullError, DOWNLOADING)),
-            Place::Repository(place) => self.download(&place.asked, &place.found, &place.within(work))?,
-            Place::Registry(place) => {
-                let work = &place.within(work);
-                let pulled = self.registries.chart(&place.asked, &place.found, work);
+        let archive = match &chart.location {
+            ChartLocation::Unknown => return Err(failure::build(Reason::ChartPullError, DOWNLOADING)),
+            ChartLocation::Repository(location) => {
+                self.download(&location.asked, &location.found, &location.within(job))?
+            }
+            ChartLocation::Registry(location) => {
+                let job = &location.within(job);
+                let pulled = self.registries.chart(&location.asked, &location.found, job);
                 let prefix = format!("{DOWNLOADING}: ");
                 pulled.map_err(|fault| failure::reworded(Reason::ChartPullError, &prefix, fault))?
             }
-            Place::Directory(dir) => return self.load_local(request, dir.path(), budget),
+            ChartLocation::Directory(dir) => return self.load_local(request, dir.path(), budget),
         };
         let name = archive.url().rsplit('/').next().unwrap_or_default();
         let package = Package::from_archive(archive.bytes(), name, self.sizes.chart_file, budget);
@@ -154,20 +152,19 @@ impl HelmCharts {
         })
     }
 
-    /// Downloads the archive that an index names.
     pub(super) fn download(
         &self,
         request: &HelmRequest,
         entry: &oci::Entry,
-        work: &Work,
+        job: &Job,
     ) -> Result<oci::Archive, Fault> {
-        let client = self.repositories.repository(request, work)?;
+        let client = self.repositories.repository(request, job)?;
         let purpose = Purpose {
             failed: "chart pull error: failed to download chart for remote reference",
             reason: Reason::ChartPullError,
             remedy: "raise spec.timeout of the HelmRepository or check the server",
         };
-        blocking::request(&self.runtime, work, purpose, async {
+        blocking::request(&self.runtime, job, purpose, async {
             client.fetch(entry).await.map_err(|error| {
                 let size = match &error {
                     oci::Error::TooLarge { .. } => {
@@ -180,7 +177,6 @@ impl HelmCharts {
         })
     }
 
-    /// Loads a chart out of an unpacked artifact.
     fn load_local(&self, request: &ChartRequest, dir: &Path, budget: &Budget) -> Result<Source, Fault> {
         let failed =
             |error: &dyn std::fmt::Display| failure::build(Reason::ChartPackageError, &error.to_string());
@@ -208,13 +204,12 @@ impl HelmCharts {
         })
     }
 
-    /// Opens an unpacked artifact.
     pub(super) fn artifact_tree(&self, dir: &Path) -> Result<Disk, Fault> {
         let opened = Disk::open(dir.join(UNPACKED), &self.limits());
         opened.map_err(|error| failure::build(Reason::ChartPackageError, &error.to_string()))
     }
 
-    /// Merges the files of values, and returns those that were merged.
+    /// Merges the files of values, and returns the names of the merged ones.
     fn merge_values(
         &self,
         request: &ChartRequest,
@@ -229,15 +224,15 @@ impl HelmCharts {
         let failed = |why: &str| failure::build(Reason::ValuesFilesError, why);
         let mut files = Vec::new();
         for name in names {
-            let read = match &chart.place {
-                Place::Directory(dir) => self.local_values(dir.path(), name)?,
+            let read = match &chart.location {
+                ChartLocation::Directory(dir) => self.local_values(dir.path(), name)?,
                 // A file of the chart.
                 _ => chart_values(package, name),
             };
             match read {
                 Some(data) => files.push((name.to_owned(), data)),
                 None if request.spec.ignore_missing_values_files => {}
-                None => return Err(failed(&missing_values(&chart.place, name))),
+                None => return Err(failed(&missing_values(&chart.location, name))),
             }
         }
         if files.is_empty() {
@@ -275,9 +270,9 @@ fn chart_values(package: &Package, name: &str) -> Option<Bytes> {
     }
 }
 
-fn missing_values(place: &Place, name: &str) -> String {
-    match place {
-        Place::Directory(_) => format!("no values file found at path '{name}'"),
+fn missing_values(location: &ChartLocation, name: &str) -> String {
+    match location {
+        ChartLocation::Directory(_) => format!("no values file found at path '{name}'"),
         _ => format!("failed to merge chart values: no values file found at path '{name}'"),
     }
 }

@@ -1,4 +1,4 @@
-//! The charts that a chart depends on: out of the same artifact, or of Helm repositories.
+//! The dependencies of a chart: out of the same artifact, or of Helm repositories.
 
 use std::path::Path;
 
@@ -12,33 +12,31 @@ use tree::{Budget, Tree as _, TreePath};
 use versions::{Constraint, Version};
 
 use super::{
-    ChartRequest, HelmCharts, failure, look,
+    ChartRequest, HelmCharts, failure, lookup,
     origin::{self, KnownRepositories},
 };
 use crate::{
-    blocking::{self, Purpose, Work},
+    blocking::{self, Job, Purpose},
     source_kind::SourceKind as _,
 };
 
-/// The most charts that one chart may lack.
+/// Maximum number of missing dependencies of a chart.
 const MAX_MISSING: usize = 100;
 
-/// The place of a chart that another one requires.
+/// The location of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// The same artifact.
+enum Location {
     Artifact,
     /// A repository of the configuration of a user, which a controller doesn't have.
     Alias,
-    /// A Helm repository or a registry.
     Remote,
 }
 
-fn place(required: &Required) -> Place {
+fn location(required: &Required) -> Location {
     match required.repository.as_str() {
-        local if local.is_empty() || local.starts_with("file://") => Place::Artifact,
-        alias if alias.starts_with('@') || alias.starts_with("alias:") => Place::Alias,
-        _ => Place::Remote,
+        local if local.is_empty() || local.starts_with("file://") => Location::Artifact,
+        alias if alias.starts_with('@') || alias.starts_with("alias:") => Location::Alias,
+        _ => Location::Remote,
     }
 }
 
@@ -49,7 +47,7 @@ impl HelmCharts {
         request: &ChartRequest,
         package: &mut Package,
         dir: &Path,
-        work: &Work,
+        job: &Job,
         budget: &Budget,
     ) -> Result<usize, Fault> {
         let missing: Vec<Required> = package.missing().into_iter().cloned().collect();
@@ -67,16 +65,16 @@ impl HelmCharts {
         // Listed once for all, and only if a chart comes from a repository.
         let mut known = None;
         for required in &missing {
-            let found = match place(required) {
-                Place::Artifact => self.local(request, required, dir, budget),
-                Place::Alias => Err("aliased repository dependency is not supported".to_owned()),
-                Place::Remote => {
+            let found = match location(required) {
+                Location::Artifact => self.local(request, required, dir, budget),
+                Location::Alias => Err("aliased repository dependency is not supported".to_owned()),
+                Location::Remote => {
                     if known.is_none() {
-                        let listed = self.repositories_of(request, &missing, work);
+                        let listed = self.repositories_of(request, &missing, job);
                         known = Some(listed.map_err(|why| failed(required, &why))?);
                     }
                     let repository = known.as_ref().and_then(|known| known.get(&required.repository));
-                    self.remote(request, required, repository, work, budget)
+                    self.remote(request, required, repository, job, budget)
                 }
             };
             let found = found.map_err(|why| failed(required, &why))?;
@@ -85,7 +83,6 @@ impl HelmCharts {
         Ok(missing.len())
     }
 
-    /// Loads a chart that lies in the same artifact.
     fn local(
         &self,
         request: &ChartRequest,
@@ -128,15 +125,17 @@ impl HelmCharts {
         &self,
         request: &ChartRequest,
         missing: &[Required],
-        work: &Work,
+        job: &Job,
     ) -> Result<KnownRepositories, String> {
-        let remote = missing.iter().filter(|required| place(required) == Place::Remote);
+        let remote = missing
+            .iter()
+            .filter(|required| location(required) == Location::Remote);
         let urls: Vec<&str> = remote.map(|required| required.repository.as_str()).collect();
         let listed = async {
             let found = origin::repositories_of(&self.client, &request.namespace, &urls).await;
             found.map_err(|why| Fault::retry(Reason::DependencyBuildError, why))
         };
-        self.asked(work, listed).map_err(|fault| fault.message)
+        self.asked(job, listed).map_err(|fault| fault.message)
     }
 
     /// Downloads a chart, with the credentials of the HelmRepository of the namespace that has the same URL, if there is one.
@@ -145,18 +144,18 @@ impl HelmCharts {
         request: &ChartRequest,
         required: &Required,
         known: Option<&HelmRepository>,
-        work: &Work,
+        job: &Job,
         budget: &Budget,
     ) -> Result<Package, String> {
         let url = &required.repository;
         let archive = match (known, url.starts_with("oci://")) {
             (Some(repository), false) => {
-                let asked = self.helm_request(&request.namespace, repository, work);
-                let client = asked.and_then(|asked| self.repositories.repository(&asked, work));
-                self.newest(&client.map_err(|fault| fault.message)?, required, work)
+                let asked = self.helm_request(&request.namespace, repository, job);
+                let client = asked.and_then(|asked| self.repositories.repository(&asked, job));
+                self.newest(&client.map_err(|fault| fault.message)?, required, job)
             }
-            (None, false) => self.newest(&self.anonymous(url, work)?, required, work),
-            (known, true) => self.of_registry(request, known, required, work),
+            (None, false) => self.newest(&self.anonymous(url, job)?, required, job),
+            (known, true) => self.of_registry(request, known, required, job),
         }?;
         let name = archive.url().rsplit('/').next().unwrap_or_default();
         let package = Package::from_archive(archive.bytes(), name, self.sizes.chart_file, budget);
@@ -166,10 +165,9 @@ impl HelmCharts {
         })
     }
 
-    /// Makes a client without credentials.
-    fn anonymous(&self, url: &str, work: &Work) -> Result<Repository, String> {
+    fn anonymous(&self, url: &str, job: &Job) -> Result<Repository, String> {
         let limits = Limits {
-            timeout: work.timeout,
+            timeout: job.timeout,
             index_bytes: self.sizes.index,
             archive_bytes: self.sizes.chart,
             ..Limits::default()
@@ -179,8 +177,7 @@ impl HelmCharts {
         repository.map_err(|error| error.to_string())
     }
 
-    /// Downloads the newest version in the range of a repository.
-    fn newest(&self, client: &Repository, required: &Required, work: &Work) -> Result<Archive, String> {
+    fn newest(&self, client: &Repository, required: &Required, job: &Job) -> Result<Archive, String> {
         let (name, range, url) = (&required.name, &required.version, &required.repository);
         let purpose = Purpose {
             failed: "the repository doesn't answer",
@@ -203,16 +200,15 @@ impl HelmCharts {
                 Fault::retry(Reason::DependencyBuildError, why)
             })
         };
-        blocking::request(&self.runtime, work, purpose, fetched).map_err(|fault| fault.message)
+        blocking::request(&self.runtime, job, purpose, fetched).map_err(|fault| fault.message)
     }
 
-    /// Downloads the newest version in the range of a registry.
     fn of_registry(
         &self,
         request: &ChartRequest,
         known: Option<&HelmRepository>,
         required: &Required,
-        work: &Work,
+        job: &Job,
     ) -> Result<Archive, String> {
         let repository = known.cloned().unwrap_or_else(|| {
             let spec = api::source::HelmRepositorySpec {
@@ -221,15 +217,15 @@ impl HelmCharts {
             };
             HelmRepository::new("", spec)
         });
-        let spec = look::oci_spec(&repository, &required.name);
-        let work = &look::within(work, &repository);
+        let spec = lookup::oci_spec(&repository, &required.name);
+        let job = &lookup::within(job, &repository);
         let found = (|| {
             let asked = OCIRepository::new("", spec);
-            let asked = self.registry_request(&request.namespace, &asked, work)?;
-            let (tag, _) = self.tag(&asked, &required.name, &required.version, work)?;
+            let asked = self.registry_request(&request.namespace, &asked, job)?;
+            let (tag, _) = self.tag(&asked, &required.name, &required.version, job)?;
             let asked = asked.with_tag(tag);
-            let resolved = self.registries.resolve(&asked, work)?;
-            self.registries.chart(&asked, &resolved, work)
+            let resolved = self.registries.resolve(&asked, job)?;
+            self.registries.chart(&asked, &resolved, job)
         })();
         found.map_err(|fault: Fault| fault.message)
     }

@@ -4,7 +4,7 @@ use api::{Class, Fault, Reason, condition_type as types};
 
 use crate::status;
 
-/// Returns a fault that begins with the summary of its reason. It stalls if only a change of the object or its source helps.
+/// Returns a fault that starts with the summary of its reason. It stalls if only a change of the object or its source helps.
 pub(super) fn build(reason: Reason, why: &str) -> Fault {
     let summary = match reason {
         Reason::InvalidChartReference => "invalid chart reference",
@@ -25,7 +25,7 @@ pub(super) fn build(reason: Reason, why: &str) -> Fault {
     }
 }
 
-/// Returns true if a server refused the credentials, or its certificate was refused: words that messages have, as in the original.
+/// Returns true if a server refused the credentials, or its certificate was refused, by words of the message, as in the original.
 fn is_refusal(why: &str) -> bool {
     [
         "401 Unauthorized",
@@ -36,7 +36,7 @@ fn is_refusal(why: &str) -> bool {
     .any(|words| why.contains(words))
 }
 
-/// Words a fault of another kind as a failure of this reason. Faults of secrets and of the storage keep their own.
+/// Words a fault of another kind as a failure of this reason. Faults of secrets and of the storage are unchanged.
 pub(super) fn reworded(reason: Reason, prefix: &str, fault: Fault) -> Fault {
     let why = format!("{prefix}{}", fault.message);
     match fault.reason {
@@ -65,7 +65,6 @@ pub(super) fn retried(fault: Fault) -> Fault {
     }
 }
 
-/// Returns the condition types of a failure.
 pub(super) fn conditions(reason: Reason) -> &'static [&'static str] {
     match reason {
         Reason::MetadataPatchError

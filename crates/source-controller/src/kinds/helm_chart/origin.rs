@@ -14,15 +14,12 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-/// Time of reading one object.
+/// Timeout of reading one object.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// HelmRepositories that are listed at a time.
+/// HelmRepositories in a page of a list.
 const PAGE: u32 = 500;
 
-/// Reads a source.
-///
-/// # Errors
-/// A fault that waits, if it is missing or cannot be read.
+/// Reads a source. Fails with a fault that waits, if it is missing or cannot be read.
 pub(super) async fn read<K>(client: &Client, namespace: &str, name: &str, delay: Duration) -> Result<K, Fault>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
@@ -47,21 +44,17 @@ where
     })
 }
 
-/// HelmRepositories by their URLs, without the slashes at the end.
+/// HelmRepositories by their URLs, without trailing slashes.
 #[derive(Debug, Default)]
 pub(super) struct KnownRepositories(HashMap<String, HelmRepository>);
 
 impl KnownRepositories {
-    /// Returns the HelmRepository with this URL, if there is one.
     pub(super) fn get(&self, url: &str) -> Option<&HelmRepository> {
         self.0.get(normalized(url))
     }
 }
 
-/// Lists the HelmRepositories of the namespace once, and returns those with these URLs; the first one of each.
-///
-/// # Errors
-/// The failure of the list.
+/// Lists the HelmRepositories of the namespace once, and returns the first one with each of these URLs.
 pub(super) async fn repositories_of(
     client: &Client,
     namespace: &str,
@@ -76,7 +69,7 @@ pub(super) async fn repositories_of(
         let listed = tokio::time::timeout(READ_TIMEOUT, api.list(&params)).await;
         let listed = listed.map_err(|_| "the API server did not answer in time".to_owned())?;
         let listed = listed.map_err(|error| runtime::client::describe(&error))?;
-        // One that can't be decoded hides no other.
+        // An undecodable one does not affect others.
         let decoded = listed
             .items
             .into_iter()
@@ -96,18 +89,15 @@ pub(super) async fn repositories_of(
     Ok(known)
 }
 
-/// Returns a URL without the slashes at its end.
 fn normalized(url: &str) -> &str {
     url.trim().trim_end_matches('/')
 }
 
-/// Returns the fault of a source without an artifact.
 pub(super) fn without_artifact(kind: &str, name: &str, delay: Duration) -> Fault {
     let message = format!("no artifact available for {kind} source '{name}'");
     Fault::wait(delay, Reason::NoSourceArtifact, message)
 }
 
-/// Returns the digest of an artifact.
 pub(super) fn digest(artifact: &Artifact) -> Option<artifact::Digest> {
     let digest = artifact.digest.as_deref()?;
     artifact::Digest::parse(digest).ok()

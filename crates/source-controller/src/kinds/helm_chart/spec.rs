@@ -1,4 +1,4 @@
-//! Validation of a HelmChart: what is invalid or not obeyed is refused, by name. Pure.
+//! Validation of a HelmChart: invalid and unsupported fields are refused, by name. Pure.
 
 use std::sync::LazyLock;
 
@@ -8,12 +8,11 @@ use go::regexp::Regexp;
 use super::failure;
 use crate::source_kind::{check_interval, given};
 
-/// Names of charts in repositories, those of the original.
+/// Names of charts in repositories, as in the original.
 static NAME: LazyLock<Option<Regexp>> = LazyLock::new(|| Regexp::compile(r"^([-a-z0-9]+/?\.?)+$").ok());
-/// Longest name of a chart, or path to one, in bytes.
+/// Maximum length of a name of a chart, or path to one, in bytes.
 const NAME_BYTES: usize = 1024;
 
-/// A kind of source that has charts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     HelmRepository,
@@ -21,7 +20,6 @@ pub(super) enum Origin {
     Bucket,
 }
 
-/// Returns the kind of the source.
 pub(super) fn origin(spec: &HelmChartSpec) -> Result<Origin, Fault> {
     match spec.source_ref.kind.as_str() {
         "HelmRepository" => Ok(Origin::HelmRepository),
@@ -34,7 +32,7 @@ pub(super) fn origin(spec: &HelmChartSpec) -> Result<Origin, Fault> {
     }
 }
 
-/// Refuses what cannot work.
+/// Refuses invalid and unsupported fields.
 pub(super) fn validate(spec: &HelmChartSpec) -> Result<(), Fault> {
     if spec.access_from.is_some() {
         return Err(Fault::unsupported("spec.accessFrom", "access control"));
@@ -68,7 +66,7 @@ pub(super) fn validate(spec: &HelmChartSpec) -> Result<(), Fault> {
     }
 }
 
-/// Refuses what is no name of a chart in a repository.
+/// Refuses an invalid name of a chart in a repository.
 fn name(chart: &str) -> Result<(), Fault> {
     let is_name = NAME.as_ref().is_some_and(|pattern| pattern.is_match(chart));
     let refused = |why: &str| Err(failure::build(Reason::InvalidChartReference, why));
@@ -82,7 +80,7 @@ fn name(chart: &str) -> Result<(), Fault> {
     }
 }
 
-/// Refuses what is no path in an artifact.
+/// Refuses an invalid path in an artifact.
 fn path(chart: &str) -> Result<(), Fault> {
     match chart {
         "" => Err(failure::build(
@@ -97,8 +95,8 @@ fn path(chart: &str) -> Result<(), Fault> {
     }
 }
 
-/// Returns the build metadata that is appended to the version of a chart: the revision of a source that is no repository, if the object asks for
-/// it, and the generation of the object, if there are values to merge.
+/// Returns the build metadata that is appended to the version of a chart: the revision of a source other than a repository, if the object
+/// asks for it, and the generation of the object, if there are values to merge.
 pub(super) fn build_metadata(
     spec: &HelmChartSpec,
     revision: Option<&str>,

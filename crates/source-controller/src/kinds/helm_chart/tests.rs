@@ -36,7 +36,7 @@ fn named() -> Option<LocalObjectReference> {
     Some(LocalObjectReference { name: "s".to_owned() })
 }
 
-/// Every property of the schema, with a value, and whether it is obeyed.
+/// Every property of the schema, with a value, and true if it is obeyed.
 const FIELDS: &[Field<HelmChartSpec>] = &[
     field("chart", |spec| spec.chart = "other".to_owned(), true),
     field("version", |spec| spec.version = "1.x".to_owned(), true),
@@ -143,7 +143,7 @@ fn summary_has_the_words_of_the_original() {
         packaged: false,
         values_files: Vec::new(),
         ignores_missing: false,
-        place: Place::Unknown,
+        location: ChartLocation::Unknown,
     };
     assert_eq!(chart.summary(), "pulled 'shop' chart with version '1.2.3'");
     chart.packaged = true;
@@ -173,8 +173,8 @@ fn failures_stall_if_only_a_change_helps() {
         assert_eq!(failure::conditions(reason), expected, "{reason}");
     }
     let refused = Fault::retry(Reason::AuthenticationFailed, "no");
-    let kept = failure::reworded(Reason::ChartPullError, "x: ", refused.clone());
-    assert_eq!(kept, refused);
+    let same = failure::reworded(Reason::ChartPullError, "x: ", refused.clone());
+    assert_eq!(same, refused);
     let unread = Fault::retry(Reason::ReadOperationFailed, "no");
     let pulled = failure::reworded(Reason::ChartPullError, "x: ", unread);
     assert_eq!(

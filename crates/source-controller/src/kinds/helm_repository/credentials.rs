@@ -9,11 +9,11 @@ use crate::{
     source_kind::{SecretRole, SourceSecrets},
 };
 
-/// Beginning of the messages about certificates.
+/// Start of the messages about certificates.
 const FAILED: &str = "failed to construct Helm client's TLS config";
 
-/// Returns credentials and certificates. Certificates of `spec.certSecretRef` count before those that early releases had in
-/// `spec.secretRef`; credentials of Docker in the latter are for registries, and left out.
+/// Returns credentials and certificates. Certificates of `spec.certSecretRef` take precedence over the ones in `spec.secretRef`, as in
+/// early releases; credentials of Docker in the latter are for registries, and left out.
 pub(super) fn access(spec: &HelmRepositorySpec, secrets: &SourceSecrets) -> Result<Access, Fault> {
     let mut access = Access {
         pass_credentials: spec.pass_credentials,

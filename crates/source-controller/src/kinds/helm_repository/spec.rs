@@ -1,4 +1,4 @@
-//! Validation of a HelmRepository: what is invalid or not obeyed is refused, by name. Pure.
+//! Validation of a HelmRepository: invalid and unsupported fields are refused, by name. Pure.
 
 use std::time::Duration;
 
@@ -7,7 +7,6 @@ use url::Url;
 
 use crate::source_kind::check_interval;
 
-/// Interval of a repository that names none.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Returns the time between two fetches of the index: default a minute, as in the original.
@@ -15,7 +14,7 @@ pub(super) fn interval(spec: &HelmRepositorySpec) -> Duration {
     spec.interval.map_or(INTERVAL, |interval| interval.as_duration())
 }
 
-/// Refuses what cannot work. `spec.insecure` and `spec.provider` are for registries alone, and ignored by others, as their
+/// Refuses invalid and unsupported fields. `spec.insecure` and `spec.provider` are for registries alone, and ignored by others, as their
 /// documentation says.
 pub(super) fn validate(spec: &HelmRepositorySpec) -> Result<(), Fault> {
     if let Some(other) = spec
@@ -30,7 +29,7 @@ pub(super) fn validate(spec: &HelmRepositorySpec) -> Result<(), Fault> {
     url(spec).map(drop)
 }
 
-/// Refuses fields that are not obeyed for any type.
+/// Refuses fields that no type obeys.
 pub(in crate::kinds) fn supported(spec: &HelmRepositorySpec) -> Result<(), Fault> {
     match spec.access_from {
         Some(_) => Err(Fault::unsupported("spec.accessFrom", "access control")),
@@ -38,7 +37,6 @@ pub(in crate::kinds) fn supported(spec: &HelmRepositorySpec) -> Result<(), Fault
     }
 }
 
-/// Returns the URL of the repository.
 pub(super) fn url(spec: &HelmRepositorySpec) -> Result<Url, Fault> {
     let invalid = |why: &str| {
         let message = format!("invalid Helm repository URL: '{}': {why}", spec.url);

@@ -28,7 +28,7 @@ fn named(name: &str) -> Option<LocalObjectReference> {
     })
 }
 
-/// Every property of the schema, with a value, and whether it is obeyed.
+/// Every property of the schema, with a value, and true if it is obeyed.
 const FIELDS: &[Field<HelmRepositorySpec>] = &[
     field("url", |spec| spec.url = "http://other".into(), true),
     field("secretRef.name", |spec| spec.secret_ref = named("s"), true),
@@ -126,7 +126,7 @@ fn credentials_and_certificates_come_from_their_secrets() {
     };
     assert_eq!(access.credentials, Some(expected));
     assert!(access.pass_credentials && access.ca.as_deref() == Some(b"old"));
-    // Those of their own Secret count; credentials of Docker contribute nothing.
+    // Their own Secret takes precedence; credentials of Docker contribute nothing.
     let access = credentials::access(&spec, &secrets(&basic, Some(&[("ca.crt", "new")]))).unwrap();
     assert_eq!(access.ca.as_deref(), Some(b"new".as_slice()));
     let access = credentials::access(&spec, &secrets(&[(".dockerconfigjson", "{}")], None)).unwrap();
@@ -156,7 +156,7 @@ fn event_has_the_size_of_the_index() {
     }
     let digest = oci::Digest::of(b"x");
     let index = super::HelmIndex {
-        shown: "https://charts.test".to_owned(),
+        display_url: "https://charts.test".to_owned(),
         file: oci::IndexFile::new(digest, 1),
     };
     let message = |size| {

@@ -13,7 +13,7 @@ use crate::{
 
 /// Key of a Secret with credentials of Docker.
 const DOCKER_CONFIG: &str = ".dockerconfigjson";
-/// Beginning of the messages about a Secret that names no proxy.
+/// Start of the messages about a Secret that names no proxy.
 const NO_PROXY: &str = "failed to get proxy address";
 
 /// Words the failure of reading a Secret or the service account.
@@ -38,7 +38,7 @@ fn prefixed(failed: &str, mut fault: Fault) -> Fault {
 }
 
 /// Returns credentials and certificates of a HelmRepository: its Secret has a user name and a password, or credentials of Docker for the
-/// host of the registry, or neither. Its `insecure` allows a registry without TLS, and no certificate that isn't trusted.
+/// host of the registry, or neither. Its `insecure` allows a registry without TLS, and no untrusted certificate.
 pub(super) fn access_of_charts(
     spec: &OCIRepositorySpec,
     repository: &Reference,
@@ -76,7 +76,7 @@ fn verifying(access: Access) -> Access {
     }
 }
 
-/// Returns credentials and certificates. The Secret of the spec is asked first, then the pull secrets of the service account.
+/// Returns credentials and certificates. The Secret of the spec has precedence over the pull secrets of the service account.
 pub(super) fn access(
     spec: &OCIRepositorySpec,
     repository: &Reference,
@@ -102,7 +102,6 @@ pub(super) fn access(
     certified(access, spec, secrets)
 }
 
-/// Adds the certificates of the spec.
 fn certified(mut access: Access, spec: &OCIRepositorySpec, secrets: &SourceSecrets) -> Result<Access, Fault> {
     match secrets.get(SecretRole::Certificates) {
         Some(secret) => {
@@ -129,7 +128,6 @@ fn read_logins(secret: &SecretData) -> Result<Vec<docker::Login>, Fault> {
     ))
 }
 
-/// Returns the certificates of an access.
 pub(super) fn tls(access: &Access) -> Tls {
     let pem = |identity: &Identity| {
         Secret::new([identity.certificate.as_slice(), b"\n", identity.key.expose()].concat())
@@ -140,7 +138,7 @@ pub(super) fn tls(access: &Access) -> Tls {
     }
 }
 
-/// Returns the proxy of the spec, or those of the environment.
+/// Returns the proxy of the spec, or of the environment.
 pub(super) fn proxies(secrets: &SourceSecrets) -> Result<Proxies, Fault> {
     let Some(secret) = secrets.get(SecretRole::Proxy) else {
         return Ok(Proxies::Environment);

@@ -19,18 +19,17 @@ use tree::{Budget, TreePath};
 
 use crate::{builder::BuildError, source_kind::PackOptions, temp_files::TempFiles};
 
-/// Bytes of a layer, and of its files.
+/// Maximum bytes of a layer, and of its files.
 const BYTES: u64 = 1 << 30;
 /// Name of the file of a layer.
 const BLOB: &str = "layer";
-/// Bytes and lines of all ignore files of a layer.
+/// Maximum bytes and lines of all ignore files of a layer.
 const IGNORE_BYTES: u64 = 1 << 20;
 const IGNORE_LINES: usize = 5000;
-/// Bytes and number of the annotations that are kept.
+/// Maximum bytes and number of the annotations.
 const ANNOTATION_BYTES: usize = 32 << 10;
 const ANNOTATIONS: usize = 100;
 
-/// The layer to take, and what to do with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LayerRule {
     media_type: Option<String>,
@@ -47,7 +46,6 @@ impl LayerRule {
         }
     }
 
-    /// Returns the layer to take.
     fn select<'a>(&self, manifest: &'a Manifest) -> Result<&'a Descriptor, Fault> {
         if manifest.layers.is_empty() {
             return Err(failed("no layers found in artifact"));
@@ -65,15 +63,14 @@ impl LayerRule {
     }
 }
 
-/// A downloaded layer. Its files live as long as those that it was downloaded to.
+/// A downloaded layer. Its files have the lifetime of its directory.
 pub(crate) struct Layer {
-    /// Annotations of the manifest.
     pub(super) annotations: BTreeMap<String, String>,
     content: Content,
 }
 
 enum Content {
-    /// The layer as it is.
+    /// The unchanged layer.
     File(PathBuf),
     /// Its files below this directory.
     Files(PathBuf),
@@ -153,7 +150,6 @@ fn bounded(annotations: &[(String, String)]) -> BTreeMap<String, String> {
     kept
 }
 
-/// Writes the artifact of a layer.
 pub(super) fn pack(
     layer: &Layer,
     options: &PackOptions,
@@ -180,7 +176,7 @@ pub(super) fn pack(
     pack::pack_streams(&items, open, options.algorithm, BYTES, out)
 }
 
-/// Returns all paths below a directory that we unpacked: directories and regular files.
+/// Returns all paths below an unpacked directory: directories and regular files.
 fn files(root: &Path, budget: &Budget) -> Result<Vec<Item<()>>, BuildError> {
     let mut found = Vec::new();
     let mut open = vec![TreePath::root()];

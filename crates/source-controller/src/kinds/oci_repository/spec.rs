@@ -8,11 +8,10 @@ use versions::{Constraint, Version};
 
 use crate::source_kind::{check_interval, given};
 
-/// The most patterns of identities.
+/// Maximum number of patterns of identities.
 const IDENTITIES: usize = 100;
 const PREFIX: &str = "oci://";
 
-/// The artifact to follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Selector {
     Digest(Digest),
@@ -24,7 +23,7 @@ pub(super) enum Selector {
     Tag(String),
 }
 
-/// Refuses what cannot work.
+/// Refuses invalid and unsupported fields.
 pub(super) fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
     if let Some(fault) = unsupported(spec) {
         return Err(fault);
@@ -39,13 +38,12 @@ pub(super) fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
     selector(spec).map(drop)
 }
 
-/// Returns the fault that signatures of Notation are to be verified without a Secret.
 pub(super) fn without_policy() -> Fault {
     let message = "spec.verify.secretRef: the provider 'notation' needs a secret with trustpolicy.json and certificates";
     Fault::stall(Reason::InvalidSpec, message)
 }
 
-/// The first field that is set but not obeyed.
+/// Returns the fault of the first field that is set but not obeyed.
 fn unsupported(spec: &OCIRepositorySpec) -> Option<Fault> {
     let provider = given(&spec.provider).filter(|name| *name != "generic" && Cloud::parse(name).is_none());
     let verify = spec.verify.as_ref();
@@ -81,7 +79,6 @@ fn unsupported(spec: &OCIRepositorySpec) -> Option<Fault> {
     first.map(|(path, value)| Fault::unsupported(path, &value))
 }
 
-/// A pattern of trusted identities.
 #[derive(Debug)]
 pub(super) struct IdentityPattern {
     issuer: Regexp,
@@ -121,7 +118,7 @@ pub(super) fn identities(spec: &OCIRepositorySpec) -> Result<Vec<IdentityPattern
     patterns.collect()
 }
 
-/// Returns the repository, which has neither tag nor digest.
+/// Returns the repository, without tag and digest.
 pub(super) fn repository(spec: &OCIRepositorySpec) -> Result<Reference, Fault> {
     let invalid = |why: &str| {
         let message = format!("URL validation failed for '{}': {why}", spec.url);
@@ -143,7 +140,7 @@ pub(super) fn repository(spec: &OCIRepositorySpec) -> Result<Reference, Fault> {
     })
 }
 
-/// Returns the artifact to follow: the first of digest, semver, tag; `latest` if there is none.
+/// Returns the artifact to follow: the first of digest, semver, tag; default `latest`.
 pub(super) fn selector(spec: &OCIRepositorySpec) -> Result<Selector, Fault> {
     let given = spec.reference.clone().unwrap_or_default();
     let set = |value: Option<String>| value.filter(|value| !value.is_empty());

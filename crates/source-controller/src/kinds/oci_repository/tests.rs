@@ -45,7 +45,7 @@ fn reference(change: impl FnOnce(&mut OCIRepositoryRef)) -> Option<OCIRepository
     Some(reference)
 }
 
-/// Every field of the spec, a valid value, and if it is obeyed.
+/// Every field of the spec, a valid value, and true if it is obeyed.
 const FIELDS: &[Field<OCIRepositorySpec>] = &[
     field("url", |spec| spec.url = "oci://h:5000/a".into(), true),
     field(
@@ -327,7 +327,7 @@ fn credentials_come_from_the_secret_before_the_service_account() {
 }
 
 #[test]
-fn certificates_of_a_helm_repository_are_kept_beside_a_secret_without_a_login() {
+fn certificates_of_a_helm_repository_are_used_beside_a_secret_without_a_login() {
     let spec = spec_with(|spec| spec.insecure = true);
     let repository = spec::repository(&spec).unwrap();
     let of = |roles: &[(SecretRole, &str, &str)]| {

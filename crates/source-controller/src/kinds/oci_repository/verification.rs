@@ -1,4 +1,4 @@
-//! Verification of the signatures of an artifact: the trusted signers, from the Secrets of an OCIRepository, and what they signed.
+//! Verification of the signatures of an artifact: the trusted signers, from the Secrets of an OCIRepository, and their signatures.
 
 use std::sync::Arc;
 
@@ -18,18 +18,16 @@ use crate::{
     source_kind::{SecretRole, SourceSecrets},
 };
 
-/// The most trusted keys of a Secret.
+/// Maximum number of trusted keys of a Secret.
 const KEYS: usize = 100;
-/// Key of a Secret with a trusted root.
 const TRUSTED_ROOT: &str = "trusted_root.json";
-/// Key of a Secret with a trust policy of Notation.
 const TRUST_POLICY: &str = "trustpolicy.json";
-/// Beginnings of the messages about signatures.
+/// Starts of the messages about signatures.
 const UNVERIFIED: &str = "failed to verify the signature using provider 'cosign'";
 const UNVERIFIED_KEYLESS: &str = "failed to verify the signature using provider 'cosign keyless'";
 const UNVERIFIED_NOTATION: &str = "failed to verify the signature using provider 'notation'";
 
-/// Returns the beginning of messages about the signatures of a spec.
+/// Returns the start of messages about the signatures of a spec.
 pub(super) fn failed(spec: &OCIRepositorySpec) -> &'static str {
     match &spec.verify {
         Some(verify) if verify.provider == "notation" => UNVERIFIED_NOTATION,
@@ -38,24 +36,22 @@ pub(super) fn failed(spec: &OCIRepositorySpec) -> &'static str {
     }
 }
 
-/// The signers that an object trusts.
 #[derive(Debug, Clone)]
 pub(super) enum Trusted {
-    /// Those with these keys; none if nothing is verified.
+    /// Signers with these keys; none without verification.
     Keys(Arc<[PublicKey]>),
-    /// Those with a certificate for an identity.
+    /// Signers with a certificate for an identity.
     Identities {
-        /// The sigstore; default that of the controller.
+        /// The sigstore; default the controller's.
         root: Option<Arc<TrustedRoot>>,
         /// Patterns of the identities; empty for all.
         patterns: Arc<[IdentityPattern]>,
     },
-    /// Those that a trust policy of Notation trusts.
+    /// Signers that a trust policy of Notation trusts.
     Policy(Arc<notation::Trust>),
 }
 
 impl Trusted {
-    /// Returns the beginning of messages.
     pub(super) fn failed(&self) -> &'static str {
         match self {
             Self::Keys(_) => UNVERIFIED,
@@ -64,7 +60,6 @@ impl Trusted {
         }
     }
 
-    /// Returns true if an identity is trusted.
     fn matches(&self, signer: &Signer) -> bool {
         match self {
             Self::Keys(_) | Self::Policy(_) => false,
@@ -74,8 +69,8 @@ impl Trusted {
         }
     }
 
-    /// Verifies a manifest; `own` is the sigstore of the controller. Returns true if a trusted signer signed it, false if a policy
-    /// accepts it without.
+    /// Verifies a manifest; `own` is the sigstore of the controller. Returns true if a trusted signer signed it, false if a policy accepts
+    /// it unsigned.
     pub(super) async fn verify(
         &self,
         registry: &Registry,
@@ -132,7 +127,7 @@ async fn verify_by_policy(
     Ok(is_signed)
 }
 
-/// Returns the trusted signers and a fingerprint of them; no keys if nothing is verified.
+/// Returns the trusted signers and a fingerprint of them; no keys without verification.
 pub(super) fn trusted(spec: &OCIRepositorySpec, secrets: &SourceSecrets) -> Result<(Trusted, String), Fault> {
     let Some(verify) = &spec.verify else {
         return Ok((Trusted::Keys(Arc::default()), String::new()));
@@ -160,7 +155,7 @@ pub(super) fn trusted(spec: &OCIRepositorySpec, secrets: &SourceSecrets) -> Resu
     }
 }
 
-/// Reads a trust policy and the certificates that it trusts.
+/// Reads a trust policy and its trusted certificates.
 fn trusted_by_policy(secret: &SecretData) -> Result<(notation::Trust, String), Fault> {
     let name = secret.name();
     let invalid = |why: String| {

@@ -88,8 +88,11 @@ fn credentials_are_those_of_the_provider() {
     ] {
         let found =
             of(provider, endpoint, given).unwrap_or_else(|fault| panic!("{provider} {expected}: {fault}"));
-        let shown = format!("{found:?}");
-        assert!(shown.contains(expected) && !shown.contains("canary"), "{shown}");
+        let output = format!("{found:?}");
+        assert!(
+            output.contains(expected) && !output.contains("canary"),
+            "{output}"
+        );
     }
 }
 
@@ -239,7 +242,7 @@ async fn service_accounts_come_before_the_identity_of_the_controller() {
             spec.provider = Some(cloud.name().to_owned());
             spec.endpoint = endpoint.to_owned();
         });
-        let shown = match settings(&spec, &secrets) {
+        let output = match settings(&spec, &secrets) {
             Ok(settings) => format!("{settings:?}"),
             Err(fault) => {
                 assert_eq!(expected, None, "{fault}");
@@ -247,8 +250,8 @@ async fn service_accounts_come_before_the_identity_of_the_controller() {
             }
         };
         assert!(
-            shown.contains(expected.unwrap()) && !shown.contains("canary"),
-            "{shown}"
+            output.contains(expected.unwrap()) && !output.contains("canary"),
+            "{output}"
         );
     }
 }

@@ -24,7 +24,7 @@ fn set_ref(spec: &mut GitRepositorySpec, set: impl FnOnce(&mut GitRepositoryRef,
     spec.reference = Some(reference);
 }
 
-/// Every property of the schema, with a value, and whether it is obeyed.
+/// Every property of the schema, with a value, and true if it is obeyed.
 const FIELDS: &[Field<GitRepositorySpec>] = &[
     field("url", |spec| spec.url = "ssh://git@git/other".into(), true),
     field("secretRef.name", |spec| spec.secret_ref = named(), true),
@@ -120,7 +120,7 @@ const FIELDS: &[Field<GitRepositorySpec>] = &[
         |spec| spec.sparse_checkout = vec!["a".to_owned()],
         true,
     ),
-    // Both libraries of old mean the same: the one that there is.
+    // Both values name libraries of old, and are the same.
     field(
         "gitImplementation",
         |spec| spec.git_implementation = Some("libgit2".to_owned()),

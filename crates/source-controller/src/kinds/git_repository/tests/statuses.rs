@@ -81,7 +81,7 @@ fn failed(object: &GitRepository, style: Style, failed: &FailedPass) -> Outcome<
     report(object, style, 100).failed(failed)
 }
 
-/// The object after that outcome was written.
+/// Returns the object with the status of an outcome.
 fn after(object: &GitRepository, outcome: &Outcome<GitRepositoryStatus>) -> GitRepository {
     GitRepository {
         status: Some(outcome.status.clone()),
@@ -101,7 +101,7 @@ fn check(object: &GitRepository, status: &GitRepositoryStatus) {
     assert_eq!(conditions::check(&subject), [], "{status:?}");
 }
 
-fn told(outcome: &Outcome<GitRepositoryStatus>) -> Vec<(Severity, &str, &str)> {
+fn events(outcome: &Outcome<GitRepositoryStatus>) -> Vec<(Severity, &str, &str)> {
     outcome
         .events
         .iter()
@@ -152,7 +152,7 @@ fn ready_status_has_the_fields_of_today() {
     );
     assert!(matches!(outcome.requeue, Requeue::Interval(interval) if interval.as_secs() == 60));
     let event = "stored artifact for commit 'a subject that is much longer than the fifty chara...'";
-    assert_eq!(told(&outcome), [(Severity::Info, "NewArtifact", event)]);
+    assert_eq!(events(&outcome), [(Severity::Info, "NewArtifact", event)]);
     let expected = [
         (
             "source.toolkit.fluxcd.io/digest".to_owned(),
@@ -182,7 +182,7 @@ fn ready_status_has_the_fields_of_2021_in_legacy_style() {
         outcome.status.artifact.as_ref().unwrap().checksum,
         Some("b".repeat(40))
     );
-    assert_eq!(told(&outcome), [(Severity::Info, "info", message.as_str())]);
+    assert_eq!(events(&outcome), [(Severity::Info, "info", message.as_str())]);
     assert!(
         outcome.events[0]
             .metadata
@@ -190,7 +190,7 @@ fn ready_status_has_the_fields_of_2021_in_legacy_style() {
     );
     let fault = Fault::retry(Reason::GitOperationFailed, "no");
     let outcome = failed(&object, Style::Legacy, &FailedPass::from(fault));
-    assert_eq!(told(&outcome), [(Severity::Error, "error", "no")]);
+    assert_eq!(events(&outcome), [(Severity::Error, "error", "no")]);
 }
 
 #[test]
@@ -205,11 +205,11 @@ fn ready_status_is_unchanged_without_a_new_artifact() {
     };
     let later = report(&again, Style::Rfc5, 999).ready(success(artifact, String::new()), &held);
     assert_eq!(later.status, outcome.status);
-    assert_eq!(told(&later), []);
+    assert_eq!(events(&later), []);
 }
 
 #[test]
-fn waiting_for_includes_is_told_without_an_alarm() {
+fn waiting_for_includes_is_reported_without_an_alarm() {
     let first = object(|_| {});
     let missing = "could not get resource for include 'base': not found";
     let waiting = FailedPass::from(Fault::wait(
@@ -221,8 +221,8 @@ fn waiting_for_includes_is_told_without_an_alarm() {
         let outcome = failed(&first, style, &waiting);
         check(&first, &outcome.status);
         assert!(named(&outcome.status, types::READY).is_false());
-        assert_eq!(told(&outcome), [(Severity::Info, reason, missing)]);
-        assert_eq!(told(&failed(&after(&first, &outcome), style, &waiting)), []);
+        assert_eq!(events(&outcome), [(Severity::Info, reason, missing)]);
+        assert_eq!(events(&failed(&after(&first, &outcome), style, &waiting)), []);
     }
 }
 
@@ -269,18 +269,18 @@ fn failed_status_keeps_the_artifact_and_has_one_event() {
     assert_eq!(status.artifact, failure.artifact);
     assert_eq!(outcome.requeue, Requeue::Retry);
     assert_eq!(
-        told(&outcome),
+        events(&outcome),
         [(Severity::Error, "GitOperationFailed", "no route")]
     );
     let again = failed(&after(&before, &outcome), Style::Rfc5, &failure);
-    assert_eq!((&again.status, told(&again)), (status, vec![]));
+    assert_eq!((&again.status, events(&again)), (status, vec![]));
     // The end of the failure is reported, though the artifact is the same.
     let ill = after(&before, &outcome);
     let well = ready(&ill, Style::Rfc5, None, &StoredArtifact::None);
     check(&ill, &well.status);
     assert_eq!(names(&well.status), [types::READY, types::ARTIFACT_IN_STORAGE]);
     let message = format!("stored artifact for commit 'main@sha1:{HASH}'");
-    assert_eq!(told(&well), [(Severity::Info, "Succeeded", message.as_str())]);
+    assert_eq!(events(&well), [(Severity::Info, "Succeeded", message.as_str())]);
 }
 
 #[test]
@@ -397,8 +397,8 @@ fn corrupt_artifact_has_an_event_of_its_own() {
         found: "sha256:2".to_owned(),
     };
     let outcome = ready(&object(|_| {}), Style::Rfc5, Some("first"), &held);
-    let first = told(&outcome)[0];
+    let first = events(&outcome)[0];
     let message = "failed to verify integrity of artifact: digest is sha256:2, not sha256:1";
     assert_eq!(first, (Severity::Error, "ArtifactVerificationFailed", message));
-    assert_eq!(told(&outcome).len(), 2);
+    assert_eq!(events(&outcome).len(), 2);
 }

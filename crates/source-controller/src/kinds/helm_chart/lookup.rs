@@ -1,4 +1,4 @@
-//! Finding name and version of the chart that a source has now.
+//! Finding name and version of the current chart of a source.
 
 use std::{io::BufReader, path::Path, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use super::{
     spec::{self, Origin},
 };
 use crate::{
-    blocking::{self, Purpose, Work},
+    blocking::{self, Job, Purpose},
     kinds::{
         helm_repository::{self, HelmRepositories, HelmRequest},
         oci_repository::{OciRepositories, OciRequest, OciResolved},
@@ -26,80 +26,73 @@ use crate::{
     temp_files::{Filling, Refusal, TempFiles},
 };
 
-/// Longest timeout that a HelmRepository gives its server for a chart.
+/// Longest timeout of a HelmRepository for requests about a chart.
 pub(super) const LONGEST: Duration = Duration::from_secs(5 * 60);
 
-/// Beginning of the messages about the artifact of a source that can't be read.
+/// Start of the messages about the artifact of a source that can't be read.
 const UNPACKING: &str = "failed to read the artifact of the source";
-/// Name of the directory that an artifact is unpacked into.
+/// Name of the directory for an unpacked artifact.
 pub(super) const UNPACKED: &str = "artifact";
 
-/// The place that a chart is fetched from.
+/// The location of a chart.
 #[derive(Clone)]
-pub(super) enum Place {
-    /// The stored one is up to date. The place is looked for when it is missing in the storage.
+pub(super) enum ChartLocation {
+    /// The stored one is up to date. It is renewed up again when it is missing in the storage.
     Unknown,
-    /// An archive that the index of a repository names.
+    /// An archive in the index of a repository.
     Repository(Box<Remote<HelmRequest, Entry>>),
-    /// A tag of a registry.
     Registry(Box<Remote<OciRequest, OciResolved>>),
-    /// An unpacked artifact.
     Directory(Arc<TempFiles>),
 }
 
 /// A chart on the server of a HelmRepository.
 #[derive(Clone)]
 pub(super) struct Remote<R, F> {
-    /// The request to the server.
     pub(super) asked: R,
-    /// The chart that was found.
     pub(super) found: F,
-    /// Timeout of the HelmRepository.
     pub(super) timeout: Duration,
 }
 
 impl<R, F> Remote<R, F> {
-    /// Returns the work with the timeout of the HelmRepository.
-    pub(super) fn within(&self, work: &Work) -> Work {
-        Work {
+    pub(super) fn within(&self, job: &Job) -> Job {
+        Job {
             timeout: self.timeout,
-            ..work.clone()
+            ..job.clone()
         }
     }
 }
 
-/// Name and version of a chart, and where it is.
+/// Name, version and location of a chart.
 struct Found {
     name: String,
     version: String,
     source_revision: Option<String>,
-    /// True if the chart is a directory.
     is_directory: bool,
-    place: Place,
+    location: ChartLocation,
 }
 
 impl HelmCharts {
-    /// Looks for the chart, unless nothing changed since the last success.
-    pub(super) fn look(&self, request: &ChartRequest, work: &Work) -> Result<ResolvedChart, Fault> {
-        self.look_at(request, work, |revision| request.known(revision))
+    /// Looks up the chart, unless nothing changed since the last success.
+    pub(super) fn lookup(&self, request: &ChartRequest, job: &Job) -> Result<ResolvedChart, Fault> {
+        self.find_chart(request, job, |revision| request.known(revision))
     }
 
-    /// Looks for the chart, also if nothing changed.
-    pub(super) fn look_again(&self, request: &ChartRequest, work: &Work) -> Result<ResolvedChart, Fault> {
-        self.look_at(request, work, |_| None)
+    /// Looks up the chart, also if nothing changed.
+    pub(super) fn lookup_again(&self, request: &ChartRequest, job: &Job) -> Result<ResolvedChart, Fault> {
+        self.find_chart(request, job, |_| None)
     }
 
-    fn look_at<'a>(
+    fn find_chart<'a>(
         &self,
         request: &'a ChartRequest,
-        work: &Work,
+        job: &Job,
         known: impl Fn(&str) -> Option<&'a HelmChartStatus>,
     ) -> Result<ResolvedChart, Fault> {
         let found = match spec::origin(&request.spec)? {
             Origin::HelmRepository => {
-                let repository: HelmRepository = self.source(request, work)?;
+                let repository: HelmRepository = self.source(request, job)?;
                 if repository.spec.is_oci() {
-                    self.in_registry(request, &repository, work)?
+                    self.in_registry(request, &repository, job)?
                 } else {
                     let artifact = repository
                         .status
@@ -109,25 +102,24 @@ impl HelmCharts {
                     if let Some(past) = known(&artifact.revision) {
                         return Ok(request.unchanged(past));
                     }
-                    self.in_index(request, &repository, artifact, work)?
+                    self.in_index(request, &repository, artifact, job)?
                 }
             }
             Origin::GitRepository | Origin::Bucket => {
-                let artifact = self.source_artifact(request, work)?;
+                let artifact = self.source_artifact(request, job)?;
                 let artifact = self.artifact(request, artifact.as_ref())?;
                 if let Some(past) = known(&artifact.revision) {
                     return Ok(request.unchanged(past));
                 }
-                self.in_artifact(request, artifact, work)?
+                self.in_artifact(request, artifact, job)?
             }
         };
         request.resolved(found)
     }
 
-    /// Waits for requests to the API server.
     pub(super) fn asked<T>(
         &self,
-        work: &Work,
+        job: &Job,
         requests: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
         let purpose = Purpose {
@@ -135,11 +127,10 @@ impl HelmCharts {
             reason: Reason::SourceUnavailable,
             remedy: "check the API server",
         };
-        blocking::request(&self.runtime, work, purpose, requests)
+        blocking::request(&self.runtime, job, purpose, requests)
     }
 
-    /// Reads the source of a chart.
-    fn source<K>(&self, request: &ChartRequest, work: &Work) -> Result<K, Fault>
+    fn source<K>(&self, request: &ChartRequest, job: &Job) -> Result<K, Fault>
     where
         K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
             + Clone
@@ -148,24 +139,23 @@ impl HelmCharts {
     {
         let name = &request.spec.source_ref.name;
         let read = origin::read(&self.client, &request.namespace, name, self.requeue_dependency);
-        self.asked(work, read)
+        self.asked(job, read)
     }
 
-    /// Reads the artifact of a source that is no Helm repository.
-    fn source_artifact(&self, request: &ChartRequest, work: &Work) -> Result<Option<Artifact>, Fault> {
+    fn source_artifact(&self, request: &ChartRequest, job: &Job) -> Result<Option<Artifact>, Fault> {
         Ok(match spec::origin(&request.spec)? {
             Origin::Bucket => {
-                let bucket: Bucket = self.source(request, work)?;
+                let bucket: Bucket = self.source(request, job)?;
                 bucket.status.and_then(|status| status.artifact)
             }
             _ => {
-                let repository: GitRepository = self.source(request, work)?;
+                let repository: GitRepository = self.source(request, job)?;
                 repository.status.and_then(|status| status.artifact)
             }
         })
     }
 
-    /// Returns an artifact, or the fault that there is none.
+    /// Returns an artifact, or the fault of a source without one.
     fn artifact<'a>(
         &self,
         request: &ChartRequest,
@@ -185,14 +175,14 @@ impl HelmCharts {
         request: &ChartRequest,
         repository: &HelmRepository,
         artifact: &Artifact,
-        work: &Work,
+        job: &Job,
     ) -> Result<Found, Fault> {
         let lost = || self.without_artifact(request);
         let digest = origin::digest(artifact).ok_or_else(lost)?;
         let opened = open_stored(&self.storage, &artifact.path, &digest);
         let index = opened.map_err(|error| storage(&error))?.ok_or_else(lost)?;
-        let asked = self.helm_request(&request.namespace, repository, work)?;
-        let client = self.repositories.repository(&asked, work)?;
+        let asked = self.helm_request(&request.namespace, repository, job)?;
+        let client = self.repositories.repository(&asked, job)?;
         let chart = &request.spec.chart;
         let entry = client.find_stored(BufReader::new(index), chart, &request.spec.version);
         let entry = entry.map_err(|error| unfound(chart, &request.spec.version, &error))?;
@@ -201,10 +191,10 @@ impl HelmCharts {
             version: entry.version.clone(),
             source_revision: Some(artifact.revision.clone()),
             is_directory: false,
-            place: Place::Repository(Box::new(Remote {
+            location: ChartLocation::Repository(Box::new(Remote {
                 asked,
                 found: entry,
-                timeout: within(work, repository).timeout,
+                timeout: within(job, repository).timeout,
             })),
         })
     }
@@ -214,10 +204,10 @@ impl HelmCharts {
         &self,
         namespace: &str,
         repository: &HelmRepository,
-        work: &Work,
+        job: &Job,
     ) -> Result<HelmRequest, Fault> {
         let read = secrets::read::<HelmRepositories>(&self.client, &self.identities, namespace, repository);
-        let secrets = self.asked(work, read)?;
+        let secrets = self.asked(job, read)?;
         HelmRepositories::validate(repository)?;
         HelmRepositories::request(repository, &secrets)
     }
@@ -227,20 +217,19 @@ impl HelmCharts {
         &self,
         namespace: &str,
         repository: &OCIRepository,
-        work: &Work,
+        job: &Job,
     ) -> Result<OciRequest, Fault> {
         let read = secrets::read::<OciRepositories>(&self.client, &self.identities, namespace, repository);
-        let secrets = self.asked(work, read)?;
+        let secrets = self.asked(job, read)?;
         OciRepositories::validate(repository)?;
         OciRepositories::chart_request(repository, &secrets)
     }
 
-    /// Finds the tag of a version in a registry.
     fn in_registry(
         &self,
         request: &ChartRequest,
         repository: &HelmRepository,
-        work: &Work,
+        job: &Job,
     ) -> Result<Found, Fault> {
         helm_repository::spec::supported(&repository.spec)?;
         let spec = &request.spec;
@@ -252,21 +241,21 @@ impl HelmCharts {
             },
             ..asked
         };
-        let work = &within(work, repository);
-        let asked = self.registry_request(&request.namespace, &asked, work)?;
-        let (tag, version) = self.tag(&asked, &spec.chart, &spec.version, work)?;
+        let job = &within(job, repository);
+        let asked = self.registry_request(&request.namespace, &asked, job)?;
+        let (tag, version) = self.tag(&asked, &spec.chart, &spec.version, job)?;
         let asked = asked.with_tag(tag);
-        let resolved = self.registries.resolve(&asked, work).map_err(pull)?;
+        let resolved = self.registries.resolve(&asked, job).map_err(pull)?;
         let name = spec.chart.rsplit('/').next().unwrap_or(&spec.chart);
         Ok(Found {
             name: name.to_owned(),
             version,
             source_revision: None,
             is_directory: false,
-            place: Place::Registry(Box::new(Remote {
+            location: ChartLocation::Registry(Box::new(Remote {
                 asked,
                 found: resolved,
-                timeout: work.timeout,
+                timeout: job.timeout,
             })),
         })
     }
@@ -277,12 +266,12 @@ impl HelmCharts {
         asked: &OciRequest,
         chart: &str,
         range: &str,
-        work: &Work,
+        job: &Job,
     ) -> Result<(String, String), Fault> {
         if is_exact(range) {
             return Ok((range.replace('+', "_"), range.to_owned()));
         }
-        let tags = self.registries.chart_tags(asked, work).map_err(pull)?;
+        let tags = self.registries.chart_tags(asked, job).map_err(pull)?;
         let newest = oci::newest(oci::versions_of_tags(tags), |version| version, range);
         let missing = || oci::Error::NoVersion {
             chart: chart.to_owned(),
@@ -296,10 +285,10 @@ impl HelmCharts {
     }
 
     /// Unpacks an artifact, and reads name and version in it.
-    fn in_artifact(&self, request: &ChartRequest, artifact: &Artifact, work: &Work) -> Result<Found, Fault> {
+    fn in_artifact(&self, request: &ChartRequest, artifact: &Artifact, job: &Job) -> Result<Found, Fault> {
         let filling = Filling {
             runtime: &self.runtime,
-            work,
+            job,
             disk: &self.disk,
             above: &self.scratch,
             beside: None,
@@ -316,11 +305,10 @@ impl HelmCharts {
             version,
             source_revision: Some(artifact.revision.clone()),
             is_directory,
-            place: Place::Directory(Arc::new(unpacked.files)),
+            location: ChartLocation::Directory(Arc::new(unpacked.files)),
         })
     }
 
-    /// Unpacks the artifact of a source.
     fn unpack(&self, request: &ChartRequest, artifact: &Artifact, files: &TempFiles) -> Result<(), Fault> {
         let lost = || self.without_artifact(request);
         let digest = origin::digest(artifact).ok_or_else(lost)?;
@@ -364,19 +352,18 @@ impl HelmCharts {
         }
     }
 
-    /// Verifies the signatures of a chart in a registry.
     pub(super) fn verify_chart(
         &self,
         chart: &ResolvedChart,
-        work: &Work,
+        job: &Job,
     ) -> Result<Option<Verification>, Fault> {
         let failed = |fault| failure::reworded(Reason::ChartVerificationError, "", fault);
-        let Place::Registry(place) = &chart.place else {
+        let ChartLocation::Registry(location) = &chart.location else {
             let why = "only charts of a HelmRepository of the type oci can be verified";
             return Err(failure::build(Reason::ChartVerificationError, why));
         };
-        let work = &place.within(work);
-        let verified = self.registries.verify(&place.asked, &place.found, work);
+        let job = &location.within(job);
+        let verified = self.registries.verify(&location.asked, &location.found, job);
         let verified = verified.map_err(failed)?;
         Ok(verified.map(|verified| Verification {
             message: verified
@@ -403,7 +390,6 @@ impl HelmCharts {
 }
 
 impl ChartRequest {
-    /// Returns the stored chart.
     fn unchanged(&self, past: &HelmChartStatus) -> ResolvedChart {
         let stored = conditions::get(&past.conditions, types::READY);
         let packaged = stored.is_some_and(|ready| ready.reason == Reason::ChartPackageSucceeded.as_str());
@@ -418,11 +404,11 @@ impl ChartRequest {
             packaged,
             values_files: self.merged_files(),
             ignores_missing: self.spec.ignore_missing_values_files,
-            place: Place::Unknown,
+            location: ChartLocation::Unknown,
         }
     }
 
-    /// Returns the files of values of the stored chart, or those of the spec.
+    /// Returns the merged files of values of the stored chart, or the ones in the spec.
     fn merged_files(&self) -> Vec<String> {
         // They are observed if some may be missing; none, if all were.
         let observed = self.succeeded().map(|past| &past.observed_values_files);
@@ -448,7 +434,7 @@ impl ChartRequest {
             source_revision: found.source_revision,
             values_files: self.merged_files(),
             ignores_missing: self.spec.ignore_missing_values_files,
-            place: found.place,
+            location: found.location,
         })
     }
 }
@@ -468,11 +454,11 @@ pub(super) fn oci_spec(repository: &HelmRepository, chart: &str) -> OCIRepositor
     }
 }
 
-/// Returns the work with the timeout of a HelmRepository, a minute by default and five minutes at most.
-pub(super) fn within(work: &Work, repository: &HelmRepository) -> Work {
-    Work {
+/// Returns a job with the timeout of a HelmRepository, a minute by default and five minutes at most.
+pub(super) fn within(job: &Job, repository: &HelmRepository) -> Job {
+    Job {
         timeout: timeout(repository.spec.timeout).min(LONGEST),
-        ..work.clone()
+        ..job.clone()
     }
 }
 
