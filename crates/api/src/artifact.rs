@@ -13,7 +13,7 @@ use crate::{Time, schema};
 pub struct Artifact {
     /// Path of the file in the storage, as in `<kind>/<namespace>/<name>/<file>`.
     pub path: String,
-    /// URL of the file. Its path is that in the storage.
+    /// URL of the file, with the same path as in the storage.
     pub url: String,
     /// Revision of the source, as in `main@sha1:<commit>`.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -22,7 +22,6 @@ pub enum ConditionStatus {
 }
 
 impl ConditionStatus {
-    /// Returns the string that clients see.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -70,7 +69,6 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Creates a condition. A message of more than 20,000 bytes is cut and ends in `...`.
     #[must_use]
     pub fn new(
         type_: impl Into<String>,
@@ -90,13 +88,11 @@ impl Condition {
         }
     }
 
-    /// Returns true if the status is True.
     #[must_use]
     pub fn is_true(&self) -> bool {
         self.status == ConditionStatus::True
     }
 
-    /// Returns true if the status is False.
     #[must_use]
     pub fn is_false(&self) -> bool {
         self.status == ConditionStatus::False

@@ -10,19 +10,16 @@ use std::cmp::Reverse;
 
 use crate::{Condition, condition_type};
 
-/// Finds a condition by its type.
 #[must_use]
 pub fn get<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == type_)
 }
 
-/// Returns true if there is such a condition, and its status is True.
 #[must_use]
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     get(conditions, type_).is_some_and(Condition::is_true)
 }
 
-/// Returns true if there is such a condition, and its status is False.
 #[must_use]
 pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
     get(conditions, type_).is_some_and(Condition::is_false)
@@ -41,7 +38,6 @@ pub fn set(conditions: &mut Vec<Condition>, mut condition: Condition) {
     }
 }
 
-/// Removes a condition. Returns true if there was one.
 pub fn remove(conditions: &mut Vec<Condition>, type_: &str) -> bool {
     let before = conditions.len();
     conditions.retain(|c| c.type_ != type_);

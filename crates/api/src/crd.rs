@@ -1,6 +1,6 @@
 //! The CustomResourceDefinitions, with every served version.
 //!
-//! There is no conversion: all versions of a kind share one schema, so that an object reads the same in each of them, and
+//! No version is converted: all versions of a kind share one schema, so that an object reads the same in each of them, and
 //! the controller writes one status.
 
 pub(crate) mod definition;
@@ -21,10 +21,8 @@ pub use crate::{
     source::git_repository_definition as git_repository,
 };
 
-/// The kinds of all API groups, in the order in which their definitions are installed.
 const GROUPS: &[&[ServedKind]] = &[source::KINDS, kluctl::KINDS, notification::KINDS];
 
-/// Returns the definitions of all kinds, in the order in which they are installed.
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
     let kinds = GROUPS.iter().copied().flatten();

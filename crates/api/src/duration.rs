@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// An error about a string that is not a duration. Displays the string, cut to 64 characters, and the reason.
+/// Error about a string that isn't a duration. Displays the string, cut to 64 characters, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid duration '{text}': {reason}; write for example 30s, 5m or 1h30m")]
 pub struct InvalidDuration {
@@ -21,22 +21,19 @@ pub struct InvalidDuration {
 pub struct GoDuration(i64);
 
 impl GoDuration {
-    /// A duration of zero length.
     pub const ZERO: Self = Self(0);
 
-    /// Creates a duration from nanoseconds.
     #[must_use]
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
 
-    /// Creates a duration from seconds, at most the longest one.
+    /// Creates a duration from seconds, capped at the longest one.
     #[must_use]
     pub const fn from_secs(secs: i64) -> Self {
         Self(secs.saturating_mul(SECOND))
     }
 
-    /// Returns the number of nanoseconds.
     #[must_use]
     pub const fn nanos(self) -> i64 {
         self.0
@@ -121,9 +118,8 @@ impl JsonSchema for GoDuration {
 /// A period of time, or `never`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DurationOrNever {
-    /// Each time this period has passed.
+    /// Each time after this period.
     Every(GoDuration),
-    /// Never because of time.
     Never,
 }
 

@@ -13,17 +13,14 @@ use crate::Time;
 pub enum Severity {
     /// Not posted to the notification-controller.
     Trace,
-    /// Informational; the default severity.
     #[default]
     Info,
-    /// The report of a failure.
     Error,
     /// A severity of another controller.
     Other(String),
 }
 
 impl Severity {
-    /// Returns the string that is sent as JSON.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -62,13 +59,10 @@ impl fmt::Display for Severity {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Event {
-    /// The object that the event is about.
     pub involved_object: ObjectReference,
-    /// Severity of the event. Default: `info`.
+    /// Default: `info`.
     pub severity: Severity,
-    /// Time of the event in whole seconds.
     pub timestamp: Option<Time>,
-    /// Message of the event for people.
     pub message: String,
     /// Reason of the event in CamelCase.
     pub reason: String,
@@ -79,9 +73,7 @@ pub struct Event {
         deserialize_with = "null_is_empty"
     )]
     pub metadata: BTreeMap<String, String>,
-    /// Name of the reporting controller.
     pub reporting_controller: String,
-    /// Name of the reporting process.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reporting_instance: String,
 }

@@ -19,19 +19,17 @@ macro_rules! reasons {
     (@text $name:ident) => { stringify!($name) };
     (@text $name:ident $text:literal) => { $text };
     ($($(#[$doc:meta])* $name:ident $(= $text:literal)?),+ $(,)?) => {
-        /// The reason of a condition or an event, and the label of a metric. The names are those of the original
-        /// controllers, if these have one.
+        /// Reason of a condition or an event, and label of a metric. Reasons of the original controllers have the same names.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Reason { $($(#[$doc])* $name),+ }
 
         impl Reason {
-            /// Returns the name that clients see.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => reasons!(@text $name $($text)?)),+ }
             }
 
-            /// Returns the reason with the name that clients see; `None` if there is no such reason.
+            /// Returns the reason with the name that clients see; `None` if it is unknown.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 $(if name == Self::$name.as_str() { return Some(Self::$name); })+
@@ -42,9 +40,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The reconciliation succeeded.
     Succeeded,
-    /// The reconciliation is running.
     Progressing,
     /// The reconciliation is retried after a failure.
     ProgressingWithRetry,
@@ -54,7 +50,6 @@ reasons! {
     InvalidSpec,
     /// A field is set that is not supported.
     UnsupportedField,
-    /// A panic was caught.
     InternalError,
     /// The reconciliation exceeded its timeout.
     Timeout,
@@ -62,17 +57,13 @@ reasons! {
     AccessDenied,
     /// A new artifact was stored.
     NewArtifact,
-    /// A new upstream revision was seen.
     NewRevision,
-    /// The URL of a source is invalid.
     URLInvalid,
     /// Credentials are missing, malformed or refused.
     AuthenticationFailed,
-    /// A request to the Git server failed.
     GitOperationFailed,
     /// The Git repository is empty: it has no commit.
     EmptyGitRepository,
-    /// An OCI artifact could not be found or downloaded.
     OCIArtifactPullFailed,
     /// The layer of an OCI artifact is missing or could not be unpacked.
     OCIArtifactLayerOperationFailed,
@@ -84,17 +75,13 @@ reasons! {
     InvalidProviderConfiguration,
     /// An object that is included is missing.
     NotFound,
-    /// An object that is included has no artifact.
     NoArtifact,
     /// An included artifact could not be copied.
     CopyFailure,
-    /// The tag is to be verified, but the reference is no tag.
     InvalidVerificationMode,
     /// The tag is to be verified, but it is not signed.
     InvalidGitObject,
-    /// The signature of the tag could not be verified.
     InvalidTagSignature,
-    /// The signature of the commit could not be verified.
     InvalidCommitSignature,
     /// A request to the storage service of a bucket failed.
     BucketOperationFailed,
@@ -102,19 +89,12 @@ reasons! {
     InvalidSTSConfiguration,
     /// A field needs a feature gate that is off.
     FeatureGateDisabled,
-    /// A directory of the storage could not be created.
     DirectoryCreationFailed,
-    /// The artifact could not be packed or stored.
     ArchiveOperationFailed,
-    /// A stored artifact does not have its digest.
     ArtifactVerificationFailed,
-    /// The ignore rules of a source are invalid.
     SourceIgnoreError,
-    /// Superseded artifacts were removed.
     GarbageCollectionSucceeded,
-    /// Superseded artifacts could not be removed.
     GarbageCollectionFailed,
-    /// The storage of artifacts could not be written.
     StorageOperationFailed,
     /// The source is missing, not ready, or its artifact is unusable.
     ArtifactFailed,
@@ -126,11 +106,8 @@ reasons! {
     EmptyRender,
     /// An object of the same name in the legacy group has not given way yet.
     WaitingForLegacyMigration,
-    /// Deploying or pruning failed.
     DeployFailed,
-    /// Deleting orphans failed (prune).
     PruneFailed,
-    /// The objects are deployed, but not ready.
     ValidateFailed,
     /// The objects are deployed and ready.
     ReconciliationSucceeded,
@@ -140,7 +117,6 @@ reasons! {
     TokenNotFound,
     /// A CEL expression is invalid.
     InvalidCELExpression,
-    /// The fields of a Receiver contradict each other.
     ValidationFailed,
     /// The labels that an alert selects objects by could not be read.
     SourceFetchFailed,
@@ -152,15 +128,14 @@ reasons! {
     GitOperationSucceed,
     /// A bucket was fetched, in releases of 2021.
     BucketOperationSucceed,
-    /// The index of a Helm repository can't be read.
     IndexationFailed,
     /// The reason of Ready=True of a HelmRepository in 2021.
     IndexationSucceed,
-    /// A chart was stored as it is.
+    /// A chart was stored unchanged.
     ChartPullSucceeded,
     /// A chart was packaged and stored.
     ChartPackageSucceeded,
-    /// A newer chart was found than is stored.
+    /// A newer chart was found than the stored one.
     NewChart,
     /// The source of a chart is missing.
     SourceUnavailable,
@@ -168,17 +143,11 @@ reasons! {
     UnsupportedSourceKind,
     /// The source of a chart has no artifact.
     NoSourceArtifact,
-    /// There is no such chart, or no version of it that fits.
     InvalidChartReference,
-    /// A chart could not be downloaded.
     ChartPullError,
-    /// The version of a chart could not be changed.
     MetadataPatchError,
-    /// The values of a chart could not be merged.
     ValuesFilesError,
-    /// A chart that another one depends on could not be added.
     DependencyBuildError,
-    /// A chart could not be packaged.
     ChartPackageError,
     /// The signatures of a chart are missing or not by a trusted key.
     ChartVerificationError,
@@ -186,7 +155,7 @@ reasons! {
     Info = "info",
     /// Error events of releases of 2021.
     Error = "error",
-    /// An operation failed that has no reason of its own.
+    /// A failed operation without a reason of its own.
     Failed,
 }
 
@@ -196,20 +165,16 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A failed reconciliation: the class, the reason, and a message that tells the user what to do. The message is made of
-/// types that cannot show a secret ([`crate::SafeUrl`], [`crate::Secret`]).
+/// A failed reconciliation: the class, the reason, and a message that tells the user what to do. The message is made of types that
+/// cannot show a secret ([`crate::SafeUrl`], [`crate::Secret`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Decides about the next attempt.
     pub class: Class,
-    /// Reason for conditions and events.
     pub reason: Reason,
-    /// Message for users: the object, the cause, and the remedy.
     pub message: String,
 }
 
 impl Fault {
-    /// Creates a fault that only a change of the object heals.
     pub fn stall(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             class: Class::Stall,

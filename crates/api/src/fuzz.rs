@@ -94,7 +94,7 @@ fn url(random: &mut Random, whole: bool) -> String {
     let begin = format!("{scheme}:{slashes}");
     match random.below(4) {
         0 => format!("{begin}{user}:{password}@{host}{path}"),
-        // Without a colon, what has a slash in it is a path.
+        // Without a colon, a string with a slash is a path.
         1 => format!(
             "{begin}{}@{host}{path}",
             password.replace(['/', '?', '#', '\\'], "")
@@ -168,7 +168,7 @@ fn fuzz_revisions_read_back() {
                 .list(40..41, |random| format!("{:x}", random.below(16)))
                 .concat(),
         };
-        // What Git allows in a name holds no colon.
+        // Names that Git allows hold no colon.
         let name = random
             .text(&["main", "/", "@", "v1.0", "refs/heads/", "-", "é"], 0..5)
             .replace([':', '\0'], "");

@@ -1,6 +1,5 @@
 //! Refusals of an API server that is about to serve a kind.
 
-/// The message of the refusal, in the words of the API server.
 const MESSAGE: &[u8] = b"storage is (re)initializing";
 
 /// Returns true for the answer of an API server whose storage of the kind is starting: after the definition of a kind was created, or

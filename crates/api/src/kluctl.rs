@@ -1,4 +1,4 @@
-//! KluctlDeployments: that of `flux.kluctl.io` in this module, that of `gitops.kluctl.io` in [`gitops`].
+//! KluctlDeployments: `flux.kluctl.io` in this module, `gitops.kluctl.io` in [`gitops`].
 
 mod deployment;
 pub mod gitops;
@@ -12,7 +12,6 @@ pub use images::{FixedImage, FixedImageObject};
 
 use crate::crd::definition::ServedKind;
 
-/// The kinds of both groups.
 pub(crate) const KINDS: &[ServedKind] = &[
     ServedKind::of::<KluctlDeployment>(definition),
     ServedKind::of::<gitops::KluctlDeployment>(gitops::definition),

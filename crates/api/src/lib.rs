@@ -1,8 +1,8 @@
 //! The contract between the controllers: resource types, conditions, events, faults.
 //!
-//! Controllers never use each other's code; they share only what is defined here: the CRDs, [`SourceView`] (the view of
-//! consumers on sources of any kind), the [`Event`] that is posted to the notification-controller, and the conditions
-//! and reasons. This crate performs no I/O.
+//! Controllers never use each other's code; they share this crate only: the CRDs, [`SourceView`] (the view of consumers on
+//! sources of any kind), the [`Event`] that is posted to the notification-controller, and the conditions and reasons. This crate
+//! performs no I/O.
 
 mod artifact;
 mod condition;

@@ -1,10 +1,7 @@
 //! Names of annotations, finalizers, API groups and condition types that clients and other controllers rely on.
 
-/// API groups of Flux and kluctl.
 pub mod group {
-    /// The group of sources, as GitRepository.
     pub const SOURCE: &str = "source.toolkit.fluxcd.io";
-    /// The group of alerts, as Receiver.
     pub const NOTIFICATION: &str = "notification.toolkit.fluxcd.io";
     /// The group of the KluctlDeployment that deploys from a source.
     pub const FLUX_KLUCTL: &str = "flux.kluctl.io";
@@ -36,13 +33,11 @@ pub mod annotation {
     pub const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 }
 
-/// Metadata of commits in the events of sources. The group of no kind begins the keys, so that the original drops them.
+/// Metadata of commits in the events of sources. The keys begin with the group of no kind, so that the original drops them.
 pub mod commit_metadata {
-    /// Name of the author, without the address.
     pub const AUTHOR: &str = "commit.weir.io/author";
     /// First line of the message.
     pub const SUBJECT: &str = "commit.weir.io/subject";
-    /// Message with all its lines.
     pub const MESSAGE: &str = "commit.weir.io/message";
 }
 
@@ -68,7 +63,6 @@ pub mod condition_type {
         STALLED,
         RECONCILING,
     ];
-    /// The summary of the state of an object.
     pub const READY: &str = "Ready";
     /// The controller works on the object (or retries after a failure).
     pub const RECONCILING: &str = "Reconciling";

@@ -15,14 +15,12 @@ pub use receiver::{
 
 use crate::crd::definition::{ServedKind, Version, age, ready, status};
 
-/// The kinds of this group.
 pub(crate) const KINDS: &[ServedKind] = &[
     ServedKind::of::<Provider>(provider_definition),
     ServedKind::of::<Alert>(alert_definition),
     ServedKind::of::<Receiver>(receiver_definition),
 ];
 
-/// The versions of Provider and Alert.
 fn versions() -> [Version; 3] {
     let versions = [("v1beta3", false), ("v1beta2", true), ("v1beta1", true)];
     versions.map(|(name, deprecated)| Version {

@@ -15,7 +15,7 @@ pub struct LocalObjectReference {
 pub struct NamespacedObjectReference {
     /// Name of the object, which must exist.
     pub name: String,
-    /// Namespace of the object. Default: that of the referring object.
+    /// Namespace of the object. Default: the referring object's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
@@ -24,14 +24,14 @@ pub struct NamespacedObjectReference {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceReference {
-    /// API group and version of the source, as in `source.toolkit.fluxcd.io/v1`. Default: that of the kind.
+    /// API group and version of the source, as in `source.toolkit.fluxcd.io/v1`. Default: the kind's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// Kind of the source, as in `GitRepository`.
     pub kind: String,
     /// Name of the source object.
     pub name: String,
-    /// Namespace of the source. Default: that of the referring object.
+    /// Namespace of the source. Default: the referring object's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-/// The format of a revision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Style {
     /// `main@sha1:<hash>`, or `sha1:<hash>` without a name.
@@ -23,7 +22,6 @@ pub fn write(style: Style, name: Option<&str>, commit: &str) -> String {
     }
 }
 
-/// Converts a revision to [`Style::Rfc5`].
 #[must_use]
 pub fn normalise(revision: &str) -> Cow<'_, str> {
     if revision.is_empty() || revision.contains(':') {
@@ -52,7 +50,6 @@ pub fn commit(revision: &str) -> &str {
     }
 }
 
-/// Returns the name (branch, tag, reference) in a revision.
 #[must_use]
 pub fn name(revision: &str) -> Option<&str> {
     let name = match revision.rsplit_once('@') {

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// An error about a string that is not a URL. The message has no part of the string that may be secret.
+/// Error about a string that isn't a URL. The message has no part of the string that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid URL '{text}': {reason}")]
 pub struct InvalidUrl {
@@ -19,10 +19,6 @@ pub struct InvalidUrl {
 pub struct SafeUrl(Url);
 
 impl SafeUrl {
-    /// Parses a URL that has a host.
-    ///
-    /// # Errors
-    /// If the string is not an absolute URL with a host.
     pub fn parse(text: &str) -> Result<Self, InvalidUrl> {
         let fail = |reason: String| InvalidUrl {
             text: redact_whole(text),
@@ -35,25 +31,22 @@ impl SafeUrl {
         Ok(Self(url))
     }
 
-    /// Returns the whole URL, for the one place that connects.
+    /// Returns the whole URL, for the code that connects.
     #[must_use]
     pub const fn expose(&self) -> &Url {
         &self.0
     }
 
-    /// Returns the whole URL, and drops the protection.
     #[must_use]
     pub fn into_inner(self) -> Url {
         self.0
     }
 
-    /// Returns the scheme in lower case.
     #[must_use]
     pub fn scheme(&self) -> &str {
         self.0.scheme()
     }
 
-    /// Returns the host in lower case.
     #[must_use]
     pub fn host(&self) -> &str {
         self.0.host_str().unwrap_or_default()
@@ -65,7 +58,6 @@ impl SafeUrl {
         self.0.port_or_known_default()
     }
 
-    /// Returns the path of the URL.
     #[must_use]
     pub fn path(&self) -> &str {
         self.0.path()
@@ -108,16 +100,11 @@ impl From<Url> for SafeUrl {
 pub struct UrlText(String);
 
 impl UrlText {
-    /// Returns the URL as it was written.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Parses the URL.
-    ///
-    /// # Errors
-    /// If the string is not an absolute URL with a host.
     pub fn parse(&self) -> Result<SafeUrl, InvalidUrl> {
         SafeUrl::parse(&self.0)
     }
@@ -161,8 +148,8 @@ impl JsonSchema for UrlText {
     }
 }
 
-/// Removes user, password, query and fragment of all URLs in a string, such as the error of a library. What may be
-/// secret is removed, too.
+/// Removes user, password, query and fragment of all URLs in a string, such as the error of a library, and everything else that may
+/// be secret.
 #[must_use]
 pub fn redact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

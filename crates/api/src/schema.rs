@@ -1,17 +1,16 @@
-//! Parts of schemas that the derive macro cannot express. They only describe what the API server accepts.
+//! Parts of schemas that the derive macro cannot express. They only describe the values that the API server accepts.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// A positive duration with units from milliseconds to hours. The numbers of digits and [`DURATION_LENGTH`] bound it to
-/// what [`crate::GoDuration`] holds (292 years), so that the API server refuses what would not decode.
+/// the range of [`crate::GoDuration`] (292 years), so that the API server refuses values that would not decode.
 pub(crate) const DURATION: &str = r"^([0-9]{1,6}(\.[0-9]+)?(m|h)|[0-9]{1,9}(\.[0-9]+)?(ms|s))+$";
 /// A positive duration with units from milliseconds to minutes, as timeouts of sources have it.
 pub(crate) const SHORT_DURATION: &str = r"^([0-9]{1,6}(\.[0-9]+)?m|[0-9]{1,9}(\.[0-9]+)?(ms|s))+$";
 /// As [`DURATION`], or the word `never`.
 pub(crate) const DURATION_OR_NEVER: &str =
     r"^(([0-9]{1,6}(\.[0-9]+)?(m|h)|[0-9]{1,9}(\.[0-9]+)?(ms|s))+|never)$";
-/// A positive duration as the original of `gitops.kluctl.io` accepts it, of any length. What does not decode is refused by the
-/// controller.
+/// A positive duration as the original of `gitops.kluctl.io` accepts it, of any length. The controller refuses strings that don't decode.
 pub(crate) const ANY_DURATION: &str = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$";
 /// As [`ANY_DURATION`], with anything behind it: objects that the original stored must stay valid.
 pub(crate) const SAFE_DURATION: &str = r"^(([0-9]+(\.[0-9]+)?(ms|s|m|h))+)";
@@ -20,17 +19,14 @@ pub(crate) const DURATION_LENGTH: u32 = 20;
 /// A digest with its algorithm, as in `sha256:<hex>`.
 pub(crate) const DIGEST: &str = "^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+$";
 
-/// A map with any values.
 pub(crate) fn free_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
-/// A list of any maps.
 pub(crate) fn free_list(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": free_object(generator) })
 }
 
-/// A list of conditions with the bounds of `metav1.Condition`.
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "description": "Conditions of the object.",

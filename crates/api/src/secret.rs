@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Replacement of secrets in strings.
 const MASK: &str = "***";
 
 /// A value whose `Debug` and `Display` print `***`. It deserializes like the value itself, and serializes only with
@@ -13,12 +12,11 @@ const MASK: &str = "***";
 pub struct Secret<T>(T);
 
 impl<T> Secret<T> {
-    /// Wraps a value as a secret.
     pub const fn new(value: T) -> Self {
         Self(value)
     }
 
-    /// Returns the value, for the one place that needs it.
+    /// Returns the value, for the code that needs it.
     pub const fn expose(&self) -> &T {
         &self.0
     }
@@ -45,9 +43,6 @@ impl<T: AsRef<str>> Secret<T> {
 
 impl<T: Serialize> Secret<T> {
     /// Serializes the value itself, for a field of an object that has it in clear text.
-    ///
-    /// # Errors
-    /// Returns the errors of the serializer.
     pub fn serialize_exposed<S: Serializer>(secret: &Option<Self>, serializer: S) -> Result<S::Ok, S::Error> {
         secret.as_ref().map(Self::expose).serialize(serializer)
     }

@@ -30,7 +30,6 @@ pub use oci_repository::{
     OCIRepositoryVerification, OIDCIdentityMatch, definition as oci_repository_definition,
 };
 
-/// The kinds of this group.
 pub(crate) const KINDS: &[ServedKind] = &[
     ServedKind::of::<GitRepository>(git_repository_definition),
     ServedKind::of::<Bucket>(bucket_definition),

@@ -10,23 +10,15 @@ use crate::{Artifact, Condition, condition_type, conditions};
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(from = "Wire")]
 pub struct SourceView {
-    /// Name, namespace, generation and annotations.
     pub metadata: ObjectMeta,
-    /// `spec.suspend` of the source. Default: false.
     pub suspend: bool,
-    /// Generation that the status describes.
     pub observed_generation: Option<i64>,
     /// Artifact that the source offers; `None` before the first.
     pub artifact: Option<Artifact>,
-    /// Conditions of the source, as Ready.
     pub conditions: Vec<Condition>,
 }
 
 impl SourceView {
-    /// Reads the view of an object of any kind.
-    ///
-    /// # Errors
-    /// If a field of the view does not decode.
     pub fn of(object: &DynamicObject) -> Result<Self, serde_json::Error> {
         let body = Body::deserialize(&object.data)?;
         Ok(Self::from(Wire {
@@ -35,7 +27,6 @@ impl SourceView {
         }))
     }
 
-    /// Returns the Ready condition.
     #[must_use]
     pub fn ready(&self) -> Option<&Condition> {
         conditions::get(&self.conditions, condition_type::READY)

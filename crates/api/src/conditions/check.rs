@@ -1,8 +1,8 @@
 //! The rules of statuses that kstatus, `kubectl wait` and the flux CLI rely on. Used by the tests of all kinds.
 //!
-//! Rules called `FAIL` and `WARN` are those of the package `runtime/conditions/check` of Flux. It has two lists of them, one for the status
+//! Rules called `FAIL` and `WARN` are in the package `runtime/conditions/check` of Flux. It has two lists of them, one for the status
 //! that a pass leaves and one for the status in the middle of a pass. Flux only prints broken `WARN` rules; here, both kinds count.
-//! `FAIL0010` is not among them: Flux removed it, since a retry works on the generation that the status is of. The other rules are
+//! `FAIL0010` is not among them: Flux removed it, since a retry works on the generation of the status. The other rules are
 //! conventions of the Kubernetes API.
 
 mod rules;
@@ -18,16 +18,15 @@ use rules::Rule;
 /// The properties of a kind that rules depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KindRules {
-    /// False for kinds whose statuses do not say whether a pass runs. Those of `flux.kluctl.io` do not, as the original: Ready is Unknown
-    /// in the first pass, without Reconciling, and keeps its value in later ones.
+    /// False for kinds whose statuses do not say if a pass runs, as `flux.kluctl.io` and its original: Ready is Unknown in the first pass,
+    /// without Reconciling, and keeps its value in later ones.
     pub reconciling: bool,
-    /// True for kinds whose statuses say after a failure whether it is tried again. Those of kluctl do not: the original removes Reconciling
-    /// at the end of each pass, and clients of it wait for that.
+    /// True for kinds whose statuses say after a failure if it is tried again. Those kinds of kluctl do not: the original removes
+    /// Reconciling at the end of each pass, and its clients wait for that.
     pub outlook: bool,
 }
 
 impl KindRules {
-    /// Returns the rules of the kinds in an API group.
     #[must_use]
     pub fn of(group: &str) -> Self {
         Self {
@@ -37,18 +36,13 @@ impl KindRules {
     }
 }
 
-/// A status that is to be checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// `metadata.generation` of the object.
     pub generation: i64,
-    /// `status.observedGeneration` of the object.
     pub observed_generation: Option<i64>,
-    /// `status.conditions` of the object.
     pub conditions: &'a [Condition],
-    /// The rules of its kind.
     pub kind: KindRules,
-    /// True if the user suspended the object: nothing says then what comes after a failure.
+    /// True if the user suspended the object: nothing says then if a failure is retried.
     pub suspended: bool,
 }
 
@@ -77,10 +71,8 @@ impl Subject<'_> {
     }
 }
 
-/// A rule that a status breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Name of the rule.
     pub rule: &'static str,
     /// The type of the condition that breaks it.
     pub condition: String,
@@ -92,7 +84,6 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Lists the rules that a status breaks.
 #[must_use]
 pub fn check(subject: &Subject<'_>) -> Vec<Violation> {
     let at_rest = match subject.is_in_progress() {

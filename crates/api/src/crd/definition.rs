@@ -9,21 +9,18 @@ use serde_json::{Value, json};
 
 use crate::annotation;
 
-/// A served version of a kind.
 pub(crate) struct Version {
     pub(crate) name: &'static str,
     pub(crate) deprecated: bool,
     pub(crate) columns: Vec<Column>,
 }
 
-/// A kind: its definition and its Rust type.
 pub(crate) struct ServedKind {
     pub(super) definition: fn() -> CustomResourceDefinition,
     pub(super) decode: fn(Value) -> Result<(), serde_json::Error>,
 }
 
 impl ServedKind {
-    /// Returns the kind with the Rust type `O`.
     pub(crate) const fn of<O: DeserializeOwned>(definition: fn() -> CustomResourceDefinition) -> Self {
         Self {
             definition,
@@ -91,7 +88,7 @@ pub(crate) fn selectable(mut crd: CustomResourceDefinition, path: &str) -> Custo
     crd
 }
 
-/// Removes what the derive adds and the API server does not need, most of all `nullable`: with it, a null would be kept
+/// Removes additions of the derive that the API server does not need, most of all `nullable`: with it, a null would be kept
 /// instead of dropped before the defaults are set.
 fn tidy(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
@@ -105,7 +102,7 @@ fn tidy(schema: &mut JSONSchemaProps) {
     if let Some(values) = &mut schema.enum_ {
         values.retain(|value| !value.0.is_null());
     }
-    // A default that says what absence says is noise in every object.
+    // A default of null is noise in every object.
     if schema.default.as_ref().is_some_and(|value| value.0.is_null()) {
         schema.default = None;
     }

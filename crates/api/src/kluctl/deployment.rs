@@ -18,7 +18,7 @@ use crate::{
     schema,
 };
 
-/// Describes what to deploy, how, and how often.
+/// Describes a deployment: its project, its options and its intervals.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "flux.kluctl.io",
@@ -51,7 +51,7 @@ pub struct KluctlDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub retry_interval: Option<GoDuration>,
-    /// Time between two comparisons of the cluster with the rendered objects, which correct what differs; at least 1s, or
+    /// Time between two comparisons of the cluster with the rendered objects, which correct differences; at least 1s, or
     /// `never`. Default: `interval`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = schema::DURATION_OR_NEVER, "maxLength" = schema::DURATION_LENGTH))]
@@ -102,18 +102,17 @@ pub struct KluctlDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub target_name_override: Option<String>,
-    /// Context to use instead of that of the target. Default: the context of the target.
+    /// Context to use instead of the target's. Default: the context of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// Arguments of the project: a map with any values. They take precedence over those of the target. Default: none.
+    /// Arguments of the project: a map with any values. They take precedence over the target's arguments. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
     pub args: Option<Map<String, Value>>,
     /// Accepted without effect, as in the last releases of the original: images are never looked up in registries. Default: false.
     #[serde(default)]
     pub update_images: bool,
-    /// Images that are used in place of those that the project requests. Later entries win, and all win over those of the target.
-    /// Default: none.
+    /// Images that are used in place of those that the project requests. Later entries win, and all win over the target's. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<FixedImage>,
     /// Sends all changes as server-side dry runs, removals included. Default: false.
@@ -134,8 +133,8 @@ pub struct KluctlDeploymentSpec {
     /// Stops the deployment at the first error. Default: false.
     #[serde(default)]
     pub abort_on_error: bool,
-    /// Tags of the deployment items to deploy; an item needs one of them. What it is limited to is all that is deployed, pruned, validated
-    /// and deleted. Default: all.
+    /// Tags of the deployment items to deploy; an item needs one of them. Other items are not deployed, pruned, validated or deleted,
+    /// either. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include_tags: Vec<String>,
     /// Tags of the deployment items to leave out. They win over those to deploy. Default: none.
@@ -241,7 +240,7 @@ pub struct KluctlDeploymentStatus {
     /// Value of the annotation `deploy.flux.kluctl.io/requestedAt` that was last handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_deploy_at: Option<String>,
-    /// Generation that the status describes: that of the last finished reconciliation.
+    /// Generation that the status describes: the last finished reconciliation's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Conditions of the deployment: Ready, and Reconciling or Stalled.
@@ -264,7 +263,7 @@ pub struct KluctlDeploymentStatus {
     /// objects by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discriminator: Option<String>,
-    /// Labels of the deployed objects, as releases without a discriminator wrote them. As long as there is no discriminator, delete
+    /// Labels of the deployed objects, as releases without a discriminator wrote them. Without a discriminator, delete
     /// selects the objects that have all of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub common_labels: BTreeMap<String, String>,
@@ -332,7 +331,6 @@ const fn yes() -> bool {
     true
 }
 
-/// Returns the definition of KluctlDeployment in `flux.kluctl.io`.
 #[must_use]
 pub fn definition() -> CustomResourceDefinition {
     let columns = vec![

@@ -18,7 +18,6 @@ pub use source::{
 pub use spec::{FixedImage, FixedImageObject, KluctlDeployment, KluctlDeploymentSpec};
 pub use status::{KluctlDeploymentStatus, ProjectKey, TargetKey};
 
-/// Returns the definition of KluctlDeployment in `gitops.kluctl.io`.
 #[must_use]
 pub fn definition() -> CustomResourceDefinition {
     let columns = vec![

@@ -68,7 +68,7 @@ pub struct CrossNamespaceObjectReference {
     /// Name of the object, 1 to 253 characters, or `*` for all.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Namespace of the objects, 1 to 253 characters. Default: that of the Alert.
+    /// Namespace of the objects, 1 to 253 characters. Default: the Alert's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub namespace: Option<String>,
@@ -93,7 +93,6 @@ pub struct AlertStatus {
     pub last_handled_reconcile_at: Option<String>,
 }
 
-/// Returns the definition of Alert.
 #[must_use]
 pub fn definition() -> CustomResourceDefinition {
     build(Alert::crd(), &super::versions())

@@ -113,8 +113,8 @@ pub struct ProviderSpec {
     /// Secret with `ca.crt` for verifying the server, and `tls.crt` and `tls.key` for client authentication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_secret_ref: Option<LocalObjectReference>,
-    /// ServiceAccount whose cloud identity is used, with the types `azuredevops`, `azureeventhub` and `googlepubsub`. Default: that of
-    /// the flag `--default-service-account`, or the identity of the controller.
+    /// ServiceAccount whose cloud identity is used, with the types `azuredevops`, `azureeventhub` and `googlepubsub`. Default: the flag
+    /// `--default-service-account`, or the identity of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
     /// CEL expression over `event`, `alert` and `provider` for the name of a commit status. Default: kind and name of the object, and
@@ -129,7 +129,6 @@ pub struct ProviderSpec {
 /// Observed state of the provider.
 pub type ProviderStatus = AlertStatus;
 
-/// Returns the definition of Provider.
 #[must_use]
 pub fn definition() -> CustomResourceDefinition {
     build(Provider::crd(), &super::versions())

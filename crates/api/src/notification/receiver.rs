@@ -109,7 +109,7 @@ pub struct ReceiverResource {
     /// Name of the object, 1 to 253 characters, or `*` for all with `matchLabels`.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Namespace of the objects, 1 to 253 characters. Default: that of the Receiver.
+    /// Namespace of the objects, 1 to 253 characters. Default: the Receiver's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub namespace: Option<String>,
@@ -121,7 +121,7 @@ pub struct ReceiverResource {
     pub filter: Option<String>,
 }
 
-/// Names an issuer of tokens, and what must be true of these.
+/// Names an issuer of tokens, and the conditions on these.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OidcProvider {
@@ -151,7 +151,7 @@ pub struct OidcVariable {
     pub expression: String,
 }
 
-/// Says what must be true of the claims of a token.
+/// Condition on the claims of a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OidcValidation {
     /// CEL expression of the type bool.
@@ -184,7 +184,6 @@ pub struct ReceiverStatus {
     pub last_handled_reconcile_at: Option<String>,
 }
 
-/// Returns the definition of Receiver.
 #[must_use]
 pub fn definition() -> CustomResourceDefinition {
     let versions = [("v1", false), ("v1beta2", true), ("v1beta1", true)];

@@ -14,7 +14,7 @@ use crate::{
     schema,
 };
 
-/// Describes what to fetch, how, and how often.
+/// Describes a bucket to fetch, and the interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "source.toolkit.fluxcd.io",
@@ -75,7 +75,7 @@ pub struct BucketSpec {
     /// Asks the service by http instead of https. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub insecure: bool,
-    /// Region of the bucket. Default: that of the endpoint, or the one that the service names.
+    /// Region of the bucket. Default: the endpoint's, or the one that the service names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
     /// Beginning of the names of the objects to fetch. Default: all objects.
@@ -84,8 +84,8 @@ pub struct BucketSpec {
     /// Secret with credentials. Default: anonymous access with `generic`, the identity of the controller with other providers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalObjectReference>,
-    /// ServiceAccount whose cloud identity is used, with other providers than `generic`. Default: that of the
-    /// flag `--default-service-account`, or the identity of the controller.
+    /// ServiceAccount whose cloud identity is used, with other providers than `generic`. Default: the flag
+    /// `--default-service-account`, or the identity of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
     /// Secret with `ca.crt` for verifying the service, and `tls.crt` and `tls.key` for a client certificate.
@@ -137,7 +137,7 @@ pub struct BucketStatus {
     /// Generation that the status describes; -1 before the first reconciliation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Conditions of the bucket: Ready, ArtifactInStorage, and what is wrong.
+    /// Conditions of the bucket: Ready, ArtifactInStorage, and problems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -155,7 +155,6 @@ pub struct BucketStatus {
     pub last_handled_reconcile_at: Option<String>,
 }
 
-/// Returns the definition of Bucket.
 #[must_use]
 pub fn definition() -> CustomResourceDefinition {
     let endpoint = || column("Endpoint", "string", ".spec.endpoint");

@@ -45,7 +45,7 @@ pub struct ExternalSourceReference {
     pub kind: String,
     /// Name of the object.
     pub name: String,
-    /// Namespace of the object. Default: that of the ExternalArtifact.
+    /// Namespace of the object. Default: the ExternalArtifact's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
@@ -63,7 +63,6 @@ pub struct ExternalArtifactStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// Returns the definition of ExternalArtifact.
 #[must_use]
 pub fn definition() -> CustomResourceDefinition {
     let source = column("Source", "string", ".spec.sourceRef.name");

@@ -15,7 +15,7 @@ use crate::{
     schema,
 };
 
-/// Describes what to fetch, how, and how often.
+/// Describes a reference to fetch, and the interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "source.toolkit.fluxcd.io",
@@ -48,7 +48,7 @@ pub struct GitRepositorySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["generic", "aws", "azure", "github"]))]
     pub provider: Option<String>,
-    /// ServiceAccount whose cloud identity is used, with the providers `aws` and `azure`. Default: that of the flag
+    /// ServiceAccount whose cloud identity is used, with the providers `aws` and `azure`. Default: the flag
     /// `--default-service-account`, or the identity of the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
@@ -165,7 +165,7 @@ pub struct GitRepositoryStatus {
     /// Generation that the status describes; -1 before the first reconciliation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Conditions of the repository: Ready, ArtifactInStorage, and what is wrong.
+    /// Conditions of the repository: Ready, ArtifactInStorage, and problems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -204,7 +204,6 @@ pub struct GitRepositoryStatus {
     pub last_handled_reconcile_at: Option<String>,
 }
 
-/// Returns the definition of GitRepository.
 #[must_use]
 pub fn definition() -> CustomResourceDefinition {
     let url = || column("URL", "string", ".spec.url");

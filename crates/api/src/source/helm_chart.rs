@@ -14,7 +14,7 @@ use crate::{
     schema,
 };
 
-/// Describes a chart, and how often it is looked for.
+/// Describes a chart, and the interval of the checks for it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "source.toolkit.fluxcd.io",
@@ -34,14 +34,14 @@ use crate::{
 pub struct HelmChartSpec {
     /// Name of the chart in a Helm repository, or its path in the artifact of another source.
     pub chart: String,
-    /// Version, or range of versions, as in `1.2.x`. Sources that are no Helm repository have one version only, and ignore it.
-    /// Default: `*`, the newest version that is no pre-release.
+    /// Version, or range of versions, as in `1.2.x`. Sources other than Helm repositories have one version only, and ignore it.
+    /// Default: `*`, the newest version except pre-releases.
     #[serde(default = "any_version")]
     #[schemars(extend("default" = "*"))]
     pub version: String,
     /// Source that has the chart.
     pub source_ref: HelmChartSourceReference,
-    /// Time between two looks at the source, as in `10m`. It is spread by a few percent.
+    /// Time between two checks of the source, as in `10m`. It is spread by a few percent.
     #[schemars(extend("pattern" = schema::DURATION, "maxLength" = schema::DURATION_LENGTH))]
     pub interval: GoDuration,
     /// Makes a new artifact when the version of the chart changes (`ChartVersion`), or with each revision of the source (`Revision`), which
@@ -49,8 +49,8 @@ pub struct HelmChartSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["ChartVersion", "Revision"], "default" = "ChartVersion"))]
     pub reconcile_strategy: Option<String>,
-    /// Files of values that are merged to the `values.yaml` of the chart, later ones over earlier ones: files of the chart, or of the artifact
-    /// for sources that are no Helm repository. Default: the chart's own.
+    /// Files of values that are merged to the `values.yaml` of the chart, later ones over earlier ones: files of the chart, or of the
+    /// artifact for sources other than Helm repositories. Default: the chart's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("maxItems" = 100))]
     pub values_files: Vec<String>,
@@ -75,7 +75,7 @@ pub struct HelmChartSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmChartSourceReference {
-    /// API version of the source. It is not looked at.
+    /// API version of the source. It is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// Kind of the source.
@@ -115,7 +115,7 @@ pub struct HelmChartStatus {
     /// Files of values that were merged, if missing ones are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed_values_files: Vec<String>,
-    /// Conditions of the chart: Ready, ArtifactInStorage, SourceVerified, and what is wrong.
+    /// Conditions of the chart: Ready, ArtifactInStorage, SourceVerified, and problems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -130,7 +130,6 @@ pub struct HelmChartStatus {
     pub last_handled_reconcile_at: Option<String>,
 }
 
-/// Returns the definition of HelmChart.
 #[must_use]
 pub fn definition() -> CustomResourceDefinition {
     let columns = || {

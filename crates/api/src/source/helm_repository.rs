@@ -14,7 +14,7 @@ use crate::{
     schema,
 };
 
-/// Describes a repository of charts, and how often its index is fetched.
+/// Describes a repository of charts, and the interval of fetching its index.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "source.toolkit.fluxcd.io",
@@ -32,7 +32,7 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct HelmRepositorySpec {
-    /// URL of the repository, as in `https://charts.example.com`; for the type `oci` that of the registry, as in
+    /// URL of the repository, as in `https://charts.example.com`; for the type `oci`, the URL of the registry, as in
     /// `oci://ghcr.io/org/charts`.
     #[schemars(extend("pattern" = "^(http|https|oci)://.*$"))]
     pub url: UrlText,
@@ -88,7 +88,7 @@ pub struct HelmRepositoryStatus {
     /// Generation that the status describes; -1 before the first reconciliation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Conditions of the repository: Ready, ArtifactInStorage, and what is wrong.
+    /// Conditions of the repository: Ready, ArtifactInStorage, and problems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -103,7 +103,6 @@ pub struct HelmRepositoryStatus {
     pub last_handled_reconcile_at: Option<String>,
 }
 
-/// Returns the definition of HelmRepository.
 #[must_use]
 pub fn definition() -> CustomResourceDefinition {
     let columns = || vec![column("URL", "string", ".spec.url"), age(), ready(), status()];

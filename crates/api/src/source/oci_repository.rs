@@ -13,7 +13,7 @@ use crate::{
     schema,
 };
 
-/// Describes what to pull, how, and how often.
+/// Describes an artifact to pull, and the interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "source.toolkit.fluxcd.io",
@@ -96,7 +96,7 @@ pub struct OCIRepositoryRef {
     pub tag: Option<String>,
 }
 
-/// A layer of an artifact, and what is done with it.
+/// A layer of an artifact, and its processing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OCILayerSelector {
@@ -124,7 +124,7 @@ pub struct OCIRepositoryVerification {
     /// Identities of signers without keys: one of them must match. Default: all that the trusted root has certificates for.
     #[serde(default, rename = "matchOIDCIdentity", skip_serializing_if = "Vec::is_empty")]
     pub match_oidc_identity: Vec<OIDCIdentityMatch>,
-    /// Secret with the trusted root of a sigstore (`trusted_root.json`). Default: that of the controller.
+    /// Secret with the trusted root of a sigstore (`trusted_root.json`). Default: the controller's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted_root_secret_ref: Option<LocalObjectReference>,
 }
@@ -145,7 +145,7 @@ pub struct OCIRepositoryStatus {
     /// Generation that the status describes; -1 before the first reconciliation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Conditions of the repository: Ready, ArtifactInStorage, SourceVerified, and what is wrong.
+    /// Conditions of the repository: Ready, ArtifactInStorage, SourceVerified, and problems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -172,7 +172,6 @@ pub struct OCIRepositoryStatus {
     pub last_handled_reconcile_at: Option<String>,
 }
 
-/// Returns the definition of OCIRepository.
 #[must_use]
 pub fn definition() -> CustomResourceDefinition {
     let columns = || vec![column("URL", "string", ".spec.url"), ready(), status(), age()];

@@ -58,7 +58,6 @@ fn true_beside_ready<'a>(s: &Subject<'a>) -> Vec<&'a str> {
     })
 }
 
-/// Ready must always be present.
 fn no_ready<'a>(s: &Subject<'a>) -> Vec<&'a str> {
     named(READY, get(s.conditions, READY).is_none())
 }
@@ -83,7 +82,7 @@ fn reconciling_and_stalled<'a>(s: &Subject<'a>) -> Vec<&'a str> {
     named(STALLED, both == [true, true])
 }
 
-/// The generation of the status must not be ahead of that of the object.
+/// The generation of the status must not be ahead of the object's.
 fn status_ahead<'a>(s: &Subject<'a>) -> Vec<&'a str> {
     named("status", s.observed() > s.generation)
 }
@@ -174,7 +173,6 @@ fn duplicates<'a>(s: &Subject<'a>) -> Vec<&'a str> {
     repeated.map(|(_, name)| name).collect()
 }
 
-/// A reason must be a word.
 fn malformed_reasons<'a>(s: &Subject<'a>) -> Vec<&'a str> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     which(s, |condition| {
@@ -187,7 +185,6 @@ fn malformed_reasons<'a>(s: &Subject<'a>) -> Vec<&'a str> {
     })
 }
 
-/// A condition must have a message.
 fn without_message<'a>(s: &Subject<'a>) -> Vec<&'a str> {
     which(s, |condition| condition.message.is_empty())
 }

@@ -8,7 +8,6 @@ use crate::{
     Time,
 };
 
-/// The generation of the object.
 const NOW: i64 = 3;
 
 fn condition(type_: &str, status: ConditionStatus) -> Condition {
@@ -27,7 +26,6 @@ fn ready(status: ConditionStatus) -> Condition {
     condition("Ready", status)
 }
 
-/// A pass that runs.
 fn running() -> Condition {
     Condition {
         reason: "Progressing".to_owned(),
@@ -35,7 +33,6 @@ fn running() -> Condition {
     }
 }
 
-/// A pass that failed and will be retried.
 fn retried() -> Condition {
     Condition {
         reason: "ProgressingWithRetry".to_owned(),

@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use crate::{Time, schema};
 
-/// Maximum size of the value of a request in bytes.
 const VALUE_BYTES: usize = 1024;
 
 /// A request: the value of one of the annotations `kluctl.io/request-*`.
@@ -22,16 +21,12 @@ pub struct ManualRequest {
     pub overrides_patch: Option<Map<String, Value>>,
 }
 
-/// An error about an annotation that is not a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRequest {
-    /// The annotation has no value that tells it apart.
     #[error("missing requestValue in manual request annotation")]
     MissingValue,
-    /// The value of the request has more than 1 KiB.
     #[error("the requestValue in a manual request annotation has more than {VALUE_BYTES} bytes")]
     LongValue,
-    /// The annotation is a JSON object, but not that of a request.
     #[error("invalid manual request annotation: {0}")]
     Malformed(String),
 }

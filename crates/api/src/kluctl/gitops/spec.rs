@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{Credentials, KluctlDeploymentStatus, ProjectSource, SourceOverride};
 use crate::{GoDuration, KubeConfig, kluctl::Decryption, schema};
 
-/// Describes what to deploy, how, and how often.
+/// Describes a deployment: its project, its options and its intervals.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "gitops.kluctl.io",
@@ -75,10 +75,10 @@ pub struct KluctlDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub target_name_override: Option<String>,
-    /// Context to use instead of that of the target. The only context is `default`. Default: the context of the target.
+    /// Context to use instead of the target's. The only context is `default`. Default: the context of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// Arguments of the project: a map with any values. They take precedence over those of the target. Default: none.
+    /// Arguments of the project: a map with any values. They take precedence over the target's arguments. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
     pub args: Option<Map<String, Value>>,
@@ -129,7 +129,7 @@ pub struct KluctlDeploymentSpec {
     /// Deletes the deployed objects when the KluctlDeployment is deleted. Default: false.
     #[serde(default)]
     pub delete: bool,
-    /// Deploys only what is approved by `manualObjectsHash`, or requested. Default: false.
+    /// Deploys only objects that are approved by `manualObjectsHash`, or requested. Default: false.
     #[serde(default)]
     pub manual: bool,
     /// Approved hash: the value of `status.lastObjectsHash` of the objects to deploy.

@@ -55,7 +55,7 @@ pub struct KluctlDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
     pub begun_inventory: Option<Map<String, Value>>,
-    /// Kinds and namespaces of what may be deployed after `lastDeployResult`, and the ID of that result.
+    /// Kinds and namespaces of objects that may be deployed after `lastDeployResult`, and the ID of that result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_object")]
     pub deployed_inventory: Option<Map<String, Value>>,
