@@ -1,7 +1,7 @@
-//! Whole commands: what people type and what controllers are asked for.
+//! Commands of users, and requests to controllers.
 //!
-//! Each makes one result that says where it comes from, how it was asked for, and what came of it. What is wrong with the
-//! request itself (no discriminator) is an error in the result, too, so that it is visible wherever results are listed.
+//! Each makes one result with its origin, its options and its outcome. An error of the request itself (no discriminator) is part of the
+//! result, so that it is visible wherever results are listed.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -22,28 +22,21 @@ use crate::{
 /// Timeout for the deletion of an object, for commands that wait.
 const GONE: Duration = Duration::from_secs(600);
 
-/// A rendered project and the cluster that it is for.
 pub struct Project<'a> {
-    /// The cluster that the project is for.
     pub cluster: &'a Cluster,
-    /// The project as it was rendered.
     pub rendered: &'a Rendered,
     /// Origin of the results. A random id is added if it has none.
     pub origin: Origin,
-    /// Asks for confirmation before anything is changed; no confirmation if absent.
     pub confirm: Option<&'a dyn Confirm>,
-    /// CommandOptions before objects are deleted, also by the prune of a deployment; ignored if [`Self::confirm`] is set.
+    /// Asked before objects are deleted, also by the prune of a deployment; ignored if [`Self::confirm`] is set.
     pub guard: Option<&'a dyn Confirm>,
-    /// Claim of this deployment on the discriminator.
     pub claim: Option<&'a Claim>,
-    /// Claims of other deployments.
     pub others: &'a [Claim],
     /// All objects that may have been deployed before, if they are known ([`apply::OrphanSearch::previous`]).
     pub previous: Option<&'a [ObjectRef]>,
 }
 
 impl<'a> Project<'a> {
-    /// Creates a project without confirmation and without other claims.
     #[must_use]
     pub fn new(cluster: &'a Cluster, rendered: &'a Rendered) -> Self {
         Self {
@@ -58,7 +51,6 @@ impl<'a> Project<'a> {
         }
     }
 
-    /// The result with all that is known around it.
     fn completed(
         &self,
         mut result: CommandResult,
@@ -81,7 +73,6 @@ impl<'a> Project<'a> {
         result.finish()
     }
 
-    /// Returns the origin of a result with these objects.
     fn origin(&self, objects: &[ResultObject]) -> Origin {
         let mut origin = self.origin.clone();
         if origin.id.is_empty() {
@@ -125,7 +116,7 @@ impl<'a> Project<'a> {
 /// if `prune` says so.
 ///
 /// # Errors
-/// Fails when the state of the cluster can't be read. The result of a cancelled or interrupted deployment lists what was done before, and
+/// Fails when the state of the cluster can't be read. The result of a cancelled or interrupted deployment lists the completed steps, and
 /// nothing is pruned then.
 pub async fn deploy(
     project: &Project<'_>,
@@ -175,7 +166,7 @@ async fn prune_after(
     };
     match crate::prune(project.cluster, project.rendered, &prune_options).await {
         Ok(pruned) => {
-            // Objects that were deleted with their namespace are no orphans any more.
+            // Objects that were deleted with their namespace are not orphans any more.
             let namespaces: Vec<String> = pruned
                 .objects
                 .iter()
@@ -203,10 +194,6 @@ fn has_no_orphans(project: &Project<'_>, options: &DeployOptions, result: &Comma
         && !result.objects.iter().any(|object| object.orphan)
 }
 
-/// Shows what a deployment would change.
-///
-/// # Errors
-/// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn diff(project: &Project<'_>, options: &DeployOptions) -> Result<CommandResult, Error> {
     let options = DeployOptions {
         dry_run: true,
@@ -219,19 +206,12 @@ pub async fn diff(project: &Project<'_>, options: &DeployOptions) -> Result<Comm
     Ok(project.completed(result, Command::Diff, &options))
 }
 
-/// Prunes orphans: objects with the discriminator that are no longer rendered.
-///
-/// # Errors
-/// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn prune(project: &Project<'_>, options: &DeployOptions) -> Result<CommandResult, Error> {
     let pruned = crate::prune(project.cluster, project.rendered, &project.removal(options)).await;
     removed(project, Command::Prune, pruned, options)
 }
 
-/// Removes everything that carries the discriminator: the given one, or that of the target.
-///
-/// # Errors
-/// Fails when the state of the cluster can't be read, or the work is cancelled.
+/// Removes everything that carries the discriminator; default: the target's.
 pub async fn delete(
     project: &Project<'_>,
     discriminator: Option<&str>,
@@ -247,7 +227,6 @@ pub async fn delete(
     removed(project, Command::Delete, deleted, options)
 }
 
-/// The result of a removal, with all that was rendered.
 fn removed(
     project: &Project<'_>,
     command: Command,
@@ -267,7 +246,7 @@ fn removed(
             return Ok(project.completed(result, command, options));
         }
     };
-    // The target is that of the project, whatever was removed.
+    // The project's target, whatever was removed.
     result
         .discriminator
         .clone_from(&project.rendered.target.discriminator);
@@ -275,7 +254,6 @@ fn removed(
     Ok(project.completed(result, command, options))
 }
 
-/// Adds an error of the request to the result; other errors end the command.
 fn note_request_error(result: &mut CommandResult, error: Error) -> Result<(), Error> {
     match error {
         Error::PruneWithoutDiscriminator
@@ -291,10 +269,7 @@ fn note_request_error(result: &mut CommandResult, error: Error) -> Result<(), Er
     }
 }
 
-/// Replaces the images that templates asked for in what runs.
-///
-/// # Errors
-/// Fails when the state of the cluster can't be read, or the work is cancelled.
+/// Replaces the requested images in running objects.
 pub async fn poke_images(project: &Project<'_>, options: &DeployOptions) -> Result<CommandResult, Error> {
     let images = &PokedImage::requested(project.rendered);
     if let (Some(confirm), false) = (project.confirm, options.dry_run) {
@@ -322,9 +297,6 @@ pub async fn poke_images(project: &Project<'_>, options: &DeployOptions) -> Resu
 }
 
 /// Checks that all objects exist and are ready, repeatedly until they are or the timeout ends.
-///
-/// # Errors
-/// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn validate(
     project: &Project<'_>,
     polling: Option<ValidationPolling>,
@@ -341,9 +313,6 @@ pub async fn validate(
 }
 
 /// Checks once that all objects exist and are ready, but those that are known to be ready because they were applied a moment ago.
-///
-/// # Errors
-/// Fails when the state of the cluster can't be read, or the work is cancelled.
 pub async fn validate_besides(
     project: &Project<'_>,
     ready: &HashSet<ObjectId>,

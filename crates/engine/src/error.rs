@@ -1,22 +1,17 @@
-//! The errors of this crate: what ends an operation as a whole. What fails for one object is in the results.
+//! Errors that end an operation as a whole. Failures of one object are in the results.
 
 use api::{Class, Fault, Reason};
 
 use crate::discriminator::DiscriminatorError;
 
-/// An error that ends an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The project can't be loaded or rendered.
     #[error(transparent)]
     Render(#[from] kluctl::Error),
-    /// The cluster can't be asked or refuses.
     #[error(transparent)]
     Cluster(cluster::Error),
-    /// An object is malformed.
     #[error(transparent)]
     Object(#[from] objects::Error),
-    /// The discriminator can't be used.
     #[error(transparent)]
     Discriminator(#[from] DiscriminatorError),
     /// A render without objects deploys nothing and never prunes.
@@ -26,39 +21,26 @@ pub enum Error {
          selection of items"
     )]
     EmptyRender,
-    /// There is nothing by which objects could be found again.
     #[error("pruning without a discriminator is not supported")]
     PruneWithoutDiscriminator,
-    /// There is nothing by which objects could be found again.
     #[error("deletion without a discriminator is not supported")]
     DeleteWithoutDiscriminator,
-    /// A stored result is gone or broken, or too large to be stored.
     #[error("the stored result {id} can't be used: {reason}")]
-    StoredResult {
-        /// Identity of the result.
-        id: String,
-        /// Description of the problem.
-        reason: String,
-    },
-    /// The previous render of the same object has not ended yet.
+    StoredResult { id: String, reason: String },
     #[error(
         "the last render of {name} has not ended yet, although it was told to, so no other one begins: if this stays, \
          restart the controller, and please report this"
     )]
-    StillRendering {
-        /// Name of the object that is rendered.
-        name: String,
-    },
+    StillRendering { name: String },
     /// The work was cancelled (shutdown, lost lease, timeout, or a newer version to work on).
     #[error("cancelled")]
     Cancelled,
-    /// The waits of a deployment were interrupted, because there is something newer to deploy. What was begun was completed.
+    /// The waits of a deployment were interrupted, because there is something newer to deploy. Started objects were completed.
     #[error("interrupted, because there is something newer to deploy")]
     Interrupted,
-    /// The operating system gives no randomness, which keys of charts may be made of.
+    /// The operating system gives no randomness, from which charts make keys.
     #[error("the operating system gives no randomness: {0}")]
     Randomness(String),
-    /// The operating system has no thread for a render.
     #[error("failed to start a thread: {0}")]
     NoThread(String),
     /// Rendering panicked: a mistake of this program.
@@ -89,13 +71,11 @@ impl From<apply::Error> for Error {
 }
 
 impl Error {
-    /// Returns true if the identity has no right to do it.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Cluster(error) if error.is_denied())
     }
 
-    /// Returns the fault, for a step whose failures have this reason.
     #[must_use]
     pub fn fault(&self, reason: Reason) -> Fault {
         let (class, reason) = match self {

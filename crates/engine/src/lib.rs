@@ -1,8 +1,8 @@
 //! Operations on a kluctl project and a cluster: render, compare, deploy, prune, validate, delete.
 //!
 //! The only crate that joins rendering (pure) with clusters (I/O). Each operation takes a [`cluster::Cluster`], which
-//! carries identity and cancellation, and what was rendered. Nothing here decides when to do what: that is the
-//! controllers' part. Values of Secrets show in no result and no error.
+//! carries identity and cancellation, and a rendered project. Controllers decide about the time of operations. Values of
+//! Secrets show in no result and no error.
 
 pub mod commands;
 mod deploy;
@@ -36,7 +36,7 @@ pub use result::{
 pub use git::SshConnections;
 pub use secrets::{Error as DecryptionError, Keys as DecryptionKeys};
 
-/// Items, and requests, that are worked on at the same time.
+/// Number of items, and of requests, that are in flight at the same time.
 const PARALLEL: usize = 8;
 
 #[cfg(test)]

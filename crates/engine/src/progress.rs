@@ -2,64 +2,42 @@
 
 use std::{fmt, sync::Arc};
 
-/// Something that happens during an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A step of the operation begins, as in `Getting remote objects by discriminator`.
     Step(&'a str),
     /// A warning that is not part of the result, as in `skipped forced replace of shop/ConfigMap/map`.
     Warning(&'a str),
-    /// Work on an item begins.
     ItemStarted {
-        /// The object.
         item: &'a str,
     },
-    /// An object of an item was applied.
     Applied {
-        /// The item.
         item: &'a str,
-        /// Number of its objects that were applied so far.
         done: usize,
-        /// Number of its objects.
         of: usize,
     },
     /// Something is waited for, as in `Waiting for shop/Deployment/web to get ready...`.
     Waiting {
-        /// The item.
         item: &'a str,
-        /// Description of the awaited object.
         what: &'a str,
     },
-    /// Work on an item ended.
     ItemFinished {
-        /// The object.
         item: &'a str,
-        /// Counts of the item.
         counts: ItemCounts,
     },
-    /// The operation waits at a barrier.
     Barrier {
-        /// Message of the project for the barrier.
         message: Option<&'a str>,
     },
-    /// Everything before the barrier is finished.
     BarrierPassed,
 }
 
-/// Counts of an item's objects and problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ItemCounts {
-    /// Objects that were applied, hooks among them.
     pub applied: usize,
-    /// Hooks that were applied.
     pub hooks: usize,
-    /// Objects that were deleted.
     pub deleted: usize,
-    /// Hooks that were deleted.
     pub deleted_hooks: usize,
-    /// Number of errors of the item.
     pub errors: usize,
-    /// Number of warnings of the item.
     pub warnings: usize,
 }
 
@@ -87,16 +65,13 @@ impl fmt::Display for ItemCounts {
     }
 }
 
-/// A receiver of progress events.
 pub trait Progress: fmt::Debug + Send + Sync {
-    /// Called for each event, from the work itself, so it should return soon.
+    /// Called for each event by the working task, so it should return soon.
     fn tell(&self, event: &Event<'_>);
 }
 
-/// Optional receiver of progress events.
 pub type Listener = Option<Arc<dyn Progress>>;
 
-/// Sends an event to the listener, if there is one.
 pub(crate) fn tell(listener: &Listener, event: &Event<'_>) {
     if let Some(listener) = listener {
         listener.tell(event);

@@ -69,36 +69,29 @@ use slots::RenderSlot;
 pub use slots::RenderSlots;
 pub use source_cache::{CredentialsIdentity, SourceCache};
 
-/// Stack size of the thread of a render in bytes.
 const STACK_BYTES: usize = 8 << 20;
 
 /// Namespace of namespaced objects whose manifest has no namespace.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Options and limits of a render.
 #[derive(Debug, Clone, Default)]
 pub struct RenderOptions {
     /// Name of the rendered object, as in `KluctlDeployment/apps/shop`. Two renders of one name never run at the same time.
     pub name: String,
-    /// Slots that all renders of the process share.
     pub slots: RenderSlots,
-    /// Pulled charts that all renders of the process share.
     pub chart_cache: ChartCache,
     /// Keys for decrypting SOPS files. If absent, an encrypted file fails the render with an error that names the file.
     pub keys: Option<Arc<secrets::Keys>>,
-    /// Environment variables, servers, stores and repositories that the project may read.
     pub external: ExternalAccess,
-    /// Connections to SSH servers of the pass; those of this render alone by default.
+    /// Connections to SSH servers of the pass; the render's own by default.
     pub ssh: SshConnections,
-    /// Limits on files, bytes and steps.
     pub limits: Limits,
     /// Timeout of the render; no timeout if absent.
     pub timeout: Option<Duration>,
-    /// Tells afterwards if the render read anything outside of its project.
+    /// Collects reads of anything other than the project.
     pub external_reads: ExternalReads,
 }
 
-/// Sets a flag when dropped, so that a render ends when its caller is gone.
 struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {
@@ -146,9 +139,6 @@ pub async fn render(
 }
 
 /// Renders a project without a cluster. Objects keep the namespaces of their manifests.
-///
-/// # Errors
-/// Fails as [`render`] does, except for discovery.
 pub async fn render_offline(
     tree: Arc<dyn Tree>,
     request: kluctl::Request,
@@ -161,10 +151,6 @@ pub async fn render_offline(
     .await
 }
 
-/// Returns the selected target before anything is rendered for it; see [`kluctl::choose_target`].
-///
-/// # Errors
-/// Fails as [`render_offline`] does.
 pub async fn choose_target(
     tree: Arc<dyn Tree>,
     request: kluctl::Request,
@@ -176,10 +162,6 @@ pub async fn choose_target(
     .await
 }
 
-/// Returns the targets of a project and the warnings of loading them; see [`kluctl::list_targets`].
-///
-/// # Errors
-/// Fails as [`render_offline`] does.
 pub async fn list_targets(
     tree: Arc<dyn Tree>,
     request: kluctl::Request,
@@ -191,7 +173,6 @@ pub async fn list_targets(
     .await
 }
 
-/// Runs work on a project without a cluster.
 async fn offline<T: Send + 'static>(
     mut request: kluctl::Request,
     options: &RenderOptions,
@@ -232,7 +213,6 @@ fn equip(
     Ok(())
 }
 
-/// Renders with the given SOPS keys, unless the request has its own decryption.
 fn render_decrypted(
     tree: Arc<dyn Tree>,
     mut request: kluctl::Request,
@@ -316,7 +296,6 @@ mod tests {
 
     use super::*;
 
-    /// A tree whose first read blocks until it is released, ignoring the budget.
     struct Stuck {
         reading: Arc<Notify>,
         let_go: Mutex<mpsc::Receiver<()>>,

@@ -29,23 +29,16 @@ pub use store::{ResultStore, Retention, StoredResult};
 
 use crate::{AppliedVersions, Completeness, DeployOptions, deploy::live::display_reference};
 
-/// An operation on a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
-    /// Apply what was rendered.
     Deploy,
-    /// See what applying would change.
     Diff,
-    /// Remove what is no longer rendered.
     Prune,
-    /// Remove everything.
     Delete,
-    /// Replace images, and nothing else.
     PokeImages,
 }
 
 impl Command {
-    /// Returns the word in messages and results.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -58,19 +51,14 @@ impl Command {
     }
 }
 
-/// An error or warning about an object, or about the operation as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectError {
-    /// The object; absent if the message is about the operation as a whole.
     pub reference: Option<ObjectRef>,
-    /// The error or warning message.
     pub message: String,
-    /// True if the API server refused the request for lack of permissions.
     pub denied: bool,
 }
 
 impl ObjectError {
-    /// Creates a message about an object.
     #[must_use]
     pub fn of(reference: &ObjectRef, message: impl Into<String>) -> Self {
         Self {
@@ -80,13 +68,11 @@ impl ObjectError {
         }
     }
 
-    /// Sets whether the API server refused the request for lack of permissions.
     #[must_use]
     pub(crate) fn denied(self, denied: bool) -> Self {
         Self { denied, ..self }
     }
 
-    /// Creates a message about the operation as a whole.
     #[must_use]
     pub fn general(message: impl Into<String>) -> Self {
         Self {
@@ -108,28 +94,20 @@ impl std::fmt::Display for ObjectError {
     }
 }
 
-/// The outcome for one object.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "they are independent of each other, and results have them so"
 )]
 pub struct ResultObject {
-    /// Reference of the object.
     pub reference: ObjectRef,
-    /// True if the object was created.
     pub new: bool,
-    /// True if the object has the discriminator but is no longer rendered.
     pub orphan: bool,
-    /// True if the object was deleted.
     pub deleted: bool,
-    /// True if the object is a hook and was applied.
     pub hook: bool,
-    /// True if the object was applied.
     pub is_applied: bool,
-    /// The place of the object among all that were rendered; `None` if it was not rendered.
+    /// Position of the object among all rendered ones; `None` if it was not rendered.
     pub(crate) listed: Option<usize>,
-    /// True if the object was changed.
     pub changed: bool,
     /// The changes; values of Secrets are masked.
     pub changes: Vec<Change>,
@@ -142,7 +120,6 @@ pub struct ResultObject {
 }
 
 impl ResultObject {
-    /// Creates an entry of an object that nothing happened to.
     #[must_use]
     pub fn new(reference: ObjectRef) -> Self {
         Self {
@@ -166,9 +143,8 @@ impl ResultObject {
         self.orphan || self.listed.is_some() || self.deleted
     }
 
-    /// Adds what else is known of the same object.
     fn absorb(&mut self, other: Self) {
-        // Of an object of two items, what was applied last is compared with what was there before.
+        // Of an object of two items, the last applied state is compared with the first live one.
         if self.is_applied && other.is_applied {
             self.changed = other.changed;
             self.changes = other.changes;
@@ -201,42 +177,26 @@ impl ResultObject {
     reason = "they are independent of each other, and results have them so"
 )]
 pub struct CommandOptions {
-    /// True if the operation didn't wait for readiness.
     pub no_wait: bool,
-    /// True if all conflicting fields were to be taken over.
     pub force_apply: bool,
-    /// True if objects that can't be applied were to be replaced.
     pub replace_on_error: bool,
-    /// True if objects that can't be replaced either were to be deleted and created again.
     pub force_replace_on_error: bool,
-    /// True if nothing new was to begin after the first error.
     pub abort_on_error: bool,
-    /// The part of the project that was rendered.
     pub inclusion: Inclusion,
 }
 
-/// The result of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandResult {
-    /// The operation that was run.
     pub command: Command,
-    /// True for a dry run.
     pub dry_run: bool,
-    /// The discriminator of the deployment.
     pub discriminator: Option<String>,
-    /// Start time of the operation.
     pub start: Timestamp,
-    /// End time of the operation.
     pub end: Timestamp,
-    /// The origin of the result.
     pub origin: Origin,
-    /// The options of the operation.
     pub options: CommandOptions,
     /// The objects that were rendered, applied or removed, or would be, in a stable order.
     pub objects: Vec<ResultObject>,
-    /// Errors about objects or the operation.
     pub errors: Vec<ObjectError>,
-    /// Warnings about objects or the operation.
     pub warnings: Vec<ObjectError>,
     /// The state of the applied objects, with which a later comparison saves most of its requests.
     pub versions: AppliedVersions,
@@ -251,20 +211,13 @@ pub struct CommandResult {
     pub is_empty_render: bool,
 }
 
-/// Number of objects by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Number of objects that did not exist before.
     pub new: usize,
-    /// Number of objects that existed and changed.
     pub changed: usize,
-    /// Number of deleted objects.
     pub deleted: usize,
-    /// Number of objects that are no longer rendered and were not deleted.
     pub orphans: usize,
-    /// Number of errors in the result.
     pub errors: usize,
-    /// Number of warnings in the result.
     pub warnings: usize,
 }
 
@@ -290,7 +243,7 @@ impl CommandResult {
         }
     }
 
-    /// Lists all that was rendered, and keeps the objects if the result should have them.
+    /// Lists all rendered objects, with their content if the result should have it.
     pub(crate) fn list_rendered(&mut self, rendered: &Rendered, live: &LiveObjects, options: &DeployOptions) {
         for (place, manifest) in rendered.objects().enumerate() {
             let Ok(reference) = ObjectRef::of(manifest) else {
@@ -306,7 +259,6 @@ impl CommandResult {
         }
     }
 
-    /// Adds the orphans to the objects.
     pub(crate) fn list_orphans(&mut self, live: &LiveObjects) {
         let orphans = live.orphans.iter().map(|reference| ResultObject {
             orphan: true,
@@ -315,8 +267,7 @@ impl CommandResult {
         self.objects.extend(orphans);
     }
 
-    /// Puts everything into a stable order, each said once: objects by group, version and kind, then in the order in which they
-    /// were rendered.
+    /// Removes duplicates and sorts: objects by group, version and kind, then in the order of rendering.
     pub(crate) fn finish(mut self) -> Self {
         self.objects.sort_by(|a, b| a.reference.cmp(&b.reference));
         self.objects.dedup_by(|later, first| {
@@ -346,7 +297,6 @@ impl CommandResult {
         self
     }
 
-    /// Counts the objects by outcome, the errors and the warnings.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let count =
@@ -361,14 +311,12 @@ impl CommandResult {
         }
     }
 
-    /// Returns true if the operation changed nothing in the cluster.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
         let counts = self.counts();
         counts.new == 0 && counts.changed == 0 && counts.deleted == 0
     }
 
-    /// Returns a one-line summary, as in `deploy succeeded. 2 new objects. 1 changed objects.`
     #[must_use]
     pub fn message(&self) -> String {
         let message = message(self.command, self.counts());
@@ -389,7 +337,6 @@ impl CommandResult {
         self
     }
 
-    /// Adds the objects, errors and warnings of another operation.
     pub(crate) fn add(&mut self, other: Self) {
         self.objects.extend(other.objects);
         self.errors.extend(other.errors);
@@ -404,7 +351,6 @@ impl CommandResult {
     }
 }
 
-/// Returns a one-line summary of an operation.
 #[must_use]
 pub(crate) fn message(command: Command, counts: Counts) -> String {
     let outcome = if counts.errors == 0 { "succeeded" } else { "failed" };
@@ -424,7 +370,7 @@ pub(crate) fn message(command: Command, counts: Counts) -> String {
     message
 }
 
-/// Returns `<what> failed with N errors: ...`, with as many of the errors as are readable in a condition.
+/// Returns `... failed with N errors: ...`, with as many errors as are readable in a condition.
 pub(crate) fn failure(what: &str, errors: &[ObjectError]) -> Option<String> {
     const MAX_LISTED: usize = 5;
     const LENGTH: usize = 700;

@@ -8,7 +8,6 @@ use url::Url;
 /// URLs are parsed as the HTTP client does, so that credentials can't be sent to a host that only looks like another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerAddress {
-    /// Scheme of the URL, as in `https`.
     pub scheme: String,
     /// Host, with the port unless it is the default of the scheme.
     pub host: String,

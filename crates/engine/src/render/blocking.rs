@@ -17,7 +17,6 @@ pub(crate) struct BlockingContext {
     cancelled: CancellationToken,
     /// The cluster whose operation waits meanwhile, if it has a permit to give back.
     cluster: Option<Cluster>,
-    /// The permit of the render, if it has one to give back.
     permit: Option<RenderPermit>,
     external_reads: ExternalReads,
 }
@@ -34,7 +33,7 @@ impl BlockingContext {
         }
     }
 
-    /// Notes there that something outside of the project was read.
+    /// Records reads from outside of the project in `external_reads`.
     pub(crate) fn noting(self, external_reads: &ExternalReads) -> Self {
         Self {
             external_reads: external_reads.clone(),
@@ -42,12 +41,11 @@ impl BlockingContext {
         }
     }
 
-    /// Returns the same context for reads of what is known of the cluster, and of objects that are noted with their versions.
+    /// Returns the same context for reads of the cluster's kinds and version, and of objects that are noted with their versions.
     pub(crate) fn unnoted(&self) -> Self {
         self.clone().noting(&ExternalReads::default())
     }
 
-    /// Notes the version of an object that was read by its name with an [unnoted](Self::unnoted) context.
     pub(crate) fn note_object(&self, reference: ObjectRef, version: Option<String>) {
         self.external_reads.note_object(reference, version);
     }
@@ -68,10 +66,6 @@ impl BlockingContext {
         }
     }
 
-    /// Blocks until the future completes, and returns its output.
-    ///
-    /// # Errors
-    /// Fails when the render is cancelled before that.
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> Result<T, CallbackError> {
         self.external_reads.note();
         let wait = async {
@@ -80,8 +74,8 @@ impl BlockingContext {
                 None => future.await,
             }
         };
-        // The permit to render is taken before that of the operation, as at the beginning of a render: one that holds the second
-        // never waits for the first.
+        // The permit to render is taken before the operation's, as at the start of a render: a holder of the second never waits for the
+        // first.
         let wait = self.cancelled.run_until_cancelled(wait);
         let output = match &self.cluster {
             Some(cluster) => self.runtime.block_on(cluster.waiting(wait)),
@@ -90,11 +84,8 @@ impl BlockingContext {
         output.ok_or_else(|| CallbackError::new("cancelled"))
     }
 
-    /// Blocks until work that uses the network without futures ends, and returns its output. If a permit is given back meanwhile, the work has
+    /// Blocks until work that uses the network without futures ends, and returns its output. If a permit is given back, the work has
     /// a thread of its own. It must end soon after the render is cancelled.
-    ///
-    /// # Errors
-    /// Fails when the render is cancelled before that, and if there is no thread.
     pub(crate) fn block_on_thread<T: Send>(
         &self,
         work: impl FnOnce() -> T + Send,
@@ -115,7 +106,6 @@ impl BlockingContext {
         })
     }
 
-    /// Returns the runtime that runs the futures.
     pub(crate) fn runtime(&self) -> &Handle {
         &self.runtime
     }

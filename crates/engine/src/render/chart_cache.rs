@@ -28,7 +28,6 @@ struct Key {
     access: Access,
 }
 
-/// A cached chart.
 #[derive(Debug)]
 struct CachedChart {
     key: Key,
@@ -36,7 +35,7 @@ struct CachedChart {
     archive: Archive,
 }
 
-/// Cache of pulled charts, shared by all renders of a process. Charts are charts as archives, for one day and 64 MiB at most.
+/// Cache of pulled chart archives, shared by all renders of a process: for one day, at most 64 MiB.
 #[derive(Debug, Clone, Default)]
 pub struct ChartCache {
     /// Charts by age, the oldest first.
@@ -44,7 +43,6 @@ pub struct ChartCache {
 }
 
 impl ChartCache {
-    /// Creates the callback that pulls charts for one render.
     pub(crate) fn puller(&self, external: &ExternalAccess, blocking: BlockingContext) -> ChartPuller {
         ChartPuller {
             cache: self.clone(),
@@ -61,7 +59,6 @@ impl ChartCache {
         Some(found.archive.clone())
     }
 
-    /// Adds a chart, and drops the oldest ones while the cache is too large.
     fn keep(&self, key: Key, archive: &Archive, now: Instant) {
         let mut charts = self.charts.lock();
         charts.retain(|one| one.key != key);
@@ -77,12 +74,11 @@ impl ChartCache {
     }
 }
 
-/// Pulls charts for one render.
 pub(crate) struct ChartPuller {
     cache: ChartCache,
     external: ExternalAccess,
     blocking: BlockingContext,
-    /// Charts of Git repositories that the user was told about.
+    /// Charts of Git repositories that were announced to the user.
     announced: Mutex<Vec<ChartSource>>,
 }
 
@@ -173,7 +169,6 @@ mod tests {
 
     use super::*;
 
-    /// Starts a Helm repository with one version of a chart.
     fn repository() -> WebServer {
         let metadata = b"apiVersion: v2\nname: a\nversion: 1.0.0\n";
         let server = WebServer::start().unwrap();

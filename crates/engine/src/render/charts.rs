@@ -15,13 +15,8 @@ use crate::Error;
 
 /// Maximum age of discovery data: charts ask for kinds that an operator may have installed moments ago.
 const KINDS_AGE: Duration = Duration::from_secs(10);
-/// Maximum number of objects that one `lookup` of a chart may list.
 const MAX_LISTED: usize = 5_000;
 
-/// Returns the current time and a random seed from the operating system.
-///
-/// # Errors
-/// Fails when the operating system provides no randomness.
 pub fn moment() -> Result<Moment, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut seed = [0; 32];
@@ -48,7 +43,6 @@ pub(crate) fn equip(
     Ok(())
 }
 
-/// Gives charts access to a cluster under the identity that deploys.
 struct ClusterLookup {
     cluster: Cluster,
     blocking: BlockingContext,
@@ -77,11 +71,11 @@ impl ClusterView for ClusterLookup {
         name: &str,
     ) -> Result<Option<Value>, CallbackError> {
         self.blocking
-            .block_on(look_up(&self.cluster, api_version, kind, namespace, name))?
+            .block_on(lookup(&self.cluster, api_version, kind, namespace, name))?
     }
 }
 
-async fn look_up(
+async fn lookup(
     cluster: &Cluster,
     api_version: &str,
     kind: &str,

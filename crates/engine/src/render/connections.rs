@@ -7,8 +7,8 @@ use net::AddressPolicy;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-/// Connections to Git servers, and what making them needs, such as the certificate authorities of the system. Clones are the same.
-/// Credentials are not part of it.
+/// Connections to Git servers, and parts that they share, such as the certificate authorities of the system. Credentials are not
+/// among them. Clones are the same.
 #[derive(Clone, Default)]
 pub struct GitConnections(Arc<Mutex<Option<(AddressPolicy, Network)>>>);
 
@@ -19,7 +19,7 @@ impl fmt::Debug for GitConnections {
 }
 
 impl GitConnections {
-    /// Returns the connections that lead to `addresses` alone. Those of another policy take their place.
+    /// Returns the connections that lead to `addresses` alone. They replace connections under another policy.
     pub(crate) fn network(&self, runtime: &Handle, addresses: &AddressPolicy) -> Network {
         let mut shared = self.0.lock();
         if let Some((_, network)) = shared.as_ref().filter(|(policy, _)| policy == addresses) {

@@ -22,7 +22,6 @@ pub struct CredentialEntry {
     pub host: String,
     /// Glob pattern of the paths, in which `*` matches no slash; all paths if absent.
     pub path: Option<String>,
-    /// Values of the Secret by key.
     pub values: BTreeMap<String, Secret<Vec<u8>>>,
 }
 
@@ -69,7 +68,7 @@ impl CredentialEntry {
         keys.iter().find_map(|key| self.bytes(key)).map(<[u8]>::to_vec)
     }
 
-    /// Returns true for one of the words that Go's `strconv.ParseBool` takes for true.
+    /// Returns true for the words that Go's `strconv.ParseBool` reads as true.
     fn is_set(&self, keys: &[&str]) -> bool {
         let is_true = |text: String| matches!(text.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True");
         keys.iter().any(|key| self.text(key).is_some_and(is_true))
@@ -116,11 +115,9 @@ impl CredentialEntry {
 /// Credentials of Secrets. In each list, the first match is used.
 #[derive(Debug, Clone, Default)]
 pub struct SecretCredentials {
-    /// Credentials of Git repositories.
     pub git: Vec<CredentialEntry>,
-    /// Credentials of OCI registries; the path is that of the repository.
+    /// Credentials of OCI registries; the path is the repository's.
     pub oci: Vec<CredentialEntry>,
-    /// Credentials of Helm repositories.
     pub helm: Vec<CredentialEntry>,
     /// Policy of addresses under which registries on loopback addresses that don't use TLS are accessed by plain HTTP; none are if absent.
     pub loopback: Option<AddressPolicy>,
@@ -222,7 +219,6 @@ pub(super) fn ssh_login<'a>(entry: impl Fn(&str) -> Option<&'a [u8]>) -> Result<
     })
 }
 
-/// The reason why the values of a Secret are of no use for SSH.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SshError {
     #[error("identity: {0}")]
@@ -261,7 +257,7 @@ mod tests {
             ],
             ..SecretCredentials::default()
         };
-        // A key that is used is read, and this one cannot be.
+        // A key in use is read, and this one cannot be.
         for (url, used) in [
             ("ssh://git@h.io/org/shop", true),
             ("ssh://h.io/org/shop", true),

@@ -10,7 +10,6 @@ use tree::{Budget, TreeError, TreePath};
 
 use super::blocking::BlockingContext;
 
-/// Decrypts the files of one render.
 pub(crate) struct Decryption {
     keys: Arc<Keys>,
     cache: Cache,
@@ -26,7 +25,6 @@ impl fmt::Debug for Decryption {
 }
 
 impl Decryption {
-    /// Creates a decryption with these keys.
     pub(crate) fn new(keys: Arc<Keys>, budget: &Budget, blocking: BlockingContext) -> Self {
         Self {
             keys,

@@ -24,27 +24,21 @@ pub struct ExternalAccess {
     pub environment: EnvironmentVariables,
     /// Identity for stores of secrets (Vault, AWS, GCP, Azure). If absent, such variables are refused.
     pub stores: Option<Ambient>,
-    /// Policy of addresses for Git repositories, registries and stores of secrets. Default: that of the command line.
+    /// Policy of addresses for Git repositories, registries and stores of secrets. Default: the command line's.
     pub addresses: AddressPolicy,
-    /// Policy of addresses for `http` variables. Default: that of the command line, without the API server.
+    /// Policy of addresses for `http` variables. Default: the command line's, without the API server.
     pub vars_addresses: AddressPolicy,
     /// Local directories used in place of repositories. The first exact match wins, then the longest group.
     pub overrides: Vec<SourceOverride>,
-    /// Files of command lines used in place of repositories, likewise.
     pub remote_overrides: Vec<RemoteOverride>,
-    /// Credentials of Git repositories, registries and Helm repositories.
     pub credentials: Option<Arc<dyn SourceCredentials>>,
-    /// Receiver of status messages, such as the charts that are pulled.
     pub status: Option<Arc<dyn FetchStatus>>,
-    /// Collects the commits of fetched Git repositories.
     pub pinned: PinnedSources,
     /// Cache of Git repositories and OCI artifacts; none by default. It is used for credentials with an identity.
     pub source_cache: Option<SourceCache>,
-    /// Connections to Git servers. Clones of this access share them.
     pub git_connections: GitConnections,
 }
 
-/// Environment variables that projects may read.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct EnvironmentVariables {
     variables: HashMap<String, String>,
@@ -61,7 +55,6 @@ impl fmt::Debug for EnvironmentVariables {
 }
 
 impl EnvironmentVariables {
-    /// Allows exactly these variables.
     #[must_use]
     pub fn new(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         Self {
@@ -70,20 +63,18 @@ impl EnvironmentVariables {
         }
     }
 
-    /// Allows all variables of this process.
     #[must_use]
     pub fn from_process() -> Self {
         let text = |name: OsString| name.into_string().ok();
         Self::new(std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))))
     }
 
-    /// Returns the cloud credentials that these variables name, and those of the machine: for the user of a command line.
+    /// Returns the cloud credentials in these variables, and the machine's own: for the user of a command line.
     #[must_use]
     pub fn ambient(&self) -> Ambient {
         Ambient::new(self.variables.clone()).with_instance()
     }
 
-    /// Restricts the variables to names with one of the prefixes.
     #[must_use]
     pub fn only(mut self, prefixes: &[String]) -> Self {
         self.variables
@@ -92,10 +83,7 @@ impl EnvironmentVariables {
         self
     }
 
-    /// Returns the value of a variable, `None` if it isn't set.
-    ///
-    /// # Errors
-    /// Fails when the variable may not be read.
+    /// Returns the value of a variable; `None` if it isn't set, an error if it may not be read.
     pub(crate) fn get(&self, name: &str) -> Result<Option<String>, CallbackError> {
         let allowed = |prefixes: &Vec<String>| prefixes.iter().any(|prefix| name.starts_with(prefix));
         if self.prefixes.as_ref().is_none_or(allowed) {
@@ -110,30 +98,22 @@ impl EnvironmentVariables {
 /// A local directory used in place of a repository, or of all repositories of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceOverride {
-    /// True for artifacts of OCI registries, false for Git repositories.
     pub oci: bool,
     /// True for all repositories below the key; the rest of their path is a path below the directory.
     pub group: bool,
-    /// `host/path` of the repository or the group.
     pub key: String,
-    /// Path of the directory.
     pub dir: PathBuf,
 }
 
 /// Files of a command line that are used in place of a repository, or of all repositories of a group.
 #[derive(Debug, Clone)]
 pub struct RemoteOverride {
-    /// True for artifacts of OCI registries, false for Git repositories.
     pub oci: bool,
-    /// True for all repositories below the key.
     pub group: bool,
-    /// `host/path` of the repository or the group.
     pub key: String,
-    /// Connection to the command line.
     pub files: Arc<dyn RemoteFiles>,
 }
 
-/// Asks a command line for the files of repositories.
 pub trait RemoteFiles: Send + Sync {
     /// Returns a gzipped tarball with the files of the repository with this key, as in `git://host/path`; `None` if it isn't replaced.
     fn fetch(&self, repo_key: String) -> BoxFuture<'_, Result<Option<Bytes>, CallbackError>>;
@@ -145,9 +125,7 @@ impl fmt::Debug for dyn RemoteFiles {
     }
 }
 
-/// Receives status messages while external sources are fetched.
 pub trait FetchStatus: Send + Sync {
-    /// Shows a message.
     fn show(&self, message: &str);
 
     /// Shows a warning; by default, as a message.
@@ -162,32 +140,19 @@ impl fmt::Debug for dyn FetchStatus {
     }
 }
 
-/// Looks up credentials of repositories and registries by their URL.
 pub trait SourceCredentials: Send + Sync {
     /// Returns username and password for a Git repository, and a CA bundle (PEM) to trust in addition to the system's.
-    ///
-    /// # Errors
-    /// Fails when a file with credentials can't be read. The message holds no secret.
     fn git(&self, url: &str) -> Result<(Option<git::Auth>, Option<Vec<u8>>), CallbackError>;
 
     /// Adds keys and known hosts to a Git repository over SSH; none, the default, if there are none for it.
-    ///
-    /// # Errors
-    /// Fails when a key or a file can't be read. The message holds no secret.
     fn ssh(&self, remote: git::Remote) -> Result<git::Remote, CallbackError> {
         Ok(remote)
     }
 
     /// Returns the credentials and TLS settings of an OCI registry.
-    ///
-    /// # Errors
-    /// Fails when a file with credentials can't be read. The message holds no secret.
     fn registry(&self, url: &str) -> Result<oci::Access, CallbackError>;
 
     /// Returns the credentials and TLS settings of a Helm repository. An ID (`credentialsId` of a chart) takes precedence over the URL.
-    ///
-    /// # Errors
-    /// Fails when a file with credentials can't be read. The message holds no secret.
     fn helm(&self, url: &str, credentials_id: Option<&str>) -> Result<oci::Access, CallbackError>;
 
     /// Returns a hash of all credentials of Git repositories and registries, which the cache of sources has in its keys. `None`, the
@@ -196,21 +161,17 @@ pub trait SourceCredentials: Send + Sync {
         None
     }
 
-    /// Returns how the user can give a server what it demands, as in `use --git-ca-file`. `None`, the default, if there is no way.
+    /// Returns advice about a server's demand, as in `use --git-ca-file`. `None`, the default, if there is none.
     fn remedy(&self, server: ServerKind, need: Need) -> Option<String> {
         let _ = (server, need);
         None
     }
 }
 
-/// Kind of a server that sources and charts come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServerKind {
-    /// A Helm repository.
     Helm,
-    /// An OCI registry.
     Registry,
-    /// A Git server.
     Git,
 }
 
@@ -251,7 +212,6 @@ impl ExternalAccess {
         Some(self.source_cache.as_ref()?.of(url, identity))
     }
 
-    /// Returns credentials and TLS settings for the URL of a registry or a Helm repository.
     pub(crate) fn access(
         &self,
         url: &str,
@@ -274,7 +234,6 @@ impl ExternalAccess {
         }
     }
 
-    /// Returns the failure of a request to a registry or a Helm repository, with a remedy if there is one.
     pub(crate) fn oci_failure(&self, url: &str, error: &oci::Error) -> CallbackError {
         let server = match url.starts_with("oci://") {
             true => ServerKind::Registry,
@@ -304,7 +263,6 @@ impl ExternalAccess {
         }
     }
 
-    /// Returns the local directory that overrides a URL, if any.
     #[must_use]
     pub fn overridden(&self, address: &str, oci: bool) -> Option<PathBuf> {
         let own = self.overrides.iter().filter(|one| one.oci == oci);
@@ -348,7 +306,7 @@ fn best<'a, T>(
     longest.map(|(_, one, rest)| (one, Some(rest)))
 }
 
-/// Returns the words of the original for a failure of Git that scripts and dashboards look for.
+/// Returns the original's words for a failure of Git that scripts and dashboards look for.
 fn known_words(error: &git::Error) -> Option<String> {
     match error {
         git::Error::AuthenticationFailed { .. } => Some("http transport: authentication required".to_owned()),

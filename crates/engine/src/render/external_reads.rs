@@ -1,4 +1,4 @@
-//! Knows if a render depends on more than its files.
+//! Records if a render depends on more than its files.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use cluster::Cluster;
 use objects::ObjectRef;
 use parking_lot::Mutex;
 
-/// Maximum number of objects whose versions are remembered: to ask for more of them is not cheaper than another render.
+/// Maximum number of recorded objects: requests for more of them are not cheaper than another render.
 const MAX_OBJECTS: usize = 16;
 
-/// Tells if a render read anything but the files of its project and the kinds and the version of the cluster: other repositories, charts,
-/// variables of objects or servers, live objects. Clones are the same.
+/// Records reads of anything but the project's files and the cluster's kinds and version: other repositories, charts, variables of
+/// objects or servers, live objects. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct ExternalReads(Arc<Mutex<Reads>>);
 
@@ -21,7 +21,6 @@ struct Reads {
     other: bool,
 }
 
-/// An object that was read by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ReadObject {
     reference: ObjectRef,
@@ -41,12 +40,10 @@ impl ExternalReads {
         })
     }
 
-    /// Notes a read of anything.
     pub(crate) fn note(&self) {
         self.0.lock().other = true;
     }
 
-    /// Notes the version of an object that was read by its name.
     pub(crate) fn note_object(&self, reference: ObjectRef, version: Option<String>) {
         let mut reads = self.0.lock();
         let object = ReadObject { reference, version };
@@ -67,7 +64,6 @@ pub struct ReadObjects {
 }
 
 impl ReadObjects {
-    /// Returns true if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()

@@ -16,9 +16,6 @@ use crate::{Error, PARALLEL, ResultObject};
 
 /// Returns, for each image that templates request, the image that is deployed in its place; `None` if the request is only a
 /// part of a field, or if the object is missing or may not be read.
-///
-/// # Errors
-/// Fails when the API server can't be reached, or the work is cancelled.
 pub async fn deployed_images(cluster: &Cluster, rendered: &Rendered) -> Result<Vec<Option<String>>, Error> {
     let wanted: BTreeSet<ObjectRef> = rendered
         .images
@@ -62,7 +59,6 @@ pub(crate) fn listed(rendered: &Rendered, objects: &[ResultObject]) -> Vec<Value
     rendered.images.iter().map(entry).collect()
 }
 
-/// Returns the reference of the object that requests an image, with its final namespace.
 fn holder(rendered: &Rendered, seen: &RequestedImage) -> Option<ObjectRef> {
     let (item, object) = seen.position;
     ObjectRef::of(rendered.items.get(item)?.objects.get(object)?).ok()

@@ -1,4 +1,4 @@
-//! Credentials of repositories that Secrets hold together with their URL, as those of flux-kluctl-controller and source-controller.
+//! Credentials from Secrets that hold the URL of their repository, as in flux-kluctl-controller and source-controller.
 
 use std::{
     collections::BTreeMap,
@@ -24,17 +24,11 @@ use super::{
 /// Error about the contents of a Secret. Messages follow the name of the Secret, and hold none of its values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
-    /// Neither of two keys, of which one is required, is set.
+    /// Neither of two keys is set, one of which is required.
     #[error("must at least contain 'credentialsId' or 'url'")]
     NoServer,
-    /// A value is invalid.
     #[error("{key}: {why}")]
-    Invalid {
-        /// The key of the value.
-        key: &'static str,
-        /// The reason.
-        why: &'static str,
-    },
+    Invalid { key: &'static str, why: &'static str },
 }
 
 /// Credentials of the repositories of one project. An empty set grants anonymous access.
@@ -44,16 +38,14 @@ pub struct UrlCredentials {
     git: Option<GitLogin>,
 }
 
-/// The entries of a Secret by their keys.
 pub type SecretEntries = BTreeMap<String, Secret<Vec<u8>>>;
 
 /// Reads the Secret of a Git repository. It is called once, when a repository needs it, on a blocking thread.
 pub trait ReadSecret: fmt::Debug + Send + Sync {
-    /// Returns the entries; `None` if there is no Secret, or it may not be read.
+    /// Returns the entries; `None` if the Secret is missing or may not be read.
     fn read(&self) -> BoxFuture<'_, Result<Option<SecretEntries>, CallbackError>>;
 }
 
-/// Credentials of a Helm repository, or of a registry with charts.
 #[derive(Debug)]
 struct HelmLogin {
     id: Option<String>,
@@ -61,10 +53,8 @@ struct HelmLogin {
     access: Access,
 }
 
-/// Credentials of Git servers.
 #[derive(Debug)]
 struct GitLogin {
-    /// The repository that they were made for.
     url: Url,
     /// Other hosts that get them, each with or without a port.
     hosts: Vec<String>,
@@ -73,17 +63,13 @@ struct GitLogin {
     found: OnceLock<Result<GitAccess, CallbackError>>,
 }
 
-/// Credentials of a Git repository.
 #[derive(Debug, Clone, Default)]
 struct GitAccess {
     auth: Option<Auth>,
-    /// CA bundle (PEM).
     ca: Option<Vec<u8>>,
-    /// Key and known hosts, if there is a key.
     ssh: Option<Result<SshLogin, SshError>>,
 }
 
-/// The entries of a Secret.
 struct Entries<F>(F);
 
 impl<'a, F: Fn(&str) -> Option<&'a [u8]>> Entries<F> {
@@ -115,11 +101,8 @@ impl<'a, F: Fn(&str) -> Option<&'a [u8]>> Entries<F> {
 }
 
 impl UrlCredentials {
-    /// Adds a Secret with credentials of a Helm repository. Its keys are those of the flux-kluctl-controller: `credentialsId` or `url`,
+    /// Adds a Secret with credentials of a Helm repository, with the keys of the flux-kluctl-controller: `credentialsId` or `url`,
     /// `username`, `password`, `certFile`, `keyFile`, `caFile`, `insecureSkipTlsVerify` and `passCredentialsAll`.
-    ///
-    /// # Errors
-    /// Fails when neither an ID nor a URL is set, or a value is invalid.
     pub fn add_helm<'a>(&mut self, entry: impl Fn(&str) -> Option<&'a [u8]>) -> Result<(), LoginError> {
         let entries = Entries(entry);
         let (id, url) = (entries.text("credentialsId")?, entries.text("url")?);
@@ -165,7 +148,7 @@ impl UrlCredentials {
     }
 
     /// Sets the Secret with the credentials of the Git repository at `url`. They are used for all repositories with the same scheme, host
-    /// and port, and for those on one of `hosts`. Its keys are those of source-controller: `username`, `password`, and `ca.crt` or `caFile`.
+    /// and port, and for those on one of `hosts`. Its keys are the source-controller's: `username`, `password`, and `ca.crt` or `caFile`.
     /// Without a valid URL, they are used for none.
     ///
     /// # Panics
@@ -181,7 +164,7 @@ impl UrlCredentials {
         });
     }
 
-    /// Returns the access of the first login with this ID, otherwise of the first whose URL is that of the repository or of one above it.
+    /// Returns the access of the first login with this ID, otherwise of the first whose URL is the repository's or one above it.
     fn of_chart(&self, url: &str, id: Option<&str>) -> Access {
         let by_id = id.and_then(|id| self.helm.iter().find(|login| login.id.as_deref() == Some(id)));
         let parsed = Url::parse(url).ok();
@@ -221,7 +204,7 @@ impl GitLogin {
         if is_same_server(&self.url, url) {
             return true;
         }
-        // Never in the clear if the repository that they are for is not.
+        // Never in the clear, unless their own repository is.
         let is_safe = url.scheme() == "https" || url.scheme() == self.url.scheme();
         let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
         let with_port = url.port_or_known_default().map(|port| format!("{host}:{port}"));

@@ -8,7 +8,6 @@ use std::{
 
 use net::AddressPolicy;
 
-/// Timeout for connecting, and for the response.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns true if a registry (`host:port`) is on a loopback address that the policy allows, and responds to plain HTTP. Blocks for at most

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, sync::Arc};
 use kluctl::{GitReference, SourceAddress};
 use parking_lot::Mutex;
 
-/// Maximum number of references that are recorded.
 const MAX_REFERENCES: usize = 100;
 /// Maximum length of a recorded URL or reference in bytes; longer ones are not recorded.
 const MAX_TEXT: usize = 512;
@@ -14,14 +13,11 @@ const MAX_TEXT: usize = 512;
 #[derive(Debug, Clone, Default)]
 pub struct PinnedSources(Arc<Mutex<BTreeMap<(String, String), String>>>);
 
-/// A reference of a Git repository, and its commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedSource {
-    /// URL of the repository, without credentials.
     pub url: String,
     /// Reference as the project names it: `HEAD`, a branch, a tag or a commit.
     pub reference: String,
-    /// Commit that the reference had.
     pub commit: String,
 }
 
@@ -38,7 +34,6 @@ impl PinnedSources {
         sources.collect()
     }
 
-    /// Records the commit of a Git repository.
     pub(crate) fn record(&self, address: &SourceAddress, commit: Option<&str>) {
         let (SourceAddress::Git { url, reference }, Some(commit)) = (address, commit) else {
             return;

@@ -8,25 +8,18 @@ use tree::{Budget, Limits};
 
 use super::{blocking::BlockingContext, external::ExternalAccess, sources::SourceFetcher};
 
-/// An error about a project that cannot be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
-    /// The Git repository cannot be fetched.
     #[error("failed to clone git source: {0}")]
     Git(String),
-    /// The artifact cannot be pulled.
     #[error("failed to pull OCI source: {0}")]
     Oci(String),
-    /// The caller gave up.
     #[error("cancelled")]
     Cancelled,
 }
 
 /// Fetches a project from a Git repository or an OCI registry, within the limits and the policy of addresses of `external`. Connections
 /// to SSH servers are kept in `ssh`.
-///
-/// # Errors
-/// Fails when the source can't be reached, has no such reference, is too large, or the work is cancelled.
 pub async fn fetch_project(
     address: SourceAddress,
     external: &ExternalAccess,
@@ -41,7 +34,6 @@ pub async fn fetch_project(
     fetched.map_err(|error| failure(error.to_string()))
 }
 
-/// The revision that the address of a project names.
 #[derive(Debug, Clone)]
 pub struct ProjectHead {
     /// The commit of a Git repository, or the digest of an OCI artifact.
@@ -51,7 +43,6 @@ pub struct ProjectHead {
 }
 
 impl ProjectHead {
-    /// Returns a revision that was not found in a list of references.
     pub(super) fn unlisted(revision: String) -> Self {
         Self {
             revision,
@@ -60,7 +51,7 @@ impl ProjectHead {
     }
 
     /// Asks the Git server again, with one request and without blocking a thread. Returns true if its references are the same; false if
-    /// some moved, they were not listed, or the server doesn't answer: [`project_head`] says why. `external` is that of [`project_head`].
+    /// some moved, they were not listed, or the server doesn't answer: [`project_head`] says why. `external` is the same as there.
     pub async fn is_unchanged(&self, external: &ExternalAccess) -> bool {
         let Some(listing) = &self.listing else {
             return false;
@@ -74,9 +65,6 @@ impl ProjectHead {
 
 /// Returns the revision that the address of a project names now. It asks the server for its references or for the digest of the tag, and
 /// fetches nothing; an address with a commit or a digest needs no request. Returns `None` if files of a command line replace the source.
-///
-/// # Errors
-/// Fails when the server can't be reached, has no such reference, or the work is cancelled.
 pub async fn project_head(
     address: SourceAddress,
     external: &ExternalAccess,
@@ -90,7 +78,6 @@ pub async fn project_head(
     head.map_err(|error| failure(error.to_string()))
 }
 
-/// Returns the error of an address that cannot be read.
 fn failure_of(address: &SourceAddress) -> fn(String) -> ProjectError {
     match address {
         SourceAddress::Git { .. } => ProjectError::Git,

@@ -9,7 +9,6 @@ use yaml::Value;
 
 /// Annotation of a ServiceAccount with the ARN of its AWS role.
 const ROLE: &str = "eks.amazonaws.com/role-arn";
-/// Message about a ServiceAccount without that annotation.
 pub(crate) const MISSING_ROLE: &str =
     "its AWS role is missing: set the annotation eks.amazonaws.com/role-arn";
 /// Audience of tokens for AWS.
@@ -23,9 +22,7 @@ const TOKEN_AGE: Duration = Duration::from_secs(600);
 pub struct ServiceAccountRole {
     /// The cluster of the ServiceAccount, with the identity that requests the token.
     pub cluster: Cluster,
-    /// Namespace of the ServiceAccount.
     pub namespace: String,
-    /// Name of the ServiceAccount.
     pub name: String,
 }
 
@@ -36,9 +33,6 @@ impl AwsRole for ServiceAccountRole {
 }
 
 /// Returns the AWS role of a ServiceAccount and a token to assume it with; `None` without a role.
-///
-/// # Errors
-/// Fails when the ServiceAccount is missing or may not be read, or its token may not be requested.
 pub(crate) async fn trusted_token(
     cluster: &Cluster,
     namespace: &str,

@@ -11,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 
-/// Maximum number of renders that work at the same time.
 const MAX_RENDERS: usize = 32;
 /// Time that a render waits for the end of the previous one of its name. A cancelled render usually ends within milliseconds.
 const PREVIOUS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,10 +45,8 @@ impl RenderSlots {
         }
     }
 
-    /// Waits for a slot for a render of `name`, and for its `permit`. Both are released when the returned value is dropped.
-    ///
-    /// # Errors
-    /// Fails when the previous render of `name` runs for longer than `limit`, or than 5 seconds.
+    /// Waits for a slot for a render of `name`, and for its `permit`. Both are released when the returned value is dropped. Fails when the
+    /// previous render of `name` runs for longer than `limit`, or than 5 seconds.
     pub(crate) async fn acquire(
         &self,
         name: &str,
@@ -112,7 +109,6 @@ impl RenderPermit {
         *self.acquired.lock() = None;
     }
 
-    /// Waits for something without the permit.
     pub(crate) async fn waiting<T>(&self, wait: impl Future<Output = T>) -> T {
         self.release();
         let waited = wait.await;
@@ -121,7 +117,6 @@ impl RenderPermit {
     }
 }
 
-/// The slot of a running render.
 #[derive(Debug)]
 pub(crate) struct RenderSlot {
     _claim: Claim,

@@ -13,7 +13,6 @@ use sha2::{Digest as _, Sha256};
 const MAX_BYTES: u64 = 64 << 20;
 /// Maximum size of one source; larger ones are fetched again each time.
 pub(crate) const MAX_SOURCE_BYTES: u64 = 16 << 20;
-/// Maximum number of sources.
 const MAX_SOURCES: usize = 256;
 
 /// A SHA-256 hash that identifies credentials.
@@ -27,7 +26,6 @@ pub struct SourceCache(Arc<Mutex<Sources>>);
 struct Sources {
     entries: HashMap<Key, CacheEntry>,
     bytes: u64,
-    /// Number of the last use.
     uses: u64,
 }
 
@@ -46,7 +44,6 @@ impl fmt::Debug for SourceCache {
 }
 
 impl SourceCache {
-    /// Returns the part of the cache for a URL and credentials.
     pub(crate) fn of(&self, url: &str, credentials: CredentialsIdentity) -> ScopedCache {
         ScopedCache {
             cache: self.clone(),
@@ -62,7 +59,6 @@ pub(crate) struct ScopedCache {
 }
 
 impl ScopedCache {
-    /// Returns the source with a commit or digest.
     pub(crate) fn get(&self, id: &str) -> Option<FetchedSource> {
         let mut sources = self.cache.0.lock();
         sources.uses += 1;

@@ -19,7 +19,6 @@ use super::{
     blocking::BlockingContext, external::ExternalAccess, project::ProjectHead, source_cache::MAX_SOURCE_BYTES,
 };
 
-/// Timeout for fetching one repository.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Maximum size of all sources of one render, in bytes on disk.
 const MAX_BYTES: u64 = 2 << 30;
@@ -28,7 +27,6 @@ const MAX_OVERRIDE_BYTES: u64 = 64 << 20;
 /// Maximum number of files of all Git repositories of one render: their entries are kept in memory.
 const MAX_ENTRIES: usize = 1_000_000;
 
-/// Fetches the sources of one render, each once.
 pub(crate) struct SourceFetcher {
     external: ExternalAccess,
     limits: Limits,
@@ -38,19 +36,16 @@ pub(crate) struct SourceFetcher {
     fetched: Mutex<HashMap<SourceAddress, FetchedSource>>,
     listed: Mutex<HashMap<String, Vec<RemoteRef>>>,
     taken: Mutex<FetchedTotals>,
-    /// Overridden sources that the user was announced about.
+    /// URLs of overridden sources that were announced to the user.
     announced: Mutex<HashSet<String>>,
 }
 
-/// The files of a commit.
 enum CommitFiles {
     /// They were fetched before, and the server announced the commit again.
     Cached(FetchedSource),
-    /// They were fetched now.
     Fetched(Commit),
 }
 
-/// Total size of the fetched sources.
 #[derive(Debug, Clone, Copy, Default)]
 struct FetchedTotals {
     bytes: u64,
@@ -69,7 +64,7 @@ impl FetchedTotals {
 }
 
 impl SourceFetcher {
-    /// Begins without any source; connections to SSH servers are kept in `ssh`.
+    /// Creates a fetcher without sources; connections to SSH servers are kept in `ssh`.
     pub(crate) fn new(
         external: &ExternalAccess,
         limits: &Limits,
@@ -116,7 +111,6 @@ impl SourceFetcher {
         }))
     }
 
-    /// Fetches the files of the command line that override a repository; `None` if there are none.
     fn remotely_overridden(&self, url: &str, oci: bool) -> Result<Option<FetchedSource>, CallbackError> {
         let Some((files, repo_key)) = self.external.remotely_overridden(url, oci) else {
             return Ok(None);
@@ -181,7 +175,6 @@ impl SourceFetcher {
         call
     }
 
-    /// Adds to the totals, unless a limit is exceeded already.
     fn take(&self, more: FetchedTotals) -> Result<(), CallbackError> {
         let mut taken = self.taken.lock();
         taken.check()?;
@@ -372,7 +365,6 @@ impl Sources for SourceFetcher {
     }
 }
 
-/// Returns the commit that a reference names, by asking the server.
 fn resolve(session: &mut Session, reference: &GitReference) -> Result<Resolved, git::Error> {
     let selector = match reference {
         GitReference::Head => Selector {
@@ -414,28 +406,23 @@ fn is_announced(session: &mut Session, reference: &GitReference, commit: &str) -
     Ok(refs.iter().any(|listed| listed.commit() == commit))
 }
 
-/// Returns the name of an artifact with its tag and digest.
 fn artifact_name(url: &str, tag: Option<&str>, digest: Option<&str>) -> String {
     let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
     let digest = digest.map(|digest| format!("@{digest}")).unwrap_or_default();
     format!("{url}{tag}{digest}")
 }
 
-/// The first layer of an OCI artifact.
 struct Layer {
     digest: String,
-    /// Digest of the manifest that names the layer.
     manifest: String,
     files: LayerFiles,
     /// The commit from the annotation `io.kluctl.image.git_info`.
     commit: Option<String>,
 }
 
-/// The files of a layer.
 enum LayerFiles {
     /// They were pulled before, and the manifest names the layer again.
     Cached(FetchedSource),
-    /// The archive that was pulled now.
     Pulled(Bytes),
 }
 
@@ -481,7 +468,6 @@ async fn layer(
     })
 }
 
-/// Unpacks a layer into a temporary directory.
 fn unpacked(
     bytes: &Bytes,
     limits: &Limits,
@@ -506,7 +492,6 @@ fn unpacked(
 /// The unpacked files of an artifact, removed when dropped.
 struct Unpacked {
     disk: Disk,
-    /// Total size of the files.
     bytes: u64,
     _dir: TempDir,
 }

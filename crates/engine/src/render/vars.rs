@@ -18,12 +18,10 @@ use super::{
     service_account::{MISSING_ROLE, trusted_token},
 };
 
-/// Maximum age of discovery data.
 const KINDS_AGE: Duration = Duration::from_secs(10);
 /// Maximum number of objects that are searched for labels.
 const MAX_LISTED: usize = 5_000;
 
-/// Reads variables for one render, under the identity that deploys.
 pub(crate) struct VarsReader {
     cluster: Option<Cluster>,
     external: ExternalAccess,
@@ -33,7 +31,6 @@ pub(crate) struct VarsReader {
 }
 
 impl VarsReader {
-    /// Creates the reader of a render.
     pub(crate) fn new(
         cluster: Option<Cluster>,
         external: &ExternalAccess,
@@ -76,7 +73,6 @@ impl VarsReader {
     }
 }
 
-/// Returns the client of a cell, created at its first use.
 fn client<'a>(
     created: &'a OnceLock<Client>,
     addresses: &AddressPolicy,
@@ -164,7 +160,7 @@ impl VarsSources for VarsReader {
         let nobody = Ambient::default();
         let ambient = match (&self.external.stores, query) {
             (Some(ambient), _) => ambient,
-            // The identity is that of the ServiceAccount, which the deploying identity may impersonate by a token.
+            // The ServiceAccount's identity, which the deploying identity may impersonate by a token.
             (
                 None,
                 SecretQuery::Aws {
@@ -229,7 +225,6 @@ async fn secret(
     found.map_err(failed)
 }
 
-/// Returns the AWS role of a ServiceAccount and a token to assume it with.
 async fn trusted(
     cluster: Option<&Cluster>,
     namespace: &str,
@@ -241,7 +236,6 @@ async fn trusted(
     found.ok_or_else(|| about(MISSING_ROLE))
 }
 
-/// Returns the objects with all these labels.
 async fn labelled(
     cluster: &Cluster,
     query: &ObjectQuery,

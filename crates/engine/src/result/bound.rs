@@ -4,9 +4,7 @@ use yaml::Value;
 
 use super::{ObjectError, entry};
 
-/// Fields of the messages of a result, named as what they are.
 const MESSAGES: [&str; 2] = ["errors", "warnings"];
-/// Fields of other lists of a result.
 const LISTS: [&str; 2] = ["objects", "results"];
 /// Maximum number of entries of another list that is too large.
 const MOST_ENTRIES: usize = 1000;
@@ -47,7 +45,6 @@ fn list_mut<'v>(result: &'v mut Value, field: &str) -> Option<&'v mut Vec<Value>
     result.get_mut(field)?.as_seq_mut()
 }
 
-/// Leaves out the values of all changes.
 fn drop_values(result: &mut Value) {
     let objects = list_mut(result, "objects").into_iter().flatten();
     let changes = objects.filter_map(|object| list_mut(object, "changes")).flatten();
@@ -76,11 +73,10 @@ fn bound_messages(result: &mut Value, most: usize) {
     }
 }
 
-/// Returns the number of entries at the beginning of a list that fit into `room` bytes, and their size.
+/// Returns the number of leading entries of a list that fit into `room` bytes, and their size.
 fn fitting(list: &[Value], room: usize) -> (usize, usize) {
     let mut used = 0;
     for (index, entry) in list.iter().enumerate() {
-        // A comma separates entries.
         let with = used + size(entry) + 1;
         if with > room {
             return (index, used);
@@ -90,7 +86,6 @@ fn fitting(list: &[Value], room: usize) -> (usize, usize) {
     (list.len(), used)
 }
 
-/// Cuts a long message.
 fn cut(entry: &mut Value) {
     if let Some(Value::String(text)) = entry.get_mut("message")
         && text.len() > MESSAGE_BYTES
@@ -100,7 +95,6 @@ fn cut(entry: &mut Value) {
     }
 }
 
-/// Returns the entry that stands for messages that are left out.
 fn omission(count: usize, what: &str) -> Value {
     entry::message(&ObjectError::general(format!("... and {count} more {what}")))
 }
@@ -112,7 +106,6 @@ pub fn left_out(message: &str) -> Option<u64> {
     MESSAGES.contains(&what).then(|| count.parse().ok())?
 }
 
-/// Leaves out arguments and images: what is left are names.
 fn drop_arguments(result: &mut Value) {
     for field in ["target", "commandInfo", "overridesPatch"] {
         if let Some(info) = result.get_mut(field).and_then(Value::as_map_mut) {

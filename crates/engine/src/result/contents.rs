@@ -1,7 +1,7 @@
-//! The objects in a result, and how they are kept small.
+//! The objects in a result, and their compact form.
 //!
 //! The rendered object, the live object before and the live object after are mostly equal, so the second and the third are
-//! kept as the difference to what stands before them.
+//! stored as the difference to the one before.
 
 use std::sync::Arc;
 
@@ -10,20 +10,17 @@ use yaml::{Map, Value};
 
 use super::{CommandResult, ResultObject, delta, entry};
 
-/// Extent of the objects in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
     /// All of it, each state as a difference to the one before.
     Compacted,
-    /// No content of objects.
     None,
 }
 
-/// The texts before the two forms of a state.
+/// Prefixes of the two forms of a state.
 const FULL: &str = "full: ";
 const DELTA: &str = "delta: ";
 
-/// The states of an object, in the order of time.
 fn states(object: &ResultObject) -> [(&'static str, Option<&Value>); 3] {
     [
         ("rendered", object.rendered.as_ref()),
@@ -33,7 +30,6 @@ fn states(object: &ResultObject) -> [(&'static str, Option<&Value>); 3] {
 }
 
 impl CommandResult {
-    /// Takes the values of Secrets out of the objects, for good.
     pub(crate) fn mask_secrets(&mut self) {
         for object in &mut self.objects {
             if !secrets::is_secret(&object.reference) {
@@ -49,7 +45,7 @@ impl CommandResult {
     }
 }
 
-/// An object with what identifies each of its states: type, name, labels, annotations.
+/// Returns an object with the identifying parts of each of its states: type, name, labels, annotations.
 pub(super) fn reduced(object: &ResultObject) -> Value {
     let mut entry = entry::entry(object);
     if let Some(map) = entry.as_map_mut() {
@@ -102,7 +98,6 @@ pub(super) fn compact(object: &ResultObject) -> Value {
     entry
 }
 
-/// Error of a compacted object.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExpandError {
     #[error("an object is not a map")]
@@ -118,7 +113,6 @@ pub(super) enum ExpandError {
     },
 }
 
-/// Restores an object from its compacted form.
 pub(super) fn expanded(entry: &Value) -> Result<Value, ExpandError> {
     let mut entry = entry.clone();
     let mut before: Option<String> = None;

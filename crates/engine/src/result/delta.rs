@@ -1,23 +1,21 @@
-//! Differences between the JSON texts of two values in the form of diff-match-patch: `=n`, `-n` and `+text` with tabs between,
-//! where numbers count characters and texts are percent-encoded.
+//! Differences between two values as JSON in the form of diff-match-patch: `=n`, `-n` and `+...` with tabs between, where
+//! numbers count characters and inserted strings are percent-encoded.
 //!
-//! The values are walked side by side, not their texts: what the API server adds to an object is hundreds of words, and
-//! the shortest way between two texts takes the square of that.
+//! The values are walked side by side, instead of their JSON: the API server adds hundreds of words to an object, and the
+//! shortest path between two strings takes the square of that.
 
 use std::fmt::Write as _;
 
 use yaml::{Map, Value};
 
-/// Computes and applies the difference of two values in JSON.
 #[derive(Debug, Default)]
 pub(super) struct Delta {
-    /// The difference.
     pub(super) text: String,
     /// Length of the new value in JSON, in bytes.
     pub(super) length: usize,
 }
 
-/// The difference that leads from the text of one value to that of the other, as `json_sorted_html` prints them.
+/// Returns the difference from one value to the other, as `json_sorted_html` prints them.
 pub(super) fn between(old: &Value, new: &Value) -> Delta {
     let mut walk = Walk::default();
     walk.values(old, new);
@@ -25,15 +23,13 @@ pub(super) fn between(old: &Value, new: &Value) -> Delta {
     walk.delta
 }
 
-/// A walk through both texts at once.
 #[derive(Default)]
 struct Walk {
     delta: Delta,
-    /// Characters that stay, up to here.
+    /// Number of unchanged characters up to here.
     unchanged: usize,
-    /// Characters that go, behind those that stay.
+    /// Number of removed characters behind them.
     gone: usize,
-    /// The replacement.
     come: String,
 }
 
@@ -58,10 +54,8 @@ impl Walk {
         self.delta.length += text.len();
     }
 
-    /// Writes down the way up to here.
     fn flush(&mut self) {
         let text = &mut self.delta.text;
-        // Writing to a string doesn't fail.
         for (sign, count) in [('=', self.unchanged), ('-', self.gone)] {
             if count > 0 {
                 separate(text);
@@ -119,7 +113,7 @@ impl Walk {
         self.keep("}");
     }
 
-    /// Equal items at both ends stand beside each other, and those between them in their order.
+    /// Pairs equal items at both ends, and the items between them in their order.
     fn lists(&mut self, old: &[Value], new: &[Value]) {
         let shorter = old.len().min(new.len());
         let start = old.iter().zip(new).take_while(|(old, new)| old == new).count();
@@ -154,7 +148,7 @@ impl Walk {
         self.keep("]");
     }
 
-    /// Texts differ between their equal ends.
+    /// Strings differ between their equal ends.
     fn texts(&mut self, old: &str, new: &str) {
         let same = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
             let equal = pairs.take_while(|(old, new)| old == new);
@@ -225,7 +219,6 @@ fn encode(text: &str, encoded: &mut String) {
     }
 }
 
-/// Error of a stored difference.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DeltaError {
     #[error("a difference has an incomplete escape")]
@@ -240,7 +233,6 @@ pub(super) enum DeltaError {
     TooShort,
 }
 
-/// Decodes the percent escapes of an inserted string.
 fn decode(text: &str) -> Result<String, DeltaError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -258,7 +250,6 @@ fn decode(text: &str) -> Result<String, DeltaError> {
     String::from_utf8(bytes).map_err(|_| DeltaError::NotUtf8)
 }
 
-/// Applies a difference to a string and returns the new string.
 pub(super) fn apply(old: &str, delta: &str) -> Result<String, DeltaError> {
     let mut rest = old.chars();
     let mut new = String::new();

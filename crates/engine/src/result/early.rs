@@ -3,7 +3,6 @@
 use super::{CommandResult, ObjectError};
 
 impl CommandResult {
-    /// Adds an error that says how far a cancelled deployment came.
     pub(crate) fn note_cancellation(&mut self) {
         let applied = self.applied();
         self.errors.push(ObjectError::general(format!(
@@ -11,7 +10,7 @@ impl CommandResult {
         )));
     }
 
-    /// Adds an error that says how far a deployment came whose waits were interrupted.
+    /// Adds an error with the progress of a deployment whose waits were interrupted.
     pub(crate) fn note_interruption(&mut self) {
         let applied = self.applied();
         self.errors.push(ObjectError::general(format!(
@@ -19,7 +18,6 @@ impl CommandResult {
         )));
     }
 
-    /// Returns the number of applied objects.
     fn applied(&self) -> usize {
         self.objects.iter().filter(|object| object.is_applied).count()
     }

@@ -5,14 +5,12 @@ use yaml::{Map, Value};
 
 use super::{ObjectError, ResultObject};
 
-/// Inserts a string, unless it is empty.
 pub(super) fn put(map: &mut Map, name: &str, text: &str) {
     if !text.is_empty() {
         map.insert(name, text);
     }
 }
 
-/// Returns an object's entry without its content.
 pub(super) fn entry(object: &ResultObject) -> Value {
     let mut entry = Map::from([("ref", reference(&object.reference))]);
     if !object.changes.is_empty() {
@@ -49,7 +47,6 @@ pub(super) fn messages(list: &[ObjectError]) -> Value {
     Value::from(list.iter().map(message).collect::<Vec<Value>>())
 }
 
-/// Returns an error or a warning in the form of results.
 pub(super) fn message(error: &ObjectError) -> Value {
     let of = error.reference.as_ref().map_or_else(
         || Value::Map(Map::from([("kind", Value::from("")), ("name", Value::from(""))])),
@@ -59,7 +56,6 @@ pub(super) fn message(error: &ObjectError) -> Value {
     Value::Map(Map::from(fields))
 }
 
-/// Returns an object reference in the form of results.
 pub(super) fn reference(of: &ObjectRef) -> Value {
     let mut map = Map::new();
     put(&mut map, "group", &of.group);

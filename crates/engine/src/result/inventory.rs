@@ -8,14 +8,10 @@ use std::collections::BTreeSet;
 use objects::ObjectRef;
 use yaml::{Map, Value};
 
-/// Field of a result for its inventory.
 const FIELD: &str = "inventory";
-/// Maximum number of pairs of kind and namespace in a result.
 const MAX_PAIRS: usize = 256;
-/// Maximum size of the pairs of a result in bytes.
 const MAX_BYTES: usize = 16 << 10;
 
-/// A kind in a namespace, as group, kind and namespace.
 type Pair = (String, String, Option<String>);
 
 /// The kinds and namespaces of all objects that may have been deployed, never their names.
@@ -35,7 +31,6 @@ impl Inventory {
         }
     }
 
-    /// Adds the kinds and namespaces of another inventory.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         let pairs = self.pairs.zip(other.pairs);
@@ -47,7 +42,6 @@ impl Inventory {
         }
     }
 
-    /// Returns true if it names all kinds and namespaces of another inventory.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         match (&self.pairs, &other.pairs) {
@@ -70,7 +64,6 @@ impl Inventory {
         Some(self.pairs.as_ref()?.iter().map(reference).collect())
     }
 
-    /// Reads what [`Inventory::to_value`] wrote. Everything else is an unknown inventory.
     #[must_use]
     pub fn from_value(value: &Value) -> Self {
         let objects = value.as_seq();

@@ -6,7 +6,7 @@ use super::{CommandResult, ObjectError, ResultObject, entry::reference};
 use crate::ValidateResult;
 
 impl CommandResult {
-    /// The result as data: what happened to which object, without the objects themselves. It is kept below about
+    /// Returns the outcome for each object as data, without the objects themselves. It is kept below about
     /// `limit` bytes of JSON by leaving out values first, then objects, then messages.
     #[must_use]
     pub fn to_status(&self, limit: usize) -> Value {
@@ -61,7 +61,6 @@ impl CommandResult {
 }
 
 impl ValidateResult {
-    /// The result as data, with at most `keep` entries of each kind.
     #[must_use]
     pub fn to_status(&self, keep: usize) -> Value {
         Value::Map(Map::from([

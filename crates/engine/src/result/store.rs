@@ -1,13 +1,13 @@
-//! Results that are kept in the cluster: one Secret each, that kluctl and its web UI read.
+//! Results that are stored in the cluster: one Secret each, which kluctl and its web UI read.
 //!
-//! A Secret holds at most one MiB. A result that needs more is kept in parts: the first Secret holds the reduced result and the
-//! first piece of the compressed objects, and names how many parts there are; the others, of the same id, hold the rest. The
-//! original reads the reduced result of such a one, which is all that its lists need.
+//! A Secret holds at most one MiB. A larger result is stored in parts: the first Secret holds the reduced result, the first
+//! piece of the compressed objects and the number of parts; the others, of the same id, hold the rest. The original reads the
+//! reduced result only, which is all that its lists need.
 //!
 //! The summary is an annotation, and has only as many errors and warnings as fit; the reduced result has all of them.
 //!
-//! The label `weir.io/result-group` has a hash of the project, the target and the type of result, so that a write lists those
-//! results only among which it lets go of old ones. The label `weir.io/result-deployment` has a hash of the KluctlDeployment, so that its
+//! The label `weir.io/result-group` has a hash of the project, the target and the type of result, so that a write lists only
+//! the results among which it deletes old ones. The label `weir.io/result-deployment` has a hash of the KluctlDeployment, so that its
 //! deletion lists its results only. Results of the original don't have them until [`ResultStore::adopt`] adds them.
 
 mod pack;
@@ -44,7 +44,7 @@ const REPO_KEY: &str = "kluctl.io/result-project-repo-key";
 const SUB_DIR: &str = "kluctl.io/result-project-subdir";
 const DEPLOYMENT_NAME: &str = "kluctl.io/result-deployment-name";
 const DEPLOYMENT_NAMESPACE: &str = "kluctl.io/result-deployment-namespace";
-/// Results are no part of any deployment.
+/// Results are not part of any deployment.
 const AS_RESULTS: ApplyOptions<'_> = ApplyOptions {
     dry_run: false,
     force: false,
@@ -52,7 +52,6 @@ const AS_RESULTS: ApplyOptions<'_> = ApplyOptions {
 };
 /// Annotation on the first Secret of a result: the number of its Secrets.
 const PARTS: &str = "weir.io/result-parts";
-/// The result of which this is a further part, as `id/number`.
 const PART: &str = "weir.io/result-part";
 /// Label on all Secrets of a result: the hash of its project, its target and its type.
 const GROUP: &str = "weir.io/result-group";
@@ -62,13 +61,10 @@ const DEPLOYMENT: &str = "weir.io/result-deployment";
 const PART_BYTES: usize = 900 << 10;
 /// Maximum size of a summary in bytes. All annotations of an object together have at most 256 KiB.
 const SUMMARY_BYTES: usize = 128 << 10;
-/// Selects results without a group.
 const UNGROUPED: &str = "kluctl.io/result=true,!weir.io/result-group";
 /// Selects results that were stored without one of the labels: all have the second one.
 const UNLABELLED: &str = "kluctl.io/result=true,!weir.io/result-deployment";
-/// Maximum number of results that are listed.
 const MOST_RESULTS: usize = 100_000;
-/// Maximum number of Secrets of one result.
 const MOST_PARTS: usize = 64;
 
 /// Number of results to keep per project and target.
@@ -89,7 +85,6 @@ impl Default for Retention {
     }
 }
 
-/// The place where results are kept.
 #[derive(Debug, Clone)]
 pub struct ResultStore {
     cluster: Cluster,
@@ -97,27 +92,21 @@ pub struct ResultStore {
     retention: Retention,
     /// True after results without labels were adopted: then nothing looks for any. Clones share it.
     adopted: Arc<AtomicBool>,
-    /// The results that this store listed or wrote. Clones share them.
     known: Arc<KnownResults>,
 }
 
-/// A result that is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredResult {
-    /// Identity of the result.
     pub id: String,
-    /// True for the result of a validation.
     pub is_validation: bool,
-    /// Summary of the result.
     pub summary: Value,
     /// The Secret that holds it, or its first part.
     pub secret: ObjectRef,
-    /// Number of Secrets of the result.
     pub parts: usize,
 }
 
 impl StoredResult {
-    /// Returns the KluctlDeployment that the result is of; `None` if it is of a command line. The ID of its cluster is empty if its controller
+    /// Returns the KluctlDeployment of the result; `None` for a command line. The ID of its cluster is empty if its controller
     /// could not read that.
     #[must_use]
     pub fn deployment(&self) -> Option<KluctlDeployment> {
@@ -143,7 +132,6 @@ impl StoredResult {
     }
 }
 
-/// The serialized form of a result.
 struct Record<'a> {
     id: &'a str,
     origin: &'a Origin,
@@ -154,7 +142,7 @@ struct Record<'a> {
 }
 
 impl ResultStore {
-    /// The results in a namespace, which is made when it is missing.
+    /// Creates a store in a namespace, which is created when it is missing.
     #[must_use]
     pub fn new(cluster: Cluster, namespace: &str, retention: Retention) -> Self {
         let namespace = namespace.to_owned();
@@ -167,7 +155,6 @@ impl ResultStore {
         }
     }
 
-    /// The same results over another connection.
     #[must_use]
     pub fn over(&self, cluster: Cluster) -> Self {
         Self {
@@ -176,10 +163,6 @@ impl ResultStore {
         }
     }
 
-    /// Keeps the result of an operation, and lets go of older ones. The result should hold its objects.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses the request or can't be reached.
     pub async fn write_command(&self, result: &CommandResult) -> Result<(), Error> {
         let record = Record {
             id: &result.origin.id,
@@ -204,10 +187,6 @@ impl ResultStore {
         self.write(record).await
     }
 
-    /// Keeps the result of a validation, and lets go of older ones.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses the request or can't be reached.
     pub async fn write_validation(&self, result: &ValidateResult) -> Result<(), Error> {
         let record = Record {
             id: &result.origin.id,
@@ -244,7 +223,7 @@ impl ResultStore {
         }
     }
 
-    /// Writes a Secret, and makes the namespace if it is missing.
+    /// Writes a Secret, and creates the namespace if it is missing.
     async fn write_secret(&self, secret: &Value) -> Result<(), Error> {
         let options = ApplyOptions {
             force: true,
@@ -254,7 +233,7 @@ impl ResultStore {
             Ok(_) => Ok(()),
             Err(error) if error.is_not_found() => {
                 match self.make_namespace().await {
-                    // Who may write results need not be able to make namespaces; that it is missing says more.
+                    // A writer of results need not be allowed to create namespaces; that it is missing says more.
                     Err(Error::Cluster(refused)) if refused.is_forbidden() => return Err(error.into()),
                     made => made?,
                 }
@@ -278,7 +257,6 @@ impl ResultStore {
         Ok(())
     }
 
-    /// Returns the number of results to keep for this kind of result.
     fn retained(&self, record: &Record<'_>) -> usize {
         if record.is_validation {
             self.retention.validations
@@ -287,10 +265,6 @@ impl ResultStore {
         }
     }
 
-    /// All results, the newest first.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses the request or can't be reached.
     pub async fn list(&self) -> Result<Vec<StoredResult>, Error> {
         let listed = Instant::now();
         let mut found = self.labelled(LABEL, "true").await?;
@@ -299,11 +273,8 @@ impl ResultStore {
         Ok(found)
     }
 
-    /// Adds the labels to results that were stored without them, such as those of the original. From then on, nothing lists results without
+    /// Adds the labels to results that were stored without them, such as the original's. From then on, nothing lists results without
     /// labels through this store and its clones. Returns their number. Those that are deleted meanwhile are left out.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses the request or can't be reached.
     pub async fn adopt(&self) -> Result<usize, Error> {
         let found = self.selected(UNLABELLED).await?;
         let results = found.iter().filter_map(stored).collect::<Vec<_>>();
@@ -334,10 +305,6 @@ impl ResultStore {
         Ok(count)
     }
 
-    /// Finds a result by its identity.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses the request or can't be reached.
     pub async fn find(&self, id: &str) -> Result<Option<StoredResult>, Error> {
         for label in [COMMAND_ID, VALIDATE_ID] {
             let mut found = self.labelled(label, id).await?.into_iter();
@@ -354,8 +321,8 @@ impl ResultStore {
         Ok(listed.iter().filter_map(stored).collect())
     }
 
-    /// Lists the metadata of Secrets in the namespace of this store. Whoever may write Secrets elsewhere must not be able to pretend to have
-    /// results.
+    /// Lists the metadata of Secrets in the namespace of this store. A writer of Secrets in other namespaces must not be able to
+    /// pretend to have results.
     async fn selected(&self, selector: &str) -> Result<Vec<Value>, Error> {
         let kind = self.cluster.kind("", "v1", "Secret").await?;
         let namespace = Some(self.namespace.as_str());
@@ -366,9 +333,6 @@ impl ResultStore {
     }
 
     /// Lists the results of KluctlDeployments of any cluster; none without the right to list Secrets.
-    ///
-    /// # Errors
-    /// Fails when the API server can't be reached.
     pub async fn of_deployments(&self) -> Result<Vec<StoredResult>, Error> {
         let mut found = match self.list().await {
             Err(Error::Cluster(error)) if error.is_forbidden() => Vec::new(),
@@ -380,9 +344,6 @@ impl ResultStore {
 
     /// Lists the results of a KluctlDeployment; none without the right to list Secrets. All results are listed as long as those without labels
     /// are not adopted.
-    ///
-    /// # Errors
-    /// Fails when the API server can't be reached.
     pub async fn of_deployment(&self, wanted: &KluctlDeployment) -> Result<Vec<StoredResult>, Error> {
         if !self.adopted.load(Ordering::Relaxed) {
             let mut found = self.of_deployments().await?;
@@ -393,15 +354,12 @@ impl ResultStore {
             Err(Error::Cluster(error)) if error.is_forbidden() => Vec::new(),
             other => other?,
         };
-        // Labels are written by whoever may write Secrets.
+        // Every writer of Secrets may write labels.
         found.retain(|result| result.deployment().as_ref() == Some(wanted));
         Ok(found)
     }
 
-    /// Lets go of several results, and returns their number. A failure doesn't keep the others.
-    ///
-    /// # Errors
-    /// The first failure.
+    /// Deletes several results, and returns their number. A failure doesn't keep the others.
     pub async fn delete_all(&self, results: &[StoredResult]) -> Result<usize, Error> {
         let deletions = results
             .iter()
@@ -414,7 +372,6 @@ impl ResultStore {
             .try_fold(0, |count, ended| ended.map(|()| count + 1))
     }
 
-    /// Returns a Secret of this store.
     fn secret(&self, name: &str) -> ObjectRef {
         ObjectRef {
             group: String::new(),
@@ -425,15 +382,10 @@ impl ResultStore {
         }
     }
 
-    /// Lets go of a result.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses the request or can't be reached.
     pub async fn delete(&self, stored: &StoredResult) -> Result<(), Error> {
         self.delete_secrets(&stored.secret, stored.parts).await.map(drop)
     }
 
-    /// Deletes the Secrets of a result, and returns false if the first one was gone.
     async fn delete_secrets(&self, first: &ObjectRef, parts: usize) -> Result<bool, Error> {
         let deleted = self.cluster.delete(first, DeleteOptions::default()).await?;
         for number in 1..parts {
@@ -444,12 +396,10 @@ impl ResultStore {
     }
 }
 
-/// Sorts results by the time at which they began, the newest first.
 fn newest_first(results: &mut [StoredResult]) {
     results.sort_by_cached_key(|result| std::cmp::Reverse(start(&result.summary)));
 }
 
-/// Returns the time at which the command of a result began.
 fn start(summary: &Value) -> Option<Timestamp> {
     let start = summary
         .pointer(&["commandInfo", "startTime"])

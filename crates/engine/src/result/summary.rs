@@ -1,4 +1,4 @@
-//! Results in short, as they stand in the annotations of what is stored.
+//! Summaries of results, as they are in the annotations of stored results.
 
 use yaml::{Map, Value};
 
@@ -64,7 +64,7 @@ impl CommandResult {
         Value::Map(root)
     }
 
-    /// The same in a few words, as `1 new/2 chg/1 orp`, or `no drift`.
+    /// Returns the counts of the drift, as `1 new/2 chg/1 orp`, or `no drift`.
     #[must_use]
     pub fn drift_message(&self) -> String {
         let count =
@@ -97,7 +97,6 @@ fn is_drifted(object: &ResultObject) -> bool {
 }
 
 impl ValidateResult {
-    /// Returns the summary of the result, for lists.
     #[must_use]
     pub fn summary(&self) -> Value {
         let mut root = self.head();

@@ -1,4 +1,4 @@
-//! Results as people read them.
+//! Results in the form for people.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -10,7 +10,6 @@ use crate::{CommandResult, ObjectError, ValidateResult};
 /// Maximum width of the first column of a table, in characters.
 const FIRST_COLUMN: usize = 60;
 
-/// Style of the text form of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Names alone, no differences.
@@ -28,7 +27,6 @@ impl Default for Style {
     }
 }
 
-/// The result of an operation.
 #[must_use]
 pub fn command_result(result: &CommandResult, style: Style) -> String {
     let objects = result.objects.iter().map(|object| PrintedObject {
@@ -51,7 +49,7 @@ pub fn command_result(result: &CommandResult, style: Style) -> String {
     printed.print(style)
 }
 
-/// The result of an operation as it was stored ([`crate::ResultStore::read_compacted`]), as [`command_result`] prints it.
+/// Prints the stored result of an operation ([`crate::ResultStore::read_compacted`]), as [`command_result`] does.
 #[must_use]
 pub fn stored_command_result(result: &Value, style: Style) -> String {
     let lists = ["objects", "compactedObjects"].iter();
@@ -77,7 +75,6 @@ pub fn stored_command_result(result: &Value, style: Style) -> String {
     printed.print(style)
 }
 
-/// The result of a validation.
 #[must_use]
 pub fn validate_result(result: &ValidateResult, style: Style) -> String {
     let found = result.results.iter();
@@ -85,7 +82,6 @@ pub fn validate_result(result: &ValidateResult, style: Style) -> String {
     validation(&result.warnings, &result.errors, &rows.collect::<Vec<_>>(), style)
 }
 
-/// The result of a validation as it was stored, as [`validate_result`] prints it.
 #[must_use]
 pub fn stored_validate_result(result: &Value, style: Style) -> String {
     let found = list(result, "results").iter();
@@ -113,18 +109,15 @@ fn validation(
     text
 }
 
-/// The outcome for one object, as it is printed.
 struct PrintedObject {
     reference: ObjectRef,
     new: bool,
     deleted: bool,
     hook: bool,
     orphan: bool,
-    /// Path and difference of each change.
     changes: Vec<[String; 2]>,
 }
 
-/// A result as it is printed.
 struct PrintedResult<'a> {
     objects: Vec<PrintedObject>,
     warnings: Cow<'a, [ObjectError]>,
@@ -165,7 +158,6 @@ fn string(value: &Value, name: &str) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-/// Reads an object reference of a stored result.
 fn reference(stored: Option<&Value>) -> ObjectRef {
     let field = |name: &str| stored.map(|stored| string(stored, name)).unwrap_or_default();
     ObjectRef {
@@ -212,7 +204,7 @@ fn messages(text: &mut String, title: &str, list: &[ObjectError]) {
     }
 }
 
-/// A table of two columns. The first one is at most 60 characters wide, the second one takes the rest, at least 20 characters.
+/// Prints a table of two columns. The first one is at most 60 characters wide, the second one takes the rest, at least 20 characters.
 #[must_use]
 pub fn table(head: [&str; 2], rows: &[[String; 2]], width: usize) -> String {
     let cells = rows.iter().flat_map(|[cell, _]| cell.lines());
@@ -237,7 +229,7 @@ pub fn table(head: [&str; 2], rows: &[[String; 2]], width: usize) -> String {
     text
 }
 
-/// The lines of a cell, none longer than the column.
+/// Returns the lines of a cell, none longer than the column.
 fn wrapped(cell: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in cell.lines() {
@@ -327,7 +319,7 @@ mod tests {
                 );
             }
         }
-        // Stored results are those of other programs, too.
+        // Stored results may be written by other programs, too.
         for broken in [
             json!(null),
             json!({"objects": [1, {"ref": 2, "changes": [3]}], "errors": [4]}),

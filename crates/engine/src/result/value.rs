@@ -1,4 +1,4 @@
-//! Results as data, under the names that kluctl has for everything.
+//! Results as data, with the names of kluctl.
 
 use yaml::{Map, Value};
 
@@ -9,7 +9,6 @@ use super::{
 use crate::ValidateResult;
 
 impl GitInfo {
-    /// Returns the commit as data, as in `gitInfo` of results.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut reference = Map::new();
@@ -36,7 +35,6 @@ impl GitInfo {
 }
 
 impl CommandResult {
-    /// The whole result as data. Of the objects themselves it has as much as `contents` says.
     #[must_use]
     pub fn to_value(&self, contents: Contents) -> Value {
         let objects = match contents {
@@ -46,7 +44,6 @@ impl CommandResult {
         Value::Map(self.frame(Some(objects)))
     }
 
-    /// The result with these objects, or without any.
     pub(super) fn frame(&self, objects: Option<(&str, Vec<Value>)>) -> Map {
         let mut root = self.head("command");
         if let Some(tree) = &self.origin.tree {
@@ -63,7 +60,6 @@ impl CommandResult {
         root
     }
 
-    /// Returns the fields that results and their summaries have in common.
     pub(super) fn head(&self, command: &str) -> Map {
         let origin = &self.origin;
         let mut root = identity(origin, self.discriminator.as_deref());
@@ -110,7 +106,7 @@ impl CommandResult {
                 info.insert(name, true);
             }
         }
-        // Tags are missing in the results of the original, too, and who compares results would stumble.
+        // Results of the original have no tags, either; with them, comparisons would fail.
         for (name, dirs) in [
             ("includeDeploymentDirs", &options.inclusion.include_dirs),
             ("excludeDeploymentDirs", &options.inclusion.exclude_dirs),
@@ -129,7 +125,6 @@ impl CommandResult {
 }
 
 impl ValidateResult {
-    /// The whole result as data.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut root = self.head();
@@ -154,7 +149,6 @@ impl ValidateResult {
             .collect()
     }
 
-    /// Returns the fields that results and their summaries have in common.
     pub(super) fn head(&self) -> Map {
         let mut root = identity(&self.origin, self.discriminator.as_deref());
         put(&mut root, "renderedObjectsHash", &self.origin.objects_hash);
@@ -164,7 +158,6 @@ impl ValidateResult {
     }
 }
 
-/// Returns the fields that identify a result and its deployment.
 fn identity(origin: &Origin, discriminator: Option<&str>) -> Map {
     let mut root = Map::from([("id", Value::from(origin.id.as_str()))]);
     put(&mut root, "reconcileId", &origin.reconcile_id);

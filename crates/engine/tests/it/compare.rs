@@ -6,7 +6,6 @@ use serde_json::json;
 
 use crate::world::Fixture;
 
-/// The names of missing and of changed objects.
 fn found(comparison: &Comparison) -> (Vec<&str>, Vec<&str>) {
     let names = |ids: &std::collections::HashSet<objects::ObjectId>| {
         let mut names: Vec<String> = ids.iter().map(|id| id.name.clone()).collect();

@@ -21,7 +21,6 @@ fn project(deployment: &str) -> Arc<Mem> {
     Arc::new(Mem::from_files(files).unwrap())
 }
 
-/// `data.v` of all objects, or the error.
 pub(crate) async fn offline(deployment: &str, external: ExternalAccess) -> String {
     let rendering = RenderOptions {
         external,

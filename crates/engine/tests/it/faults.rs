@@ -1,4 +1,4 @@
-//! A bad day between us and the API server.
+//! Failures and races on the connection to the API server.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -13,7 +13,7 @@ use engine::{
 };
 use kluctl::Inclusion;
 use serde_json::{Value as Json, json};
-use testkit::{Fate, FaultProxy};
+use testkit::{FaultProxy, Outcome};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{Fixture, TIMEOUT, client, connect, deleted};
@@ -35,14 +35,14 @@ async fn transient_faults_are_retried() -> Result<()> {
     let count = AtomicUsize::new(0);
     proxy.rule(move |request| {
         if !request.is_write() {
-            return Fate::Pass;
+            return Outcome::Pass;
         }
         match count.fetch_add(1, Ordering::SeqCst) {
-            0 => Fate::Status(429, Some(1)),
-            1 => Fate::Status(503, None),
-            2 => Fate::Cut,
-            4 => Fate::CutAnswer,
-            _ => Fate::Pass,
+            0 => Outcome::Status(429, Some(1)),
+            1 => Outcome::Status(503, None),
+            2 => Outcome::Cut,
+            4 => Outcome::CutAnswer,
+            _ => Outcome::Pass,
         }
     });
     let start = Instant::now();
@@ -68,14 +68,14 @@ async fn permanent_faults_are_reported() -> Result<()> {
     let rendered = world.rendered(vec![world.config_map("a", json!({}))]);
     proxy.rule(|request| {
         if request.is_write() {
-            Fate::Status(503, None)
+            Outcome::Status(503, None)
         } else {
-            Fate::Pass
+            Outcome::Pass
         }
     });
     let result = engine::deploy(&cluster, &rendered, &DeployOptions::default()).await?;
     assert_eq!(result.errors.len(), 1, "{:?}", result.errors);
-    proxy.rule(|_| Fate::Cut);
+    proxy.rule(|_| Outcome::Cut);
     let error = engine::deploy(&cluster, &rendered, &DeployOptions::default())
         .await
         .unwrap_err()
@@ -101,9 +101,9 @@ async fn a_hanging_api_server_does_not_hold_a_cancelled_pass() -> Result<()> {
     proxy.rule(move |request| {
         if request.is_write() {
             reached.cancel();
-            return Fate::Hang;
+            return Outcome::Hang;
         }
-        Fate::Pass
+        Outcome::Pass
     });
     let start = Instant::now();
     let outcome = engine::deploy(&cluster.until(cancel), &rendered, &DeployOptions::default()).await;
@@ -151,7 +151,7 @@ async fn concurrent_change_is_resolved_again() -> Result<()> {
             });
             assert!(wait.recv().unwrap_or(false), "the operator's patch");
         }
-        Fate::Pass
+        Outcome::Pass
     });
     let result = engine::deploy(&cluster, &rendered, &DeployOptions::default()).await?;
     assert!(result.errors.is_empty(), "{:?}", result.errors);
@@ -179,8 +179,8 @@ async fn api_server_outage_loses_nothing() -> Result<()> {
     let rendered = world.rendered(objects);
     let count = AtomicUsize::new(0);
     proxy.rule(move |request| match request.is_write() {
-        true if count.fetch_add(1, Ordering::SeqCst) >= 3 => Fate::Cut,
-        _ => Fate::Pass,
+        true if count.fetch_add(1, Ordering::SeqCst) >= 3 => Outcome::Cut,
+        _ => Outcome::Pass,
     });
     let options = DeployOptions::default();
     let result = commands::deploy(&Project::new(&cluster, &rendered), &options, true).await?;
@@ -205,8 +205,8 @@ async fn version_conflicts_are_retried() -> Result<()> {
     let rendered = world.rendered(vec![world.config_map("a", json!({}))]);
     let count = AtomicUsize::new(0);
     proxy.rule(move |request| match request.is_write() {
-        true if count.fetch_add(1, Ordering::SeqCst) < 2 => Fate::Status(409, None),
-        _ => Fate::Pass,
+        true if count.fetch_add(1, Ordering::SeqCst) < 2 => Outcome::Status(409, None),
+        _ => Outcome::Pass,
     });
     let result = engine::deploy(&cluster, &rendered, &DeployOptions::default()).await?;
     assert_eq!((result.counts().new, result.errors.len()), (1, 0), "{result:?}");
@@ -407,9 +407,9 @@ async fn interrupted_deployment_reports_applied_objects() -> Result<()> {
     proxy.rule(move |request| {
         if request.is_write() && count.fetch_add(1, Ordering::SeqCst) == 2 {
             reached.cancel();
-            return Fate::Hang;
+            return Outcome::Hang;
         }
-        Fate::Pass
+        Outcome::Pass
     });
     let cluster = cluster.until(cancel);
     let result = commands::deploy(

@@ -1,4 +1,4 @@
-//! Hooks, and what a deployment deletes and waits for by name.
+//! Hooks, and the objects that a deployment deletes and waits for by name.
 
 use std::{
     sync::{Arc, Mutex},
@@ -184,7 +184,6 @@ async fn selected_objects_are_deleted_and_waited_for() -> Result<()> {
     Ok(())
 }
 
-/// Records the progress events.
 #[derive(Debug, Default)]
 struct Events(Mutex<Vec<String>>);
 

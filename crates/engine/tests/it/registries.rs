@@ -16,7 +16,6 @@ use tree::Mem;
 
 use crate::external::{MAP, offline};
 
-/// Credentials for one registry.
 struct Known {
     host: String,
     password: Option<&'static str>,
@@ -129,7 +128,7 @@ async fn registries_and_users_are_distinguished() -> Result<()> {
     let other = "deployments: [{oci: {url: 'oci://other.example.com/a'}}]";
     let error = offline(other, external(&registry, Some(PASSWORD))).await;
     assert!(error.contains("no credentials for oci://other"), "{error}");
-    // Without anybody who knows it, https is what is spoken.
+    // Unknown registries are asked by https.
     assert!(
         offline(&text, ExternalAccess::default())
             .await
@@ -227,7 +226,7 @@ async fn charts_are_pulled_with_valid_credentials_only() -> Result<()> {
         (Some("wr0ng"), Err("refused the credentials")),
         (Some(PASSWORD), Ok(1)),
     ] {
-        // What one of them pulled is kept for itself alone.
+        // Each cached chart belongs to the credentials that pulled it.
         rendering.external = external(&registry, password);
         let rendered = engine::render_offline(tree.clone(), Request::default(), &rendering).await;
         match (rendered, expected) {

@@ -18,7 +18,6 @@ use crate::external::MAP;
 const KEY: &str = include_str!("../../../secrets/fixtures/age.txt");
 const SECRET: &str = include_str!("../../../secrets/fixtures/secret.yaml");
 
-/// Credentials for all Git repositories.
 struct User;
 
 impl SourceCredentials for User {
@@ -67,13 +66,12 @@ async fn render(files: &[(&str, &str)], target: Option<&str>) -> Result<Rendered
     })
 }
 
-/// `data.v` of all objects.
 fn values(rendered: &Rendered) -> String {
     let value = |object| Value::pointer(object, &["data", "v"]).and_then(Value::as_str);
     rendered.objects().filter_map(value).collect::<Vec<_>>().join(",")
 }
 
-/// A branch beside `main` whose only file says what a target is.
+/// Creates a branch beside `main` whose only file defines a target.
 fn branch(repo: &Repo, name: &str, config: &str) -> Result<String> {
     let id = repo.commit(name, &[("target-config.yml", config)])?;
     repo.branch(name, &id)?;
@@ -314,7 +312,7 @@ async fn encrypted_files_are_verified_per_repository() -> Result<()> {
         ),
     };
     for kind in ["include", "git", "gitFiles", "legacy"] {
-        // The project has at the same path what is good in place of what is bad, and the other way round.
+        // The project has a good file at the path of the bad one, and the other way round.
         for (repo, own, expected) in [(&good, &*changed, true), (&bad, SECRET, false)] {
             let text = vars(&repo.url(), kind);
             let project = match kind {

@@ -1,4 +1,4 @@
-//! Whole commands, and the results that are kept.
+//! Whole commands, and their stored results.
 
 use anyhow::Result;
 use engine::HiddenDifferences;
@@ -14,7 +14,6 @@ use yaml::Value;
 
 use crate::world::{Fixture, deleted};
 
-/// Says no, and remembers what it was asked.
 #[derive(Default)]
 struct Refuses(std::sync::Mutex<Vec<String>>);
 
@@ -286,7 +285,7 @@ async fn results_are_listed_once_and_again_after_somebody_else_deleted_one() -> 
         assert_eq!((kept, validations.len()), (newest, 1), "write {number}");
     }
 
-    // A command line deletes what this process would delete next: it can no longer know what there is.
+    // A command line deletes the next result in line: this process can no longer know the stored ones.
     let oldest = others.find(&ids[2]).await?.expect("it is kept");
     others.delete(&oldest).await?;
     let next = [write().await?.1, write().await?.1, write().await?.1];

@@ -35,7 +35,6 @@ fn origin(repo: &str) -> Origin {
     }
 }
 
-/// Deploys one ConfigMap from a repository, stores the result, and returns its ID.
 async fn deploy(world: &Fixture, repo: &str) -> Result<String> {
     let rendered = world.rendered(vec![world.config_map("a", json!({}))]);
     let mut project = Project::new(&world.cluster, &rendered);
@@ -51,7 +50,6 @@ async fn listed(world: &Fixture) -> Result<Vec<String>> {
     Ok(found.into_iter().map(|stored| stored.id).collect())
 }
 
-/// Returns the Secrets of the namespace.
 async fn secrets(world: &Fixture) -> Result<Vec<serde_json::Value>> {
     let printed = world
         .plane
@@ -218,7 +216,7 @@ async fn results_of_the_original_are_adopted_and_cleaned_up() -> Result<()> {
     for repo in ["own", "own", "other"] {
         ids.push(deploy(&world, repo).await?);
     }
-    // The original knows no such labels.
+    // The original has no such labels.
     let ungroup = [
         "label",
         "secrets",

@@ -15,7 +15,6 @@ use crate::{
     world::{Fixture, connect},
 };
 
-/// A way to the API server that remembers what was written.
 struct Watched {
     proxy: FaultProxy,
     cluster: Cluster,
@@ -28,7 +27,6 @@ impl Watched {
         Ok(Self { proxy, cluster })
     }
 
-    /// Deploys, and tells what was written for it.
     async fn deploy(
         &self,
         rendered: &Rendered,
@@ -54,7 +52,7 @@ impl Watched {
     }
 }
 
-/// Objects of several kinds, with the lists and maps that ownership tells apart in every way.
+/// Objects of several kinds, with lists and maps of every kind of ownership.
 fn objects(world: &Fixture) -> Vec<Json> {
     let pods = json!({"metadata": {"labels": {"app": "web"}}, "spec": {
         "containers": [{"name": "main", "image": "main:1", "args": ["--port", "80"], "securityContext": {},
@@ -84,7 +82,7 @@ async fn live(world: &Fixture, of: &ObjectRef) -> Result<Value> {
     world.cluster.get(of).await?.context("it is gone")
 }
 
-/// Applies everything that is said to be settled, and insists that the API server answers what was there.
+/// Applies all unchanged objects, and asserts that the API server answers with the live ones.
 async fn check_unchanged(world: &Fixture, rendered: &Rendered) -> Result<Vec<String>> {
     let mut unchanged = Vec::new();
     for manifest in rendered.objects() {
@@ -180,7 +178,7 @@ async fn changes_of_others_are_reverted() -> Result<()> {
         assert_eq!(writes, [name], "{what} {patch}");
         assert_eq!(watched.writes(&rendered).await?, [""; 0], "{what} {patch}");
     }
-    // What others add is theirs, and no reason to write.
+    // Fields of others are not a reason to write.
     let label = json!({"metadata": {"labels": {"theirs": "x"}}});
     for what in ["deployment/web", "service/web", "role/reader"] {
         world.patch_as("somebody", what, label.clone()).await?;
@@ -212,7 +210,7 @@ async fn a_changed_manifest_is_applied() -> Result<()> {
     assert_eq!(watched.writes(&less).await?, ["a"], "an annotation goes");
     let reference = ObjectRef::of(&less.items[0].objects[0])?;
     assert_eq!(meta::annotation(&live(&world, &reference).await?, "c"), None);
-    // Somebody adds what is rendered only later: from then on it is ours, too.
+    // A foreign field is rendered only later: from then on it is ours, too.
     let theirs = json!({"metadata": {"annotations": {"d": "4"}}});
     world.patch_as("somebody", "serviceaccount/a", theirs).await?;
     assert_eq!(watched.writes(&less).await?, [""; 0]);

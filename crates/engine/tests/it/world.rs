@@ -16,7 +16,6 @@ use yaml::Value;
 /// Timeout that suffices on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The shared cluster, with a namespace for one test.
 pub(crate) struct Fixture {
     pub(crate) plane: &'static ControlPlane,
     pub(crate) cluster: Cluster,
@@ -35,12 +34,10 @@ impl Fixture {
         })
     }
 
-    /// A ConfigMap in the namespace.
     pub(crate) fn config_map(&self, name: &str, data: Json) -> Json {
         self.object("v1", "ConfigMap", name, json!({"data": data}))
     }
 
-    /// Any object in the namespace.
     pub(crate) fn object(&self, api_version: &str, kind: &str, name: &str, rest: Json) -> Json {
         let mut object = json!({"apiVersion": api_version, "kind": kind,
             "metadata": {"name": name, "namespace": self.namespace}});
@@ -51,7 +48,6 @@ impl Fixture {
         object
     }
 
-    /// One item with these objects.
     pub(crate) fn rendered(&self, objects: Vec<Json>) -> Rendered {
         self.items(vec![objects])
     }
@@ -87,14 +83,12 @@ impl Fixture {
         Ok(engine::deploy(&self.cluster, rendered, &DeployOptions::default()).await?)
     }
 
-    /// Deploys and insists that nothing went wrong.
     pub(crate) async fn deploy_well(&self, rendered: &Rendered) -> Result<CommandResult> {
         let result = self.deploy(rendered).await?;
         anyhow::ensure!(result.errors.is_empty(), "{:?}", result.errors);
         Ok(result)
     }
 
-    /// Prunes, waits until what was pruned is gone, and returns it.
     pub(crate) async fn prune(&self, rendered: &Rendered) -> Result<Vec<String>> {
         let options = RemoveOptions {
             wait: Some(TIMEOUT),
@@ -109,13 +103,11 @@ impl Fixture {
         ObjectRef::of(&Value::from_json(self.object(api_version, kind, name, json!({})))).unwrap()
     }
 
-    /// A live ConfigMap.
     pub(crate) async fn live(&self, name: &str) -> Result<Option<Json>> {
         let live = self.cluster.get(&self.reference("v1", "ConfigMap", name)).await?;
         Ok(live.map(|object| object.to_json()))
     }
 
-    /// The data of a live ConfigMap.
     pub(crate) async fn data(&self, name: &str) -> Result<Json> {
         Ok(self
             .live(name)
@@ -124,7 +116,6 @@ impl Fixture {
             .clone())
     }
 
-    /// Merges into a live object of the namespace as some manager.
     pub(crate) async fn patch_as(&self, manager: &str, what: &str, patch: Json) -> Result<()> {
         let (patch, manager) = (patch.to_string(), format!("--field-manager={manager}"));
         let args = [
@@ -150,7 +141,6 @@ pub(crate) async fn connect(kubeconfig: &std::path::Path) -> Result<Cluster> {
     Ok(Cluster::new(client(kubeconfig).await?))
 }
 
-/// The names of what was deleted.
 pub(crate) fn deleted(result: &CommandResult) -> Vec<String> {
     let deleted = result.objects.iter().filter(|object| object.deleted);
     deleted.map(|object| object.reference.name.clone()).collect()

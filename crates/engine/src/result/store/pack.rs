@@ -10,17 +10,16 @@ use crate::Error;
 /// Maximum size of a decompressed result, in bytes.
 const UNPACKED_BYTES: u64 = 512 << 20;
 
-/// A value, compressed.
 pub(super) fn value(value: &Value) -> Result<Vec<u8>, Error> {
     pack(|packer| write(packer, value))
 }
 
-/// The list of these values, compressed. Each is gone before the next one comes: all of them may be hundreds of megabytes.
+/// Compresses a list of values. Each is dropped before the next one is made: all of them may be hundreds of megabytes.
 pub(super) fn list(values: impl Iterator<Item = Value>) -> Result<Vec<u8>, Error> {
     pack(|packer| write_list(packer, values))
 }
 
-/// A map to which a list belongs, under a name that it does not have itself, compressed.
+/// Compresses a map with a list under a name that it does not have itself.
 pub(super) fn with_list(
     map: &Map,
     name: &str,
@@ -73,7 +72,6 @@ fn write(packer: &mut impl io::Write, value: &Value) -> io::Result<()> {
     packer.write_all(yaml::print::json_sorted_html(value).as_bytes())
 }
 
-/// Error of decompressing a stored value.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UnpackError {
     #[error("it can't be unpacked: {0}")]
@@ -84,7 +82,6 @@ pub(super) enum UnpackError {
     Json(serde_json::Error),
 }
 
-/// Decompresses a value.
 pub(super) fn unpacked(bytes: &[u8]) -> Result<Value, UnpackError> {
     let mut text = Vec::new();
     let read = GzDecoder::new(bytes)

@@ -6,10 +6,6 @@ use super::{ResultStore, StoredResult, contents, pack, secrets, secrets::part_re
 use crate::Error;
 
 impl ResultStore {
-    /// The whole result of an operation, with all of each object.
-    ///
-    /// # Errors
-    /// Fails when the result is missing or corrupt, or the API server refuses the request.
     pub async fn read(&self, stored: &StoredResult) -> Result<Value, Error> {
         let mut result = self.read_compacted(stored).await?;
         let Some(root) = result.as_map_mut() else {
@@ -23,10 +19,7 @@ impl ResultStore {
         Ok(result)
     }
 
-    /// The whole result of an operation or a validation, as the command that made it prints it.
-    ///
-    /// # Errors
-    /// Fails when the result is missing or corrupt, or the API server refuses the request.
+    /// Reads the whole result of an operation or a validation, in the form that its command prints.
     pub async fn read_compacted(&self, stored: &StoredResult) -> Result<Value, Error> {
         let broken = |reason: ReadError| stored.broken(&reason);
         let secrets = self.read_secrets(stored).await?;
@@ -45,7 +38,6 @@ impl ResultStore {
         Ok(result)
     }
 
-    /// Reads all Secrets of a result, the first one first.
     async fn read_secrets(&self, stored: &StoredResult) -> Result<Vec<Value>, Error> {
         let first = self.cluster.get(&stored.secret).await?;
         let mut secrets = vec![first.ok_or_else(|| stored.broken(&ReadError::Gone))?];
@@ -57,7 +49,6 @@ impl ResultStore {
     }
 }
 
-/// Error of reading a stored result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
     #[error("it is gone")]

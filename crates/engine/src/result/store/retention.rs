@@ -1,8 +1,8 @@
-//! The choice of the results that are kept: a write lets go of the oldest ones of its project, target and type.
+//! Retention of results: a write deletes the oldest ones of its project, target and type.
 //!
-//! A process that writes many results knows from a list of all results, or else from its first list of a group, and its own writes, what
-//! there is: it lists a group again only after a day, or when a result that it knows is gone. Command lines and other processes that
-//! write results of the same group clean up by themselves, so that at most twice as many are kept until then.
+//! A process that writes many results knows the stored ones from a list of all results, or else from its first list of a group, and
+//! its own writes: it lists a group again only after a day, or when a known result is gone. Command lines and other processes that
+//! write results of the same group clean up by themselves, so that at most twice as many are stored until then.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -26,12 +26,9 @@ use crate::{Error, PARALLEL};
 
 /// Age of a part without its first Secret from which on no write of it can still be under way.
 const LEFT_OVER: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
-/// Time after which a group is listed again.
 const LISTED_FOR: Duration = Duration::from_secs(24 * 3600);
-/// Maximum number of groups that are remembered.
 const GROUPS: usize = 20_000;
 
-/// A result that may be let go of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct KnownResult {
     id: Box<str>,
@@ -52,7 +49,6 @@ impl From<&StoredResult> for KnownResult {
     }
 }
 
-/// The results of one group.
 #[derive(Debug)]
 struct KnownGroup {
     listed: Instant,
@@ -65,7 +61,6 @@ impl KnownGroup {
     }
 }
 
-/// The results that a store listed or wrote.
 #[derive(Debug, Default)]
 pub(super) struct KnownResults(Mutex<Groups>);
 
@@ -78,8 +73,8 @@ struct Groups {
 }
 
 impl KnownResults {
-    /// Takes what is known of a group; `None` if it has to be listed. Until it is put back, nobody else knows it, and a write that fails
-    /// forgets it.
+    /// Takes the known results of a group; `None` if it has to be listed. Until they are put back, nobody else knows them, and a write
+    /// that fails forgets them.
     fn take(&self, group: &str) -> Option<KnownGroup> {
         let mut groups = self.0.lock();
         let known = match groups.by_group.insert(group.to_owned(), None) {
@@ -100,7 +95,7 @@ impl KnownResults {
         groups.by_group.insert(group, Some(known));
     }
 
-    /// Notes all results as they were `listed`. What is known of a group from its own list or writes stays.
+    /// Notes all results as they were `listed`. Groups that are known from their own list or writes stay.
     pub(super) fn learn(&self, listed: Instant, results: &[StoredResult]) {
         let mut by_group: HashMap<String, Option<KnownGroup>> = HashMap::new();
         for result in results {
@@ -124,7 +119,6 @@ impl KnownResults {
     }
 }
 
-/// The results that were stored before another one.
 pub(super) struct Before {
     known: KnownGroup,
     /// Parts that an interrupted write or deletion left.
@@ -132,8 +126,8 @@ pub(super) struct Before {
 }
 
 impl ResultStore {
-    /// Returns what is stored of the same type, project and target. If that is not known, the Secrets of the group are listed, together
-    /// with those of the other type, which is mostly written next, and results that have no group yet.
+    /// Returns the stored results of the same type, project and target. If they are not known, the Secrets of the group are listed,
+    /// together with the other type's, which is mostly written next, and results that have no group yet.
     pub(super) async fn before(&self, record: &Record<'_>) -> Result<Before, Error> {
         let own = group(record.is_validation, &record.summary);
         if let Some(known) = self.known.take(&own) {
@@ -165,7 +159,7 @@ impl ResultStore {
         })
     }
 
-    /// Lets go of older results of the same type, project and target, and of parts that an interrupted write or deletion left. `first` is
+    /// Deletes older results of the same type, project and target, and parts that an interrupted write or deletion left. `first` is
     /// the first Secret of the result, if it was stored.
     pub(super) async fn clean_up(
         &self,
@@ -198,7 +192,7 @@ impl ResultStore {
             parts,
             start: start(&record.summary),
         }));
-        // Somebody else cleans up, too: what is there is known no more.
+        // Another process cleans up, too: the stored results are no longer known.
         if were_there {
             self.known
                 .put(group(record.is_validation, &record.summary), known);

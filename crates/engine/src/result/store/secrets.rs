@@ -109,7 +109,6 @@ fn chunks<'d>(data: &'d [(&'static str, Vec<u8>)]) -> Vec<Vec<(&'static str, &'d
     chunks
 }
 
-/// Returns the labels and annotations of the first Secret.
 fn marks(record: &Record<'_>, group: &str) -> (Map, Map) {
     let (id, summary) = match record.is_validation {
         true => (VALIDATE_ID, VALIDATE_SUMMARY),
@@ -160,7 +159,7 @@ fn secret(namespace: &str, name: &str, labels: Map, annotations: Map, data: &[(&
     ]))
 }
 
-/// `cr-<repository>-<id>`, at most 60 characters, so that a number fits behind it.
+/// Returns `cr-<repository>-<id>`, at most 60 characters, so that a number fits behind it.
 fn secret_name(record: &Record<'_>) -> String {
     let prefix = if record.is_validation { "vr" } else { "cr" };
     let repository = record
@@ -182,7 +181,6 @@ fn secret_name(record: &Record<'_>) -> String {
     }
 }
 
-/// Returns the reference of a further part.
 pub(super) fn part_ref(first: &ObjectRef, number: usize) -> ObjectRef {
     ObjectRef {
         name: format!("{}-{number}", first.name),
@@ -191,9 +189,6 @@ pub(super) fn part_ref(first: &ObjectRef, number: usize) -> ObjectRef {
 }
 
 /// Decodes an entry, whose pieces are in several Secrets of a result.
-///
-/// # Errors
-/// No Secret has a piece of it, or one is not valid base64.
 pub(super) fn entry(secrets: &[Value], key: &'static str) -> Result<Vec<u8>, ReadError> {
     let mut pieces = secrets
         .iter()
