@@ -12,7 +12,7 @@ fn main() {
         // took longer than the rest of a short command. Stack, heap and libraries still lie where chance puts them. The
         // controllers are linked as usual.
         println!("cargo::rustc-link-arg-bins=-no-pie");
-        // The unwinder is linked statically. As a library it asks what the processor can do at each start, for
+        // The unwinder is linked statically. As a library it asks for the features of the processor at each start, for
         // functions that nobody calls, and where there is a hypervisor each of these questions is put to that.
         println!("cargo::rustc-link-lib=static=gcc_eh");
     }

@@ -1,4 +1,4 @@
-//! The packed files of a project.
+//! Packs the files of a project.
 
 use std::{
     io::{self, Write},
@@ -12,17 +12,13 @@ use artifact::{
 };
 use tree::{Budget, Disk, Limits, NodeKind, Tree, TreePath, ignore::Rules};
 
-/// Maximum nesting depth of directories.
 const MAX_DEPTH: usize = 64;
 
-/// Packs the files of a project to a gzipped tarball. Leaves out `.git`, symlinks, and what the `.gitignore` files of the project
-/// exclude. Unlike in Git, a rule with `!` takes back a file below an excluded directory; `.gitignore` files there have no effect.
-///
-/// # Errors
-///
-/// A file can't be read, the project is larger than artifacts may be, or the tarball than `limit` bytes.
+/// Packs the files of a project to a gzipped tarball of at most `limit` bytes. Leaves out `.git`, symlinks, and files that
+/// `.gitignore` files of the project exclude. Unlike in Git, a rule with `!` takes back a file below an excluded directory;
+/// `.gitignore` files there have no effect.
 pub(crate) fn pack(dir: &Path, limit: usize) -> Result<Vec<u8>> {
-    // What can't be fetched again is not pushed.
+    // Files that can't be fetched again are not pushed.
     let fetch = FetchLimits::default();
     let limits = Limits {
         file_bytes: fetch.unpacked_bytes,
@@ -64,7 +60,6 @@ struct Found<'t> {
 }
 
 impl Found<'_> {
-    /// Finds the files below a directory, which the rules may exclude.
     fn walk(&mut self, dir: &TreePath, excluded: bool) -> Result<()> {
         if dir.components().count() > MAX_DEPTH {
             bail!("{dir}: directories are nested deeper than {MAX_DEPTH} levels");
@@ -94,7 +89,6 @@ impl Found<'_> {
         Ok(())
     }
 
-    /// Reads the `.gitignore` of a directory.
     fn read_rules(&mut self, dir: &TreePath) -> Result<()> {
         let file = dir.child(".gitignore");
         if self.tree.is_file(&file) {
@@ -121,7 +115,6 @@ impl Found<'_> {
     }
 }
 
-/// Failure to pack a file.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]

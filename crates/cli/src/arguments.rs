@@ -26,7 +26,6 @@ pub(crate) fn subcommand_first(program: &Command, args: Vec<OsString>) -> Vec<Os
     args
 }
 
-/// Returns the subcommand that the first words name, and the number of these words.
 fn subcommand(program: &Command, words: &[OsString]) -> (usize, Command) {
     let (mut names, mut command) = (0, program.clone());
     for word in words {

@@ -9,7 +9,6 @@ const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();
 const TITLE: Style = Style::new().bold();
 
-/// Prints the text of a result to stdout, with colors if stdout is a terminal.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut out = anstream::stdout().lock();
     match out.write_all(colored(text).as_bytes()).and_then(|()| out.flush()) {

@@ -6,8 +6,8 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches, builder::Resettable
 
 /// Flags of a subcommand, built on first use.
 ///
-/// All subcommands together have hundreds of flags, and an invocation needs those of one: building all of them would dominate
-/// the runtime of a short command.
+/// All subcommands together have hundreds of flags, and an invocation needs a few of them: building all would dominate the runtime
+/// of a short command.
 #[derive(Debug)]
 pub(crate) struct Deferred<T>(Box<T>);
 

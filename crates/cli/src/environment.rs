@@ -11,10 +11,8 @@ use tree::Budget;
 use yaml::Value;
 
 const PREFIX: &str = "KLUCTL_";
-/// Maximum size of the config file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Default values of flags.
 #[derive(Debug, Default)]
 pub(crate) struct FlagDefaults {
     environment: BTreeMap<String, String>,

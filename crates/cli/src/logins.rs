@@ -106,10 +106,8 @@ pub(crate) struct RegistryLoginFlags {
     registry_insecure_skip_tls_verify: Vec<String>,
 }
 
-/// Credentials and TLS settings for one server.
 #[derive(Debug, Clone, Default)]
 struct Login {
-    /// ID that `credentialsId` of a Helm chart can refer to (deprecated).
     id: Option<String>,
     /// URL scheme that the login is restricted to; `None` for any scheme.
     scheme: Option<String>,
@@ -126,9 +124,7 @@ struct Login {
     insecure: bool,
     pass: bool,
     plain: bool,
-    /// Private key for SSH.
     ssh_key: Option<PathBuf>,
-    /// Host keys of SSH servers.
     known_hosts: Option<PathBuf>,
 }
 
@@ -136,7 +132,6 @@ struct Login {
 #[derive(Debug, Default)]
 pub(crate) struct Logins {
     entries: Vec<(ServerKind, Login)>,
-    /// True if certificates of registries are not verified (`KLUCTL_REGISTRY_DEFAULT_INSECURE_SKIP_TLS_VERIFY`).
     insecure_registries: bool,
     /// Flags of the command. Registries on loopback addresses may use plain HTTP if these are kluctl's.
     pub(crate) flags: AccessFlags,
@@ -274,11 +269,7 @@ impl Login {
         })
     }
 
-    /// Sets a field by the suffix of its environment variable.
-    ///
-    /// # Errors
-    ///
-    /// The field is unknown, or the value is invalid. Messages don't contain the value.
+    /// Sets a field by the suffix of its environment variable. Messages don't contain the value.
     fn set(&mut self, field: &str, value: &str) -> Result<()> {
         let yes = || parse_switch(field, value);
         match field {
@@ -316,7 +307,6 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Option<Vec<u8>>> {
     file.map(read).transpose()
 }
 
-/// Reads a TLS client certificate and its key.
 pub(crate) fn identity(certificate: Option<&Path>, key: Option<&Path>) -> Result<Option<Identity>> {
     Ok(match (read(certificate)?, read(key)?) {
         (Some(certificate), Some(key)) => Some(Identity {
@@ -426,7 +416,7 @@ fn from_texts(
 /// Variable that turns off the verification of certificates for all registries.
 const INSECURE_REGISTRIES: &str = "KLUCTL_REGISTRY_DEFAULT_INSECURE_SKIP_TLS_VERIFY";
 
-/// Variables that have the prefix of a login and are none.
+/// Variables that have the prefix of a login, but set none.
 const NOT_LOGINS: [&str; 2] = [INSECURE_REGISTRIES, "KLUCTL_GIT_CACHE_UPDATE_INTERVAL"];
 
 fn insecure_registries() -> Result<bool> {
@@ -436,7 +426,6 @@ fn insecure_registries() -> Result<bool> {
     }
 }
 
-/// Parses the value of a variable that is true or false.
 fn parse_switch(name: &str, value: &str) -> Result<bool> {
     match value.to_ascii_lowercase().as_str() {
         "true" | "1" | "t" => Ok(true),

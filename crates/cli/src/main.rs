@@ -101,7 +101,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Failure to parse the command line.
 enum ParseError {
     Usage(clap::Error),
     Defaults(anyhow::Error),
@@ -111,7 +110,7 @@ enum ParseError {
 fn parse(args: Vec<OsString>) -> Result<Cli, ParseError> {
     let mut program = Cli::command();
     let args = arguments::subcommand_first(&program, args);
-    // The defaults are those of kluctl; these commands have no counterpart in kluctl.
+    // The defaults are kluctl's; these commands have no counterpart in kluctl.
     let is_foreign = |word: &OsString| {
         ["kustomize", "helm", "version", "completion", "man"]
             .iter()

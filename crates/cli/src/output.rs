@@ -58,7 +58,6 @@ pub(crate) fn print_all(texts: &[impl AsRef<str>]) -> Result<()> {
     }
 }
 
-/// Writes several strings.
 pub(crate) fn write_texts(mut out: impl Write, texts: &[impl AsRef<str>]) -> std::io::Result<()> {
     for text in texts {
         out.write_all(text.as_ref().as_bytes())?;

@@ -15,7 +15,7 @@ pub(crate) struct ProgressLines {
     terminal: Terminal,
     /// Status lines by item name; `STEP` and `BARRIER` are the keys of the other two.
     lines: Mutex<HashMap<String, ProgressBar>>,
-    /// Tasks that repeat what an item waits for.
+    /// Tasks that repeat the awaited object of an item.
     reminders: Mutex<HashMap<String, AbortHandle>>,
 }
 
@@ -50,7 +50,7 @@ impl ProgressLines {
         }
     }
 
-    /// Starts to repeat what an item waits for, until [`ProgressLines::stop_reminding`].
+    /// Starts to repeat the awaited object of an item, until [`ProgressLines::stop_reminding`].
     fn remind(&self, item: &str, what: &str) {
         let (Some(reference), Ok(runtime)) = (awaited(what), tokio::runtime::Handle::try_current()) else {
             return;

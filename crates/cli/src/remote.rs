@@ -32,22 +32,17 @@ const LIST_TAGS_TIMEOUT: Duration = Duration::from_secs(60);
 /// URL and reference of a repository.
 type RepositoryKey = (String, Option<String>);
 
-/// Failure to fetch a repository or a file.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum FetchError {
-    /// The async runtime or the HTTP client could not be started.
     #[error("{0}")]
     Start(String),
     /// The URL has a scheme that is not supported.
     #[error("{0}")]
     UnsupportedUrl(&'static str),
-    /// The Git repository could not be fetched.
     #[error("{0}")]
     Git(String),
-    /// The credentials for the repository could not be read.
     #[error("{0}")]
     Credentials(String),
-    /// The file could not be downloaded.
     #[error(transparent)]
     Download(#[from] download::DownloadError),
 }
@@ -61,7 +56,6 @@ pub(crate) struct RemoteFetcher {
     fetched: Mutex<HashMap<RepositoryKey, Arc<dyn Tree>>>,
 }
 
-/// HTTP client, Git client and the runtime that they work on.
 struct Connections {
     files: FileDownloader,
     network: Network,
@@ -85,7 +79,6 @@ impl Connections {
 }
 
 impl RemoteFetcher {
-    /// Creates a fetcher with credentials.
     pub(crate) fn new(logins: Logins) -> Self {
         Self {
             logins,
@@ -105,7 +98,6 @@ impl RemoteFetcher {
         Ok(self.connections()?.runtime.block_on(work))
     }
 
-    /// Returns the newest tag of a repository that matches a version range.
     pub(crate) fn newest_tag(&self, url: &str, range: &str) -> Result<Option<String>, FetchError> {
         check_scheme(url)?;
         let selector = Selector {
@@ -124,7 +116,6 @@ impl RemoteFetcher {
         }
     }
 
-    /// Fetches a commit of a repository.
     pub(crate) fn commit(&self, repository: &Repository, budget: &Budget) -> Result<Commit, FetchError> {
         check_scheme(&repository.url)?;
         let timeout = Duration::from_secs(repository.timeout_seconds).min(MAX_TIMEOUT);
@@ -190,7 +181,6 @@ impl Fetch for RemoteFetcher {
     }
 }
 
-/// Checks that a URL has a supported scheme.
 fn check_scheme(url: &str) -> Result<(), FetchError> {
     match url.split_once("://") {
         Some(("http" | "https", _)) => Ok(()),

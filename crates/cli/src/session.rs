@@ -32,9 +32,8 @@ pub(crate) struct ProjectOptions<'a> {
     pub(crate) images: Option<&'a ImageFlags>,
     pub(crate) inclusion: Option<&'a InclusionFlags>,
     pub(crate) discriminator: Option<&'a str>,
-    /// True if no cluster is connected to.
     pub(crate) offline: bool,
-    /// Kubernetes version for Helm charts; `None` means that of the cluster.
+    /// Kubernetes version for Helm charts; `None` means the cluster's.
     pub(crate) kube_version: Option<&'a str>,
     /// True if the rendered files are needed, not only the objects.
     pub(crate) keep_files: bool,
@@ -43,7 +42,6 @@ pub(crate) struct ProjectOptions<'a> {
 }
 
 impl<'a> ProjectOptions<'a> {
-    /// Returns the options for a target with images and selected items.
     pub(crate) fn new(input: &'a RenderInputFlags) -> Self {
         Self {
             images: Some(&input.images),
@@ -52,7 +50,6 @@ impl<'a> ProjectOptions<'a> {
         }
     }
 
-    /// Returns the options for a whole target.
     pub(crate) fn whole(project: &'a ProjectFlags, target: &'a TargetFlags) -> Self {
         Self {
             project,
@@ -68,7 +65,7 @@ impl<'a> ProjectOptions<'a> {
     }
 }
 
-/// The place of a project.
+/// Location of a project.
 struct Location {
     dir: PathBuf,
     /// Directory with all files that the project may read.
@@ -108,7 +105,6 @@ impl Location {
     }
 }
 
-/// Loaded project of a command, with the connections that it needs.
 pub(crate) struct Session {
     pub(crate) terminal: Terminal,
     pub(crate) runtime: Runtime,
@@ -185,7 +181,6 @@ impl Session {
         })
     }
 
-    /// Connects to the cluster of the target; `None` without a kubeconfig.
     pub(crate) fn connect(&self) -> Result<Option<Cluster>> {
         let Some(kubeconfig) = &self.kubeconfig else {
             if self.request.needs_context {
@@ -203,7 +198,6 @@ impl Session {
         Ok(Some(Cluster::new(client).until(self.cancel.clone())))
     }
 
-    /// Returns the selected target, after checking that its context exists.
     fn choose_target(&self) -> Result<Target> {
         let (tree, request) = (self.tree.clone(), self.request.clone());
         let rendering = self.rendering();
@@ -211,17 +205,12 @@ impl Session {
         Ok(self.runtime.block_on(target)?)
     }
 
-    /// Connects to the cluster of the target.
-    ///
-    /// # Errors
-    ///
-    /// Fails without a kubeconfig.
+    /// Connects to the cluster of the target. Fails without a kubeconfig.
     pub(crate) fn cluster(&self) -> Result<Cluster> {
         self.connect()?
             .context("no kubeconfig found: use --kubeconfig, $KUBECONFIG or ~/.kube/config")
     }
 
-    /// Returns the targets of the project and warnings.
     pub(crate) fn targets(&self) -> Result<(Value, Vec<String>)> {
         let (tree, request) = (self.tree.clone(), self.request.clone());
         let rendering = self.rendering();
@@ -256,7 +245,6 @@ impl Session {
         })
     }
 
-    /// Renders the project.
     pub(crate) fn render(&self, cluster: Option<&Cluster>) -> Result<Rendered> {
         let step = self.terminal.start("Rendering");
         let ambient = EnvironmentVariables::from_process().ambient();
@@ -286,7 +274,7 @@ impl Session {
 pub(crate) fn commit_info(checkout: &Checkout, project_dir: &TreePath) -> GitInfo {
     GitInfo {
         url: api::redact(checkout.origin.as_deref().unwrap_or_default()),
-        // Before the first commit, there is no reference.
+        // HEAD has no reference before the first commit.
         branch: checkout
             .branch
             .clone()
@@ -365,7 +353,7 @@ fn request(options: &ProjectOptions<'_>, root: &Path, dir: &Path, budget: &Budge
     Ok(request)
 }
 
-/// Reads the fixed images of `--fixed-images-file`, then those of `--fixed-image`.
+/// Reads the fixed images of `--fixed-images-file`, then of `--fixed-image`.
 pub(crate) fn fixed_images(images: &ImageFlags, budget: &Budget) -> Result<Vec<FixedImage>> {
     let mut all = Vec::new();
     if let Some(file) = &images.fixed_images_file {

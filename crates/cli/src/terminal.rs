@@ -29,7 +29,6 @@ const YELLOW: anstyle::Style = anstyle::AnsiColor::Yellow.on_default();
 const GREEN: anstyle::Style = anstyle::AnsiColor::Green.on_default();
 
 impl Terminal {
-    /// Creates the terminal of this process.
     pub(crate) fn new(no_color: bool, debug: bool) -> Self {
         if no_color {
             ColorChoice::Never.write_global();
@@ -41,7 +40,6 @@ impl Terminal {
         }
     }
 
-    /// Starts a step.
     pub(crate) fn start(&self, text: impl Into<String>) -> Step<'_> {
         let text = text.into();
         self.info(&text);
@@ -88,7 +86,6 @@ impl Terminal {
         self.line(RED, "✗", text);
     }
 
-    /// Prints a line above the live status lines.
     pub(crate) fn plain(&self, text: &str) {
         self.bars.suspend(|| {
             let _ = writeln!(anstream::stderr(), "{text}");
@@ -141,7 +138,7 @@ impl Terminal {
     }
 }
 
-/// Replaces control characters, with which texts from elsewhere could change what the terminal shows.
+/// Replaces control characters, with which foreign strings could change the display of the terminal.
 pub(crate) fn printable(text: &str) -> String {
     let replaced = |c: char| {
         if c.is_control() && c != '\n' && c != '\t' {
@@ -173,7 +170,6 @@ fn parse_answer(answer: &str) -> Option<bool> {
 }
 
 impl Step<'_> {
-    /// Marks the step as successful.
     pub(crate) fn done(mut self) {
         self.end();
         if self.bar.is_some() {

@@ -70,11 +70,8 @@ pub(crate) fn parse_bool(text: &str) -> Result<bool, &'static str> {
     }
 }
 
-/// Splits comma-separated flag values as Go programs do (CSV: double quotes protect commas, `""` is a quote inside of them).
-///
-/// # Errors
-///
-/// A value with an unterminated quote.
+/// Splits comma-separated flag values as Go programs do (CSV: double quotes protect commas, `""` is a quote inside of them). Fails
+/// at an unterminated quote.
 pub(crate) fn split_list(texts: &[String]) -> Result<Vec<String>> {
     let mut all = Vec::new();
     for text in texts.iter().filter(|text| !text.is_empty()) {

@@ -29,14 +29,12 @@ pub(crate) struct ManArgs {
     dir: PathBuf,
 }
 
-/// Runs `weir completion`.
 pub(crate) fn complete(args: &CompletionArgs, mut program: Command) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut program, "weir", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }
 
-/// Runs `weir man`.
 pub(crate) fn man(args: &ManArgs, program: Command) -> Result<()> {
     let dir = &args.dir;
     let failed = || format!("write manual pages into {}", dir.display());

@@ -77,7 +77,6 @@ pub(crate) struct InstallArgs {
     results: ResultFlags,
 }
 
-/// The installed controller.
 #[derive(Args)]
 #[command(next_help_heading = "Controller")]
 struct ControllerFlags {
@@ -92,7 +91,6 @@ struct ControllerFlags {
     arg: Vec<String>,
 }
 
-/// Cluster to install to.
 #[derive(Args)]
 #[command(next_help_heading = "Cluster")]
 struct ClusterFlags {
@@ -106,7 +104,6 @@ struct ClusterFlags {
     terminal: TerminalFlags,
 }
 
-/// Runs `weir controller`.
 pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
         Command::Install(args) => install(args),
@@ -138,7 +135,6 @@ fn install(args: &InstallArgs) -> Result<()> {
     )
 }
 
-/// Returns the project that is deployed.
 fn project_tree() -> Result<Arc<dyn Tree>> {
     Ok(Arc::new(Mem::from_files(FILES.iter().copied())?))
 }

@@ -52,12 +52,10 @@ struct RemoveFlags {
     discriminator: Option<String>,
 }
 
-/// Runs `weir prune`.
 pub(crate) fn prune(args: &PruneArgs) -> Result<()> {
     remove(&args.common, false, false)
 }
 
-/// Runs `weir delete`.
 pub(crate) fn delete(args: &DeleteArgs) -> Result<()> {
     remove(&args.common, true, args.no_wait)
 }
@@ -65,7 +63,7 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<()> {
 fn remove(flags: &RemoveFlags, all: bool, no_wait: bool) -> Result<()> {
     let discriminator = flags.discriminator.as_deref();
     let session = Session::open(&ProjectOptions {
-        // The target of `delete` keeps its own discriminator: the given one only says what is deleted.
+        // The target of `delete` keeps its own discriminator: the given one only selects the deleted objects.
         discriminator: discriminator.filter(|_| !all),
         keep_files: flags.files.render_output_dir.is_some(),
         ..ProjectOptions::new(&flags.input)

@@ -46,7 +46,6 @@ pub(crate) struct DeployArgs {
     discriminator: Option<String>,
 }
 
-/// Runs `weir deploy`.
 pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     let session = Session::open(&ProjectOptions {
         discriminator: args.discriminator.as_deref(),

@@ -33,7 +33,6 @@ pub(crate) struct DiffArgs {
     discriminator: Option<String>,
 }
 
-/// Runs `weir diff`.
 pub(crate) fn run(args: &DiffArgs) -> Result<()> {
     let session = Session::open(&ProjectOptions {
         discriminator: args.discriminator.as_deref(),

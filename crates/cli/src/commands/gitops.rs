@@ -32,7 +32,7 @@ use patch::Overrides;
 use request::{Handled, Request, RequestKind};
 use select::Unnamed;
 
-/// Field manager of the patches, which is that of kluctl.
+/// Field manager of the patches: kluctl's.
 const MANAGER: &str = "kluctl";
 
 /// Subcommands of `weir gitops`.
@@ -58,7 +58,6 @@ pub(crate) enum Command {
     Logs(Deferred<logs::LogsArgs>),
 }
 
-/// Flags of all requests.
 #[derive(Args)]
 struct RequestFlags {
     #[command(flatten)]
@@ -75,7 +74,7 @@ struct RequestFlags {
 
 /// Request a reconciliation, and wait for it
 ///
-/// The controller reconciles the KluctlDeployment even if it is suspended, and deploys what has changed. Without --name and
+/// The controller reconciles the KluctlDeployment even if it is suspended, and deploys changes. Without --name and
 /// --label-selector, the KluctlDeployments with the Git repository and directory of the local project are selected.
 #[derive(Args)]
 #[command(mut_args = boolean_flag, args_override_self = true)]
@@ -152,7 +151,6 @@ pub(crate) struct ValidateArgs {
     warnings_as_errors: bool,
 }
 
-/// Runs `weir gitops`.
 pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
         Command::List(args) => list::run(args),
@@ -198,7 +196,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
     }
 }
 
-/// A request, and the objects that it is for.
+/// A request and its objects.
 struct SelectedRequest<'a> {
     ops: GitOps,
     request: Request<'a>,
@@ -210,7 +208,7 @@ impl RequestFlags {
     fn ask(&self, kind: RequestKind, deploy: &DeployOverrideFlags, yes: bool) -> Result<SelectedRequest<'_>> {
         let overrides = Overrides::read(&self.overrides, deploy)?;
         let ops = GitOps::open(&self.cluster, self.waiting.timeout)?;
-        // First, so that who confirms knows which source is used.
+        // First, so that the confirming user knows the used source.
         let sources = sources::offer(&ops, &self.overrides, &self.logs, &self.select)?;
         if sources.is_empty() {
             ops.warn_of_changes(&self.select);

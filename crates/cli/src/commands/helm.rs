@@ -58,7 +58,7 @@ struct ValueFlags {
 
 /// Render the templates of a chart, and print the manifests
 ///
-/// The output is that of `helm template` 3.19.4. CHART is a local chart directory or archive (.tgz), the URL of an archive, a chart
+/// The output is the same as of `helm template` 3.19.4. CHART is a local chart directory or archive (.tgz), the URL of an archive, a chart
 /// in an OCI registry (oci://HOST/PATH), or the name of a chart in the Helm repository given by --repo. Rendering is done in
 /// process and without a cluster: `lookup` returns an empty result.
 #[derive(Args)]
@@ -132,7 +132,6 @@ pub(crate) struct TemplateArgs {
     remote: ChartSourceFlags,
 }
 
-/// Runs `weir helm`.
 pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
         Command::Template(args) => template(args),

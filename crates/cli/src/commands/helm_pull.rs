@@ -45,7 +45,6 @@ pub(crate) struct PullArgs {
     terminal: TerminalFlags,
 }
 
-/// Runs `weir helm-pull`.
 pub(crate) fn run(args: &PullArgs) -> Result<()> {
     let _ = args.terminal.terminal();
     let fetcher = RemoteFetcher::new(Logins::new(&args.logins)?);
@@ -59,16 +58,15 @@ pub(crate) fn run(args: &PullArgs) -> Result<()> {
     )
 }
 
-/// The charts that are pulled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pulls {
-    /// Those that the project uses, also if they are pulled already.
+    /// All charts of the project, also if they are pulled already.
     All,
-    /// Those that are missing or outdated.
+    /// Missing and outdated charts.
     Outdated,
 }
 
-/// Chart and the versions of it that the project uses.
+/// A chart, and its versions that the project uses.
 #[derive(Debug, Default)]
 struct UsedChart<'a> {
     name: &'a str,
@@ -108,7 +106,7 @@ fn used_charts(project: &ProjectCharts) -> Result<BTreeMap<TreePath, UsedChart<'
     Ok(used_charts)
 }
 
-/// Pulls used versions, and removes those that are no longer used.
+/// Pulls used versions, and removes unused ones.
 pub(crate) fn pull(
     project: &ProjectCharts,
     pulls: Pulls,
@@ -153,11 +151,7 @@ pub(crate) fn pull(
     })
 }
 
-/// Writes a downloaded chart to disk.
-///
-/// # Errors
-///
-/// `chartVersion` is a range, or otherwise not the version of the chart.
+/// Writes a downloaded chart to disk. Fails if `chartVersion` is a range, or otherwise not the version of the chart.
 fn write_chart(release: &ChartFile, archive: &Archive, target_dir: &Path, budget: &Budget) -> Result<()> {
     let tree = archive.tree(budget)?;
     let metadata = tree.read(&TreePath::root().child("Chart.yaml"))?;

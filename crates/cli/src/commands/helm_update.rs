@@ -49,7 +49,6 @@ pub(crate) struct UpdateArgs {
     terminal: TerminalFlags,
 }
 
-/// Runs `weir helm-update`.
 pub(crate) fn run(args: &UpdateArgs) -> Result<()> {
     let _ = args.terminal.terminal();
     let fetcher = RemoteFetcher::new(Logins::new(&args.logins)?);
@@ -118,11 +117,7 @@ struct UpgradeCommits {
 }
 
 impl UpgradeCommits {
-    /// Opens the worktree.
-    ///
-    /// # Errors
-    ///
-    /// The worktree has changes, or `.helm-charts` is not up-to-date.
+    /// Opens the worktree. Fails if it has changes, or `.helm-charts` is not up-to-date.
     fn open(project: &ProjectCharts) -> Result<Self> {
         let root = project.file(&TreePath::root());
         let worktree = Worktree::around(&root, &author())?;

@@ -54,7 +54,7 @@ pub(crate) enum Command {
 
 /// Build a kustomization, and print its objects
 ///
-/// The output is that of `kustomize build` 5.8.1. Remote bases and files are fetched over http and https. No program is run.
+/// The output is the same as of `kustomize build` 5.8.1. Remote bases and files are fetched over http and https. No program is run.
 #[derive(Debug, Args)]
 #[command(mut_args = boolean_flag)]
 pub(crate) struct BuildArgs {
@@ -116,7 +116,6 @@ fn limits() -> Limits {
     }
 }
 
-/// Runs `weir kustomize`.
 pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
         Command::Build(args) => build(args),
@@ -176,19 +175,16 @@ fn build(args: &BuildArgs) -> Result<()> {
     }
 }
 
-/// Prints warnings to stderr.
 fn warn(warnings: &[Warning]) {
     for warning in warnings {
         let _ = writeln!(std::io::stderr(), "{}", api::redact(warning.text.trim_end()));
     }
 }
 
-/// Writes the objects to one file.
 fn write_file(file: &Path, texts: &[Box<str>]) -> std::io::Result<()> {
     write_texts(BufWriter::new(File::create(file)?), texts)
 }
 
-/// Writes one file per object.
 fn write_files(dir: &Path, built: &Build) -> Result<()> {
     for (name, text) in built.files() {
         ensure!(

@@ -52,7 +52,6 @@ pub(crate) struct ImagesArgs {
     kubernetes_version: Option<String>,
 }
 
-/// Runs `weir list-targets`.
 pub(crate) fn targets(args: &TargetsArgs) -> Result<()> {
     let target = TargetFlags::default();
     let options = ProjectOptions {
@@ -77,7 +76,6 @@ fn names(targets: &Value) -> String {
     names.map(|name| format!("{name}\n")).collect()
 }
 
-/// Runs `weir list-images`.
 pub(crate) fn images(args: &ImagesArgs) -> Result<()> {
     let options = ProjectOptions {
         offline: args.offline_kubernetes,

@@ -70,7 +70,6 @@ enum PushOutput {
     Yaml,
 }
 
-/// Runs `weir oci`.
 pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
         Command::Push(args) => push(args),
@@ -127,8 +126,8 @@ fn timed<T>(timeout: Duration, work: impl Future<Output = Result<T>>) -> Result<
     ended.map_err(|_| anyhow!("context deadline exceeded: it took longer than --timeout {timeout:?}"))?
 }
 
-/// Returns the annotations of flags, and those with the commit of the project. Flags take precedence over the latter, except for
-/// the annotation that includes read.
+/// Returns the annotations of flags, and the project's commit. Flags take precedence over it, except for
+/// the annotation that including projects read.
 fn annotations(
     flags: &[String],
     dir: &Path,

@@ -27,7 +27,6 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Timeout for storing a result.
 const STORE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Confirmation prompt on the terminal, which shows the changes first.
@@ -105,7 +104,6 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// Returns the input of the engine's commands.
     pub(super) fn project(&self) -> Result<Project<'_>> {
         let mut project = Project::new(self.cluster, self.rendered);
         project.origin = self.origin()?;
@@ -156,11 +154,8 @@ impl<'a> Operation<'a> {
         })
     }
 
-    /// Runs an engine command, prints the result, and stores it in the cluster if `store` is set.
-    ///
-    /// # Errors
-    ///
-    /// `command failed` if the result has errors.
+    /// Runs an engine command, prints the result, and stores it in the cluster if `store` is set. Fails with `command failed` if the
+    /// result has errors.
     pub(super) fn run<A>(&self, options: DeployOptions, store: Option<&ResultFlags>, command: A) -> Result<()>
     where
         A: AsyncFnOnce(&Project<'_>, &DeployOptions) -> Result<CommandResult, engine::Error>,
@@ -253,7 +248,6 @@ pub(super) fn json(value: &Value) -> String {
     format!("{}\n", yaml::print::json(value))
 }
 
-/// Prints to stdout or to a file.
 pub(super) fn print(output: &OutputTarget, text: &str) -> Result<()> {
     match &output.file {
         None if output.format == OutputFormat::Text => color::print(text),

@@ -31,7 +31,6 @@ pub(crate) struct PokeArgs {
     results: ResultFlags,
 }
 
-/// Runs `weir poke-images`.
 pub(crate) fn run(args: &PokeArgs) -> Result<()> {
     let session = Session::open(&ProjectOptions {
         keep_files: args.files.render_output_dir.is_some(),

@@ -9,7 +9,6 @@ use anyhow::{Context as _, Result, bail, ensure};
 use kluctl::{HelmChart, PULLED_CHARTS};
 use tree::{Budget, Disk, Tree, TreePath};
 
-/// Maximum nesting depth of directories.
 const MAX_DEPTH: u32 = 64;
 
 /// Files that make a directory a project or a library.
@@ -23,9 +22,7 @@ const PROJECT_FILES: [&str; 4] = [
 /// A `helm-chart.yaml`.
 #[derive(Debug)]
 pub(crate) struct ChartFile {
-    /// Path of the file in the project.
     pub(crate) file: TreePath,
-    /// Content of the file.
     pub(crate) chart: HelmChart,
 }
 
@@ -84,11 +81,7 @@ impl ProjectCharts {
         self.root.join(path.as_str())
     }
 
-    /// Returns the path on disk for a chart below `.helm-charts`.
-    ///
-    /// # Errors
-    ///
-    /// A part of the path is a symlink.
+    /// Returns the path on disk for a chart below `.helm-charts`. Fails if a part of the path is a symlink.
     pub(crate) fn pulled(&self, path: &TreePath) -> Result<PathBuf> {
         let mut dir = self.root.clone();
         for part in std::iter::once(PULLED_CHARTS).chain(path.components()) {

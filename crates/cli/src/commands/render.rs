@@ -34,7 +34,6 @@ pub(crate) struct RenderArgs {
     kubernetes_version: Option<String>,
 }
 
-/// Runs `weir render`.
 pub(crate) fn run(args: &RenderArgs) -> Result<()> {
     let session = Session::open(&ProjectOptions {
         offline: args.offline_kubernetes,

@@ -46,7 +46,6 @@ pub(super) fn as_by_kluctl(flag: Arg) -> Arg {
     }
 }
 
-/// Runs `weir validate`.
 pub(crate) fn run(args: &ValidateArgs) -> Result<()> {
     let session = Session::open(&ProjectOptions {
         keep_files: args.files.render_output_dir.is_some(),

@@ -7,7 +7,7 @@ use kluctl::ArgumentError;
 use tree::{Budget, TreePath};
 use yaml::Map;
 
-/// Merges the arguments of `--arg` with those of `--args-from-file`; files take precedence.
+/// Merges the arguments of `--arg` and of `--args-from-file`; files take precedence.
 pub(crate) fn read(args: &[String], files: &[PathBuf], budget: &Budget) -> Result<Map> {
     let mut all = Map::new();
     let read = |file: &str| {

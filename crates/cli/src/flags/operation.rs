@@ -41,7 +41,6 @@ pub(crate) struct ApplyFlags {
 }
 
 impl ApplyFlags {
-    /// Returns the options of a deployment with these flags.
     pub(crate) fn options(&self, inclusion: Inclusion) -> DeployOptions {
         DeployOptions {
             force_apply: self.force_apply,
@@ -87,7 +86,6 @@ pub(crate) struct IgnoreFlags {
 }
 
 impl IgnoreFlags {
-    /// Returns the ignore rules for these flags.
     pub(crate) fn rules(&self) -> Vec<IgnoreRule> {
         let tags = r#"metadata\.labels\["kluctl\.io/tag-.*"\]"#;
         let mut rule = IgnoreRule::default();
@@ -162,7 +160,6 @@ pub(crate) struct ResultFlags {
 }
 
 impl ResultFlags {
-    /// Returns the number of results to keep.
     pub(crate) fn retention(&self) -> Retention {
         Retention {
             commands: self.keep_command_results_count,

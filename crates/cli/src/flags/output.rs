@@ -2,7 +2,6 @@
 
 use std::{path::PathBuf, str::FromStr};
 
-/// Output format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputFormat {
     Text,
@@ -10,16 +9,13 @@ pub(crate) enum OutputFormat {
     Json,
 }
 
-/// Output format and destination of a result.
-///
-/// `file` is `None` for stdout.
+/// Output format and destination of a result; `file` is `None` for stdout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputTarget {
     pub(crate) format: OutputFormat,
     pub(crate) file: Option<PathBuf>,
 }
 
-/// Error for an unknown output format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid output format {0:?}: supported formats are text, yaml and json")]
 pub(crate) struct InvalidFormat(String);

@@ -1,8 +1,7 @@
-//! Values of flags that are paths: `~` is the home directory, and what is read must exist.
+//! Values of flags that are paths: `~` is the home directory, and files to read must exist.
 
 use std::path::{Path, PathBuf};
 
-/// An error about the value of a flag that is a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PathFlagError {
     #[error("{0} does not exist")]

@@ -65,7 +65,6 @@ pub(crate) struct TerminalFlags {
 }
 
 impl TerminalFlags {
-    /// Returns the terminal with these settings.
     pub(crate) fn terminal(&self) -> Terminal {
         Terminal::new(self.no_color, self.debug)
     }

@@ -22,11 +22,7 @@ pub(crate) struct LocalSourceFlags {
 }
 
 impl LocalSourceFlags {
-    /// Reads the flags.
-    ///
-    /// # Errors
-    ///
-    /// A value has no directory.
+    /// Reads the flags. Fails if a value has no directory.
     pub(crate) fn read(&self) -> Result<Vec<SourceOverride>> {
         let lists = [
             (false, false, &self.local_git_override),

@@ -8,7 +8,6 @@ use oci::{Credentials, docker::HUB};
 
 use super::Login;
 
-/// Maximum size of the file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
 /// Reads the logins of `config.json` in `$DOCKER_CONFIG` or `~/.docker`. Credential helpers are not run.
@@ -28,7 +27,6 @@ pub(super) fn of_file() -> Result<Vec<(ServerKind, Login)>> {
     }
 }
 
-/// Reads the logins of a file.
 pub(super) fn of_path(file: &Path) -> Result<Vec<(ServerKind, Login)>> {
     let display = || file.display().to_string();
     let text = std::fs::read(file).with_context(display)?;

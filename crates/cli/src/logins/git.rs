@@ -11,11 +11,9 @@ use oci::Access;
 
 use super::{Login, Logins};
 
-/// Maximum size of a credentials file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
 impl Logins {
-    /// Returns the remote for a URL, with its credentials and CA bundle.
     pub(crate) fn remote(&self, url: &str) -> Result<Remote> {
         let mut remote = Remote::new(url)?;
         if remote.is_ssh() {

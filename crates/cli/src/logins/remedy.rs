@@ -6,17 +6,16 @@ use net::Need;
 /// Flags for credentials and TLS settings that a command has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum AccessFlags {
-    /// Those of kluctl, for several servers: `--git-username HOST=USER`.
+    /// kluctl's, for several servers: `--git-username HOST=USER`.
     Servers,
-    /// Those of Helm, for one repository or registry: `--username USER`.
+    /// Helm's, for one repository or registry: `--username USER`.
     Chart,
-    /// None.
     #[default]
     None,
 }
 
 impl AccessFlags {
-    /// Returns how to give a server what it demands; `None` if there is no way.
+    /// Returns advice about a server's demand; `None` if there is none.
     pub(crate) fn remedy(self, server: ServerKind, need: Need) -> Option<&'static str> {
         match self {
             Self::Servers => with_server_flags(server, need),
@@ -25,7 +24,6 @@ impl AccessFlags {
         }
     }
 
-    /// Returns an error message with its remedy.
     pub(crate) fn explain(self, message: String, server: ServerKind, need: Option<Need>) -> String {
         match need.and_then(|need| self.remedy(server, need)) {
             Some(remedy) => format!("{message}: {remedy}"),

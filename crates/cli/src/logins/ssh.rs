@@ -15,7 +15,6 @@ use super::{Login, Logins, parse_switch, ssh_config::SshConfig};
 /// Keys in `~/.ssh` that are tried, in this order.
 const KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
 
-/// Maximum size of a file in `~/.ssh`, in bytes.
 const MAX_FILE: u64 = 4 << 20;
 
 /// Variable that turns off the verification of host keys.
@@ -25,8 +24,7 @@ const NOT_STRICT: &str = "KLUCTL_SSH_DISABLE_STRICT_HOST_KEY_CHECKING";
 const KNOWN_HOSTS: &str = "SSH_KNOWN_HOSTS";
 
 impl Logins {
-    /// Adds keys and known hosts to a repository over SSH: those of flags and variables, otherwise those of the SSH agent and of
-    /// `~/.ssh`.
+    /// Adds keys and known hosts to a repository over SSH: from flags and variables, otherwise from the SSH agent and `~/.ssh`.
     pub(super) fn over_ssh(&self, remote: Remote) -> Result<Remote> {
         let home = env::var_os("HOME").map(PathBuf::from);
         let dir = home.as_ref().map(|home| home.join(".ssh"));
@@ -125,7 +123,7 @@ fn expand(file: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Reads a private key; `None` if there is no such file and it is not required.
+/// Reads a private key; `None` if the file is missing and not required.
 fn key(file: &Path, required: bool) -> Result<Option<SshKey>> {
     let content = match required {
         true => Some(fs::read(file).with_context(|| format!("read {}", file.display()))?),

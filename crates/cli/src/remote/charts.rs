@@ -12,7 +12,6 @@ use tokio::task::JoinSet;
 use super::RemoteFetcher;
 use crate::logins::AccessFlags;
 
-/// Number of concurrent downloads.
 const CONCURRENCY: usize = 8;
 
 /// Formats an error of a Helm repository or a registry, with a remedy for users of a command with these flags.
@@ -24,14 +23,12 @@ pub(crate) fn explained(address: &str, error: &oci::Error, flags: AccessFlags) -
     flags.explain(error.to_string(), server, error.need())
 }
 
-/// Chart and version to download.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ChartVersion {
     /// URL of the Helm repository or OCI registry.
     pub(crate) address: String,
     /// Name of the chart; empty if it is part of the registry URL.
     pub(crate) chart: String,
-    /// `credentialsId` of the chart.
     pub(crate) credentials_id: Option<String>,
     /// Version, or version range for the newest version in it.
     pub(crate) version: String,
@@ -45,7 +42,6 @@ pub(crate) struct ChartDownloader<'f> {
 }
 
 impl<'f> ChartDownloader<'f> {
-    /// Creates a downloader. It doesn't connect yet.
     pub(crate) fn new(fetcher: &'f RemoteFetcher) -> Self {
         Self {
             fetcher,
@@ -72,7 +68,6 @@ impl<'f> ChartDownloader<'f> {
         self.source(&wanted.address, &wanted.chart, wanted.credentials_id.as_deref())
     }
 
-    /// Downloads a chart.
     pub(crate) fn pull(&self, wanted: &ChartVersion) -> Result<Archive> {
         let mut archives = self.archives.lock();
         if let Some(archive) = archives.get(wanted) {
@@ -127,7 +122,6 @@ impl<'f> ChartDownloader<'f> {
         versions.map_err(|error| self.explain(address, &error))
     }
 
-    /// Returns an error with a remedy for users of the command.
     fn explain(&self, address: &str, error: &oci::Error) -> anyhow::Error {
         anyhow!(explained(address, error, self.fetcher.logins.flags))
     }

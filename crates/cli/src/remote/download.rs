@@ -9,16 +9,12 @@ use reqwest::{Method, Request, Url};
 /// Connect and read timeout; the default timeout of kustomize for remote repositories.
 const READ_TIMEOUT: Duration = Duration::from_secs(27);
 
-/// Timeout for a whole file.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// Maximum size of a downloaded file, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Failure to download a file.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum DownloadError {
-    /// The URL can't be parsed.
     #[error("{0}")]
     InvalidUrl(String),
     /// The address policy refuses the URL, for example because it is a link-local address.
@@ -27,21 +23,17 @@ pub(crate) enum DownloadError {
     /// The request failed. The message doesn't contain the URL.
     #[error("{0}")]
     Request(String),
-    /// The server responded with an error status.
     #[error("HTTP Error: status code {code} ({reason})")]
     Status { code: u16, reason: &'static str },
-    /// The file is too large.
     #[error("the file is larger than the limit of {0} bytes")]
     TooLarge(u64),
 }
 
-/// Downloads files.
 pub(super) struct FileDownloader {
     client: Client,
 }
 
 impl FileDownloader {
-    /// Creates a client. It doesn't connect yet.
     pub(super) fn new() -> Result<Self, DownloadError> {
         let options = ClientOptions {
             timeouts: Timeouts {

@@ -21,7 +21,6 @@ fn weir(dir: &Path, words: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Remedies for users of controllers, and for other servers and commands.
 const OTHERS: [&str; 7] = [
     "spec.",
     "secret",

@@ -209,7 +209,6 @@ fn helm_pull_errors_name_the_helm_chart_yaml() {
     }
 }
 
-/// Asserts that the command failed, and returns its messages.
 #[track_caller]
 fn failed(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1));

@@ -48,7 +48,7 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Returns what kubectl prints of the results that are stored where command lines store them, by a selector of labels.
+/// Returns kubectl's output about the results that command lines stored, by a selector of labels.
 pub(crate) async fn stored_results(plane: &ControlPlane, selector: &str, output: &str) -> Result<String> {
     let words = ["get", "secrets", "-n", "kluctl-results"];
     let words = [&words[..], &["-l", selector, "-o", output]].concat();
@@ -599,7 +599,7 @@ fn legacy_target_config_is_read_from_git() -> Result<()> {
     let listed = weir(dir.path(), "list-targets --only-names").output()?;
     let names = String::from_utf8_lossy(&listed.stdout);
     assert_eq!(names, "main-red\n", "{}", stderr(&listed));
-    // The target says which context of the kubeconfig is meant.
+    // The target names the context of the kubeconfig.
     let kubeconfig = dir.path().join("config");
     let empty = "{apiVersion: v1, kind: Config, contexts: [], clusters: [], users: []}";
     std::fs::write(&kubeconfig, empty)?;

@@ -20,7 +20,6 @@ const PROJECTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Project and the target to deploy.
 struct Project<'a> {
     dir: PathBuf,
     target: &'a str,
@@ -28,7 +27,6 @@ struct Project<'a> {
 }
 
 impl Project<'_> {
-    /// Runs a command and returns its output.
     fn weir(&self, command: &str, more: &[&str]) -> Result<String> {
         let output = Command::new(env!("CARGO_BIN_EXE_weir"))
             .arg(command)
@@ -60,7 +58,7 @@ impl Project<'_> {
         // Deployments take a moment to be ready.
         self.weir("validate", &["--wait", "60s", "--sleep", "1s"])?;
         let deleted = self.weir("delete", &["--yes"])?;
-        // What goes with its namespace is not named.
+        // Objects that go with their namespace are not named.
         let gone = section(&deleted, "Deleted objects").with_context(|| deleted.clone())?;
         ensure!(gone > 0, "nothing is deleted:\n{deleted}");
         let left = self.weir("delete", &["--yes"])?;
@@ -69,7 +67,6 @@ impl Project<'_> {
     }
 }
 
-/// Counts the lines of a section of the output.
 fn section(output: &str, title: &str) -> Option<usize> {
     let (_, rest) = output.split_once(&format!("{title}:\n"))?;
     Some(rest.lines().take_while(|line| line.starts_with("  ")).count())

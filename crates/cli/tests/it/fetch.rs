@@ -141,7 +141,7 @@ fn remote_bases_cannot_load_files_outside_of_the_repository() {
         let stderr = refused(&build_resource(&format!("{url}//{dir}")));
         assert!(stderr.contains(why), "{dir}: {stderr}");
     }
-    // What isn't ours never leaves its directory.
+    // Files without rights never leave their directory.
     let dir = tempfile::tempdir().unwrap();
     let arguments = [
         &*format!("{url}//open"),

@@ -1,4 +1,4 @@
-//! `weir gitops` against a real API server. Most tests play the controller, by what it reads and writes there.
+//! `weir gitops` against a real API server. Most tests play the controller, by its reads and writes there.
 
 mod controller;
 mod double;
@@ -23,7 +23,6 @@ use crate::{
     program::files,
 };
 
-/// Timeout of every wait, for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
@@ -38,14 +37,12 @@ async fn plane() -> Result<&'static ControlPlane> {
     PLANE.get_or_try_init(start).await
 }
 
-/// Installs all definitions.
 async fn install_crds(plane: &ControlPlane) -> Result<()> {
     let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
     plane.install_crds(&crds).await?;
     Ok(())
 }
 
-/// A namespace with KluctlDeployments, and a local project.
 struct Fixture {
     plane: &'static ControlPlane,
     namespace: String,
@@ -111,7 +108,6 @@ impl Fixture {
         Ok(())
     }
 
-    /// Returns a KluctlDeployment.
     async fn live(&self, name: &str) -> Result<Json> {
         let kind = "kluctldeployments.gitops.kluctl.io";
         let text = self
@@ -121,12 +117,10 @@ impl Fixture {
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Runs `weir gitops` in the project.
     async fn gitops(&self, words: &str) -> Result<Output> {
         self.run(&format!("gitops {words}")).await
     }
 
-    /// Runs weir in the project.
     async fn run(&self, words: &str) -> Result<Output> {
         let mut command = weir(&self.dir.path().join("deploy"), words);
         command.env("KUBECONFIG", self.plane.kubeconfig());
@@ -140,13 +134,11 @@ fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Asserts that a command succeeded, and returns what it printed.
 fn succeeded(output: &Output) -> Result<String> {
     ensure!(output.status.success(), "{}{}", stdout(output), stderr(output));
     Ok(stdout(output))
 }
 
-/// Asserts that a command failed, and returns its messages.
 fn failed(output: &Output) -> Result<String> {
     ensure!(
         output.status.code() == Some(1),

@@ -1,4 +1,4 @@
-//! Snapshots of the help texts.
+//! Snapshots of the help.
 //!
 //! `WEIR_UPDATE_SNAPSHOTS=1 cargo test -p cli help` writes them.
 
@@ -22,7 +22,7 @@ fn help(command: &[String]) -> String {
         .collect()
 }
 
-/// Returns the subcommands that a help text lists.
+/// Returns the subcommands that the help lists.
 fn subcommands(help: &str) -> Vec<String> {
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     list.take_while(|line| !line.is_empty())
@@ -32,7 +32,7 @@ fn subcommands(help: &str) -> Vec<String> {
         .collect()
 }
 
-/// Collects the help texts of a command and all its subcommands, each with the name of its snapshot.
+/// Collects the help of a command and all its subcommands, each with the name of its snapshot.
 fn collect(command: &[String], all: &mut Vec<(String, String)>) {
     let text = help(command);
     for name in subcommands(&text) {

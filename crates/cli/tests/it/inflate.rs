@@ -15,7 +15,6 @@ const TEMPLATE: &str = "kind: Shop\nmetadata: {name: {{ .Release.Name }}, namesp
 const TEST: &str = "kind: Test\nmetadata: {name: t, annotations: {helm.sh/hook: test}}\n";
 const CRD: &str = "kind: CustomResourceDefinition\nmetadata: {name: as.x.io}\n";
 
-/// A kustomization with a chart in its chart home.
 fn shop(kustomization: &str) -> TempDir {
     files(&[
         ("app/kustomization.yaml", kustomization),

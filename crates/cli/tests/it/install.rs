@@ -58,7 +58,7 @@ async fn controller_is_installed_and_its_upgrade_shown() -> Result<()> {
         plane.kubectl(&["get", "crd", &name]).await?;
     }
 
-    // The same again changes nothing; another version is shown, and not installed by a dry run.
+    // The second time changes nothing; another version is printed, and not installed by a dry run.
     assert_eq!(run("--yes")?, "");
     let shown = run("--dry-run --kluctl-version v2.99999")?;
     ensure!(shown.contains("v2.99999") && shown.contains(&image), "{shown}");

@@ -1,4 +1,4 @@
-//! `weir oci push`, and projects that include what it pushed.
+//! `weir oci push`, and projects that include the pushed artifact.
 
 use std::{
     fs,
@@ -30,7 +30,6 @@ fn command(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Asserts that the command succeeded, and returns stdout and stderr.
 #[track_caller]
 fn succeeded(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -39,7 +38,6 @@ fn succeeded(output: &Output) -> (String, String) {
     (stdout, stderr)
 }
 
-/// Asserts that the command failed, and returns stderr.
 #[track_caller]
 fn failed(output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -124,7 +122,6 @@ async fn manifest(host: &str, repository: &str, tag: &str) -> (Json, String) {
     (answer.json().await.unwrap(), digest)
 }
 
-/// Returns the files of an artifact.
 async fn content(host: &str, repository: &str) -> Vec<String> {
     let (manifest, _) = manifest(host, repository, "latest").await;
     let digest = manifest["layers"][0]["digest"].as_str().unwrap();
@@ -335,7 +332,7 @@ async fn push_and_include_need_the_login_of_the_registry() {
 
 #[test]
 fn push_ends_at_its_timeout() {
-    // Connections are accepted by the system, and nobody answers.
+    // The system accepts connections, and nobody answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let host = silent.local_addr().unwrap().to_string();
     let url = format!("oci://{host}/org/app");

@@ -55,7 +55,6 @@ const CASES: &[&str] = &[
     "helmCharts: [{name: far, repo: REPO, version: '>=9'}]",
 ];
 
-/// Runs a build and returns its output; `None` if it fails.
 fn built(program: &Path, arguments: &[&str], dir: &Path) -> Option<String> {
     let mut command = Command::new(program);
     let output = command.args(arguments).current_dir(dir).output().unwrap();

@@ -11,12 +11,10 @@ use tempfile::TempDir;
 pub(crate) const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n";
 pub(crate) const SPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: s\n";
 
-/// Runs `weir kustomize build`.
 pub(crate) fn weir(dir: &Path, arguments: &[&str]) -> Output {
     run(dir, ["kustomize", "build"], arguments)
 }
 
-/// Runs a command in a directory.
 pub(crate) fn run(dir: &Path, command: [&str; 2], arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_weir"))
         .args(command)
@@ -26,7 +24,6 @@ pub(crate) fn run(dir: &Path, command: [&str; 2], arguments: &[&str]) -> Output 
         .unwrap()
 }
 
-/// Creates a temporary directory with files.
 pub(crate) fn files(files: &[(&str, &str)]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (path, text) in files {

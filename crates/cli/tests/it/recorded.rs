@@ -1,4 +1,4 @@
-//! Recorded behaviour of kluctl, compared with that of the binary; see [`testkit::conformance`].
+//! Recorded behaviour of kluctl, compared with the binary's; see [`testkit::conformance`].
 //!
 //! Every case runs the binary with the recorded arguments, environment and files. `RECORDED=PART` selects cases by name.
 
@@ -22,7 +22,6 @@ use yaml::Value;
 
 use steps::Case;
 
-/// Number of cases that run at the same time.
 const PARALLEL: usize = 4;
 
 fn read_yaml(path: &Path) -> Result<Value> {

@@ -1,4 +1,4 @@
-//! Results of commands on a cluster, compared with what kluctl's results say.
+//! Results of commands on a cluster, compared with kluctl's.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value as Json, json};
@@ -10,14 +10,12 @@ use crate::{
     program::files,
 };
 
-/// A project in its own namespace.
 struct Project {
     plane: &'static ControlPlane,
     namespace: String,
     dir: TempDir,
 }
 
-/// Outcome of a command that prints a result.
 struct Outcome {
     success: bool,
     result: Json,
@@ -44,7 +42,6 @@ impl Project {
         })
     }
 
-    /// Runs a command with a result as JSON.
     fn run(&self, words: &str) -> Result<Outcome> {
         let mut command = weir(self.dir.path(), &format!("{words} -o json"));
         let output = command.env("KUBECONFIG", self.plane.kubeconfig()).output()?;

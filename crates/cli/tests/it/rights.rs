@@ -11,7 +11,7 @@ use crate::{
     program::files,
 };
 
-/// A namespace with a service account that may do everything with ConfigMaps in it, and what a test adds.
+/// A namespace with a service account that may do everything with ConfigMaps in it, and more by test.
 struct Tenant {
     plane: &'static ControlPlane,
     namespace: String,
@@ -44,7 +44,6 @@ impl Tenant {
         Ok(tenant)
     }
 
-    /// Allows everything with a resource, in the namespace.
     async fn allow(&self, name: &str, resource: &str) -> Result<()> {
         let namespace = &self.namespace;
         let resource = format!("--resource={resource}");
@@ -59,7 +58,7 @@ impl Tenant {
         Ok(())
     }
 
-    /// Runs a command as the service account, with text on stdout.
+    /// Runs a command as the service account, with text output.
     fn run(&self, words: &str) -> Result<Output> {
         let words = format!("{words} --yes --write-command-result=false");
         let mut command = weir(self.dir.path(), &words);

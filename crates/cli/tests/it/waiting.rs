@@ -64,7 +64,7 @@ async fn forced_replace_of_a_kept_object_is_reported() -> Result<()> {
         assert_eq!(output.status.success(), succeeds, "{stdout}{messages}");
         let skipped = format!("skipped forced replace of {namespace}/ConfigMap/m");
         assert_eq!(messages.contains(&skipped), !succeeds, "{messages}");
-        // It is no warning of the result.
+        // It isn't a warning of the result.
         assert!(!stdout.contains(&skipped), "{stdout}");
         assert_eq!(
             stdout.contains("retrying with replace instead of patch"),

@@ -41,10 +41,10 @@ pub(super) struct TimeoutFlag {
 #[derive(Args)]
 #[command(next_help_heading = "Selection")]
 pub(super) struct SelectFlags {
-    /// Name of the KluctlDeployment. Without it, those of the local project are selected
+    /// Name of the KluctlDeployment. Without it, the objects of the local project are selected
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// Namespace; with --name, it defaults to that of the kubeconfig context, otherwise to all namespaces
+    /// Namespace; with --name, it defaults to the namespace of the kubeconfig context, otherwise to all namespaces
     #[arg(short, long, value_name = "NAME")]
     pub(super) namespace: Option<String>,
     /// Select KluctlDeployments by their labels, such as team=shop,stage!=test
@@ -66,7 +66,6 @@ impl SelectFlags {
     }
 }
 
-/// Confirmation.
 #[derive(Args)]
 #[command(next_help_heading = "Confirmation")]
 pub(super) struct YesFlag {
@@ -75,7 +74,6 @@ pub(super) struct YesFlag {
     pub(super) yes: bool,
 }
 
-/// Logs of the controller.
 #[derive(Args)]
 #[command(next_help_heading = "Logs")]
 pub(super) struct LogFlags {

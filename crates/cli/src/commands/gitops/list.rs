@@ -14,7 +14,7 @@ use crate::{commands::operation, output, terminal::printable, usage::boolean_fla
 
 /// List KluctlDeployments with their state
 ///
-/// The columns are those of `kubectl get kluctldeployments.gitops.kluctl.io`, for all namespaces unless --namespace is given.
+/// The columns are the same as of `kubectl get kluctldeployments.gitops.kluctl.io`, for all namespaces unless --namespace is given.
 #[derive(Args)]
 #[command(mut_args = boolean_flag, args_override_self = true)]
 pub(crate) struct ListArgs {
@@ -48,7 +48,6 @@ enum ListOutput {
     Yaml,
 }
 
-/// Runs `weir gitops list`.
 pub(crate) fn run(args: &ListArgs) -> Result<()> {
     let ops = GitOps::open(&args.cluster, args.waiting.timeout)?;
     let selector = args.label_selector.as_deref().unwrap_or_default();

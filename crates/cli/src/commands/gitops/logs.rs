@@ -24,7 +24,7 @@ use crate::{output, terminal::printable, usage::boolean_flag};
 
 /// Label of the Pods of the controller.
 pub(super) const SELECTOR: &str = "control-plane=kluctl-controller";
-/// Namespaces in which the controller is looked for: that of kluctl, and that of Weir.
+/// Namespaces in which the controller is looked for: kluctl's and Weir's.
 const NAMESPACES: [&str; 2] = ["kluctl-system", "flux-system"];
 /// Maximum number of Pods whose logs are read.
 pub(super) const PODS: usize = 50;
@@ -61,7 +61,6 @@ pub(crate) struct LogsArgs {
     _result: UnusedResultFlag,
 }
 
-/// Runs `weir gitops logs`.
 pub(crate) fn run(args: &LogsArgs) -> Result<()> {
     let ops = GitOps::open(&args.cluster, Duration::MAX)?;
     let objects = match args.all {
@@ -83,7 +82,7 @@ pub(crate) fn run(args: &LogsArgs) -> Result<()> {
         let cancelled = ops.cluster.cancellation().cancelled();
         tokio::select! {
             printed = printing => printed,
-            // The end that is asked for.
+            // The requested end.
             () = cancelled => Ok(()),
         }
     })
@@ -91,7 +90,7 @@ pub(crate) fn run(args: &LogsArgs) -> Result<()> {
 
 /// Opens the logs for a request; `None` if they can't be read.
 pub(super) async fn tail(ops: &GitOps, flags: &LogFlags) -> Option<LogTail> {
-    // What happens is in the status, too. The rights to logs are those of administrators.
+    // Progress is in the status, too. Rights to logs are administrators' rights.
     LogTail::open(&ops.cluster, flags, true).await.ok().flatten()
 }
 
@@ -138,7 +137,6 @@ fn grouped(lines: Vec<Line>, last: &mut Option<Group>, with_time: bool) -> Strin
     text
 }
 
-/// The lines that are to be printed.
 pub(super) struct Wanted<'a> {
     /// The objects that they are about; empty means any.
     pub(super) objects: &'a [ObjectRef],
@@ -167,7 +165,7 @@ pub(super) struct Line {
     reconcile_id: String,
 }
 
-/// The reconciliation that lines belong to.
+/// The reconciliation of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Group {
     name: String,
@@ -254,7 +252,6 @@ pub(super) fn named(flags: &LogFlags) -> String {
     }
 }
 
-/// The lines of all Pods of the controller.
 pub(super) struct LogTail {
     lines: mpsc::Receiver<Line>,
     /// Ends with the value.
@@ -262,7 +259,7 @@ pub(super) struct LogTail {
 }
 
 impl LogTail {
-    /// Opens the logs; `None` if there are no Pods.
+    /// Opens the logs; `None` without Pods.
     async fn open(cluster: &Cluster, flags: &LogFlags, follow: bool) -> Result<Option<Self>> {
         let kind = cluster.kind("", "v1", "Pod").await?;
         let mut pods = Vec::new();
@@ -299,7 +296,6 @@ impl LogTail {
         Ok((!pods.is_empty()).then_some(tail))
     }
 
-    /// Returns the next line; `None` at the end.
     pub(super) async fn next(&mut self) -> Option<Line> {
         self.lines.recv().await
     }
@@ -326,13 +322,13 @@ struct Reader {
 }
 
 impl Reader {
-    /// Sends lines until the log ends, or for ever if it is followed: a connection that breaks is made again.
+    /// Sends lines until the log ends, or for ever if it is followed: a broken connection is opened again.
     async fn run(mut self, mut opened: LogLines, sender: mpsc::Sender<Line>) {
         let mut sent = None;
         loop {
             while let Ok(Some(line)) = opened.next().await {
                 let time = line.time.parse::<Timestamp>().ok();
-                // Lines that the connection before had.
+                // Lines of the connection before.
                 if time.is_some() && time <= sent {
                     continue;
                 }

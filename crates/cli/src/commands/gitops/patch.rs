@@ -8,17 +8,15 @@ use yaml::{Map, Value};
 use super::flags::{DeployOverrideFlags, OverrideFlags};
 use crate::{flags, session::fixed_images};
 
-/// Overrides of the spec of any KluctlDeployment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Overrides {
-    /// Fields that replace those of the spec.
+    /// Fields that replace fields of the spec.
     fields: Map,
-    /// Lists whose items are appended to those of the spec.
+    /// Lists whose items are appended to the spec's.
     appended: Vec<(&'static str, Vec<Value>)>,
 }
 
 impl Overrides {
-    /// Reads the flags that are set.
     pub(super) fn read(overrides: &OverrideFlags, deploy: &DeployOverrideFlags) -> Result<Self> {
         let mut fields = Map::new();
         for (name, value) in [

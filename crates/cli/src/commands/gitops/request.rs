@@ -17,12 +17,11 @@ use super::{
 };
 use crate::terminal::printable;
 
-/// Pause between two looks at the status.
+/// Interval of reading the status.
 const POLL: Duration = Duration::from_millis(500);
-/// Time after which a request that the controller did not begin is worth a hint.
+/// Time after which the terminal hints at a request that the controller did not begin.
 const HINT_AFTER: Duration = Duration::from_secs(15);
 
-/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestKind {
     Reconcile,
@@ -70,7 +69,6 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Handled {
     /// ID of the stored result.
@@ -80,11 +78,7 @@ pub(super) struct Handled {
 }
 
 /// Makes the request for each object, one after the other, and calls `show` with the answer. A failure doesn't keep the others from
-/// their turn, but a cancellation does.
-///
-/// # Errors
-///
-/// Fails if anything failed for any object.
+/// their turn, but a cancellation does. Fails if anything failed for any object.
 pub(super) fn run(
     ops: &GitOps,
     request: &Request<'_>,
@@ -170,7 +164,6 @@ async fn handle(ops: &GitOps, request: &Request<'_>, of: &ObjectRef) -> Result<H
     }
 }
 
-/// Returns the annotation of a request.
 fn annotation(value: &str, patch: Option<Value>) -> String {
     let mut request = Map::from([("requestValue", Value::from(value))]);
     if let Some(patch) = patch {
@@ -203,7 +196,6 @@ struct Waiting<'a> {
     value: &'a str,
     /// The ID of the reconciliation, once it has begun.
     reconcile_id: Option<String>,
-    /// The last progress message.
     last_message: String,
     tail: Option<LogTail>,
     with_time: bool,
@@ -305,7 +297,6 @@ impl Waiting<'_> {
     }
 }
 
-/// Returns the message of the condition Reconciling.
 fn progress(object: &Value) -> Option<&str> {
     let conditions = object.pointer(&["status", "conditions"])?.as_seq()?;
     let reconciling =

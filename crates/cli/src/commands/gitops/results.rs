@@ -17,7 +17,6 @@ use crate::{
     flags::output::{OutputFormat, OutputTarget},
 };
 
-/// Prints stored results.
 pub(super) struct Printer<'a> {
     ops: &'a GitOps,
     store: ResultStore,
@@ -49,7 +48,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Says that a command succeeded, and the numbers of objects in its result, which prints nothing if nothing changed.
+    /// Reports the success of a command and the numbers of objects in its result; prints nothing if nothing changed.
     fn conclude(&self, of: &ObjectRef, handled: &Handled, done: &str, stored: &StoredResult) {
         if handled.error.is_none() {
             let text = format!("{done} {}: {}", full_name(of), counted(&stored.summary));
@@ -57,7 +56,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints the result of a diff, and deletes it: nobody else needs it.
+    /// Prints the result of a diff, and deletes it: it has no other reader.
     pub(super) fn diff(&mut self, of: &ObjectRef, handled: &Handled) -> Result<()> {
         let Some((stored, result)) = self.result(of, handled)? else {
             return Ok(());
@@ -81,11 +80,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Prints the result of a validation.
-    ///
-    /// # Errors
-    ///
-    /// `Validation failed` if it has errors, or warnings that count as errors.
+    /// Prints the result of a validation. Fails with `Validation failed` if it has errors, or warnings that count as errors.
     pub(super) fn validation(&mut self, of: &ObjectRef, handled: &Handled, strict: bool) -> Result<()> {
         let result = match self.result(of, handled)? {
             Some((_, result)) => result,

@@ -12,7 +12,6 @@ use yaml::Value;
 use super::{GitOps, flags::SelectFlags};
 use crate::{session::project_dir, terminal::Terminal};
 
-/// API group and kind of the objects.
 const GROUP: &str = "gitops.kluctl.io";
 const VERSION: &str = "v1beta1";
 const KIND: &str = "KluctlDeployment";
@@ -32,7 +31,6 @@ pub(super) enum Unnamed {
     ConfirmAll,
 }
 
-/// Returns the reference of a KluctlDeployment.
 pub(super) fn reference(namespace: &str, name: &str) -> ObjectRef {
     ObjectRef {
         group: GROUP.to_owned(),
@@ -78,7 +76,6 @@ impl GitOps {
         }
     }
 
-    /// Returns the kind of the objects.
     pub(super) fn kind(&self) -> Result<ResourceKind> {
         match self.block_on(self.cluster.kind(GROUP, VERSION, KIND)) {
             Err(cluster::Error::NoMatch { .. }) => bail!(NO_CRD),
@@ -197,7 +194,6 @@ impl LocalProject {
     }
 }
 
-/// Returns true if the schema of a definition has the results of requests.
 fn has_requests(definition: &Value) -> bool {
     let versions = definition.pointer(&["spec", "versions"]).and_then(Value::as_seq);
     let version = versions
@@ -229,11 +225,10 @@ fn choose(terminal: &Terminal, mut found: Vec<ObjectRef>, verb: &str) -> Result<
     }
 }
 
-/// An answer to the question which objects are meant.
+/// The user's choice of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
     All,
-    /// The index of one of them.
     One(usize),
 }
 
@@ -247,16 +242,13 @@ fn parse_choice(answer: &str, count: usize) -> Option<Choice> {
     }
 }
 
-/// Returns the live object.
-///
-/// # Errors
-/// Fails when it is gone.
+/// Returns the live object. Fails when it is gone.
 pub(super) async fn live(cluster: &Cluster, reference: &ObjectRef) -> Result<Value> {
     let object = cluster.get(reference).await?;
     object.with_context(|| format!("KluctlDeployment {} was deleted", full_name(reference)))
 }
 
-/// Returns the generation of an object, and the one that its status speaks of.
+/// Returns the generation of an object, and its observed generation.
 pub(super) fn generations(object: &Value) -> (i64, i64) {
     let number = |value: Option<&Value>| value.and_then(Value::as_i64).unwrap_or_default();
     (
@@ -265,7 +257,6 @@ pub(super) fn generations(object: &Value) -> (i64, i64) {
     )
 }
 
-/// Returns the name and the namespace of an object.
 pub(super) fn names(object: &Value) -> (&str, &str) {
     (
         meta::text(object, "name").unwrap_or_default(),

@@ -20,15 +20,11 @@ use crate::{archive, terminal::Terminal};
 
 /// Time to connect to the controller.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Name of the port of the controller's Pods.
 const PORT: &str = "source-override";
 
-/// Connects to the controller, if it listens for local sources, and returns the items of `spec.sourceOverrides`: the local project, and those
-/// of the flags. The connection stays until the command ends.
-///
-/// # Errors
-///
-/// There is no connection although flags name local sources or a port, or a directory doesn't exist.
+/// Connects to the controller, if it listens for local sources, and returns the items of `spec.sourceOverrides`: the local project, and the
+/// sources of the flags. The connection stays until the command ends. Fails without a connection if flags name local sources or a port, and
+/// if a directory doesn't exist.
 pub(super) fn offer(
     ops: &GitOps,
     flags: &OverrideFlags,
@@ -85,7 +81,7 @@ fn serve(ops: &GitOps, client: Client, local: Vec<SourceOverride>) {
     });
 }
 
-/// Returns how to get a port.
+/// Returns advice on getting a port.
 fn no_port(logs: &LogFlags) -> String {
     format!(
         "the controller can't read files of this machine: no Pod with the label {SELECTOR} in {} is ready and has a port named \
@@ -96,7 +92,7 @@ fn no_port(logs: &LogFlags) -> String {
     )
 }
 
-/// Returns the override of the repository of the local project, if it is one that has a server.
+/// Returns the override of the repository of the local project, if it has a server.
 fn own_project(select: &SelectFlags) -> Option<SourceOverride> {
     let project = LocalProject::find(select).ok()?;
     Some(SourceOverride {
@@ -107,7 +103,6 @@ fn own_project(select: &SelectFlags) -> Option<SourceOverride> {
     })
 }
 
-/// A connection to the controller.
 struct Connection {
     client: Client,
     /// Address at which all Pods of the controller reach the connected one.
@@ -198,7 +193,6 @@ fn listening(pod: &Value) -> Option<Listener> {
     })
 }
 
-/// Returns the certificate authority of the controller.
 async fn authority(ops: &GitOps, logs: &LogFlags) -> Result<String> {
     let namespaces = logs::controller_namespaces(logs);
     for namespace in &namespaces {
@@ -222,7 +216,6 @@ async fn authority(ops: &GitOps, logs: &LogFlags) -> Result<String> {
     )
 }
 
-/// Returns an item of `spec.sourceOverrides`.
 fn item(one: &SourceOverride, url: &OverrideUrl) -> Value {
     let kind = if one.oci { "oci" } else { "git" };
     let key = one.key.split_once("://").map_or(one.key.as_str(), |(_, key)| key);
@@ -261,7 +254,7 @@ async fn answer(external: Arc<ExternalAccess>, terminal: Terminal, repo_key: Str
     }
 }
 
-/// Returns the directory that replaces a repository: one that is named, or one below a group that no link leads out of.
+/// Returns the directory that replaces a repository: a named one, or one below a group that no link leads out of.
 fn directory(external: &ExternalAccess, repo_key: &str) -> Option<PathBuf> {
     let found = external.overridden(repo_key, repo_key.starts_with("oci://"))?;
     let found = found.canonicalize().ok().filter(|found| found.is_dir())?;

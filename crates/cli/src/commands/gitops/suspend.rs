@@ -15,7 +15,7 @@ use super::{
 };
 use crate::usage::boolean_flag;
 
-/// Pause between two looks at the status.
+/// Interval of reading the status.
 const POLL: Duration = Duration::from_millis(500);
 
 /// Set spec.suspend, and wait until the controller has seen it
@@ -40,7 +40,6 @@ pub(crate) struct SuspendArgs {
     _unused: UnusedFlags,
 }
 
-/// Runs `weir gitops suspend`, or `weir gitops resume` if `suspend` is false.
 pub(crate) fn run(args: &SuspendArgs, suspend: bool) -> Result<()> {
     let ops = GitOps::open(&args.cluster, args.waiting.timeout)?;
     let (verb, done) = match suspend {

@@ -11,7 +11,6 @@ use crate::remote::RemoteFetcher;
 /// Maximum size of a local archive, in bytes; the same as the limit for its unpacked content.
 const MAX_ARCHIVE: u64 = 100 << 20;
 
-/// Opened chart.
 pub(crate) struct Chart {
     /// Files that the chart may read: the chart directory, or the directory of the archive.
     pub(crate) tree: Arc<dyn Tree>,
@@ -67,7 +66,6 @@ fn archive(path: &Path, limits: &Limits) -> Result<Chart> {
     })
 }
 
-/// Downloads a chart into memory.
 fn pulled(name: &str, remote: &ChartSourceFlags, fetcher: &RemoteFetcher) -> Result<Chart> {
     let archive = remote.pull(name, fetcher)?;
     let file = archive.url().rsplit('/').next().unwrap_or_default();

@@ -14,7 +14,6 @@ use tree::{Budget, Limits};
 
 use crate::{output::print, remote::RemoteFetcher};
 
-/// Error of reading a file or URL, in Helm's words.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     #[error("{url}: {why}")]

@@ -55,7 +55,6 @@ pub(crate) struct ChartSourceFlags {
     registry_config: Option<PathBuf>,
 }
 
-/// Location of a chart that is not local.
 #[derive(Debug, PartialEq, Eq)]
 enum ChartLocation<'a> {
     Repository(&'a str),
@@ -82,7 +81,6 @@ impl ChartSourceFlags {
         flags.iter().find(|(_, given)| *given).map(|(flag, _)| *flag)
     }
 
-    /// Downloads a chart.
     pub(super) fn pull(&self, name: &str, fetcher: &RemoteFetcher) -> Result<Archive> {
         let location = locate(name, self.repo.as_deref().filter(|repo| !repo.is_empty()))?;
         let client = Client::new(

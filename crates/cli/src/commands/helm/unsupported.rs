@@ -2,7 +2,6 @@
 
 use crate::usage::UnsupportedFlags;
 
-/// Flags of `helm template` that weir doesn't support.
 pub(crate) const UNSUPPORTED_FLAGS: UnsupportedFlags = &[
     (
         &["--repository-cache", "--repository-config"],

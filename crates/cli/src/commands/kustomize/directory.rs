@@ -16,7 +16,6 @@ use crate::remote::RemoteFetcher;
 pub(crate) struct BuildDirectory {
     pub(crate) tree: Arc<dyn Tree>,
     pub(crate) dir: TreePath,
-    /// True for a directory on the local disk.
     pub(crate) is_local: bool,
 }
 
@@ -58,7 +57,7 @@ impl BuildDirectory {
         })
     }
 
-    /// Makes the paths in a message absolute: those of the tree are relative to its root.
+    /// Makes the paths in a message absolute: paths of the tree are relative to its root.
     ///
     /// Words that begin with the first components of the directory are considered paths.
     pub(crate) fn absolute_paths(&self, message: &str) -> String {

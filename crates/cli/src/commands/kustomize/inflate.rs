@@ -22,15 +22,12 @@ use error::InflateError;
 /// Defaults of the command line for entries of `helmCharts`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChartDefaults {
-    /// Kubernetes version for entries without `kubeVersion`.
     pub(crate) kube_version: Option<String>,
-    /// API versions for entries without `apiVersions`.
     pub(crate) api_versions: Vec<String>,
     /// True if the charts and values files in use are printed.
     pub(crate) debug: bool,
 }
 
-/// Renders charts in process.
 pub(crate) struct HelmInflator<'a> {
     pub(crate) charts: &'a ChartDownloader<'a>,
     pub(crate) defaults: ChartDefaults,
@@ -40,15 +37,11 @@ pub(crate) struct HelmInflator<'a> {
     pub(crate) unrestricted: bool,
 }
 
-/// Chart of an entry.
 struct LocatedChart {
-    /// Directory of the chart in the chart home.
     dir: TreePath,
-    /// Files of a downloaded chart.
     downloaded: Option<Mem>,
 }
 
-/// Tree and directory of a kustomization.
 #[derive(Clone, Copy)]
 struct KustomizationDir<'a> {
     tree: &'a dyn Tree,

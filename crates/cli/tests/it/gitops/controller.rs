@@ -64,7 +64,6 @@ impl Real {
         Ok(())
     }
 
-    /// Runs a command for the KluctlDeployments of the local project.
     pub(super) async fn run(&self, words: &str) -> Result<std::process::Output> {
         let command = words.split(' ').next().unwrap_or_default();
         let results = match command {
@@ -79,7 +78,7 @@ impl Real {
         self.fixture.gitops(&format!("{words} {yes} {results}")).await
     }
 
-    /// Returns the value of a ConfigMap; `None` if there is none.
+    /// Returns the value of a ConfigMap.
     pub(super) async fn value(&self, name: &str) -> Result<Option<String>> {
         let found = [
             "get",
@@ -95,7 +94,6 @@ impl Real {
         Ok((!value.is_empty()).then_some(value))
     }
 
-    /// Returns the number of stored results.
     async fn results(&self) -> Result<usize> {
         let names = ["get", "secrets", "-n", &self.fixture.results, "-o", "name"];
         Ok(self.fixture.plane.kubectl(&names).await?.lines().count())
@@ -253,7 +251,7 @@ async fn objects_of_the_command_line_are_adopted_without_being_recreated() -> Re
     let before = uid("m").await?;
     ensure!(!before.is_empty() && !uid("other").await?.is_empty());
 
-    // What the command line left behind is an orphan, since the discriminator is the same.
+    // Objects that the command line left are orphans, since the discriminator is the same.
     real.fixture
         .deployment("shop", json!({"prune": true, "delete": true, "suspend": true}))
         .await?;

@@ -1,4 +1,4 @@
-//! The controller's side of requests, played by a test: what it reads and writes at the API server. Deployments are those of
+//! The controller's side of requests, played by a test: its reads and writes at the API server. Deployments are made by
 //! `weir deploy`, which stores real results.
 
 use anyhow::{Context as _, Result, ensure};
@@ -7,14 +7,10 @@ use testkit::{eventually, wait_for};
 
 use super::{Fixture, TIMEOUT};
 
-/// The end of a request.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    /// ID of the stored result.
     pub(super) result_id: Option<String>,
-    /// Error of the command.
     pub(super) error: Option<String>,
-    /// Other fields of the status.
     pub(super) status: Json,
 }
 
@@ -57,7 +53,6 @@ impl Fixture {
         Ok(request)
     }
 
-    /// Writes the end of a request.
     pub(super) async fn ends(&self, name: &str, kind: &str, answer: Answer) -> Result<()> {
         let mut result = json!({"endTime": "2026-01-01T00:00:01Z"});
         if let Some(id) = answer.result_id {
@@ -80,7 +75,7 @@ impl Fixture {
         Ok(request)
     }
 
-    /// Answers a request with a deployment of the project by `weir`, with further flags. Returns the request and the text of the
+    /// Answers a request with a deployment of the project by `weir`, with further flags. Returns the request and the output of the
     /// deployment.
     pub(super) async fn deploys(&self, name: &str, kind: &str, flags: &str) -> Result<(Json, String)> {
         let request = self.begins(name, kind).await?;
@@ -116,13 +111,11 @@ impl Fixture {
         .await
     }
 
-    /// Reads a file of the project's directory.
     pub(super) fn read(&self, file: &str) -> Result<String> {
         let file = self.dir.path().join("deploy").join(file);
         std::fs::read_to_string(&file).with_context(|| file.display().to_string())
     }
 
-    /// Patches a KluctlDeployment.
     pub(super) async fn patch(&self, name: &str, subresource: &str, patch: Json) -> Result<()> {
         let (patch, subresource) = (patch.to_string(), format!("--subresource={subresource}"));
         let kind = "kluctldeployments.gitops.kluctl.io";

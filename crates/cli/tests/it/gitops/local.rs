@@ -10,7 +10,6 @@ use testkit::{ControlPlane, Options, Registry, eventually, ports, registry::Logi
 use super::{TIMEOUT, controller::Real, failed, install_crds, stderr, succeeded};
 use crate::program::files;
 
-/// Returns the manifest of a ConfigMap with a value.
 fn map(real: &Real, name: &str, value: &str) -> String {
     let namespace = &real.fixture.namespace;
     format!(
@@ -67,7 +66,7 @@ async fn deploys(real: &Real, flags: &str, values: [&str; 2]) -> Result<()> {
     Ok(())
 }
 
-/// Deploys without overrides, with those of the repositories, and with one of their group, each time followed by a deployment without.
+/// Deploys without overrides, with overrides of the repositories, and of their group, each time followed by a deployment without.
 async fn overrides_hold_once(real: &Real, port: u16, kind: &str, keys: [&str; 2], group: &str) -> Result<()> {
     let dir = local(real);
     let shown = |below: &str| dir.path().join(below).display().to_string();
@@ -92,7 +91,7 @@ async fn overrides_hold_once(real: &Real, port: u16, kind: &str, keys: [&str; 2]
     let group = format!("--local-{kind}-group-override {group}={} {connection}", shown(""));
     deploys(real, &group, ["o1", "o2"]).await?;
     deploys(real, "", remote).await?;
-    // What a group doesn't have comes from its repository.
+    // Repositories that a group doesn't have are fetched.
     std::fs::remove_dir_all(dir.path().join("two"))?;
     deploys(real, &group, ["o1", "v"]).await
 }
@@ -273,7 +272,7 @@ async fn local_project_replaces_its_repository_through_the_cluster() -> Result<(
             .any(|entry| entry.subresource == "portforward" && entry.code == 101)
     );
 
-    // Nobody listens any more.
+    // The port is closed.
     drop(real.controller);
     let message = failed(
         &real

@@ -44,12 +44,11 @@ async fn deploy_overrides_the_spec_once_and_prints_the_result_like_weir_deploy()
     Ok(())
 }
 
-/// Reads an output of a test.
 fn read(fixture: &Fixture, form: &str, name: &str) -> Result<Json> {
     let text = fixture.read(&format!("{name}.{form}"))?;
     match form {
         "json" => Ok(serde_json::from_str(&text)?),
-        // Equal texts are equal YAML.
+        // Equal strings are equal YAML.
         _ => Ok(Json::from(text)),
     }
 }
@@ -137,7 +136,7 @@ async fn validation_fails_with_errors_and_if_asked_with_warnings() -> Result<()>
         if !list.is_empty() {
             result[list] = message.clone();
         }
-        // The result in the status serves where there is none in the store.
+        // The result in the status serves if the store has none.
         let answer = Answer {
             result_id: Some("one".to_owned()),
             status: json!({"lastValidateResult": result}),
@@ -183,7 +182,7 @@ async fn request_that_the_controller_did_not_begin_is_withdrawn_at_the_end_of_th
     let live = fixture.live("shop").await?;
     assert_eq!(live["metadata"].get("annotations"), None, "{live}");
 
-    // What has begun goes on.
+    // A request in progress goes on.
     let words = format!("deploy --name shop -n {} --timeout 5s", fixture.namespace);
     let (printed, _) = tokio::try_join!(fixture.gitops(&words), fixture.begins("shop", "deploy"))?;
     let message = failed(&printed)?;

@@ -43,7 +43,7 @@ async fn suspension_is_set_and_waited_for() -> Result<()> {
     for name in ["one", "two"] {
         fixture.deployment(name, json!({})).await?;
     }
-    // The controller has seen what comes.
+    // The controller has seen the next generation.
     let seen = json!({"status": {"observedGeneration": 100}});
     for name in ["one", "two"] {
         fixture.patch(name, "status", seen.clone()).await?;

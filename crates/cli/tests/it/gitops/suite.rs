@@ -25,9 +25,7 @@ const KIND: &str = "kluctldeployments.gitops.kluctl.io";
 pub(super) struct Suite {
     pub(super) plane: &'static ControlPlane,
     pub(super) namespace: String,
-    /// Namespace of the controller.
     pub(super) system: String,
-    /// Port for local sources.
     pub(super) port: u16,
     pub(super) server: GitServer,
     _controller: Controller,
@@ -36,7 +34,6 @@ pub(super) struct Suite {
 /// A project in a repository, of which the local directory is a checkout.
 pub(super) struct Project<'a> {
     pub(super) suite: &'a Suite,
-    /// Name of the project, of its KluctlDeployment and of the namespace of its objects.
     pub(super) name: String,
     repo: Repo,
     pub(super) dir: TempDir,
@@ -180,7 +177,6 @@ impl Project<'_> {
         Ok(())
     }
 
-    /// Commits the files in the local directory, too, and returns the commit.
     pub(super) fn commit_copy(&self) -> Result<String> {
         git(self.dir.path(), &["add", "."])?;
         let author = ["-c", "user.name=weir", "-c", "user.email=weir@example.com"];
@@ -284,7 +280,6 @@ impl Project<'_> {
         self.weir(&words).await
     }
 
-    /// Runs a command of the project.
     pub(super) async fn weir(&self, words: &str) -> Result<Output> {
         let dir = self.dir.path().display();
         let mut command = weir(
@@ -311,7 +306,7 @@ impl Project<'_> {
         )
     }
 
-    /// Returns the values of a ConfigMap; null if there is none.
+    /// Returns the values of a ConfigMap; null if it is missing.
     pub(super) async fn data(&self, map: &str) -> Result<Json> {
         let find = [
             "get",
@@ -347,8 +342,8 @@ impl Project<'_> {
         .await
     }
 
-    /// Asserts that so many results of the project are stored where command lines store them, and that the newest one has these numbers:
-    /// applied, new, changed, orphan and deleted objects, and changes.
+    /// Asserts that this number of results of the project is stored where command lines store them, and that the newest one has these
+    /// numbers: applied, new, changed, orphan and deleted objects, and changes.
     pub(super) async fn stored(&self, count: usize, newest: [u64; 6]) -> Result<()> {
         let label = "kluctl.io/command-result-id";
         let listed = stored_results(self.suite.plane, label, "json").await?;
@@ -394,7 +389,7 @@ impl Project<'_> {
     }
 }
 
-/// Runs git in a directory, and returns what it printed.
+/// Runs git in a directory, and returns its output.
 fn git(dir: &Path, args: &[&str]) -> Result<String> {
     let output = std::process::Command::new("git")
         .args(args)
@@ -404,7 +399,7 @@ fn git(dir: &Path, args: &[&str]) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// Returns a text that no other request has.
+/// Returns a string that no other request has.
 fn unique() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default().as_nanos().to_string()

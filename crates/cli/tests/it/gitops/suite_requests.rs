@@ -85,7 +85,7 @@ async fn requests_of_the_suite_have_the_results_it_expects() -> Result<()> {
     Ok(())
 }
 
-/// Compares what was stored of the last validation.
+/// Compares the stored result of the last validation.
 async fn validates(project: &Project<'_>, errors: &Json, messages: &Json) -> Result<()> {
     let live = project.live().await?;
     let id = live["status"]["validateRequestResult"]["resultId"]

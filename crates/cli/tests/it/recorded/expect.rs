@@ -1,4 +1,4 @@
-//! Comparing what came of a command with what was recorded.
+//! Compares the outcome of a command with the recorded one.
 
 use anyhow::{Result, ensure};
 use objects::diff;
@@ -19,7 +19,7 @@ const VOLATILE: [&str; 11] = [
     "initiator",
 ];
 
-/// Two values, the differences between which are an error.
+/// Fails with the differences between two values.
 pub(crate) fn same(what: &str, recorded: &Value, found: &Value) -> Result<()> {
     let changes = diff::changes(recorded, found);
     let messages: Vec<String> = changes
@@ -35,7 +35,6 @@ pub(crate) fn same(what: &str, recorded: &Value, found: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Compares the result of a command with the recorded one.
 pub(crate) fn result(recorded: &Value, found: &Value) -> Result<()> {
     let (mut recorded, mut found) = (comparable(recorded), comparable(found));
     for list in ["errors", "warnings", "results"] {
@@ -56,7 +55,7 @@ fn take(value: &mut Value, name: &str) -> Value {
         .unwrap_or_else(|| Value::Seq(Vec::new()))
 }
 
-/// Without what every run has anew and the contents of objects, and with lists in the order of their names.
+/// Removes values that every run has anew and the contents of objects, and sorts lists by name.
 fn comparable(result: &Value) -> Value {
     let mut result = result.clone();
     let Some(map) = result.as_map_mut() else {
@@ -103,7 +102,7 @@ fn sort_key(entry: &Value) -> String {
     format!("{} {}", reference.join("/"), part(&["message"]))
 }
 
-/// Equal, apart from advice that we add at the end, and from identities.
+/// Compares messages, apart from advice that we add at the end, and from identities.
 fn messages(what: &str, recorded: Value, found: Value) -> Result<()> {
     let (Value::Seq(recorded), Value::Seq(found)) = (recorded, found) else {
         anyhow::bail!("{what} are no list");
@@ -143,7 +142,7 @@ fn begins(found: &str, recorded: &str) -> bool {
     true
 }
 
-/// Compares what was written, by the directories of items, and in order where that was recorded.
+/// Compares written objects by the directories of items, and in order where that was recorded.
 pub(crate) fn written(expected: &Value, written: &[(String, String)]) -> Result<()> {
     let mut by_dir = Map::new();
     for (dir, name) in written {
@@ -155,7 +154,7 @@ pub(crate) fn written(expected: &Value, written: &[(String, String)]) -> Result<
         list.push(Value::from(name.as_str()));
         by_dir.insert(dir.as_str(), list);
     }
-    // The order of others than ConfigMaps and Secrets is lost as soon as a controller writes their status.
+    // Only ConfigMaps and Secrets have an order: controllers write the status of other objects.
     let empty = Map::new();
     let recorded = expected.get("written").and_then(Value::as_map).unwrap_or(&empty);
     let sorted = |list: &Value| {
@@ -193,7 +192,7 @@ pub(crate) fn written(expected: &Value, written: &[(String, String)]) -> Result<
     Ok(())
 }
 
-/// Compares the last line of the error output: the end of it, for we say more about where.
+/// Compares the last line of the error output: its end, because ours has more about the location.
 pub(crate) fn error(recorded: &str, found: &str) -> Result<()> {
     let essence = recorded
         .rsplit_once(" vars: ")
@@ -202,7 +201,7 @@ pub(crate) fn error(recorded: &str, found: &str) -> Result<()> {
     Ok(())
 }
 
-/// The texts of a list.
+/// Returns the strings of a list.
 pub(crate) fn strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
     list.and_then(Value::as_seq)
         .into_iter()

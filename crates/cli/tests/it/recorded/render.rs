@@ -12,7 +12,6 @@ use super::{
     sandbox::{Finished, Sandbox},
 };
 
-/// Runs the command of a case and compares its exit code, outputs and files.
 pub(crate) async fn run(folder: &Path) -> Result<()> {
     let case = read_yaml(&folder.join("case.yaml"))?;
     let sandbox = Sandbox::new(folder, &case)?;

@@ -13,7 +13,6 @@ use yaml::Value;
 
 use super::expect::strings;
 
-/// Timeout of one run of the binary.
 const TIMEOUT: Duration = Duration::from_secs(400);
 
 /// A temporary directory with a copy of a project, an empty home directory, and the environment of a case.
@@ -23,7 +22,6 @@ pub(crate) struct Sandbox {
     pub(crate) kubeconfig: Option<PathBuf>,
 }
 
-/// Outcome of one run of the binary.
 pub(crate) struct Finished {
     pub(crate) success: bool,
     pub(crate) stdout: String,
@@ -40,7 +38,6 @@ impl Finished {
 }
 
 impl Sandbox {
-    /// Copies the project of a case.
     pub(crate) fn new(folder: &Path, case: &Value) -> Result<Self> {
         let dir = tempfile::tempdir()?;
         copy(&folder.join("project"), &dir.path().join("project"))?;
@@ -57,12 +54,10 @@ impl Sandbox {
         })
     }
 
-    /// Returns the root of the copy.
     pub(crate) fn project(&self) -> PathBuf {
         self.dir.path().join("project")
     }
 
-    /// Returns the path of a file or directory beside the project.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

@@ -12,7 +12,6 @@ use objects::{
 };
 use yaml::{Map, Value};
 
-/// The objects that a snapshot contains.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
     pub(crate) namespaces: Vec<String>,
@@ -40,7 +39,7 @@ impl Incarnations {
     }
 }
 
-/// Everything in the scope.
+/// Returns everything in the scope.
 pub(crate) async fn state(cluster: &Cluster, scope: &Scope) -> Result<State> {
     let mut state = State::new();
     for plural in &scope.kinds {
@@ -111,7 +110,7 @@ pub(crate) fn is_going(state: &State) -> bool {
     })
 }
 
-/// The snapshot of a state.
+/// Returns the snapshot of a state.
 pub(crate) fn snapshot(state: &State, incarnations: &mut Incarnations) -> Vec<Value> {
     state
         .iter()
@@ -161,7 +160,7 @@ fn metadata(value: &Value) -> Map {
     metadata
 }
 
-/// Without what differs from cluster to cluster.
+/// Removes values that differ from cluster to cluster.
 fn spec(value: &Value) -> Value {
     let mut spec = value.clone();
     if let Some(map) = spec.as_map_mut() {
@@ -173,7 +172,7 @@ fn spec(value: &Value) -> Value {
     spec
 }
 
-/// Identities in the labels of Jobs.
+/// Hides identities in the labels of Jobs.
 fn hide_uids(value: &mut Value) {
     match value {
         Value::Map(map) => {
@@ -248,7 +247,7 @@ pub(crate) fn written(before: &State, after: &State) -> Vec<(String, String)> {
     written.into_iter().map(|(_, dir, name)| (dir, name)).collect()
 }
 
-/// The resource version of what controllers go on to write says nothing about the order.
+/// Controllers go on to write other objects, so their resource versions say nothing about the order.
 fn order(object: &Value) -> u64 {
     meta::resource_version(object)
         .and_then(|version| version.parse().ok())

@@ -19,7 +19,6 @@ use super::{
 /// Timeout for the deletion of objects, which suffices on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A case and its state.
 pub(crate) struct Case<'p> {
     plane: &'p ControlPlane,
     cluster: Cluster,
@@ -140,7 +139,7 @@ impl<'p> Case<'p> {
         Ok(())
     }
 
-    /// Runs the binary, and compares its outcome and that on the cluster.
+    /// Runs the binary, and compares its outcome, and the cluster's.
     async fn command(&mut self, args: Vec<String>, expected: &Value) -> Result<()> {
         let before = snapshot::state(&self.cluster, &self.scope).await?;
         let finished = self.sandbox.run(&with_implied(args)).await?;
@@ -183,7 +182,7 @@ impl<'p> Case<'p> {
         )
     }
 
-    /// The state once what is being deleted is gone.
+    /// Returns the state once no object is being deleted any more.
     async fn stable_state(&self) -> Result<State> {
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -217,7 +216,7 @@ fn without_blank_lines(text: &str) -> Value {
     Value::from(lines.join("\n"))
 }
 
-/// A list of objects as a map, so that the differences name the object.
+/// Returns a list of objects as a map, so that the differences name the object.
 fn by_name(list: &Value) -> Value {
     let entries = list.as_seq().unwrap_or_default().iter().map(|object| {
         let text = |path: &[&str]| object.pointer(path).and_then(Value::as_str).unwrap_or_default();

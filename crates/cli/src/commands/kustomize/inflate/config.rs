@@ -96,7 +96,6 @@ impl HelmChartEntry {
     }
 }
 
-/// Reason why an entry of `helmCharts` is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InvalidEntry {
     #[error("an entry of helmCharts must be a map")]

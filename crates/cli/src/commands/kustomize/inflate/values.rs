@@ -9,16 +9,12 @@ pub(super) fn to_file(values: &Map) -> Bytes {
     yaml::print::json(&Value::Map(values.clone())).into()
 }
 
-/// Failure to merge values.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MergeError {
-    /// The values file is not valid YAML.
     #[error(transparent)]
     Yaml(#[from] yaml::Error),
-    /// The values file contains something other than a map.
     #[error("values must be a map")]
     NotAMap,
-    /// A key has different types in the file and in `valuesInline`.
     #[error("could not merge values: \"{key}\" is {first} in one place and {second} in the other")]
     TypeMismatch {
         key: String,
@@ -27,7 +23,7 @@ pub(super) enum MergeError {
     },
 }
 
-/// Merges a values file with the inline values; `inline_wins` selects which of them takes precedence.
+/// Merges a values file with the inline values; `inline_wins` decides their precedence.
 pub(super) fn merged(
     file: &[u8],
     inline: &Map,
