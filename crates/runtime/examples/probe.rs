@@ -31,13 +31,9 @@ enum Behaviour {
     Slow,
     /// Waits for a second, without its permit.
     Wait,
-    /// Writes a checkpoint, then succeeds.
     Checkpoint,
-    /// Writes a checkpoint, then goes on until it is cancelled.
     CheckpointHang,
-    /// Is announced, and does nothing.
     AnnounceRest,
-    /// Is announced, and goes on for a second.
     AnnounceSlow,
 }
 

@@ -1,7 +1,7 @@
 //! ServiceAccounts as identities of clouds, and their tokens.
 
 use api::Secret;
-use cloud::{Ambient, Bounds, Cloud, Kept, WorkloadIdentity, WorkloadLogin};
+use cloud::{Ambient, CacheBounds, Cloud, CredentialCache, WorkloadIdentity, WorkloadLogin};
 use jiff::Timestamp;
 use k8s_openapi::api::{
     authentication::v1::{TokenRequest, TokenRequestSpec},
@@ -13,18 +13,15 @@ use crate::secret::is_object_name;
 
 /// Feature gate for objects that name service accounts.
 pub const OBJECT_IDENTITIES: &str = "ObjectLevelWorkloadIdentity";
-/// Lifetime of a requested token, in seconds.
 const TOKEN_SECONDS: i64 = 3600;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServiceAccounts {
-    /// True if objects may name service accounts.
     pub of_objects: bool,
     /// Service account of objects that name none; default the identity of the controller.
     pub default: Option<String>,
 }
 
-/// An unusable default service account.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDefaultAccount {
     #[error(
@@ -32,7 +29,6 @@ pub enum InvalidDefaultAccount {
          --feature-gates={OBJECT_IDENTITIES}=true, or remove the flag"
     )]
     Gate,
-    /// The name is not one of a service account.
     #[error("--default-service-account={0:?} is not the name of a service account")]
     Name(String),
 }
@@ -54,7 +50,6 @@ impl ServiceAccounts {
     }
 }
 
-/// A service account without an identity or a token.
 #[derive(Debug, thiserror::Error)]
 pub enum NoLogin {
     #[error("{0}")]
@@ -74,13 +69,12 @@ impl NoLogin {
     }
 }
 
-/// Tokens of service accounts, cached until they nearly end.
-pub struct AccountTokens(Kept<String, Secret<String>>);
+pub struct AccountTokens(CredentialCache<String, Secret<String>>);
 
 impl AccountTokens {
     #[must_use]
-    pub fn new(bounds: Bounds) -> Self {
-        Self(Kept::new(bounds))
+    pub fn new(bounds: CacheBounds) -> Self {
+        Self(CredentialCache::new(bounds))
     }
 
     /// Returns the identity of a service account for a cloud, with a token of the account.
@@ -106,7 +100,7 @@ impl AccountTokens {
                 let (token, ends) = create(api, &name, identity.audience().to_owned())
                     .await
                     .map_err(NoLogin::Token)?;
-                self.0.keep(key, token.clone(), ends, now);
+                self.0.insert(key, token.clone(), ends, now);
                 token
             }
         };

@@ -14,7 +14,6 @@ use crate::metrics::Metrics;
 /// Condition that lasts until the others have been named.
 const START: &str = "the start";
 
-/// Conditions for the process to be ready.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness(Arc<Mutex<BTreeSet<String>>>);
 

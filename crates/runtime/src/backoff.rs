@@ -4,7 +4,6 @@ use std::time::Duration;
 
 /// Shortest interval between two passes, whatever an object asks for.
 pub const SHORTEST: Duration = Duration::from_millis(100);
-/// Longest delay: a year.
 pub const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Maximum share by which the delay of a retry is shortened.
@@ -35,7 +34,6 @@ pub fn with_jitter(interval: Duration, percent: u8, random: f64) -> Duration {
     bounded(interval.min(LONGEST).mul_f64(factor.max(0.0)))
 }
 
-/// Clamps a delay to [`SHORTEST`] and [`LONGEST`].
 #[must_use]
 pub fn bounded(delay: Duration) -> Duration {
     delay.clamp(SHORTEST, LONGEST)

@@ -62,7 +62,6 @@ pub async fn configured(connection: &Connection) -> Result<Config, Error> {
     config.map_err(|error| failed(&format_args!("{path}: {error}")))
 }
 
-/// Makes a client whose writes pass `gate` and whose requests are counted in `metrics`.
 pub fn build(config: &Config, gate: WriteGate, metrics: Metrics) -> Result<Client, Error> {
     if config.proxy_url.is_some() {
         return Err(Error::Client("a proxy-url is not supported".to_owned()));
@@ -139,12 +138,10 @@ fn retries() -> Result<RetryPolicy, Error> {
         .map_err(|error| Error::Client(error.to_string()))
 }
 
-/// A write that was stopped because the lease was over.
 #[derive(Debug, thiserror::Error)]
 #[error("this process does not hold the lease: nothing is written")]
 pub struct NotLeader;
 
-/// Returns true if a request failed at the gate.
 #[must_use]
 pub fn is_not_leader(error: &kube::Error) -> bool {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
@@ -268,7 +265,6 @@ type Answer<B> = Either<
     MapErr<Full<Bytes>, fn(Infallible) -> BoxError>,
 >;
 
-/// Maximum size of the body of a refusal that is read, in bytes.
 const REFUSAL: usize = 64 << 10;
 
 /// Lets a request that was refused because the storage of its kind is starting be repeated with backoff: the server asks for a pause of a

@@ -19,7 +19,6 @@ use crate::{
     metrics::Metrics,
 };
 
-/// The state that the parts of one controller process share; cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     pub(crate) inner: Arc<Inner>,
@@ -57,7 +56,6 @@ impl Context {
         self.inner.name
     }
 
-    /// Returns the name of this process, as in events.
     #[must_use]
     pub fn instance(&self) -> &str {
         &self.inner.instance
@@ -68,7 +66,6 @@ impl Context {
         &self.inner.flags
     }
 
-    /// Returns the client with the controller's own rights; it refuses to write once the lease is over.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.inner.client
@@ -108,7 +105,6 @@ impl Context {
         &self.inner.recorder
     }
 
-    /// Returns the metrics, whose registry accepts families of one controller too.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.inner.metrics
@@ -119,7 +115,6 @@ impl Context {
         &self.inner.readiness
     }
 
-    /// Returns the gate that is open while this process may write.
     #[must_use]
     pub fn gate(&self) -> &WriteGate {
         &self.inner.gate

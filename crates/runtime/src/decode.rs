@@ -75,7 +75,6 @@ pub(crate) fn failed_status(live: &DynamicObject, fault: &Fault, stalled: bool, 
     Value::Object(status)
 }
 
-/// Returns the status of the Ready condition for the metrics; `Unknown` if there is none.
 pub(crate) fn ready(status: &Value) -> &str {
     status
         .get("conditions")

@@ -42,14 +42,12 @@ use crate::{
 const CONCURRENCY: u16 = 4;
 /// Default interval of listing all objects again, in case a watch missed something.
 const RELIST: Duration = Duration::from_secs(120);
-/// Time for running passes to end after the start of a shutdown.
 const FINISH_GRACE: Duration = Duration::from_secs(3);
 const ABORT_GRACE: Duration = Duration::from_millis(2100);
 /// Time after which no pass of a kind runs any more.
 #[cfg(test)]
 pub(crate) const SHUTDOWN_TIME: Duration = FINISH_GRACE.saturating_add(ABORT_GRACE);
 
-/// A request for a pass from another source than the object's own watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
     pub key: ObjectKey,
@@ -154,7 +152,6 @@ struct FinishedPass {
     key: ObjectKey,
     state: ObjectState,
     report: Report,
-    /// Duration of the pass; `None` if it did not start.
     took: Option<Duration>,
 }
 
@@ -213,7 +210,6 @@ impl<R: Reconciler> Driver<R> {
                         "the kind is not installed: waiting for its definition"
                     );
                 }
-                // There is nothing to list.
                 self.kind.ctx.readiness().done(&list_name::<R>());
                 return;
             }
@@ -275,7 +271,6 @@ impl<R: Reconciler> Driver<R> {
         }
     }
 
-    /// Drops all state of an object, in the metrics and the reconciler too.
     fn drop_state(&mut self, key: &ObjectKey) {
         self.news.remove(key);
         self.states.remove(key);
@@ -435,7 +430,6 @@ impl<R: Reconciler> Driver<R> {
         }
     }
 
-    /// Waits for running passes, cancels those that don't end in time, and leaves none behind.
     async fn end(mut self) {
         let waiting = self.passes.len();
         if waiting > 0 {

@@ -12,7 +12,6 @@ pub enum FlagDurationError {
     Negative(String),
 }
 
-/// Parses a duration in Go's notation.
 pub fn parse(text: &str) -> Result<Duration, FlagDurationError> {
     let duration: GoDuration = text.parse()?;
     if duration < GoDuration::ZERO {

@@ -15,10 +15,8 @@ pub enum Error {
     Config(String),
     #[error("cannot make a client for the API server: {0}")]
     Client(String),
-    /// The lease went to another process, or could not be renewed in time.
     #[error("lost the lease {0}: another process may act now")]
     LeaseLost(String),
-    /// The process was asked to end before it could lead.
     #[error("told to end")]
     Ended,
     #[error("cannot start: {0}")]

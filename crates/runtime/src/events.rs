@@ -33,7 +33,6 @@ use sender::Sender;
 pub use draft::{EventDraft, Severity};
 pub(crate) use mark::repeated;
 
-/// Capacity of the queue of Kubernetes Events.
 const QUEUE: usize = 512;
 
 #[derive(Debug, Clone)]
@@ -45,7 +44,6 @@ pub struct Recorder {
     metrics: Metrics,
 }
 
-/// The tasks behind a recorder.
 #[derive(Debug)]
 pub struct Flush {
     tasks: TaskTracker,
@@ -54,7 +52,6 @@ pub struct Flush {
 }
 
 impl Flush {
-    /// Waits until all recorded events have been sent, at most `grace`. Lost ones are counted.
     pub async fn wait(&self, grace: Duration) {
         self.end.cancel();
         if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
@@ -122,7 +119,6 @@ impl Recorder {
         self.record_on(reference, &resource, object.meta().annotations.as_ref(), draft);
     }
 
-    /// Records an event about the object of a reference, which is one of `resource` and has these `annotations`.
     pub fn record_on(
         &self,
         object: ObjectReference,

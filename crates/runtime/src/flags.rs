@@ -162,7 +162,6 @@ pub struct CommonFlags {
     pub only_namespace: Option<String>,
 }
 
-/// Networks of the machine that a process runs on.
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];
 
 /// The kubeconfig of a controller. Default: `$KUBECONFIG`, then `~/.kube/config`, then the service account of the Pod.
@@ -199,13 +198,11 @@ pub enum FlagsError {
     RetryPeriod,
     #[error("--min-retry-delay must be positive and at most --max-retry-delay")]
     RetryDelay,
-    /// The only namespace to watch is unknown.
     #[error("--watch-all-namespaces=false needs the namespace in the variable RUNTIME_NAMESPACE")]
     Namespace,
 }
 
 impl CommonFlags {
-    /// Checks that flags are valid together.
     pub fn check(&self) -> Result<(), FlagsError> {
         if self.leader_election_renew_deadline >= self.leader_election_lease_duration {
             return Err(FlagsError::RenewDeadline);
@@ -241,7 +238,6 @@ impl CommonFlags {
         }
     }
 
-    /// Returns the namespace to watch, or `None` for all.
     #[must_use]
     pub fn watch_namespace(&self) -> Option<&str> {
         let own = (!self.watch_all_namespaces).then_some(self.runtime_namespace.as_str());
@@ -255,7 +251,6 @@ impl CommonFlags {
         self.watch_namespace().filter(|_| confined)
     }
 
-    /// Returns the given flags without an effect in any controller.
     #[must_use]
     pub fn idle(&self) -> Vec<Idle> {
         const WHY: &str = "the API server's priority and fairness governs";

@@ -23,7 +23,6 @@ pub struct WriteGate {
 }
 
 impl WriteGate {
-    /// Returns a gate that stays open, for processes without leader election.
     #[must_use]
     pub fn open() -> Self {
         Self {
@@ -32,7 +31,6 @@ impl WriteGate {
         }
     }
 
-    /// Returns a gate that is shut until a lease opens it.
     #[must_use]
     pub fn shut() -> Self {
         Self {

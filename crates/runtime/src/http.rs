@@ -73,7 +73,6 @@ pub async fn listen(address: &str) -> Result<TcpListener, Error> {
     }
 }
 
-/// Serves until `shutdown`, then lets running requests end within the grace.
 pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdown: CancellationToken) {
     let permits = ConnectionPermits::new(limits.connections, limits.connections_of_address);
     let tasks = TaskTracker::new();
@@ -82,7 +81,6 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdo
             None => break,
             Some(Ok(accepted)) => accepted,
             Some(Err(error)) => {
-                // Out of file descriptors, most likely: let some connections end first.
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -296,7 +294,6 @@ mod tests {
         assert!(answered.await.unwrap().unwrap().ends_with("hello"));
     }
 
-    /// Connects from this address of the loopback device, and sends a request for a path.
     async fn ask_from(client: &str, server: SocketAddr, path: &str) -> TcpStream {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind(format!("{client}:0").parse().unwrap()).unwrap();
@@ -306,7 +303,6 @@ mod tests {
         stream
     }
 
-    /// Reads until the end of a connection.
     async fn rest(mut stream: TcpStream) -> Vec<u8> {
         let mut bytes = Vec::new();
         let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut bytes));

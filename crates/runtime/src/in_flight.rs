@@ -9,7 +9,6 @@ use std::{
 /// those wait at the same time.
 const SHORT: Duration = Duration::from_secs(10);
 
-/// The passes in flight, by namespace.
 #[derive(Debug)]
 pub(crate) struct PassesInFlight {
     /// Maximum number of passes of a namespace that started a short time ago.
@@ -24,7 +23,6 @@ pub(crate) struct PassesInFlight {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextStart {
     Now,
-    /// After another pass got its permit.
     AfterPermit,
     /// After the end of another pass, or at this time.
     At(Instant),
@@ -39,7 +37,6 @@ impl PassesInFlight {
         }
     }
 
-    /// Returns when the next pass of a namespace may start.
     pub(crate) fn next_start(&self, namespace: &str, now: Instant) -> NextStart {
         if self.starting.contains(namespace) {
             return NextStart::AfterPermit;
@@ -55,7 +52,6 @@ impl PassesInFlight {
         }
     }
 
-    /// Adds a pass, which waits for its permit.
     pub(crate) fn start(&mut self, namespace: &str, now: Instant) {
         self.starting.insert(namespace.to_owned());
         let running = self.running.entry(namespace.to_owned()).or_default();

@@ -21,12 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{client::describe, error::Error, flags::CommonFlags, gate::WriteGate, metrics::Metrics};
 
-/// Role of this process in the election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leadership {
-    /// Another process leads, or none does yet.
     Standby,
-    /// This process may act.
     Leader,
     /// This process led, and must never act again.
     Lost,
@@ -34,27 +31,22 @@ pub enum Leadership {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Timings {
-    /// Time for which a lease is valid after its last renewal.
     pub lease: Duration,
     /// Time for which the leader tries to renew.
     pub renew: Duration,
     pub retry: Duration,
 }
 
-/// An election and one candidate of it.
 #[derive(Debug, Clone)]
 pub struct Election {
     pub name: String,
     pub namespace: String,
-    /// Name of this process in the lease.
     pub identity: String,
     pub timings: Timings,
-    /// True if the lease is given back at a clean end.
     pub release: bool,
 }
 
 impl Election {
-    /// Returns the election of the flags; `base` is the lease's name without a shard.
     #[must_use]
     pub fn of(flags: &CommonFlags, base: &str, namespace: &str, host: &str) -> Self {
         Self {
@@ -127,7 +119,6 @@ pub(crate) struct Candidate {
     gate: WriteGate,
     metrics: Metrics,
     state: watch::Sender<Leadership>,
-    /// The lease as this process last wrote it.
     mine: Option<Lease>,
     /// The last seen record, and the time of its first sight.
     seen: Option<(LeaseSpec, Instant)>,
@@ -217,7 +208,6 @@ impl Candidate {
         Error::LeaseLost(self.election.name.clone())
     }
 
-    /// Returns true if this process holds the lease now.
     async fn attempt(&mut self) -> Result<bool, kube::Error> {
         // The holder knows its lease from its last write; after a failed write, and for all others, it is read.
         let mut lease = match self.mine.take() {
@@ -264,7 +254,6 @@ impl Candidate {
         Ok(true)
     }
 
-    /// Stores the record and returns for how long it has not changed.
     fn unchanged(&mut self, spec: &LeaseSpec) -> Duration {
         match &self.seen {
             Some((seen, since)) if seen == spec => since.elapsed(),

@@ -149,7 +149,6 @@ where
     }
 }
 
-/// Returns the name of a level: upstream knows error, info and debug.
 fn level(level: Level) -> &'static str {
     match level {
         Level::ERROR => "error",

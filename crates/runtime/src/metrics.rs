@@ -23,7 +23,6 @@ pub use registry::Registry;
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Families>);
 
-/// Result of a pass, as the metrics count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// Done, nothing planned.
@@ -50,7 +49,6 @@ impl Ending {
 }
 
 impl Metrics {
-    /// Registers all families.
     pub fn new(controller: &str) -> Result<Self, Error> {
         Self::with(controller, false)
     }
@@ -78,7 +76,6 @@ impl Metrics {
         self.0.registry.text().unwrap()
     }
 
-    /// Sets the gauges that depend on the time.
     fn refresh(&self) {
         let queue = &self.0.queue;
         for (controller, times) in queue.running.times(Instant::now()) {
@@ -247,7 +244,6 @@ impl KindMetrics {
         self.objects.suspended(&self.kind, key, suspended);
     }
 
-    /// Records the status of the Ready condition, or `Deleted`.
     pub(crate) fn ready(&self, key: &ObjectKey, status: &str) {
         self.objects.ready(&self.kind, key, status);
     }

@@ -37,7 +37,6 @@ use crate::{
     work::{StopSignals, WorkEnd, run_work},
 };
 
-/// State of an object between passes.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectMemory {
     uid: Option<String>,
@@ -68,7 +67,6 @@ impl ObjectMemory {
     }
 }
 
-/// A kind with the state that all its passes share.
 pub(crate) struct ReconciledKind<R> {
     pub(crate) ctx: Context,
     pub(crate) reconciler: R,
@@ -90,7 +88,6 @@ impl<R: Reconciler> ReconciledKind<R> {
         }
     }
 
-    /// Makes the pass `id` over `key`, and stores the generation that the pass works on in `generation`.
     pub(crate) async fn pass(
         &self,
         key: &ObjectKey,
@@ -253,7 +250,6 @@ impl<R: Reconciler> PassRun<'_, R> {
         }
     }
 
-    /// Lets the kind clean up after an object; its failure is in the status of the object.
     async fn clean_up(&mut self, mut object: R::Object, stop: &StopSignals) -> Result<(), Report> {
         let reconciler = &self.kind.reconciler;
         let cancel = stop.abort.child_token();
@@ -308,7 +304,6 @@ impl<R: Reconciler> PassRun<'_, R> {
         report
     }
 
-    /// Returns the result of cleaning up; `None` if it was cancelled.
     fn cleaned_up<T>(&self, end: WorkEnd<Result<T, Fault>>) -> Result<Option<T>, Fault> {
         match end {
             WorkEnd::Done(result) => result.map(Some),
@@ -344,7 +339,6 @@ impl<R: Reconciler> PassRun<'_, R> {
         wanted.min(most).max(Duration::from_secs(1))
     }
 
-    /// Returns the fault of a pass that ran out of time; it says so if a flag shortened the timeout.
     fn timed_out(&self, object: &R::Object, timeout: Duration) -> Fault {
         let mut message = format!("the pass took longer than its timeout of {} s", timeout.as_secs());
         let wanted = self.kind.reconciler.timeout(object);
@@ -390,7 +384,6 @@ impl<R: Reconciler> PassRun<'_, R> {
         }
     }
 
-    /// Writes status and events, and returns when the next pass is due.
     async fn conclude(&mut self, outcome: Outcome<R::Status>) -> Report {
         let result = Report::of(&outcome);
         if let Some(fault) = &outcome.fault {

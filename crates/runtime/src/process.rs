@@ -38,13 +38,10 @@ const RUNTIME_GRACE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// Name of the controller, also in events, in the log, and as field manager.
     pub name: &'static str,
     /// Name of its lease, the same as in the original.
     pub lease: &'static str,
-    /// Destination and token of posted events; the default posts none.
     pub events: EventsFlags,
-    /// If true, replicas that do not lead write Kubernetes Events too.
     pub standby_records: bool,
 }
 
@@ -86,7 +83,6 @@ struct Process {
     ctx: Context,
     servers: TaskTracker,
     flush: Flush,
-    /// Ends the leader election, or the lead.
     retire: CancellationToken,
     candidate: Option<JoinHandle<Result<(), Error>>>,
 }
@@ -201,7 +197,6 @@ impl Process {
     }
 }
 
-/// Returns the policy of addresses from flags, environment and API server.
 async fn addresses(flags: &CommonFlags, config: &Config) -> AddressPolicy {
     // Variables that are not UTF-8 name no address.
     let text = |text: OsString| text.into_string().ok();
@@ -221,7 +216,6 @@ async fn addresses(flags: &CommonFlags, config: &Config) -> AddressPolicy {
     flags.address_policy(services)
 }
 
-/// Returns the error for a body that ended without a shutdown.
 fn ended_early(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> Error {
     Error::Body(match ended {
         Ok(Ok(())) => "it returned without a shutdown".to_owned(),
@@ -278,7 +272,6 @@ async fn serve_admin(
     Ok(servers)
 }
 
-/// Resolves to the name of the first signal that ends the process.
 fn signals() -> std::io::Result<impl Future<Output = &'static str>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -6,7 +6,6 @@ use std::{
     time::Instant,
 };
 
-/// Namespace and name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {
     pub namespace: String,
@@ -39,9 +38,7 @@ struct Slot {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     slots: HashMap<ObjectKey, Slot>,
-    /// Waiting objects without a running pass, by namespace.
     order: HashMap<String, BTreeSet<(Instant, u64, ObjectKey)>>,
-    /// The first of each namespace.
     heads: BTreeSet<(Instant, u64, String)>,
     /// Due times of the waiting objects after the time of the last count.
     later: BTreeSet<(Instant, u64)>,
@@ -103,7 +100,6 @@ impl Queue {
         });
     }
 
-    /// Changes the waiting objects of a namespace, and keeps `heads` up to date.
     fn change(&mut self, namespace: &str, change: impl FnOnce(&mut BTreeSet<(Instant, u64, ObjectKey)>)) {
         let order = self.order.entry(namespace.to_owned()).or_default();
         let head = |order: &BTreeSet<(Instant, u64, ObjectKey)>| {
@@ -138,7 +134,6 @@ impl Queue {
         }
     }
 
-    /// Removes `key`; a running pass goes on until [`Queue::finish`].
     pub(crate) fn forget(&mut self, key: &ObjectKey) {
         let Some(slot) = self.slots.get_mut(key) else {
             return;
@@ -153,7 +148,6 @@ impl Queue {
         }
     }
 
-    /// Returns when the next object of a namespace that `accepts` is due.
     #[must_use]
     pub(crate) fn next_due(&self, accepts: impl Fn(&str) -> bool) -> Option<Instant> {
         let heads = self.heads.iter();

@@ -22,14 +22,11 @@ use crate::{
     status::{StatusError, StatusWriter},
 };
 
-/// Due time of the next pass over an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requeue {
     /// After the interval, with jitter: the pass succeeded.
     Interval(Duration),
-    /// After exactly this time.
     After(Duration),
-    /// With exponential backoff per object.
     Retry,
     /// Only when the object (or an object that it refers to) changes.
     OnChange,
@@ -50,13 +47,10 @@ pub struct Outcome<S> {
     /// The new status. It is applied whole; nothing is sent if it equals the last written one.
     pub status: S,
     pub requeue: Requeue,
-    /// Events, at most one a transition.
     pub events: Vec<EventDraft>,
-    /// The fault of a failed pass, for the log and the metrics.
     pub fault: Option<Fault>,
 }
 
-/// Input of a pass.
 pub struct Pass<'a, O> {
     pub object: &'a O,
     pub namespace: &'a str,
@@ -181,7 +175,6 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
         BTreeMap::new()
     }
 
-    /// Observes, plans, acts, and returns the new status.
     fn reconcile(&self, pass: &Pass<'_, Self::Object>) -> impl Future<Output = Outcome<Self::Status>> + Send;
 
     /// Cleans up after a deleted object; idempotent. The finalizer is removed when this succeeds; a fault is retried.

@@ -9,16 +9,11 @@ use crate::{
     reconciler::{Outcome, Requeue},
 };
 
-/// Due time of the next pass, as the queue understands it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// After the interval, with jitter.
     Interval(Duration),
-    /// After exactly this time.
     After(Duration),
-    /// With exponential backoff.
     Retry,
-    /// Immediately.
     Again,
     /// On the next change only.
     Idle,
@@ -36,7 +31,6 @@ pub(crate) const GONE: Report = Report {
     next: Next::Gone,
     ending: None,
 };
-/// The pass succeeded; the next one is due when something changes.
 pub(crate) const DONE: Report = Report {
     next: Next::Idle,
     ending: Some(Ending::Success),
@@ -66,7 +60,6 @@ pub(crate) const NOT_LEADER: Report = Report {
 };
 
 impl Report {
-    /// Returns the result of a pass whose inputs had not changed.
     pub(crate) fn unchanged(interval: Duration) -> Report {
         Report {
             next: Next::Interval(interval),

@@ -7,7 +7,6 @@ use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client};
 
 pub struct SecretData {
-    /// Namespace and name, for messages.
     name: String,
     data: BTreeMap<String, ByteString>,
 }
@@ -72,7 +71,6 @@ pub fn is_object_name(name: &str) -> bool {
 }
 
 impl SecretData {
-    /// Returns a Secret with this data. `name` is its namespace and name.
     #[must_use]
     pub fn of(name: &str, pairs: &[(&str, &[u8])]) -> Self {
         let data = pairs
@@ -106,7 +104,6 @@ impl SecretData {
             .map(|(key, ByteString(bytes))| (key.as_str(), bytes.as_slice()))
     }
 
-    /// Returns the value of the first of `keys` that the Secret has.
     #[must_use]
     pub fn bytes(&self, keys: &[&str]) -> Option<&[u8]> {
         let found = keys.iter().find_map(|key| self.data.get(*key));
@@ -152,7 +149,6 @@ impl SecretData {
         }
     }
 
-    /// Returns the fault of a Secret that cannot be used for authentication.
     #[must_use]
     pub fn invalid(&self, why: &str) -> Fault {
         let name = &self.name;

@@ -28,17 +28,13 @@ pub(crate) struct Slots(Arc<Mutex<State>>);
 
 struct State {
     free: usize,
-    /// Permits of each namespace that has some.
     taken: HashMap<String, usize>,
-    /// Requests for a permit, by namespace.
     requests: HashMap<String, VecDeque<oneshot::Sender<Permit>>>,
     /// Namespaces with requests, the one that was served longest ago first.
     turns: VecDeque<String>,
-    /// Waiting passes by namespace, the newest last.
     waiting: HashMap<String, Vec<Waiting>>,
     /// Maximum number of passes that wait for long; a quarter of it in one namespace.
     most_waits: usize,
-    /// Longest time of a wait that doesn't count.
     short_wait: Duration,
     sequence: u64,
 }
@@ -49,7 +45,6 @@ struct Waiting {
     evict: CancellationToken,
 }
 
-/// The permission to work, until it is dropped.
 pub(crate) struct Permit {
     slots: Slots,
     namespace: String,
@@ -73,7 +68,6 @@ impl Drop for Permit {
 
 type Granted = Vec<(oneshot::Sender<Permit>, Permit)>;
 
-/// Sends permits. One whose request is gone is dropped, and so goes to the next.
 fn send(granted: Granted) {
     for (request, permit) in granted {
         drop(request.send(permit));
@@ -81,7 +75,6 @@ fn send(granted: Granted) {
 }
 
 impl State {
-    /// Takes free permits for the next requests.
     fn grant(&mut self, slots: &Slots) -> Granted {
         let mut granted = Vec::new();
         while self.free > 0
@@ -98,7 +91,6 @@ impl State {
         granted
     }
 
-    /// Takes the next request.
     fn next(&mut self) -> Option<(oneshot::Sender<Permit>, String)> {
         let taken = |namespace: &String| self.taken.get(namespace).copied().unwrap_or_default();
         let position = (0..self.turns.len()).min_by_key(|at| self.turns.get(*at).map(taken))?;
@@ -113,7 +105,6 @@ impl State {
         Some((request, namespace))
     }
 
-    /// Adds a waiting pass, and evicts one if there are too many.
     fn add_waiting(&mut self, namespace: &str, evict: &CancellationToken, now: Instant) -> u64 {
         self.sequence += 1;
         let number = self.sequence;
@@ -167,7 +158,6 @@ impl State {
     }
 }
 
-/// Returns the number of passes of a namespace that may wait for long, of `most` in all.
 fn most_of_namespace(most: usize) -> usize {
     (most / 4).max(1)
 }
@@ -227,7 +217,6 @@ struct Inner {
 #[derive(Default)]
 struct SlotState {
     permit: Option<Permit>,
-    /// Number of the entry among the waiting passes.
     waiting: Option<u64>,
     closed: bool,
 }
@@ -241,7 +230,6 @@ impl fmt::Debug for WorkSlot {
 }
 
 impl WorkSlot {
-    /// Creates the slot of a pass that has a permit.
     pub(crate) fn new(permit: Permit) -> Self {
         Self(Arc::new(Inner {
             slots: permit.slots.clone(),

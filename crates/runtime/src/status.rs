@@ -25,18 +25,14 @@ pub use bounds::bounded_text;
 pub(crate) use writer::{StatusError, StatusWriter};
 
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Backoff after the first failed attempt; it doubles after each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Fingerprints of the status that this process last wrote to an object. The status itself, which may be large, is dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Written {
-    /// Fingerprint of the status as it was sent.
     sent: u64,
-    /// Fingerprint of the status as the API server stored it.
     stored: u64,
-    /// The resourceVersion of that write.
     version: Option<u64>,
 }
 
@@ -46,10 +42,8 @@ fn fingerprint(status: &Value) -> u64 {
     KEYS.hash_one(status)
 }
 
-/// Result of a write.
 #[derive(Debug)]
 enum WriteResult {
-    /// The status equals the last written one: nothing was sent.
     Unchanged,
     Written(Box<DynamicObject>),
     /// The object was deleted, or replaced by another one of the same name.
@@ -70,13 +64,11 @@ fn is_unchanged(live: &DynamicObject, status: &Value, last: Option<&Written>) ->
         && fingerprint(stored) == last.stored
 }
 
-/// Returns the resourceVersion of an object; `None` if it is not a number.
 pub(crate) fn version(meta: &ObjectMeta) -> Option<u64> {
     let version = meta.resource_version.as_deref();
     version.and_then(|version| version.parse().ok())
 }
 
-/// Returns the parameters of all writes of a kind. Fields that the definition does not have are refused, or dropped.
 pub(crate) fn params(manager: &str, drops_unknown: bool) -> PatchParams {
     let validation = match drops_unknown {
         true => ValidationDirective::Ignore,
@@ -158,7 +150,6 @@ fn replacing(live: &DynamicObject, status: &Value) -> json_patch::Patch {
     json_patch::Patch(vec![PatchOperation::Test(test), PatchOperation::Add(add)])
 }
 
-/// Consequence of a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Gone,
@@ -231,7 +222,6 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// Returns the reference to an object for events.
 pub(crate) fn reference(object: &DynamicObject) -> ObjectReference {
     let types = object.types.clone().unwrap_or_default();
     ObjectReference {

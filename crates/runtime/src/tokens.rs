@@ -24,31 +24,25 @@ use cache::{Cache, Key, Known};
 
 /// Maximum size of a reviewed token, in bytes.
 const MAX_TOKEN: usize = 16 * 1024;
-/// Concurrent reviews.
 const REVIEWS: usize = 8;
 /// Concurrent reviews, above which no unknown token is reviewed.
 const REVIEWS_OF_UNKNOWN: usize = 4;
 /// Timeout of a review: senders of events wait 5 seconds for an answer.
 const REVIEW_TIME: Duration = Duration::from_secs(4);
-/// Maximum length of a foreign string in the log, in bytes.
 const LOGGED_BYTES: usize = 300;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Verdict {
-    /// The token of an accepted user, with its name.
     Accepted(Arc<str>),
-    /// The token of another user.
     Stranger,
     /// Not a token of this cluster for this audience, or no longer one.
     Invalid,
 }
 
-/// The reason for refusing a request because of its token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenRefusal {
     NoToken,
     InvalidToken,
-    /// Its token belongs to another user than the accepted ones.
     Stranger,
     NoReview,
 }
@@ -62,11 +56,8 @@ struct State {
 }
 
 pub struct TokenUsers {
-    /// Audience that tokens must have.
     pub audience: String,
-    /// Returns true for the name of an accepted user, as in `system:serviceaccount:flux-system:source-controller`.
     pub accepts: Box<dyn Fn(&str) -> bool + Send + Sync>,
-    /// Flag that names the users, for the log.
     pub flag: &'static str,
 }
 
@@ -124,7 +115,6 @@ impl TokenReviews {
         }
     }
 
-    /// Returns the verdict on a token, or the review that will have it.
     fn known_or_running(&self, key: Key, token: &str) -> Result<Result<Verdict, Running>, TokenRefusal> {
         let now = Instant::now();
         let mut state = self.state.lock();

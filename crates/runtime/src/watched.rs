@@ -20,7 +20,6 @@ use crate::{
 
 /// Maximum size of a cached object in bytes: a larger one is read when it is needed.
 const ENTRY_BYTES: usize = 16 << 10;
-/// Maximum size of the cache of a kind in bytes.
 const CACHE_BYTES: usize = 512 << 10;
 /// Lifetime of an entry: should the watch have broken off unnoticed, passes read again from then on.
 const LIFETIME: Duration = Duration::from_secs(10);
@@ -97,7 +96,6 @@ struct Entry {
     sequence: u64,
 }
 
-/// The entries of a kind. The oldest are evicted first.
 #[derive(Debug, Default)]
 struct Inner {
     entries: HashMap<ObjectKey, Entry>,
@@ -120,7 +118,6 @@ impl RecentObjects {
         }
     }
 
-    /// Empties the cache, because the watch may have missed a change.
     pub(crate) fn clear(&self) {
         *self.0.lock() = Inner::default();
     }

@@ -21,12 +21,10 @@ use kube::{
 
 use crate::{context::Context, queue::ObjectKey, status, watched::WatchedObject};
 
-/// Suffix of annotations whose changes request a pass.
 const REQUESTED_AT: &str = "/requestedAt";
 /// Prefix of annotations that are requests of kluctl, which a pass removes.
 const REQUEST: &str = "kluctl.io/request-";
 
-/// Watches the objects of a kind that the flags select.
 pub(crate) fn watch<K>(ctx: &Context) -> BoxStream<'static, Result<Event<WatchedObject<K>>, watcher::Error>>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + 'static,
@@ -55,7 +53,6 @@ pub(crate) fn is_unserved(error: &watcher::Error) -> bool {
 struct Fingerprint {
     object: u64,
     requests: Box<[u64]>,
-    /// The resourceVersion, which is not compared.
     version: Option<u64>,
 }
 
@@ -67,10 +64,8 @@ impl Fingerprint {
     }
 }
 
-/// A relevant change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// The object is new, has another generation, or requests a pass.
     Changed {
         key: ObjectKey,
         generation: i64,
@@ -92,12 +87,10 @@ impl Index {
         self.fingerprints.contains_key(key)
     }
 
-    /// Returns the last resourceVersion of an object in the watch.
     pub(crate) fn version(&self, key: &ObjectKey) -> Option<u64> {
         self.fingerprints.get(key)?.version
     }
 
-    /// Applies an event of the watch and returns the relevant changes.
     pub(crate) fn apply<K>(&mut self, event: Event<WatchedObject<K>>) -> Vec<Change> {
         match event {
             Event::Init => {

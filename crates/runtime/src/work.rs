@@ -10,7 +10,6 @@ use crate::{
     report::{self, Report},
 };
 
-/// Time for cancelled work to clean up before it is dropped.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// Timeout of a single request of the pass itself, with retries.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -20,7 +19,6 @@ pub(crate) struct StopSignals {
     pub(crate) superseded: CancellationToken,
     /// The process ends, or lost its lease.
     pub(crate) abort: CancellationToken,
-    /// Too many passes wait.
     pub(crate) evicted: CancellationToken,
 }
 
@@ -41,10 +39,8 @@ pub(crate) enum WorkEnd<T> {
     Done(T),
     Superseded,
     Aborted,
-    /// Too many passes wait; this one is to be repeated later.
     Evicted,
     TimedOut,
-    /// With the location of the panic.
     Panicked(String),
 }
 

@@ -15,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::threads;
 
-/// Interval of checking for cancellation.
 const CANCELLATION: Duration = Duration::from_millis(100);
 
 /// Limits of one piece of blocking work.
@@ -36,7 +35,6 @@ pub(crate) enum Unfinished {
     Cancelled,
 }
 
-/// Waits for a future on the thread of a job, until its timeout or cancellation.
 pub(crate) fn wait<T>(runtime: &Handle, job: &Job, future: impl Future<Output = T>) -> Result<T, Unfinished> {
     let cancelled = async {
         while !job.cancelled.load(Ordering::Relaxed) {
@@ -54,7 +52,6 @@ pub(crate) fn wait<T>(runtime: &Handle, job: &Job, future: impl Future<Output = 
 /// The purpose of requests, and the fault if the job ends before them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Purpose<'a> {
-    /// Start of the message.
     pub(crate) failed: &'a str,
     pub(crate) reason: Reason,
     /// End of the message after the timeout: advice for the user.
@@ -121,7 +118,6 @@ where
     ended.unwrap_or_else(|_| Err(panicked().into()))
 }
 
-/// Returns the fault of work that ended without a result.
 pub(crate) fn panicked() -> Fault {
     Fault {
         class: Class::Bug,

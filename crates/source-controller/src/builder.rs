@@ -83,7 +83,6 @@ pub(crate) fn temp_dir(scratch: &Path) -> Result<TempDir, Fault> {
 
 pub(crate) struct BuildScope<'a> {
     pub(crate) namespace: &'a str,
-    /// Timeout of the server.
     pub(crate) timeout: Duration,
     pub(crate) cancel: &'a CancellationToken,
     pub(crate) slot: &'a WorkSlot,
@@ -94,7 +93,6 @@ pub(crate) struct BuildRequest<K: SourceKind> {
     pub(crate) request: K::Request,
     pub(crate) resolved: K::Resolved,
     pub(crate) ignore: Option<String>,
-    /// The artifact in the status of the last pass.
     pub(crate) current: Option<Current>,
 }
 
@@ -102,7 +100,6 @@ pub(crate) struct Built<K: SourceKind> {
     pub(crate) stored: Stored,
     pub(crate) resolved: K::Resolved,
     pub(crate) description: Option<String>,
-    /// Further metadata of the revision, for the event.
     pub(crate) event_metadata: BTreeMap<String, String>,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) verification: Option<Verification>,

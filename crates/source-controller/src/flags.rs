@@ -12,7 +12,7 @@ use artifact::{
     storage::{Quotas, Retention},
 };
 use clap::{Args, ValueEnum};
-use cloud::Bounds;
+use cloud::CacheBounds;
 use git::{SshAlgorithms, UnsupportedAlgorithms};
 use oci::cosign::TrustedRoot;
 use runtime::{
@@ -28,9 +28,7 @@ pub use shared_store::SharedStoreFlags;
 /// Maximum sizes of the contents of Helm repositories, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct HelmLimits {
-    /// The unpacked index of a repository.
     pub index: u64,
-    /// The packed archive of a chart.
     pub chart: u64,
     pub chart_file: u64,
 }
@@ -175,7 +173,6 @@ fn default_storage_addr() -> String {
         .unwrap_or_else(|| ":9090".to_owned())
 }
 
-/// The accepted feature gates.
 const KNOWN_GATES: [&str; 2] = [CACHE, OBJECT_IDENTITIES];
 const CACHE: &str = "CacheSecretsAndConfigMaps";
 
@@ -228,7 +225,6 @@ impl Flags {
         SshAlgorithms::new(&self.ssh_kex_algos, &self.ssh_hostkey_algos)
     }
 
-    /// Reads the trusted root of the sigstore, if a file is named.
     pub(crate) fn trusted_root(&self) -> anyhow::Result<Option<TrustedRoot>> {
         let Some(path) = &self.sigstore_trusted_root else {
             return Ok(None);
@@ -238,7 +234,6 @@ impl Flags {
         TrustedRoot::parse(&text).with_context(named).map(Some)
     }
 
-    /// Returns true if a feature gate is open; the last of its values counts.
     pub(crate) fn is_gate_open(&self, name: &str) -> bool {
         let given = self.feature_gates.iter().rev();
         let mut values = given.filter_map(|pair| pair.split_once('='));
@@ -259,10 +254,10 @@ impl Flags {
         )
     }
 
-    pub(crate) fn token_bounds(&self) -> Bounds {
-        Bounds {
-            most: usize::try_from(self.token_cache_max_size).unwrap_or(usize::MAX),
-            longest: self.token_cache_max_duration,
+    pub(crate) fn token_bounds(&self) -> CacheBounds {
+        CacheBounds {
+            max_entries: usize::try_from(self.token_cache_max_size).unwrap_or(usize::MAX),
+            max_age: self.token_cache_max_duration,
         }
     }
 
@@ -275,7 +270,6 @@ impl Flags {
         }
     }
 
-    /// Returns the given flags without an effect.
     #[must_use]
     pub fn idle(&self, common: &CommonFlags) -> Vec<Idle> {
         const CACHE_OF_INDEXES: &str = "an index is read as a stream, and never held in memory";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::Secret;
 use cloud::{
-    Ambient, Bounds, Cloud, Error, Kept, Token, Workload, WorkloadLogin,
+    Ambient, CacheBounds, Cloud, Error, CredentialCache, Token, Workload, WorkloadLogin,
     aws::{self, Ecr, codecommit},
     azure, gcp,
     http::{Client, Settings},
@@ -15,11 +15,9 @@ use oci::Credentials;
 use runtime::accounts::{AccountTokens, ServiceAccounts};
 use url::Url;
 
-/// Maximum size of an answer of a token service, in bytes.
 const ANSWER: u64 = 1 << 20;
 /// Assumed lifetime of the password of a registry in seconds, whatever the registry says.
 const PASSWORD: i64 = 3600;
-/// User of registries of Google for access tokens.
 const GOOGLE_USER: &str = "oauth2accesstoken";
 
 /// The identities of clouds that sources use, with a cache of their credentials.
@@ -27,16 +25,15 @@ pub(crate) struct Identities {
     addresses: AddressPolicy,
     ambient: Ambient,
     accounts: ServiceAccounts,
-    bounds: Bounds,
+    bounds: CacheBounds,
     tokens: AccountTokens,
-    git: Kept<String, GitCredentials>,
-    registries: Kept<String, Credentials>,
+    git: CredentialCache<String, GitCredentials>,
+    registries: CredentialCache<String, Credentials>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum GitCredentials {
     Bearer(Secret<String>),
-    /// A name and a password.
     Basic(aws::Login),
 }
 
@@ -50,7 +47,6 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    /// Returns the cache key of credentials for a server.
     fn key(&self, server: &str) -> String {
         let proxy = self.proxy.as_ref().map(|proxy| proxy.url.as_str());
         let account = self.workload.as_ref().map(WorkloadLogin::key);
@@ -63,7 +59,7 @@ impl Identities {
         addresses: AddressPolicy,
         ambient: Ambient,
         accounts: ServiceAccounts,
-        kept: Bounds,
+        kept: CacheBounds,
     ) -> Self {
         Self {
             addresses,
@@ -71,8 +67,8 @@ impl Identities {
             accounts,
             bounds: kept,
             tokens: AccountTokens::new(kept),
-            git: Kept::new(kept),
-            registries: Kept::new(kept),
+            git: CredentialCache::new(kept),
+            registries: CredentialCache::new(kept),
         }
     }
 
@@ -89,7 +85,7 @@ impl Identities {
         &self.tokens
     }
 
-    pub(crate) fn bounds(&self) -> Bounds {
+    pub(crate) fn bounds(&self) -> CacheBounds {
         self.bounds
     }
 
@@ -131,13 +127,12 @@ impl Identities {
             }
         };
         let ends = now.as_second().saturating_add(lifetime);
-        self.git.keep(key, found.clone(), ends, now.as_second());
+        self.git.insert(key, found.clone(), ends, now.as_second());
         Ok(found)
     }
 
-    /// Evicts the credentials for a repository, which were refused.
     pub(crate) fn forget_git(&self, login: &Login, url: &Url) {
-        self.git.forget(&login.key(url.as_str()));
+        self.git.remove(&login.key(url.as_str()));
     }
 
     /// Returns the credentials for a registry, which is asked with `tls` if it exchanges tokens itself. Fails when the cloud has no such
@@ -183,13 +178,12 @@ impl Identities {
             }
         };
         self.registries
-            .keep(key, found.clone(), now.saturating_add(lifetime), now);
+            .insert(key, found.clone(), now.saturating_add(lifetime), now);
         Ok(found)
     }
 
-    /// Evicts the credentials for a registry, which were refused.
     pub(crate) fn forget_registry(&self, login: &Login, host: &str) {
-        self.registries.forget(&login.key(host));
+        self.registries.remove(&login.key(host));
     }
 
     fn client(&self, login: &Login, tls: Tls, timeout: Duration) -> Result<Client, Error> {

@@ -39,11 +39,8 @@ const CONCURRENCY: u16 = 64;
 const MOST_OF_NAMESPACE: usize = 128;
 
 pub(crate) struct Registration {
-    /// Name of the kind in paths of the storage.
     pub(crate) directory: &'static str,
-    /// Lists the storage keys of all objects.
     pub(crate) keys: fn(Client) -> BoxFuture<'static, Result<HashSet<Key>, kube::Error>>,
-    /// Reconciles all objects until the shutdown.
     pub(crate) run: fn(Context, Arc<Shared>) -> BoxFuture<'static, Result<(), runtime::Error>>,
 }
 

@@ -73,7 +73,6 @@ pub struct Cli {
     pub own: Flags,
 }
 
-/// Returns the name, lease and events of this controller.
 #[must_use]
 pub fn spec(events: &EventsFlags) -> Spec {
     Spec {
@@ -84,7 +83,6 @@ pub fn spec(events: &EventsFlags) -> Spec {
     }
 }
 
-/// Runs the controller until its shutdown. Fails when the storage cannot be opened or served.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let (ssh, unknown) = flags.ssh_algorithms()?;
     let accounts = flags.service_accounts(ctx.flags())?;

@@ -9,7 +9,6 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Concurrent fetches.
 const FETCHES: usize = 8;
 /// Concurrent fetches of one namespace: servers of a tenant that hang leave permits for the others.
 const FETCHES_OF_A_NAMESPACE: usize = FETCHES / 2;
@@ -20,11 +19,9 @@ const FETCHES_OF_A_SERVER: usize = FETCHES_OF_A_NAMESPACE - 1;
 pub(crate) struct FetchPermits {
     all: Arc<Semaphore>,
     namespaces: Permits<String>,
-    /// By namespace and server.
     servers: Permits<(String, String)>,
 }
 
-/// The permission to fetch, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct FetchPermit {
     _all: OwnedSemaphorePermit,
@@ -58,7 +55,6 @@ impl FetchPermits {
     }
 }
 
-/// The permits of each key.
 #[derive(Debug)]
 struct Permits<K> {
     of_each: usize,

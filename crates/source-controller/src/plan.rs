@@ -7,19 +7,14 @@ use runtime::bounded_text;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum StoredArtifact {
     None,
-    /// The file has the digest of the status.
     Good {
         artifact: Artifact,
         file: String,
     },
-    /// There is no file.
     Missing,
-    /// The file has another digest.
     Corrupt {
         path: String,
-        /// Digest in the status.
         wanted: String,
-        /// Digest of the file.
         found: String,
     },
 }
@@ -43,9 +38,7 @@ impl StoredArtifact {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) revision: &'a str,
-    /// Ignore rules of the spec.
     pub(crate) ignore: Option<&'a str>,
-    /// Ignore rules of the stored artifact.
     pub(crate) observed_ignore: Option<&'a str>,
     /// True if a field of this kind only has changed.
     pub(crate) config_changed: bool,

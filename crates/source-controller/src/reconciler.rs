@@ -25,7 +25,6 @@ use crate::{
     stored,
 };
 
-/// Message about an object that names a service account while the gate is off.
 const GATE: &str = "to use spec.serviceAccountName for provider authentication please enable the ObjectLevelWorkloadIdentity feature \
                     gate in the controller: start it with --feature-gates=ObjectLevelWorkloadIdentity=true";
 
@@ -36,16 +35,13 @@ pub(crate) struct Shared {
     /// The bucket with all artifacts, if there is one.
     pub(crate) shared_store: Option<Arc<SharedStore>>,
     pub(crate) builder: Builder,
-    /// Form of revisions.
     pub(crate) style: Style,
-    /// Algorithms for SSH servers.
     pub(crate) ssh: SshAlgorithms,
     pub(crate) identities: Arc<Identities>,
     /// The sigstore of signatures by identities whose object names none.
     pub(crate) trusted_root: Option<Arc<oci::cosign::TrustedRoot>>,
     pub(crate) helm: HelmLimits,
     pub(crate) scratch: PathBuf,
-    /// The bytes of temporary files.
     pub(crate) disk: tree::ByteBudget,
 }
 
@@ -269,7 +265,6 @@ impl<K: SourceKind> SourceReconciler<K> {
         Ok((request, scope.slot.waiting(resolved).await?))
     }
 
-    /// Verifies the revision, if the object asks for it.
     async fn verify(
         &self,
         pass: &Input<'_, K>,

@@ -12,7 +12,6 @@ use crate::{
     source_kind::{SecretRole, ServiceAccountData, SourceKind, SourceSecrets},
 };
 
-/// Maximum number of pull secrets of a service account that are read; the rest is left out.
 const PULL_SECRETS: usize = 20;
 
 /// Reads everything that an object names, live. Fails when a named Secret or the service account is missing, in the words of the kind.

@@ -40,20 +40,16 @@ use connection::{Connection, StoreError};
 use ledger::{Ledger, base};
 pub(crate) use serve::Files;
 
-/// Bytes of an artifact that are sent at once.
 const CHUNK: usize = 128 << 10;
 /// Slowest upload before its timeout, in bytes a second, beside the time for an empty upload.
 const SLOWEST: u64 = 1 << 20;
-/// Time for an empty upload.
 const UPLOAD: Duration = Duration::from_secs(30);
-/// Maximum number of listed files of an object.
 const MAX_FILES: usize = 10_000;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) bucket: String,
     pub(crate) location: s3::Location,
-    /// Trusted authorities of the service.
     pub(crate) tls: Tls,
     /// Start of the names of all objects.
     pub(crate) prefix: String,
@@ -64,7 +60,6 @@ pub(crate) struct Settings {
 #[derive(Debug)]
 pub(crate) struct SharedStore {
     connection: Connection,
-    /// Time for which superseded artifacts stay.
     ttl: Duration,
     ledger: Mutex<Ledger>,
 }
@@ -277,7 +272,6 @@ impl SharedStore {
         Ok(())
     }
 
-    /// Downloads the artifact of a status into the storage. Returns false if the store doesn't have it.
     async fn restore(
         &self,
         storage: &Arc<Storage>,
@@ -388,7 +382,6 @@ impl SharedStore {
     }
 }
 
-/// Returns the path of the object that names the file of an alias.
 fn alias_path(alias: &str) -> String {
     match alias.rsplit_once('/') {
         Some((dir, name)) => format!("{dir}/.{name}"),
@@ -396,7 +389,6 @@ fn alias_path(alias: &str) -> String {
     }
 }
 
-/// Returns the content of a file from its start.
 fn pieces(
     file: std::io::Result<std::fs::File>,
 ) -> impl futures::Stream<Item = std::io::Result<Bytes>> + Send + 'static {

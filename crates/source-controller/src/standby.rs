@@ -8,10 +8,8 @@ use runtime::Context;
 use tokio::{task::spawn_blocking, time::sleep};
 
 const LEASE: &str = "the lease";
-/// Interval of checking the volume.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Waits until this process leads. Fails when a shutdown starts before.
 pub(crate) async fn wait(
     ctx: &Context,
     storage: &Arc<Storage>,

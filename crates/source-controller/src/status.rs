@@ -15,16 +15,13 @@ use crate::{
     source_kind::{CommonStatus as _, SourceKind, SourceStatus, Verification},
 };
 
-/// Message of Reconciling.
 const IN_PROGRESS: &str = "reconciliation in progress";
 
-/// Message of Ready of an object that was suspended in its first pass.
 const NEVER_ENDED: &str = "suspended before the first reconciliation ended";
 
 #[derive(Debug)]
 pub(crate) struct FailedPass {
     pub(crate) fault: Fault,
-    /// The artifact that can still be used.
     pub(crate) artifact: Option<Artifact>,
     /// Reason and message of ArtifactOutdated, if there is a newer revision than the artifact's.
     pub(crate) outdated: Option<(Reason, String)>,
@@ -49,13 +46,10 @@ impl From<Fault> for FailedPass {
 
 pub(crate) struct Success {
     pub(crate) artifact: Artifact,
-    /// URL of the latest artifact.
     pub(crate) url: String,
-    /// Reason and message of Ready=True.
     pub(crate) ready: (Reason, String),
     /// Reason, if the kind has its own, and message of the event of a new artifact.
     pub(crate) event: (Option<Reason>, String),
-    /// Further metadata of that event.
     pub(crate) event_metadata: BTreeMap<String, String>,
     pub(crate) verification: Option<Verification>,
 }
@@ -85,7 +79,6 @@ impl<K: SourceKind> Report<'_, K> {
         }
     }
 
-    /// Returns true if this generation of the object was verified.
     pub(crate) fn is_verified(&self) -> bool {
         let past = K::past(self.object);
         let verified = conditions::get(&past.conditions, types::SOURCE_VERIFIED);
@@ -281,7 +274,6 @@ impl<K: SourceKind> Report<'_, K> {
         }
     }
 
-    /// Returns the object's status with changed common fields.
     fn changed(&self, common: SourceStatus) -> K::Status {
         let mut status = self.object.status().cloned().unwrap_or_default();
         status.set_common(common);
@@ -405,7 +397,6 @@ impl<K: SourceKind> Report<'_, K> {
     }
 }
 
-/// Returns a status with these common fields and no others.
 fn new_status<K: SourceKind>(common: SourceStatus) -> K::Status {
     let mut status = K::Status::default();
     status.set_common(common);

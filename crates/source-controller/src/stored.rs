@@ -62,7 +62,6 @@ pub(crate) fn tidy(storage: &Storage, key: &Key, stored: &StoredArtifact) -> Res
             match storage.collect(key, file, SystemTime::now()) {
                 Ok(0) => {}
                 Ok(removed) => tracing::info!(removed, "removed superseded artifacts"),
-                // The next pass tries again.
                 Err(error) => tracing::warn!(%error, "failed to remove superseded artifacts"),
             }
         }

@@ -49,7 +49,6 @@ async fn sweep_kind(client: &Client, storage: &Storage, kind: &Registration) {
     }
 }
 
-/// Lists the storage keys of all objects of a kind.
 pub(crate) async fn keys<K: SourceKind>(client: Client) -> Result<HashSet<Key>, kube::Error> {
     let api: Api<PartialObjectMeta<K::Object>> = Api::all(client);
     let mut params = ListParams::default().limit(PAGE);

@@ -34,9 +34,7 @@ pub(crate) struct TempFiles {
 #[derive(Debug)]
 struct Space {
     share: Share,
-    /// Bytes that the files will take, as far as they are known.
     expected: u64,
-    /// The first refusal of bytes.
     refused: Option<ByteBudgetError>,
 }
 
@@ -80,7 +78,6 @@ impl TempFiles {
         Ok(TempFile { file, files: self })
     }
 
-    /// Removes a file, and gives its bytes back.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         let path = self.path().join(name);
         let bytes = path.metadata()?.len();
@@ -138,20 +135,14 @@ impl<T> Deref for Filled<T> {
 pub(crate) struct Filling<'a> {
     pub(crate) runtime: &'a Handle,
     pub(crate) job: &'a Job,
-    /// The bytes of all tenants.
     pub(crate) disk: &'a ByteBudget,
-    /// The parent directory.
     pub(crate) above: &'a Path,
-    /// Files that the job has already.
     pub(crate) beside: Option<&'a TempFiles>,
-    /// The fault of files that have no space.
     pub(crate) refusal: Refusal<'a>,
 }
 
-/// The words of the fault of files that have no space.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refusal<'a> {
-    /// Start of the message.
     pub(crate) failed: &'a str,
     pub(crate) reason: Reason,
     /// Advice to the user about files that need more than the maximum.
@@ -181,7 +172,6 @@ impl Filling<'_> {
         self.last(share, &mut fill)
     }
 
-    /// Runs it for the last time in this pass.
     fn last<T>(
         &self,
         share: Share,
@@ -214,7 +204,6 @@ impl Filling<'_> {
         }
     }
 
-    /// Waits for bytes, until the timeout or the cancellation of the job.
     fn reserve(&self, share: &mut Share, bytes: u64) -> Result<(), Fault> {
         let reserved = blocking::wait(self.runtime, self.job, share.reserve(bytes));
         reserved.map_or_else(

@@ -16,7 +16,6 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// Time after which a thread without work ends.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Size of the stack of a thread, in bytes; only its used part takes memory.
@@ -47,7 +46,6 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) -> io::Result<()> {
     }
 }
 
-/// Runs jobs until none has come for [`IDLE`].
 fn work(mut job: Job) {
     static STARTED: AtomicU64 = AtomicU64::new(0);
     let number = STARTED.fetch_add(1, Ordering::Relaxed);

@@ -48,7 +48,6 @@ pub(crate) struct Links {
 pub(crate) struct Change {
     kind: &'static str,
     key: ObjectKey,
-    /// `None` if the object is gone.
     links: Option<Links>,
 }
 
@@ -112,7 +111,6 @@ where
         .boxed()
 }
 
-/// Revision and digest of an artifact.
 type Version = (String, Option<String>);
 
 /// The artifacts of all sources, and the objects of one kind that use them.

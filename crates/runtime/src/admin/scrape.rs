@@ -19,9 +19,7 @@ use tokio::{
 
 use crate::metrics::Metrics;
 
-/// Concurrent scrapes; others wait.
 pub(super) const SCRAPES: usize = 2;
-/// Timeout of waiting for a permit.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of a scrape, which depends on the speed of its reader.
 pub(super) const WHOLE: Duration = Duration::from_secs(30);
@@ -33,7 +31,6 @@ enum Part {
     End,
 }
 
-/// Answers a scrape, within `whole`.
 pub(super) async fn scrape(metrics: Metrics, turns: Arc<Semaphore>, whole: Duration) -> Response {
     let Ok(Ok(turn)) = tokio::time::timeout(PERMIT_TIMEOUT, turns.acquire_owned()).await else {
         let why = "other scrapes are being read too slowly";
@@ -69,7 +66,6 @@ pub(super) async fn scrape(metrics: Metrics, turns: Arc<Semaphore>, whole: Durat
     (kind, Body::from_stream(body)).into_response()
 }
 
-/// A writer that sends full chunks.
 struct Chunks {
     buffer: Vec<u8>,
     parts: mpsc::Sender<Part>,
@@ -129,7 +125,6 @@ mod tests {
 
     const OBJECTS: usize = 10_000;
 
-    /// Returns the metrics of a process with many objects, each of them reconciled.
     fn many(per_object: bool) -> Metrics {
         let metrics = Metrics::with("source-controller", per_object).unwrap();
         let kind = metrics.kind("GitRepository", "gitrepository", None).unwrap();
@@ -152,7 +147,6 @@ mod tests {
         (address, shutdown)
     }
 
-    /// Returns a value of `/proc/self/status`, in bytes.
     fn memory(field: &str) -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();

@@ -19,9 +19,7 @@ use kube::{
 use super::{draft::Severity, inbox::Inbox};
 use crate::metrics::Metrics;
 
-/// Time within which repeats increment the count.
 const WINDOW: Duration = Duration::from_secs(600);
-/// Number of different events in the cache.
 const REMEMBERED: usize = 1024;
 /// Maximum length of the object's name in the name of an Event, which has 253 characters and a suffix of 17.
 const LONGEST_NAME: usize = 236;
@@ -39,7 +37,6 @@ pub(super) struct RecordedEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint(u64);
 
-/// The write for an event. The names of Events end in a random number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Write {
     Create,
@@ -50,7 +47,6 @@ pub(crate) enum Write {
     },
 }
 
-/// The Events that were written within the window.
 #[derive(Debug, Default)]
 pub(crate) struct Aggregator {
     known: HashMap<Fingerprint, (u64, i32, Instant)>,
@@ -58,7 +54,6 @@ pub(crate) struct Aggregator {
 }
 
 impl Aggregator {
-    /// Returns the write for an event; a new one is remembered with its suffix.
     pub(crate) fn record(&mut self, event: Fingerprint, suffix: u64, now: Instant) -> Write {
         if let Some((suffix, count, last)) = self.known.get_mut(&event)
             && now.saturating_duration_since(*last) < WINDOW
@@ -81,7 +76,6 @@ impl Aggregator {
         Write::Create
     }
 
-    /// Forgets an event, so that the next one is created.
     pub(crate) fn forget(&mut self, event: Fingerprint) {
         self.known.remove(&event);
         self.order.retain(|each| *each != event);
@@ -143,7 +137,6 @@ async fn write(
     result.map(|_| ())
 }
 
-/// Returns the name of an Event of an object, at most 253 characters.
 fn event_name(object: &str, random: u64) -> String {
     let start = object
         .get(..object.floor_char_boundary(LONGEST_NAME))

@@ -18,9 +18,7 @@ pub enum Severity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventDraft {
     pub severity: Severity,
-    /// Reason, as in the Ready condition.
     pub reason: Reason,
-    /// Message, written for people.
     pub message: String,
     /// Metadata; keys have the API group of the object as prefix, as in `source.toolkit.fluxcd.io/revision`.
     pub metadata: BTreeMap<String, String>,

@@ -23,7 +23,6 @@ use crate::{
     work::{RequestError, with_timeout},
 };
 
-/// Number of concurrent requests that mark objects.
 const CONCURRENCY: usize = 8;
 
 /// Sets and removes the annotation, with the controller's own rights and as its field manager.
@@ -92,7 +91,6 @@ impl Marks {
     }
 }
 
-/// Returns true if marking an object would fail again: it is gone, or the rights are missing.
 fn is_lasting(error: &kube::Error) -> bool {
     is_not_leader(error)
         || matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429)

@@ -27,7 +27,6 @@ impl Outbox {
         }
     }
 
-    /// Adds an event; `is_marked` is true if its object has the annotation of a pending event.
     pub(super) fn push(&self, event: Event, resource: ApiResource, is_marked: bool) {
         let mut pending = self.pending.lock();
         if pending.push(event, resource, is_marked) == Added::Dropped {
@@ -59,7 +58,6 @@ impl Outbox {
         self.changed.notified().await;
     }
 
-    /// Removes an event; returns true if the mark of its object has to go, too.
     pub(super) fn remove(&self, id: u64) -> bool {
         let mut pending = self.pending.lock();
         let mark = pending.remove(id).is_some();
@@ -67,12 +65,10 @@ impl Outbox {
         mark
     }
 
-    /// Moves the events of an object behind others; see [`Pending::defer`].
     pub(super) fn defer(&self, id: u64, is_strike: bool) -> bool {
         self.pending.lock().defer(id, is_strike)
     }
 
-    /// Returns the last event of each object without a mark.
     pub(super) fn unmarked(&self) -> Vec<Waiting> {
         self.pending.lock().unmarked()
     }
@@ -85,7 +81,6 @@ impl Outbox {
         self.pending.lock().len()
     }
 
-    /// Counts the events that are lost because the process ends; returns their number.
     pub(super) fn count_lost(&self) -> usize {
         let lost = self.pending.lock().lost_at_end();
         for _ in 0..lost {

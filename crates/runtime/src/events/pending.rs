@@ -11,10 +11,8 @@ pub(super) const CAPACITY: usize = 512;
 /// Number of failures of one event, each right after another event was accepted, after which it is given up.
 const STRIKES: u8 = 10;
 
-/// A waiting event, with the resource of its object.
 #[derive(Debug, Clone)]
 pub(super) struct Waiting {
-    /// Number of the event in this process.
     pub(super) id: u64,
     pub(super) event: Event,
     pub(super) resource: ApiResource,
@@ -36,14 +34,11 @@ struct Object {
     mark: Mark,
 }
 
-/// Result of an addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
-    /// The queue had capacity.
     Queued,
     /// Another event was evicted, and its object announces itself later: it has a mark.
     Deferred,
-    /// Another event was evicted, and is lost.
     Dropped,
 }
 
@@ -142,7 +137,6 @@ impl Pending {
         self.objects.contains_key(&key(object))
     }
 
-    /// Returns the last event of each object that has no mark yet.
     pub(super) fn unmarked(&self) -> Vec<Waiting> {
         let mut last = HashMap::new();
         for each in &self.waiting {
@@ -172,7 +166,6 @@ impl Pending {
     }
 }
 
-/// Returns the identity of an object: its UID, or its names if there is none.
 fn key(object: &ObjectReference) -> String {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     match &object.uid {

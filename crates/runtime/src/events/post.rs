@@ -31,7 +31,6 @@ fn meaning(status: StatusCode) -> Response {
     }
 }
 
-/// Final result of a POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
     Accepted,
@@ -39,10 +38,8 @@ pub(super) enum Sent {
     Refused,
 }
 
-/// A POST to be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// The reason, without secrets.
     pub(super) why: String,
     pub(super) is_answer: bool,
     /// True if the name of the receiver cannot be resolved.
@@ -141,7 +138,6 @@ impl Poster {
         }
     }
 
-    /// Sends one request; returns the status of the response.
     async fn send(&self, body: Vec<u8>) -> Result<StatusCode, Failure> {
         let mut request = Request::new(Method::POST, self.url.clone());
         let headers = request.headers_mut();

@@ -21,7 +21,6 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(8),
     Duration::from_secs(30),
 ];
-/// Timeout of a post after the process was asked to end.
 const LAST_POST: Duration = Duration::from_millis(300);
 
 /// Posts events, one after the other. While the notification-controller cannot be reached, one event at a time is tried, and the objects of
@@ -75,7 +74,6 @@ impl Sender {
         self.finish(waiting).await;
     }
 
-    /// Removes an event, and the mark of its object if it was the last one.
     async fn finish(&self, waiting: &Waiting) {
         if self.outbox.remove(waiting.id) {
             self.marks.remove(waiting).await;

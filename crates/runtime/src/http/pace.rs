@@ -15,7 +15,6 @@ use tokio::{
 /// Slowest pace of a client. The system buffers up to a megabyte for it, so the pace of a single moment says nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Minimum number of bytes in a stretch.
     pub bytes: u64,
     /// Length of a stretch: the time that the server waits for the client. Its own work doesn't count.
     pub time: Duration,
@@ -148,7 +147,6 @@ mod tests {
 
     use super::*;
 
-    /// Maximum number of buffered bytes.
     const BUFFER: usize = 1000;
     const SLOWEST: Pace = Pace {
         bytes: 2000,

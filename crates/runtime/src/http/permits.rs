@@ -24,13 +24,11 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
-    /// Notified when a connection starts to wait.
     waits: Notify,
     of_addresses: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl Shared {
-    /// Adds a waiting connection, and returns its number.
     fn wait(&self, address: IpAddr, end: &CancellationToken) -> u64 {
         let mut waiting = self.waiting.lock();
         let number = waiting.next;
@@ -41,7 +39,6 @@ impl Shared {
         number
     }
 
-    /// Ends the connection that has waited longest; returns false if none waits.
     fn end_oldest(&self) -> bool {
         let oldest = self.waiting.lock().connections.pop_first();
         oldest.is_some_and(|(_, (_, end))| {
@@ -50,7 +47,6 @@ impl Shared {
         })
     }
 
-    /// Ends the connection of an address that has waited longest; returns false if none waits.
     fn end_oldest_of(&self, address: IpAddr) -> bool {
         let mut waiting = self.waiting.lock();
         let oldest = waiting.connections.iter().find(|(_, (of, _))| *of == address);
@@ -70,7 +66,6 @@ pub(super) struct ConnectionPermits {
     shared: Arc<Shared>,
 }
 
-/// A connection that is counted for its address, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Admitted {
     address: IpAddr,
@@ -145,7 +140,6 @@ impl ConnectionPermits {
 
 #[derive(Debug)]
 struct PermitInner {
-    /// The number in [`Waiting`]; none during a request.
     number: Mutex<Option<u64>>,
     shared: Arc<Shared>,
     end: CancellationToken,
@@ -166,7 +160,6 @@ impl Drop for PermitInner {
 pub(super) struct ConnectionPermit(Arc<PermitInner>);
 
 impl ConnectionPermit {
-    /// Resolves when the connection has to end for another one.
     pub(super) async fn ended(&self) {
         self.0.end.cancelled().await;
     }

@@ -10,7 +10,6 @@ use prometheus::{
 
 use super::{objects::Objects, registry::Registry, unfinished::Unfinished};
 
-/// Upper bounds of the buckets of times, in seconds.
 const SECONDS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
@@ -101,7 +100,6 @@ impl Families {
         Ok(families)
     }
 
-    /// Returns the series of objects with the label `group`, or without it.
     pub(super) fn objects(&self, group: Option<&'static str>) -> Result<Objects, prometheus::Error> {
         let mut all = self.objects.lock();
         if let Some(objects) = all.get(&group) {
@@ -258,7 +256,6 @@ fn histogram(
     registered(registry, HistogramVec::new(options, labels)?)
 }
 
-/// Registers a family, and returns it.
 pub fn registered<C: Collector + Clone + 'static>(
     registry: &Registry,
     family: C,

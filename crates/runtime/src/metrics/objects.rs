@@ -17,7 +17,6 @@ use crate::queue::ObjectKey;
 
 /// Number of objects whose series are written under one lock.
 const AT_ONCE: usize = 64;
-/// The statuses of a condition as the gauge counts them.
 const STATUSES: [&str; 4] = ["True", "False", "Unknown", "Deleted"];
 
 /// The objects of all kinds that have the same label `group`, or none; clones share them.
@@ -99,7 +98,6 @@ impl Objects {
         self.change(kind, key, |object| object.suspended = Some(suspended));
     }
 
-    /// Records the status of the Ready condition, or `Deleted`.
     pub(super) fn ready(&self, kind: &str, key: &ObjectKey, status: &str) {
         let index = STATUSES.iter().position(|each| *each == status);
         self.change(kind, key, |object| {
@@ -145,7 +143,6 @@ impl Family {
         writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
     }
 
-    /// Appends the series of an object. `more` are the labels after its own.
     fn append(
         self,
         text: &mut String,

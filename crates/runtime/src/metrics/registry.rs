@@ -21,7 +21,6 @@ pub struct Registry {
 
 type Label = Option<(&'static str, &'static str)>;
 
-/// The series of a family that have the same constant label.
 #[derive(Debug, Clone)]
 struct Family {
     label: Label,
@@ -54,7 +53,6 @@ impl Registry {
         }
     }
 
-    /// Registers the families of a collector. Fails when one of the same name and label is registered.
     pub fn register(&self, collector: Box<dyn Collector>) -> Result<(), Error> {
         let name = collector.desc().first().map(|desc| desc.fq_name.clone());
         let labels = self
@@ -65,7 +63,6 @@ impl Registry {
         self.add(name.unwrap_or_default(), Series::Collected(series))
     }
 
-    /// Registers a family of series of objects. Fails as [`Registry::register`] does.
     pub(super) fn register_objects(&self, family: objects::Family, objects: Objects) -> Result<(), Error> {
         self.add(family.name().to_owned(), Series::Objects(family, objects))
     }
@@ -92,7 +89,6 @@ impl Registry {
         }
     }
 
-    /// Writes all families in the text format of Prometheus, one after the other.
     pub fn write(&self, out: &mut impl Write) -> Result<(), Error> {
         let families: Vec<_> = {
             let families = self.families.read();
@@ -105,7 +101,6 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns all families in the text format of Prometheus, for tests.
     pub fn text(&self) -> Result<String, Error> {
         let mut text = Vec::new();
         self.write(&mut text)?;
@@ -113,7 +108,6 @@ impl Registry {
     }
 }
 
-/// Collects the series of a name, all labels under one heading.
 fn gather(families: &[Family]) -> Vec<MetricFamily> {
     let mut all: Vec<MetricFamily> = Vec::new();
     let collected = families.iter().filter_map(|family| match &family.series {
@@ -129,7 +123,6 @@ fn gather(families: &[Family]) -> Vec<MetricFamily> {
     all
 }
 
-/// Writes the series of objects of a name, all labels under one heading.
 fn write_objects(families: &[Family], out: &mut impl Write) -> io::Result<()> {
     let mut has_heading = false;
     for family in families {

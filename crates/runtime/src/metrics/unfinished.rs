@@ -33,7 +33,6 @@ impl Unfinished {
         }
     }
 
-    /// Returns the durations of the running passes of each controller.
     pub(super) fn times(&self, now: Instant) -> Vec<(String, Vec<Duration>)> {
         let times = |running: &HashMap<_, Instant>| {
             let started = running.values();

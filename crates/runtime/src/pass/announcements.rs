@@ -14,7 +14,6 @@ use crate::{
     status,
 };
 
-/// Time after which the status of an object says that its pass is running.
 const ANNOUNCE_AFTER: Duration = Duration::from_secs(2);
 
 impl<R: Reconciler> PassRun<'_, R> {

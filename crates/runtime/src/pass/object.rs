@@ -17,7 +17,6 @@ use crate::{
 };
 
 impl<R: Reconciler> ReconciledKind<R> {
-    /// Returns the object of a pass, from the cache of the watch or from the API server.
     pub(super) async fn object(
         &self,
         api: &Api<Live>,

@@ -5,13 +5,11 @@ use std::borrow::Cow;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// Maximum length of a string in bytes.
 const TEXT_BYTES: usize = 96 << 10;
 /// Maximum length of a message of a condition in bytes: schemas of conditions refuse more.
 const MESSAGE_BYTES: usize = 32 << 10;
 /// Maximum size of a whole status in bytes of JSON: half of the store's maximum for an object.
 const STATUS_BYTES: usize = 768 << 10;
-/// Bytes for the sentence about a cut.
 const NOTE_BYTES: usize = 128;
 
 /// Returns a string that fits into a status. A longer one is cut at the boundary of a character, and ends with its length and its digest,

@@ -24,7 +24,6 @@ use crate::{
 const MIN_WRITE_TIME: Duration = Duration::from_secs(20);
 const MAX_WRITE_TIME: Duration = Duration::from_secs(120);
 
-/// A status that was not written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum StatusError {
     /// The object was deleted, or replaced by another one of the same name.
@@ -35,12 +34,10 @@ pub(crate) enum StatusError {
     /// The API server refuses the content of the status.
     #[error("{0}")]
     Refused(String),
-    /// The write failed, or the API server did not answer in time.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Writes the status of one object, several times in a pass if need be, and remembers the written one.
 pub(crate) struct StatusWriter<'a> {
     api: Api<Live>,
     params: PatchParams,
@@ -51,7 +48,6 @@ pub(crate) struct StatusWriter<'a> {
 
 struct State {
     live: DynamicObject,
-    /// The status that this process wrote last, in this pass or an earlier one.
     written: Option<Written>,
     checkpoint: Option<Value>,
     /// End of the pass's own time; a write may go on until then.
@@ -86,7 +82,6 @@ impl<'a> StatusWriter<'a> {
         &self.state.get_mut().live
     }
 
-    /// Replaces the object after a write of its metadata.
     pub(crate) fn set_live(&mut self, live: DynamicObject) {
         self.state.get_mut().live = live;
     }
@@ -97,7 +92,6 @@ impl<'a> StatusWriter<'a> {
         self.state.get_mut().deadline = started + timeout.min(MAX_WRITE_TIME);
     }
 
-    /// Returns the last written status, for the next pass.
     pub(crate) fn into_written(self) -> Option<Written> {
         self.state.into_inner().written
     }
@@ -106,7 +100,6 @@ impl<'a> StatusWriter<'a> {
         self.state.get_mut().checkpoint.take()
     }
 
-    /// Writes a status in the middle of a pass and remembers it as the object's status.
     pub(crate) async fn checkpoint(&self, status: Value) -> Result<(), StatusError> {
         let mut state = self.state.lock().await;
         self.write_locked(&mut state, &status).await?;
@@ -114,7 +107,6 @@ impl<'a> StatusWriter<'a> {
         Ok(())
     }
 
-    /// Writes a status that says that the pass is running, unless the pass wrote one itself.
     pub(crate) async fn announce(&self, status: &Value) -> Result<(), StatusError> {
         let mut state = self.state.lock().await;
         match state.checkpoint {

@@ -10,15 +10,11 @@ use super::Verdict;
 /// SHA-256 of a token: tokens themselves are not stored.
 pub(super) type Key = [u8; 32];
 
-/// Time for which an accepted token is not reviewed again.
 const ACCEPTED_LIFETIME: Duration = Duration::from_secs(60);
-/// Time for which a refused token is not reviewed again.
 const REFUSED_LIFETIME: Duration = Duration::from_secs(10);
 /// Time for which a token that was accepted may be reviewed again without drawing on the budget for unknown tokens.
 const KNOWN: Duration = Duration::from_secs(2 * 60 * 60);
-/// Maximum number of cached accepted tokens.
 const ACCEPTED: usize = 256;
-/// Maximum number of cached refused tokens.
 const REFUSED: usize = 1024;
 /// Reviews of unknown tokens per second, and how many may come at once.
 const RATE: f64 = 5.0;
@@ -26,11 +22,8 @@ const BURST: f64 = 20.0;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Known {
-    /// The last verdict is still valid.
     Verdict(Verdict),
-    /// It was accepted, and must be reviewed again.
     Accepted,
-    /// It was not accepted lately, and must be reviewed.
     Nothing,
 }
 
@@ -92,7 +85,6 @@ impl Cache {
     }
 }
 
-/// A bounded map that evicts the oldest entry.
 #[derive(Debug)]
 struct Remembered {
     capacity: usize,

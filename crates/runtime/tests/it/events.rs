@@ -30,7 +30,6 @@ async fn invalid(setup: &TestNamespace, name: &str) {
     setup.probe(name, &json!({"interval": "0s"})).await;
 }
 
-/// The accepted events about an object: severity, reason and message.
 fn accepted(sink: &WebhookSink, name: &str) -> Vec<(String, String, String)> {
     let received = sink.received();
     let accepted = received.iter().filter(|each| each.answer == Answer::ok());

@@ -7,7 +7,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use testkit::{
     FaultProxy,
-    proxy::{ApiRequest, Fate},
+    proxy::{ApiRequest, Outcome},
 };
 
 use crate::setup::{TIMEOUT, TestNamespace};
@@ -31,18 +31,18 @@ async fn a_status_that_meets_faults_is_written_late_and_the_act_not_repeated() {
     let setup = TestNamespace::new("faults").await;
     let proxy = FaultProxy::start(setup.plane).unwrap();
     let kubeconfig = proxy.kubeconfig(&setup.kubeconfig("weir").await).unwrap();
-    let fates = [
-        Fate::Status(409, None),
-        Fate::Status(429, Some(1)),
-        Fate::Status(500, None),
-        Fate::Status(503, Some(1)),
-        Fate::Status(504, None),
-        Fate::Cut,
-        Fate::CutAnswer,
-        Fate::Hang,
+    let outcomes = [
+        Outcome::Status(409, None),
+        Outcome::Status(429, Some(1)),
+        Outcome::Status(500, None),
+        Outcome::Status(503, Some(1)),
+        Outcome::Status(504, None),
+        Outcome::Cut,
+        Outcome::CutAnswer,
+        Outcome::Hang,
     ];
-    let count = fates.len();
-    proxy.fates(is_status, fates);
+    let count = outcomes.len();
+    proxy.outcomes(is_status, outcomes);
     let _controller = setup.controller_by(&kubeconfig).start().await.unwrap();
     setup
         .probe("app", &json!({"interval": "10m", "behaviour": "write"}))
@@ -73,8 +73,8 @@ async fn status_is_not_written_to_another_object_of_the_same_name() {
     let kubeconfig = proxy.kubeconfig(&setup.kubeconfig("weir").await).unwrap();
     let _controller = setup.controller_by(&kubeconfig).start().await.unwrap();
     let unavailable = |request: &ApiRequest| match is_status(request) {
-        true => Fate::Status(503, None),
-        false => Fate::Pass,
+        true => Outcome::Status(503, None),
+        false => Outcome::Pass,
     };
     proxy.rule(unavailable);
     let first = setup.probe("app", &json!({"interval": "10m"})).await;
@@ -140,8 +140,8 @@ async fn object_is_read_from_the_cache_of_the_api_server_unless_that_stays_behin
 
     proxy.rule(
         |request| match request.path.ends_with("/app") && version(request).is_some() {
-            true => Fate::Status(504, None),
-            false => Fate::Pass,
+            true => Outcome::Status(504, None),
+            false => Outcome::Pass,
         },
     );
     setup.probe("app", &spec("9m")).await;
@@ -204,7 +204,7 @@ async fn an_api_server_that_goes_away_for_a_while_is_waited_for() {
         .unwrap();
     setup.probe("app", &json!({"interval": "300ms"})).await;
     setup.wait_ready("app", "True", "Succeeded").await;
-    proxy.rule(|_| Fate::Cut);
+    proxy.rule(|_| Outcome::Cut);
     controller
         .wait_log("the lease to be in danger", TIMEOUT, |entry| {
             entry["msg"] == "cannot get or renew the lease"
@@ -236,7 +236,7 @@ async fn a_leader_without_an_api_server_ends_before_its_lease() {
         .await
         .unwrap();
     let cut = std::time::Instant::now();
-    proxy.rule(|_| Fate::Hang);
+    proxy.rule(|_| Outcome::Hang);
     assert!(!controller.exit().await.unwrap().success());
     assert!(cut.elapsed() < Duration::from_secs(12), "{:?}", cut.elapsed());
     assert!(controller.log().contains("lost the lease probe-leader-election"));

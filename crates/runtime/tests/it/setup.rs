@@ -54,12 +54,10 @@ impl TestNamespace {
         self.plane.apply(object).await.unwrap()
     }
 
-    /// A controller that watches this namespace only, with a user of its own.
     pub(crate) async fn controller(&self, user: &str) -> Launch {
         self.controller_by(&self.kubeconfig(user).await)
     }
 
-    /// The same with a given kubeconfig.
     pub(crate) fn controller_by(&self, kubeconfig: &Path) -> Launch {
         Controller::named("probe")
             .program(program())
@@ -109,7 +107,6 @@ impl TestNamespace {
         .await
     }
 
-    /// The successful writes of a user since a mark.
     pub(crate) fn writes(&self, user: &str, mark: u64) -> Vec<audit::Entry> {
         let user = format!("system:serviceaccount:{}:{user}", self.namespace);
         let mut entries = self.plane.audit_since(mark).unwrap();

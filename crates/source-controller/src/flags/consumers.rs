@@ -26,7 +26,6 @@ pub struct ConsumerFlags {
     pub artifact_consumers: Vec<Consumer>,
 }
 
-/// A ServiceAccount that may download artifacts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
     namespace: String,

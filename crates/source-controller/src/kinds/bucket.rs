@@ -40,7 +40,6 @@ use crate::{
     temp_files::{Filled, Filling, Refusal},
 };
 
-/// Maximum bytes of all objects of an artifact.
 const UNPACKED_BYTES: u64 = 1 << 30;
 
 pub(crate) struct Buckets {
@@ -49,7 +48,6 @@ pub(crate) struct Buckets {
     disk: ByteBudget,
 }
 
-/// A bucket with credentials, and the part of it to fetch.
 #[derive(Debug, Clone)]
 pub(crate) struct BucketRequest {
     settings: bucket::Settings,
@@ -234,7 +232,6 @@ impl SourceKind for Buckets {
 }
 
 impl Buckets {
-    /// Waits for requests to the service, until the timeout or the cancellation.
     fn run<T>(
         &self,
         job: &Job,
@@ -264,7 +261,6 @@ fn fault(failed: &str, error: &bucket::Error) -> Fault {
     Fault::retry(reason, format!("{failed}: {error}{remedy}"))
 }
 
-/// Returns advice on meeting a demand of a service.
 fn remedy(need: Need) -> &'static str {
     match need {
         Need::Credentials | Need::OtherCredentials => {

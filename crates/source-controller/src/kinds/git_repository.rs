@@ -47,9 +47,7 @@ use shared::Contents;
 use verification::Verify;
 
 const KIND: &str = "GitRepository";
-/// Maximum characters of a commit's subject in an event.
 const SUBJECT_CHARS: usize = 50;
-/// Start of the messages about a Secret that names no proxy.
 const NO_PROXY: &str = "failed to configure proxy options";
 
 pub(crate) struct GitRepositories {
@@ -65,12 +63,10 @@ pub(crate) struct GitRepositories {
     identities: Arc<Identities>,
 }
 
-/// A repository with credentials, and the reference to follow.
 #[derive(Debug, Clone)]
 pub(crate) struct GitRequest {
     remote: Remote,
     reference: Reference,
-    /// Tolerated age of the list of refs.
     age: Duration,
     namespace: String,
     submodules: bool,
@@ -79,7 +75,6 @@ pub(crate) struct GitRequest {
     verify: Option<Verify>,
     app: Option<tokens::AppLogin>,
     identity: Option<identity::Login>,
-    /// Connections to SSH servers of this pass.
     ssh: SshConnections,
 }
 
@@ -87,7 +82,6 @@ pub(crate) struct GitRequest {
 #[derive(Clone)]
 pub(crate) struct Resolved {
     head: git::Resolved,
-    /// Artifacts of the includes, in their order.
     includes: Vec<Artifact>,
     /// Changes with the trusted keys, if signatures are verified.
     keys: Option<String>,
@@ -461,7 +455,6 @@ impl GitRepositories {
     }
 }
 
-/// Returns the message of an event: the subject of the commit, or else the revision.
 fn event_message(revision: &str, subject: Option<&str>) -> String {
     let commit = subject.map_or_else(|| revision.to_owned(), shorten);
     format!("stored artifact for commit '{commit}'")

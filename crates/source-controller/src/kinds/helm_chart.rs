@@ -67,7 +67,6 @@ pub(crate) struct ChartRequest {
     past: Option<HelmChartStatus>,
 }
 
-/// The current chart of the source.
 #[derive(Clone)]
 pub(crate) struct ResolvedChart {
     name: String,
@@ -77,7 +76,6 @@ pub(crate) struct ResolvedChart {
     source_revision: Option<String>,
     /// True if the archive is made here, and is not the source's.
     packaged: bool,
-    /// The merged files of values.
     values_files: Vec<String>,
     ignores_missing: bool,
     location: ChartLocation,

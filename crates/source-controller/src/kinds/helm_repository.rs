@@ -41,9 +41,7 @@ use crate::{
     temp_files::{Filled, Filling, Refusal, TempFiles},
 };
 
-/// Start of the messages about an index that can't be fetched.
 const FETCHING: &str = "failed to fetch Helm repository index";
-/// Start of the messages about an index that can't be read.
 const READING: &str = "failed to load Helm repository from index YAML";
 const YAML: &str = "index.yaml";
 const JSON: &str = "index.json";
@@ -60,7 +58,6 @@ pub(crate) struct HelmRepositories {
 
 #[derive(Debug, Clone)]
 pub(crate) struct HelmRequest {
-    /// URL of the spec, for messages.
     display_url: String,
     url: String,
     server: String,
@@ -327,7 +324,6 @@ fn disk(error: &io::Error) -> Fault {
     Fault::retry(Reason::DirectoryCreationFailed, message)
 }
 
-/// Returns advice on meeting a demand of a server.
 fn remedy(need: Need) -> &'static str {
     match need {
         Need::Credentials | Need::OtherCredentials => {

@@ -39,7 +39,6 @@ use crate::{
     temp_files::{Filled, Filling, Refusal, TempFiles},
 };
 
-/// Annotations of the origin of an artifact.
 const SOURCE: &str = "org.opencontainers.image.source";
 const REVISION: &str = "org.opencontainers.image.revision";
 
@@ -48,15 +47,12 @@ pub(crate) struct OciRepositories {
     addresses: AddressPolicy,
     identities: Arc<Identities>,
     trusted_root: Option<Arc<TrustedRoot>>,
-    /// Maximum bytes of the archive of a chart.
     chart_bytes: u64,
     disk: ByteBudget,
 }
 
-/// A repository with credentials, and the artifact to follow.
 #[derive(Debug, Clone)]
 pub(crate) struct OciRequest {
-    /// URL of the spec, for messages.
     url: String,
     reference: Reference,
     selector: Selector,
@@ -435,7 +431,6 @@ impl OciRepositories {
         }
     }
 
-    /// Returns the artifact that the request selects now.
     async fn resolve_reference(&self, request: &OciRequest, job: &Job) -> Result<OciResolved, Fault> {
         let failed = "failed to determine artifact digest";
         let (registry, plain_http) = self.open(request, job).await?;
@@ -503,7 +498,6 @@ fn fault(failed: &str, error: &oci::Error) -> Fault {
     )
 }
 
-/// Returns advice on meeting a demand of a registry.
 fn remedy(need: Need) -> &'static str {
     match need {
         Need::Credentials => "name a secret of the type kubernetes.io/dockerconfigjson in spec.secretRef",

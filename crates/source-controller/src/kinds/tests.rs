@@ -11,7 +11,6 @@ use kube::CustomResourceExt;
 pub(super) struct Field<S> {
     /// Its path, as in `include[].fromPath`.
     pub(super) path: &'static str,
-    /// Sets it.
     pub(super) set: fn(&mut S),
     /// False if it is refused by name.
     pub(super) is_obeyed: bool,

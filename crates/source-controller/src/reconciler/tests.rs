@@ -161,7 +161,6 @@ impl Fixture {
         }
     }
 
-    /// Returns a reconciler with its storage in `dir`.
     fn at(dir: &Path) -> SourceReconciler<UrlKind> {
         let storage = Storage::open(&dir.join("storage"), "host", Retention::default());
         let storage = Arc::new(storage.unwrap());
@@ -185,9 +184,9 @@ impl Fixture {
                 net::AddressPolicy::command_line(),
                 cloud::Ambient::default(),
                 runtime::accounts::ServiceAccounts::default(),
-                cloud::Bounds {
-                    most: 0,
-                    longest: Duration::ZERO,
+                cloud::CacheBounds {
+                    max_entries: 0,
+                    max_age: Duration::ZERO,
                 },
             )),
         };
@@ -215,7 +214,6 @@ impl Fixture {
         self.reconciler = Self::at(self.root.parent().unwrap());
     }
 
-    /// Returns the digest of a file of the storage.
     fn served(&self, path: &str) -> Option<String> {
         let content = std::fs::read(self.root.join(path)).ok()?;
         let digest = <sha2::Sha256 as sha2::Digest>::digest(content);

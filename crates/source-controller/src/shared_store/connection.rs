@@ -13,11 +13,8 @@ use tokio::{sync::Mutex, time::timeout};
 
 use super::Settings;
 
-/// Timeout of a request without much content.
 const REQUEST: Duration = Duration::from_secs(30);
-/// Timeout for credentials and the first requests.
 const CONNECT: Duration = Duration::from_secs(15);
-/// Lifetime of a connection and its credentials.
 const LIFETIME: Duration = Duration::from_secs(30 * 60);
 /// Backoff after a failed connection, so that not everyone waits for it.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -117,7 +114,6 @@ impl Connection {
         done.map_err(|_| late(time))?.map_err(StoreError::from)
     }
 
-    /// Describes an object; `None` if there is none.
     pub(super) async fn stat(&self, path: &str) -> Result<Option<Stat>, StoreError> {
         let name = &self.name(path);
         self.ask(REQUEST, async |store: Arc<Store>| store.stat(name).await)

@@ -14,7 +14,6 @@ pub(super) fn base(file: &str) -> &str {
 
 #[derive(Debug, Clone)]
 struct Copy {
-    /// Time at which this process saw it first.
     since: Instant,
     /// Digest that it certainly has; `None` for a file of a listing.
     digest: Option<String>,
@@ -37,7 +36,6 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Notes that the shared store has a file with this digest.
     pub(super) fn confirm(&mut self, dir: &str, file: &str, digest: &str, now: Instant) {
         let copy = Copy {
             since: now,
@@ -82,7 +80,6 @@ impl Ledger {
         files.alias = file.map(str::to_owned);
     }
 
-    /// Returns true if the alias of an object certainly stands for this file.
     pub(super) fn is_pointed(&self, dir: &str, file: &str) -> bool {
         let files = self.objects.get(dir);
         files.is_some_and(|files| files.alias.as_deref() == Some(file))

@@ -20,12 +20,9 @@ use tokio::sync::Semaphore;
 
 use super::{SharedStore, StoreError, alias_path, content};
 
-/// Maximum number of answers that wait for the service at the same time.
 const WAITING: usize = 64;
-/// Maximum length of the name of a file, in bytes.
 const MAX_NAME: usize = 253;
 
-/// The files that this process serves: its storage, or the shared store.
 #[derive(Debug)]
 pub(crate) struct Files {
     storage: Arc<Storage>,
@@ -82,7 +79,6 @@ impl Files {
     }
 }
 
-/// Returns the answer to a request that is refused because of its token.
 fn refused(why: TokenRefusal) -> Response {
     let (status, text) = match why {
         TokenRefusal::NoToken => (

@@ -49,14 +49,12 @@ impl Setup {
         }
     }
 
-    /// Checks that no bytes are taken and no file is left.
     fn check_empty(&self) {
         assert_eq!(self.disk.in_use(), 0);
         assert_eq!(self.above.path().read_dir().unwrap().count(), 0);
     }
 }
 
-/// Writes a file of `bytes` bytes.
 fn write(files: &TempFiles, name: &str, bytes: u64) -> Result<(), Fault> {
     let failed = |error: io::Error| Fault::retry(Reason::DirectoryCreationFailed, error.to_string());
     let mut file = files.create(name).map_err(failed)?;

@@ -187,7 +187,6 @@ async fn digests_are_of_the_algorithm_of_the_flag() {
     assert_eq!(setup.fetch(&object).await.read("a"), "b");
 }
 
-/// Downloads the hashes of the directories of an artifact, and compares them with the status.
 async fn directories(artifact: &api::Artifact) -> DirectoryHashes {
     let url = hashes::companion(&artifact.url);
     let text = reqwest::get(url).await.unwrap().error_for_status().unwrap();
@@ -222,7 +221,6 @@ async fn hashes_of_directories_are_published_beside_the_artifact() {
     }
 }
 
-/// Writes a program that runs the controller with a umask.
 fn with_umask(dir: &Path, umask: &str) -> PathBuf {
     let path = dir.join(format!("controller-{umask}"));
     let program = env!("CARGO_BIN_EXE_source-controller");

@@ -31,7 +31,6 @@ impl BucketNamespace {
         Self::of(TestNamespace::start().await).await
     }
 
-    /// Returns the Buckets of a namespace that has a controller.
     pub(super) async fn of(setup: TestNamespace) -> Self {
         let api = Api::namespaced(setup.plane.client().await.unwrap(), &setup.namespace);
         let this = Self { setup, api };
@@ -59,7 +58,6 @@ impl BucketNamespace {
         })
     }
 
-    /// Applies one for the S3 server, with its keys.
     pub(super) async fn apply_s3(&self, name: &str, server: &S3Server, spec: Value) {
         let mut whole = json!({"secretRef": {"name": "keys"}});
         whole
@@ -69,7 +67,6 @@ impl BucketNamespace {
         self.apply(name, &server.endpoint(), whole).await;
     }
 
-    /// Requests a pass, and waits until it has ended.
     pub(super) async fn reconcile(&self, name: &str, value: &str) -> Bucket {
         let patch = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": value}}});
         self.api
@@ -102,7 +99,6 @@ impl BucketNamespace {
         .await
     }
 
-    /// Waits until the object failed with this reason and a message that contains this string.
     pub(super) async fn wait_failed(&self, name: &str, reason: &str, text: &str) -> Bucket {
         let what = format!("it to fail with {reason}: {text}");
         self.wait(name, &what, |object| {
@@ -113,7 +109,6 @@ impl BucketNamespace {
         .await
     }
 
-    /// Returns the files of the artifact with their contents, fetched as consumers do.
     pub(super) async fn files(&self, object: &Bucket) -> BTreeMap<String, String> {
         let dir = tempfile::tempdir().unwrap();
         let policy = net::AddressPolicy::command_line();
@@ -152,7 +147,6 @@ fn names(files: &BTreeMap<String, String>) -> Vec<&str> {
     files.keys().map(String::as_str).collect()
 }
 
-/// Returns the revision of names and tags in their order.
 fn revision(lines: &[&str]) -> String {
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
     format!("sha256:{}", hex::encode(Sha256::digest(lines)))

@@ -17,7 +17,6 @@ use super::{
     objects::{Objects, artifact, condition},
 };
 
-/// An address without a server.
 const NOBODY: &str = "http://127.0.0.1:9";
 
 /// Returns a spec for the bucket `shop` that is asked through the proxy of a [`Setup`].

@@ -244,7 +244,6 @@ async fn undecodable(setup: &TestNamespace, name: &str, reason: &str, text: &str
     assert!(ready["message"].as_str().unwrap().contains(text), "{ready}");
 }
 
-/// Checks that no secret is visible.
 async fn no_canary(setup: &TestNamespace) {
     let all = setup.kubectl(&["get", "gitrepositories", "-o", "json"]).await;
     let all: Value = serde_json::from_str(&all).unwrap();

@@ -15,7 +15,7 @@ use kube::{
 };
 use serde_json::json;
 use testkit::{
-    ControlPlane, Outcome, Fault, FaultProxy, GitServer, Options, git::Step, proxy::ApiRequest, wait_for,
+    ControlPlane, Fault, FaultProxy, GitServer, Options, Outcome, git::Step, proxy::ApiRequest, wait_for,
     wait_gone,
 };
 
@@ -30,7 +30,6 @@ async fn by_proxy(plane: &'static ControlPlane) -> (TestNamespace, FaultProxy) {
 }
 
 impl TestNamespace {
-    /// Waits for further passes, whatever their results.
     pub(super) async fn more_passes(&self, number: f64) {
         let passes = async || {
             let text = self.controller.metrics().await?;
@@ -269,7 +268,10 @@ async fn list_of_5000_objects_that_is_gone_halfway_is_read_again() {
     let proxy = FaultProxy::start(plane).unwrap();
     let kubeconfig = proxy.kubeconfig(plane.kubeconfig()).unwrap();
     let pages = |request: &ApiRequest| request.path.contains("/gitrepositories") && request.is_next_page();
-    proxy.outcomes(pages, [Outcome::Pass, Outcome::Pass, Outcome::Pass, Outcome::Compacted]);
+    proxy.outcomes(
+        pages,
+        [Outcome::Pass, Outcome::Pass, Outcome::Pass, Outcome::Compacted],
+    );
     // It is ready when it knows all objects.
     let controller = testkit::Controller::named("source-controller")
         .program(env!("CARGO_BIN_EXE_source-controller"))

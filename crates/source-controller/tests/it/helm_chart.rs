@@ -21,7 +21,6 @@ use super::{
     objects::{Objects, artifact, condition, status},
 };
 
-/// Packs a chart with these files beside its metadata.
 pub(super) fn packed(name: &str, version: &str, files: &[(&str, &str)]) -> Vec<u8> {
     let metadata = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
     let mut all = vec![(format!("{name}/Chart.yaml"), metadata)];
@@ -36,13 +35,11 @@ pub(super) fn packed(name: &str, version: &str, files: &[(&str, &str)]) -> Vec<u
     tar_gz(&all)
 }
 
-/// Downloads the artifact of a chart: its bytes.
 async fn archive(object: &HelmChart) -> Vec<u8> {
     let answer = reqwest::get(&artifact(object).url).await.unwrap();
     answer.error_for_status().unwrap().bytes().await.unwrap().to_vec()
 }
 
-/// Downloads the artifact of a chart: its files.
 async fn files(object: &HelmChart) -> BTreeMap<String, String> {
     let bytes = archive(object).await;
     let dir = tempfile::tempdir().unwrap();

@@ -14,7 +14,6 @@ use super::{
     objects::{Objects, artifact, condition, status},
 };
 
-/// Checks the status of a chart that waits for its source.
 fn assert_waits(object: &HelmChart, message: &str) {
     for name in [types::READY, types::FETCH_FAILED] {
         let found = condition(object, name).unwrap_or_else(|| panic!("{name}: {object:?}"));

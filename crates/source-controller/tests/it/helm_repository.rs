@@ -28,7 +28,6 @@ fn hex_of(text: &str) -> String {
     hex::encode(Sha256::digest(text))
 }
 
-/// Downloads the artifact of a repository as JSON.
 async fn index(object: &HelmRepository) -> Value {
     let answer = reqwest::get(&artifact(object).url).await.unwrap();
     answer.error_for_status().unwrap().json().await.unwrap()

@@ -18,9 +18,7 @@ use crate::{
     source_kind::{SecretRole, SourceSecrets},
 };
 
-/// Start of the messages of reading a Secret.
 const UNREADABLE: &str = "failed to get secret ";
-/// Start of the messages about a Secret that names no proxy.
 const NO_PROXY: &str = "failed to get proxy URL";
 
 /// Returns the fault of an unreadable Secret, in the original's words.
@@ -58,7 +56,6 @@ fn not_found(message: &str) -> String {
     )
 }
 
-/// Returns the bucket of a spec, with its credentials.
 pub(super) fn settings(spec: &BucketSpec, secrets: &SourceSecrets) -> Result<Settings, Fault> {
     let provider = spec::provider(spec)?;
     let secret = secrets.get(SecretRole::Credentials);

@@ -17,7 +17,6 @@ use tree::TreePath;
 use super::{BucketRequest, UNPACKED_BYTES, fault, index::Index, layout, listing::Listed};
 use crate::temp_files::TempFiles;
 
-/// Concurrent downloads of an object.
 const CONCURRENT: usize = 100;
 
 #[derive(Debug)]
@@ -31,7 +30,6 @@ pub(crate) struct Snapshot {
 pub(super) type Content = Option<usize>;
 
 impl Snapshot {
-    /// Returns the items of the tarball: the objects and the directories above them.
     pub(super) fn items(&self) -> Vec<Item<Content>> {
         let dirs: BTreeSet<TreePath> = self
             .files
@@ -120,7 +118,6 @@ pub(super) async fn download(
     })
 }
 
-/// A downloaded object: path, number of its file, its entry of the listing, and its tag, unless it is gone.
 type Done<'a> = (TreePath, usize, &'a Entry, Option<String>);
 
 /// Returns the index without the objects that are gone, with the tags of the downloaded ones.

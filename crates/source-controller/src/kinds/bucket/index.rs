@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use bucket::Entry;
 use sha2::{Digest as _, Sha256};
 
-/// Maximum number of objects.
 const MAX_OBJECTS: usize = 100_000;
 /// Maximum sum of the lengths of names, tags and versions, in bytes.
 const MAX_BYTES: usize = 16 << 20;
@@ -17,7 +16,6 @@ pub(super) struct TooLarge {
     what: &'static str,
 }
 
-/// The objects of a bucket while they are listed.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     entries: Vec<Entry>,

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::blocking::Job;
 
-/// Maximum bytes and lines of all ignore rules.
 const IGNORE_BYTES: usize = 1 << 20;
 const IGNORE_LINES: usize = 5000;
 

@@ -40,7 +40,6 @@ pub(super) fn provider(spec: &BucketSpec) -> Result<Provider, Fault> {
     }
 }
 
-/// Refuses invalid and unsupported fields.
 pub(super) fn validate(spec: &BucketSpec) -> Result<(), Fault> {
     let provider = provider(spec)?;
     let account = given(&spec.service_account_name);

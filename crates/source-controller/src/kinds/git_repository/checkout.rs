@@ -8,7 +8,7 @@ use std::{
 
 use api::{Fault, Reason};
 use git::{
-    Call, Error, Holdings, Network, Node, NodeKind, Remote, Resolved, Snapshot, SshConnections, Submodule,
+    Call, Error, Reservations, Network, Node, NodeKind, Remote, Resolved, Snapshot, SshConnections, Submodule,
 };
 use tree::TreePath;
 
@@ -16,11 +16,8 @@ use crate::blocking::Job;
 
 /// Maximum depth of nested submodules, as in the original.
 const DEPTH: usize = 10;
-/// Maximum number of submodules of an artifact.
 const SUBMODULES: usize = 100;
-/// Maximum number of files and directories of an artifact.
 pub(super) const ENTRIES: usize = 200_000;
-/// Maximum bytes of all their paths.
 pub(super) const PATH_BYTES: usize = 32 << 20;
 
 /// A commit, and the directory of the artifact for its files. Clones share the list of paths.
@@ -46,15 +43,13 @@ impl Part {
     }
 }
 
-/// Fetches commits within the timeout of one checkout.
 pub(super) struct Checkout<'a> {
     network: &'a Network,
     job: &'a Job,
     ssh: &'a SshConnections,
     until: Instant,
-    /// Directory for the temporary files of large commits.
     scratch: &'a Path,
-    holdings: Holdings,
+    reservations: Reservations,
     parts: Vec<Part>,
     entries: usize,
     path_bytes: usize,
@@ -73,7 +68,7 @@ impl<'a> Checkout<'a> {
             ssh,
             until: Instant::now() + job.timeout,
             scratch,
-            holdings: Holdings::default(),
+            reservations: Reservations::default(),
             parts: Vec::new(),
             entries: 0,
             path_bytes: 0,
@@ -83,7 +78,7 @@ impl<'a> Checkout<'a> {
     pub(super) fn fetch(&mut self, remote: &Remote, wanted: &Resolved, mount: TreePath) -> Result<(), Error> {
         let left = self.until.saturating_duration_since(Instant::now());
         let call = Call {
-            holdings: self.holdings.clone(),
+            reservations: self.reservations.clone(),
             ..call(self.job, left.max(Duration::from_millis(1)), self.ssh)
         };
         let snapshot = self.network.open(remote, &call)?.fetch(wanted, self.scratch)?;
@@ -98,7 +93,6 @@ impl<'a> Checkout<'a> {
         Ok(())
     }
 
-    /// Counts the paths of a part together with the paths of the others.
     fn count(&mut self, part: &Part) -> Result<(), Error> {
         self.entries = self.entries.saturating_add(part.nodes.len());
         self.path_bytes = self.path_bytes.saturating_add(part.path_bytes());
@@ -117,7 +111,6 @@ impl<'a> Checkout<'a> {
         Ok(())
     }
 
-    /// Fetches all submodules, recursively.
     pub(super) fn fetch_submodules(&mut self, remote: &Remote) -> Result<(), Error> {
         let mut open = vec![(0, 0, remote.clone())];
         while let Some((at, depth, remote)) = open.pop() {
@@ -150,7 +143,7 @@ impl<'a> Checkout<'a> {
 
     /// Returns the fetched parts; the first is the commit of the repository itself.
     pub(super) fn into_parts(self) -> Vec<Part> {
-        self.holdings.settle();
+        self.reservations.release_unused();
         self.parts
     }
 

@@ -15,10 +15,8 @@ use crate::secret::{BasicAuth, SecretData};
 pub(super) const GITHUB: &str = "github";
 pub(super) const NO_APP: &str =
     "secretRef with github app data must be specified when provider is set to github";
-/// Keys of the ID in the Secret of a GitHub App.
 const APP_IDS: &[&str] = &["githubAppID", "githubAppClientID"];
 
-/// Returns the repository with the credentials and certificates of the Secret, if there is one.
 pub(super) fn add(remote: Remote, secret: Option<&SecretData>) -> Result<Remote, Fault> {
     if remote.is_ssh() {
         return over_ssh(remote, secret);
@@ -29,7 +27,6 @@ pub(super) fn add(remote: Remote, secret: Option<&SecretData>) -> Result<Remote,
     }
 }
 
-/// Returns the GitHub App of the Secret, if the provider is `github`.
 pub(super) fn app(provider: Option<&str>, secret: Option<&SecretData>) -> Result<Option<App>, Fault> {
     let refused = |message: String| Fault::retry(Reason::InvalidProviderConfiguration, message);
     let is_app = secret.is_some_and(|secret| secret.bytes(APP_IDS).is_some());

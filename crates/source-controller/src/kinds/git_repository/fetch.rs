@@ -25,10 +25,8 @@ use crate::{
     source_kind::{PackOptions, Verification},
 };
 
-/// Maximum bytes of all files of an artifact.
 pub(super) const UNPACKED_BYTES: u64 = 1 << 30;
 
-/// Maximum bytes and lines of all ignore files of a repository.
 const IGNORE_BYTES: usize = 1 << 20;
 const IGNORE_LINES: usize = 5000;
 
@@ -64,7 +62,6 @@ pub(super) fn commit_metadata(commit: &Snapshot) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Returns advice on meeting a demand of a server.
 fn remedy(need: Need) -> &'static str {
     match need {
         Need::Credentials => "name a secret with username and password in spec.secretRef",
@@ -114,7 +111,6 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Returns size and content.
     fn open(&self, reader: &mut Reader<'a>) -> Result<(u64, Box<dyn Read>), Fault> {
         match self {
             Self::Commit(snapshot, node) => {
@@ -214,7 +210,6 @@ fn add_include<'a>(
     Ok(())
 }
 
-/// Returns the ignore files of the repository with their directories.
 fn ignore_files<'a>(
     items: &[Item<Content<'a>>],
     spec: Option<&str>,

@@ -23,7 +23,6 @@ use crate::builder::temp_dir;
 
 /// Assumed bytes of a file or directory on a disk beside its content.
 const PER_FILE: u64 = 4 << 10;
-/// Timeout of reading one object.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +33,6 @@ pub(crate) struct Include {
 }
 
 impl Include {
-    /// Returns the include of a spec, with its defaults.
     pub(super) fn new(given: &GitRepositoryInclude) -> Self {
         let name = given.repository.name.clone();
         let to = given.to_path.as_deref().filter(|path| !path.is_empty());
@@ -81,7 +79,6 @@ pub(super) async fn read(
     Ok(artifacts)
 }
 
-/// A file or directory of an included artifact.
 #[derive(Debug)]
 pub(crate) struct IncludedPath {
     pub(super) path: TreePath,
@@ -97,7 +94,6 @@ pub(crate) struct Includes {
 }
 
 impl Includes {
-    /// Returns the includes with their paths, in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &(Include, Vec<IncludedPath>)> {
         self.all.iter()
     }
@@ -258,7 +254,6 @@ impl Include {
         &self.to
     }
 
-    /// Returns the fault of an include whose target exists already.
     pub(super) fn exists(&self) -> Fault {
         self.failed("file exists")
     }
@@ -287,7 +282,6 @@ mod tests {
         IncludeQuota::new(&[], space, Budget::default())
     }
 
-    /// Takes quotas of this size until it fails.
     fn used_up(quota: &mut IncludeQuota, path: usize, bytes: u64) -> (u64, String) {
         let mut taken = 0;
         loop {

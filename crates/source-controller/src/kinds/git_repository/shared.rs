@@ -23,7 +23,6 @@ use crate::{
     source_kind::Verification,
 };
 
-/// Longest time for which a list of refs is used.
 const LONGEST: Duration = Duration::from_secs(10);
 /// A list of refs may be as old as this part of the interval.
 const PART_OF_INTERVAL: u32 = 10;
@@ -45,7 +44,6 @@ pub(super) fn tolerated_age(object: &GitRepository) -> Duration {
     }
 }
 
-/// The commit that a server named for a reference.
 #[derive(Clone)]
 struct Head {
     asked: Instant,
@@ -68,7 +66,6 @@ impl FlightKey for (Remote, Reference) {
     }
 }
 
-/// The lists of refs of all namespaces.
 #[derive(Default)]
 pub(super) struct Heads(Flights<(Remote, Reference), Head>);
 
@@ -122,7 +119,6 @@ pub(super) type Fetches = Flights<FetchKey, Arc<Contents>>;
 /// A fetch, and its files until the last pass that uses them ends.
 pub(super) type Fetch = Flight<Arc<Contents>>;
 
-/// A fetched and verified commit with its submodules.
 pub(crate) struct Contents {
     parts: Mutex<Vec<Part>>,
     pub(super) verification: Option<Verification>,
@@ -139,7 +135,6 @@ impl Contents {
         }
     }
 
-    /// Returns the parts for one reader.
     pub(super) fn parts(&self) -> Vec<Part> {
         self.parts.lock().clone()
     }

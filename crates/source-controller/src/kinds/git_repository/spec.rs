@@ -10,11 +10,9 @@ use git::{Reference, Remote, Selector};
 use super::{credentials, verification};
 use crate::source_kind::{check_interval, given};
 
-/// Maximum number of includes, and of directories to check out.
 const INCLUDES: usize = 100;
 const DIRECTORIES: usize = 1000;
 
-/// Refuses invalid and unsupported fields.
 pub(super) fn validate(spec: &GitRepositorySpec) -> Result<(), Fault> {
     if let Some(fault) = unsupported(spec) {
         return Err(fault);
@@ -54,7 +52,6 @@ fn bounded(field: &str, len: usize, most: usize) -> Result<(), Fault> {
     }
 }
 
-/// Returns the fault of the first field that is set but not obeyed.
 fn unsupported(spec: &GitRepositorySpec) -> Option<Fault> {
     let provider = given(&spec.provider).filter(|provider| {
         let is_known = matches!(*provider, "generic" | credentials::GITHUB) || cloud(spec).is_some();
@@ -82,7 +79,6 @@ pub(super) fn cloud(spec: &GitRepositorySpec) -> Option<Cloud> {
     cloud.filter(|cloud| *cloud != Cloud::Gcp)
 }
 
-/// Returns the repository, with the credentials in its URL if there are any.
 pub(super) fn remote(spec: &GitRepositorySpec) -> Result<Remote, Fault> {
     let invalid = |why: &str| {
         let message = format!("failed to parse url '{}': {why}", spec.url);

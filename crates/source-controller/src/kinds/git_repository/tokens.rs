@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::{Fault, Reason, Secret};
 use cloud::{
-    Bounds, Kept,
+    CacheBounds, CredentialCache,
     github::App,
     http::{Client, Settings},
 };
@@ -15,10 +15,8 @@ use crate::secret::SecretData;
 
 /// User name that GitHub expects beside a token.
 const USER: &str = "x-access-token";
-/// Maximum size of an answer of GitHub, in bytes.
 const ANSWER: u64 = 1 << 20;
 
-/// A GitHub App, and the connection to GitHub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AppLogin {
     app: App,
@@ -58,14 +56,14 @@ impl AppLogin {
 
 pub(super) struct Tokens {
     addresses: AddressPolicy,
-    tokens: Kept<(String, AppLogin), Secret<String>>,
+    tokens: CredentialCache<(String, AppLogin), Secret<String>>,
 }
 
 impl Tokens {
-    pub(super) fn new(addresses: AddressPolicy, bounds: Bounds) -> Self {
+    pub(super) fn new(addresses: AddressPolicy, bounds: CacheBounds) -> Self {
         Self {
             addresses,
-            tokens: Kept::new(bounds),
+            tokens: CredentialCache::new(bounds),
         }
     }
 
@@ -88,7 +86,7 @@ impl Tokens {
                 let client = login.client(&self.addresses, timeout).map_err(failed)?;
                 let found = login.app.token(&client, now).await.map_err(failed)?;
                 self.tokens
-                    .keep(key, found.token.clone(), found.expires, now.as_second());
+                    .insert(key, found.token.clone(), found.expires, now.as_second());
                 found.token
             }
         };
@@ -98,8 +96,7 @@ impl Tokens {
         })
     }
 
-    /// Evicts the token of an App, which was refused.
     pub(super) fn forget(&self, namespace: &str, login: &AppLogin) {
-        self.tokens.forget(&(namespace.to_owned(), login.clone()));
+        self.tokens.remove(&(namespace.to_owned(), login.clone()));
     }
 }

@@ -25,7 +25,6 @@ pub(super) struct Mode {
 }
 
 impl Mode {
-    /// Parses a mode of the spec or the status; `None` for an unknown one.
     fn parse(mode: &str) -> Option<Self> {
         let (commit, tag) = match mode {
             "HEAD" | "head" => (true, false),
@@ -42,19 +41,16 @@ impl Mode {
     }
 }
 
-/// Returns the mode of the spec; `None` without verification.
 pub(super) fn mode(spec: &GitRepositorySpec) -> Option<&str> {
     let verify = spec.verify.as_ref()?;
     Some(verify.mode.as_deref().unwrap_or("HEAD")).filter(|mode| !mode.is_empty())
 }
 
-/// Returns the Secret with the public keys, if signatures are to be verified.
 pub(super) fn secret(spec: &GitRepositorySpec) -> Option<&LocalObjectReference> {
     mode(spec)?;
     spec.verify.as_ref()?.secret_ref.as_ref()
 }
 
-/// Refuses invalid verifications.
 pub(super) fn validate(given: &GitRepositorySpec) -> Result<(), Fault> {
     let Some(text) = mode(given) else {
         return Ok(());
@@ -83,7 +79,6 @@ fn is_tag(reference: &Reference) -> bool {
     }
 }
 
-/// Returns the verification of a spec with its keys.
 pub(super) fn request(
     object: &GitRepository,
     reference: &Reference,
@@ -107,7 +102,6 @@ pub(super) fn request(
     Ok(Some(Verify { mode, keys, tag }))
 }
 
-/// Mode, fingerprint of the trusted keys, and name of the followed tag of a verification.
 pub(super) type VerifyKey = (Mode, String, Option<String>);
 
 impl Verify {
@@ -174,7 +168,6 @@ pub(super) fn is_due(spec: &GitRepositorySpec, status: &GitRepositoryStatus) -> 
         || !recorded.is_some_and(|recorded| recorded.covers(wanted))
 }
 
-/// Returns the mode to record after a successful pass.
 pub(super) fn observed(
     spec: &GitRepositorySpec,
     past: Option<&GitRepositoryStatus>,

@@ -21,14 +21,12 @@ use crate::{
     temp_files::{Filled, Filling, Refusal, TempFiles},
 };
 
-/// Start of the messages about a chart that can't be downloaded.
 const DOWNLOADING: &str = "failed to download chart for remote reference";
 const ARCHIVE: &str = "chart.tgz";
 const VALUES: &str = "values.yaml";
 
 struct Source {
     package: Package,
-    /// The archive, if the source has one.
     archive: Option<Bytes>,
 }
 
@@ -209,7 +207,6 @@ impl HelmCharts {
         opened.map_err(|error| failure::build(Reason::ChartPackageError, &error.to_string()))
     }
 
-    /// Merges the files of values, and returns the names of the merged ones.
     fn merge_values(
         &self,
         request: &ChartRequest,
@@ -226,7 +223,6 @@ impl HelmCharts {
         for name in names {
             let read = match &chart.location {
                 ChartLocation::Directory(dir) => self.local_values(dir.path(), name)?,
-                // A file of the chart.
                 _ => chart_values(package, name),
             };
             match read {

@@ -20,10 +20,8 @@ use crate::{
     source_kind::SourceKind as _,
 };
 
-/// Maximum number of missing dependencies of a chart.
 const MAX_MISSING: usize = 100;
 
-/// The location of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Location {
     Artifact,
@@ -120,7 +118,6 @@ impl HelmCharts {
         }
     }
 
-    /// Returns the HelmRepositories of the namespace with the URLs of missing charts.
     fn repositories_of(
         &self,
         request: &ChartRequest,

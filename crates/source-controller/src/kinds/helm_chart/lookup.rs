@@ -26,18 +26,14 @@ use crate::{
     temp_files::{Filling, Refusal, TempFiles},
 };
 
-/// Longest timeout of a HelmRepository for requests about a chart.
 pub(super) const LONGEST: Duration = Duration::from_secs(5 * 60);
 
-/// Start of the messages about the artifact of a source that can't be read.
 const UNPACKING: &str = "failed to read the artifact of the source";
-/// Name of the directory for an unpacked artifact.
 pub(super) const UNPACKED: &str = "artifact";
 
-/// The location of a chart.
 #[derive(Clone)]
 pub(super) enum ChartLocation {
-    /// The stored one is up to date. It is renewed up again when it is missing in the storage.
+    /// The stored one is up to date. It is looked up again when it is missing in the storage.
     Unknown,
     /// An archive in the index of a repository.
     Repository(Box<Remote<HelmRequest, Entry>>),
@@ -45,7 +41,6 @@ pub(super) enum ChartLocation {
     Directory(Arc<TempFiles>),
 }
 
-/// A chart on the server of a HelmRepository.
 #[derive(Clone)]
 pub(super) struct Remote<R, F> {
     pub(super) asked: R,
@@ -62,7 +57,6 @@ impl<R, F> Remote<R, F> {
     }
 }
 
-/// Name, version and location of a chart.
 struct Found {
     name: String,
     version: String,
@@ -155,7 +149,6 @@ impl HelmCharts {
         })
     }
 
-    /// Returns an artifact, or the fault of a source without one.
     fn artifact<'a>(
         &self,
         request: &ChartRequest,
@@ -169,7 +162,6 @@ impl HelmCharts {
         origin::without_artifact(&source.kind, &source.name, self.requeue_dependency)
     }
 
-    /// Finds the version in the stored index of a repository.
     fn in_index(
         &self,
         request: &ChartRequest,
@@ -199,7 +191,6 @@ impl HelmCharts {
         })
     }
 
-    /// Makes the request to a Helm repository, with its Secrets.
     pub(super) fn helm_request(
         &self,
         namespace: &str,
@@ -284,7 +275,6 @@ impl HelmCharts {
         Ok((version.replace('+', "_"), version))
     }
 
-    /// Unpacks an artifact, and reads name and version in it.
     fn in_artifact(&self, request: &ChartRequest, artifact: &Artifact, job: &Job) -> Result<Found, Fault> {
         let filling = Filling {
             runtime: &self.runtime,
@@ -373,7 +363,6 @@ impl HelmCharts {
         }))
     }
 
-    /// Limits of reading the files of charts.
     pub(super) fn limits(&self) -> Limits {
         Limits {
             file_bytes: self.sizes.chart.max(self.sizes.chart_file),
@@ -439,7 +428,6 @@ impl ChartRequest {
     }
 }
 
-/// Returns the spec of a chart in the registry of a HelmRepository.
 pub(super) fn oci_spec(repository: &HelmRepository, chart: &str) -> OCIRepositorySpec {
     let spec = &repository.spec;
     let url = format!("{}/{chart}", spec.url.expose().trim_end_matches('/'));
@@ -468,7 +456,6 @@ fn is_exact(range: &str) -> bool {
     versions::Version::parse(range).is_ok() && core.split('.').count() == 3
 }
 
-/// Words the failure of finding a version.
 fn unfound(chart: &str, range: &str, error: &oci::Error) -> Fault {
     let why = match error {
         oci::Error::NoChart { .. } => "no chart name found".to_owned(),
@@ -484,7 +471,6 @@ fn unfound(chart: &str, range: &str, error: &oci::Error) -> Fault {
     }
 }
 
-/// Words the failure of a request to a registry.
 fn pull(fault: Fault) -> Fault {
     let prefix = "failed to get chart version for remote reference: ";
     failure::reworded(Reason::ChartPullError, prefix, fault)

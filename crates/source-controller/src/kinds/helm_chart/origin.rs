@@ -14,9 +14,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-/// Timeout of reading one object.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// HelmRepositories in a page of a list.
 const PAGE: u32 = 500;
 
 /// Reads a source. Fails with a fault that waits, if it is missing or cannot be read.

@@ -10,7 +10,6 @@ use crate::source_kind::{check_interval, given};
 
 /// Names of charts in repositories, as in the original.
 static NAME: LazyLock<Option<Regexp>> = LazyLock::new(|| Regexp::compile(r"^([-a-z0-9]+/?\.?)+$").ok());
-/// Maximum length of a name of a chart, or path to one, in bytes.
 const NAME_BYTES: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +31,6 @@ pub(super) fn origin(spec: &HelmChartSpec) -> Result<Origin, Fault> {
     }
 }
 
-/// Refuses invalid and unsupported fields.
 pub(super) fn validate(spec: &HelmChartSpec) -> Result<(), Fault> {
     if spec.access_from.is_some() {
         return Err(Fault::unsupported("spec.accessFrom", "access control"));
@@ -66,7 +64,6 @@ pub(super) fn validate(spec: &HelmChartSpec) -> Result<(), Fault> {
     }
 }
 
-/// Refuses an invalid name of a chart in a repository.
 fn name(chart: &str) -> Result<(), Fault> {
     let is_name = NAME.as_ref().is_some_and(|pattern| pattern.is_match(chart));
     let refused = |why: &str| Err(failure::build(Reason::InvalidChartReference, why));
@@ -80,7 +77,6 @@ fn name(chart: &str) -> Result<(), Fault> {
     }
 }
 
-/// Refuses an invalid path in an artifact.
 fn path(chart: &str) -> Result<(), Fault> {
     match chart {
         "" => Err(failure::build(

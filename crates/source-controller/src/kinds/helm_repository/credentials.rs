@@ -9,7 +9,6 @@ use crate::{
     source_kind::{SecretRole, SourceSecrets},
 };
 
-/// Start of the messages about certificates.
 const FAILED: &str = "failed to construct Helm client's TLS config";
 
 /// Returns credentials and certificates. Certificates of `spec.certSecretRef` take precedence over the ones in `spec.secretRef`, as in

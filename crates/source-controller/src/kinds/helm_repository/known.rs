@@ -8,7 +8,6 @@ use std::{
 use oci::{Access, IndexFile};
 use parking_lot::Mutex;
 
-/// Maximum number of cached indexes.
 const INDEXES: usize = 10_000;
 
 /// Digests and tags of indexes. The keys are URL, credentials and certificates.

@@ -52,7 +52,6 @@ pub(super) fn url(spec: &HelmRepositorySpec) -> Result<Url, Fault> {
     }
 }
 
-/// Returns host and port of a server.
 pub(super) fn server(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     format!("{host}:{}", url.port_or_known_default().unwrap_or_default())

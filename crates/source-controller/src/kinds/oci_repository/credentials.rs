@@ -11,12 +11,9 @@ use crate::{
     source_kind::{SecretRole, SourceSecrets},
 };
 
-/// Key of a Secret with credentials of Docker.
 const DOCKER_CONFIG: &str = ".dockerconfigjson";
-/// Start of the messages about a Secret that names no proxy.
 const NO_PROXY: &str = "failed to get proxy address";
 
-/// Words the failure of reading a Secret or the service account.
 pub(super) fn unreadable(spec: &OCIRepositorySpec, role: SecretRole, fault: Fault) -> Fault {
     let failed = match role {
         SecretRole::Proxy => NO_PROXY.to_owned(),
@@ -138,7 +135,6 @@ pub(super) fn tls(access: &Access) -> Tls {
     }
 }
 
-/// Returns the proxy of the spec, or of the environment.
 pub(super) fn proxies(secrets: &SourceSecrets) -> Result<Proxies, Fault> {
     let Some(secret) = secrets.get(SecretRole::Proxy) else {
         return Ok(Proxies::Environment);

@@ -19,14 +19,10 @@ use tree::{Budget, TreePath};
 
 use crate::{builder::BuildError, source_kind::PackOptions, temp_files::TempFiles};
 
-/// Maximum bytes of a layer, and of its files.
 const BYTES: u64 = 1 << 30;
-/// Name of the file of a layer.
 const BLOB: &str = "layer";
-/// Maximum bytes and lines of all ignore files of a layer.
 const IGNORE_BYTES: u64 = 1 << 20;
 const IGNORE_LINES: usize = 5000;
-/// Maximum bytes and number of the annotations.
 const ANNOTATION_BYTES: usize = 32 << 10;
 const ANNOTATIONS: usize = 100;
 
@@ -70,7 +66,6 @@ pub(crate) struct Layer {
 }
 
 enum Content {
-    /// The unchanged layer.
     File(PathBuf),
     /// Its files below this directory.
     Files(PathBuf),
@@ -85,7 +80,6 @@ fn disk(error: &io::Error) -> Fault {
     Fault::retry(Reason::DirectoryCreationFailed, message)
 }
 
-/// Downloads the layer to a file, and unpacks it.
 pub(super) async fn download(
     registry: &Registry,
     manifest: &Manifest,
@@ -204,7 +198,6 @@ fn files(root: &Path, budget: &Budget) -> Result<Vec<Item<()>>, BuildError> {
     Ok(found)
 }
 
-/// Returns the ignore files of a layer with their directories.
 fn ignore_files(
     root: &Path,
     items: &[Item<()>],

@@ -8,7 +8,6 @@ use versions::{Constraint, Version};
 
 use crate::source_kind::{check_interval, given};
 
-/// Maximum number of patterns of identities.
 const IDENTITIES: usize = 100;
 const PREFIX: &str = "oci://";
 
@@ -23,7 +22,6 @@ pub(super) enum Selector {
     Tag(String),
 }
 
-/// Refuses invalid and unsupported fields.
 pub(super) fn validate(spec: &OCIRepositorySpec) -> Result<(), Fault> {
     if let Some(fault) = unsupported(spec) {
         return Err(fault);
@@ -43,7 +41,6 @@ pub(super) fn without_policy() -> Fault {
     Fault::stall(Reason::InvalidSpec, message)
 }
 
-/// Returns the fault of the first field that is set but not obeyed.
 fn unsupported(spec: &OCIRepositorySpec) -> Option<Fault> {
     let provider = given(&spec.provider).filter(|name| *name != "generic" && Cloud::parse(name).is_none());
     let verify = spec.verify.as_ref();
@@ -86,7 +83,6 @@ pub(super) struct IdentityPattern {
 }
 
 impl IdentityPattern {
-    /// Returns true if the signer has this identity.
     pub(super) fn matches(&self, signer: &Signer) -> bool {
         self.issuer.is_match(&signer.issuer) && self.subject.is_match(&signer.subject)
     }
@@ -118,7 +114,6 @@ pub(super) fn identities(spec: &OCIRepositorySpec) -> Result<Vec<IdentityPattern
     patterns.collect()
 }
 
-/// Returns the repository, without tag and digest.
 pub(super) fn repository(spec: &OCIRepositorySpec) -> Result<Reference, Fault> {
     let invalid = |why: &str| {
         let message = format!("URL validation failed for '{}': {why}", spec.url);

@@ -18,16 +18,13 @@ use crate::{
     source_kind::{SecretRole, SourceSecrets},
 };
 
-/// Maximum number of trusted keys of a Secret.
 const KEYS: usize = 100;
 const TRUSTED_ROOT: &str = "trusted_root.json";
 const TRUST_POLICY: &str = "trustpolicy.json";
-/// Starts of the messages about signatures.
 const UNVERIFIED: &str = "failed to verify the signature using provider 'cosign'";
 const UNVERIFIED_KEYLESS: &str = "failed to verify the signature using provider 'cosign keyless'";
 const UNVERIFIED_NOTATION: &str = "failed to verify the signature using provider 'notation'";
 
-/// Returns the start of messages about the signatures of a spec.
 pub(super) fn failed(spec: &OCIRepositorySpec) -> &'static str {
     match &spec.verify {
         Some(verify) if verify.provider == "notation" => UNVERIFIED_NOTATION,
@@ -40,7 +37,6 @@ pub(super) fn failed(spec: &OCIRepositorySpec) -> &'static str {
 pub(super) enum Trusted {
     /// Signers with these keys; none without verification.
     Keys(Arc<[PublicKey]>),
-    /// Signers with a certificate for an identity.
     Identities {
         /// The sigstore; default the controller's.
         root: Option<Arc<TrustedRoot>>,
@@ -155,7 +151,6 @@ pub(super) fn trusted(spec: &OCIRepositorySpec, secrets: &SourceSecrets) -> Resu
     }
 }
 
-/// Reads a trust policy and its trusted certificates.
 fn trusted_by_policy(secret: &SecretData) -> Result<(notation::Trust, String), Fault> {
     let name = secret.name();
     let invalid = |why: String| {

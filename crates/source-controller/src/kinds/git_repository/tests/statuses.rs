@@ -81,7 +81,6 @@ fn failed(object: &GitRepository, style: Style, failed: &FailedPass) -> Outcome<
     report(object, style, 100).failed(failed)
 }
 
-/// Returns the object with the status of an outcome.
 fn after(object: &GitRepository, outcome: &Outcome<GitRepositoryStatus>) -> GitRepository {
     GitRepository {
         status: Some(outcome.status.clone()),
