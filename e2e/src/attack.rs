@@ -15,19 +15,14 @@ use tenants::Tenants;
 
 /// Deployments of the victim that are measured, without and with the attack.
 const ROUNDS: u32 = 4;
-/// Time that a deployment may take under attack, beside twice that of the slowest without it: two cores do everything.
+/// Allowance of a deployment under attack, added to twice the time of the slowest one without it: two cores do everything.
 const ALLOWANCE: Duration = Duration::from_secs(5);
 /// The most memory of a controller, in bytes.
 const MEMORY: u64 = 256 << 20;
 
-/// Arguments of `e2e attack`.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
-/// Plays the attack and prints a table of its steps.
-///
-/// # Errors
-/// Returns an error if a step fails.
 pub async fn run(_: &Args) -> Result<()> {
     let mut report = Report::new();
     let played = play(&mut report).await;
@@ -36,9 +31,6 @@ pub async fn run(_: &Args) -> Result<()> {
 }
 
 /// Plays the attack.
-///
-/// # Errors
-/// Returns an error if the victim or the API server sees anything of it.
 pub async fn play(report: &mut Report) -> Result<()> {
     let tenants = Tenants::start().await?;
     let mark = tenants.cluster.plane.audit_mark();
@@ -60,7 +52,7 @@ pub async fn play(report: &mut Report) -> Result<()> {
         })
         .await?;
     report
-        .step("the attacker applies everything", attacks::begin(&tenants))
+        .step("the attacker applies everything", attacks::start(&tenants))
         .await?;
     // Whatever its outcome is, the others are worth knowing.
     let on_time = report

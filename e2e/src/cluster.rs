@@ -11,19 +11,14 @@ use testkit::{ControlPlane, Controller, GitServer, Options, WebhookSink, stack, 
 pub use stack::{CONTROLLERS, NAMESPACE};
 
 /// Timeout of everything that is waited for, on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// A control plane with its peers.
 pub struct TestCluster {
     /// The started controllers, in the order of their start. They end before the control plane.
     pub controllers: Vec<Controller>,
-    /// The control plane of this cluster.
     pub plane: ControlPlane,
-    /// A Git server for repositories of this cluster.
     pub git: GitServer,
-    /// The webhook that receives alerts.
     pub sink: WebhookSink,
-    /// A client with the rights of an administrator.
     pub client: Client,
 }
 
@@ -37,9 +32,6 @@ impl std::fmt::Debug for TestCluster {
 
 impl TestCluster {
     /// Starts a control plane with CRDs and RBAC, and no controllers.
-    ///
-    /// # Errors
-    /// Returns an error if a part does not start.
     pub async fn bare() -> Result<Self> {
         let plane = ControlPlane::start(Options::default()).await?;
         let (git, sink, client) = (GitServer::start()?, WebhookSink::start()?, plane.client().await?);
@@ -54,9 +46,6 @@ impl TestCluster {
     }
 
     /// Starts a controller as its own service account, with additional flags.
-    ///
-    /// # Errors
-    /// Returns an error if it does not become ready.
     pub async fn start(&mut self, name: &str, flags: &[&str]) -> Result<()> {
         let mut launch = stack::launch(&self.plane, name).await?;
         if let Some(notification) = self.find("notification-controller") {
@@ -73,7 +62,6 @@ impl TestCluster {
         Ok(())
     }
 
-    /// Returns a started controller, if there is one of this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Controller> {
         self.controllers
@@ -81,30 +69,20 @@ impl TestCluster {
             .find(|controller| controller.name() == name)
     }
 
-    /// Returns a started controller.
-    ///
-    /// # Errors
-    /// Returns an error if it was not started.
     pub fn controller(&self, name: &str) -> Result<&Controller> {
         self.find(name).with_context(|| format!("{name} wasn't started"))
     }
 
-    /// Returns the API of KluctlDeployments in `flux-system`.
     #[must_use]
     pub fn deployments(&self) -> Api<KluctlDeployment> {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    /// Returns the API of GitRepositories in `flux-system`.
     #[must_use]
     pub fn repositories(&self) -> Api<GitRepository> {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    /// Applies a Secret with string data.
-    ///
-    /// # Errors
-    /// Returns an error if the API server refuses it.
     pub async fn apply_secret(&self, name: &str, data: Value) -> Result<()> {
         let object = json!({
             "apiVersion": "v1",
@@ -115,10 +93,6 @@ impl TestCluster {
         self.plane.apply(object).await.map(|_| ())
     }
 
-    /// Applies a GitRepository of the branch main.
-    ///
-    /// # Errors
-    /// Returns an error if the API server refuses it.
     pub async fn apply_repository(&self, name: &str, url: &str, interval: &str) -> Result<()> {
         let object = json!({
             "apiVersion": "source.toolkit.fluxcd.io/v1",
@@ -130,9 +104,6 @@ impl TestCluster {
     }
 
     /// Applies a KluctlDeployment that follows the GitRepository `source` and deploys as [`stack::DEPLOYER`]; `spec` adds to the spec.
-    ///
-    /// # Errors
-    /// Returns an error if the API server refuses it.
     pub async fn apply_deployment(&self, name: &str, source: &str, spec: Value) -> Result<()> {
         let mut whole = json!({
             "interval": "5s",
@@ -154,10 +125,6 @@ impl TestCluster {
         self.plane.apply(object).await.map(|_| ())
     }
 
-    /// Changes fields of a KluctlDeployment by a merge patch.
-    ///
-    /// # Errors
-    /// Returns an error if the API server refuses it.
     pub async fn patch_deployment(&self, name: &str, patch: &Value) -> Result<()> {
         use kube::api::{Patch, PatchParams};
         self.deployments()
@@ -166,22 +133,15 @@ impl TestCluster {
         Ok(())
     }
 
-    /// Waits until the source has an artifact of this commit.
-    ///
-    /// # Errors
-    /// Returns an error on timeout.
     pub async fn fetched(&self, name: &str, commit: &str) -> Result<GitRepository> {
         let what = format!("the artifact of commit {commit}");
-        wait_for(&self.repositories(), name, &what, PATIENCE, |repository| {
+        wait_for(&self.repositories(), name, &what, TIMEOUT, |repository| {
             revision_of(repository).is_some_and(|revision| revision.ends_with(commit))
         })
         .await
     }
 
     /// Waits until the source has an artifact of this commit, and returns its revision and size.
-    ///
-    /// # Errors
-    /// Returns an error on timeout.
     pub async fn artifact(&self, name: &str, commit: &str) -> Result<String> {
         let status = self.fetched(name, commit).await?.status.unwrap_or_default();
         let artifact = status.artifact.context("no artifact")?;
@@ -189,38 +149,27 @@ impl TestCluster {
         Ok(format!("{} ({size} bytes)", artifact.revision))
     }
 
-    /// Waits until the deployment is Ready at this commit.
-    ///
-    /// # Errors
-    /// Returns an error on timeout.
     pub async fn ready(&self, name: &str, commit: &str) -> Result<KluctlDeployment> {
         let what = format!("KluctlDeployment {name} to be Ready at commit {commit}");
-        wait_for(&self.deployments(), name, &what, PATIENCE, |object| {
+        wait_for(&self.deployments(), name, &what, TIMEOUT, |object| {
             is_ready(object) && is_at(object, commit)
         })
         .await
     }
 
-    /// Waits until a predicate holds for the Ready condition of the deployment.
-    ///
-    /// # Errors
-    /// Returns an error on timeout.
     pub async fn ready_is(
         &self,
         name: &str,
         what: &str,
         mut predicate: impl FnMut(&Condition) -> bool,
     ) -> Result<KluctlDeployment> {
-        wait_for(&self.deployments(), name, what, PATIENCE, |object| {
+        wait_for(&self.deployments(), name, what, TIMEOUT, |object| {
             ready_condition(object).is_some_and(&mut predicate)
         })
         .await
     }
 
     /// Stops the controllers gracefully, then the control plane.
-    ///
-    /// # Errors
-    /// Returns an error if a process does not end.
     pub async fn stop(self) -> Result<()> {
         for controller in self.controllers.iter().rev() {
             controller.terminate().await?;
@@ -229,16 +178,12 @@ impl TestCluster {
     }
 
     /// Stops the control plane only, for scenarios that stopped their controllers.
-    ///
-    /// # Errors
-    /// Returns an error if a process cannot be ended.
     pub fn stop_plane(self) -> Result<()> {
         drop(self.controllers);
         self.plane.stop()
     }
 }
 
-/// Returns the revision of the artifact, if there is one.
 #[must_use]
 pub fn revision_of(repository: &GitRepository) -> Option<&str> {
     repository
@@ -249,13 +194,11 @@ pub fn revision_of(repository: &GitRepository) -> Option<&str> {
         .map(|artifact| artifact.revision.as_str())
 }
 
-/// Returns the Ready condition, if there is one.
 #[must_use]
 pub fn ready_condition(object: &KluctlDeployment) -> Option<&Condition> {
     conditions::get(&object.status.as_ref()?.conditions, condition_type::READY)
 }
 
-/// Returns true if the deployment is Ready at its current generation.
 #[must_use]
 pub fn is_ready(object: &KluctlDeployment) -> bool {
     let observed = object
@@ -265,7 +208,6 @@ pub fn is_ready(object: &KluctlDeployment) -> bool {
     observed == object.metadata.generation && ready_condition(object).is_some_and(Condition::is_true)
 }
 
-/// Returns true if the last attempted revision is this commit.
 #[must_use]
 pub fn is_at(object: &KluctlDeployment, commit: &str) -> bool {
     let revision = object
@@ -275,7 +217,6 @@ pub fn is_at(object: &KluctlDeployment, commit: &str) -> bool {
     revision.is_some_and(|revision| revision.ends_with(commit))
 }
 
-/// Returns the root folder of the workspace.
 #[must_use]
 pub fn root() -> PathBuf {
     stack::repository()

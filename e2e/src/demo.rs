@@ -16,7 +16,6 @@ use crate::{
     report::Report,
 };
 
-/// Arguments of `e2e demo`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Leave everything running at the end, and print what to try
@@ -33,10 +32,6 @@ pub struct Args {
     target: Vec<String>,
 }
 
-/// Plays the demo and prints a table of its steps.
-///
-/// # Errors
-/// Returns an error if a step fails.
 pub async fn run(args: &Args) -> Result<()> {
     let mut report = Report::new();
     let played = play(&mut report, args).await;
@@ -104,7 +99,6 @@ where
     Box::pin(steps())
 }
 
-/// Prints the end of each controller's log, after a failed step.
 fn print_logs(report: &Report, cluster: &TestCluster) {
     for controller in &cluster.controllers {
         let log = controller.log();
@@ -116,7 +110,6 @@ fn print_logs(report: &Report, cluster: &TestCluster) {
     }
 }
 
-/// Prints how to use the cluster, and waits for Ctrl-C.
 async fn keep(report: &Report, cluster: &TestCluster, repository: &str) -> Result<()> {
     report.print(&format!(
         "\nEverything is still running. In another terminal:\n\n  export KUBECONFIG={}\n  \

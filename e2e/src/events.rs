@@ -6,10 +6,8 @@ use testkit::stack::EVENTS_AUDIENCE;
 
 use crate::cluster::{NAMESPACE, TestCluster};
 
-/// API version of Alerts and Providers.
 const API: &str = "notification.toolkit.fluxcd.io/v1beta3";
 
-/// Posts events to the notification-controller of a cluster.
 #[derive(Debug, Clone)]
 pub struct EventSender {
     http: reqwest::Client,
@@ -18,9 +16,6 @@ pub struct EventSender {
 
 impl EventSender {
     /// Makes a sender with a token of the source-controller.
-    ///
-    /// # Errors
-    /// Returns an error if the API server gives none.
     pub async fn new(cluster: &TestCluster) -> Result<Self> {
         let plane = &cluster.plane;
         let file = plane.service_account_token_file(NAMESPACE, "source-controller", EVENTS_AUDIENCE);
@@ -32,9 +27,6 @@ impl EventSender {
     }
 
     /// Posts an event of the GitRepository `name`, and returns the status code of the answer.
-    ///
-    /// # Errors
-    /// Returns an error if there is no answer.
     pub async fn post(&self, url: &str, name: &str, message: &str) -> Result<u16> {
         let posted = self
             .http
@@ -46,9 +38,6 @@ impl EventSender {
 }
 
 /// Applies the Provider `hook`, which posts to the sink of the cluster.
-///
-/// # Errors
-/// Returns an error if the API server refuses it.
 pub async fn apply_provider(cluster: &TestCluster) -> Result<()> {
     let provider = json!({
         "apiVersion": API, "kind": "Provider", "metadata": {"name": "hook", "namespace": NAMESPACE},
@@ -58,9 +47,6 @@ pub async fn apply_provider(cluster: &TestCluster) -> Result<()> {
 }
 
 /// Applies an Alert for the events of one GitRepository, or of all (`*`).
-///
-/// # Errors
-/// Returns an error if the API server refuses it.
 pub async fn apply_alert(cluster: &TestCluster, name: &str, source: &str) -> Result<()> {
     let alert = json!({
         "apiVersion": API, "kind": "Alert", "metadata": {"name": name, "namespace": NAMESPACE},

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use testkit::{Repo, eventually};
 
 use crate::{
-    cluster::{CONTROLLERS, PATIENCE, TestCluster},
+    cluster::{CONTROLLERS, TIMEOUT, TestCluster},
     report::Report,
 };
 
@@ -29,14 +29,12 @@ const FLAGS: [&str; 3] = [
 ];
 /// A store that keeps the current artifact only.
 const STORE: [&str; 2] = ["--artifact-retention-records=1", "--artifact-retention-ttl=1s"];
-/// Interval of the reconciled objects.
 const INTERVAL: Duration = Duration::from_secs(10);
 const NAME: &str = "crash";
 
 /// Names of the deployment's objects with their UIDs.
 type Objects = BTreeMap<String, String>;
 
-/// Arguments of `e2e fault`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Seed of the moments of the kills; default: a random one, which is printed
@@ -50,7 +48,6 @@ pub struct Args {
     only: Option<FaultKind>,
 }
 
-/// A kind of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum FaultKind {
     /// All controllers are killed at seeded moments
@@ -67,10 +64,6 @@ pub enum FaultKind {
     Quiet,
 }
 
-/// Plays the rounds and prints a table of them.
-///
-/// # Errors
-/// Returns an error if a round fails.
 pub async fn run(args: &Args) -> Result<()> {
     let mut report = Report::new();
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
@@ -103,9 +96,6 @@ async fn play_all(report: &mut Report, seed: u64, args: &Args) -> Result<()> {
 }
 
 /// Plays `rounds` rounds; the seed decides the moments of the kills.
-///
-/// # Errors
-/// Returns an error if the cluster differs from that after an undisturbed run.
 pub async fn play(report: &mut Report, seed: u64, rounds: u32) -> Result<()> {
     report.print(&format!(
         "seed {seed}, {rounds} rounds (SEED={seed} repeats them)"
@@ -237,7 +227,6 @@ fn push(repo: &Repo, number: u32) -> Result<String> {
     commit.push()
 }
 
-/// Lists the objects with the discriminator of the deployment.
 async fn objects(cluster: &TestCluster) -> Result<Objects> {
     let mut objects = Objects::new();
     for kind in ["namespaces", "configmaps", "deployments.apps"] {
@@ -285,7 +274,6 @@ async fn converged(cluster: &TestCluster, expected: &BTreeSet<&String>, lasting:
     .await
 }
 
-/// Checks in the audit log that no object of the last render was deleted.
 fn no_rendered_object_was_deleted(
     cluster: &TestCluster,
     mark: u64,
@@ -314,7 +302,7 @@ fn no_rendered_object_was_deleted(
 async fn store_is_clean(cluster: &TestCluster) -> Result<()> {
     let root = cluster.controller("source-controller")?.storage_path();
     let what = "the artifact store to hold only what statuses name";
-    eventually(what, PATIENCE, || async {
+    eventually(what, TIMEOUT, || async {
         let repository = cluster.repositories().get(NAME).await?;
         let artifact = repository
             .status
@@ -336,7 +324,6 @@ async fn store_is_clean(cluster: &TestCluster) -> Result<()> {
     .await
 }
 
-/// Collects the paths of all files below `dir`, relative to `root`.
 fn files(root: &Path, dir: &Path, found: &mut Vec<String>) -> Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();

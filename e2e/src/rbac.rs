@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use testkit::audit::Entry;
 
-/// Differences between the rules and the requests of an account.
 #[derive(Debug, Default, PartialEq)]
 pub struct RuleUsage {
     /// Requests that were denied.
@@ -17,7 +16,6 @@ pub struct RuleUsage {
 }
 
 impl RuleUsage {
-    /// Returns true if no request was denied and all rules were needed.
     #[must_use]
     pub fn fits(&self) -> bool {
         self.denied.is_empty() && self.unused.is_empty()

@@ -8,7 +8,6 @@ use std::{
 
 use anyhow::Result;
 
-/// One row of the closing table.
 #[derive(Debug, Clone)]
 struct Line {
     step: String,
@@ -16,7 +15,6 @@ struct Line {
     took: Duration,
 }
 
-/// Prints steps and records their results.
 #[derive(Debug)]
 pub struct Report {
     started: Instant,
@@ -32,7 +30,6 @@ impl Default for Report {
 }
 
 impl Report {
-    /// Creates an empty report that prints to standard output.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -43,7 +40,6 @@ impl Report {
         }
     }
 
-    /// Creates a report that prints nothing, for tests.
     #[must_use]
     pub fn silent() -> Self {
         Self {
@@ -53,7 +49,6 @@ impl Report {
         }
     }
 
-    /// Prints a line that is not a step.
     pub fn print(&self, text: &str) {
         if self.silent {
             return;
@@ -64,9 +59,6 @@ impl Report {
     }
 
     /// Runs a step: prints its title, awaits it, and records its result, a description of the observed state.
-    ///
-    /// # Errors
-    /// Returns the error of the step, which is recorded, too.
     pub async fn step<F>(&mut self, title: &str, play: F) -> Result<()>
     where
         F: Future<Output = Result<String>>,
@@ -100,13 +92,11 @@ impl Report {
         }
     }
 
-    /// Returns true if no step has failed so far.
     #[must_use]
     pub fn all_passed(&self) -> bool {
         self.lines.iter().all(|line| line.observed.is_ok())
     }
 
-    /// Returns the closing table of all steps.
     #[must_use]
     pub fn table(&self) -> String {
         let width = self
@@ -140,7 +130,6 @@ impl Report {
     }
 }
 
-/// Formats a duration in seconds with one decimal place.
 #[must_use]
 pub fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())

@@ -4,7 +4,6 @@ use std::io::Write as _;
 
 use flate2::{Compression, write::GzEncoder};
 
-/// Packs bytes with gzip.
 #[must_use]
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
@@ -21,7 +20,7 @@ pub fn tar_gz(files: &[(&str, &[u8])]) -> Vec<u8> {
     gzip(&archive)
 }
 
-/// Packs files, and a block of entries after them that is there so many times, into a tar.gz; takes memory for one of the blocks.
+/// Packs files, and copies of a block of entries after them, into a tar.gz; takes memory for one of the blocks.
 #[must_use]
 pub fn tar_gz_of_many(files: &[(&str, &[u8])], block: &[(&str, &[u8])], times: usize) -> Vec<u8> {
     let repeated = gzip(&entries(block)).repeat(times);
@@ -33,7 +32,7 @@ fn entries(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = Vec::new();
     for (name, data) in files {
         let mut header = tar::Header::new_gnu();
-        // Set by hand: the library refuses names that lead elsewhere.
+        // Set by hand: the library refuses names that lead out of the folder.
         let place = header.as_old_mut().name.iter_mut();
         place.zip(name.bytes()).for_each(|(to, byte)| *to = byte);
         header.set_size(data.len() as u64);

@@ -11,7 +11,6 @@ use crate::skipped;
 /// The page that names the cases that fail for a known reason.
 const DIFFERENCES: &str = "docs/differences.md";
 
-/// The recordings of one suite.
 #[derive(Debug)]
 pub struct Recordings {
     dirs: Vec<PathBuf>,
@@ -25,7 +24,7 @@ fn workspace() -> PathBuf {
 }
 
 impl Recordings {
-    /// Finds the recordings in a folder below that of all recordings. Returns `None`, with a note for `make test`, if they
+    /// Finds the recordings in a subfolder of all recordings. Returns `None`, with a note for `make test`, if they
     /// are absent.
     #[must_use]
     pub fn find(below: &str) -> Option<Self> {
@@ -44,16 +43,12 @@ impl Recordings {
         Some(Self { dirs })
     }
 
-    /// Returns the first folder with recordings of the suite.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dirs.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
     /// Lists the folders and files of all recordings of the suite, sorted.
-    ///
-    /// # Errors
-    /// Returns an error if a folder can't be listed.
     pub fn entries(&self) -> io::Result<Vec<PathBuf>> {
         let mut entries = Vec::new();
         for dir in &self.dirs {

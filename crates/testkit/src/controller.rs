@@ -25,20 +25,15 @@ use crate::{
 };
 
 /// Timeout of a start or a graceful end on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Listen addresses of a controller. Not every controller uses all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses {
-    /// Address of the metrics.
     pub metrics: SocketAddr,
-    /// Address of the probes.
     pub health: SocketAddr,
-    /// Address of the artifact server (source-controller).
     pub storage: SocketAddr,
-    /// Address of the event endpoint (notification-controller).
     pub events: SocketAddr,
-    /// Address of webhook receivers (notification-controller).
     pub receiver: SocketAddr,
 }
 
@@ -54,12 +49,10 @@ pub struct Controller {
     addresses: Addresses,
     group: Group,
     process: Identity,
-    /// The rules of the statuses that it writes.
     statuses: Option<StatusCheck>,
 }
 
 impl Drop for Controller {
-    /// Panics if a status broke a rule.
     #[expect(clippy::panic, reason = "dropping returns no error, and the test has to fail")]
     fn drop(&mut self) {
         let broken = self.statuses.take().map(|check| check.broken());
@@ -77,18 +70,15 @@ impl Drop for Controller {
 }
 
 impl Controller {
-    /// Begins the description of a controller, such as `source-controller`.
     pub fn named(name: &str) -> Launch {
         Launch::new(name)
     }
 
-    /// Returns its name, which is that of the program.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns its listen addresses.
     #[must_use]
     pub fn addresses(&self) -> Addresses {
         self.addresses
@@ -100,36 +90,25 @@ impl Controller {
         format!("http://{}/", self.addresses.events)
     }
 
-    /// Returns the folder of artifacts (source-controller).
     #[must_use]
     pub fn storage_path(&self) -> PathBuf {
         self.group.dir().join("storage")
     }
 
-    /// Returns the identity of the process.
     #[must_use]
     pub fn process(&self) -> Identity {
         self.process
     }
 
-    /// Returns true if the process is running.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.process.is_alive()
     }
 
-    /// Reads its use of memory and CPU.
-    ///
-    /// # Errors
-    /// Returns an error if it doesn't run.
     pub fn usage(&self) -> Result<Usage> {
         Usage::of(self.process.pid)
     }
 
-    /// Returns its metrics in text format.
-    ///
-    /// # Errors
-    /// Returns an error if they can't be had.
     pub async fn metrics(&self) -> Result<String> {
         let answer = http::client(None)?
             .get(format!("http://{}/metrics", self.addresses.metrics))
@@ -139,9 +118,6 @@ impl Controller {
     }
 
     /// Returns the value of the first series with this prefix, such as `up{a="b"}`.
-    ///
-    /// # Errors
-    /// Returns an error if the metrics can't be had or hold no such series.
     pub async fn metric(&self, series: &str) -> Result<f64> {
         let text = self.metrics().await?;
         let line = text.lines().find(|line| line.starts_with(series));
@@ -155,13 +131,11 @@ impl Controller {
         String::from_utf8_lossy(&fs::read(self.log_file()).unwrap_or_default()).into_owned()
     }
 
-    /// Returns the path of its log file.
     #[must_use]
     pub fn log_file(&self) -> PathBuf {
         self.group.log(&self.name)
     }
 
-    /// Returns the lines of its log that are JSON objects.
     #[must_use]
     pub fn log_entries(&self) -> Vec<Value> {
         let entries = self.log();
@@ -173,9 +147,6 @@ impl Controller {
     }
 
     /// Waits for a log entry for which the predicate holds, among those so far and those to come.
-    ///
-    /// # Errors
-    /// Returns an error on timeout or it has ended; the message holds the last lines.
     pub async fn wait_log(
         &self,
         what: &str,
@@ -190,9 +161,6 @@ impl Controller {
     }
 
     /// Waits until its readiness probe succeeds.
-    ///
-    /// # Errors
-    /// Returns an error on timeout or it has ended; the message holds its last lines.
     pub async fn wait_ready(&self, at_most: Duration) -> Result<()> {
         let client = http::client(None)?;
         let url = format!("http://{}/readyz", self.addresses.health);
@@ -212,59 +180,41 @@ impl Controller {
     }
 
     /// Asks it to end (SIGTERM) and returns its exit status.
-    ///
-    /// # Errors
-    /// Returns an error if it doesn't end within a minute.
     pub async fn terminate(&self) -> Result<ExitStatus> {
         self.process.signal(Signal::TERM)?;
         self.exit().await
     }
 
     /// Kills it at once (SIGKILL).
-    ///
-    /// # Errors
-    /// Returns an error if it can't be killed.
     pub async fn kill(&self) -> Result<ExitStatus> {
         self.process.signal(Signal::KILL)?;
         self.exit().await
     }
 
     /// Stops it from running for a while (SIGSTOP), as a machine that has no time for it.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be signalled.
     pub fn pause(&self) -> Result<()> {
         self.process.signal(Signal::STOP)
     }
 
     /// Lets a paused process go on (SIGCONT).
-    ///
-    /// # Errors
-    /// Returns an error if it can't be signalled.
     pub fn resume(&self) -> Result<()> {
         self.process.signal(Signal::CONT)
     }
 
     /// Waits until it has ended by itself, and returns its exit status.
-    ///
-    /// # Errors
-    /// Returns an error if it doesn't end within a minute.
     pub async fn exit(&self) -> Result<ExitStatus> {
         let what = format!("{} to end", self.name);
-        eventually(&what, PATIENCE, || async {
+        eventually(&what, TIMEOUT, || async {
             self.group.exited(&self.name).context("it still runs")
         })
         .await
     }
 
     /// Starts it again, with the same flags, addresses and files, after it has ended; waits until it is ready.
-    ///
-    /// # Errors
-    /// Returns an error if it still runs, or doesn't become ready.
     pub async fn restart(&mut self) -> Result<()> {
         ensure!(!self.is_running(), "{} still runs", self.name);
         self.spawn()?;
-        self.wait_ready(PATIENCE).await
+        self.wait_ready(TIMEOUT).await
     }
 
     fn spawn(&mut self) -> Result<()> {
@@ -288,9 +238,6 @@ impl Controller {
 
     /// Lets writes of files fail beyond this size in bytes, as on a full disk; none lets them succeed again. It has to be started with
     /// [`Launch::bounded_files`]. Its log is such a file, too.
-    ///
-    /// # Errors
-    /// Returns an error if the process doesn't run.
     #[cfg(target_os = "linux")]
     pub fn limit_files(&self, most: Option<u64>) -> Result<()> {
         use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -305,7 +252,6 @@ impl Controller {
         Ok(())
     }
 
-    /// Returns the folder of its state.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.group.dir()

@@ -33,7 +33,6 @@ pub use credentials::CONTEXT;
 use credentials::Credentials;
 pub(crate) use etcd::Etcd;
 
-/// The name of the audit log in the folder of a plane.
 const AUDIT_LOG: &str = "audit.log";
 /// Holds the address of the API server, once everything is up.
 const READY: &str = "ready";
@@ -45,14 +44,12 @@ const COMPONENTS: [&str; 5] = [
     "kwok",
 ];
 /// Timeout of the API server's start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Options of a control plane.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// If true, the audit log also holds request bodies, except those of Secrets.
+    /// If true, the audit log also holds request bodies, except of Secrets.
     pub audit_bodies: bool,
-    /// More flags of kube-apiserver.
     pub api_server_flags: Vec<String>,
     /// If true, Services of type LoadBalancer get no address, as in a cluster without a cloud.
     pub no_load_balancers: bool,
@@ -72,28 +69,19 @@ pub struct ControlPlane {
 
 impl ControlPlane {
     /// Starts a plane of its own for the caller, in three to six seconds. Several run side by side.
-    ///
-    /// # Errors
-    /// Returns an error if a program is missing and can't be built, or doesn't come up; the message holds its last lines.
     pub async fn start(options: Options) -> Result<Self> {
         let binaries = resolve().await?;
         let group = || Group::create("plane", Identity::current());
         Self::start_with(&binaries, &options, group).await
     }
 
-    /// Starts a plane for one test, as [`ControlPlane::start`] does, that can be lent to what wants a plane for good.
-    ///
-    /// # Errors
-    /// As [`ControlPlane::start`].
+    /// Starts a plane for one test, as [`ControlPlane::start`] does, that can be lent to a holder of a `&'static` plane.
     pub async fn lent(options: Options) -> Result<LentPlane> {
         Ok(LentPlane(Box::leak(Box::new(Self::start(options).await?))))
     }
 
     /// Starts a plane that stays when the caller ends, until it is stopped by [`ControlPlane::stop`] of a value from
     /// [`ControlPlane::open`].
-    ///
-    /// # Errors
-    /// As [`ControlPlane::start`].
     pub async fn start_detached(dir: &Path, options: Options) -> Result<Self> {
         let binaries = resolve().await?;
         Self::start_with(&binaries, &options, || Group::create_detached(dir)).await
@@ -101,17 +89,11 @@ impl ControlPlane {
 
     /// The plane that all tests of a test run share: the first to ask starts it, and it ends when `cargo test` does.
     /// Tests keep apart by namespaces.
-    ///
-    /// # Errors
-    /// As [`ControlPlane::start`].
     pub async fn shared() -> Result<&'static Self> {
         shared::get().await
     }
 
     /// A plane that another process started in this folder.
-    ///
-    /// # Errors
-    /// Returns an error if there is none, or one of its processes has ended.
     pub fn open(dir: &Path) -> Result<Self> {
         let server = fs::read_to_string(dir.join(READY));
         let server =
@@ -173,44 +155,31 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
-    /// The URL of the API server.
     #[must_use]
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// The authority that signed the certificate of the API server.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be read.
     pub fn ca_pem(&self) -> Result<String> {
         Ok(fs::read_to_string(self.credentials.pki("ca.pem"))?)
     }
 
-    /// The folder with all state and logs of the plane.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.group.dir()
     }
 
-    /// The processes that run: name and identity.
     #[must_use]
     pub fn processes(&self) -> Vec<(String, Identity)> {
         self.group.running()
     }
 
     /// A client of the administrator. It belongs to the async runtime of the caller: each test makes its own.
-    ///
-    /// # Errors
-    /// Returns an error if the kubeconfig can't be read.
     pub async fn client(&self) -> Result<Client> {
         client(&self.kubeconfig).await
     }
 
-    /// The requests that the API server has answered so far, those of its own control loops aside.
-    ///
-    /// # Errors
-    /// Returns an error if the log can't be read.
+    /// The requests that the API server has answered so far, without those that its own control loops made.
     pub fn audit(&self) -> Result<Vec<audit::Entry>> {
         self.audit_since(0)
     }
@@ -224,17 +193,10 @@ impl ControlPlane {
     }
 
     /// The requests that were answered since the mark was taken. Waits for writes that have begun, since their effect is seen before.
-    ///
-    /// # Errors
-    /// Returns an error if the log can't be read.
     pub fn audit_since(&self, mark: u64) -> Result<Vec<audit::Entry>> {
         audit::read(&self.dir().join(AUDIT_LOG), mark)
     }
 
-    /// Reads the memory and CPU use of a component, such as `kube-apiserver`.
-    ///
-    /// # Errors
-    /// Returns an error if it doesn't run.
     pub fn usage(&self, component: &str) -> Result<Usage> {
         let running = self.group.running();
         let found = running.iter().find(|(name, _)| name == component);
@@ -242,17 +204,11 @@ impl ControlPlane {
     }
 
     /// Returns the newest revision of its store, the resourceVersion of the last write.
-    ///
-    /// # Errors
-    /// Returns an error if etcd doesn't answer.
     pub async fn revision(&self) -> Result<u64> {
         self.etcd()?.revision().await
     }
 
     /// Forgets all older revisions: a list that has begun or a watch from an older revision is answered with 410 Gone.
-    ///
-    /// # Errors
-    /// Returns an error if etcd doesn't answer.
     pub async fn compact(&self) -> Result<u64> {
         self.etcd()?.compact().await
     }
@@ -262,9 +218,6 @@ impl ControlPlane {
     }
 
     /// Ends the processes and removes all state. Dropping does so too, but can't return an error.
-    ///
-    /// # Errors
-    /// Returns an error if a process can't be ended or the folder can't be removed.
     pub fn stop(self) -> Result<()> {
         self.group.stop()
     }
@@ -276,7 +229,6 @@ impl ControlPlane {
 pub struct LentPlane(&'static ControlPlane);
 
 impl LentPlane {
-    /// The plane, which runs as long as this value lives.
     #[must_use]
     pub fn get(&self) -> &'static ControlPlane {
         self.0
@@ -303,10 +255,6 @@ fn free_space(dir: &Path) -> String {
     )
 }
 
-/// A client for whoever the kubeconfig names.
-///
-/// # Errors
-/// Returns an error if the kubeconfig can't be read.
 pub async fn client(kubeconfig: &Path) -> Result<Client> {
     let read =
         Kubeconfig::read_from(kubeconfig).with_context(|| format!("can't read {}", kubeconfig.display()))?;
@@ -319,7 +267,7 @@ async fn resolve() -> Result<Binaries> {
     tokio::task::spawn_blocking(Binaries::resolve).await?
 }
 
-/// Starts the five processes, each as soon as what it needs is there, and returns the URL of the API server.
+/// Starts the five processes, each as soon as the ones that it needs are there, and returns the URL of the API server.
 async fn bring_up(group: &Group, binaries: &Binaries, options: &Options) -> Result<String> {
     let dir = group.dir();
     let (etcd, etcd_peer, api) = (free_address()?, free_address()?, free_address()?);
@@ -378,19 +326,17 @@ async fn bring_up(group: &Group, binaries: &Binaries, options: &Options) -> Resu
     Ok(server)
 }
 
-/// Waits until something accepts connections there.
 async fn listening(group: &Group, address: SocketAddr) -> Result<()> {
     group
-        .eventually("etcd", PATIENCE, || async move {
+        .eventually("etcd", TIMEOUT, || async move {
             Ok(tokio::net::TcpStream::connect(address).await.map(|_| ())?)
         })
         .await
 }
 
-/// Waits until the API server says that it is ready.
 async fn answering(group: &Group, client: &Client) -> Result<()> {
     group
-        .eventually("the API server", PATIENCE, || async {
+        .eventually("the API server", TIMEOUT, || async {
             let request = http::Request::get("/readyz").body(Vec::new())?;
             client.request_text(request).await?;
             Ok(())

@@ -11,9 +11,6 @@ use anyhow::{Context as _, Result, ensure};
 use crate::{gobuild::cache_dir, progress::say};
 
 /// Finds unpacked packages in a folder of the cache, or fetches them with apt and unpacks them.
-///
-/// # Errors
-/// Returns an error if they aren't there and this isn't a Debian with a way to its packages.
 pub(crate) fn packages(folder: &str, names: &[&str]) -> Result<PathBuf> {
     let cache = cache_dir()?.join(folder);
     let done = cache.join(names.join("+"));
@@ -43,7 +40,6 @@ pub(crate) fn packages(folder: &str, names: &[&str]) -> Result<PathBuf> {
     Ok(done)
 }
 
-/// Finds a file by its name below a folder.
 pub(crate) fn find(dir: &Path, name: &str) -> Result<PathBuf> {
     let mut dirs = vec![dir.to_owned()];
     while let Some(dir) = dirs.pop() {
@@ -59,7 +55,7 @@ pub(crate) fn find(dir: &Path, name: &str) -> Result<PathBuf> {
     anyhow::bail!("there is no {name} in {}", dir.display())
 }
 
-/// Runs a program, and fails with what it said if it fails.
+/// Runs a program; the error holds its output.
 pub(crate) fn run(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("can't run {name}"))?;

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::gobuild::{self, Recipe, compile, copy_files, downloaded, place, version};
+use crate::gobuild::{self, Recipe, cached_path, compile, copy_files, downloaded, version};
 
 static RECIPE: Recipe = Recipe {
     module: "flux",
@@ -19,20 +19,13 @@ static RECIPE: Recipe = Recipe {
 const MODULE: &str = "github.com/fluxcd/flux2/v2";
 
 /// Returns the program, in the version that `hack/flux` pins, if it is in the cache.
-///
-/// # Errors
-/// Returns an error if `hack/` can't be read.
 pub fn find() -> Result<Option<PathBuf>> {
-    let (_, program) = place("flux", &RECIPE, MODULE)?;
+    let (_, program) = cached_path("flux", &RECIPE, MODULE)?;
     Ok(program.exists().then_some(program))
 }
 
-/// Builds the program into the cache, unless it is there.
-///
-/// # Errors
-/// Returns an error if it can't be downloaded or built.
 pub fn build() -> Result<PathBuf> {
-    let (cache, program) = place("flux", &RECIPE, MODULE)?;
+    let (cache, program) = cached_path("flux", &RECIPE, MODULE)?;
     let dir = program.parent().context("the program has no folder")?;
     gobuild::build(&cache, dir, "", Vec::new, |work| match program.exists() {
         true => Ok(()),

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 
 use crate::{
     ControlPlane, Controller,
-    gobuild::{self, Recipe, copy_files, downloaded, place},
+    gobuild::{self, Recipe, cached_path, copy_files, downloaded},
 };
 
 static NOTIFICATION_RECIPE: Recipe = Recipe {
@@ -32,10 +32,8 @@ static CONSUMERS_RECIPE: Recipe = Recipe {
 /// The folder with definitions of kinds in the modules of controllers.
 const BASES: &str = "config/crd/bases";
 
-/// A controller of Flux.
 #[derive(Debug)]
 pub struct FluxController {
-    /// Name of its process and its log.
     name: &'static str,
     recipe: &'static Recipe,
     program: &'static str,
@@ -57,7 +55,6 @@ pub static NOTIFICATION: FluxController = FluxController {
     kinds: &["alert", "provider"],
     defines: false,
 };
-/// The kustomize-controller, which applies artifacts of sources.
 pub static KUSTOMIZE: FluxController = FluxController {
     name: "flux-kustomize-controller",
     recipe: &CONSUMERS_RECIPE,
@@ -66,7 +63,6 @@ pub static KUSTOMIZE: FluxController = FluxController {
     kinds: &["kustomization"],
     defines: true,
 };
-/// The helm-controller, which installs charts of sources.
 pub static HELM: FluxController = FluxController {
     name: "flux-helm-controller",
     recipe: &CONSUMERS_RECIPE,
@@ -76,34 +72,28 @@ pub static HELM: FluxController = FluxController {
     defines: true,
 };
 
-/// Returns true if the name is that of a process of Flux, which lacks the flags that only our controllers have.
+/// Returns true for a process of Flux, which lacks the flags that only our controllers have.
 pub(crate) fn is_of_flux(name: &str) -> bool {
     [&NOTIFICATION, &KUSTOMIZE, &HELM]
         .iter()
         .any(|known| known.name == name)
 }
 
-/// Returns true if the name is that of the process of a notification-controller, ours or that of Flux.
+/// Returns true for a notification-controller, ours or Flux's.
 pub(crate) fn takes_events(name: &str) -> bool {
     [NOTIFICATION.name, NOTIFICATION.program].contains(&name)
 }
 
 impl FluxController {
     /// Returns the program, in the version that its folder of `hack/` pins, if it is in the cache.
-    ///
-    /// # Errors
-    /// Returns an error if `hack/` can't be read.
     pub fn find(&self) -> Result<Option<PathBuf>> {
-        let (_, dir) = self.place()?;
+        let (_, dir) = self.folders()?;
         Ok(self.is_complete(&dir).then(|| dir.join(self.program)))
     }
 
     /// Builds the program into the cache, with the others of its recipe and the definitions of their kinds, unless they are there.
-    ///
-    /// # Errors
-    /// Returns an error if something can't be downloaded or built.
     pub fn build(&self) -> Result<PathBuf> {
-        let (cache, dir) = self.place()?;
+        let (cache, dir) = self.folders()?;
         if !self.is_complete(&dir) {
             let missing = || Vec::from_iter((!self.has_programs(&dir)).then_some(self.recipe));
             gobuild::build(&cache, &dir, "-s -w", missing, |work| match self.defines {
@@ -116,9 +106,6 @@ impl FluxController {
 
     /// Starts the program that [`FluxController::find`] returned, with a kubeconfig, after the definitions of its kinds are installed, and
     /// waits until it works.
-    ///
-    /// # Errors
-    /// Returns an error if it ends or isn't ready within a minute.
     pub async fn start(&self, program: &Path, plane: &ControlPlane) -> Result<Controller> {
         if self.defines {
             let dir = program.parent().context("the program has no folder")?;
@@ -133,7 +120,7 @@ impl FluxController {
         for kind in self.kinds {
             let what = format!("the controller of kind {kind} to know all objects");
             controller
-                .wait_log(&what, crate::controller::PATIENCE, |entry| {
+                .wait_log(&what, crate::controller::TIMEOUT, |entry| {
                     entry["msg"] == "Starting workers" && entry["controller"] == *kind
                 })
                 .await?;
@@ -141,10 +128,10 @@ impl FluxController {
         Ok(controller)
     }
 
-    /// Returns the folder of the cache for all versions, and that of the pinned one.
-    fn place(&self) -> Result<(PathBuf, PathBuf)> {
+    /// Returns the folder of the cache for all versions, and the folder of the pinned one.
+    fn folders(&self) -> Result<(PathBuf, PathBuf)> {
         let module = self.recipe.packages.first().context("the recipe makes nothing")?;
-        let (cache, first) = place(self.folder, self.recipe, module)?;
+        let (cache, first) = cached_path(self.folder, self.recipe, module)?;
         let dir = first.parent().context("the program has no folder")?.to_owned();
         Ok((cache, dir))
     }
@@ -161,7 +148,6 @@ impl FluxController {
     }
 }
 
-/// Returns the folder with definitions beside programs.
 fn definitions(dir: &Path) -> PathBuf {
     dir.join("crds")
 }

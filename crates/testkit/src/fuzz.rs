@@ -32,10 +32,9 @@ use std::{
 pub use compare::{Comparison, Tally};
 pub use random::Random;
 
-use memory::Memory;
+use memory::Baseline;
 use watch::Watch;
 
-/// Number of cases of a short search.
 const CASES: u64 = 300;
 /// Time after which a short search ends even before that, on a busy machine.
 const SHORT: Duration = Duration::from_secs(2);
@@ -57,13 +56,13 @@ pub fn run(name: &str, case: impl FnMut(&mut Random)) {
 }
 
 /// Runs `case` with `cases` seeds from `seed` on, without a limit of time, and describes those that fail, at most `most`.
-/// Each is made as small as possible within the time `patience`.
+/// Each is made as small as possible within the time `shrink_time`.
 pub fn failures(
     name: &str,
     seed: u64,
     cases: u64,
     most: usize,
-    patience: Duration,
+    shrink_time: Duration,
     mut case: impl FnMut(&mut Random),
 ) -> Vec<String> {
     let watch = Watch::start(name);
@@ -75,16 +74,22 @@ pub fn failures(
         let mut random = Random::seeded(seed);
         watch.begin(seed);
         if let Some(message) = attempt(&mut case, &mut random).or_else(|| watch.end()) {
-            failures.push(describe(name, seed, patience, random.taken(), message, &mut case));
+            failures.push(describe(
+                name,
+                seed,
+                shrink_time,
+                random.taken(),
+                message,
+                &mut case,
+            ));
         }
     }
     failures
 }
 
 /// Time for making a failing case smaller.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SHRINK_TIME: Duration = Duration::from_secs(5);
 
-/// The time and the first seed of a search.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     time: Option<Duration>,
@@ -111,7 +116,7 @@ impl Plan {
         }
     }
 
-    /// Prints a line: to standard error in a search by `make fuzz`, since the test harness hides what passing tests print.
+    /// Prints a line: to standard error in a search by `make fuzz`, since the test harness hides the output of passing tests.
     #[allow(clippy::print_stdout, reason = "the harness captures it")]
     fn tell(&self, line: &str) {
         if self.time.is_some() {
@@ -131,7 +136,7 @@ fn search(plan: &Plan, name: &str, mut case: impl FnMut(&mut Random)) -> (u64, O
         let mut random = Random::seeded(seed);
         watch.begin(seed);
         // Short searches run beside all other tests of their crate, whose memory would count.
-        let memory = plan.time.map(|_| Memory::start());
+        let memory = plan.time.map(|_| Baseline::start());
         let failed = attempt(&mut case, &mut random)
             .or_else(|| watch.end())
             .or_else(|| memory?.exceeded(random.input_bytes()));
@@ -139,7 +144,7 @@ fn search(plan: &Plan, name: &str, mut case: impl FnMut(&mut Random)) -> (u64, O
         if let Some(message) = failed {
             return (
                 cases,
-                Some(describe(name, seed, PATIENCE, random.taken(), message, case)),
+                Some(describe(name, seed, SHRINK_TIME, random.taken(), message, case)),
             );
         }
         if plan.is_over(cases, started.elapsed()) {
@@ -148,7 +153,6 @@ fn search(plan: &Plan, name: &str, mut case: impl FnMut(&mut Random)) -> (u64, O
     }
 }
 
-/// Runs a case and returns the message of its panic.
 fn attempt(case: &mut impl FnMut(&mut Random), random: &mut Random) -> Option<String> {
     let result = watch::quietly(|| panic::catch_unwind(AssertUnwindSafe(|| case(random))));
     result.1.err().map(|_| {
@@ -162,12 +166,12 @@ fn attempt(case: &mut impl FnMut(&mut Random), random: &mut Random) -> Option<St
 fn describe(
     name: &str,
     seed: u64,
-    patience: Duration,
+    shrink_time: Duration,
     found: Vec<u64>,
     message: String,
     mut case: impl FnMut(&mut Random),
 ) -> String {
-    let smallest = shrink::smallest(patience, found, |values| {
+    let smallest = shrink::smallest(shrink_time, found, |values| {
         let mut random = Random::replayed(values);
         attempt(&mut case, &mut random).map(|_| random.taken())
     });

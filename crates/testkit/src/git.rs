@@ -7,51 +7,40 @@ mod hostile;
 mod repo;
 mod service;
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use anyhow::Result;
 use axum::Router;
+use parking_lot::Mutex;
 
 pub use commit::Commit;
 pub use fault::Fault;
 pub use hostile::{pack_bomb, padded_pack};
 pub use repo::Repo;
 
-use crate::{http::Server, process::lock, tls::Authority};
+use crate::{http::Server, tls::Authority};
 
-/// The step of the Git protocol that a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The first request of a conversation: capabilities, or (protocol 0 and 1) all refs.
     Info,
     /// The refs (protocol 2).
     LsRefs,
-    /// A pack.
     Fetch,
-    /// Anything of a push.
     Push,
-    /// Something else.
     Other,
 }
 
-/// One request to the Git server.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The name of the repository, without `.git`.
     pub repo: String,
-    /// The step of the Git protocol.
     pub step: Step,
-    /// The `Authorization` header, as it was sent.
     pub authorization: Option<String>,
     /// The status that was answered; none while it hangs.
     pub status: Option<u16>,
 }
 
-/// Credentials, faults and delays of a repository.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Behaviour {
     pub(crate) basic_auth: Option<(String, String)>,
@@ -71,7 +60,6 @@ pub(crate) struct Inner {
     pub(crate) commits: std::sync::atomic::AtomicU32,
 }
 
-/// A Git server with any number of repositories.
 #[derive(Debug)]
 pub struct GitServer {
     inner: Arc<Inner>,
@@ -79,35 +67,22 @@ pub struct GitServer {
 }
 
 impl GitServer {
-    /// Starts a server that speaks HTTP.
-    ///
-    /// # Errors
-    /// Returns an error if there is no port, or no temporary folder.
     pub fn start() -> Result<Self> {
         Self::start_with(None)
     }
 
     /// Starts a server that speaks HTTPS, with a certificate of [`GitServer::ca_pem`].
-    ///
-    /// # Errors
-    /// Returns an error if there is no port, or no temporary folder.
     pub fn start_tls() -> Result<Self> {
         Self::start_tls_as(&[])
     }
 
     /// Starts a server that speaks HTTPS, with a certificate for these hosts, too.
-    ///
-    /// # Errors
-    /// Returns an error if there is no port, or no temporary folder.
     pub fn start_tls_as(hosts: &[&str]) -> Result<Self> {
         let names = [&["127.0.0.1", "localhost"], hosts].concat();
         Self::start_with(Some(Authority::new(&names)?))
     }
 
     /// Starts a server that speaks HTTPS with clients that have a certificate of another authority alone.
-    ///
-    /// # Errors
-    /// Returns an error if there is no port, or no temporary folder.
     pub fn start_tls_for(clients: &Authority) -> Result<Self> {
         Self::start_with(Some(
             Authority::new(&["127.0.0.1", "localhost"])?.asking_for(clients),
@@ -126,28 +101,21 @@ impl GitServer {
             .fallback(backend::answer)
             .with_state(Arc::clone(&inner));
         let server = Server::start(router, authority)?;
-        *lock(&inner.origin) = server.origin();
+        *inner.origin.lock() = server.origin();
         Ok(Self { inner, server })
     }
 
-    /// Returns the number of connections that were accepted so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.server.connections()
     }
 
     /// Creates an empty repository; its first branch will be `main`.
-    ///
-    /// # Errors
-    /// Returns an error if `git init` fails, as for a name that is taken.
     pub fn repo(&self, name: &str) -> Result<Repo> {
         Repo::create(&self.inner, name)
     }
 
     /// Serves a bare repository that is elsewhere on this machine, and stays there.
-    ///
-    /// # Errors
-    /// Returns an error if the name is taken.
     pub fn lend(&self, name: &str, path: &Path) -> Result<Repo> {
         Repo::lend(&self.inner, name, path)
     }
@@ -157,7 +125,6 @@ impl GitServer {
         self.inner.root.path()
     }
 
-    /// Returns scheme, host and port.
     #[must_use]
     pub fn origin(&self) -> String {
         self.server.origin()
@@ -169,9 +136,8 @@ impl GitServer {
         self.server.ca_pem().unwrap_or_default()
     }
 
-    /// Returns all requests so far, to all repositories.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
-        lock(&self.inner.requests).clone()
+        self.inner.requests.lock().clone()
     }
 }

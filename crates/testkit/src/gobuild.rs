@@ -19,7 +19,6 @@ const BUILD_VERSION: &str = "1";
 /// Something that one run of `go build` makes.
 #[derive(Debug)]
 pub(crate) struct Recipe {
-    /// The folder below `hack/` with its go.mod.
     pub(crate) module: &'static str,
     pub(crate) packages: &'static [&'static str],
     pub(crate) programs: &'static [&'static str],
@@ -36,9 +35,6 @@ struct Downloaded {
 }
 
 /// The folder for things that are built once: `WEIR_CACHE_DIR`, or `weir` in the user's cache folder.
-///
-/// # Errors
-/// Returns an error if neither that nor a home directory is known.
 pub fn cache_dir() -> Result<PathBuf> {
     let from = |name: &str| {
         std::env::var_os(name)
@@ -51,12 +47,11 @@ pub fn cache_dir() -> Result<PathBuf> {
         .context("there is no HOME: set WEIR_CACHE_DIR to a folder for the control plane")
 }
 
-/// The folder with the Go modules.
 pub(crate) fn hack_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack")
 }
 
-/// Names what is built: the version of the main module, and a digest of everything that a build depends on.
+/// Returns the name of a build: the version of the main module, and a digest of everything that the build depends on.
 pub(crate) fn key(main: (&str, &str), files: &[&str]) -> Result<String> {
     let mut digest = Sha256::new();
     digest.update(format!(
@@ -96,7 +91,8 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))
 }
 
-/// Builds, under the lock of the cache folder, what `missing` names once the lock is held, and lets `finish` add to it.
+/// Builds, under the lock of the cache folder, the recipes that `missing` returns once the lock is held, and lets `finish`
+/// add to it.
 pub(crate) fn build(
     cache: &Path,
     dir: &Path,
@@ -131,11 +127,8 @@ pub(crate) fn build(
 }
 
 /// Finds the one program of a recipe in its own folder of the cache, or builds it. `package` is the one whose version counts.
-///
-/// # Errors
-/// Returns an error if it isn't there and can't be built.
 pub(crate) fn program(folder: &str, recipe: &'static Recipe, package: &str) -> Result<PathBuf> {
-    let (cache, program) = place(folder, recipe, package)?;
+    let (cache, program) = cached_path(folder, recipe, package)?;
     if !program.exists() {
         let dir = program.parent().context("the program has no folder")?;
         let missing = || Vec::from_iter((!program.exists()).then_some(recipe));
@@ -145,10 +138,11 @@ pub(crate) fn program(folder: &str, recipe: &'static Recipe, package: &str) -> R
 }
 
 /// Returns the folder of the cache and the path in it that the one program of a recipe has, whether it is built or not.
-///
-/// # Errors
-/// Returns an error if `hack/` can't be read.
-pub(crate) fn place(folder: &str, recipe: &'static Recipe, package: &str) -> Result<(PathBuf, PathBuf)> {
+pub(crate) fn cached_path(
+    folder: &str,
+    recipe: &'static Recipe,
+    package: &str,
+) -> Result<(PathBuf, PathBuf)> {
     let module = recipe.module;
     let own = recipe
         .packages
@@ -164,10 +158,9 @@ pub(crate) fn place(folder: &str, recipe: &'static Recipe, package: &str) -> Res
     Ok((cache, dir.join(name)))
 }
 
-/// Prefix of the folder of an unfinished build.
 const UNFINISHED: &str = "building-";
 
-/// Removes what builds left that were killed. The lock is held, so no build goes on.
+/// Removes unfinished builds, which were killed: the lock is held, so no build goes on.
 fn sweep(cache: &Path) -> Result<()> {
     for entry in fs::read_dir(cache)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
@@ -238,9 +231,6 @@ pub(crate) fn go(module: &Path) -> Command {
 }
 
 /// Returns the folder of the Go module cache with the sources of a package that a module below `hack/` requires; downloads them if needed.
-///
-/// # Errors
-/// Returns an error if they can't be downloaded.
 pub(crate) fn downloaded(module: &str, package: &str) -> Result<PathBuf> {
     let output = go(&hack_dir().join(module))
         .args(["mod", "download", "-json", package])
@@ -251,7 +241,7 @@ pub(crate) fn downloaded(module: &str, package: &str) -> Result<PathBuf> {
     Ok(found.dir)
 }
 
-/// Copies the files of a folder, with the rights of new files: those of the module cache are read-only.
+/// Copies the files of a folder, with the rights of new files: files of the module cache are read-only.
 pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from).with_context(|| format!("can't read {}", from.display()))? {

@@ -29,12 +29,10 @@ pub(crate) struct Server {
     runtime: Option<Runtime>,
     address: SocketAddr,
     authority: Option<Authority>,
-    /// Number of accepted connections.
     accepted: Arc<AtomicUsize>,
 }
 
 impl Server {
-    /// Serves on a free port of 127.0.0.1.
     pub(crate) fn start(router: axum::Router, authority: Option<Authority>) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -72,18 +70,15 @@ impl Server {
         })
     }
 
-    /// Returns the number of connections that were accepted so far.
     pub(crate) fn connections(&self) -> usize {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// The scheme, host and port.
     pub(crate) fn origin(&self) -> String {
         let scheme = if self.authority.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// The host and port.
     pub(crate) fn host(&self) -> String {
         self.address.to_string()
     }
@@ -148,17 +143,11 @@ impl Listener for Tls {
 }
 
 /// An HTTP client that follows no redirect, trusts this authority alone, and gives up after ten seconds.
-///
-/// # Errors
-/// Returns an error if the authority is no PEM certificate.
 pub fn client(ca_pem: Option<&str>) -> Result<reqwest::Client> {
     Ok(builder(ca_pem)?.timeout(Duration::from_secs(10)).build()?)
 }
 
 /// The same for a server of an authority, which may ask for a client certificate.
-///
-/// # Errors
-/// Returns an error if a certificate is invalid.
 pub fn client_of(authority: Option<&Authority>) -> Result<reqwest::Client> {
     let Some(authority) = authority else {
         return client(None);

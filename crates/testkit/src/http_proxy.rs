@@ -2,23 +2,21 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional},
     net::{TcpListener, TcpStream},
     runtime::Runtime,
 };
 
-use crate::process::lock;
-
 /// Version of SOCKS, the first byte of a connection.
 const SOCKS5: u8 = 5;
 
-/// Bytes of the head of a request.
 const MAX_HEAD: usize = 64 << 10;
 
 /// A proxy for http and https, by HTTP and by SOCKS5 on one port, that wants a username and a password; dropping it cuts all connections.
@@ -30,7 +28,6 @@ pub struct HttpProxy {
     routes: Routes,
 }
 
-/// The credentials of clients.
 #[derive(Debug, Clone)]
 struct Wanted {
     /// Line of the header, in lower case.
@@ -43,10 +40,6 @@ struct Wanted {
 type Routes = Arc<Mutex<Vec<(String, String)>>>;
 
 impl HttpProxy {
-    /// Starts a proxy on a free port of 127.0.0.1.
-    ///
-    /// # Errors
-    /// Returns an error if there is no port.
     pub fn start(user: &str, password: &str) -> Result<Self> {
         let pair = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
         let wanted = Wanted {
@@ -85,16 +78,14 @@ impl HttpProxy {
 
     /// Leads clients that ask for a host and port to another.
     pub fn route(&self, from: &str, to: &str) {
-        lock(&self.routes).push((from.to_owned(), to.to_owned()));
+        self.routes.lock().push((from.to_owned(), to.to_owned()));
     }
 
-    /// Returns the URL of the proxy.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Returns the URL of the proxy by SOCKS5.
     #[must_use]
     pub fn socks_url(&self) -> String {
         format!("socks5://{}", self.address)
@@ -103,7 +94,7 @@ impl HttpProxy {
     /// Returns the hosts and ports that clients with the credentials asked for.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
-        lock(&self.asked).clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -160,8 +151,8 @@ async fn serve(
 
 /// Notes a host and port, and connects to it, or where its route leads.
 async fn connect(host: &str, log: &Mutex<Vec<String>>, routes: &Routes) -> Result<TcpStream> {
-    lock(log).push(host.to_owned());
-    let known = lock(routes).iter().find(|(from, _)| from == host).cloned();
+    log.lock().push(host.to_owned());
+    let known = routes.lock().iter().find(|(from, _)| from == host).cloned();
     let to = known.map_or_else(|| host.to_owned(), |(_, to)| to);
     TcpStream::connect(&to).await.context("no server")
 }

@@ -1,6 +1,6 @@
-//! Clouds that know service accounts of Kubernetes: their token services, and their registries. They check what they are asked.
+//! Clouds that know service accounts of Kubernetes: their token services, and their registries. They check each request.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use anyhow::Result;
 use axum::{
@@ -14,47 +14,37 @@ use base64::{
     Engine as _,
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
     http::Server,
-    process::lock,
     s3::SECRET_KEY,
     storage::{Pairs, pairs},
     tls::Authority,
 };
 
-/// The role of AWS.
 pub const ROLE: &str = "arn:aws:iam::123456789012:role/weir";
 /// The access key of the role, which an S3 server knows.
 pub const ROLE_KEY: &str = crate::s3::ACCESS_KEY;
 /// The access key of the controller itself.
 pub const OWN_KEY: &str = "AKIDOWN";
-/// The client ID of the application of Entra ID.
 pub const APPLICATION: &str = "application";
-/// The service account of Google Cloud.
 pub const GOOGLE_ACCOUNT: &str = "weir@project.iam.gserviceaccount.com";
-/// The provider of identities of Google Cloud.
 pub const GOOGLE_PROVIDER: &str = "projects/1/locations/global/workloadIdentityPools/pool/providers/kind";
 
-/// The token of [`GOOGLE_ACCOUNT`].
 pub const GOOGLE_TOKEN: &str = "canary-google";
 /// The token of the machine in Google Cloud.
 pub const GOOGLE_MACHINE_TOKEN: &str = "canary-google-machine";
 /// The token of [`APPLICATION`] for storage accounts.
 pub const AZURE_STORAGE_TOKEN: &str = "canary-https://storage.azure.com/.default";
-/// The token of a managed identity of the machine in Azure.
 pub const AZURE_MACHINE_TOKEN: &str = "canary-azure-machine";
-/// The client ID of a managed identity of the machine in Azure.
 pub const AZURE_MACHINE: &str = "managed";
 
 /// Host of the token service of AWS in the region eu-west-1.
 pub const STS: &str = "sts.eu-west-1.amazonaws.com";
-/// Host of the registry of AWS.
 pub const ECR: &str = "123456789012.dkr.ecr.eu-west-1.amazonaws.com";
-/// Host of the registry of Azure.
 pub const ACR: &str = "shop.azurecr.io";
-/// Host of the registry of Google Cloud.
 pub const GAR: &str = "europe-docker.pkg.dev";
 
 /// Token services of AWS, Azure and Google Cloud on one port, for one service account, and the metadata services of their machines.
@@ -72,17 +62,11 @@ struct Inner {
 
 impl CloudIdentities {
     /// Starts the services, which trust tokens of this service account alone.
-    ///
-    /// # Errors
-    /// Returns an error if no port is free.
     pub fn start(namespace: &str, account: &str) -> Result<Self> {
         Self::start_with(namespace, account, None)
     }
 
     /// Starts them by TLS with the certificate of an authority, which may be for [`STS`].
-    ///
-    /// # Errors
-    /// Returns an error if no port is free, or the certificate can't be used.
     pub fn start_tls(namespace: &str, account: &str, authority: Authority) -> Result<Self> {
         Self::start_with(namespace, account, Some(authority))
     }
@@ -99,22 +83,20 @@ impl CloudIdentities {
         })
     }
 
-    /// Returns the URL of all services.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.origin()
     }
 
-    /// Returns host and port of all services.
     #[must_use]
     pub fn host(&self) -> String {
         self.server.host()
     }
 
-    /// Returns the exchanges so far, each by what it was for.
+    /// Returns the exchanges so far, each by its purpose.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
-        lock(&self.inner.asked).clone()
+        self.inner.asked.lock().clone()
     }
 }
 
@@ -135,7 +117,7 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
     let head = |name: HeaderName| text(&parts.headers, &name);
     let path = parts.uri.path();
     let target = head(HeaderName::from_static("x-amz-target"));
-    let note = |what: &str| lock(&inner.asked).push(what.to_owned());
+    let note = |what: &str| inner.asked.lock().push(what.to_owned());
     let google = format!("//iam.googleapis.com/{GOOGLE_PROVIDER}");
     if field("Action") == "AssumeRoleWithWebIdentity"
         && field("RoleArn") == ROLE
@@ -189,7 +171,7 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
     (StatusCode::FORBIDDEN, Json(json!({"error": "access_denied"}))).into_response()
 }
 
-/// Returns what a request to the metadata service of a machine is for, and the token that it gets.
+/// Returns the purpose of a request to the metadata service of a machine, and the token that it gets.
 fn machine(path: &str, query: &Pairs, headers: &HeaderMap) -> Option<(String, &'static str)> {
     let has = |name: &'static str, value: &str| text(headers, &HeaderName::from_static(name)) == value;
     let field = |name: &str| query.get(name).map_or("", String::as_str);
@@ -227,9 +209,6 @@ struct Behind {
 
 impl CloudRegistries {
     /// Starts the registries before the one at `host`, which speaks HTTP.
-    ///
-    /// # Errors
-    /// Returns an error if no port is free.
     pub fn start(host: &str) -> Result<Self> {
         let behind = Behind {
             origin: format!("http://{host}"),
@@ -247,7 +226,6 @@ impl CloudRegistries {
         self.server.host()
     }
 
-    /// Returns the CA certificate in PEM format.
     #[must_use]
     pub fn ca_pem(&self) -> String {
         self.server.ca_pem().unwrap_or_default().to_owned()

@@ -71,7 +71,7 @@ pub use nats::{NatsMessage, NatsMessages, NatsServer};
 pub use nginx::Nginx;
 pub use notation::NotarySigner;
 pub use prometheus::Prometheus;
-pub use proxy::{Fate, FaultProxy};
+pub use proxy::{FaultProxy, Outcome};
 pub use registry::Registry;
 pub use s3::{S3Options, S3Server};
 pub use sigstore::Sigstore;

@@ -2,13 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-/// Builder of a Kubernetes object for [`crate::ControlPlane::apply`].
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct Manifest(Value);
 
 impl Manifest {
-    /// An object without a spec.
     pub fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
         let metadata = json!({"name": name, "namespace": namespace});
         Self(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}))
@@ -19,17 +17,14 @@ impl Manifest {
         self.merge(Value::Object(Map::from_iter([("spec".to_owned(), spec)])))
     }
 
-    /// Sets an annotation of the object.
     pub fn annotation(self, key: &str, value: &str) -> Self {
         self.merge(json!({"metadata": {"annotations": {key: value}}}))
     }
 
-    /// Sets a label of the object.
     pub fn label(self, key: &str, value: &str) -> Self {
         self.merge(json!({"metadata": {"labels": {key: value}}}))
     }
 
-    /// Merges into the whole object.
     pub fn merge(mut self, change: Value) -> Self {
         merge(&mut self.0, change);
         self
@@ -73,7 +68,6 @@ pub fn kluctl_deployment(namespace: &str, name: &str, source: &str, path: &str) 
     }))
 }
 
-/// A Provider of this type that posts to this address.
 pub fn provider(namespace: &str, name: &str, kind: &str, address: &str) -> Manifest {
     Manifest::new(
         "notification.toolkit.fluxcd.io/v1beta3",

@@ -1,4 +1,4 @@
-//! A real NATS server, and a subscriber that reads what is published to it.
+//! A real NATS server, and a subscriber.
 
 use std::{net::SocketAddr, path::PathBuf, process::Command, time::Duration};
 
@@ -22,46 +22,35 @@ static RECIPE: Recipe = Recipe {
     tags: "",
     usually: "1 minute",
 };
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The user who may subscribe to everything.
 const READER: &str = "reader";
 
-/// A running NATS server, which ends when it is dropped.
 #[derive(Debug)]
 pub struct NatsServer {
     address: SocketAddr,
     _group: Group,
 }
 
-/// A subscription to all subjects.
 #[derive(Debug)]
 pub struct NatsMessages(BufReader<TcpStream>);
 
-/// A message that was published.
 #[derive(Debug)]
 pub struct NatsMessage {
-    /// Subject of the message.
     pub subject: String,
     /// Headers as they were sent; empty without any.
     pub headers: String,
-    /// Payload of the message.
     pub payload: Vec<u8>,
 }
 
 impl NatsServer {
     /// Finds the server in the cache, or builds it.
-    ///
-    /// # Errors
-    /// Returns an error if it isn't there and can't be built.
     pub fn resolve() -> Result<PathBuf> {
         program("nats", &RECIPE, "github.com/nats-io/nats-server/v2")
     }
 
     /// Starts a server with these users, as entries of `authorization.users` in its configuration. With an authority it wants
     /// TLS of everybody.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be built or doesn't start.
     pub async fn start(users: &[&str], authority: Option<&Authority>) -> Result<Self> {
         let program = tokio::task::spawn_blocking(Self::resolve).await??;
         let group = Group::create("nats", Identity::current())?;
@@ -82,7 +71,7 @@ impl NatsServer {
         let path = group.write("nats.conf", &text)?;
         group.spawn("nats", Command::new(program).arg("-c").arg(&path))?;
         group
-            .eventually("the NATS server to answer", PATIENCE, || async {
+            .eventually("the NATS server to answer", TIMEOUT, || async {
                 TcpStream::connect(address).await?;
                 Ok(())
             })
@@ -93,16 +82,12 @@ impl NatsServer {
         })
     }
 
-    /// Returns host and port of the server.
     #[must_use]
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
     /// Subscribes to all subjects, on a server without TLS.
-    ///
-    /// # Errors
-    /// Returns an error if the server refuses it.
     pub async fn subscribe(&self) -> Result<NatsMessages> {
         let mut stream = BufReader::new(TcpStream::connect(self.address).await?);
         let login = format!(
@@ -118,7 +103,7 @@ impl NatsServer {
 impl NatsMessages {
     async fn line(&mut self) -> Result<String> {
         let mut line = String::new();
-        let read = tokio::time::timeout(PATIENCE, self.0.read_line(&mut line));
+        let read = tokio::time::timeout(TIMEOUT, self.0.read_line(&mut line));
         ensure!(
             read.await.context("the server says nothing")?? > 0,
             "the server went away"
@@ -127,10 +112,6 @@ impl NatsMessages {
         Ok(line)
     }
 
-    /// Waits for the next message that a client published.
-    ///
-    /// # Errors
-    /// Returns an error if there is none within a minute.
     pub async fn next(&mut self) -> Result<NatsMessage> {
         loop {
             let line = self.line().await?;

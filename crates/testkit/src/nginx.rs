@@ -18,7 +18,7 @@ use crate::{
 
 /// The system's own server.
 const INSTALLED: &str = "/usr/sbin/nginx";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running nginx with as many workers as there are processors; dropping it ends it.
 #[derive(Debug)]
@@ -29,10 +29,7 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Finds the installed server or that of the cache, or fetches its Debian package into the cache.
-    ///
-    /// # Errors
-    /// Returns an error if it isn't there and can't be fetched.
+    /// Finds the installed server or the one in the cache, or fetches its Debian package into the cache.
     pub fn resolve() -> Result<PathBuf> {
         let installed = Path::new(INSTALLED);
         if installed.exists() {
@@ -42,9 +39,6 @@ impl Nginx {
     }
 
     /// Starts a server for the files of a folder, and waits until it answers.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be fetched or started; the message holds its last lines.
     pub async fn start(root: &Path) -> Result<Self> {
         let program = tokio::task::spawn_blocking(Self::resolve).await??;
         let group = Group::create("nginx", Identity::current())?;
@@ -54,7 +48,7 @@ impl Nginx {
         command.args(["-c", &file, "-e", "stderr", "-p"]).arg(group.dir());
         let master = group.spawn("nginx", &mut command)?;
         group
-            .eventually("nginx to answer", PATIENCE, || async move {
+            .eventually("nginx to answer", TIMEOUT, || async move {
                 tokio::net::TcpStream::connect(address).await?;
                 Ok(())
             })
@@ -66,16 +60,12 @@ impl Nginx {
         })
     }
 
-    /// Returns the address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Returns the processor time so far of the process and its workers.
-    ///
-    /// # Errors
-    /// Returns an error if one of them doesn't run.
     pub fn cpu(&self) -> Result<Duration> {
         let pid = self.master.pid;
         let children = format!("/proc/{pid}/task/{pid}/children");

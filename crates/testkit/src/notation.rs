@@ -31,7 +31,6 @@ pub const COSE: &str = "application/cose";
 /// Name of the signers, as trust policies write it.
 pub const SUBJECT: &str = r"C=US, ST=WA, O=Example\, Inc., CN=signer";
 
-/// A signer: a key, and a chain of certificates for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NotarySigner {
     /// Key and certificates in base64.
@@ -46,50 +45,31 @@ struct Signed {
 
 impl NotarySigner {
     /// Finds the program in the cache, or builds it.
-    ///
-    /// # Errors
-    /// Returns an error if it isn't there and can't be built.
     pub fn resolve() -> Result<PathBuf> {
         program("notation", &RECIPE, "github.com/notaryproject/notation-go")
     }
 
     /// Makes a signer of an authority, whose root is the last of three certificates. Their keys are ECDSA P-256.
-    ///
-    /// # Errors
-    /// Returns an error if the program fails.
     pub fn new() -> Result<Self> {
         Self::with(&json!({"authorities": 2}))
     }
 
     /// Makes a signer by a request of the program (`newRequest` in `hack/notation/main.go`).
-    ///
-    /// # Errors
-    /// Returns an error if the program fails.
     pub fn with(request: &Value) -> Result<Self> {
         Ok(serde_json::from_value(run("new", request)?)?)
     }
 
     /// Makes other certificates for the same key, by a request of the program.
-    ///
-    /// # Errors
-    /// Returns an error if the program fails.
     pub fn again(&self, request: &Value) -> Result<Self> {
         Self::with(&merged(json!({"key": self.key}), request)?)
     }
 
     /// Returns the certificates in DER, the signer's first.
-    ///
-    /// # Errors
-    /// Returns an error if the program answered something else.
     pub fn chain(&self) -> Result<Vec<Vec<u8>>> {
         let chain = self.chain.iter().map(|der| STANDARD.decode(der));
         Ok(chain.collect::<Result<_, _>>()?)
     }
 
-    /// Returns the root of the signer in PEM format.
-    ///
-    /// # Errors
-    /// Returns an error if the program answered something else.
     pub fn root_pem(&self) -> Result<String> {
         let root = self.chain.last().context("the chain is empty")?;
         Ok(format!(
@@ -98,9 +78,6 @@ impl NotarySigner {
     }
 
     /// Signs a descriptor as the library does; `request` has further fields of `signRequest` in `hack/notation/main.go`.
-    ///
-    /// # Errors
-    /// Returns an error if the program fails.
     pub fn sign(&self, media_type: &str, target: &Value, request: &Value) -> Result<Vec<u8>> {
         let whole = json!({
             "identity": self,
@@ -113,9 +90,6 @@ impl NotarySigner {
     }
 
     /// Signs an artifact in a registry without TLS, and pushes the signature, as the command line of Notation does.
-    ///
-    /// # Errors
-    /// Returns an error if the program fails.
     pub async fn push(
         &self,
         registry: &Registry,
@@ -135,7 +109,6 @@ impl NotarySigner {
     }
 }
 
-/// Adds fields to a request.
 fn merged(mut request: Value, more: &Value) -> Result<Value> {
     let (fields, more) = request
         .as_object_mut()
@@ -145,7 +118,6 @@ fn merged(mut request: Value, more: &Value) -> Result<Value> {
     Ok(request)
 }
 
-/// Runs the program; returns its answer.
 fn run(command: &str, request: &Value) -> Result<Value> {
     let mut child = Command::new(NotarySigner::resolve()?)
         .arg(command)

@@ -40,33 +40,21 @@ static TEMPLATES_RECIPE: Recipe = Recipe {
 };
 
 /// Finds kustomize, in the version that `hack/kustomize` pins, in the cache, or builds it.
-///
-/// # Errors
-/// Returns an error if it isn't there and can't be built.
 pub fn kustomize() -> Result<PathBuf> {
     program("oracle", &RECIPE, KUSTOMIZE)
 }
 
 /// Finds helm, in the version that `hack/helm` pins, in the cache, or builds it.
-///
-/// # Errors
-/// Returns an error if it isn't there and can't be built.
 pub fn helm() -> Result<PathBuf> {
     program("oracle", &HELM_RECIPE, HELM)
 }
 
 /// Finds the program that renders one template after another as the pinned version of helm does, in the cache, or builds it.
-///
-/// # Errors
-/// Returns an error if it isn't there and can't be built.
 pub fn helm_templates() -> Result<PathBuf> {
     program("oracle", &TEMPLATES_RECIPE, HELM)
 }
 
 /// Finds the program that renders one template after another with the version of Jinja2 that `hack/jinja` pins.
-///
-/// # Errors
-/// Returns an error if its packages aren't in the cache and can't be installed.
 pub fn jinja() -> Result<Python> {
     python::program("jinja")
 }

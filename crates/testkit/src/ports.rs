@@ -3,10 +3,10 @@
 use std::{
     collections::HashSet,
     net::{Ipv4Addr, SocketAddr, TcpListener},
-    sync::{Mutex, PoisonError},
 };
 
 use anyhow::{Result, bail};
+use parking_lot::Mutex;
 
 /// Below the range that systems hand out to outgoing connections, so that none of those takes the port in the moment
 /// between finding it and listening on it.
@@ -16,11 +16,8 @@ const RANGE: std::ops::Range<u16> = 12_000..32_000;
 static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
 
 /// Returns a port that is free at the moment, and never one that it returned before.
-///
-/// # Errors
-/// Returns an error if a thousand random ports were all taken.
 pub fn free_port() -> Result<u16> {
-    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut given = GIVEN.lock();
     let given = given.get_or_insert_default();
     for _ in 0..1000 {
         let port = fastrand::u16(RANGE);
@@ -37,9 +34,6 @@ pub fn free_port() -> Result<u16> {
 }
 
 /// Returns a loopback address with a port that is free at the moment, and never one that it returned before.
-///
-/// # Errors
-/// Returns an error if there is none.
 pub fn free_address() -> Result<SocketAddr> {
     Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?)))
 }

@@ -5,6 +5,6 @@ mod identity;
 mod usage;
 
 pub use group::{Group, STATE_DIR, end_strays, sweep};
-pub(crate) use group::{lock, root as group_root, write_private};
+pub(crate) use group::{root as group_root, write_private};
 pub use identity::Identity;
 pub use usage::Usage;

@@ -2,8 +2,7 @@
 
 use std::io::Write as _;
 
-/// Prints a line to standard error.
 pub fn say(line: impl std::fmt::Display) {
-    // Nobody listening is no reason to stop.
+    // A closed standard error must not end the program.
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! A real Prometheus, for tests of what the controllers expose.
+//! A real Prometheus, for tests of the metrics that the controllers expose.
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
 
@@ -21,12 +21,10 @@ static RECIPE: Recipe = Recipe {
     tags: "remove_all_sd,enable_kubernetes_sd",
     usually: "2 to 3 minutes",
 };
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// One series of an answer: its labels and its value.
 pub type Sample = (BTreeMap<String, String>, f64);
 
-/// A running Prometheus; dropping it ends it.
 #[derive(Debug)]
 pub struct Prometheus {
     address: SocketAddr,
@@ -35,17 +33,11 @@ pub struct Prometheus {
 
 impl Prometheus {
     /// Finds Prometheus in the cache, or builds it. Blocks for minutes when it builds.
-    ///
-    /// # Errors
-    /// Returns an error if it isn't there and can't be built.
     pub fn resolve() -> Result<PathBuf> {
         program("prometheus", &RECIPE, "github.com/prometheus/prometheus")
     }
 
     /// Starts Prometheus with this configuration (the YAML of prometheus.yml) and waits until it is ready.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be built, or refuses the configuration; the message holds its last lines.
     pub async fn start(configuration: &str) -> Result<Self> {
         let program = tokio::task::spawn_blocking(Self::resolve).await??;
         let group = Group::create("prometheus", Identity::current())?;
@@ -64,7 +56,7 @@ impl Prometheus {
         let client = http::client(None)?;
         let url = format!("http://{address}/-/ready");
         group
-            .eventually("Prometheus to be ready", PATIENCE, || async {
+            .eventually("Prometheus to be ready", TIMEOUT, || async {
                 client.get(&url).send().await?.error_for_status()?;
                 Ok(())
             })
@@ -75,10 +67,6 @@ impl Prometheus {
         })
     }
 
-    /// Evaluates a PromQL expression at the current time.
-    ///
-    /// # Errors
-    /// Returns an error if Prometheus refuses the expression.
     pub async fn query(&self, expression: &str) -> Result<Vec<Sample>> {
         let mut url = reqwest::Url::parse(&format!("http://{}/api/v1/query", self.address))?;
         url.query_pairs_mut().append_pair("query", expression);
@@ -89,9 +77,6 @@ impl Prometheus {
     }
 
     /// Waits until a PromQL expression yields something.
-    ///
-    /// # Errors
-    /// Returns an error on timeout, or Prometheus refuses the expression.
     pub async fn wait_for(&self, expression: &str, at_most: Duration) -> Result<Vec<Sample>> {
         let what = format!("Prometheus to know {expression}");
         eventually(&what, at_most, || async {
@@ -107,10 +92,6 @@ impl Prometheus {
         .await
     }
 
-    /// Returns its scrape targets, as its API lists them.
-    ///
-    /// # Errors
-    /// Returns an error if it doesn't answer.
     pub async fn targets(&self) -> Result<Value> {
         let url = format!("http://{}/api/v1/targets?state=active", self.address);
         let answer: Value = http::client(None)?.get(url).send().await?.json().await?;

@@ -1,4 +1,4 @@
-//! A proxy between a controller and the API server that does to requests what a bad day does to them.
+//! A proxy between a controller and the API server that delays, refuses or cuts requests.
 
 mod events;
 mod frozen;
@@ -8,7 +8,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -25,6 +25,7 @@ use base64::Engine as _;
 use bytes::Bytes;
 use futures::stream;
 use http::{HeaderMap, StatusCode, header};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -32,7 +33,6 @@ use crate::{
     ControlPlane,
     controlplane::Etcd,
     http::{Server, client_without_limit},
-    process::lock,
     statuses,
     tls::Authority,
 };
@@ -40,27 +40,22 @@ use frozen::Freeze;
 
 const MAX_BODY: usize = 64 * 1024 * 1024;
 
-/// A request of the controller.
 #[derive(Debug, Clone)]
 pub struct ApiRequest {
-    /// The HTTP method, such as `PATCH`.
     pub method: String,
     /// The path without the query.
     pub path: String,
     /// The query, without the question mark.
     pub query: String,
-    /// The body of the request.
     pub body: Bytes,
 }
 
 impl ApiRequest {
-    /// Returns true for requests that change something.
     #[must_use]
     pub fn is_write(&self) -> bool {
         self.method != "GET" && self.method != "HEAD" && !self.path.contains("/selfsubject")
     }
 
-    /// Returns true for requests that open a watch.
     #[must_use]
     pub fn is_watch(&self) -> bool {
         self.has("watch", "true") || self.has("watch", "1")
@@ -85,9 +80,8 @@ impl ApiRequest {
     }
 }
 
-/// The treatment of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum Outcome {
     /// It reaches the API server, and the answer the controller.
     Pass,
     /// The same, but only after some time.
@@ -100,11 +94,11 @@ pub enum Fate {
     Cut,
     /// It reaches the API server, but the connection is cut before the answer.
     CutAnswer,
-    /// It reaches the API server after etcd forgot all older revisions, those of a list that has begun too.
+    /// It reaches the API server after etcd forgot all older revisions, also those that a list in progress needs.
     Compacted,
 }
 
-type Rule = Arc<dyn Fn(&ApiRequest) -> Fate + Send + Sync>;
+type Rule = Arc<dyn Fn(&ApiRequest) -> Outcome + Send + Sync>;
 
 struct Inner {
     upstream: String,
@@ -114,13 +108,12 @@ struct Inner {
     swallowed: AtomicUsize,
     freeze: watch::Sender<Option<Arc<Freeze>>>,
     etcd: Etcd,
-    /// Reads what a frozen answer is made of.
+    /// Token for reading the objects of frozen answers.
     admin: String,
     requests: Mutex<Vec<ApiRequest>>,
     answers: Mutex<Vec<(ApiRequest, u16)>>,
 }
 
-/// A proxy in front of the API server.
 pub struct FaultProxy {
     inner: Arc<Inner>,
     server: Server,
@@ -139,15 +132,12 @@ impl std::fmt::Debug for FaultProxy {
 
 impl FaultProxy {
     /// Starts a proxy that lets everything pass.
-    ///
-    /// # Errors
-    /// Returns an error if no port is free.
     pub fn start(plane: &ControlPlane) -> Result<Self> {
         let upstream_ca = plane.ca_pem()?;
         let inner = Arc::new(Inner {
             upstream: plane.server().to_owned(),
             client: client_without_limit(&upstream_ca)?,
-            rule: Mutex::new(Arc::new(|_| Fate::Pass)),
+            rule: Mutex::new(Arc::new(|_| Outcome::Pass)),
             deaf: AtomicBool::new(false),
             swallowed: AtomicUsize::new(0),
             freeze: watch::channel(None).0,
@@ -168,9 +158,6 @@ impl FaultProxy {
     }
 
     /// A kubeconfig for the same user as the given one, by way of this proxy.
-    ///
-    /// # Errors
-    /// Returns an error if the given one isn't of this plane.
     pub fn kubeconfig(&self, of: &Path) -> Result<PathBuf> {
         let encode = |pem: &str| base64::engine::general_purpose::STANDARD.encode(pem);
         let text = std::fs::read_to_string(of).with_context(|| format!("can't read {}", of.display()))?;
@@ -192,22 +179,22 @@ impl FaultProxy {
         Ok(path)
     }
 
-    /// Decides the fate of every request from now on.
-    pub fn rule(&self, rule: impl Fn(&ApiRequest) -> Fate + Send + Sync + 'static) {
-        *lock(&self.inner.rule) = Arc::new(rule);
+    /// Decides the outcome of every request from now on.
+    pub fn rule(&self, rule: impl Fn(&ApiRequest) -> Outcome + Send + Sync + 'static) {
+        *self.inner.rule.lock() = Arc::new(rule);
     }
 
-    /// Gives the next requests that `selects` these fates, one each; what follows and everything else passes. The n-th request fails
+    /// Gives the next requests that `selects` these outcomes, one each; all other requests pass. The n-th request fails
     /// after n - 1 that pass.
-    pub fn fates(
+    pub fn outcomes(
         &self,
         selects: impl Fn(&ApiRequest) -> bool + Send + Sync + 'static,
-        fates: impl IntoIterator<Item = Fate>,
+        outcomes: impl IntoIterator<Item = Outcome>,
     ) {
-        let coming = Mutex::new(fates.into_iter().collect::<VecDeque<_>>());
+        let coming = Mutex::new(outcomes.into_iter().collect::<VecDeque<_>>());
         self.rule(move |request| {
-            let fate = selects(request).then(|| lock(&coming).pop_front()).flatten();
-            fate.unwrap_or(Fate::Pass)
+            let outcome = selects(request).then(|| coming.lock().pop_front()).flatten();
+            outcome.unwrap_or(Outcome::Pass)
         });
     }
 
@@ -228,7 +215,7 @@ impl FaultProxy {
 
     /// Lets everything pass again, events of watches too, and reads are as of now.
     pub fn heal(&self) {
-        self.rule(|_| Fate::Pass);
+        self.rule(|_| Outcome::Pass);
         self.swallow_events(false);
         self.thaw();
     }
@@ -238,7 +225,6 @@ impl FaultProxy {
         self.inner.deaf.store(swallow, Ordering::SeqCst);
     }
 
-    /// Returns the number of swallowed events.
     #[must_use]
     pub fn swallowed(&self) -> usize {
         self.inner.swallowed.load(Ordering::SeqCst)
@@ -247,17 +233,16 @@ impl FaultProxy {
     /// All requests so far, whatever became of them.
     #[must_use]
     pub fn requests(&self) -> Vec<ApiRequest> {
-        lock(&self.inner.requests).clone()
+        self.inner.requests.lock().clone()
     }
 
     /// The requests that reached the API server and were answered so far, with the status of the answer.
     #[must_use]
     pub fn answers(&self) -> Vec<(ApiRequest, u16)> {
-        lock(&self.inner.answers).clone()
+        self.inner.answers.lock().clone()
     }
 }
 
-/// Reads the token of a kubeconfig of a control plane.
 fn token_of(kubeconfig: &Path) -> Result<String> {
     let text = std::fs::read_to_string(kubeconfig)
         .with_context(|| format!("can't read {}", kubeconfig.display()))?;
@@ -276,20 +261,20 @@ async fn relay(State(inner): State<Arc<Inner>>, request: Request) -> Response {
         query: head.uri.query().unwrap_or_default().to_owned(),
         body,
     };
-    let rule = Arc::clone(&lock(&inner.rule));
-    let fate = rule(&request);
-    lock(&inner.requests).push(request.clone());
-    match fate {
-        Fate::Status(code, retry_after) => return refuse(code, retry_after),
-        Fate::Hang => return std::future::pending().await,
-        Fate::Cut => return cut(),
-        Fate::Delay(time) => tokio::time::sleep(time).await,
-        Fate::Compacted => {
+    let rule = Arc::clone(&inner.rule.lock());
+    let outcome = rule(&request);
+    inner.requests.lock().push(request.clone());
+    match outcome {
+        Outcome::Status(code, retry_after) => return refuse(code, retry_after),
+        Outcome::Hang => return std::future::pending().await,
+        Outcome::Cut => return cut(),
+        Outcome::Delay(time) => tokio::time::sleep(time).await,
+        Outcome::Compacted => {
             if let Err(error) = inner.etcd.compact().await {
                 return failed(&error);
             }
         }
-        Fate::Pass | Fate::CutAnswer => {}
+        Outcome::Pass | Outcome::CutAnswer => {}
     }
     let freeze = inner.freeze.borrow().clone();
     let answered = match freeze.filter(|freeze| freeze.covers(&request)) {
@@ -300,8 +285,12 @@ async fn relay(State(inner): State<Arc<Inner>>, request: Request) -> Response {
         Ok(answer) => answer,
         Err(error) => return failed(&error),
     };
-    lock(&inner.answers).push((request, answer.status().as_u16()));
-    if fate == Fate::CutAnswer { cut() } else { answer }
+    inner.answers.lock().push((request, answer.status().as_u16()));
+    if outcome == Outcome::CutAnswer {
+        cut()
+    } else {
+        answer
+    }
 }
 
 fn failed(error: &anyhow::Error) -> Response {
@@ -341,7 +330,6 @@ async fn forward(inner: &Arc<Inner>, request: &ApiRequest, mut headers: HeaderMa
     Ok(response)
 }
 
-/// A `Status` object, as the API server answers.
 fn refuse(code: u16, retry_after: Option<u32>) -> Response {
     let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let reason = status.canonical_reason().unwrap_or_default().replace(' ', "");
@@ -361,7 +349,6 @@ fn refuse(code: u16, retry_after: Option<u32>) -> Response {
     response
 }
 
-/// An answer that breaks off.
 fn cut() -> Response {
     Response::new(Body::from_stream(stream::once(async {
         Err::<Bytes, _>(io::Error::other("cut"))

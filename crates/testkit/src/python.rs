@@ -17,12 +17,9 @@ use crate::{
 /// Name of the file that marks a complete installation.
 const DONE: &str = "installed";
 
-/// A program and the interpreter that finds its packages.
 #[derive(Debug, Clone)]
 pub struct Python {
-    /// Path of the Python interpreter.
     pub interpreter: PathBuf,
-    /// Path of the program to run.
     pub program: PathBuf,
 }
 

@@ -28,29 +28,23 @@ static RECIPE: Recipe = Recipe {
     tags: "",
     usually: "1 to 2 minutes",
 };
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The user of a registry with authentication.
 pub const USER: &str = "me";
-/// The password of [`USER`].
 pub const PASSWORD: &str = "s3cret";
 /// Identity token of [`USER`], used instead of the password; only for [`Login::Token`].
 pub const IDENTITY: &str = "s3cretidentity";
 /// The line of both in a file of htpasswd, with the cheapest hash.
 const HTPASSWD: &str = "me:$2a$04$k6MH4RkROWzMyO.o7kIG/.S0K1wMmPd0xSB9RZNpp9wlS/GTm4G8i\n";
 
-/// The authentication method of a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Login {
-    /// Not at all.
     Anonymous,
-    /// By user and password.
     Basic,
     /// By a token that another server gives for user and password.
     Token,
 }
 
-/// A running registry, which ends when it is dropped.
 #[derive(Debug)]
 pub struct Registry {
     address: SocketAddr,
@@ -63,17 +57,11 @@ pub struct Registry {
 
 impl Registry {
     /// Finds the registry in the cache, or builds it.
-    ///
-    /// # Errors
-    /// Returns an error if it isn't there and can't be built.
     pub fn resolve() -> Result<PathBuf> {
         program("registry", &RECIPE, "github.com/distribution/distribution/v3")
     }
 
     /// Starts an empty registry that speaks HTTP, or HTTPS with the certificate of an authority.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be built or doesn't start; the message holds its last lines.
     pub async fn start(login: Login, authority: Option<Authority>) -> Result<Self> {
         let program = tokio::task::spawn_blocking(Self::resolve).await??;
         let group = Group::create("registry", Identity::current())?;
@@ -98,7 +86,7 @@ impl Registry {
         };
         let answers = this
             .group
-            .eventually("the registry to answer", PATIENCE, || async {
+            .eventually("the registry to answer", TIMEOUT, || async {
                 this.client.get(this.url("")).send().await?;
                 Ok(())
             });
@@ -106,7 +94,6 @@ impl Registry {
         Ok(this)
     }
 
-    /// Returns host and port of the registry.
     #[must_use]
     pub fn host(&self) -> String {
         self.address.to_string()
@@ -118,7 +105,6 @@ impl Registry {
         self.authority.as_ref().map_or("", |authority| &authority.ca_pem)
     }
 
-    /// Returns the number of issued tokens.
     #[must_use]
     pub fn tokens_given(&self) -> usize {
         self.tokens.given()
@@ -126,9 +112,6 @@ impl Registry {
 
     /// Returns method and path of all requests so far, as `HEAD /v2/org/repo/manifests/latest`, except for those that only find out if it
     /// speaks HTTP (`GET /v2/`). A request is listed a moment after it was answered.
-    ///
-    /// # Errors
-    /// Returns an error if the log of the registry can't be read.
     pub fn requests(&self) -> Result<Vec<String>> {
         let log = std::fs::read_to_string(self.group.log("registry"))?;
         let quoted = log.lines().filter_map(|line| line.split('"').nth(1));
@@ -143,10 +126,6 @@ impl Registry {
         format!("{scheme}://{}/v2/{rest}", self.address)
     }
 
-    /// Pushes a chart, as Helm does; returns the digest of its manifest.
-    ///
-    /// # Errors
-    /// Returns an error if the registry refuses it.
     pub async fn push_chart(&self, repository: &str, tag: &str, archive: &[u8]) -> Result<String> {
         let kinds = [
             "application/vnd.cncf.helm.config.v1+json",
@@ -155,11 +134,8 @@ impl Registry {
         self.push(repository, tag, kinds, archive).await
     }
 
-    /// Pushes the packed files of a project as `kluctl oci push` does, with what that notes of their commit; returns the
+    /// Pushes the packed files of a project as `kluctl oci push` does, with its annotations about their commit; returns the
     /// digest of its manifest.
-    ///
-    /// # Errors
-    /// Returns an error if the registry refuses it.
     pub async fn push_project(
         &self,
         repository: &str,
@@ -184,9 +160,6 @@ impl Registry {
     }
 
     /// Pushes an artifact of one layer, by the types of its config and its layer; returns the digest of its manifest.
-    ///
-    /// # Errors
-    /// Returns an error if the registry refuses it.
     pub async fn push(&self, repository: &str, tag: &str, kinds: [&str; 2], layer: &[u8]) -> Result<String> {
         self.push_noted(repository, tag, kinds, layer, None).await
     }
@@ -212,9 +185,6 @@ impl Registry {
 
     /// Pushes a manifest under a tag, or under its digest if `tag` is empty; returns its digest. Its blobs have to be there
     /// ([`Self::push_blob`]).
-    ///
-    /// # Errors
-    /// Returns an error if the registry refuses it.
     pub async fn push_manifest(&self, repository: &str, tag: &str, manifest: &Value) -> Result<String> {
         let kind = manifest["mediaType"]
             .as_str()
@@ -235,9 +205,6 @@ impl Registry {
     }
 
     /// Pushes a blob; returns its descriptor with this media type.
-    ///
-    /// # Errors
-    /// Returns an error if the registry refuses it.
     pub async fn push_blob(&self, repository: &str, kind: &str, bytes: &[u8]) -> Result<Value> {
         let begin = self
             .client

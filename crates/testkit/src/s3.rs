@@ -1,4 +1,4 @@
-//! A real S3-compatible server: that of `rclone serve s3`.
+//! A real S3-compatible server: `rclone serve s3`.
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
 
@@ -21,14 +21,12 @@ static RECIPE: Recipe = Recipe {
     tags: "",
     usually: "10 seconds",
 };
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The access key of a server that checks signatures.
 pub const ACCESS_KEY: &str = "weir-access-key";
-/// The secret key of [`ACCESS_KEY`].
 pub const SECRET_KEY: &str = "s3cret-of-the-bucket";
 
-/// Options of a server.
 #[derive(Debug, Default)]
 pub struct S3Options {
     /// Accepts every request; by default, only those that are signed with [`SECRET_KEY`].
@@ -39,7 +37,6 @@ pub struct S3Options {
     pub client_certificates: bool,
 }
 
-/// A running server without buckets, which ends when it is dropped.
 #[derive(Debug)]
 pub struct S3Server {
     address: SocketAddr,
@@ -51,25 +48,14 @@ pub struct S3Server {
 
 impl S3Server {
     /// Finds the server in the cache, or builds it.
-    ///
-    /// # Errors
-    /// Returns an error if it isn't there and can't be built.
     pub fn resolve() -> Result<PathBuf> {
         program("s3", &RECIPE, "github.com/rclone/gofakes3")
     }
 
-    /// Starts a server that speaks HTTP and checks signatures.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be built or doesn't start; the message holds its last lines.
     pub async fn start() -> Result<Self> {
         Self::start_with(S3Options::default()).await
     }
 
-    /// Starts a server with options.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be built or doesn't start; the message holds its last lines.
     pub async fn start_with(options: S3Options) -> Result<Self> {
         let program = tokio::task::spawn_blocking(Self::resolve).await??;
         let group = Group::create("s3", Identity::current())?;
@@ -106,7 +92,7 @@ impl S3Server {
         };
         let answers = this
             .group
-            .eventually("the S3 server to answer", PATIENCE, || async {
+            .eventually("the S3 server to answer", TIMEOUT, || async {
                 this.client.get(this.url("-/requests")).send().await?;
                 tokio::net::TcpStream::connect(this.address).await?;
                 Ok(())
@@ -115,22 +101,17 @@ impl S3Server {
         Ok(this)
     }
 
-    /// Returns host and port of the server.
     #[must_use]
     pub fn endpoint(&self) -> String {
         self.address.to_string()
     }
 
-    /// Returns the authority of its certificate; `None` without TLS.
     #[must_use]
     pub fn authority(&self) -> Option<&Authority> {
         self.authority.as_ref()
     }
 
     /// Creates a bucket with these objects, or adds them to it.
-    ///
-    /// # Errors
-    /// Returns an error if the server refuses it.
     pub async fn put(&self, bucket: &str, objects: &[(&str, impl AsRef<[u8]>)]) -> Result<()> {
         if self.client.head(self.url(bucket)).send().await?.status() == 404 {
             self.control(Method::PUT, bucket, String::new()).await?;
@@ -143,10 +124,6 @@ impl S3Server {
         Ok(())
     }
 
-    /// Deletes an object.
-    ///
-    /// # Errors
-    /// Returns an error if the server refuses it.
     pub async fn delete(&self, bucket: &str, key: &str) -> Result<()> {
         self.control(
             Method::DELETE,
@@ -158,9 +135,6 @@ impl S3Server {
     }
 
     /// Returns the names of the objects of a bucket, a thousand at most.
-    ///
-    /// # Errors
-    /// Returns an error if the server refuses it.
     pub async fn names(&self, bucket: &str) -> Result<Vec<String>> {
         let listed = self.control(Method::GET, bucket, String::new()).await?;
         let keys = listed.split("<Key>").skip(1);
@@ -169,18 +143,12 @@ impl S3Server {
     }
 
     /// Lets every request of clients fail with status 503, or ends that.
-    ///
-    /// # Errors
-    /// Returns an error if the server doesn't answer.
     pub async fn outage(&self, begins: bool) -> Result<()> {
         self.control(Method::PUT, "-/outage", begins.to_string()).await?;
         Ok(())
     }
 
     /// Writes these objects, or deletes those without content, as soon as the next listing was answered.
-    ///
-    /// # Errors
-    /// Returns an error if the server refuses it.
     pub async fn change_after_listing(
         &self,
         bucket: &str,
@@ -196,9 +164,6 @@ impl S3Server {
     }
 
     /// Returns method, path and query of the requests since the last call.
-    ///
-    /// # Errors
-    /// Returns an error if the server doesn't answer.
     pub async fn take_requests(&self) -> Result<Vec<String>> {
         let text = self.control(Method::GET, "-/requests", String::new()).await?;
         Ok(serde_json::from_str(&text)?)
@@ -224,7 +189,6 @@ impl S3Server {
     }
 }
 
-/// Encodes a name for the path of a URL.
 fn encoded(key: &str) -> String {
     let mut out = String::new();
     for byte in key.bytes() {

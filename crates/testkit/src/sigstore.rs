@@ -20,7 +20,6 @@ use crate::registry::{
 /// Time of all signatures: 2 January 2020, noon. Their certificates ended long ago.
 const TIME: i64 = 1_577_966_400;
 
-/// The keys of a sigstore.
 #[derive(Debug)]
 pub struct Sigstore {
     root: Vec<u8>,
@@ -32,17 +31,12 @@ pub struct Sigstore {
     signatures: KeyPair,
 }
 
-/// A key of a signer, with its certificate.
 struct Identity {
     key: KeyPair,
     certificate: Certificate,
 }
 
 impl Sigstore {
-    /// Makes the keys of a sigstore.
-    ///
-    /// # Errors
-    /// Returns an error if no key can be made.
     pub fn new() -> Result<Self> {
         let authority = |name: &str| -> Result<CertificateParams> {
             let mut ca = CertificateParams::new(Vec::new())?;
@@ -68,7 +62,6 @@ impl Sigstore {
         })
     }
 
-    /// Returns the trusted root in JSON.
     #[must_use]
     pub fn trusted_root(&self) -> String {
         let period = json!({"start": "2019-01-01T00:00:00Z"});
@@ -94,9 +87,6 @@ impl Sigstore {
     }
 
     /// Signs the artifact with this digest for an identity; returns the payload and the annotations of its layer.
-    ///
-    /// # Errors
-    /// Returns an error if the identity can't stand in a certificate.
     pub fn simple(
         &self,
         digest: &str,
@@ -132,9 +122,6 @@ impl Sigstore {
     }
 
     /// Signs the artifact with this digest for an identity in the form of newer releases; returns the bundle.
-    ///
-    /// # Errors
-    /// Returns an error if the identity can't stand in a certificate.
     pub fn bundle(&self, digest: &str, issuer: &str, subject: &str) -> Result<Vec<u8>> {
         let identity = self.identity(issuer, subject)?;
         let (statement, signed) = signer::statement(digest)?;
@@ -168,9 +155,6 @@ impl Sigstore {
     }
 
     /// Signs the artifact with this digest for an identity: pushes the tag `sha256-<hex>.sig`.
-    ///
-    /// # Errors
-    /// Returns an error if the registry refuses it.
     pub async fn sign(
         &self,
         registry: &Registry,
@@ -184,9 +168,6 @@ impl Sigstore {
     }
 
     /// Signs the artifact with this digest for an identity: pushes a bundle that refers to it.
-    ///
-    /// # Errors
-    /// Returns an error if the registry refuses it.
     pub async fn attach(
         &self,
         registry: &Registry,

@@ -1,7 +1,7 @@
 //! A server that records requests, for webhooks and chat messages.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -13,50 +13,39 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::{http::Server, process::lock, tls::Authority};
+use crate::{http::Server, tls::Authority};
 
-/// Maximum size of a body, in bytes.
 const MAX_BODY: usize = 16 * 1024 * 1024;
 
-/// The response of the sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// This status, with this text as its body.
     Status(u16, String),
     /// This status, with a `Retry-After` header of this number of seconds.
     Busy(u16, u32),
-    /// This status, but only after some time.
     Slow(Duration, u16),
-    /// Nothing, ever.
     Hang,
-    /// A redirect to this URL.
     Redirect(String),
 }
 
 impl Answer {
-    /// Returns the response 200 without a body.
     #[must_use]
     pub fn ok() -> Self {
         Self::Status(200, String::new())
     }
 }
 
-/// A request that was received.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// The HTTP method, such as `POST`.
     pub method: String,
     /// Path and query of the request.
     pub path: String,
-    /// All headers of the request.
     pub headers: HeaderMap,
-    /// The body of the request.
     pub body: Bytes,
-    /// Time of its arrival.
     pub at: SystemTime,
-    /// The response that it gets.
     pub answer: Answer,
 }
 
@@ -82,19 +71,19 @@ impl Received {
 struct Waiting {
     now: usize,
     most: usize,
-    /// Number of changes of the response: what came before a change isn't counted any more.
+    /// Number of changes of the response: requests before a change aren't counted any more.
     changes: usize,
 }
 
 /// A request that waits for its response, until this is dropped.
-struct Begun {
+struct InProgress {
     inner: Arc<Inner>,
     changes: usize,
 }
 
-impl Begun {
+impl InProgress {
     fn new(inner: &Arc<Inner>) -> Self {
-        let mut waiting = lock(&inner.waiting);
+        let mut waiting = inner.waiting.lock();
         waiting.now += 1;
         waiting.most = waiting.most.max(waiting.now);
         Self {
@@ -104,9 +93,9 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for InProgress {
     fn drop(&mut self) {
-        let mut waiting = lock(&self.inner.waiting);
+        let mut waiting = self.inner.waiting.lock();
         if waiting.changes == self.changes {
             waiting.now -= 1;
         }
@@ -120,7 +109,6 @@ struct Inner {
     received: watch::Sender<Vec<Received>>,
 }
 
-/// A server that records its requests.
 #[derive(Debug)]
 pub struct WebhookSink {
     inner: Arc<Inner>,
@@ -129,39 +117,26 @@ pub struct WebhookSink {
 
 impl WebhookSink {
     /// Starts a sink that answers 200 to everything.
-    ///
-    /// # Errors
-    /// Returns an error if no port is free.
     pub fn start() -> Result<Self> {
         Self::start_with(None)
     }
 
     /// Starts a sink that speaks HTTPS, with a certificate of [`WebhookSink::ca_pem`].
-    ///
-    /// # Errors
-    /// Returns an error if no port is free.
     pub fn start_tls() -> Result<Self> {
         Self::start_tls_for(&["127.0.0.1", "localhost"])
     }
 
     /// Starts a sink that speaks HTTPS under these names, which a proxy may lead to [`WebhookSink::address`].
-    ///
-    /// # Errors
-    /// Returns an error if no port is free, or a name can't stand in a certificate.
     pub fn start_tls_for(names: &[&str]) -> Result<Self> {
         Self::start_with(Some(Authority::new(names)?))
     }
 
     /// Starts a sink that speaks HTTPS with clients that show a certificate of another authority alone.
-    ///
-    /// # Errors
-    /// Returns an error if no port is free.
     pub fn start_tls_asking_for(clients: &Authority) -> Result<Self> {
         let authority = Authority::new(&["127.0.0.1", "localhost"])?;
         Self::start_with(Some(authority.asking_for(clients)))
     }
 
-    /// Returns host and port.
     #[must_use]
     pub fn address(&self) -> String {
         let origin = self.server.origin();
@@ -183,7 +158,6 @@ impl WebhookSink {
         })
     }
 
-    /// Returns the URL of a path on the sink.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("{}/{}", self.server.origin(), path.trim_start_matches('/'))
@@ -197,9 +171,9 @@ impl WebhookSink {
 
     /// Sets the response to later requests. Requests that hang go on hanging.
     pub fn answer(&self, answer: Answer) {
-        let mut current = lock(&self.inner.answer);
+        let mut current = self.inner.answer.lock();
         *current = answer;
-        let mut waiting = lock(&self.inner.waiting);
+        let mut waiting = self.inner.waiting.lock();
         *waiting = Waiting {
             changes: waiting.changes + 1,
             ..Waiting::default()
@@ -210,24 +184,19 @@ impl WebhookSink {
     /// [`WebhookSink::answer`].
     #[must_use]
     pub fn most_at_once(&self) -> usize {
-        lock(&self.inner.waiting).most
+        self.inner.waiting.lock().most
     }
 
-    /// Returns all requests so far.
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
         self.inner.received.borrow().clone()
     }
 
-    /// Forgets all requests so far.
     pub fn clear(&self) {
         self.inner.received.send_modify(Vec::clear);
     }
 
     /// Waits for a request for which the predicate holds, among those so far and those to come.
-    ///
-    /// # Errors
-    /// Returns an error on timeout; the message lists what was received instead.
     pub async fn wait_for(
         &self,
         what: &str,
@@ -282,9 +251,9 @@ async fn take(State(inner): State<Arc<Inner>>, request: Request) -> Response {
         .path_and_query()
         .map(ToString::to_string)
         .unwrap_or_default();
-    let (answer, _begun) = {
-        let answer = lock(&inner.answer);
-        (answer.clone(), Begun::new(&inner))
+    let (answer, _in_progress) = {
+        let answer = inner.answer.lock();
+        (answer.clone(), InProgress::new(&inner))
     };
     let received = Received {
         method: head.method.to_string(),

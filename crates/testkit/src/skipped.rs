@@ -1,4 +1,4 @@
-//! Notes of tests that did not run. The test harness hides what passing tests print, so the notes are files in
+//! Notes of tests that did not run. The test harness hides the output of passing tests, so the notes are files in
 //! `target/skipped/`, which `make test` prints at the end.
 
 use std::{

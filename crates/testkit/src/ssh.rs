@@ -26,25 +26,19 @@ const UNPRIVILEGED: u32 = 54_321;
 /// The system's own server.
 const INSTALLED: &str = "/usr/sbin/sshd";
 
-/// Kinds of host keys of the server.
 const HOST_KEYS: [&str; 3] = ["ed25519", "ecdsa", "rsa"];
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A pair of keys in the formats of `ssh-keygen`.
 #[derive(Debug, Clone)]
 pub struct SshKeyPair {
     /// Private key, in the format that the arguments chose.
     pub private: String,
-    /// The public key, in one line.
     pub public: String,
 }
 
 impl SshKeyPair {
     /// Makes a key with the arguments of `ssh-keygen`, such as `-t rsa -b 3072 -m PEM`, and a password, which may be empty.
-    ///
-    /// # Errors
-    /// Returns an error if there is no `ssh-keygen`, or it refuses the arguments.
     pub fn generate(args: &str, password: &str) -> Result<Self> {
         let dir = tempfile::tempdir()?;
         let file = dir.path().join("key");
@@ -60,12 +54,10 @@ impl SshKeyPair {
     }
 }
 
-/// Settings of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct SshOptions<'a> {
     /// True if the server lets clients choose the version of Git's protocol.
     pub accepts_protocol: bool,
-    /// Further lines of sshd_config.
     pub config: &'a str,
 }
 
@@ -78,7 +70,6 @@ impl Default for SshOptions<'_> {
     }
 }
 
-/// A running OpenSSH server; dropping it ends it.
 #[derive(Debug)]
 pub struct SshServer {
     address: SocketAddr,
@@ -89,18 +80,12 @@ pub struct SshServer {
 
 impl SshServer {
     /// Finds the server in the cache, or fetches its packages.
-    ///
-    /// # Errors
-    /// Returns an error if it isn't there and can't be fetched.
     pub fn resolve() -> Result<PathBuf> {
         packages("openssh", &["openssh-server", "libwrap0", "libnss-wrapper"])
             .context("the tests of Git over SSH need the packages of Debian, or sshd in /usr/sbin")
     }
 
     /// Fetches the packages unless the system's own server can be used.
-    ///
-    /// # Errors
-    /// Returns an error if they can't be fetched.
     pub fn prepare() -> Result<()> {
         if rustix::process::getuid().is_root() || !Path::new(INSTALLED).exists() {
             Self::resolve()?;
@@ -109,17 +94,10 @@ impl SshServer {
     }
 
     /// Starts a server for the repositories of a Git server, which accepts these public keys, and waits until it answers.
-    ///
-    /// # Errors
-    /// Returns an error if the server can't be fetched or started.
     pub fn start(git: &GitServer, keys: &[&SshKeyPair]) -> Result<Self> {
         Self::start_with(git, keys, SshOptions::default())
     }
 
-    /// Starts a server with other settings.
-    ///
-    /// # Errors
-    /// Returns an error if the server can't be fetched or started.
     pub fn start_with(git: &GitServer, keys: &[&SshKeyPair], options: SshOptions<'_>) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("weir-ssh-").tempdir()?;
         readable(dir.path())?;
@@ -170,33 +148,27 @@ impl SshServer {
                 "sshd has ended: {}",
                 self.log()
             );
-            ensure!(begin.elapsed() < PATIENCE, "sshd does not answer: {}", self.log());
+            ensure!(begin.elapsed() < TIMEOUT, "sshd does not answer: {}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// Returns the URL of a repository.
     #[must_use]
     pub fn url(&self, repo: &Repo) -> String {
         format!("ssh://{}@{}{}", self.user, self.address, repo.path().display())
     }
 
-    /// Returns the address that the server listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the user on the server.
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
     }
 
     /// Returns the `known_hosts` line of a kind of host key: ed25519, ecdsa or rsa.
-    ///
-    /// # Errors
-    /// Returns an error for another kind.
     pub fn known_host(&self, kind: &str) -> Result<String> {
         let file = self.dir.path().join(format!("{kind}.pub"));
         let public = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -205,15 +177,10 @@ impl SshServer {
         Ok(format!("[{ip}]:{port} {}\n", key.join(" ")))
     }
 
-    /// Returns the `known_hosts` lines of all host keys.
-    ///
-    /// # Errors
-    /// Returns an error if they can't be read.
     pub fn known_hosts(&self) -> Result<String> {
         HOST_KEYS.iter().map(|kind| self.known_host(kind)).collect()
     }
 
-    /// Returns the number of logins that the server accepted.
     #[must_use]
     pub fn logins(&self) -> usize {
         self.group
@@ -222,7 +189,6 @@ impl SshServer {
             .count()
     }
 
-    /// Returns the last lines that the server logged.
     #[must_use]
     pub fn log(&self) -> String {
         self.group.tail("sshd")
@@ -290,7 +256,6 @@ fn command(dir: &Path, root: bool) -> Result<(Command, String)> {
     Ok((command, "git".to_owned()))
 }
 
-/// A running SSH agent with keys; dropping it ends it.
 #[derive(Debug)]
 pub struct SshAgent {
     socket: PathBuf,
@@ -299,9 +264,6 @@ pub struct SshAgent {
 
 impl SshAgent {
     /// Starts an agent with these keys, which have no password.
-    ///
-    /// # Errors
-    /// Returns an error if there is no `ssh-agent`, or it refuses a key.
     pub fn start(keys: &[&SshKeyPair]) -> Result<Self> {
         let group = Group::create("ssh-agent", Identity::current())?;
         let socket = group.dir().join("agent");
@@ -311,7 +273,7 @@ impl SshAgent {
         // The socket is there before the agent listens.
         while UnixStream::connect(&socket).is_err() {
             ensure!(
-                begin.elapsed() < PATIENCE,
+                begin.elapsed() < TIMEOUT,
                 "ssh-agent: {}",
                 group.tail("ssh-agent")
             );

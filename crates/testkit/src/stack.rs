@@ -8,14 +8,12 @@ use serde_json::json;
 
 use crate::{ControlPlane, Controller, controller::Launch, progress::say};
 
-/// The namespace of the controllers.
 pub const NAMESPACE: &str = "flux-system";
 /// The ServiceAccount of that namespace that deployments of the platform name: it is cluster-admin.
 pub const DEPLOYER: &str = "deployer";
 /// All controllers, in the order of their start: the others post their events to the first.
 pub const CONTROLLERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/controllers.rs"));
 
-/// The running controllers, in the order of [`CONTROLLERS`].
 #[derive(Debug)]
 pub struct Stack {
     controllers: Vec<Controller>,
@@ -24,18 +22,12 @@ pub struct Stack {
 impl Stack {
     /// Installs crds/ and the rights in deploy/overlays/dev, and starts the controllers as their service accounts.
     /// `adapt` may change how each one is started.
-    ///
-    /// # Errors
-    /// Returns an error if something can't be installed, or a controller isn't built or doesn't become ready.
     pub async fn start(plane: &ControlPlane, adapt: impl Fn(Launch) -> Launch) -> Result<Self> {
         install(plane).await?;
         Self::start_installed(plane, adapt).await
     }
 
     /// Starts the controllers on a control plane with CRDs and rights.
-    ///
-    /// # Errors
-    /// Returns an error if a controller isn't built or doesn't become ready.
     pub async fn start_installed(plane: &ControlPlane, adapt: impl Fn(Launch) -> Launch) -> Result<Self> {
         let (first, others) = CONTROLLERS.split_first().context("there are no controllers")?;
         let receiver = adapt(launch(plane, first).await?).start().await?;
@@ -46,7 +38,6 @@ impl Stack {
         Ok(Self { controllers })
     }
 
-    /// Returns the controllers in the order of their start.
     #[must_use]
     pub fn controllers(&self) -> &[Controller] {
         &self.controllers
@@ -58,9 +49,6 @@ pub const EVENTS_AUDIENCE: &str = "weir-events";
 
 /// Returns the builder of a controller that runs as its own service account, with the flags of the default overlay: objects deploy
 /// as a service account, no reference leaves its namespace, and events have tokens.
-///
-/// # Errors
-/// Returns an error if the API server gives no token.
 pub async fn launch(plane: &ControlPlane, name: &str) -> Result<Launch> {
     let kubeconfig = plane.service_account_kubeconfig(NAMESPACE, name).await?;
     let launch = Controller::named(name)
@@ -85,9 +73,6 @@ pub async fn launch(plane: &ControlPlane, name: &str) -> Result<Launch> {
 }
 
 /// Installs crds/ and the rights in deploy/overlays/dev, as far as they are there.
-///
-/// # Errors
-/// Returns an error if the API server refuses something.
 pub async fn install(plane: &ControlPlane) -> Result<()> {
     plane.namespace_named(NAMESPACE).await?;
     let crds = repository().join("crds");
@@ -127,7 +112,6 @@ async fn deployer(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Returns the root folder of this repository.
 #[must_use]
 pub fn repository() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -11,20 +11,18 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use anyhow::Result;
+use parking_lot::Mutex;
 
-use crate::process::lock;
 use watch::Watch;
 
-/// A control plane of this process.
 #[derive(Debug)]
 struct Plane {
-    /// The kubeconfig of its administrator.
     admin: PathBuf,
     /// The watch, while a controller uses it.
     watch: Weak<Watch>,
@@ -32,7 +30,7 @@ struct Plane {
 
 /// The control planes by the URL of the API server.
 static PLANES: Mutex<BTreeMap<String, Plane>> = Mutex::new(BTreeMap::new());
-/// The proxies of API servers: their URL, and that of the API server.
+/// The URLs of proxies, with the URL of the API server of each.
 static PROXIES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 static OFF: AtomicBool = AtomicBool::new(false);
 
@@ -47,15 +45,14 @@ pub(crate) fn register(server: &str, admin: &Path) {
         admin: admin.to_owned(),
         watch: Weak::new(),
     };
-    lock(&PLANES).entry(server.to_owned()).or_insert(plane);
+    PLANES.lock().entry(server.to_owned()).or_insert(plane);
 }
 
 /// Makes a proxy of an API server known.
 pub(crate) fn register_proxy(proxy: &str, server: &str) {
-    lock(&PROXIES).insert(proxy.to_owned(), server.to_owned());
+    PROXIES.lock().insert(proxy.to_owned(), server.to_owned());
 }
 
-/// The check of the statuses that a controller writes.
 #[derive(Debug)]
 pub(crate) struct StatusCheck {
     watch: Arc<Watch>,
@@ -71,10 +68,10 @@ impl StatusCheck {
         let Some(server) = servers.filter(|_| !OFF.load(Ordering::Relaxed)) else {
             return Ok(None);
         };
-        let upstream = lock(&PROXIES).get(server).cloned();
+        let upstream = PROXIES.lock().get(server).cloned();
         let server = upstream.unwrap_or_else(|| server.to_owned());
         let watch = {
-            let mut planes = lock(&PLANES);
+            let mut planes = PLANES.lock();
             let Some(plane) = planes.get_mut(&server) else {
                 return Ok(None);
             };
@@ -96,7 +93,7 @@ impl StatusCheck {
 
     /// Returns a description of each status that broke a rule so far, once.
     pub(crate) fn broken(&self) -> Vec<String> {
-        self.watch.settle();
+        self.watch.catch_up();
         self.watch.take(self.namespace.as_deref())
     }
 }

@@ -1,4 +1,4 @@
-//! The storage services and token services of clouds, as far as reading buckets needs them. They check what they are asked.
+//! The storage services and token services of clouds, as far as reading buckets needs them. They check each request.
 
 mod azure;
 mod gcs;
@@ -7,7 +7,7 @@ mod sts;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use anyhow::Result;
@@ -18,8 +18,9 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
+use parking_lot::Mutex;
 
-use crate::{http::Server, process::lock, tls::Authority};
+use crate::{http::Server, tls::Authority};
 
 pub use azure::{ACCOUNT, ACCOUNT_KEY, BLOBS, CLIENT_ID, CLIENT_SECRET, SAS, TENANT};
 pub use gcs::GOOGLE;
@@ -29,7 +30,6 @@ pub use sts::{LDAP_PASSWORD, LDAP_USER};
 /// Objects on a page of a listing, however many a client wants.
 const PAGE: usize = 2;
 
-/// An object of a bucket.
 #[derive(Debug, Clone)]
 struct Stored {
     content: Vec<u8>,
@@ -49,7 +49,7 @@ impl Inner {
     /// Returns true if a request has this token, or one that is trusted.
     fn knows(&self, asked: &Asked, own: &str) -> bool {
         let token = asked.header(header::AUTHORIZATION).strip_prefix("Bearer ");
-        token.is_some_and(|token| token == own || lock(&self.trusted).iter().any(|known| known == token))
+        token.is_some_and(|token| token == own || self.trusted.lock().iter().any(|known| known == token))
     }
 }
 
@@ -60,7 +60,6 @@ pub struct CloudStorage {
     server: Server,
 }
 
-/// A request whose body was read.
 struct Asked {
     method: String,
     /// Path, decoded.
@@ -88,18 +87,11 @@ impl Asked {
 }
 
 impl CloudStorage {
-    /// Starts the services without any bucket.
-    ///
-    /// # Errors
-    /// Returns an error if no port is free.
     pub fn start() -> Result<Self> {
         Self::start_with(None)
     }
 
     /// Starts the services by TLS with the certificate of an authority, which may be for [`GOOGLE`] and [`BLOBS`].
-    ///
-    /// # Errors
-    /// Returns an error if no port is free, or the certificate can't be used.
     pub fn start_tls(authority: Authority) -> Result<Self> {
         Self::start_with(Some(authority))
     }
@@ -111,7 +103,6 @@ impl CloudStorage {
         Ok(Self { inner, server })
     }
 
-    /// Returns the CA certificate in PEM format; empty without TLS.
     #[must_use]
     pub fn ca_pem(&self) -> &str {
         self.server.ca_pem().unwrap_or_default()
@@ -119,10 +110,9 @@ impl CloudStorage {
 
     /// Lets a token of another token service read all buckets.
     pub fn trust(&self, token: &str) {
-        lock(&self.inner.trusted).push(token.to_owned());
+        self.inner.trusted.lock().push(token.to_owned());
     }
 
-    /// Returns host and port of the services.
     #[must_use]
     pub fn host(&self) -> String {
         self.server.host()
@@ -154,8 +144,8 @@ impl CloudStorage {
 
     /// Creates a bucket with these objects, or adds them to it.
     pub fn put(&self, bucket: &str, objects: &[(&str, &str)]) {
-        let mut generation = lock(&self.inner.generation);
-        let mut buckets = lock(&self.inner.buckets);
+        let mut generation = self.inner.generation.lock();
+        let mut buckets = self.inner.buckets.lock();
         let found = buckets.entry(bucket.to_owned()).or_default();
         for (key, content) in objects {
             *generation += 1;
@@ -170,7 +160,7 @@ impl CloudStorage {
     /// Returns method and path of the requests so far.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
-        lock(&self.inner.requests).clone()
+        self.inner.requests.lock().clone()
     }
 }
 
@@ -191,7 +181,10 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
         form: pairs(&String::from_utf8_lossy(&body)),
         raw_path,
     };
-    lock(&inner.requests).push(format!("{} {}", asked.method, asked.path));
+    inner
+        .requests
+        .lock()
+        .push(format!("{} {}", asked.method, asked.path));
     match asked.path.as_str() {
         "/sts" => sts::answer(&asked),
         "/token" => gcs::token(&asked),
@@ -226,7 +219,7 @@ pub(crate) fn pairs(text: &str) -> Pairs {
         .collect()
 }
 
-/// Decodes `%XX`; what is invalid stays as it is.
+/// Decodes `%XX`; invalid sequences stay as they are.
 fn decoded(text: &str) -> String {
     let mut out = Vec::new();
     let mut rest = text;
@@ -250,7 +243,6 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Escapes text for XML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -12,14 +12,10 @@ use rustls::{
     server::WebPkiClientVerifier,
 };
 
-/// A certificate authority and one server certificate that it signed.
 #[derive(Debug)]
 pub struct Authority {
-    /// The certificate of the authority, as clients trust it.
     pub ca_pem: String,
-    /// The certificate of the server.
     pub server_pem: String,
-    /// The key of the server.
     pub server_key_pem: String,
     server_der: Vec<u8>,
     key_der: Vec<u8>,
@@ -36,9 +32,6 @@ struct Clients {
 
 impl Authority {
     /// Makes an authority and a server certificate for these host names and addresses.
-    ///
-    /// # Errors
-    /// Returns an error if a name can't stand in a certificate.
     pub fn new(names: &[&str]) -> Result<Self> {
         let mut ca = CertificateParams::new(Vec::new())?;
         ca.distinguished_name
@@ -88,10 +81,6 @@ impl Authority {
         self.clients.as_ref().map(|clients| clients.ca_pem.as_str())
     }
 
-    /// The side of TLS of a client that the server takes.
-    ///
-    /// # Errors
-    /// Returns an error if a certificate is invalid.
     pub fn client_config(&self) -> Result<rustls::ClientConfig> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.ca_pem.as_bytes())?)?;
@@ -110,10 +99,6 @@ impl Authority {
         })
     }
 
-    /// The server's side of TLS.
-    ///
-    /// # Errors
-    /// Returns an error if the key doesn't fit the certificate.
     pub fn server_config(&self) -> Result<Arc<rustls::ServerConfig>> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key_der.clone()));
@@ -135,9 +120,6 @@ impl Authority {
 }
 
 /// A new pair of private and public key (ECDSA P-256), each as PEM.
-///
-/// # Errors
-/// Returns an error if the system has no randomness.
 pub fn key_pair() -> Result<(String, String)> {
     let key = KeyPair::generate()?;
     Ok((key.serialize_pem(), key.public_key_pem()))

@@ -12,9 +12,6 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 /// Waits until the named object exists and the condition holds for it. `what` completes "waited for".
-///
-/// # Errors
-/// Returns an error on timeout; the message holds the object as it was last seen.
 pub async fn wait_for<K>(
     api: &Api<K>,
     name: &str,
@@ -43,10 +40,6 @@ pub fn ready(object: &DynamicObject) -> Value {
     ready.cloned().unwrap_or_default()
 }
 
-/// Waits until there is no object of that name.
-///
-/// # Errors
-/// Returns an error on timeout; the message holds the object as it was last seen.
 pub async fn wait_gone<K>(api: &Api<K>, name: &str, at_most: Duration) -> Result<()>
 where
     K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
@@ -109,9 +102,6 @@ fn show<K: Resource + Serialize>(object: Option<K>) -> String {
 }
 
 /// Repeats a request with growing delays until it succeeds, for states that can't be watched.
-///
-/// # Errors
-/// Returns an error on timeout; the message holds the last error.
 pub async fn eventually<T, F>(what: &str, at_most: Duration, mut ask: impl FnMut() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,

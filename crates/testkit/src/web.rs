@@ -1,10 +1,6 @@
 //! A web server with pages that tests choose, including faulty ones.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, io, sync::Arc};
 
 use anyhow::Result;
 use axum::{
@@ -17,19 +13,17 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http::{StatusCode, header};
+use parking_lot::Mutex;
 
-use crate::{http::Server, process::lock, tls::Authority};
+use crate::{http::Server, tls::Authority};
 
-/// The content of a URL.
 #[derive(Debug, Clone)]
 pub enum Page {
-    /// Bytes as they are.
     Content(Bytes),
     /// Bytes with a tag; they are not sent to those who know the tag.
     Tagged(Bytes, String),
     /// Bytes with `Content-Encoding: gzip`, already packed.
     Packed(Bytes),
-    /// A redirect to another URL.
     Redirect(String),
     /// Bytes, after which the connection breaks.
     Cut(Bytes),
@@ -39,12 +33,9 @@ pub enum Page {
     Endless(Bytes),
 }
 
-/// A request that was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Path and query of the request.
     pub path: String,
-    /// Value of the `Authorization` header.
     pub authorization: Option<String>,
 }
 
@@ -55,7 +46,6 @@ struct Inner {
     asked: Mutex<Vec<Asked>>,
 }
 
-/// A web server on a free port.
 #[derive(Debug)]
 pub struct WebServer {
     inner: Arc<Inner>,
@@ -63,18 +53,10 @@ pub struct WebServer {
 }
 
 impl WebServer {
-    /// Starts a server without any page.
-    ///
-    /// # Errors
-    /// Returns an error if no port is free.
     pub fn start() -> Result<Self> {
         Self::start_with(None)
     }
 
-    /// Starts a server that speaks HTTPS with the certificate of an authority.
-    ///
-    /// # Errors
-    /// Returns an error if no port is free.
     pub fn start_tls(authority: Authority) -> Result<Self> {
         Self::start_with(Some(authority))
     }
@@ -86,7 +68,6 @@ impl WebServer {
         Ok(Self { inner, server })
     }
 
-    /// Returns the URL of a path.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("{}/{}", self.server.origin(), path.trim_start_matches('/'))
@@ -98,21 +79,19 @@ impl WebServer {
         self.server.ca_pem().unwrap_or_default()
     }
 
-    /// Sets the page of a path.
     pub fn page(&self, path: &str, page: Page) {
-        lock(&self.inner.pages).insert(path.to_owned(), page);
+        self.inner.pages.lock().insert(path.to_owned(), page);
     }
 
     /// Requires basic authentication from now on.
     pub fn login(&self, user: &str, password: &str) {
         let expected = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
-        *lock(&self.inner.login) = Some(expected);
+        *self.inner.login.lock() = Some(expected);
     }
 
-    /// Returns all requests so far.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
-        lock(&self.inner.asked).clone()
+        self.inner.asked.lock().clone()
     }
 }
 
@@ -122,11 +101,11 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
         .and_then(|value| value.to_str().ok())
         .map(str::to_owned);
     let path = request.uri().path_and_query().map(ToString::to_string);
-    lock(&inner.asked).push(Asked {
+    inner.asked.lock().push(Asked {
         path: path.unwrap_or_default(),
         authorization: authorization.clone(),
     });
-    let login = lock(&inner.login).clone();
+    let login = inner.login.lock().clone();
     if login.is_some() && login != authorization {
         return (
             StatusCode::UNAUTHORIZED,
@@ -134,7 +113,7 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
         )
             .into_response();
     }
-    let page = lock(&inner.pages).get(request.uri().path()).cloned();
+    let page = inner.pages.lock().get(request.uri().path()).cloned();
     match page {
         None => StatusCode::NOT_FOUND.into_response(),
         Some(Page::Content(bytes)) => bytes.into_response(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testkit::{Fault, Manifest, Repo, eventually, manifest, wait_for, wait_gone};
 
 use super::tenants::{ATTACKER, HOUR, Tenants, VICTIM, admin};
-use crate::cluster::{PATIENCE, ready_condition};
+use crate::cluster::{TIMEOUT, ready_condition};
 
 /// Git servers that accept connections and never answer.
 const TARPITS: usize = 64;
@@ -25,10 +25,7 @@ const ADDRESSES: [&str; 8] = [
 ];
 
 /// Applies everything, with the rights of an administrator of a namespace.
-///
-/// # Errors
-/// Returns an error if something is refused that should be accepted, or the other way around.
-pub async fn begin(tenants: &Tenants) -> Result<String> {
+pub async fn start(tenants: &Tenants) -> Result<String> {
     poison(tenants).await?;
     // It deploys first: the rest keeps the attacker's own objects waiting.
     removal(tenants).await?;
@@ -46,9 +43,6 @@ pub async fn begin(tenants: &Tenants) -> Result<String> {
 }
 
 /// Checks the outcome of each attack.
-///
-/// # Errors
-/// Returns an error that names the attack that worked.
 pub async fn refused(tenants: &Tenants) -> Result<String> {
     for (kind, name) in [
         ("Alert", "oracle"),
@@ -130,7 +124,6 @@ async fn deploy(tenants: &Tenants, name: &str, objects: &[Value]) -> Result<()> 
     tenants.apply(deployment(name, name, "t")).await
 }
 
-/// Deploys a ConfigMap with other fields in the spec.
 pub(super) async fn deploy_with(tenants: &Tenants, name: &str, spec: Value) -> Result<()> {
     let target = format!("attack-{name}");
     let repo = project(tenants, name, &[("t", &target)], &[config_map(ATTACKER, name)])?;
@@ -145,7 +138,7 @@ async fn poison(tenants: &Tenants) -> Result<()> {
     let poison = deployment("poison", "poison", "t").spec(json!({"interval": "99999999999999h"}));
     let poison = Value::from(poison);
     // The looser definition takes a moment.
-    eventually("the poison to be accepted", PATIENCE, || {
+    eventually("the poison to be accepted", TIMEOUT, || {
         tenants.apply(poison.clone())
     })
     .await
@@ -187,7 +180,7 @@ async fn removal(tenants: &Tenants) -> Result<()> {
     tenants
         .apply(deployment("removal", "removal", "t").spec(json!({"delete": true})))
         .await?;
-    eventually("the ConfigMap of the attacker", PATIENCE, || {
+    eventually("the ConfigMap of the attacker", TIMEOUT, || {
         tenants.attacking("ConfigMap", "kept")
     })
     .await?;
@@ -206,7 +199,7 @@ async fn removal_is_incomplete(tenants: &Tenants) -> Result<()> {
         &deployments,
         "removal",
         "its removal to fail",
-        PATIENCE,
+        TIMEOUT,
         |object| {
             object.metadata.deletion_timestamp.is_some()
                 && ready_condition(object).is_some_and(|ready| {
@@ -221,7 +214,7 @@ async fn removal_is_incomplete(tenants: &Tenants) -> Result<()> {
         .await
         .context("it was deleted without rights")?;
     plane.apply(admin(ATTACKER, "default")).await?;
-    wait_gone(&deployments, "removal", 2 * PATIENCE).await?;
+    wait_gone(&deployments, "removal", 2 * TIMEOUT).await?;
     ensure!(
         tenants.attacking("ConfigMap", "kept").await.is_err(),
         "objects were left behind"
@@ -281,7 +274,7 @@ async fn variables(tenants: &Tenants) -> Result<()> {
     Ok(())
 }
 
-/// Events about the victim from someone who is no controller.
+/// Events about the victim from an account that is not a controller.
 async fn forged_events(tenants: &Tenants) -> Result<()> {
     let notification = tenants.cluster.controller("notification-controller")?;
     let event = json!({
@@ -298,7 +291,7 @@ async fn forged_events(tenants: &Tenants) -> Result<()> {
         .await?;
     for token in [None, Some("nonsense".to_owned()), Some(api_server), Some(events)] {
         let client = testkit::http::client(None)?;
-        let status = eventually("a forged event to be answered", PATIENCE, || async {
+        let status = eventually("a forged event to be answered", TIMEOUT, || async {
             let request = client
                 .post(notification.events_url())
                 .header("content-type", "application/json")

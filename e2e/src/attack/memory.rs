@@ -14,11 +14,8 @@ const ALERTS: usize = 50;
 /// Objects that each attack is repeated with, at the same time.
 const TIMES: usize = 8;
 
-/// Applies repositories, servers and Alerts that are small and need much memory, and waits until each is refused. The servers are
-/// those of the test, which live until it ends.
-///
-/// # Errors
-/// Returns an error if one is accepted.
+/// Applies repositories, servers and Alerts that are small and need much memory, and waits until each is refused. The
+/// servers belong to the test and live until it ends.
 pub async fn small_inputs(tenants: &Tenants) -> Result<String> {
     let repositories = [
         ("long-name", long_names(tenants).await?, json!({"branch": "main"})),

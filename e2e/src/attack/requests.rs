@@ -9,7 +9,6 @@ use super::tenants::VICTIM;
 /// User, verb, group, resource and subresource of a request.
 pub type Shape = (String, String, String, String, String);
 
-/// Returns the requests of controllers about the victim's namespace.
 #[must_use]
 pub fn shapes(entries: &[Entry]) -> BTreeSet<Shape> {
     entries
@@ -19,8 +18,8 @@ pub fn shapes(entries: &[Entry]) -> BTreeSet<Shape> {
         .collect()
 }
 
-/// Returns the requests about the victim's namespace that it does not need itself. Requests that the API server denied to a user
-/// of another namespace had no effect, and its controllers send them for what that user wrote.
+/// Returns the requests about the victim's namespace that it does not need itself. Requests that the API server denied to a
+/// user of another namespace had no effect, and its controllers send them for objects that this user wrote.
 #[must_use]
 pub fn foreign<'a>(normal: &BTreeSet<Shape>, entries: &'a [Entry]) -> Vec<&'a Entry> {
     let about = entries.iter().filter(|entry| is_about_victim(entry));
@@ -46,8 +45,8 @@ fn is_read_of_pass(entry: &Entry) -> bool {
     entry.verb == "get" && entry.subresource.is_empty() && entry.impersonated.is_none() && is_reconciled
 }
 
-/// Returns true for a list of the objects with a discriminator: whoever else uses that of the victim makes it look at a kind once more,
-/// with its own rights.
+/// Returns true for a list of the objects with a discriminator: whoever else uses the victim's makes it list a kind once
+/// more, with its own rights.
 fn is_search(entry: &Entry) -> bool {
     entry.verb == "list" && entry.uri.contains("labelSelector=kluctl.io%2Fdiscriminator")
 }

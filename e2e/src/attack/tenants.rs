@@ -12,13 +12,10 @@ use kube::{
 use serde_json::{Value, json};
 use testkit::{ControlPlane, GitServer, Options, Repo, WebhookSink, eventually, manifest};
 
-use crate::cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster, root};
+use crate::cluster::{CONTROLLERS, NAMESPACE, TIMEOUT, TestCluster, root};
 
-/// Namespace of the tenant who is attacked.
 pub const VICTIM: &str = "victim";
-/// Namespace of the tenant who attacks.
 pub const ATTACKER: &str = "attacker";
-/// Address of the API server in Pods.
 pub const API_SERVER: &str = "10.96.0.1";
 /// Flags that the overlay sets, and that controllers of this test need as well.
 const TENANCY: [&str; 3] = [
@@ -27,11 +24,8 @@ const TENANCY: [&str; 3] = [
     "--max-timeout",
 ];
 
-/// The cluster with both tenants.
 pub struct Tenants {
-    /// The control plane with the controllers.
     pub cluster: TestCluster,
-    /// A client with the attacker's rights.
     pub mallory: Client,
     repo: Repo,
 }
@@ -45,10 +39,6 @@ impl std::fmt::Debug for Tenants {
 }
 
 impl Tenants {
-    /// Installs the overlay and starts the controllers with its flags and rights.
-    ///
-    /// # Errors
-    /// Returns an error if a part does not start.
     pub async fn start() -> Result<Self> {
         let plane = ControlPlane::start(Options::default()).await?;
         let (git, sink, client) = (GitServer::start()?, WebhookSink::start()?, plane.client().await?);
@@ -104,9 +94,6 @@ impl Tenants {
     }
 
     /// Applies the objects of the victim.
-    ///
-    /// # Errors
-    /// Returns an error if the API server refuses one, or the first deployment fails.
     pub async fn victim_begins(&self) -> Result<()> {
         let fast = json!({"interval": "2s", "retryInterval": "2s", "target": "only", "timeout": "1m"});
         let plane = &self.cluster.plane;
@@ -137,9 +124,6 @@ impl Tenants {
     }
 
     /// Pushes a new state and waits until it is in the cluster.
-    ///
-    /// # Errors
-    /// Returns an error on timeout.
     pub async fn victim_pushes(&self, number: u32) -> Result<()> {
         push(&self.repo, number)?;
         self.victim_has(number).await
@@ -148,7 +132,7 @@ impl Tenants {
     async fn victim_has(&self, number: u32) -> Result<()> {
         let maps: Api<ConfigMap> = Api::namespaced(self.cluster.client.clone(), VICTIM);
         let what = format!("state {number} of the victim");
-        let found = eventually(&what, PATIENCE, || async {
+        let found = eventually(&what, TIMEOUT, || async {
             let map = maps.get("settings").await?;
             let data = map.data.unwrap_or_default();
             ensure!(data.get("number") == Some(&number.to_string()), "it is {data:?}");
@@ -172,10 +156,6 @@ impl Tenants {
         }
     }
 
-    /// Applies an object with the attacker's rights.
-    ///
-    /// # Errors
-    /// Returns the error of the API server.
     pub async fn apply(&self, object: impl Into<Value>) -> Result<()> {
         let object: Value = object.into();
         let (api, name) = api(&self.mallory, &object)?;
@@ -185,9 +165,6 @@ impl Tenants {
     }
 
     /// Returns an object of the attacker's namespace, read as an administrator.
-    ///
-    /// # Errors
-    /// Returns an error if it does not exist.
     pub async fn attacking(&self, kind: &str, name: &str) -> Result<DynamicObject> {
         let versions = BTreeMap::from([
             ("KluctlDeployment", "flux.kluctl.io/v1alpha1"),
@@ -204,9 +181,6 @@ impl Tenants {
 
     /// Waits until the Ready condition of an object of the attacker is False with a reason and message that `is_wanted` accepts, and
     /// returns them. Before that it may fail for other reasons: its source may not be ready yet.
-    ///
-    /// # Errors
-    /// Returns an error on timeout, with the last condition.
     pub async fn failed(
         &self,
         kind: &str,
@@ -214,7 +188,7 @@ impl Tenants {
         is_wanted: impl Fn(&str, &str) -> bool,
     ) -> Result<(String, String)> {
         let is_wanted = &is_wanted;
-        eventually(&format!("{kind} {name} to be refused"), PATIENCE, || async move {
+        eventually(&format!("{kind} {name} to be refused"), TIMEOUT, || async move {
             let object = self.attacking(kind, name).await?;
             let ready = testkit::ready(&object);
             let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
@@ -229,9 +203,6 @@ impl Tenants {
     }
 
     /// Waits until a ServiceAccount of the attacker may not list ConfigMaps any more: the API server learns of removed roles by a watch.
-    ///
-    /// # Errors
-    /// Returns an error on timeout.
     pub async fn rights_are_gone(&self, account: &str) -> Result<()> {
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
@@ -242,7 +213,7 @@ impl Tenants {
         });
         let review: SubjectAccessReview = serde_json::from_value(review)?;
         let reviews: Api<SubjectAccessReview> = Api::all(self.cluster.client.clone());
-        eventually("the rights to go", PATIENCE, || async {
+        eventually("the rights to go", TIMEOUT, || async {
             let reviewed = reviews.create(&PostParams::default(), &review).await?;
             ensure!(
                 reviewed.status.is_some_and(|status| !status.allowed),
@@ -254,9 +225,6 @@ impl Tenants {
     }
 
     /// Stops everything; deployments that wait are not waited for.
-    ///
-    /// # Errors
-    /// Returns an error if a process cannot be ended.
     pub async fn stop(self) -> Result<()> {
         for controller in &self.cluster.controllers {
             controller.kill().await?;
@@ -265,7 +233,6 @@ impl Tenants {
     }
 }
 
-/// Returns the API of an object and its name.
 fn api(client: &Client, object: &Value) -> Result<(Api<DynamicObject>, String)> {
     let text = |pointer: &str| {
         object
@@ -295,7 +262,7 @@ async fn flags_of(cluster: &TestCluster, name: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// The definition of KluctlDeployments as of a release whose schema accepts what the type refuses.
+/// The definition of KluctlDeployments as of a release whose schema accepts a spec that the type refuses.
 fn loose_definition() -> Result<Value> {
     let mut definition = serde_json::to_value(api::crd::kluctl_deployment())?;
     let interval = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/interval";
@@ -306,7 +273,6 @@ fn loose_definition() -> Result<Value> {
     Ok(definition)
 }
 
-/// Makes a service account the administrator of its namespace.
 pub(crate) fn admin(namespace: &str, account: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",

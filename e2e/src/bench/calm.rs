@@ -7,25 +7,19 @@ use testkit::git::Step;
 
 use crate::cluster::{NAMESPACE, TestCluster};
 
-/// Number of intervals that are usually measured.
 pub const INTERVALS: u32 = 10;
 /// Time without a write after which the controller has nothing left to send.
 const QUIET: Duration = Duration::from_secs(3);
 /// Maximum time until it has sent everything.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Some intervals without a change.
 #[derive(Debug)]
 pub struct Calm {
-    /// Name of the controller.
     pub name: String,
-    /// Number of measured intervals.
     pub intervals: u32,
-    /// CPU time of the controller.
     pub cpu: Duration,
     /// Its requests, those for its lease aside.
     pub requests: usize,
-    /// Its requests that write.
     pub writes: usize,
     /// Requests to the Git server: handshakes, lists of refs, and packs.
     pub git: [usize; 3],
@@ -33,9 +27,6 @@ pub struct Calm {
 
 impl Calm {
     /// Waits until a controller has nothing left to write, and measures some intervals of this length.
-    ///
-    /// # Errors
-    /// Returns an error if the controller ended.
     pub async fn measure(
         cluster: &TestCluster,
         name: &str,
@@ -67,7 +58,6 @@ impl Calm {
         })
     }
 
-    /// Returns the figures of a number of objects as a line.
     #[must_use]
     pub fn line(&self, objects: usize) -> String {
         let passes = u32::try_from(objects)
@@ -84,7 +74,7 @@ impl Calm {
 /// Waits until a controller has sent all it had to send: Events follow their status.
 pub async fn end_of_requests(cluster: &TestCluster, name: &str) -> Result<()> {
     let began = Instant::now();
-    while began.elapsed() < PATIENCE {
+    while began.elapsed() < TIMEOUT {
         let mark = cluster.plane.audit_mark();
         tokio::time::sleep(QUIET).await;
         if requests_since(cluster, name, mark)?.1 == 0 {
@@ -102,7 +92,7 @@ pub async fn end_of_start(clusters: &[&TestCluster]) -> Result<()> {
         clusters.iter().map(usage).collect()
     };
     let began = Instant::now();
-    while began.elapsed() < PATIENCE {
+    while began.elapsed() < TIMEOUT {
         let before = used()?;
         // Nothing tells the end of that work.
         tokio::time::sleep(QUIET).await;

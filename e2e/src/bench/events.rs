@@ -11,14 +11,13 @@ use testkit::eventually;
 
 use super::measure::{mebibytes, print};
 use crate::{
-    cluster::{PATIENCE, TestCluster},
+    cluster::{TIMEOUT, TestCluster},
     events::{EventSender, apply_alert, apply_provider, letters},
 };
 
 const NAME: &str = "notification-controller";
 const SENDERS: usize = 8;
 
-/// Arguments of `e2e bench-events`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Numbers of Alerts, which are measured one after another; each event fits one of them
@@ -32,7 +31,6 @@ pub struct Args {
     seconds: u32,
 }
 
-/// Counts of the answers.
 #[derive(Debug, Default)]
 struct Answers {
     accepted: AtomicUsize,
@@ -40,10 +38,6 @@ struct Answers {
     none: AtomicUsize,
 }
 
-/// Measures each number of Alerts and prints its figures.
-///
-/// # Errors
-/// Returns an error if accepted events don't arrive.
 pub async fn run(args: &Args) -> Result<()> {
     for alerts in &args.alerts {
         print(&Box::pin(measure(*alerts, args)).await?);
@@ -68,7 +62,7 @@ async fn measure(alerts: usize, args: &Args) -> Result<String> {
     let controller = cluster.controller(NAME)?;
     let url = controller.events_url();
     let mut number = 0;
-    eventually("the last Alert to be known", PATIENCE, || {
+    eventually("the last Alert to be known", TIMEOUT, || {
         number += 1;
         let message = format!("first {}", letters(number));
         let (sender, url, cluster) = (&sender, &url, &cluster);
@@ -140,9 +134,8 @@ async fn send(lane: usize, alerts: usize, args: &Args, sender: &EventSender, url
     }
 }
 
-/// Waits until the journal has no event.
 async fn drained(cluster: &TestCluster) -> Result<()> {
-    eventually("an empty journal", PATIENCE, || async {
+    eventually("an empty journal", TIMEOUT, || async {
         let pending = cluster
             .controller(NAME)?
             .metric("weir_notification_events_pending")

@@ -18,7 +18,6 @@ use crate::cluster::{NAMESPACE, TestCluster};
 /// Length of an interval, in seconds.
 const INTERVAL: u64 = 6;
 
-/// Arguments of `e2e bench-gitops`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Numbers of objects, which are measured one after another; each deploys a ConfigMap of its own repository
@@ -26,10 +25,6 @@ pub struct Args {
     objects: Vec<usize>,
 }
 
-/// Measures each number of objects and prints its figures.
-///
-/// # Errors
-/// Returns an error if the objects do not become Ready.
 pub async fn run(args: &Args) -> Result<()> {
     for objects in &args.objects {
         print(&Box::pin(measure(*objects)).await?);
@@ -37,10 +32,6 @@ pub async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Measures ten intervals of some objects on a new control plane, and returns the figures as text.
-///
-/// # Errors
-/// Returns an error if the objects do not become Ready.
 pub async fn measure(objects: usize) -> Result<String> {
     let load = Load {
         pairs: objects,

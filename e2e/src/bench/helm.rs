@@ -14,7 +14,6 @@ use tree::{Budget, Disk, Limits, TreePath};
 
 use super::measure::{Measured, head, line, measure, median, print, time};
 
-/// Arguments of `e2e bench-helm`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Folder of the program weir
@@ -33,10 +32,6 @@ const TIMES: usize = 75;
 /// Number of renders of each chart in a row.
 const TIMES_OF_MANY: usize = 15;
 
-/// Measures the charts and prints a table.
-///
-/// # Errors
-/// Returns an error if a program fails, or both print different manifests.
 pub fn run(args: &Args) -> Result<()> {
     let programs = [args.bin.join("weir"), testkit::oracle::helm()?];
     print(&head("render", "helm"));

@@ -15,7 +15,6 @@ use testkit::{ControlPlane, process::Usage};
 
 use super::measure::{mebibytes, print};
 
-/// Arguments of `e2e bench-kluctl`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Folder of the program weir
@@ -38,17 +37,11 @@ const COMMANDS: &[(&str, &[&str])] = &[
 /// Number of runs of a command that needs no cluster.
 const TIMES: usize = 5;
 
-/// Time and memory of one command.
 struct Measured {
     time: Duration,
-    /// Peak resident memory, in bytes.
     memory: u64,
 }
 
-/// Measures the commands and prints a table for each number of items.
-///
-/// # Errors
-/// Returns an error if a command fails.
 pub async fn run(args: &Args) -> Result<()> {
     let weir = args.bin.join("weir");
     let plane = ControlPlane::start(testkit::Options::default()).await?;
@@ -84,7 +77,6 @@ pub async fn run(args: &Args) -> Result<()> {
     plane.stop()
 }
 
-/// Counts the requests of `weir` since a mark.
 fn requests(plane: &ControlPlane, mark: u64) -> Result<usize> {
     let all = plane.audit_since(mark)?;
     Ok(all

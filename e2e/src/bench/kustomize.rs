@@ -15,7 +15,6 @@ use tree::{Budget, Mem, TreePath};
 use super::measure::{Measured, head, line, measure, median, print, time};
 use trees::{Layer, Shape};
 
-/// Arguments of `e2e bench-kustomize`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Folder of the program weir
@@ -46,10 +45,6 @@ struct Row {
     theirs: Measured,
 }
 
-/// Measures the builds and prints a table.
-///
-/// # Errors
-/// Returns an error if a program fails, or both print different objects.
 pub fn run(args: &Args) -> Result<()> {
     let weir = args.bin.join("weir");
     let original = testkit::oracle::kustomize()?;

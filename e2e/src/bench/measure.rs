@@ -10,18 +10,15 @@ use std::{
 use anyhow::{Result, bail, ensure};
 use testkit::process::Usage;
 
-/// Time and memory of a program.
 #[derive(Debug, Default)]
 pub struct Measured {
     /// Median time of the runs.
     pub time: Duration,
     /// Peak resident memory, in bytes.
     pub memory: u64,
-    /// Standard output of the program.
     pub output: Vec<u8>,
 }
 
-/// Returns the median of some times.
 #[must_use]
 pub fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
@@ -34,9 +31,6 @@ const TURN: usize = 5;
 /// Measures two programs that print: their time by `times` runs, their memory by one more. They take turns, since the speed
 /// of a machine varies; but not after each run, which would measure how much each displaces of the other in the CPU caches.
 /// If `times` is 1, one run gives both figures.
-///
-/// # Errors
-/// Returns an error if a program cannot be run, fails, or prints nothing.
 pub fn measure(commands: [&dyn Fn() -> Command; 2], times: usize) -> Result<[Measured; 2]> {
     let [ours, theirs] = commands;
     if times == 1 {
@@ -60,7 +54,6 @@ pub fn measure(commands: [&dyn Fn() -> Command; 2], times: usize) -> Result<[Mea
     Ok([measured(of_ours, ours())?, measured(of_theirs, theirs())?])
 }
 
-/// Runs a program and returns its time.
 fn run(mut command: Command) -> Result<Duration> {
     let begin = Instant::now();
     let done = command.stdin(Stdio::null()).output()?;
@@ -118,12 +111,10 @@ fn when_idle(child: &mut Child) -> Result<(u64, Instant)> {
     }
 }
 
-/// Prints a line to standard output.
 pub fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
-/// Returns the head of a table with rows of [`line`].
 #[must_use]
 pub fn head(what: &str, original: &str) -> String {
     format!(
@@ -135,7 +126,6 @@ pub fn head(what: &str, original: &str) -> String {
     )
 }
 
-/// Returns the row of a table that compares two programs.
 #[must_use]
 pub fn line(name: &str, ours: &Measured, theirs: &Measured) -> String {
     format!(
@@ -149,13 +139,11 @@ pub fn line(name: &str, ours: &Measured, theirs: &Measured) -> String {
     )
 }
 
-/// Formats a short time in milliseconds.
 #[must_use]
 pub fn time(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
 }
 
-/// Converts bytes to mebibytes.
 #[must_use]
 #[allow(clippy::cast_precision_loss, reason = "for people")]
 pub fn mebibytes(bytes: u64) -> f64 {

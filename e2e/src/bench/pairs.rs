@@ -33,7 +33,6 @@ use crate::cluster::{CONTROLLERS, TestCluster, is_at, is_ready};
 
 /// Number of concurrent API requests while the pairs are created, of the reference, too.
 const CONCURRENT_REQUESTS: usize = 8;
-/// Name of the Git server.
 const GIT_SERVER: &str = "git server";
 /// Name of this program: it writes the objects, watches them, and starts `git upload-pack` for each request.
 const BENCH: &str = "this program";
@@ -49,9 +48,8 @@ const MANY: usize = 200;
 /// reference, and the fastest of both count.
 const ROUNDS: u32 = 3;
 /// Maximum time until all pairs are Ready.
-const PATIENCE: Duration = Duration::from_secs(900);
+const TIMEOUT: Duration = Duration::from_secs(900);
 
-/// Arguments of `e2e bench`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Loads, which are measured one after another: the number of pairs, and `x` and the number of objects of each (1, 3, or that
@@ -64,12 +62,9 @@ pub struct Args {
     rounds: u32,
 }
 
-/// A number of pairs and of the objects that each of them deploys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// The number of pairs.
     pub pairs: usize,
-    /// The number of objects of a pair.
     pub objects: usize,
 }
 
@@ -85,10 +80,6 @@ impl FromStr for Load {
     }
 }
 
-/// Measures each load and prints its table.
-///
-/// # Errors
-/// Returns an error if the pairs do not become Ready.
 pub async fn run(args: &Args) -> Result<()> {
     for load in &args.pairs {
         print(&Box::pin(measure(*load, args.rounds)).await?.table());
@@ -96,13 +87,10 @@ pub async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// CPU times by the name of the process.
 pub type CpuTimes = BTreeMap<String, Duration>;
 
-/// A phase of a load.
 #[derive(Debug, Clone, Default)]
 pub struct Phase {
-    /// The duration of the phase.
     pub time: Duration,
     /// CPU times of the controllers, the components of the control plane, the Git server and this program.
     pub cpu: CpuTimes,
@@ -110,10 +98,8 @@ pub struct Phase {
     pub requests: [usize; 2],
 }
 
-/// The results of a load.
 #[derive(Debug)]
 pub struct Figures {
-    /// The load that was measured.
     pub load: Load,
     /// From the first creation until all are Ready, for each creation.
     pub created: Vec<Phase>,
@@ -139,7 +125,6 @@ struct Planes {
     cluster: TestCluster,
     alone: TestCluster,
     repos: Vec<Repo>,
-    /// The controllers without objects.
     empty: BTreeMap<&'static str, Usage>,
 }
 
@@ -169,8 +154,8 @@ impl Planes {
     }
 }
 
-/// Measures the creations of a load, each on new control planes. Returns those of the last one, what was written there, and the phases
-/// with and without controllers.
+/// Measures the creations of a load, each on new control planes. Returns the last planes, the statuses and events written there, and the
+/// phases with and without controllers.
 async fn create_each(load: Load, rounds: u32) -> Result<(Planes, Written, [Vec<Phase>; 2])> {
     let (mut created, mut alone) = (Vec::new(), Vec::new());
     loop {
@@ -192,16 +177,12 @@ async fn create_each(load: Load, rounds: u32) -> Result<(Planes, Written, [Vec<P
     }
 }
 
-/// Prints the progress of a load.
 fn say(load: Load, what: &str) {
     print(&format!("{}: {what}", table::title(load)));
 }
 
 /// Measures a load: each creation on new control planes, and then some pushes. Each phase is measured on another control plane without
 /// controllers right after it, since machines are not equally fast at all times. Prints the progress.
-///
-/// # Errors
-/// Returns an error if the pairs do not become Ready.
 pub async fn measure(load: Load, rounds: u32) -> Result<Figures> {
     let (planes, mut written, [created, created_alone]) = create_each(load, rounds).await?;
     let Planes {
@@ -260,14 +241,13 @@ fn figures_of(empty: Option<&Usage>, now: Option<&Usage>) -> [u64; 3] {
     ]
 }
 
-/// Creates all pairs, and waits until they are Ready.
 async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Phase> {
     let heads: BTreeMap<String, String> = repos
         .iter()
         .enumerate()
         .map(|(index, repo)| Ok((project::name(index), repo.rev("main")?)))
         .collect::<Result<_>>()?;
-    let begun = Begun::now(cluster)?;
+    let phase = InProgress::now(cluster)?;
     for_all(load, |index| async move {
         let name = project::name(index);
         let url = repos.get(index).context("a repository is missing")?.url();
@@ -277,7 +257,7 @@ async fn create(cluster: &TestCluster, load: Load, repos: &[Repo]) -> Result<Pha
     })
     .await?;
     all_ready(cluster, &heads).await?;
-    begun.end_of_work(cluster).await
+    phase.end_of_work(cluster).await
 }
 
 /// Pushes to all repositories, announces the pushes, and waits until all are applied. The phase begins with the first announcement.
@@ -288,7 +268,7 @@ async fn push(cluster: &TestCluster, load: Load, repos: &[Repo], number: u32) ->
         .map(|(index, repo)| Ok((project::name(index), project::push(load, index, number, repo)?)))
         .collect::<Result<_>>()?;
     let (repositories, requested) = (&cluster.repositories(), &project::announcement(number));
-    let begun = Begun::now(cluster)?;
+    let phase = InProgress::now(cluster)?;
     for_all(load, |index| async move {
         let (params, patch) = (PatchParams::default(), Patch::Merge(requested));
         repositories.patch(&project::name(index), &params, &patch).await?;
@@ -296,14 +276,13 @@ async fn push(cluster: &TestCluster, load: Load, repos: &[Repo], number: u32) ->
     })
     .await?;
     all_ready(cluster, &heads).await?;
-    begun.end_of_work(cluster).await
+    phase.end_of_work(cluster).await
 }
 
-/// Requests a reconciliation of all KluctlDeployments, and waits until the requests are handled.
 async fn reconcile(cluster: &TestCluster, load: Load) -> Result<Phase> {
     let requested = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "unchanged"}}});
     let requested = &requested;
-    let begun = Begun::now(cluster)?;
+    let phase = InProgress::now(cluster)?;
     for_all(load, |index| async move {
         cluster.patch_deployment(&project::name(index), requested).await
     })
@@ -319,10 +298,9 @@ async fn reconcile(cluster: &TestCluster, load: Load) -> Result<Phase> {
         |_, object| handled(object),
     )
     .await?;
-    begun.end_of_work(cluster).await
+    phase.end_of_work(cluster).await
 }
 
-/// Shortens the intervals, and measures some of them without a change.
 async fn keep_calm(cluster: &TestCluster, load: Load) -> Result<Calm> {
     let shorter = json!({"spec": {"interval": format!("{INTERVAL}s")}});
     let shorter = &shorter;
@@ -345,7 +323,6 @@ async fn keep_calm(cluster: &TestCluster, load: Load) -> Result<Calm> {
     .await
 }
 
-/// Waits until every pair is Ready at its commit.
 async fn all_ready(cluster: &TestCluster, heads: &BTreeMap<String, String>) -> Result<()> {
     let at_head = |name: &str, object: &KluctlDeployment| {
         is_ready(object) && heads.get(name).is_some_and(|head| is_at(object, head))
@@ -353,7 +330,6 @@ async fn all_ready(cluster: &TestCluster, heads: &BTreeMap<String, String>) -> R
     all(cluster.deployments(), heads.keys().cloned().collect(), at_head).await
 }
 
-/// Waits until a predicate holds for every one of the objects.
 pub(crate) async fn all<K>(
     api: Api<K>,
     mut missing: BTreeSet<String>,
@@ -378,11 +354,11 @@ where
         }
         anyhow::Ok(())
     };
-    match tokio::time::timeout(PATIENCE, watch).await {
+    match tokio::time::timeout(TIMEOUT, watch).await {
         Ok(done) => done,
         Err(_) => anyhow::bail!(
             "not Ready after {} s: {:?}",
-            PATIENCE.as_secs(),
+            TIMEOUT.as_secs(),
             missing.iter().take(10).collect::<Vec<_>>()
         ),
     }
@@ -413,14 +389,13 @@ fn usages(cluster: &TestCluster) -> Result<BTreeMap<&'static str, Usage>> {
         .collect()
 }
 
-/// The begin of a phase.
-struct Begun {
+struct InProgress {
     at: Instant,
     cpu: CpuTimes,
     audit_mark: u64,
 }
 
-impl Begun {
+impl InProgress {
     fn now(cluster: &TestCluster) -> Result<Self> {
         Ok(Self {
             at: Instant::now(),
@@ -441,7 +416,6 @@ impl Begun {
         })
     }
 
-    /// Ends the phase.
     fn end(self, cluster: &TestCluster) -> Result<Phase> {
         let time = self.at.elapsed();
         let mut cpu = cpu_times(cluster)?;

@@ -18,7 +18,6 @@ use crate::cluster::TestCluster;
 /// The only controller that runs.
 const NAME: &str = "source-controller";
 
-/// A part of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// Repositories that are created at once, and then do not change
@@ -29,7 +28,6 @@ enum Part {
     Serving,
 }
 
-/// Arguments of `e2e bench-sources`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Numbers of GitRepositories, which are measured one after another; each has its own repository
@@ -40,10 +38,6 @@ pub struct Args {
     only: Vec<Part>,
 }
 
-/// Measures all parts and prints their figures.
-///
-/// # Errors
-/// Returns an error if an object does not become Ready, or a server does not answer.
 pub async fn run(args: &Args) -> Result<()> {
     let measured = |part| args.only.is_empty() || args.only.contains(&part);
     if measured(Part::Many) {
@@ -60,7 +54,6 @@ pub async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// CPU times of the processes that take part.
 #[derive(Debug, Clone, Copy)]
 struct Cpu {
     controller: Duration,
@@ -69,7 +62,6 @@ struct Cpu {
 }
 
 impl Cpu {
-    /// Reads the times so far.
     fn read(cluster: &TestCluster) -> Result<Self> {
         Ok(Self {
             controller: cluster.controller(NAME)?.usage()?.cpu,
@@ -78,7 +70,6 @@ impl Cpu {
         })
     }
 
-    /// Returns the times since an earlier reading.
     fn since(self, earlier: Self) -> Self {
         Self {
             controller: self.controller.saturating_sub(earlier.controller),

@@ -1,4 +1,5 @@
-//! The demo's steps with the manifests that users of the originals have: those of three generations, changed in nothing but the URL.
+//! The demo's steps with the manifests that users of the originals have: three generations of them, changed in nothing but
+//! the URL.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use testkit::{Repo, wait_for, wait_gone};
 
 use crate::{
-    cluster::{NAMESPACE, PATIENCE, TestCluster, is_ready},
+    cluster::{NAMESPACE, TIMEOUT, TestCluster, is_ready},
     report::Report,
 };
 
@@ -21,10 +22,8 @@ use crate::{
 const SYSTEM: &str = "kluctl-system";
 /// Directory of the project in the repository that the manifests name.
 pub const PROJECT: &str = "microservices-demo/3-templating-and-multi-env";
-/// Targets of the manifests.
 pub const TARGETS: [&str; 2] = ["test", "prod"];
 
-/// Returns the GitRepository of the manifests, in a version of the source API.
 #[must_use]
 pub fn repository(version: &str, url: &str) -> String {
     format!(
@@ -42,7 +41,6 @@ spec:
     )
 }
 
-/// Returns the KluctlDeployment of `flux.kluctl.io` for a target.
 #[must_use]
 pub fn flux_deployment(target: &str) -> String {
     format!(
@@ -67,7 +65,6 @@ spec:
     )
 }
 
-/// Returns the KluctlDeployment of `gitops.kluctl.io` for a target.
 #[must_use]
 pub fn gitops_deployment(target: &str, url: &str) -> String {
     format!(
@@ -92,9 +89,6 @@ spec:
 
 /// Creates the namespaces of the manifests and lets deployments that name no ServiceAccount do everything, as deploy/README.md
 /// asks for with the default overlay.
-///
-/// # Errors
-/// Returns an error if the API server refuses something.
 pub async fn prepare(cluster: &TestCluster) -> Result<()> {
     cluster.plane.namespace_named(SYSTEM).await?;
     for namespace in [NAMESPACE, SYSTEM] {
@@ -115,9 +109,6 @@ fn binding(namespace: &str) -> Value {
 }
 
 /// Creates a repository with a project where the manifests look for it, and returns it with its commit.
-///
-/// # Errors
-/// Returns an error if the files can't be read or pushed.
 pub fn push(cluster: &TestCluster, project: &Path) -> Result<(Repo, String)> {
     let repo = cluster.git.repo("kluctl-examples")?;
     let change = repo.change("The examples").copy_to(project, PROJECT)?;
@@ -126,9 +117,6 @@ pub fn push(cluster: &TestCluster, project: &Path) -> Result<(Repo, String)> {
 }
 
 /// Plays all steps with a project. The controllers must be running, and nothing of the project deployed.
-///
-/// # Errors
-/// Returns an error if a step fails.
 pub async fn play(report: &mut Report, cluster: &TestCluster, project: &Path) -> Result<()> {
     prepare(cluster).await?;
     let (repo, commit) = push(cluster, project)?;
@@ -166,10 +154,6 @@ pub async fn play(report: &mut Report, cluster: &TestCluster, project: &Path) ->
     remove(cluster).await
 }
 
-/// Applies the manifests of `flux.kluctl.io` for all targets, and waits until they are Ready.
-///
-/// # Errors
-/// Returns an error if they are refused or don't become Ready.
 pub async fn apply_flux(cluster: &TestCluster, version: &str, url: &str) -> Result<()> {
     cluster.plane.apply_yaml(&repository(version, url)).await?;
     for target in TARGETS {
@@ -180,7 +164,7 @@ pub async fn apply_flux(cluster: &TestCluster, version: &str, url: &str) -> Resu
             &cluster.deployments(),
             &name(target),
             "to be Ready",
-            PATIENCE,
+            TIMEOUT,
             is_ready,
         )
         .await?;
@@ -188,7 +172,6 @@ pub async fn apply_flux(cluster: &TestCluster, version: &str, url: &str) -> Resu
     Ok(())
 }
 
-/// Applies the manifests of `gitops.kluctl.io` for all targets, and waits until they are Ready at the commit.
 async fn apply_gitops(cluster: &TestCluster, url: &str, commit: &str) -> Result<()> {
     for target in TARGETS {
         cluster.plane.apply_yaml(&gitops_deployment(target, url)).await?;
@@ -198,7 +181,7 @@ async fn apply_gitops(cluster: &TestCluster, url: &str, commit: &str) -> Result<
             &gitops_deployments(cluster),
             &name(target),
             "to be Ready",
-            PATIENCE,
+            TIMEOUT,
             |object| {
                 object.status.as_ref().is_some_and(|status| {
                     conditions::is_true(&status.conditions, "Ready")
@@ -211,7 +194,7 @@ async fn apply_gitops(cluster: &TestCluster, url: &str, commit: &str) -> Result<
     Ok(())
 }
 
-/// Deletes the suspended objects of `flux.kluctl.io`, which leaves what they deployed.
+/// Deletes the suspended objects of `flux.kluctl.io`, which leaves their deployed objects.
 async fn leave_objects(cluster: &TestCluster) -> Result<()> {
     for target in TARGETS {
         let name = name(target);
@@ -220,13 +203,13 @@ async fn leave_objects(cluster: &TestCluster) -> Result<()> {
             .await?;
         let deployments = cluster.deployments();
         deployments.delete(&name, &DeleteParams::default()).await?;
-        wait_gone(&deployments, &name, PATIENCE).await?;
+        wait_gone(&deployments, &name, TIMEOUT).await?;
     }
     let repositories = cluster.repositories();
     repositories
         .delete("microservices-demo", &DeleteParams::default())
         .await?;
-    wait_gone(&repositories, "microservices-demo", PATIENCE).await
+    wait_gone(&repositories, "microservices-demo", TIMEOUT).await
 }
 
 /// Deletes the objects of `gitops.kluctl.io` with all that they deployed.
@@ -242,9 +225,9 @@ async fn remove(cluster: &TestCluster) -> Result<()> {
             .await?;
     }
     for target in TARGETS {
-        wait_gone(&deployments, &name(target), PATIENCE).await?;
+        wait_gone(&deployments, &name(target), TIMEOUT).await?;
     }
-    testkit::eventually("the workloads to be gone", PATIENCE, || async {
+    testkit::eventually("the workloads to be gone", TIMEOUT, || async {
         let left = identities(cluster).await?;
         ensure!(left.is_empty(), "left: {left:?}");
         Ok(())

@@ -9,25 +9,18 @@ use serde_json::json;
 use testkit::wait_gone;
 
 use crate::{
-    cluster::{PATIENCE, TestCluster, is_at},
+    cluster::{TIMEOUT, TestCluster, is_at},
     report::Report,
 };
 
-/// A kluctl project to deploy.
 #[derive(Debug)]
 pub struct Project<'a> {
     /// Folder that becomes the Git repository.
     pub example: &'a Path,
-    /// Folder of the kluctl project in it.
     pub path: &'a str,
-    /// Names of the targets to deploy.
     pub targets: Vec<&'a str>,
 }
 
-/// Plays all steps. The controllers must be running.
-///
-/// # Errors
-/// Returns an error if a step fails.
 pub async fn play(report: &mut Report, cluster: &TestCluster, project: &Project<'_>) -> Result<()> {
     let repo = cluster.git.repo("example")?;
     let first = repo
@@ -73,7 +66,7 @@ pub async fn play(report: &mut Report, cluster: &TestCluster, project: &Project<
                 .push()?;
             for name in &names {
                 let what = format!("{name} to reach commit {second}");
-                testkit::wait_for(&cluster.deployments(), name, &what, PATIENCE, |object| {
+                testkit::wait_for(&cluster.deployments(), name, &what, TIMEOUT, |object| {
                     is_at(object, &second)
                 })
                 .await?;
@@ -88,8 +81,8 @@ pub async fn play(report: &mut Report, cluster: &TestCluster, project: &Project<
                 let object = cluster.deployments().get(name).await?;
                 let before = objects(cluster, &object).await?;
                 cluster.deployments().delete(name, &Default::default()).await?;
-                wait_gone(&cluster.deployments(), name, PATIENCE).await?;
-                testkit::eventually("the objects to be gone", PATIENCE, || async {
+                wait_gone(&cluster.deployments(), name, TIMEOUT).await?;
+                testkit::eventually("the objects to be gone", TIMEOUT, || async {
                     let left = objects(cluster, &object).await?;
                     ensure!(left.is_empty(), "{} are left: {}", left.len(), left.join(", "));
                     Ok(())
@@ -127,10 +120,6 @@ fn context_of(project: &Project<'_>) -> Result<Option<String>> {
     Ok(contexts.pop())
 }
 
-/// Lists all objects in the cluster with the discriminator of the deployment.
-///
-/// # Errors
-/// Returns an error if the deployment has no discriminator, or the API server refuses a request.
 pub async fn objects(cluster: &TestCluster, object: &KluctlDeployment) -> Result<Vec<String>> {
     let status = object.status.as_ref();
     let discriminator = status.and_then(|status| status.discriminator.as_deref());
@@ -139,10 +128,6 @@ pub async fn objects(cluster: &TestCluster, object: &KluctlDeployment) -> Result
     labelled(cluster, discriminator).await
 }
 
-/// Lists all objects with this discriminator.
-///
-/// # Errors
-/// Returns an error if the API server refuses a request.
 pub async fn labelled(cluster: &TestCluster, discriminator: &str) -> Result<Vec<String>> {
     let kinds = cluster
         .plane

@@ -14,12 +14,11 @@ use testkit::{Repo, wait_for, wait_gone};
 
 use super::{boxed, eras, project, successor, webhook};
 use crate::{
-    cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster, is_at, root},
+    cluster::{CONTROLLERS, NAMESPACE, TIMEOUT, TestCluster, is_at, root},
     rbac::{self, roles},
     report::Report,
 };
 
-/// Path of the webhook that receives the demo's alerts.
 const HOOK: &str = "alerts";
 
 /// Rules that only objects need which the demo doesn't have; the tests of their controllers use them.
@@ -30,13 +29,11 @@ const NOT_PLAYED: &[(&str, &str)] = &[
     ("notification-controller", "get /serviceaccounts"),
 ];
 
-/// Returns the folder of the bundled example.
 #[must_use]
 pub fn example() -> PathBuf {
     root().join("examples/shop")
 }
 
-/// The state that the steps share.
 #[derive(Debug)]
 struct Shop<'a> {
     cluster: &'a TestCluster,
@@ -44,10 +41,6 @@ struct Shop<'a> {
     folder: PathBuf,
 }
 
-/// Plays all steps. The controllers must be running.
-///
-/// # Errors
-/// Returns an error if a step fails.
 pub async fn play(report: &mut Report, cluster: &TestCluster) -> Result<()> {
     let folder = example();
     let repo = cluster.git.repo("shop")?;
@@ -79,7 +72,6 @@ pub async fn play(report: &mut Report, cluster: &TestCluster) -> Result<()> {
 }
 
 impl Shop<'_> {
-    /// Applies a Provider and an Alert for all events of the two deployments.
     async fn watch_alerts(&self) -> Result<()> {
         let provider = json!({
             "apiVersion": "notification.toolkit.fluxcd.io/v1beta3",
@@ -112,7 +104,7 @@ impl Shop<'_> {
     /// Waits until the webhook has received an event about an object, and returns the first line of its message.
     async fn heard(&self, about: &str, severity: &str, text: &str) -> Result<String> {
         let what = format!("the webhook to hear {text:?} about {about}");
-        let heard = self.cluster.sink.wait_for(&what, PATIENCE, |request| {
+        let heard = self.cluster.sink.wait_for(&what, TIMEOUT, |request| {
             let event = request.json();
             event["involvedObject"]["name"] == about
                 && event["severity"] == severity
@@ -211,7 +203,7 @@ impl Shop<'_> {
                     &self.workloads("shop-test"),
                     "frontend",
                     "3 frontends",
-                    PATIENCE,
+                    TIMEOUT,
                     scaled,
                 )
                 .await?;
@@ -228,8 +220,8 @@ impl Shop<'_> {
                     .write("services/deployment.yaml", services)
                     .remove("services/reviews")
                     .push()?;
-                wait_gone(&self.workloads("shop-test"), "reviews", PATIENCE).await?;
-                wait_gone(&self.workloads("shop-prod"), "reviews", PATIENCE).await?;
+                wait_gone(&self.workloads("shop-test"), "reviews", TIMEOUT).await?;
+                wait_gone(&self.workloads("shop-prod"), "reviews", TIMEOUT).await?;
                 cluster.ready("shop-test", &commit).await?;
                 Ok("reviews is gone in both environments".to_owned())
             })
@@ -252,7 +244,7 @@ impl Shop<'_> {
                         frontend.spec.as_ref().and_then(|spec| spec.replicas) == Some(3)
                     };
                     let corrected =
-                        wait_for(&workloads, "frontend", "3 frontends again", PATIENCE, back).await?;
+                        wait_for(&workloads, "frontend", "3 frontends again", TIMEOUT, back).await?;
                     let note = corrected.annotations().get("on-call").map(String::as_str);
                     ensure!(
                         note == Some("eve"),
@@ -319,7 +311,7 @@ impl Shop<'_> {
                     &cluster.deployments(),
                     "shop-test",
                     "the request to be handled",
-                    PATIENCE,
+                    TIMEOUT,
                     handled,
                 )
                 .await?;
@@ -397,7 +389,7 @@ impl Shop<'_> {
                         .is_some_and(|ready| ready.is_false() && ready.reason == "UnsupportedField")
                 };
                 let repository =
-                    wait_for(&repositories, "signed", "UnsupportedField", PATIENCE, refused).await?;
+                    wait_for(&repositories, "signed", "UnsupportedField", TIMEOUT, refused).await?;
                 let message = ready(&repository).map(|ready| ready.message);
                 repositories.delete("signed", &DeleteParams::default()).await?;
                 Ok(message.unwrap_or_default())
@@ -415,8 +407,8 @@ impl Shop<'_> {
                     .deployments()
                     .delete("shop-prod", &DeleteParams::default())
                     .await?;
-                wait_gone(&cluster.deployments(), "shop-prod", PATIENCE).await?;
-                testkit::eventually("the objects to be gone", PATIENCE, || async {
+                wait_gone(&cluster.deployments(), "shop-prod", TIMEOUT).await?;
+                testkit::eventually("the objects to be gone", TIMEOUT, || async {
                     let left = project::objects(cluster, &prod).await?;
                     ensure!(left.is_empty(), "left: {}", left.join(", "));
                     Ok(())
@@ -431,7 +423,7 @@ impl Shop<'_> {
                     .repositories()
                     .delete("shop", &DeleteParams::default())
                     .await?;
-                wait_gone(&cluster.repositories(), "shop", PATIENCE).await?;
+                wait_gone(&cluster.repositories(), "shop", TIMEOUT).await?;
                 let source = cluster.controller("source-controller")?;
                 let folder = source
                     .storage_path()
@@ -444,7 +436,7 @@ impl Shop<'_> {
             .await
     }
 
-    /// Checks that no request was denied and that every rule was used, but those of [`NOT_PLAYED`].
+    /// Checks that no request was denied and that every rule was used, except [`NOT_PLAYED`].
     async fn rights(&self) -> Result<String> {
         let entries = self.cluster.plane.audit()?;
         let mut problems = Vec::new();

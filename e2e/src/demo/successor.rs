@@ -18,11 +18,10 @@ use testkit::{Repo, stack, wait_for, wait_gone};
 
 use super::project;
 use crate::{
-    cluster::{NAMESPACE, PATIENCE, TestCluster},
+    cluster::{NAMESPACE, TIMEOUT, TestCluster},
     report::Report,
 };
 
-/// Name of the KluctlDeployment of `flux.kluctl.io`, and of its successor.
 const NAME: &str = "shop-test";
 /// The discriminator and the namespace of the target `test`.
 const TARGET: &str = "shop-test";
@@ -30,9 +29,6 @@ const TARGET: &str = "shop-test";
 /// Lets a KluctlDeployment of `gitops.kluctl.io` take over the objects of the target `test` once it is approved, deletes its predecessor of
 /// the same name, shows a drift and corrects it, and deletes it with its objects. The Secret `shop-git` has the credentials of the
 /// repository.
-///
-/// # Errors
-/// Returns an error if an object is recreated, or is left at the end.
 pub(super) async fn play(report: &mut Report, cluster: &TestCluster, repo: &Repo) -> Result<()> {
     let successor = Successor::new(cluster);
     let mut before = BTreeMap::new();
@@ -63,7 +59,6 @@ pub(super) async fn play(report: &mut Report, cluster: &TestCluster, repo: &Repo
         .await
 }
 
-/// The KluctlDeployment of `gitops.kluctl.io`.
 struct Successor<'a> {
     cluster: &'a TestCluster,
     deployments: Api<KluctlDeployment>,
@@ -83,13 +78,12 @@ impl<'a> Successor<'a> {
         Ok(())
     }
 
-    /// Waits until a predicate holds for the status.
     async fn status(
         &self,
         what: &str,
         predicate: impl Fn(&KluctlDeploymentStatus) -> bool,
     ) -> Result<KluctlDeploymentStatus> {
-        let found = wait_for(&self.deployments, NAME, what, PATIENCE, |object| {
+        let found = wait_for(&self.deployments, NAME, what, TIMEOUT, |object| {
             object.status.as_ref().is_some_and(&predicate)
         });
         found.await?.status.context("no status")
@@ -145,7 +139,7 @@ impl<'a> Successor<'a> {
             .is_some_and(|status| status.ready_for_migration == Some(true));
         ensure!(gave_way, "its status.readyForMigration isn't true");
         predecessors.delete(NAME, &DeleteParams::default()).await?;
-        wait_gone(&predecessors, NAME, PATIENCE).await?;
+        wait_gone(&predecessors, NAME, TIMEOUT).await?;
         let after = identities(self.cluster).await?;
         ensure!(*before == after, "before: {before:?}\nafter: {after:?}");
         Ok(format!("the same {} Deployments", after.len()))
@@ -176,7 +170,7 @@ impl<'a> Successor<'a> {
         ensure!(error.is_none(), "{error:?}");
         let corrected =
             |frontend: &Deployment| frontend.spec.as_ref().and_then(|spec| spec.replicas) != Some(7);
-        wait_for(&workloads, "frontend", "the old replicas", PATIENCE, corrected).await?;
+        wait_for(&workloads, "frontend", "the old replicas", TIMEOUT, corrected).await?;
         let calm = |status: &KluctlDeploymentStatus| message(status).as_deref() == Some("no drift");
         self.status("no drift", calm).await?;
         Ok("1 chg, then no drift".to_owned())
@@ -184,8 +178,8 @@ impl<'a> Successor<'a> {
 
     async fn remove(&self) -> Result<String> {
         self.deployments.delete(NAME, &DeleteParams::default()).await?;
-        wait_gone(&self.deployments, NAME, PATIENCE).await?;
-        testkit::eventually("the objects to be gone", PATIENCE, || async {
+        wait_gone(&self.deployments, NAME, TIMEOUT).await?;
+        testkit::eventually("the objects to be gone", TIMEOUT, || async {
             let left = project::labelled(self.cluster, TARGET).await?;
             ensure!(left.is_empty(), "left: {}", left.join(", "));
             Ok(())
@@ -199,7 +193,6 @@ fn is_ready(status: &KluctlDeploymentStatus) -> bool {
     conditions::is_true(&status.conditions, "Ready")
 }
 
-/// Returns the UIDs of the Deployments of the target, by name.
 async fn identities(cluster: &TestCluster) -> Result<BTreeMap<String, Option<String>>> {
     let workloads: Api<Deployment> = Api::namespaced(cluster.client.clone(), TARGET);
     let listed = workloads.list(&ListParams::default()).await?;

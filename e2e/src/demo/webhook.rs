@@ -8,15 +8,12 @@ use serde_json::json;
 use sha2::Sha256;
 use testkit::wait_for;
 
-use crate::cluster::{NAMESPACE, PATIENCE, TestCluster};
+use crate::cluster::{NAMESPACE, TIMEOUT, TestCluster};
 
 const NAME: &str = "hooked";
 const TOKEN: &str = "a-long-random-key";
 
-/// Pushes a commit, sends what GitHub sends for it, and waits for the artifact of the commit.
-///
-/// # Errors
-/// Returns an error if the webhook is refused, or the commit isn't fetched.
+/// Pushes a commit, announces it as GitHub does, and waits for its artifact.
 pub(super) async fn fetches_at_once(cluster: &TestCluster) -> Result<String> {
     let repo = cluster.git.repo(NAME)?;
     let first = repo.commit("first", &[("a", "1")])?;
@@ -38,7 +35,7 @@ pub(super) async fn fetches_at_once(cluster: &TestCluster) -> Result<String> {
             .as_ref()
             .and_then(|status| status.webhook_path.clone())
     };
-    let receiver = wait_for(&receivers, NAME, "a path", PATIENCE, |receiver| {
+    let receiver = wait_for(&receivers, NAME, "a path", TIMEOUT, |receiver| {
         path_of(receiver).is_some()
     })
     .await?;
@@ -59,7 +56,7 @@ pub(super) async fn fetches_at_once(cluster: &TestCluster) -> Result<String> {
         .collect();
     let client = testkit::http::client(None)?;
     // The server learns of the path from its watch.
-    testkit::eventually("the webhook to be accepted", PATIENCE, || async {
+    testkit::eventually("the webhook to be accepted", TIMEOUT, || async {
         let request = client
             .post(format!("http://{address}{path}"))
             .header("content-type", "application/json");

@@ -2,28 +2,26 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, stream};
+use parking_lot::Mutex;
 use testkit::eventually;
 
 use crate::{
-    cluster::{PATIENCE, TestCluster},
+    cluster::{TIMEOUT, TestCluster},
     events::{EventSender, apply_alert, apply_provider, letters},
     report::Report,
 };
 
 const NAME: &str = "notification-controller";
 const KILLS: usize = 200;
-/// Events of each round.
 const EVENTS: usize = 24;
 /// The latest moment of a kill: a round's events are accepted and delivered within it.
 const LATEST: Duration = Duration::from_millis(40);
 
-/// Counts of all rounds.
 #[derive(Debug, Default)]
 struct Sums {
     accepted: usize,
@@ -32,10 +30,7 @@ struct Sums {
     replayed: usize,
 }
 
-/// Kills the controller at seeded moments after the first event of a round, and checks what arrived.
-///
-/// # Errors
-/// Returns an error if an accepted event is lost, or arrives more than twice.
+/// Kills the controller at seeded moments after the first event of a round, and checks the arrived events.
 pub async fn accepted_events_survive(report: &mut Report, seed: u64) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let journal = format!("--journal-path={}", dir.path().display());
@@ -68,13 +63,12 @@ pub async fn accepted_events_survive(report: &mut Report, seed: u64) -> Result<(
     cluster.stop().await
 }
 
-/// Applies an Alert for all GitRepositories, and its Provider, and waits until events arrive.
 async fn alert(cluster: &TestCluster, sender: &EventSender) -> Result<()> {
     apply_provider(cluster).await?;
     apply_alert(cluster, "hook", "*").await?;
     let url = cluster.controller(NAME)?.events_url();
     let mut number = 0;
-    eventually("the first event", PATIENCE, || {
+    eventually("the first event", TIMEOUT, || {
         number += 1;
         let message = format!("attempt with the letter {}", letters(number));
         let url = &url;
@@ -88,7 +82,7 @@ async fn alert(cluster: &TestCluster, sender: &EventSender) -> Result<()> {
     drained(cluster).await
 }
 
-/// Posts events until the kill, restarts the controller, and waits for what it accepted.
+/// Posts events until the kill, restarts the controller, and waits for the accepted events.
 async fn round(
     cluster: &mut TestCluster,
     round: usize,
@@ -109,10 +103,7 @@ async fn round(
                 .await
                 .is_ok_and(|status| status == 202)
             {
-                accepted
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .insert(message);
+                accepted.lock().insert(message);
             }
         }
     });
@@ -122,13 +113,13 @@ async fn round(
     };
     let ((), killed) = tokio::join!(posts, kill);
     killed?;
-    let accepted = accepted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let accepted = accepted.into_inner();
     let running = cluster
         .controllers
         .iter_mut()
         .find(|controller| controller.name() == NAME);
     running.context("it was started")?.restart().await?;
-    eventually("all accepted events", PATIENCE, || async {
+    eventually("all accepted events", TIMEOUT, || async {
         let counts = arrived(cluster);
         let missing: Vec<&String> = accepted
             .iter()
@@ -155,7 +146,7 @@ async fn round(
 
 /// Waits until the journal has no event, so that the next kill meets none of this round.
 async fn drained(cluster: &TestCluster) -> Result<()> {
-    eventually("an empty journal", PATIENCE, || async {
+    eventually("an empty journal", TIMEOUT, || async {
         let pending = cluster
             .controller(NAME)?
             .metric("weir_notification_events_pending")
@@ -166,7 +157,6 @@ async fn drained(cluster: &TestCluster) -> Result<()> {
     .await
 }
 
-/// Returns the messages that arrived, with how often they did.
 fn arrived(cluster: &TestCluster) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for request in cluster.sink.received() {

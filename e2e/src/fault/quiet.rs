@@ -18,19 +18,14 @@ use crate::{
     report::{Report, seconds},
 };
 
-/// Objects of each kind.
 const OBJECTS: usize = 200;
 const INTERVAL: Duration = Duration::from_secs(6);
 const INTERVALS: u32 = 10;
-/// Objects that are made at the same time.
 const CONCURRENCY: usize = 8;
 const CONTROLLERS: [&str; 2] = ["source-controller", "kluctl-controller"];
 
 /// Makes 200 GitRepositories, 200 KluctlDeployments of `flux.kluctl.io` that follow them, and 200 of `gitops.kluctl.io`, and lets ten
 /// intervals pass.
-///
-/// # Errors
-/// Returns an error if a controller writes anything, records an event, or makes more than one pass over an object in an interval.
 pub async fn nothing_happens_while_nothing_changes(report: &mut Report) -> Result<()> {
     let mut cluster = TestCluster::bare().await?;
     for name in CONTROLLERS {
@@ -48,7 +43,7 @@ pub async fn nothing_happens_while_nothing_changes(report: &mut Report) -> Resul
                 Instant::now(),
                 passes(&cluster).await?,
             );
-            // What happens in intervals is observed, which nothing announces.
+            // Intervals are observed, whose end nothing announces.
             tokio::time::sleep(INTERVAL * INTERVALS).await;
             let (after, entries) = (passes(&cluster).await?, cluster.plane.audit_since(mark)?);
             let intervals = began.elapsed().as_secs_f64() / INTERVAL.as_secs_f64();
@@ -80,7 +75,6 @@ pub async fn nothing_happens_while_nothing_changes(report: &mut Report) -> Resul
     cluster.stop().await
 }
 
-/// Makes all objects, and waits until they are Ready.
 async fn create(cluster: &TestCluster) -> Result<()> {
     let load = Load {
         pairs: 2 * OBJECTS,
@@ -152,7 +146,6 @@ fn is_write(entry: &Entry) -> bool {
     is_ours && entry.is_write() && entry.resource != "leases" && !entry.resource.starts_with("selfsubject")
 }
 
-/// Returns the number of passes of all controllers so far.
 async fn passes(cluster: &TestCluster) -> Result<f64> {
     let mut sum = 0.0;
     for name in CONTROLLERS {

@@ -9,21 +9,17 @@ use serde_json::json;
 use testkit::{Fault, eventually, manifest, wait_for};
 
 use crate::{
-    cluster::{PATIENCE, TestCluster, revision_of},
+    cluster::{TIMEOUT, TestCluster, revision_of},
     report::{Report, seconds},
 };
 
 /// Namespace of the bad repositories: fetches of a namespace share four permits.
 const NAMESPACE: &str = "bad";
-/// Number of bad repositories.
 const BAD: usize = 50;
 /// Time from a push to the artifact of the good repository: its interval and its work.
 const PACE: Duration = Duration::from_secs(10);
 
 /// Follows repositories whose servers fail in every way beside one that works.
-///
-/// # Errors
-/// Returns an error if the good repository is late, or a bad one does not say what is wrong.
 pub async fn fetches_keep_their_pace(report: &mut Report) -> Result<()> {
     let mut cluster = TestCluster::bare().await?;
     cluster.start("source-controller", &[]).await?;
@@ -75,7 +71,7 @@ pub async fn fetches_keep_their_pace(report: &mut Report) -> Result<()> {
             for number in 0..BAD {
                 let (name, fault) = (format!("bad-{number}"), &faults[number % faults.len()]);
                 let redirected = matches!(fault, Fault::Redirect(..));
-                eventually(&format!("{name} ({fault:?}) to fail"), PATIENCE, || async {
+                eventually(&format!("{name} ({fault:?}) to fail"), TIMEOUT, || async {
                     let repository = bad.get(&name).await?;
                     let conditions = repository
                         .status
@@ -94,7 +90,7 @@ pub async fn fetches_keep_their_pace(report: &mut Report) -> Result<()> {
             }
             for (number, (_, commit)) in repos.iter().enumerate() {
                 let name = format!("bad-{number}");
-                wait_for(&bad, &name, "its artifact", 2 * PATIENCE, |repository| {
+                wait_for(&bad, &name, "its artifact", 2 * TIMEOUT, |repository| {
                     revision_of(repository).is_some_and(|revision| revision.ends_with(commit))
                 })
                 .await?;

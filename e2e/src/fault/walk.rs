@@ -11,16 +11,11 @@ use crate::{
     report::Report,
 };
 
-/// Changes of a spec.
 const STEPS: usize = 200;
 const NAME: &str = "walk";
-/// Time within which a spec is observed.
 const OBSERVED: Duration = Duration::from_secs(30);
 
 /// Changes the specs of a GitRepository and a KluctlDeployment, then changes them back.
-///
-/// # Errors
-/// Returns an error if a change isn't observed, a controller ends, or the first specs no longer work.
 pub async fn walk_over_specs(report: &mut Report, seed: u64) -> Result<()> {
     let mut cluster = TestCluster::bare().await?;
     for &name in CONTROLLERS {

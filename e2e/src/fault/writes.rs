@@ -1,4 +1,4 @@
-//! Kills a controller after each of its writes, and compares the end state with that of an undisturbed run.
+//! Kills a controller after each of its writes, and compares the end state with an undisturbed run's.
 
 use std::{
     path::Path,
@@ -12,17 +12,16 @@ use std::{
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use testkit::{Controller, Fate, FaultProxy, Repo, eventually, wait_gone};
+use testkit::{Controller, FaultProxy, Outcome, Repo, eventually, wait_gone};
 use tokio::sync::Notify;
 
 use crate::{
-    cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster},
+    cluster::{CONTROLLERS, NAMESPACE, TIMEOUT, TestCluster},
     report::Report,
 };
 
-/// Name of the objects.
 const NAME: &str = "writes";
-/// Time within which the state of an undisturbed run is reached: two intervals, and those of a busy machine.
+/// Time within which the state of an undisturbed run is reached: two intervals, with an allowance for a busy machine.
 const CONVERGED: Duration = Duration::from_secs(60);
 /// Most writes of a run, after which something must be wrong.
 const MOST: usize = 60;
@@ -30,9 +29,6 @@ const MOST: usize = 60;
 const COMMITTED: i64 = 1_700_000_000;
 
 /// Creates, updates and deletes objects once for each write of a controller, which is killed after that write.
-///
-/// # Errors
-/// Returns an error if the end state differs from that of an undisturbed run.
 pub async fn play(report: &mut Report) -> Result<()> {
     for killed in ["source-controller", "kluctl-controller"] {
         let title = format!("{killed} is killed after each of its writes");
@@ -88,19 +84,19 @@ impl Killer {
         let (seen, notify, flag) = (AtomicUsize::new(0), Arc::clone(&passed), Arc::clone(&reached));
         proxy.rule(move |request| {
             if flag.load(Ordering::SeqCst) {
-                return Fate::Hang;
+                return Outcome::Hang;
             }
             // Its own Kubernetes events are no part of its state.
             let counts = request.is_write()
                 && !request.path.contains("/events")
                 && !request.path.contains("/tokenreviews");
             if !counts || seen.fetch_add(1, Ordering::SeqCst) + 1 < write {
-                return Fate::Pass;
+                return Outcome::Pass;
             }
             flag.store(true, Ordering::SeqCst);
             notify.notify_one();
             // It reaches the API server; the controller never hears of it.
-            Fate::CutAnswer
+            Outcome::CutAnswer
         });
         Self {
             proxy: Arc::clone(proxy),
@@ -160,9 +156,9 @@ async fn run(cluster: &TestCluster, repo: &Repo, storage: &Path, expected: Optio
         }
     };
     cluster.deployments().delete(NAME, &Default::default()).await?;
-    wait_gone(&cluster.deployments(), NAME, PATIENCE).await?;
+    wait_gone(&cluster.deployments(), NAME, TIMEOUT).await?;
     cluster.repositories().delete(NAME, &Default::default()).await?;
-    wait_gone(&cluster.repositories(), NAME, PATIENCE).await?;
+    wait_gone(&cluster.repositories(), NAME, TIMEOUT).await?;
     let args = [
         "get",
         "configmaps",
@@ -208,7 +204,6 @@ fn push(repo: &Repo, number: i64) -> Result<String> {
         .push()
 }
 
-/// Returns all objects as [`normalize`] leaves them.
 async fn state(cluster: &TestCluster) -> Result<Value> {
     let mut state = Vec::new();
     for kind in ["gitrepositories", "kluctldeployments", "configmaps"] {
@@ -232,12 +227,12 @@ async fn state(cluster: &TestCluster) -> Result<Value> {
     Ok(state)
 }
 
-/// Makes two runs comparable byte by byte, apart from what cannot be equal:
+/// Makes two runs comparable byte by byte, apart from fields that cannot be equal:
 ///
 /// - `uid` and `resourceVersion`, which the API server chooses;
-/// - times, those of conditions, artifacts and managed fields, and the order of managed fields, which are sorted by them;
+/// - times in conditions, artifacts and managed fields, and the order of managed fields, which are sorted by them;
 /// - `id` of results, a random number;
-/// - `rawResult`, which says what one attempt changed: one that is repeated after a kill finds less to change;
+/// - `rawResult`, which lists the changes of one attempt: one that is repeated after a kill finds less to change;
 /// - the duration at the end of a message.
 ///
 /// Everything else is equal, generations and the owners of all fields included.

@@ -6,10 +6,6 @@ use kube::Api;
 
 use crate::cluster::{NAMESPACE, TestCluster};
 
-/// Returns the rules of all roles bound to a service account.
-///
-/// # Errors
-/// Returns an error if the API server refuses a request.
 pub async fn rules_of(cluster: &TestCluster, account: &str) -> Result<Vec<PolicyRule>> {
     let client = &cluster.client;
     let everything = Default::default();

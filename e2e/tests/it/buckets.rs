@@ -1,7 +1,7 @@
 //! A KluctlDeployment whose source is a bucket of a real S3-compatible server.
 
 use anyhow::{Result, ensure};
-use e2e::cluster::{NAMESPACE, PATIENCE, TestCluster};
+use e2e::cluster::{NAMESPACE, TIMEOUT, TestCluster};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use serde_json::json;
@@ -10,7 +10,6 @@ use testkit::{
     s3::{ACCESS_KEY, SECRET_KEY},
 };
 
-/// Writes a project that deploys a ConfigMap with this value.
 async fn publish(server: &S3Server, value: &str) -> Result<()> {
     let map = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: from-bucket, namespace: {NAMESPACE}}}\ndata: {{value: '{value}'}}\n"
@@ -47,7 +46,7 @@ async fn kluctl_deployment_follows_a_bucket() -> Result<()> {
         },
     });
     cluster.plane.apply(bucket).await?;
-    // Its interval is an hour: new artifacts are what wakes it.
+    // Its interval is an hour: only new artifacts wake it.
     let spec = json!({
         "interval": "1h", "path": "shop", "target": "only", "sourceRef": {"kind": "Bucket", "name": "projects"},
     });
@@ -55,7 +54,7 @@ async fn kluctl_deployment_follows_a_bucket() -> Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), NAMESPACE);
     for value in ["1", "2"] {
         publish(&server, value).await?;
-        let found = eventually("the content of the bucket to be deployed", PATIENCE, || async {
+        let found = eventually("the content of the bucket to be deployed", TIMEOUT, || async {
             let map = maps.get("from-bucket").await?;
             let found = map.data.and_then(|data| data.get("value").cloned());
             ensure!(found.as_deref() == Some(value), "{found:?}");

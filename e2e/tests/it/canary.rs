@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use e2e::cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster, ready_condition};
+use e2e::cluster::{CONTROLLERS, NAMESPACE, TIMEOUT, TestCluster, ready_condition};
 use serde_json::{Value, json};
 use testkit::{Answer, eventually, wait_for};
 
@@ -23,7 +23,6 @@ fn repository(name: &str, url: &str, secret: Option<&str>) -> Value {
            "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
 }
 
-/// Applies sources that fail with credentials.
 async fn failing_sources(cluster: &TestCluster) -> Result<Vec<&'static str>> {
     let locked = cluster.git.repo("locked")?;
     locked.commit("first", &[("a.txt", "a\n")])?;
@@ -56,7 +55,6 @@ async fn failing_sources(cluster: &TestCluster) -> Result<Vec<&'static str>> {
     Ok(vec!["wrong-password", "not-found", "half", "bad-ca", "userinfo"])
 }
 
-/// Applies Providers that fail with tokens and secret addresses.
 async fn failing_providers(cluster: &TestCluster) -> Result<()> {
     cluster
         .sink
@@ -119,7 +117,7 @@ async fn failing_deployment(cluster: &TestCluster) -> Result<()> {
     let remote = json!({"target": "only", "kubeConfig": {"secretRef": {"name": "remote"}}, "timeout": "30s"});
     cluster.apply_deployment("remote", "project", remote).await?;
     for name in ["refused", "remote"] {
-        wait_for(&cluster.deployments(), name, "to fail", PATIENCE, |object| {
+        wait_for(&cluster.deployments(), name, "to fail", TIMEOUT, |object| {
             ready_condition(object).is_some_and(|ready| ready.is_false())
         })
         .await?;
@@ -168,7 +166,7 @@ async fn secrets_appear_in_no_log_event_status_or_metric() -> Result<()> {
     let sources = failing_sources(&cluster).await?;
     failing_deployment(&cluster).await?;
     for name in sources {
-        wait_for(&cluster.repositories(), name, "to fail", PATIENCE, |repository| {
+        wait_for(&cluster.repositories(), name, "to fail", TIMEOUT, |repository| {
             let conditions = repository
                 .status
                 .as_ref()

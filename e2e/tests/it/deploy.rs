@@ -4,13 +4,12 @@ use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Result, ensure};
 use api::kluctl::KluctlDeployment;
-use e2e::cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster, ready_condition, root};
+use e2e::cluster::{CONTROLLERS, NAMESPACE, TIMEOUT, TestCluster, ready_condition, root};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace, rbac::v1::ClusterRoleBinding};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use testkit::wait_for;
 
-/// Applies the overlay as `make install` does.
 pub(crate) async fn install(cluster: &TestCluster, overlay: &str) -> Result<()> {
     let path = root().join("deploy/overlays").join(overlay);
     cluster
@@ -57,7 +56,6 @@ async fn default_overlay_runs_under_the_restricted_standard() -> Result<()> {
     cluster.stop().await
 }
 
-/// Returns the arguments of the kluctl-controller.
 async fn arguments(cluster: &TestCluster) -> Result<Vec<String>> {
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), NAMESPACE);
     let kluctl = deployments.get("kluctl-controller").await?;
@@ -69,7 +67,6 @@ async fn arguments(cluster: &TestCluster) -> Result<Vec<String>> {
     Ok(args.collect())
 }
 
-/// Says whether an account may do something.
 async fn may(cluster: &TestCluster, user: &str, question: &[&str]) -> Result<bool> {
     let user = format!("--as=system:serviceaccount:{user}");
     let command = [&["auth", "can-i"], question, &[user.as_str()]].concat();
@@ -126,7 +123,6 @@ fn relative(from: &Path, to: &Path) -> String {
     up.chain(down).collect::<Vec<_>>().join("/")
 }
 
-/// Applies the default overlay with a component.
 async fn install_with(cluster: &TestCluster, component: &str) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let (overlay, deploy) = (dir.path().canonicalize()?, root().canonicalize()?.join("deploy"));
@@ -223,7 +219,7 @@ async fn editors_of_a_namespace_write_no_status() -> Result<()> {
         "kluctldeployments.flux.kluctl.io",
         "alerts.notification.toolkit.fluxcd.io",
     ] {
-        testkit::eventually("the aggregated role", PATIENCE, || async {
+        testkit::eventually("the aggregated role", TIMEOUT, || async {
             ensure!(
                 may(&cluster, &editor, &["patch", kind, "-n", &namespace]).await?,
                 "{kind}"
@@ -278,7 +274,7 @@ async fn a_tenant_deploys_with_the_rights_of_his_namespace() -> Result<()> {
             ready.is_false() && ready.message.contains("forbidden") && ready.message.contains(&user)
         })
     };
-    wait_for(&deployments, "app", "to be refused", PATIENCE, refused).await?;
+    wait_for(&deployments, "app", "to be refused", TIMEOUT, refused).await?;
     let bindings: Api<ClusterRoleBinding> = Api::all(cluster.client.clone());
     assert!(bindings.get_opt("tenant-admin").await?.is_none());
     cluster.stop().await

@@ -15,14 +15,12 @@ use testkit::{
 };
 use tokio::process::Command;
 
-/// The command line with the kubeconfig of a cluster.
 struct Flux<'a> {
     program: PathBuf,
     cluster: &'a TestCluster,
 }
 
 impl Flux<'_> {
-    /// Runs a command in the namespace of the controllers, and returns what it printed.
     async fn run(&self, command: &str) -> Result<String> {
         let (succeeded, printed) = self.try_run(command).await?;
         ensure!(succeeded, "flux {command}: {printed}");
@@ -41,7 +39,6 @@ impl Flux<'_> {
         Ok((output.status.success(), String::from_utf8(printed)?))
     }
 
-    /// Runs a command whose output must contain these texts.
     async fn says(&self, command: &str, texts: &[&str]) -> Result<()> {
         let printed = self.run(command).await?;
         for text in texts {
@@ -189,19 +186,16 @@ async fn flux_creates_helm_repositories() -> Result<()> {
     cluster.stop().await
 }
 
-/// Returns the revision that a command fetched.
 fn fetched(printed: &str) -> Result<&str> {
     let behind = printed.rsplit_once("fetched revision").map(|(_, behind)| behind);
     let revision = behind.and_then(|behind| behind.trim_start_matches(':').split_ascii_whitespace().next());
     revision.with_context(|| format!("no revision in\n{printed}"))
 }
 
-/// A source that the command line creates.
 struct Source<'a> {
     /// Kind as in the names of commands.
     command: &'a str,
     kind: &'a str,
-    /// Flags of its creation.
     flags: String,
     /// The last words of its creation.
     created: &'a str,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use e2e::cluster::{NAMESPACE, PATIENCE, TestCluster};
+use e2e::cluster::{NAMESPACE, TIMEOUT, TestCluster};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt as _, api::DynamicObject};
 use serde_json::{Value, json};
@@ -30,7 +30,6 @@ fn find(peer: &FluxController, tests: &str) -> Result<Option<PathBuf>> {
     Ok(found)
 }
 
-/// Our source-controller with a controller of Flux.
 struct Consumers {
     cluster: TestCluster,
     peer: Controller,
@@ -77,14 +76,12 @@ impl Consumers {
             .await
     }
 
-    /// Returns the API of a kind in the namespace of the controllers.
     async fn api(&self, version: &str, kind: &str) -> Result<Api<DynamicObject>> {
         let metadata = json!({"name": "any", "namespace": NAMESPACE});
         let object = json!({"apiVersion": version, "kind": kind, "metadata": metadata});
         Ok(self.cluster.plane.api_for(object).await?.0)
     }
 
-    /// Returns the artifact of a source.
     async fn artifact(&self, kind: &str, name: &str) -> Result<Value> {
         let source = self
             .api("source.toolkit.fluxcd.io/v1", kind)
@@ -101,7 +98,7 @@ impl Consumers {
     /// Waits until a ConfigMap has this under `value`.
     async fn holds(&self, name: &str, value: &str) -> Result<ConfigMap> {
         let what = format!("value {value}");
-        wait_for(&self.maps(), name, &what, PATIENCE, |map| {
+        wait_for(&self.maps(), name, &what, TIMEOUT, |map| {
             let found = map.data.as_ref().and_then(|data| data.get("value"));
             found.is_some_and(|found| found == value)
         })
@@ -115,7 +112,7 @@ impl Consumers {
             .api("kustomize.toolkit.fluxcd.io/v1", "Kustomization")
             .await?;
         let what = format!("the artifact of {kind} {name} to be applied");
-        let revision = eventually(&what, PATIENCE, || async {
+        let revision = eventually(&what, TIMEOUT, || async {
             let artifact = self.artifact(kind, name).await?;
             let object = api.get(name).await?;
             let (status, ready) = (&object.data["status"], ready(&object));
@@ -138,7 +135,7 @@ impl Consumers {
     async fn released(&self, name: &str, version: &str, release: u64) -> Result<Value> {
         let api = self.api("helm.toolkit.fluxcd.io/v2", "HelmRelease").await?;
         let what = format!("version {version} to be deployed");
-        let found = wait_for(&api, name, &what, PATIENCE, |object| {
+        let found = wait_for(&api, name, &what, TIMEOUT, |object| {
             let newest = &object.data["status"]["history"][0];
             let deployed = newest["chartVersion"].as_str().unwrap_or_default();
             // Of an OCIRepository, it has the digest behind it.
@@ -168,7 +165,6 @@ fn map(name: &str, value: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": value}).to_string()
 }
 
-/// Packs files into a layer or a chart.
 fn packed(files: &[(&str, &str)]) -> Vec<u8> {
     let files: Vec<(&str, &[u8])> = files
         .iter()
@@ -289,7 +285,6 @@ async fn kustomizations_of_flux_follow_buckets_and_registries() -> Result<()> {
     flux.stop().await
 }
 
-/// Packs a version of the chart `shop`.
 fn chart(version: &str) -> Vec<u8> {
     let files = chart_files(version).map(|(path, text)| (format!("shop/{path}"), text));
     let files: Vec<(&str, &str)> = files
@@ -312,7 +307,6 @@ fn chart_files(version: &str) -> [(&'static str, String); 3] {
     ]
 }
 
-/// The servers that offer the chart `shop`.
 struct ChartServers {
     index: WebServer,
     registry: Registry,
@@ -320,7 +314,6 @@ struct ChartServers {
 }
 
 impl ChartServers {
-    /// Offers a version beside the earlier ones.
     async fn offer(&self, earlier: &[&str], version: &str) -> Result<()> {
         let mut index = "apiVersion: v1\nentries:\n  shop:\n".to_owned();
         for version in [earlier, &[version]].concat() {

@@ -1,12 +1,11 @@
 //! The real notification-controller of Flux takes the events of our controllers, and delivers them.
 
 use anyhow::{Result, ensure};
-use e2e::cluster::{NAMESPACE, PATIENCE, TestCluster};
+use e2e::cluster::{NAMESPACE, TIMEOUT, TestCluster};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use testkit::{Controller, Received, WebhookSink, flux_controllers::NOTIFICATION, skipped};
 
-/// The controllers whose events are delivered.
 const SENDERS: [&str; 2] = ["source-controller", "kluctl-controller"];
 
 /// Applies a Provider that posts to a path of the sink, and an Alert for all our objects in the namespace.
@@ -34,7 +33,6 @@ struct Expected {
     message: &'static str,
 }
 
-/// Waits for an event that was delivered to a path of the sink.
 async fn delivered(sink: &WebhookSink, path: &str, expected: &Expected) -> Result<(Received, Value)> {
     let Expected {
         name,
@@ -42,7 +40,7 @@ async fn delivered(sink: &WebhookSink, path: &str, expected: &Expected) -> Resul
         message,
     } = expected;
     let what = format!("{reason} of {name}: {message}");
-    let found = sink.wait_for(&what, PATIENCE, |request| {
+    let found = sink.wait_for(&what, TIMEOUT, |request| {
         let event = request.json();
         let said = event["message"].as_str().unwrap_or_default();
         request.path == path
@@ -55,7 +53,7 @@ async fn delivered(sink: &WebhookSink, path: &str, expected: &Expected) -> Resul
     Ok((request, event))
 }
 
-/// Checks what events of each kind have in common.
+/// Checks the parts that events of all kinds have in common.
 fn check_sender(request: &Received, event: &Value, controller: &str) -> Result<()> {
     ensure!(request.header("gotk-component") == controller, "{request:?}");
     ensure!(event["reportingController"] == controller, "{event}");
@@ -91,12 +89,11 @@ async fn check_counts(cluster: &TestCluster, peer: &Controller) -> Result<()> {
     Ok(())
 }
 
-/// Returns the metadata of events at a commit: those of our own group are not delivered.
+/// Returns the metadata of events at a commit: keys of our own group are not delivered.
 fn metadata(commit: &str) -> Value {
     json!({"cluster": "test", "revision": format!("main@sha1:{commit}")})
 }
 
-/// Checks the event of a fetched commit.
 async fn check_fetched(cluster: &TestCluster, url: &str, commit: &str) -> Result<()> {
     cluster.apply_repository("project", url, "1h").await?;
     let source = cluster.fetched("project", commit).await?;
@@ -133,7 +130,6 @@ async fn check_failed(cluster: &TestCluster, url: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks the event of a deployment.
 async fn check_deployed(cluster: &TestCluster, commit: &str) -> Result<()> {
     let spec = json!({"target": "only", "interval": "1h"});
     cluster.apply_deployment("app", "project", spec).await?;

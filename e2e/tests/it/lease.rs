@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use e2e::cluster::{NAMESPACE, PATIENCE, TestCluster};
+use e2e::cluster::{NAMESPACE, TIMEOUT, TestCluster};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use testkit::{Controller, eventually, wait_for};
@@ -14,7 +14,6 @@ const SHORT: [&str; 3] = [
     "--leader-election-retry-period=500ms",
 ];
 
-/// Returns the current holder of the lease.
 async fn holder(cluster: &TestCluster) -> Result<String> {
     let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), NAMESPACE);
     let held = |lease: &Lease| {
@@ -28,7 +27,7 @@ async fn holder(cluster: &TestCluster) -> Result<String> {
         &leases,
         "source-controller-leader-election",
         "a holder",
-        PATIENCE,
+        TIMEOUT,
         held,
     )
     .await?;
@@ -46,13 +45,13 @@ async fn standby(kubeconfig: &Path) -> Result<Controller> {
     }
     let standby = launch.spawn()?;
     let serves = |entry: &serde_json::Value| entry["msg"] == "serving artifacts";
-    standby.wait_log("to serve artifacts", PATIENCE, serves).await?;
+    standby.wait_log("to serve artifacts", TIMEOUT, serves).await?;
     Ok(standby)
 }
 
 /// Waits until another process than `from` holds the lease.
 async fn changed(cluster: &TestCluster, from: &str) -> Result<String> {
-    eventually("another leader", PATIENCE, || async {
+    eventually("another leader", TIMEOUT, || async {
         let now = holder(cluster).await?;
         ensure!(now != from, "{now} still leads");
         Ok(now)

@@ -21,7 +21,6 @@ mod prometheus;
 mod seeds;
 mod story;
 
-/// Installs the crypto provider for clients of the tests.
 fn init() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

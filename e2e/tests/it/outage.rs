@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use api::{kluctl::KluctlDeployment, source::GitRepository};
 use e2e::{
-    cluster::{NAMESPACE, PATIENCE, TestCluster},
+    cluster::{NAMESPACE, TIMEOUT, TestCluster},
     events::apply_provider,
 };
 use kube::{Api, Resource, ResourceExt as _};
@@ -25,12 +25,12 @@ fn controller<'a>(cluster: &'a mut TestCluster, name: &str) -> Result<&'a mut Co
 async fn wait_marked(cluster: &TestCluster, marked: bool) -> Result<()> {
     let what = format!("a pending event: {marked}");
     let repositories: Api<GitRepository> = cluster.repositories();
-    wait_for(&repositories, "app", &what, PATIENCE, |object| {
+    wait_for(&repositories, "app", &what, TIMEOUT, |object| {
         is_marked(object) == marked
     })
     .await?;
     let deployments: Api<KluctlDeployment> = cluster.deployments();
-    wait_for(&deployments, "app", &what, PATIENCE, |object| {
+    wait_for(&deployments, "app", &what, TIMEOUT, |object| {
         is_marked(object) == marked
     })
     .await?;
@@ -91,7 +91,7 @@ async fn events_of_an_outage_arrive_although_their_senders_were_killed() -> Resu
         let what = format!("the event of the {kind}");
         let sent = cluster
             .sink
-            .wait_for(&what, PATIENCE, |each| is_about(&each.json()));
+            .wait_for(&what, TIMEOUT, |each| is_about(&each.json()));
         let event = sent.await?.json();
         assert_eq!(event["severity"], "info", "{event}");
         let revision = event["metadata"]["revision"]

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use anyhow::Result;
 use e2e::{
-    cluster::{CONTROLLERS, NAMESPACE, PATIENCE, TestCluster},
+    cluster::{CONTROLLERS, NAMESPACE, TIMEOUT, TestCluster},
     demo::shop::example,
 };
 use serde_json::json;
 use testkit::Prometheus;
 
-/// Returns a configuration that scrapes what the annotations of the Pods in `deploy/` say. Only the addresses are replaced by
-/// those of the controller processes: the Pods run on nodes that kwok simulates.
+/// Returns a configuration that scrapes by the annotations of the Pods in `deploy/`. Only the addresses are the controller
+/// processes' own: the Pods run on nodes that kwok simulates.
 fn config(cluster: &TestCluster, kubeconfig: &Path) -> Result<String> {
     let mut relabel = vec![
         json!({"source_labels": ["__meta_kubernetes_pod_annotation_prometheus_io_scrape"], "regex": "true", "action": "keep"}),
@@ -55,7 +55,7 @@ async fn prometheus_scrapes_all_controllers() -> Result<()> {
 
     let prometheus = Prometheus::start(&config(&cluster, cluster.plane.kubeconfig())?).await?;
     prometheus
-        .wait_for(&format!("count(up == 1) == {}", CONTROLLERS.len()), PATIENCE)
+        .wait_for(&format!("count(up == 1) == {}", CONTROLLERS.len()), TIMEOUT)
         .await?;
     for expression in [
         r#"gotk_reconcile_duration_seconds_count{kind="GitRepository",name="shop",namespace="flux-system"} > 0"#,
@@ -69,7 +69,7 @@ async fn prometheus_scrapes_all_controllers() -> Result<()> {
         r#"leader_election_master_status{name="source-controller-leader-election"} == 1"#,
         "process_resident_memory_bytes > 0",
     ] {
-        prometheus.wait_for(expression, PATIENCE).await?;
+        prometheus.wait_for(expression, TIMEOUT).await?;
     }
     cluster.stop().await
 }

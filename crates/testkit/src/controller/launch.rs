@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{Addresses, Controller, PATIENCE};
+use super::{Addresses, Controller, TIMEOUT};
 use crate::{
     ControlPlane,
     controlplane::CONTEXT,
@@ -46,7 +46,6 @@ impl Launch {
         }
     }
 
-    /// Returns the name of the controller.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -58,7 +57,6 @@ impl Launch {
         self
     }
 
-    /// Sets the kubeconfig, which is required.
     pub fn run_by(mut self, kubeconfig: &Path) -> Self {
         self.kubeconfig = Some(kubeconfig.to_owned());
         self
@@ -70,7 +68,6 @@ impl Launch {
         self
     }
 
-    /// Sets the URL that it posts its events to.
     pub fn events_to(mut self, url: &str) -> Self {
         self.events = Some(url.to_owned());
         self
@@ -94,9 +91,6 @@ impl Launch {
 
     /// Returns the kluctl-controller as kluctl's end-to-end suite runs it: with the flags of that suite alone, for one namespace and results in
     /// `<namespace>-results`. It runs in the namespace `system`, and takes local sources at the port.
-    ///
-    /// # Errors
-    /// Returns an error if the path of the kubeconfig isn't UTF-8.
     pub fn by_kluctls_suite(plane: &ControlPlane, namespace: &str, system: &str, port: u16) -> Result<Self> {
         let kubeconfig = plane.kubeconfig();
         let kubeconfig = kubeconfig.to_str().context("the path isn't UTF-8")?;
@@ -128,7 +122,6 @@ impl Launch {
         self
     }
 
-    /// Sets an environment variable.
     pub fn env(mut self, key: &str, value: &str) -> Self {
         self.env.push((key.to_owned(), value.to_owned()));
         self
@@ -141,19 +134,13 @@ impl Launch {
     }
 
     /// Starts it and waits until it is ready.
-    ///
-    /// # Errors
-    /// Returns an error if the program isn't built, ends, or isn't ready within a minute; the message holds its last lines.
     pub async fn start(self) -> Result<Controller> {
         let controller = self.spawn()?;
-        controller.wait_ready(PATIENCE).await?;
+        controller.wait_ready(TIMEOUT).await?;
         Ok(controller)
     }
 
     /// Starts it without waiting until it is ready.
-    ///
-    /// # Errors
-    /// Returns an error if the program isn't built, or ends at once.
     pub fn spawn(self) -> Result<Controller> {
         let program = self
             .program
@@ -203,7 +190,7 @@ impl Launch {
         Ok(controller)
     }
 
-    /// The flags: those that give each process ports of its own, then those of the caller.
+    /// The flags: the defaults that give each process ports of its own, then the caller's.
     fn args(&self, addresses: &Addresses, storage: &Path) -> Vec<String> {
         let mut args = vec![
             format!("--metrics-addr={}", addresses.metrics),
@@ -251,9 +238,6 @@ fn watched<'a>(args: &[String], namespace: &'a str) -> Option<&'a str> {
 
 /// Finds a program of this workspace: in the folder that `WEIR_BIN_DIR` names, or where cargo puts the programs of the
 /// profile that the caller was built with.
-///
-/// # Errors
-/// Returns an error if it isn't there; the message says how to build it.
 pub fn find_program(name: &str) -> Result<PathBuf> {
     let given = std::env::var_os("WEIR_BIN_DIR")
         .filter(|dir| !dir.is_empty())

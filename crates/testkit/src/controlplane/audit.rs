@@ -16,22 +16,16 @@ pub(crate) const UNLOGGED: &str = "weir-testkit-unlogged";
 /// Maximum time until the end of a write that has begun is logged.
 const END_OF_WRITES: Duration = Duration::from_secs(5);
 
-/// One request to the API server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Name of the authenticated user.
     pub user: String,
-    /// Name of the impersonated user, if there is one.
     pub impersonated: Option<String>,
-    /// The `User-Agent` of the client.
     pub user_agent: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: String,
     /// The API group, empty for the core group and for paths that are no resource.
     pub group: String,
-    /// The plural name of the resource, empty for paths that are none.
     pub resource: String,
-    /// The subresource, such as `status`, or empty.
     pub subresource: String,
     /// The namespace, empty for cluster-scoped requests.
     pub namespace: String,
@@ -39,7 +33,6 @@ pub struct Entry {
     pub name: String,
     /// Path and query of the request.
     pub uri: String,
-    /// The HTTP status of the answer.
     pub code: u16,
     /// The decision of the authorizer: `allow` or `forbid`.
     pub decision: String,
@@ -50,7 +43,6 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Returns true for requests that change something.
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(
@@ -66,7 +58,6 @@ impl Entry {
         self.verb == "get" && is_object
     }
 
-    /// Returns true if the API server denied the request.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         self.decision == "forbid" || self.code == 403
@@ -139,7 +130,6 @@ fn read_text(path: &Path, from: u64) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Returns the events of a log.
 fn events(text: &[u8]) -> Vec<Value> {
     // The last line may still be being written.
     text.split(|byte| *byte == b'\n')
@@ -147,7 +137,7 @@ fn events(text: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-fn has_begun_only(event: &Value) -> bool {
+fn is_unanswered(event: &Value) -> bool {
     event.get("stage").and_then(Value::as_str) == Some("RequestReceived")
 }
 
@@ -159,7 +149,7 @@ fn id_of(event: &Value) -> &str {
 fn open_writes(events: &[Value]) -> BTreeSet<String> {
     let mut open = BTreeSet::new();
     for event in events {
-        if has_begun_only(event) {
+        if is_unanswered(event) {
             open.insert(id_of(event).to_owned());
         } else {
             open.remove(id_of(event));
@@ -171,7 +161,7 @@ fn open_writes(events: &[Value]) -> BTreeSet<String> {
 fn parse(events: &[Value]) -> Vec<Entry> {
     let mut order: BTreeMap<String, usize> = BTreeMap::new();
     let mut entries: Vec<Entry> = Vec::new();
-    for event in events.iter().filter(|event| !has_begun_only(event)) {
+    for event in events.iter().filter(|event| !is_unanswered(event)) {
         let entry = Entry::parse(event);
         if entry.user_agent == UNLOGGED {
             continue;

@@ -64,7 +64,6 @@ const PINS: [&str; 5] = [
 ];
 /// The file beside kwok that holds the stages its own module ships.
 const STAGES: &str = "kwok-stages.yaml";
-/// Paths of the programs of the control plane.
 #[derive(Debug, Clone)]
 pub struct Binaries {
     programs: BTreeMap<&'static str, PathBuf>,
@@ -72,11 +71,8 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the programs in the folder that `KUBEBUILDER_ASSETS` names, then in the cache, and builds what is missing.
+    /// Finds the programs in the folder that `KUBEBUILDER_ASSETS` names, then in the cache, and builds missing ones.
     /// Blocks for minutes when it builds.
-    ///
-    /// # Errors
-    /// Returns an error if something is missing and can't be built; the message says what to install.
     pub fn resolve() -> Result<Self> {
         let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
         let cache = cache_dir()?.join("control-plane");
@@ -106,13 +102,11 @@ impl Binaries {
         })
     }
 
-    /// The path of a program.
     #[must_use]
     pub fn path(&self, program: &str) -> &Path {
         self.programs.get(program).map_or(Path::new(""), PathBuf::as_path)
     }
 
-    /// The configuration by which kwok plays nodes and Pods.
     #[must_use]
     pub fn stages(&self) -> &Path {
         &self.stages
@@ -129,7 +123,6 @@ fn missing(dir: &Path, assets: Option<&Path>) -> Vec<&'static Recipe> {
         .collect()
 }
 
-/// Writes the stages that kwok's own module ships beside the programs.
 fn write_stages(dir: &Path, kubectl: &Path, work: &Path) -> Result<()> {
     if dir.join(STAGES).exists() {
         return Ok(());

@@ -7,7 +7,6 @@ use super::{binaries::Binaries, credentials::Credentials};
 /// The file that says where forwarded ports lead.
 pub(crate) const FORWARDS: &str = "port-forward.yaml";
 
-/// The input of the components' command lines.
 pub(crate) struct Setup<'a> {
     pub(crate) binaries: &'a Binaries,
     pub(crate) credentials: &'a Credentials,
@@ -35,7 +34,7 @@ impl Setup<'_> {
         );
         let mut command = self.command("etcd");
         command
-            // What it holds is thrown away with the plane, so it needn't survive a power cut.
+            // Its content is thrown away with the plane, so it needn't survive a power cut.
             .arg("--unsafe-no-fsync")
             .arg(format!("--data-dir={}", self.dir.join("etcd").display()))
             .arg(format!("--listen-client-urls={client}"))
@@ -104,7 +103,7 @@ impl Setup<'_> {
                 "--flex-volume-plugin-dir={}",
                 self.dir.join("flexvolume").display()
             ))
-            // The defaults are made to be gentle with a large cluster's API server; here they would be what is measured.
+            // The defaults are made to be gentle with a large cluster's API server; here they would be measured.
             .args(["--kube-api-qps=1000", "--kube-api-burst=2000"])
             .args([
                 "--concurrent-deployment-syncs=20",

@@ -13,7 +13,6 @@ use crate::tls::{Authority, key_pair};
 /// Name of the context in each kubeconfig of a control plane.
 pub const CONTEXT: &str = "weir";
 
-/// A user of the control plane that is known by a token.
 struct User {
     name: &'static str,
     user: &'static str,
@@ -43,14 +42,12 @@ const USERS: [User; 4] = [
     },
 ];
 
-/// The files below `pki/` and `kubeconfig/` of a plane's folder.
 #[derive(Debug)]
 pub(crate) struct Credentials {
     dir: PathBuf,
 }
 
 impl Credentials {
-    /// Makes the authority, the keys, the tokens and the kubeconfigs for an API server at this address.
     pub(crate) fn create(dir: &Path, server: &str) -> Result<Self> {
         let this = Self { dir: dir.to_owned() };
         fs::create_dir_all(this.pki(""))?;
@@ -83,17 +80,14 @@ impl Credentials {
         self.dir.join("pki").join(file)
     }
 
-    /// The kubeconfig of a named user.
     pub(crate) fn kubeconfig(&self, user: &str) -> PathBuf {
         self.dir.join("kubeconfig").join(user)
     }
 
-    /// The file of a token.
     pub(crate) fn token(&self, name: &str) -> PathBuf {
         self.dir.join("pki").join(format!("{name}.token"))
     }
 
-    /// The text of a kubeconfig for whoever has this token.
     pub(crate) fn kubeconfig_for(&self, server: &str, namespace: &str, token: &str) -> Result<String> {
         use base64::Engine as _;
         let ca = fs::read(self.pki("ca.pem"))

@@ -5,10 +5,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-/// Name of the file with the address of etcd in the folder of a plane.
 pub(super) const ADDRESS: &str = "etcd-address";
 
-/// The etcd of a control plane.
 #[derive(Debug, Clone)]
 pub(crate) struct Etcd {
     client: reqwest::Client,
@@ -26,7 +24,6 @@ impl Etcd {
         })
     }
 
-    /// Returns the newest revision.
     pub(super) async fn revision(&self) -> Result<u64> {
         let status = self.ask("maintenance/status", json!({})).await?;
         let revision = status.pointer("/header/revision");

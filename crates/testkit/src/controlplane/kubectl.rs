@@ -8,23 +8,15 @@ use tokio::{io::AsyncWriteExt as _, process::Command};
 use super::ControlPlane;
 
 impl ControlPlane {
-    /// Runs kubectl as administrator and returns what it printed.
-    ///
-    /// # Errors
-    /// Returns an error if it fails; the message holds what it complained of.
     pub async fn kubectl(&self, args: &[&str]) -> Result<String> {
         self.kubectl_with(args, "").await
     }
 
-    /// Runs kubectl as administrator with a standard input.
-    ///
-    /// # Errors
-    /// Returns an error if it fails; the message holds what it complained of.
     pub async fn kubectl_with(&self, args: &[&str], input: &str) -> Result<String> {
         let mut child = Command::new(&self.kubectl)
             .args(args)
             .env("KUBECONFIG", &self.kubeconfig)
-            // Its cache of what the API server knows belongs to this plane.
+            // Its cache of the discovery belongs to this plane.
             .env("HOME", self.dir().join("tmp"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -50,10 +42,6 @@ impl ControlPlane {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Applies YAML documents by server-side apply, as kubectl does.
-    ///
-    /// # Errors
-    /// Returns an error if kubectl or the API server refuses one.
     pub async fn apply_yaml(&self, yaml: &str) -> Result<()> {
         self.kubectl_with(&["apply", "--server-side", "-f", "-"], yaml)
             .await

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use super::ControlPlane;
 use crate::wait::{eventually, wait_for};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const ADMIN: &str = "testkit";
 
 /// Adds a node for Pods to run on and a storage class for claims, and waits until Pods can be placed.
@@ -36,12 +36,12 @@ pub(super) async fn furnish(client: &Client) -> Result<()> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
     tokio::try_join!(create(&nodes, node()), create(&classes, storage_class()))?;
     tokio::try_join!(
-        wait_for(&nodes, "node-1", "the node to take Pods", PATIENCE, takes_pods),
+        wait_for(&nodes, "node-1", "the node to take Pods", TIMEOUT, takes_pods),
         wait_for(
             &accounts,
             "default",
             "the default service account",
-            PATIENCE,
+            TIMEOUT,
             |_| true
         ),
     )?;
@@ -109,9 +109,6 @@ where
 
 impl ControlPlane {
     /// Makes a namespace of a new name that begins with `prefix`, and returns that name.
-    ///
-    /// # Errors
-    /// Returns an error if the API server refuses it.
     pub async fn namespace(&self, prefix: &str) -> Result<String> {
         let name = format!("{prefix}-{:08x}", fastrand::u32(..));
         self.namespace_named(&name).await?;
@@ -119,9 +116,6 @@ impl ControlPlane {
     }
 
     /// Makes a namespace of this name, unless it exists, and waits until Pods can be created in it.
-    ///
-    /// # Errors
-    /// Returns an error if the API server refuses it.
     pub async fn namespace_named(&self, name: &str) -> Result<()> {
         let client = self.client().await?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -131,7 +125,7 @@ impl ControlPlane {
             &accounts,
             "default",
             "the default service account",
-            PATIENCE,
+            TIMEOUT,
             |_| true,
         )
         .await?;
@@ -139,9 +133,6 @@ impl ControlPlane {
     }
 
     /// Applies one object by server-side apply, with force, as manager `testkit`.
-    ///
-    /// # Errors
-    /// Returns an error if it is incomplete, or the API server refuses it.
     pub async fn apply(&self, object: impl Into<Value>) -> Result<DynamicObject> {
         let (api, object) = self.api_for(object.into()).await?;
         let name = object.name_any();
@@ -151,10 +142,6 @@ impl ControlPlane {
             .with_context(|| format!("can't apply {name}"))
     }
 
-    /// The API for the kind and namespace of this object, and the object itself.
-    ///
-    /// # Errors
-    /// Returns an error if the API server doesn't know the kind.
     pub async fn api_for(&self, object: Value) -> Result<(Api<DynamicObject>, DynamicObject)> {
         let object: DynamicObject = serde_json::from_value(object).context("this is no Kubernetes object")?;
         let types = object
@@ -177,9 +164,6 @@ impl ControlPlane {
     }
 
     /// Installs the CRDs in a folder of YAML files and waits until the API server serves them, watches included.
-    ///
-    /// # Errors
-    /// Returns an error if the folder holds none, or the API server refuses one.
     pub async fn install_crds(&self, dir: &Path) -> Result<Vec<String>> {
         let dir = dir.to_str().context("the path of the folder isn't UTF-8")?;
         let applied = self
@@ -205,7 +189,7 @@ impl ControlPlane {
         let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
         let served = names.iter().map(|name| async {
             let what = "the API server to serve the CRD";
-            let crd = wait_for(&crds, name, what, PATIENCE, is_served).await?;
+            let crd = wait_for(&crds, name, what, TIMEOUT, is_served).await?;
             watchable(&client, &crd).await
         });
         try_join_all(served).await?;
@@ -213,9 +197,6 @@ impl ControlPlane {
     }
 
     /// Makes a service account, unless it exists, and a kubeconfig with a token of it, valid for a day.
-    ///
-    /// # Errors
-    /// Returns an error if the API server refuses it.
     pub async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
         let audience = "https://kubernetes.default.svc";
         let token = self.service_account_token(namespace, name, audience).await?;
@@ -229,9 +210,6 @@ impl ControlPlane {
 
     /// Makes a service account, unless it exists, and a file with a token of it for an audience, valid for a day, as a Pod
     /// mounts it.
-    ///
-    /// # Errors
-    /// Returns an error if the API server refuses it.
     pub async fn service_account_token_file(
         &self,
         namespace: &str,
@@ -245,9 +223,6 @@ impl ControlPlane {
     }
 
     /// Makes a service account, unless it exists, and returns a token of it for an audience, valid for a day.
-    ///
-    /// # Errors
-    /// Returns an error if the API server refuses it.
     pub async fn service_account_token(&self, namespace: &str, name: &str, audience: &str) -> Result<String> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
         create(
@@ -263,7 +238,7 @@ impl ControlPlane {
             },
             ..TokenRequest::default()
         };
-        let answer = eventually("a service account token", PATIENCE, || async {
+        let answer = eventually("a service account token", TIMEOUT, || async {
             Ok(accounts
                 .create_token_request(name, &PostParams::default(), &request)
                 .await?)
@@ -284,7 +259,7 @@ async fn watchable(client: &Client, crd: &CustomResourceDefinition) -> Result<()
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     // Without a limit, and of any version, lists come from the cache alone.
     let from_cache = ListParams::default().match_any();
-    eventually("the API server to watch a kind", PATIENCE, || async {
+    eventually("the API server to watch a kind", TIMEOUT, || async {
         api.list_metadata(&from_cache).await?;
         Ok(())
     })

@@ -30,7 +30,7 @@ async fn find_or_start() -> Result<ControlPlane> {
     let plane = match ControlPlane::open(&dir) {
         Ok(plane) => plane,
         Err(_) => {
-            // Nothing, or what a starter that was killed midway left.
+            // Nothing, or the rest of a start that was killed midway.
             crate::process::end_strays(&dir)?;
             Group::open(&dir).stop()?;
             ControlPlane::start_with(&binaries, &Options::default(), || Group::create_for(&dir, owner))

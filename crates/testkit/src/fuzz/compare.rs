@@ -1,8 +1,8 @@
-//! Compares our results for random input with those of another program.
+//! Compares the results of two programs for random input.
 
 use std::{env, fmt, io::Write as _, time::SystemTime};
 
-use super::{PATIENCE, Random, failures};
+use super::{Random, SHRINK_TIME, failures};
 
 /// The number of random cases to compare, and their first seed, from `WEIR_FUZZ_SEED`, `WEIR_FUZZ_DIFFERENCES` and a
 /// variable of the comparison's own. Without that variable, few cases are compared, always the same.
@@ -10,9 +10,7 @@ use super::{PATIENCE, Random, failures};
 pub struct Comparison {
     /// True if the variable sets the number of cases.
     pub asked: bool,
-    /// Number of cases to compare.
     pub count: u64,
-    /// Seed of the first case.
     pub seed: u64,
     /// Number of differences after which the comparison ends.
     most: usize,
@@ -37,11 +35,11 @@ impl Comparison {
     /// Returns the differences, each made as small as possible. A case fails by panicking.
     pub fn differences(&self, name: &str, case: impl FnMut(&mut Random)) -> Vec<String> {
         // Another program may take its time.
-        let patience = if self.asked { PATIENCE * 12 } else { PATIENCE };
-        failures(name, self.seed, self.count, self.most, patience, case)
+        let shrink_time = if self.asked { SHRINK_TIME * 12 } else { SHRINK_TIME };
+        failures(name, self.seed, self.count, self.most, shrink_time, case)
     }
 
-    /// Prints the result: to standard error if the variable is set, since the test harness hides what passing tests print.
+    /// Prints the result: to standard error if the variable is set, since the test harness hides the output of passing tests.
     ///
     /// # Panics
     /// Panics if there are differences.
@@ -62,7 +60,6 @@ impl Comparison {
     }
 }
 
-/// Numbers of cases by outcome.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Cases with equal results.
@@ -74,26 +71,27 @@ pub struct Tally {
     /// Cases that exceeded our limits.
     pub limited: u64,
     /// Cases with an intended difference.
-    pub told: u64,
+    pub intended: u64,
 }
 
 impl Tally {
-    /// Counts a case. What one of the two did not end is not compared, nor what is `told`.
+    /// Counts a case. A case that one of the two did not end is not compared, nor is one with an `intended` difference.
     ///
     /// # Panics
+    ///
     /// Panics if the outcomes are not the same.
     #[track_caller]
     pub fn compare<T: fmt::Debug, E: fmt::Debug>(
         &mut self,
         ours: Option<&Result<T, E>>,
         theirs: Option<&Result<T, E>>,
-        told: impl FnOnce(&Result<T, E>, &Result<T, E>) -> bool,
+        intended: impl FnOnce(&Result<T, E>, &Result<T, E>) -> bool,
         same: impl FnOnce(&Result<T, E>, &Result<T, E>) -> bool,
     ) {
         let count = match (ours, theirs) {
             (_, None) => &mut self.endless,
             (None, _) => &mut self.limited,
-            (Some(ours), Some(theirs)) if told(ours, theirs) => &mut self.told,
+            (Some(ours), Some(theirs)) if intended(ours, theirs) => &mut self.intended,
             (Some(ours), Some(theirs)) => {
                 assert!(
                     same(ours, theirs),
@@ -108,10 +106,9 @@ impl Tally {
         *count += 1;
     }
 
-    /// Returns the number of cases that were not compared.
     #[must_use]
     pub fn skipped(&self) -> u64 {
-        self.endless + self.limited + self.told
+        self.endless + self.limited + self.intended
     }
 }
 
@@ -122,12 +119,12 @@ impl fmt::Display for Tally {
             failed,
             endless,
             limited,
-            told,
+            intended,
         } = self;
         write!(
             f,
             "{made} gave the same, {failed} failed in the same way, {} were not compared \
-             ({endless} endless for the original, {limited} over our limits, {told} known to differ)",
+             ({endless} endless for the original, {limited} over our limits, {intended} known to differ)",
             self.skipped()
         )
     }

@@ -11,11 +11,11 @@ pub(super) const ABORT: u64 = 4 << 30;
 
 /// Resident memory before a case.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Memory {
+pub(super) struct Baseline {
     before: Option<u64>,
 }
 
-impl Memory {
+impl Baseline {
     /// Forgets the peak so far, and reads the resident memory.
     pub(super) fn start() -> Self {
         let reset = fs::write("/proc/self/clear_refs", "5");
@@ -34,7 +34,6 @@ impl Memory {
     }
 }
 
-/// Reads the resident memory of this process, in bytes.
 pub(super) fn resident() -> Option<u64> {
     field("VmRSS:")
 }
@@ -72,7 +71,7 @@ mod tests {
 
     #[test]
     fn memory_of_a_case_is_measured() {
-        let memory = Memory::start();
+        let memory = Baseline::start();
         let block = std::hint::black_box(vec![1_u8; 64 << 20]);
         if let Some(growth) = memory.growth() {
             // Other tests may free memory meanwhile.

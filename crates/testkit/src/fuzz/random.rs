@@ -141,12 +141,10 @@ impl Random {
         usize::try_from(self.take(last, |random| random.u64(0..=last))).unwrap_or_default()
     }
 
-    /// Returns a number of the range.
     pub fn within(&mut self, range: Range<usize>) -> usize {
         range.start + self.below(range.end.saturating_sub(range.start))
     }
 
-    /// Returns true or false.
     pub fn flag(&mut self) -> bool {
         self.below(2) == 1
     }
@@ -156,7 +154,6 @@ impl Random {
         self.below(n) + 1 == n
     }
 
-    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.take(u64::MAX, |random| random.u64(..))
     }
@@ -182,17 +179,12 @@ impl Random {
         }
     }
 
-    /// Returns one of several values.
-    ///
-    /// # Panics
-    /// Panics if there are none.
     #[allow(clippy::indexing_slicing, reason = "a test that picks from nothing is wrong")]
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         let at = self.below(from.len());
         &from[at]
     }
 
-    /// Returns a list whose length is in the range.
     pub fn list<T>(&mut self, length: Range<usize>, mut item: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let last = length.end.saturating_sub(1).max(length.start);
         // One choice before each item, so that leaving out some choices leaves out an item.
@@ -230,12 +222,10 @@ impl Random {
         self.list(length, piece).concat()
     }
 
-    /// Returns a string of any characters.
     pub fn word(&mut self, length: Range<usize>) -> String {
         self.list(length, Self::char).into_iter().collect()
     }
 
-    /// Returns a list of any bytes.
     pub fn bytes(&mut self, length: Range<usize>) -> Vec<u8> {
         self.list(length, |random| random.below(256) as u8)
     }

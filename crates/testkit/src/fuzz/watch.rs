@@ -4,13 +4,14 @@ use std::{
     cell::{Cell, RefCell},
     io::Write as _,
     panic,
-    sync::{Arc, Mutex, Once, PoisonError, mpsc},
+    sync::{Arc, Once, mpsc},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
+
 use super::memory;
 
-/// Interval of the checks of a running case.
 const CHECK: Duration = Duration::from_millis(100);
 /// Time limit of a case, even on a busy machine.
 const SLOW: Duration = Duration::from_secs(20);
@@ -56,7 +57,7 @@ impl Watch {
         std::thread::spawn(move || {
             let mut told = None;
             while ended.recv_timeout(CHECK) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let case = *watched.lock().unwrap_or_else(PoisonError::into_inner);
+                let case = *watched.lock();
                 if let Some((seed, since)) = case
                     && since.elapsed() > SLOW
                     && told != Some(seed)
@@ -86,12 +87,12 @@ impl Watch {
     }
 
     pub(super) fn begin(&self, seed: u64) {
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some((seed, Instant::now()));
+        *self.running.lock() = Some((seed, Instant::now()));
     }
 
     /// Returns an error message if the case took too long.
     pub(super) fn end(&self) -> Option<String> {
-        let case = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let case = self.running.lock().take();
         let took = case.map(|(_, since)| since.elapsed()).filter(|took| *took > SLOW);
         took.map(|took| format!("it took {took:?}"))
     }

@@ -13,7 +13,6 @@ use futures::{StreamExt as _, stream};
 use http::{HeaderMap, StatusCode, header};
 
 use super::{Behaviour, Fault, Inner, Request as Logged, Step, hostile, service};
-use crate::process::lock;
 
 pub(super) const MAX_BODY: usize = 512 * 1024 * 1024;
 
@@ -41,11 +40,11 @@ pub(super) async fn answer(State(inner): State<Arc<Inner>>, request: Request) ->
         status: None,
     };
     let index = {
-        let mut requests = lock(&inner.requests);
+        let mut requests = inner.requests.lock();
         requests.push(logged);
         requests.len() - 1
     };
-    let behaviour = lock(&inner.behaviours).get(repo).cloned();
+    let behaviour = inner.behaviours.lock().get(repo).cloned();
     let response = match behaviour {
         None => StatusCode::NOT_FOUND.into_response(),
         Some(behaviour) => {
@@ -60,13 +59,12 @@ pub(super) async fn answer(State(inner): State<Arc<Inner>>, request: Request) ->
             behave(&inner, &behaviour, authorization, ask).await
         }
     };
-    if let Some(logged) = lock(&inner.requests).get_mut(index) {
+    if let Some(logged) = inner.requests.lock().get_mut(index) {
         logged.status = Some(response.status().as_u16());
     }
     response
 }
 
-/// A request to one repository.
 pub(super) struct Ask<'a> {
     pub(super) repo: &'a str,
     /// The path behind the repository.
@@ -181,7 +179,7 @@ fn step(rest: &str, query: &str, headers: &HeaderMap, body: &[u8]) -> Step {
         "info/refs" if query.contains("git-receive-pack") => Step::Push,
         "info/refs" => Step::Info,
         "git-upload-pack" if contains(b"command=ls-refs") => Step::LsRefs,
-        // Only long bodies are compressed, and those name what the client has.
+        // Only long bodies are compressed, and those name the objects that the client has.
         "git-upload-pack" if contains(b"command=fetch") || !headers.contains_key("git-protocol") => {
             Step::Fetch
         }

@@ -6,7 +6,6 @@ use anyhow::{Context as _, Result};
 
 use super::Repo;
 
-/// A change of one path.
 #[derive(Debug, Clone)]
 enum Change {
     Clear,
@@ -52,17 +51,14 @@ impl Commit {
         }
     }
 
-    /// Writes a regular file.
     pub fn write(self, path: &str, content: impl AsRef<[u8]>) -> Self {
         self.with_mode("100644", path, content)
     }
 
-    /// Writes an executable file.
     pub fn executable(self, path: &str, content: impl AsRef<[u8]>) -> Self {
         self.with_mode("100755", path, content)
     }
 
-    /// Makes a symbolic link.
     pub fn link(self, path: &str, target: &str) -> Self {
         self.with_mode("120000", path, target)
     }
@@ -85,7 +81,6 @@ impl Commit {
         self
     }
 
-    /// Removes a file or folder.
     pub fn remove(mut self, path: &str) -> Self {
         self.changes.push(Change::Remove {
             path: path.to_owned(),
@@ -100,17 +95,11 @@ impl Commit {
     }
 
     /// Writes all files below a folder of this machine, `.git` aside.
-    ///
-    /// # Errors
-    /// Returns an error if one can't be read.
     pub fn copy(self, folder: &Path) -> Result<Self> {
         self.copy_below(folder, String::new())
     }
 
     /// Writes all files below a folder of this machine into a directory of the repository, `.git` aside.
-    ///
-    /// # Errors
-    /// Returns an error if one can't be read.
     pub fn copy_to(self, folder: &Path, directory: &str) -> Result<Self> {
         self.copy_below(folder, format!("{directory}/"))
     }
@@ -173,10 +162,6 @@ impl Commit {
         self
     }
 
-    /// Makes the commit and returns its id.
-    ///
-    /// # Errors
-    /// Returns an error if git refuses it.
     pub fn push(self) -> Result<String> {
         let parent = match (&self.from, self.orphan) {
             (_, true) => None,

@@ -14,7 +14,6 @@ use super::backend::MAX_BODY;
 const PACK_FOLLOWS: &[u8] = b"packfile\n";
 /// Bytes of a pack in a line: the longest is 65,520 bytes.
 const LINE: usize = 60_000;
-/// Refs that are sent at once.
 const REFS: usize = 1000;
 
 /// Returns a pack of one file that announces `announced` bytes, and inflates to `mib` MiB of zeros without an end.
@@ -27,7 +26,7 @@ pub fn pack_bomb(announced: u64, mib: usize) -> Vec<u8> {
     pack.extend([0x78, 0x01]);
     let mut deflate = Compress::new(Compression::fast(), false);
     let mut block = Vec::with_capacity(1 << 20);
-    // After a full flush nothing refers to what was before, so that the block can be repeated.
+    // After a full flush nothing refers to earlier bytes, so that the block can be repeated.
     let done = deflate.compress_vec(&vec![0; 1 << 20], &mut block, FlushCompress::Full);
     assert!(done.is_ok(), "zeros can't be compressed");
     pack.extend(block.repeat(mib));
@@ -58,7 +57,6 @@ fn pack_head(announced: u64) -> Vec<u8> {
     pack
 }
 
-/// Replaces the pack of an answer.
 pub(super) async fn with_pack(response: Response, pack: &[u8]) -> Response {
     let (mut head, body) = response.into_parts();
     let whole = axum::body::to_bytes(body, MAX_BODY).await.unwrap_or_default();
@@ -76,7 +74,6 @@ pub(super) async fn with_pack(response: Response, pack: &[u8]) -> Response {
     Response::from_parts(head, Body::from(answer))
 }
 
-/// Replaces the refs of an answer by some without an end.
 pub(super) fn with_endless_refs(response: Response) -> Response {
     let (mut head, _) = response.into_parts();
     let refs = stream::iter(0_u64..).map(|number| {

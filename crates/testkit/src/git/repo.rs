@@ -11,7 +11,6 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 
 use super::{Commit, Fault, Inner, Request};
-use crate::process::lock;
 
 /// The date of the first commit, 2026-01-01; each further one is a minute later.
 const FIRST_DATE: i64 = 1_767_225_600;
@@ -41,7 +40,10 @@ impl Repo {
         ] {
             this.git(&["config", key, value])?;
         }
-        lock(&inner.behaviours).insert(name.to_owned(), super::Behaviour::default());
+        inner
+            .behaviours
+            .lock()
+            .insert(name.to_owned(), super::Behaviour::default());
         Ok(this)
     }
 
@@ -52,26 +54,24 @@ impl Repo {
         };
         std::os::unix::fs::symlink(path, this.path())
             .with_context(|| format!("can't serve {} as {name}", path.display()))?;
-        lock(&inner.behaviours).insert(name.to_owned(), super::Behaviour::default());
+        inner
+            .behaviours
+            .lock()
+            .insert(name.to_owned(), super::Behaviour::default());
         Ok(this)
     }
 
-    /// Returns the folder of the bare repository.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.inner.root.path().join(format!("{}.git", self.name))
     }
 
-    /// Returns the URL for cloning.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("{}/{}.git", lock(&self.inner.origin), self.name)
+        format!("{}/{}.git", self.inner.origin.lock(), self.name)
     }
 
     /// Writes these files (path and content) in one commit on `main`, and returns its id.
-    ///
-    /// # Errors
-    /// Returns an error if git refuses it.
     pub fn commit(&self, message: &str, files: &[(&str, &str)]) -> Result<String> {
         files
             .iter()
@@ -81,31 +81,20 @@ impl Repo {
             .push()
     }
 
-    /// Returns the builder of a commit on `main`.
     pub fn change(&self, message: &str) -> Commit {
         Commit::new(self, message)
     }
 
     /// Makes or moves a branch, by force where need be.
-    ///
-    /// # Errors
-    /// Returns an error if `to` names no commit.
     pub fn branch(&self, name: &str, to: &str) -> Result<()> {
         self.set_ref(&format!("refs/heads/{name}"), to)
     }
 
-    /// Makes or moves a lightweight tag.
-    ///
-    /// # Errors
-    /// Returns an error if `to` names no commit.
     pub fn tag(&self, name: &str, to: &str) -> Result<()> {
         self.set_ref(&format!("refs/tags/{name}"), to)
     }
 
     /// Makes or moves an annotated tag and returns the id of the tag object.
-    ///
-    /// # Errors
-    /// Returns an error if `to` names no commit.
     pub fn annotated_tag(&self, name: &str, to: &str, message: &str) -> Result<String> {
         let date = format!("{} +0000", self.next_date());
         let tag = [
@@ -124,33 +113,21 @@ impl Repo {
         self.rev(&format!("refs/tags/{name}"))
     }
 
-    /// Makes or moves any ref.
-    ///
-    /// # Errors
-    /// Returns an error if `to` names no object.
     pub fn set_ref(&self, name: &str, to: &str) -> Result<()> {
         self.git(&["update-ref", name, to]).map(|_| ())
     }
 
-    /// Removes a ref, such as `refs/heads/old`.
-    ///
-    /// # Errors
-    /// Returns an error if git refuses it.
     pub fn delete_ref(&self, name: &str) -> Result<()> {
         self.git(&["update-ref", "-d", name]).map(|_| ())
     }
 
     /// Returns the object ID of a branch, tag or other revision.
-    ///
-    /// # Errors
-    /// Returns an error if it names nothing.
     pub fn rev(&self, expression: &str) -> Result<String> {
         self.git(&["rev-parse", "--verify", "--quiet", "--end-of-options", expression])
             .map(|id| id.trim().to_owned())
             .with_context(|| format!("{} has no {expression}", self.name))
     }
 
-    /// Requires basic authentication with this user and password.
     pub fn require_basic_auth(&self, user: &str, password: &str) {
         self.behave(|behaviour| behaviour.basic_auth = Some((user.to_owned(), password.to_owned())));
     }
@@ -160,15 +137,11 @@ impl Repo {
         self.behave(|behaviour| behaviour.fault = Some(fault));
     }
 
-    /// Sets a delay before each response.
     pub fn delay(&self, delay: Duration) {
         self.behave(|behaviour| behaviour.delay = delay);
     }
 
     /// Answers as servers that are old and have no settings do: in protocol 0, to requests for whole histories of refs only.
-    ///
-    /// # Errors
-    /// Returns an error if git refuses the settings.
     pub fn grow_old(&self) -> Result<()> {
         self.behave(|behaviour| behaviour.is_old = true);
         for key in ["uploadpack.allowReachableSHA1InWant", "uploadpack.allowFilter"] {
@@ -186,23 +159,21 @@ impl Repo {
     }
 
     fn behave(&self, change: impl FnOnce(&mut super::Behaviour)) {
-        change(lock(&self.inner.behaviours).entry(self.name.clone()).or_default());
+        change(self.inner.behaviours.lock().entry(self.name.clone()).or_default());
     }
 
-    /// Returns the requests to this repository so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
-        lock(&self.inner.requests)
+        self.inner
+            .requests
+            .lock()
             .iter()
             .filter(|request| request.repo == self.name)
             .cloned()
             .collect()
     }
 
-    /// Runs git in the bare repository and returns what it printed.
-    ///
-    /// # Errors
-    /// Returns an error if it fails; the message holds what it complained of.
+    /// Runs git in the bare repository and returns its output.
     pub fn git(&self, args: &[&str]) -> Result<String> {
         self.git_with(args, &[])
     }

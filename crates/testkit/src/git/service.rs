@@ -27,7 +27,6 @@ use super::{
     repo::git,
 };
 
-/// Bytes that are read from a process at once.
 const CHUNK: usize = 64 * 1024;
 
 /// Answers a request by the program that it names; any other path is not found.
@@ -75,7 +74,7 @@ pub(super) async fn answer(inner: &Inner, ask: Ask<'_>, is_old: bool) -> Result<
     Ok((head, Body::from_stream(body)).into_response())
 }
 
-/// Returns what precedes the refs of protocols 0 and 1.
+/// Returns the bytes that precede the refs of protocols 0 and 1.
 fn greeting(service: &str, protocol: &str) -> Bytes {
     if protocol.split(':').any(|part| part == "version=2") {
         return Bytes::new();

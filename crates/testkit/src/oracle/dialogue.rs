@@ -8,7 +8,6 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-/// A running one, which ends with this.
 #[derive(Debug)]
 pub struct Dialogue {
     child: Child,
@@ -18,9 +17,6 @@ pub struct Dialogue {
 
 impl Dialogue {
     /// Starts a program, in the time zone UTC.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be run.
     pub fn start(command: &mut Command) -> Result<Self> {
         let mut child = command
             .env("TZ", "UTC")

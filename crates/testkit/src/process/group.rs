@@ -2,7 +2,7 @@
 //!
 //! Three things see to that. Stopping (or dropping) a [`Group`] kills its processes and removes its folder. A small
 //! shell script per group does the same when the owner is gone without having done so, even by SIGKILL. And
-//! [`sweep`], called before a new group is made, ends what both missed: it finds processes by the variable
+//! [`sweep`], called before a new group is made, ends the processes that both missed: it finds processes by the variable
 //! [`STATE_DIR`] in their environment, so that no reused process id is ever hit.
 
 use std::{
@@ -15,11 +15,11 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, anyhow, ensure};
+use parking_lot::Mutex;
 use rustix::process::Signal;
 
 use super::Identity;
@@ -30,7 +30,6 @@ pub const STATE_DIR: &str = "WEIR_STATE_DIR";
 
 const WATCHDOG: &str = include_str!("watchdog.sh");
 
-/// A folder and the processes that work in it.
 #[derive(Debug)]
 pub struct Group {
     dir: PathBuf,
@@ -42,9 +41,6 @@ pub struct Group {
 
 impl Group {
     /// A new folder below the system's temporary directory, with an owner: when that process is gone, so is the group.
-    ///
-    /// # Errors
-    /// Returns an error if the folder can't be made or there is no `sh`.
     pub fn create(kind: &str, owner: Identity) -> Result<Self> {
         let name = format!("{kind}-{:06x}@{owner}", fastrand::u32(..0x100_0000));
         Self::create_in(root()?.join(name), Some(owner), true)
@@ -52,17 +48,11 @@ impl Group {
 
     /// A folder at a place of the caller's choice whose processes outlive the caller, until [`Group::stop`] of a value
     /// from [`Group::open`].
-    ///
-    /// # Errors
-    /// Returns an error if the folder can't be made.
     pub fn create_detached(dir: &Path) -> Result<Self> {
         Self::create_in(dir.to_owned(), None, false)
     }
 
     /// A folder at a place of the caller's choice that ends with its owner, which may be another process than this one.
-    ///
-    /// # Errors
-    /// Returns an error if the folder can't be made or there is no `sh`.
     pub(crate) fn create_for(dir: &Path, owner: Identity) -> Result<Self> {
         Self::create_in(dir.to_owned(), Some(owner), false)
     }
@@ -92,22 +82,18 @@ impl Group {
         }
     }
 
-    /// Returns the folder of the group.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The file that holds what the named process printed.
+    /// Returns the file with the output of the named process.
     #[must_use]
     pub fn log(&self, name: &str) -> PathBuf {
         self.dir.join("logs").join(format!("{name}.log"))
     }
 
     /// Starts a process; its output goes to [`Group::log`], its temporary files into the group's folder.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be started.
     pub fn spawn(&self, name: &str, command: &mut Command) -> Result<Identity> {
         let log = self.log(name);
         let out = fs::OpenOptions::new().create(true).append(true).open(&log);
@@ -124,7 +110,7 @@ impl Group {
             .with_context(|| format!("can't start {}", command.get_program().to_string_lossy()))?;
         let identity = Identity::of_child(child.id());
         fs::write(self.dir.join("procs").join(identity.to_string()), name)?;
-        lock(&self.children).insert(name.to_owned(), child);
+        self.children.lock().insert(name.to_owned(), child);
         Ok(identity)
     }
 
@@ -144,13 +130,13 @@ impl Group {
     /// The exit status of the named child of this process, once it has ended.
     #[must_use]
     pub fn exited(&self, name: &str) -> Option<ExitStatus> {
-        lock(&self.children).get_mut(name)?.try_wait().ok().flatten()
+        self.children.lock().get_mut(name)?.try_wait().ok().flatten()
     }
 
     /// The name and the last lines of a child of this process that has ended, if one has.
     #[must_use]
     pub fn any_exited(&self) -> Option<String> {
-        let names: Vec<String> = lock(&self.children).keys().cloned().collect();
+        let names: Vec<String> = self.children.lock().keys().cloned().collect();
         let (name, status) = names
             .into_iter()
             .find_map(|name| self.exited(&name).map(|status| (name, status)))?;
@@ -160,10 +146,6 @@ impl Group {
         ))
     }
 
-    /// Writes a file into the folder of the group; returns its path.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be written.
     pub fn write(&self, name: &str, text: &str) -> Result<String> {
         let path = self.dir.join(name);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
@@ -171,9 +153,6 @@ impl Group {
     }
 
     /// Waits until `ask` succeeds, but no longer than all processes of the group run. `what` completes "waited for".
-    ///
-    /// # Errors
-    /// Returns an error on timeout, or with the last lines of a process that has ended.
     pub async fn eventually<F>(&self, what: &str, at_most: Duration, mut ask: impl FnMut() -> F) -> Result<()>
     where
         F: Future<Output = Result<()>>,
@@ -191,14 +170,12 @@ impl Group {
         answer.await?
     }
 
-    /// Everything that the named process printed.
     #[must_use]
     pub fn output(&self, name: &str) -> String {
         let text = fs::read(self.log(name)).unwrap_or_default();
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// The last lines that the named process printed.
     #[must_use]
     pub fn tail(&self, name: &str) -> String {
         let text = self.output(name);
@@ -211,16 +188,13 @@ impl Group {
 
     /// Kills every process of the group at once and removes its folder. Nothing in it is worth a graceful end; who
     /// needs one sends SIGTERM first.
-    ///
-    /// # Errors
-    /// Returns an error if a process can't be killed or the folder can't be removed.
     pub fn stop(&self) -> Result<()> {
-        if let Some(mut watchdog) = lock(&self.watchdog).take() {
+        if let Some(mut watchdog) = self.watchdog.lock().take() {
             watchdog.kill()?;
             watchdog.wait()?;
         }
         self.kill_known()?;
-        for child in lock(&self.children).values_mut() {
+        for child in self.children.lock().values_mut() {
             // Its own children are known without the folder, which a sweep may have removed.
             child.kill()?;
             child.wait()?;
@@ -265,9 +239,6 @@ pub(crate) fn root() -> Result<PathBuf> {
 }
 
 /// Ends the processes and removes the folders of groups whose owners are gone.
-///
-/// # Errors
-/// Returns an error if a process can't be killed or a folder can't be removed.
 pub fn sweep() -> Result<()> {
     for entry in fs::read_dir(root()?)?.flatten() {
         let name = entry.file_name();
@@ -290,9 +261,6 @@ pub fn sweep() -> Result<()> {
 }
 
 /// Kills the processes that are noted in this state directory, and those whose environment names it.
-///
-/// # Errors
-/// Returns an error if one can't be killed.
 pub fn end_strays(dir: &Path) -> Result<()> {
     // Both are needed: a process that is just starting has no environment yet, and one of a killed starter may have no note.
     let known = Group::open(dir);
@@ -367,7 +335,6 @@ fn remove(dir: &Path) -> Result<()> {
     fs::remove_dir_all(dir).with_context(|| format!("can't remove {}", dir.display()))
 }
 
-/// Writes a file that only this user may read.
 pub(crate) fn write_private(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<()> {
     use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
     let path = path.as_ref();
@@ -379,11 +346,6 @@ pub(crate) fn write_private(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -
         .open(path);
     let written = file.and_then(|mut file| file.write_all(content.as_ref()));
     written.with_context(|| format!("can't write {}", path.display()))
-}
-
-/// A lock that a panicking holder doesn't take with it: what it guards stays consistent between statements.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -448,7 +410,7 @@ mod tests {
         let mut owner = sleeper().spawn().expect("starts");
         let group = Group::create("swept", Identity::of(owner.id()).expect("runs")).expect("is created");
         let orphan = group.spawn("orphan", &mut sleeper()).expect("starts");
-        let mut watchdog = lock(&group.watchdog).take().expect("has one");
+        let mut watchdog = group.watchdog.lock().take().expect("has one");
         watchdog
             .kill()
             .and_then(|()| watchdog.wait())

@@ -8,13 +8,11 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 /// One process: its id and the moment it started (in clock ticks since boot; 0 on systems without /proc).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// Process ID of the process.
     pub pid: u32,
     started: u64,
 }
 
 impl Identity {
-    /// Returns the identity of this process.
     #[must_use]
     pub fn current() -> Self {
         let pid = std::process::id();
@@ -48,16 +46,12 @@ impl Identity {
         Some((Self { pid, started }, (*fields.first()?).to_owned()))
     }
 
-    /// Returns true if the process is still running.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         Self::of(self.pid) == Some(*self)
     }
 
-    /// Sends a signal; a process that is gone already is no error.
-    ///
-    /// # Errors
-    /// Returns an error if the process runs and must not be signalled by this user.
+    /// Sends a signal. A process that is gone already is not an error.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         let Some(pid) = self.is_alive().then(|| self.raw()).flatten() else {
             return Ok(());

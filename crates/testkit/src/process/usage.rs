@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-/// Memory and processor time of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// Resident memory now, in bytes (`VmRSS`).
     pub resident: u64,
-    /// Resident memory of its own now, in bytes (`RssAnon`): without the pages of files, such as those of the program, which the system can
+    /// Resident memory of its own now, in bytes (`RssAnon`): without the pages of files, such as the program, which the system can
     /// take back at any time.
     pub private: u64,
     /// The most resident memory so far, in bytes (`VmHWM`).
@@ -21,10 +20,6 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Reads the usage of a running process.
-    ///
-    /// # Errors
-    /// Returns an error if there is no such process, or no /proc.
     pub fn of(pid: u32) -> Result<Self> {
         let read = |name: &str| {
             std::fs::read_to_string(format!("/proc/{pid}/{name}"))

@@ -9,14 +9,12 @@ use serde_json::{Value, json};
 
 use super::{ApiRequest, Inner, forward};
 
-/// The reads that are answered as of a revision.
 pub(super) struct Freeze {
     pub(super) revision: u64,
     pub(super) selects: Box<dyn Fn(&ApiRequest) -> bool + Send + Sync>,
 }
 
 impl Freeze {
-    /// Returns true for reads whose answers are older.
     pub(super) fn covers(&self, request: &ApiRequest) -> bool {
         request.method == "GET"
             && !request.is_watch()
@@ -24,7 +22,6 @@ impl Freeze {
             && (self.selects)(request)
     }
 
-    /// Returns true for watches whose events are held back.
     pub(super) fn holds(&self, watch: &ApiRequest) -> bool {
         (self.selects)(watch)
     }
@@ -33,13 +30,12 @@ impl Freeze {
 /// The resource in the path of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct Resource<'a> {
-    /// Path of its list.
     list: &'a str,
     /// Name of the object; none for a list.
     name: Option<&'a str>,
 }
 
-/// Returns the resource of a path; none for discovery, subresources and everything that is no resource.
+/// Returns the resource of a path; none for discovery, subresources and everything that is not a resource.
 fn resource(path: &str) -> Option<Resource<'_>> {
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     let rest = match segments.as_slice() {
@@ -118,7 +114,7 @@ fn as_of(revision: u64, query: &str) -> String {
     parts.join("&")
 }
 
-/// The form in which a list is wanted by who wants its only object.
+/// Returns the `Accept` header of a list for a client that wants its only object.
 fn accepted_list(headers: &HeaderMap) -> String {
     let accept = headers
         .get(header::ACCEPT)

@@ -15,29 +15,20 @@ const STATEMENT: &str = "application/vnd.in-toto+json";
 pub(crate) const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
-/// A signer with an ECDSA key.
 #[derive(Debug)]
 pub struct Signer(KeyPair);
 
 impl Signer {
-    /// Makes a signer with a new key.
-    ///
-    /// # Errors
-    /// Returns an error if no key can be made.
     pub fn new() -> Result<Self> {
         Ok(Self(KeyPair::generate()?))
     }
 
-    /// Returns the public key in PEM format.
     #[must_use]
     pub fn public_pem(&self) -> String {
         self.0.public_key_pem()
     }
 
     /// Signs the artifact with this digest: pushes the tag `sha256-<hex>.sig`.
-    ///
-    /// # Errors
-    /// Returns an error if the registry refuses it.
     pub async fn sign(&self, registry: &Registry, repository: &str, digest: &str) -> Result<()> {
         let payload = payload(digest);
         let signature = STANDARD.encode(self.0.sign(payload.as_bytes())?);
@@ -47,9 +38,6 @@ impl Signer {
 
     /// Signs the artifact with this digest in the form of newer releases: pushes a bundle that refers to it, and the
     /// list of referrers under the tag that registries without support for them have.
-    ///
-    /// # Errors
-    /// Returns an error if the registry refuses it.
     pub async fn attach(&self, registry: &Registry, repository: &str, digest: &str) -> Result<()> {
         let (statement, signed) = statement(digest)?;
         let signature = self.0.sign(&signed)?;
@@ -58,7 +46,7 @@ impl Signer {
     }
 }
 
-/// Returns what cosign signs of an artifact.
+/// Returns the payload that cosign signs for an artifact.
 pub(crate) fn payload(digest: &str) -> String {
     json!({
         "critical": {
@@ -71,7 +59,7 @@ pub(crate) fn payload(digest: &str) -> String {
     .to_string()
 }
 
-/// Returns the statement about an artifact, and what newer releases sign of it.
+/// Returns the statement about an artifact, and the bytes that newer releases sign for it.
 pub(crate) fn statement(digest: &str) -> Result<(String, Vec<u8>)> {
     let hex = digest.strip_prefix("sha256:").context("a digest is a SHA-256")?;
     let statement = json!({
@@ -103,7 +91,6 @@ pub(crate) fn bundle(statement: &str, signature: &[u8], material: &Value) -> Vec
     .into_bytes()
 }
 
-/// Pushes a signed payload as the tag `sha256-<hex>.sig`.
 pub(crate) async fn push_simple(
     registry: &Registry,
     repository: &str,
@@ -123,7 +110,6 @@ pub(crate) async fn push_simple(
     Ok(())
 }
 
-/// Pushes a bundle that refers to an artifact.
 pub(crate) async fn push_bundle(
     registry: &Registry,
     repository: &str,

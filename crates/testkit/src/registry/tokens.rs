@@ -95,7 +95,7 @@ impl Inner {
     }
 }
 
-/// Gives a token for another one: that of a login.
+/// Gives a token for the identity token of a login.
 async fn exchange(State(inner): State<Arc<Inner>>, body: String) -> Response {
     let Ok(url) = reqwest::Url::parse(&format!("http://form/?{body}")) else {
         return StatusCode::BAD_REQUEST.into_response();
@@ -115,7 +115,7 @@ async fn exchange(State(inner): State<Arc<Inner>>, body: String) -> Response {
     }
 }
 
-/// Gives a token to who knows the password, and none that allows anything to who doesn't say.
+/// Gives a token for the password, and one without any right to anonymous clients.
 async fn give(
     State(inner): State<Arc<Inner>>,
     Query(query): Query<HashMap<String, String>>,

@@ -7,24 +7,21 @@ use api::{Condition, group};
 use kube::{ResourceExt as _, api::DynamicObject};
 use serde_json::Value;
 
-/// The last state of an object.
 #[derive(Debug)]
 struct Seen {
     status: Value,
-    /// The generation of the object when its status was last that of a pass that ended. The next pass began after that.
+    /// The generation of the object when a pass last ended. The next pass began after that.
     at_rest: i64,
     /// True if it has been suspended since.
     suspended: bool,
 }
 
-/// A status that breaks rules.
 #[derive(Debug)]
 struct Broken {
     namespace: String,
     text: String,
 }
 
-/// Checks each status that is written.
 #[derive(Debug, Default)]
 pub(super) struct Tracker {
     objects: HashMap<String, Seen>,
@@ -87,7 +84,7 @@ impl Tracker {
         seen.status = status;
     }
 
-    /// Returns what broke a rule in a namespace, or in all, and forgets it.
+    /// Returns the broken rules in a namespace, or in all, and forgets them.
     pub(super) fn take(&mut self, namespace: Option<&str>) -> Vec<String> {
         let is_of = |broken: &Broken| namespace.is_none_or(|namespace| broken.namespace == namespace);
         let (taken, kept) = self.broken.drain(..).partition(is_of);

@@ -1,9 +1,9 @@
-//! The watch of all kinds of a control plane, on a thread of its own: that of a test may wait for a check when it ends.
+//! The watch of all kinds of a control plane, on a thread of its own: a test's thread may wait for a check when it ends.
 
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, mpsc},
+    sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
@@ -19,10 +19,11 @@ use kube::{
     core::GroupVersionKind,
     runtime::{WatchStreamExt as _, watcher},
 };
+use parking_lot::Mutex;
 use tokio::sync::{mpsc as requests, watch};
 
 use super::tracker::Tracker;
-use crate::{controlplane::audit::UNLOGGED, process::lock, progress::say};
+use crate::{controlplane::audit::UNLOGGED, progress::say};
 
 /// The groups of kinds whose statuses our controllers write.
 const GROUPS: [&str; 5] = [
@@ -30,18 +31,18 @@ const GROUPS: [&str; 5] = [
     api::group::NOTIFICATION,
     api::group::FLUX_KLUCTL,
     api::group::GITOPS_KLUCTL,
-    // That of the controller in the tests of the runtime.
+    // The group of the controller in the tests of the runtime.
     "weir.test",
 ];
 /// Timeout of a request to the watch: a control plane may be gone.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A request to the thread, which answers when it is done.
 enum Request {
     /// Watch the kinds that there are now.
     Cover(mpsc::Sender<()>),
-    /// Take what was written so far.
-    Settle(mpsc::Sender<()>),
+    /// Take everything that was written so far.
+    CatchUp(mpsc::Sender<()>),
 }
 
 /// A running watch. It ends when it is dropped.
@@ -52,7 +53,6 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Starts the watch of a control plane.
     pub(super) fn start(admin: &Path) -> Result<Self> {
         let (sender, receiver) = requests::unbounded_channel();
         let tracker = Arc::<Mutex<Tracker>>::default();
@@ -79,25 +79,24 @@ impl Watch {
     }
 
     /// Waits until everything is taken that was written so far.
-    pub(super) fn settle(&self) {
-        self.ask(Request::Settle);
+    pub(super) fn catch_up(&self) {
+        self.ask(Request::CatchUp);
     }
 
-    /// Returns what broke a rule in a namespace, or in all, and forgets it.
+    /// Returns the broken rules in a namespace, or in all, and forgets them.
     pub(super) fn take(&self, namespace: Option<&str>) -> Vec<String> {
-        lock(&self.tracker).take(namespace)
+        self.tracker.lock().take(namespace)
     }
 
     fn ask(&self, request: impl FnOnce(mpsc::Sender<()>) -> Request) {
         let (done, wait) = mpsc::channel();
         // Without a control plane there are no further statuses.
         if self.requests.send(request(done)).is_ok() {
-            let _ = wait.recv_timeout(PATIENCE);
+            let _ = wait.recv_timeout(TIMEOUT);
         }
     }
 }
 
-/// Reads the objects of a kind in the order of their versions.
 struct WatchedKind {
     api: Api<DynamicObject>,
     /// The newest version that was taken; `None` until all objects were.
@@ -128,12 +127,12 @@ async fn run(
                         cover(&client, &tracker, &mut kinds, &crd);
                     }
                     let complete = kinds.values().map(|kind| reached(kind, 0));
-                    let _ = tokio::time::timeout(PATIENCE / 2, join_all(complete)).await;
+                    let _ = tokio::time::timeout(TIMEOUT / 2, join_all(complete)).await;
                     let _ = done.send(());
                 }
-                Some(Request::Settle(done)) => {
-                    let settled = join_all(kinds.values().map(settled));
-                    let _ = tokio::time::timeout(PATIENCE / 2, settled).await;
+                Some(Request::CatchUp(done)) => {
+                    let caught_up = join_all(kinds.values().map(caught_up));
+                    let _ = tokio::time::timeout(TIMEOUT / 2, caught_up).await;
                     let _ = done.send(());
                 }
             },
@@ -184,7 +183,7 @@ async fn follow(
     while let Some(event) = events.next().await {
         match event {
             Ok(watcher::Event::InitApply(object)) if taken.borrow().is_none() => {
-                lock(&tracker).know(&object);
+                tracker.lock().know(&object);
                 known = known.max(version(&object));
             }
             Ok(watcher::Event::InitDone) => taken.send_modify(|newest| *newest = (*newest).max(known)),
@@ -193,7 +192,7 @@ async fn follow(
                 | watcher::Event::InitApply(object)
                 | watcher::Event::Delete(object),
             ) => {
-                lock(&tracker).see(&group, &object);
+                tracker.lock().see(&group, &object);
                 taken.send_modify(|newest| *newest = (*newest).max(version(&object)));
             }
             // The watcher tries again.
@@ -213,7 +212,7 @@ async fn reached(kind: &WatchedKind, version: u64) {
 }
 
 /// Waits until all objects of a kind are taken as they are now.
-async fn settled(kind: &WatchedKind) -> Result<()> {
+async fn caught_up(kind: &WatchedKind) -> Result<()> {
     let listed = kind.api.list(&ListParams::default()).await;
     let listed = listed.context("the control plane is gone")?;
     let newest = listed.items.iter().filter_map(version).max();

@@ -13,25 +13,17 @@ use serde_json::json;
 use sha2::Sha256;
 
 use super::{Asked, Inner, escaped, page};
-use crate::process::lock;
 
-/// Name of the storage account.
 pub const ACCOUNT: &str = "weiraccount";
-/// Host of the storage account.
 pub const BLOBS: &str = "weiraccount.blob.core.windows.net";
 /// Key of the storage account, in base64.
 pub const ACCOUNT_KEY: &str = "a2V5IG9mIHRoZSBhY2NvdW50";
-/// A shared access signature.
 pub const SAS: &str = "sv=2021-12-02&sp=rl&sig=c2lnbmF0dXJl%3D";
-/// Tenant of the application.
 pub const TENANT: &str = "tenant";
-/// Client ID of the application.
 pub const CLIENT_ID: &str = "application";
-/// Secret of the application.
 pub const CLIENT_SECRET: &str = "s3cret-of-the-application";
 const TOKEN: &str = "token-of-azure";
 
-/// Answers a request for a token.
 pub(super) fn token(asked: &Asked) -> Response {
     let is_known = asked.path == format!("/entra/{TENANT}/oauth2/v2.0/token")
         && asked.form("client_id") == CLIENT_ID
@@ -45,7 +37,6 @@ pub(super) fn token(asked: &Asked) -> Response {
     Json(json!({"access_token": TOKEN, "expires_in": 3600})).into_response()
 }
 
-/// Answers a request for a listing or a content.
 pub(super) fn answer(inner: &Inner, asked: &Asked) -> Response {
     if asked.header("x-ms-version").is_empty() || !is_allowed(inner, asked) {
         return refused(
@@ -56,7 +47,7 @@ pub(super) fn answer(inner: &Inner, asked: &Asked) -> Response {
     }
     let path = asked.path.trim_start_matches(&format!("/{ACCOUNT}/"));
     let (container, key) = path.split_once('/').unwrap_or((path, ""));
-    let buckets = lock(&inner.buckets);
+    let buckets = inner.buckets.lock();
     let Some(objects) = buckets.get(container) else {
         return refused(
             StatusCode::NOT_FOUND,

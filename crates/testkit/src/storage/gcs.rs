@@ -10,9 +10,7 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{Asked, Inner, Stored, page};
-use crate::process::lock;
 
-/// Host of the service.
 pub const GOOGLE: &str = "storage.googleapis.com";
 const TOKEN: &str = "token-of-gcs";
 
@@ -28,7 +26,6 @@ pub(super) fn service_account(origin: &str) -> String {
     .to_string()
 }
 
-/// Answers a request for a token.
 pub(super) fn token(asked: &Asked) -> Response {
     let parts = asked.form("assertion").split('.').count();
     if asked.form("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || parts != 3 {
@@ -38,14 +35,13 @@ pub(super) fn token(asked: &Asked) -> Response {
     Json(json!({"access_token": TOKEN, "expires_in": 3600, "token_type": "Bearer"})).into_response()
 }
 
-/// Answers a request for a listing, a description or a content.
 pub(super) fn answer(inner: &Inner, asked: &Asked) -> Response {
     if !inner.knows(asked, TOKEN) {
         return refused(StatusCode::UNAUTHORIZED, "Invalid Credentials");
     }
     // Names have their slashes encoded.
     let parts: Vec<String> = asked.raw_path.split('/').skip(4).map(super::decoded).collect();
-    let buckets = lock(&inner.buckets);
+    let buckets = inner.buckets.lock();
     let Some(objects) = parts.first().and_then(|bucket| buckets.get(bucket)) else {
         return refused(StatusCode::NOT_FOUND, "The specified bucket does not exist.");
     };

@@ -16,7 +16,6 @@ use axum::{
 use super::pairs;
 use crate::http::Server;
 
-/// Objects on a page of a listing.
 const PAGE: usize = 1000;
 
 /// A service with one bucket, whose objects are `small/0`, `large/1`, `large/2` and so on; each has four bytes.
@@ -32,10 +31,6 @@ struct Inner {
 }
 
 impl LargeBucket {
-    /// Starts a service with this number of objects.
-    ///
-    /// # Errors
-    /// Returns an error if no port is free.
     pub fn start(objects: usize) -> Result<Self> {
         let pages = Arc::<AtomicUsize>::default();
         let inner = Inner {
@@ -47,13 +42,11 @@ impl LargeBucket {
         Ok(Self { pages, server })
     }
 
-    /// Returns host and port of the service.
     #[must_use]
     pub fn endpoint(&self) -> String {
         self.server.host()
     }
 
-    /// Returns the number of pages of listings so far.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.pages.load(Ordering::Relaxed)

@@ -8,12 +8,10 @@ use axum::{
 use super::Asked;
 use crate::s3::{ACCESS_KEY, SECRET_KEY};
 
-/// A user of LDAP.
 pub const LDAP_USER: &str = "ldap-user";
-/// The password of [`LDAP_USER`].
 pub const LDAP_PASSWORD: &str = "s3cret-of-ldap";
 
-/// Answers a request for temporary keys with those of an S3 server.
+/// Answers a request for temporary keys with the keys of an S3 server.
 pub(super) fn answer(asked: &Asked) -> Response {
     let is_known = asked.form("Action") == "AssumeRoleWithLDAPIdentity"
         && asked.form("Version") == "2011-06-15"

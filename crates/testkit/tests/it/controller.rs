@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use testkit::{Controller, controller::Launch};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn launch() -> Launch {
     Controller::named("source-controller")
@@ -21,7 +21,7 @@ async fn controller_writes_logs_and_ends_on_sigterm() {
         .expect("starts");
     let is = |entry: &serde_json::Value, message: &str| entry["msg"] == message;
     let started = controller
-        .wait_log("the start", PATIENCE, |entry| is(entry, "started"))
+        .wait_log("the start", TIMEOUT, |entry| is(entry, "started"))
         .await
         .expect("starts");
     assert_eq!(
@@ -49,7 +49,7 @@ async fn controller_writes_logs_and_ends_on_sigterm() {
 async fn controller_log_ends_when_it_is_killed() {
     let controller = launch().spawn().expect("starts");
     controller
-        .wait_log("the start", PATIENCE, |entry| entry["msg"] == "started")
+        .wait_log("the start", TIMEOUT, |entry| entry["msg"] == "started")
         .await
         .expect("starts");
     assert_eq!(controller.kill().await.expect("ends").code(), None);

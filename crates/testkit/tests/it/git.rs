@@ -4,7 +4,7 @@ use std::{path::Path, process::Command, time::Duration};
 
 use testkit::{Fault, GitServer, Repo, git::Step};
 
-/// Runs git as a client; returns what it printed, or what it complained of.
+/// Runs git as a client; returns its output, or its complaint.
 fn git(dir: &Path, args: &[&str]) -> Result<String, String> {
     git_with(dir, &[], args)
 }

@@ -1,4 +1,4 @@
-//! The control plane: what it can do, that several stand side by side, and that nothing of it is left over.
+//! The control plane: its features, that several stand side by side, and that nothing of it is left over.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use k8s_openapi::api::{
 use kube::Api;
 use testkit::{ControlPlane, Options, eventually, wait_for};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const WORKLOAD: &str = r#"
 apiVersion: apps/v1
@@ -47,7 +47,7 @@ async fn deployments_load_balancers_and_claims_become_ready() {
         &deployments,
         "web",
         "3 available replicas",
-        PATIENCE,
+        TIMEOUT,
         |deployment| {
             deployment
                 .status
@@ -58,7 +58,7 @@ async fn deployments_load_balancers_and_claims_become_ready() {
     )
     .await
     .expect("becomes available");
-    wait_for(&services, "web", "an address", PATIENCE, |service| {
+    wait_for(&services, "web", "an address", TIMEOUT, |service| {
         let balancer = service
             .status
             .as_ref()
@@ -72,7 +72,7 @@ async fn deployments_load_balancers_and_claims_become_ready() {
     })
     .await
     .expect("gets an address");
-    wait_for(&claims, "data", "a volume", PATIENCE, |claim| {
+    wait_for(&claims, "data", "a volume", TIMEOUT, |claim| {
         claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound")
     })
     .await
@@ -132,7 +132,7 @@ async fn service_account_has_its_granted_rights_only() {
         "{error}"
     );
     let user = format!("system:serviceaccount:{namespace}:reader");
-    eventually("the audit log to show the denial", PATIENCE, || async {
+    eventually("the audit log to show the denial", TIMEOUT, || async {
         let entries = plane.audit()?;
         anyhow::ensure!(
             entries
@@ -197,7 +197,7 @@ fn plane_of_a_killed_owner_is_removed() {
     owner.wait().expect("is reaped");
     testkit::process::sweep().expect("sweeps");
     for (name, process) in processes {
-        assert!(process.wait_gone(PATIENCE), "{name} is left over");
+        assert!(process.wait_gone(TIMEOUT), "{name} is left over");
     }
     assert!(!std::path::Path::new(&dir).exists());
 }

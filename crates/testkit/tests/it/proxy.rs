@@ -8,7 +8,7 @@ use kube::{
     Api,
     api::{ListParams, PostParams, WatchEvent, WatchParams},
 };
-use testkit::{ControlPlane, Fate, FaultProxy, Options};
+use testkit::{ControlPlane, FaultProxy, Options, Outcome};
 
 fn config_map(name: &str) -> ConfigMap {
     serde_json::from_value(serde_json::json!({"metadata": {"name": name}})).expect("is one")
@@ -31,9 +31,9 @@ async fn proxy_delays_drops_and_fails_requests() {
 
     proxy.rule(|request| {
         if request.is_write() {
-            Fate::Status(403, None)
+            Outcome::Status(403, None)
         } else {
-            Fate::Pass
+            Outcome::Pass
         }
     });
     let refused = maps
@@ -48,9 +48,9 @@ async fn proxy_delays_drops_and_fails_requests() {
 
     proxy.rule(|request| {
         if request.is_write() {
-            Fate::CutAnswer
+            Outcome::CutAnswer
         } else {
-            Fate::Pass
+            Outcome::Pass
         }
     });
     maps.create(&parameters, &config_map("unknown"))
@@ -58,9 +58,9 @@ async fn proxy_delays_drops_and_fails_requests() {
         .expect_err("has no answer");
     maps.get("unknown").await.expect("was made nevertheless");
 
-    proxy.rule(|_| Fate::Cut);
+    proxy.rule(|_| Outcome::Cut);
     maps.get("first").await.expect_err("is cut");
-    proxy.rule(|_| Fate::Hang);
+    proxy.rule(|_| Outcome::Hang);
     let hanging = tokio::time::timeout(Duration::from_millis(200), maps.get("first")).await;
     assert!(hanging.is_err());
     proxy.heal();
@@ -192,9 +192,9 @@ async fn lists_that_began_before_a_compaction_are_gone() {
     };
     second().await.expect("goes on");
     // The second of them fails.
-    proxy.fates(
+    proxy.outcomes(
         testkit::proxy::ApiRequest::is_next_page,
-        [Fate::Pass, Fate::Compacted],
+        [Outcome::Pass, Outcome::Compacted],
     );
     second().await.expect("goes on");
     let gone = second().await.expect_err("is gone");

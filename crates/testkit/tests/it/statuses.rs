@@ -9,7 +9,7 @@ use kube::{
 use serde_json::json;
 use testkit::{ControlPlane, Controller, FaultProxy, eventually};
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// A source in a namespace that a controller watches alone.
 struct Source {
@@ -29,7 +29,7 @@ impl Source {
             "metadata": {"name": "shop", "namespace": namespace},
             "spec": {"url": "https://h/r", "interval": "1m"},
         });
-        let applied = eventually("the kind", PATIENCE, || plane.apply(object.clone()));
+        let applied = eventually("the kind", TIMEOUT, || plane.apply(object.clone()));
         applied.await.expect("is applied");
         let (api, _) = plane.api_for(object).await.expect("is known");
         Self {

@@ -9,12 +9,10 @@ use anyhow::Result;
 
 use super::Render;
 
-/// Returns the folder of recorded charts and examples, beside the workspace.
 fn shared() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared")
 }
 
-/// Returns the redis chart of an example project.
 pub(crate) fn redis() -> Option<PathBuf> {
     let dir = shared().join(
         "examples/kluctl-examples/microservices-demo/3-templating-and-multi-env/.helm-charts/\
@@ -25,7 +23,6 @@ pub(crate) fn redis() -> Option<PathBuf> {
         .filter(|dir| dir.join("Chart.yaml").exists())
 }
 
-/// Returns up to `count` recorded charts with their default values.
 pub(crate) fn recorded(count: usize) -> Vec<Render> {
     let cases = shared().join("conformance/helm/cases");
     let mut dirs: Vec<PathBuf> = fs::read_dir(cases)
@@ -105,7 +102,6 @@ containers:
 service: {ports: [{port: 80, name: http}], selector: {app: a}}
 ";
 
-/// Writes a chart with `charts` subcharts of `templates` templates each.
 pub(crate) fn umbrella(dir: &Path, charts: usize, templates: usize) -> Result<()> {
     let meta = |name: &str| format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n");
     fs::create_dir_all(dir)?;

@@ -4,7 +4,6 @@ use std::{fs, path::Path};
 
 use anyhow::Result;
 
-/// Returns the number of objects of a project.
 pub(crate) fn objects(items: usize) -> usize {
     items * 3 + 1
 }

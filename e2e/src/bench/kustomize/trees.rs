@@ -8,12 +8,9 @@ use std::{
 
 use anyhow::Result;
 
-/// The directory to build.
 pub(crate) const TOP: &str = "top";
-/// Number of objects in one file.
 const PER_FILE: usize = 20;
 
-/// The changes of the overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layer {
     Plain,
@@ -133,7 +130,6 @@ pub(crate) fn files(shape: Shape) -> Vec<(String, String)> {
     files
 }
 
-/// Writes the files, and returns the directory to build.
 pub(crate) fn write(dir: &Path, shape: Shape) -> Result<PathBuf> {
     for (path, text) in files(shape) {
         let path = dir.join(path);

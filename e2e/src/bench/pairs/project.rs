@@ -7,7 +7,6 @@ use testkit::Repo;
 use super::Load;
 use crate::cluster::TestCluster;
 
-/// Returns the name of a pair, and of everything in it.
 pub(crate) fn name(index: usize) -> String {
     format!("pair-{index}")
 }
@@ -50,7 +49,6 @@ fn workload(name: &str) -> Value {
     })
 }
 
-/// Creates the repository of a pair.
 pub(crate) fn repository(cluster: &TestCluster, load: Load, index: usize) -> Result<Repo> {
     let name = name(index);
     let repo = cluster.git.repo(&name)?;
@@ -63,7 +61,6 @@ pub(crate) fn repository(cluster: &TestCluster, load: Load, index: usize) -> Res
     Ok(repo)
 }
 
-/// Returns the patch that announces a push to a GitRepository.
 pub(super) fn announcement(number: u32) -> Value {
     let requested = format!("push {number}");
     json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": requested}}})

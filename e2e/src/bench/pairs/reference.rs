@@ -12,30 +12,26 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{Begun, CONCURRENT_REQUESTS, Load, Phase, project};
+use super::{CONCURRENT_REQUESTS, InProgress, Load, Phase, project};
 use crate::cluster::{NAMESPACE, TestCluster};
 
-/// The kinds of a pair.
 const SOURCE: [&str; 3] = ["source.toolkit.fluxcd.io", "v1", "GitRepository"];
 const EVENT: [&str; 3] = ["", "v1", "Event"];
 const DEPLOYMENT: [&str; 3] = ["flux.kluctl.io", "v1alpha1", "KluctlDeployment"];
 
-/// The kind and name of an object.
 type Key = (String, String);
 
 /// Statuses and Events that the controllers wrote in a phase. The reference writes the same.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// The status of each object at the end of the phase.
     statuses: BTreeMap<Key, Value>,
-    /// The Events of the phase about each object.
     events: BTreeMap<Key, Vec<DynamicObject>>,
     /// The UIDs of all Events until then.
     known: BTreeSet<String>,
 }
 
 impl Written {
-    /// Reads what was written since the end of the phase before; in all, if there was none.
+    /// Reads statuses and events since the end of the phase before; in all, if there was none.
     pub(super) async fn since(before: &Self, cluster: &TestCluster) -> Result<Self> {
         let mut written = Self::default();
         for kind in [SOURCE, DEPLOYMENT] {
@@ -55,7 +51,6 @@ impl Written {
         Ok(written)
     }
 
-    /// Returns the status of an object.
     fn status(&self, key: &Key) -> Result<&Value> {
         let found = self.statuses.get(key);
         found.with_context(|| format!("{} {} had no status", key.0, key.1))
@@ -86,32 +81,25 @@ fn involved(event: &DynamicObject) -> Option<Key> {
     Some((text("/involvedObject/kind")?, text("/involvedObject/name")?))
 }
 
-/// Creates all pairs with their objects, and writes what the controllers wrote when they were created.
-///
-/// # Errors
-/// Returns an error if the API server refuses something.
+/// Creates all pairs with their objects, with the statuses and events that the controllers wrote.
 pub(super) async fn create_all(cluster: &TestCluster, load: Load, written: &Written) -> Result<Phase> {
-    let begun = Begun::now(cluster)?;
+    let phase = InProgress::now(cluster)?;
     for_all(load, |index| create(cluster, load, index, written)).await?;
-    begun.end(cluster)
+    phase.end(cluster)
 }
 
-/// Changes all pairs, and writes what the controllers wrote after a push.
-///
-/// # Errors
-/// Returns an error if the API server refuses something.
+/// Changes all pairs, with the statuses and events that the controllers wrote after a push.
 pub(super) async fn push_all(
     cluster: &TestCluster,
     load: Load,
     number: u32,
     written: &Written,
 ) -> Result<Phase> {
-    let begun = Begun::now(cluster)?;
+    let phase = InProgress::now(cluster)?;
     for_all(load, |index| change(cluster, load, index, number, written)).await?;
-    begun.end(cluster)
+    phase.end(cluster)
 }
 
-/// Runs a step for all pairs, several at a time.
 pub(super) async fn for_all<F>(load: Load, step: impl Fn(usize) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,
@@ -153,7 +141,6 @@ async fn change(
     .await
 }
 
-/// Writes the objects, and status and Events of both resources.
 async fn write(cluster: &TestCluster, name: &str, objects: &[Value], written: &Written) -> Result<()> {
     tell(cluster, SOURCE, name, written).await?;
     for object in objects {
@@ -173,7 +160,6 @@ async fn write(cluster: &TestCluster, name: &str, objects: &[Value], written: &W
     tell(cluster, DEPLOYMENT, name, written).await
 }
 
-/// Writes status and Events of an object.
 async fn tell(cluster: &TestCluster, kind: [&str; 3], name: &str, written: &Written) -> Result<()> {
     let key = (kind[2].to_owned(), name.to_owned());
     let status = json!({"status": written.status(&key)?});

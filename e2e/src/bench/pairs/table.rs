@@ -5,7 +5,6 @@ use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 use super::{Figures, GIT_SERVER, Load, Phase};
 use crate::bench::measure::mebibytes;
 
-/// Returns the head of a load's lines.
 pub(super) fn title(load: Load) -> String {
     let objects = match load.objects {
         1 => "a ConfigMap each".to_owned(),
@@ -15,19 +14,16 @@ pub(super) fn title(load: Load) -> String {
     format!("{} pairs with {objects}", load.pairs)
 }
 
-/// Returns the number of processors.
 fn processors() -> u32 {
     let all = std::thread::available_parallelism();
     all.map_or(1, |all| u32::try_from(all.get()).unwrap_or(1))
 }
 
-/// Returns the fastest of some phases.
 fn fastest(phases: &[Phase]) -> Phase {
     let fastest = phases.iter().min_by_key(|phase| phase.time);
     fastest.cloned().unwrap_or_default()
 }
 
-/// Returns the times of some phases.
 fn times(phases: &[Phase]) -> String {
     let times = phases
         .iter()
@@ -36,7 +32,6 @@ fn times(phases: &[Phase]) -> String {
 }
 
 impl Figures {
-    /// Returns the figures as a table.
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = format!("\n{}\n", title(self.load));
@@ -53,7 +48,7 @@ impl Figures {
                 "  {step:<34} {time:>7.2} s   the API server alone {alone:>7.2} s   {:>5.1}x",
                 time / alone
             );
-            // It keeps all processors busy with the others, and is no part of the reference.
+            // It keeps all processors busy with the others, and the reference has none.
             let git = cpu_of(ours, GIT_SERVER);
             let others = ours.time.saturating_sub(git / processors()).as_secs_f64();
             let _ = writeln!(
@@ -82,7 +77,7 @@ impl Figures {
         text
     }
 
-    /// Writes the memory of the controllers, and CPU times and requests by phase, beside those of the reference.
+    /// Writes the memory of the controllers, and CPU times and requests by phase, beside the reference's.
     fn write_usage(&self, text: &mut String) {
         let phases = [
             &fastest(&self.created),
@@ -116,7 +111,6 @@ impl Figures {
     }
 }
 
-/// Writes a row of the table of phases.
 fn write_row(text: &mut String, name: &str, memory: &str, phases: &[String; 5]) {
     let [created, alone, pushed, pushed_alone, unchanged] = phases;
     let _ = writeln!(
@@ -125,7 +119,6 @@ fn write_row(text: &mut String, name: &str, memory: &str, phases: &[String; 5]) 
     );
 }
 
-/// Returns the CPU time of a process in a phase.
 fn cpu_of(phase: &Phase, name: &str) -> Duration {
     phase.cpu.get(name).copied().unwrap_or_default()
 }

@@ -12,7 +12,7 @@ use fastrand::Rng;
 
 use crate::bench::measure::print;
 
-/// Folder of the cache. Its name has a version: whoever changes what is generated counts it up.
+/// Folder of the cache. Raise the version in its name when the contents change.
 const FOLDER: &str = "bench-sources-1";
 /// Files of the repository with many of them, and the bytes of each.
 const FILES: usize = 20_000;
@@ -25,9 +25,6 @@ const REPLACED_BYTES: usize = 1 << 20;
 const FIRST_DATE: usize = 1_767_225_600;
 
 /// Returns the bare repository with 20,000 files of 100 MB in one commit.
-///
-/// # Errors
-/// Returns an error if `git fast-import` fails.
 pub(super) fn files() -> Result<PathBuf> {
     generate("files", |out| {
         let mut random = Random::new();
@@ -41,9 +38,6 @@ pub(super) fn files() -> Result<PathBuf> {
 }
 
 /// Returns the bare repository with a history of 1 GiB, whose last commit has 32 files of 1 MiB.
-///
-/// # Errors
-/// Returns an error if `git fast-import` fails.
 pub(super) fn history() -> Result<PathBuf> {
     generate("history", |out| {
         let mut random = Random::new();
@@ -79,7 +73,7 @@ impl Random {
         }
     }
 
-    /// Writes a file with so many random bytes into the current commit.
+    /// Writes a file with random bytes into the current commit.
     fn write(&mut self, out: &mut dyn Write, path: &str, bytes: usize) -> Result<()> {
         self.content.resize(bytes, 0);
         self.random.fill(&mut self.content);
@@ -90,7 +84,7 @@ impl Random {
     }
 }
 
-/// Finds a repository in the cache, or makes it of what `write` tells `git fast-import`.
+/// Finds a repository in the cache, or makes it: `write` writes the input of `git fast-import`.
 fn generate(name: &str, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<PathBuf> {
     let cache = testkit::cache_dir()?.join(FOLDER);
     let done = cache.join(format!("{name}.git"));
@@ -120,9 +114,6 @@ fn generate(name: &str, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Res
 }
 
 /// Reads all packs of a repository, so that the one who reads them first doesn't wait for the disk.
-///
-/// # Errors
-/// Returns an error if they can't be read.
 pub(super) fn warm(repository: &Path) -> Result<()> {
     for file in fs::read_dir(repository.join("objects/pack"))? {
         std::io::copy(&mut fs::File::open(file?.path())?, &mut std::io::sink())?;

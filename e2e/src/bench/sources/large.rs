@@ -21,22 +21,15 @@ use crate::{
     cluster::{NAMESPACE, TestCluster, revision_of},
 };
 
-/// Maximum time until there is an artifact.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The first fetch and artifact of a repository.
 struct First {
     time: Duration,
     /// CPU time of the client, and of the Git server for it.
     cpu: [Duration; 2],
-    /// Bytes of the archive.
     bytes: u64,
 }
 
-/// Measures a small repository, one with many files, and one with a long history; returns the figures as text.
-///
-/// # Errors
-/// Returns an error if there is no artifact.
 pub(super) async fn measure() -> Result<String> {
     let mut cluster = TestCluster::bare().await?;
     cluster.start(NAME, &[]).await?;
@@ -51,7 +44,7 @@ pub(super) async fn measure() -> Result<String> {
         ("history", "32 MiB with a history of 1 GiB", &history),
     ] {
         print(&format!("first artifact: {title}"));
-        // The peak of memory is that of this repository alone.
+        // The peak of memory is this repository's alone.
         restart(&mut cluster).await?;
         let ours = fetch(&cluster, name, repo).await?;
         let peak = cluster.controller(NAME)?.usage()?.peak;
@@ -92,7 +85,6 @@ async fn restart(cluster: &mut TestCluster) -> Result<()> {
     controller.restart().await
 }
 
-/// Creates a GitRepository and waits for its artifact.
 async fn fetch(cluster: &TestCluster, name: &str, repo: &Repo) -> Result<First> {
     let object = json!({
         "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
@@ -102,13 +94,9 @@ async fn fetch(cluster: &TestCluster, name: &str, repo: &Repo) -> Result<First> 
     let before = Cpu::read(cluster)?;
     let began = Instant::now();
     cluster.plane.apply(object).await?;
-    let fetched = wait_for(
-        &cluster.repositories(),
-        name,
-        "the artifact",
-        PATIENCE,
-        |object| revision_of(object).is_some(),
-    )
+    let fetched = wait_for(&cluster.repositories(), name, "the artifact", TIMEOUT, |object| {
+        revision_of(object).is_some()
+    })
     .await?;
     let time = began.elapsed();
     let cpu = Cpu::read(cluster)?.since(before);

@@ -9,24 +9,18 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Bytes that are read at once.
 const BUFFER: usize = 256 << 10;
 /// Maximum bytes of the head of an answer.
 const HEAD: usize = 16 << 10;
 
-/// The answers that came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Served {
-    /// Whole answers.
     pub(super) answers: u64,
     /// Bytes of all answers, of those that did not end, too.
     pub(super) bytes: u64,
 }
 
-/// Reads a file with so many connections, each over and over, until a time.
-///
-/// # Errors
-/// Returns an error if an answer isn't the file.
+/// Reads a file with several connections, each over and over, until a time.
 pub(super) async fn run(
     address: SocketAddr,
     path: &str,
@@ -46,10 +40,6 @@ pub(super) async fn run(
     Ok(sum)
 }
 
-/// Reads a file once.
-///
-/// # Errors
-/// Returns an error if the answer isn't the file.
 pub(super) async fn once(address: SocketAddr, path: &str) -> Result<()> {
     let mut reader = Reader::connect(address, path).await?;
     let (mut left, _) = reader.ask().await?;
@@ -114,7 +104,6 @@ impl Reader {
         }
     }
 
-    /// Reads more of the file, and returns the number of bytes.
     async fn more(&mut self) -> Result<u64> {
         let read = self.stream.read(&mut self.buffer).await?;
         ensure!(read > 0, "the connection was closed");
@@ -122,7 +111,7 @@ impl Reader {
     }
 }
 
-/// Splits what was read into the head of the answer and the number of bytes behind it, once the head is whole.
+/// Splits the bytes read so far into the head of the answer and the number of bytes behind it, once the head is whole.
 fn split(bytes: &[u8]) -> Option<(&[u8], usize)> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     Some((bytes.get(..end)?, bytes.len() - end - 4))

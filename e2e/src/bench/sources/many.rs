@@ -16,10 +16,9 @@ use crate::{
         measure::{mebibytes, print},
         pairs::{Load, all, project},
     },
-    cluster::{PATIENCE, TestCluster},
+    cluster::{TIMEOUT, TestCluster},
 };
 
-/// Number of concurrent API requests while the objects are created.
 const CONCURRENT_REQUESTS: usize = 8;
 /// Time without work until the memory of the idle controller is read.
 const IDLE: Duration = Duration::from_secs(60);
@@ -30,10 +29,6 @@ const SHORTEST: u64 = 6;
 /// Seconds of all intervals that are measured.
 const MEASURED: u64 = 60;
 
-/// Measures a number of objects on a new control plane, and returns the figures as text.
-///
-/// # Errors
-/// Returns an error if the objects do not become Ready.
 pub(super) async fn measure(objects: usize) -> Result<String> {
     let title = format!("{objects} GitRepositories, each of its own repository");
     print(&format!("{title}: making the repositories"));
@@ -82,7 +77,6 @@ pub(super) async fn measure(objects: usize) -> Result<String> {
     ))
 }
 
-/// Runs a step for all objects, several at a time.
 async fn each<F>(objects: usize, step: impl Fn(usize) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,
@@ -99,7 +93,6 @@ async fn create(cluster: &TestCluster, index: usize, repo: Option<&Repo>) -> Res
     cluster.apply_repository(&project::name(index), &url, "1h").await
 }
 
-/// Waits until all objects have an artifact and are Ready at their generation.
 async fn ready(cluster: &TestCluster, objects: usize) -> Result<()> {
     let is_ready = |_: &str, object: &GitRepository| {
         object.status.as_ref().is_some_and(|status| {
@@ -122,7 +115,6 @@ async fn keep_calm(cluster: &TestCluster, objects: usize) -> Result<Calm> {
     Ok(calm)
 }
 
-/// Changes the interval of all objects, and waits until they are Ready with it.
 async fn set_interval(cluster: &TestCluster, objects: usize, interval: &str) -> Result<()> {
     let changed = json!({"spec": {"interval": interval}});
     let (repositories, changed) = (&cluster.repositories(), &changed);
@@ -135,7 +127,6 @@ async fn set_interval(cluster: &TestCluster, objects: usize, interval: &str) -> 
     ready(cluster, objects).await
 }
 
-/// Returns the seconds of an interval for so many objects.
 fn interval(objects: usize) -> u64 {
     let seconds = objects.saturating_mul(OF_AN_OBJECT).div_ceil(1000);
     SHORTEST.max(seconds as u64)
@@ -149,7 +140,7 @@ async fn restart(cluster: &mut TestCluster, objects: usize) -> Result<Usage> {
     controller.restart().await?;
     let controller = cluster.controller(NAME)?;
     let passes = r#"controller_runtime_reconcile_total{controller="gitrepository",result="requeue_after"}"#;
-    eventually("a pass over each object", PATIENCE, || async {
+    eventually("a pass over each object", TIMEOUT, || async {
         let done = controller.metric(passes).await?;
         ensure!(done >= f64::from(u32::try_from(objects)?), "{done} passes");
         Ok(())
@@ -170,7 +161,6 @@ fn memory(usage: Usage) -> String {
     )
 }
 
-/// Returns the numbers of handshakes, lists of refs and packs as text.
 fn requests([handshakes, lists, packs]: [usize; 3]) -> String {
     format!("{handshakes} handshakes, {lists} lists of refs, {packs} packs")
 }

@@ -21,9 +21,7 @@ use crate::{
     cluster::{NAMESPACE, TestCluster},
 };
 
-/// Time of each measurement.
 const TIME: Duration = Duration::from_secs(3);
-/// Numbers of connections.
 const CONNECTIONS: [usize; 3] = [1, 8, 64];
 /// Names and bytes of the files.
 const FILES: [(&str, usize); 3] = [
@@ -32,10 +30,6 @@ const FILES: [(&str, usize); 3] = [
     ("100MiB.tar.gz", 100 << 20),
 ];
 
-/// Measures files of several sizes with several numbers of connections, and returns the figures as text.
-///
-/// # Errors
-/// Returns an error if a server doesn't answer.
 pub(super) async fn measure() -> Result<String> {
     let mut cluster = TestCluster::bare().await?;
     cluster.plane.apply(owner()).await?;
@@ -89,7 +83,7 @@ pub(super) async fn measure() -> Result<String> {
     Ok(text)
 }
 
-/// Returns the object whose artifacts the files are: those of objects that don't exist are removed.
+/// Returns an object that owns the artifacts: those without an object are removed.
 fn owner() -> Value {
     json!({
         "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
@@ -98,7 +92,6 @@ fn owner() -> Value {
     })
 }
 
-/// Writes the files to the storage.
 fn write(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir)?;
     let mut random = fastrand::Rng::with_seed(16);
@@ -110,8 +103,7 @@ fn write(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The work of a server.
-struct Work {
+struct Throughput {
     served: Served,
     time: Duration,
     cpu: Duration,
@@ -122,12 +114,12 @@ async fn serve(
     path: &str,
     connections: usize,
     cpu: impl Fn() -> Result<Duration>,
-) -> Result<Work> {
-    // What is read and computed once for a file isn't measured.
+) -> Result<Throughput> {
+    // The first read of a file, which fills the caches, isn't measured.
     load::once(address, path).await?;
     let (began, before) = (Instant::now(), cpu()?);
     let served = load::run(address, path, connections, began + TIME).await?;
-    Ok(Work {
+    Ok(Throughput {
         served,
         time: began.elapsed(),
         cpu: cpu()?.saturating_sub(before),
@@ -135,12 +127,12 @@ async fn serve(
 }
 
 #[allow(clippy::cast_precision_loss, reason = "for people")]
-fn cell(work: &Work) -> String {
-    let seconds = work.time.as_secs_f64();
+fn cell(throughput: &Throughput) -> String {
+    let seconds = throughput.time.as_secs_f64();
     format!(
         "{:>6.0} MiB/s {:>6.0}/s {:>5.2} s CPU",
-        mebibytes(work.served.bytes) / seconds,
-        work.served.answers as f64 / seconds,
-        work.cpu.as_secs_f64(),
+        mebibytes(throughput.served.bytes) / seconds,
+        throughput.served.answers as f64 / seconds,
+        throughput.cpu.as_secs_f64(),
     )
 }

@@ -26,7 +26,7 @@ struct Cli {
 enum Task {
     /// Build the control plane into the cache, once
     Build {
-        /// Build what only tests need, too
+        /// Build the programs that only tests need, too
         #[arg(long)]
         tests: bool,
         /// Build the `flux` command line, too, which takes minutes
@@ -45,9 +45,9 @@ enum Task {
         #[arg(long)]
         bare: bool,
     },
-    /// Stop what `up` started
+    /// Stop the processes that `up` started
     Down,
-    /// Print what runs
+    /// Print the running processes
     Status,
     /// Print the path of the kubeconfig
     Kubeconfig,

@@ -16,7 +16,6 @@ use testkit::{
 
 use crate::print;
 
-/// The folder of one process group below the folder of `up`.
 const PLANE: &str = "control-plane";
 
 /// Starts the control plane and, unless `bare`, the controllers as their own service accounts.
@@ -39,7 +38,7 @@ pub(crate) async fn up(dir: &Path, bare: bool) -> Result<()> {
     let stack = match started {
         Ok(stack) => stack,
         Err(error) => {
-            // Half of it would only be in the way of the next try.
+            // A half-built plane would block the next try.
             clean(dir)?;
             return Err(error);
         }
@@ -108,7 +107,6 @@ fn clean(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Prints the processes and where to find what.
 pub(crate) fn status(dir: &Path) -> Result<()> {
     let running = processes(dir);
     if running.is_empty() {
@@ -127,7 +125,6 @@ pub(crate) fn status(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The path of the kubeconfig, if something runs.
 pub(crate) fn kubeconfig(dir: &Path) -> Result<PathBuf> {
     let path = dir.join("kubeconfig");
     ensure!(
