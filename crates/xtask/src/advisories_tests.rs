@@ -7,7 +7,6 @@ use std::{
     process::{Command, Output},
 };
 
-/// A folder that is removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -17,7 +16,6 @@ impl Folder {
         Self(dir)
     }
 
-    /// Writes a program that ends with this code.
     fn program(&self, name: &str, code: i32) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, format!("#!/bin/sh\nexit {code}\n")).expect("is written");
@@ -59,7 +57,7 @@ fn unchecked_advisories_are_skipped_in_capitals_and_noted_until_they_are_checked
     );
     assert_eq!(fs::read_to_string(&note).expect("is noted"), text);
 
-    // With a database the result is that of cargo-deny, and nothing else succeeds.
+    // With a database the result is cargo-deny's, and nothing else succeeds.
     assert!(run(&folder, 0, 0).status.success() && !note.exists());
     assert!(!run(&folder, 0, 1).status.success() && !note.exists());
     fs::create_dir_all(folder.0.join("cargo/advisory-dbs/db/crates")).expect("is made");

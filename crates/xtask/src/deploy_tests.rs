@@ -38,7 +38,6 @@ fn of_kind(kind: &str) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// Returns the elements of the list at `path`.
 fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
     value.pointer(path).and_then(Value::as_seq).unwrap_or_default()
 }
@@ -186,7 +185,7 @@ fn controllers_post_events_with_tokens_that_the_receiver_demands() {
     }
 }
 
-/// Says whether a selector of Pods selects those with this label `app`.
+/// Returns true if a selector of Pods selects those with this label `app`.
 fn selects(selector: &Value, app: &str) -> bool {
     let labels = selector.get("matchLabels").and_then(|labels| labels.get("app"));
     let expressions = list(selector, &["matchExpressions"]).iter();
@@ -203,7 +202,7 @@ fn selects(selector: &Value, app: &str) -> bool {
             })
 }
 
-/// Says whether the policies admit Pods of the namespace with the label `from` to a port of those with the label `to`.
+/// Returns true if the policies admit Pods of the namespace with the label `from` to a port of the Pods with the label `to`.
 fn admits(from: &str, to: &str, port: i64) -> bool {
     let policies = of_kind("NetworkPolicy").into_iter().map(|(_, policy)| policy);
     let mut all = policies.filter(|policy| {
@@ -312,7 +311,7 @@ fn roles_have_no_wildcards_but_that_of_the_index() {
         );
         for rule in list(&role, &["rules"]) {
             let resources = words(rule, &["resources"]);
-            // Consumers trust what controllers write into a status.
+            // Consumers trust the URLs that controllers write into a status.
             assert!(
                 !people || resources.iter().all(|resource| !resource.contains('/')),
                 "{path}: {rule:?}"

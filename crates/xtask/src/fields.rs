@@ -6,7 +6,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-/// Returns a Markdown table of the fields of spec and status.
 pub(crate) fn table(crd: &CustomResourceDefinition) -> String {
     let schema = crd
         .spec

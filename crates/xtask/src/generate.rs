@@ -54,7 +54,6 @@ pub(crate) fn page(crd: &CustomResourceDefinition) -> String {
     format!("docs/spec/{}{group}.md", crd.spec.names.kind.to_lowercase())
 }
 
-/// Returns a kustomization of all definitions.
 fn index(wanted: &BTreeMap<String, String>) -> String {
     let files = wanted.keys().filter_map(|path| path.strip_prefix("crds/"));
     let list: String = files.map(|name| format!("- {name}\n")).collect();

@@ -12,18 +12,14 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 use crate::manifest;
 
-/// The dependencies of a crate, from its manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Crate {
-    /// Dependencies of the library or program.
     uses: Vec<String>,
-    /// Dependencies of its tests only.
     tests_use: Vec<String>,
     /// Dependencies that do not inherit from the workspace table.
     own: Vec<String>,
 }
 
-/// Lists differences between the table and the manifests, and broken rules.
 pub(crate) fn run(root: &Path) -> Result<Vec<String>> {
     let page = fs::read_to_string(root.join("ARCHITECTURE.md")).context("cannot read ARCHITECTURE.md")?;
     let (rows, mut findings) = table::parse(&page);

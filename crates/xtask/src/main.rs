@@ -1,4 +1,4 @@
-//! Generated files and structural checks: what `make gen` and `make verify` call.
+//! Generated files and structural checks, for `make gen` and `make verify`.
 
 mod fields;
 mod generate;
@@ -40,12 +40,10 @@ enum Command {
     Tidy(tidy::Selection),
 }
 
-/// The result of a check.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// Violations; any of them makes the command fail.
     pub(crate) findings: Vec<String>,
-    /// Remarks that do not make it fail, such as what was skipped.
+    /// Remarks that do not make it fail, such as skipped checks.
     pub(crate) notes: Vec<String>,
 }
 

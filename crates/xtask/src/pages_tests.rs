@@ -37,7 +37,6 @@ fn inner<'a>(schema: &'a JSONSchemaProps, key: &str) -> Option<&'a JSONSchemaPro
     }
 }
 
-/// Asserts that the schema knows every field of the value.
 fn assert_known(path: &str, value: &Value, schema: &JSONSchemaProps) {
     if schema.x_kubernetes_preserve_unknown_fields == Some(true) {
         return;

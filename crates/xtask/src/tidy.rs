@@ -18,7 +18,6 @@ use clap::{Args, ValueEnum};
 
 use crate::{Report, tree};
 
-/// Extensions of the files to check.
 const EXTENSIONS: &[&str] = &["rs", "toml", "md", "yaml", "yml", "go", "sh", "json"];
 /// Names (or beginnings of names) of files without an extension to check.
 const NAMES: &[&str] = &["Makefile", "Containerfile"];
@@ -70,7 +69,6 @@ pub(crate) fn run(root: &Path, selection: &Selection) -> Result<Report> {
     Ok(report)
 }
 
-/// Checks names, comments and imports of all Rust files.
 fn rust(files: &[tree::TextFile], selection: &Selection) -> Vec<String> {
     let tests = test_modules(files);
     let mut findings = Vec::new();

@@ -7,10 +7,8 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// Directories that are not searched.
 const SKIPPED: &[&str] = &["target", ".git", ".weir", "node_modules"];
 
-/// Returns the root folder of the project.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
@@ -19,9 +17,7 @@ pub(crate) fn root() -> PathBuf {
 /// A text file: its path relative to the root, with forward slashes, and its content.
 #[derive(Debug, Clone)]
 pub(crate) struct TextFile {
-    /// Path relative to the root.
     pub(crate) path: String,
-    /// The whole content of the file.
     pub(crate) text: String,
 }
 

@@ -7,21 +7,16 @@ use super::{
     table::{Layer, Row},
 };
 
-/// Third-party crates that only some of our crates may use, by the beginning of their names.
 const RESTRICTED: &[&str] = &["kube", "gix", "libyaml"];
 
-/// Returns true if the crate `name` may use a restricted crate.
 fn may_use(restricted: &str, name: &str, layer: Layer) -> bool {
     match restricted {
-        "kube" => {
-            matches!(name, "api" | "cluster" | "runtime" | "engine" | "references") || layer >= Layer::L4
-        }
+        "kube" => matches!(name, "api" | "cluster" | "runtime" | "engine" | "deployer") || layer >= Layer::L4,
         "gix" => name == "git",
         _ => name == "yaml",
     }
 }
 
-/// Lists every broken rule.
 pub(crate) fn check(rows: &BTreeMap<String, Row>, crates: &BTreeMap<String, Crate>) -> Vec<String> {
     let mut findings = Vec::new();
     for name in rows.keys().filter(|name| !crates.contains_key(*name)) {
@@ -34,7 +29,7 @@ pub(crate) fn check(rows: &BTreeMap<String, Row>, crates: &BTreeMap<String, Crat
             ));
             continue;
         };
-        findings.extend(looks_down(name, row, rows));
+        findings.extend(uses_above(name, row, rows));
         findings.extend(within(name, row, found, crates));
         findings.extend(third_party(name, row, found));
         findings.extend(found.own.iter().map(|own| {
@@ -45,7 +40,7 @@ pub(crate) fn check(rows: &BTreeMap<String, Row>, crates: &BTreeMap<String, Crat
 }
 
 /// Lists crates that a row allows although they are not below its layer.
-fn looks_down(name: &str, row: &Row, rows: &BTreeMap<String, Row>) -> Vec<String> {
+fn uses_above(name: &str, row: &Row, rows: &BTreeMap<String, Row>) -> Vec<String> {
     let allowed = |layer: Layer| {
         layer < row.layer
             || row.layer == Layer::T

@@ -7,30 +7,20 @@ const HEADING: &str = "## Layers";
 /// The layer of a crate. A crate may use lower layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layer {
-    /// Basic types.
     L0,
-    /// Pure functions, no I/O.
     L1,
-    /// One kind of I/O.
     L2,
-    /// Combines L1 and L2.
     L3,
-    /// Programs.
     L4,
-    /// Tests and developer tools.
     T,
 }
 
-/// A row of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The layer of the crate.
     pub(crate) layer: Layer,
-    /// Names of the crates that it may use.
     pub(crate) may_use: Vec<String>,
 }
 
-/// Parses the first table below the heading; returns its rows and the findings.
 pub(crate) fn parse(page: &str) -> (BTreeMap<String, Row>, Vec<String>) {
     let (mut rows, mut findings) = (BTreeMap::new(), Vec::new());
     let below = page.lines().skip_while(|line| line.trim() != HEADING).skip(1);
@@ -70,7 +60,6 @@ fn layer_of(text: &str) -> Option<Layer> {
     })
 }
 
-/// Returns the names in backticks.
 fn names(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }

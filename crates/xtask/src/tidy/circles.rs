@@ -8,10 +8,8 @@ use std::collections::BTreeMap;
 use super::lexer::Token;
 use graph::Crate;
 
-/// The greatest number of files of a circle.
 const LARGEST: usize = 9;
 
-/// A production file: its path, its text, its tokens.
 pub(crate) struct Source<'a> {
     pub(crate) path: &'a str,
     pub(crate) text: &'a str,
@@ -50,7 +48,7 @@ pub(crate) fn check(sources: &[Source<'_>]) -> Vec<String> {
     findings
 }
 
-/// Returns the folder with the root module of a file's crate: `.../src/`, or that of a program in `.../src/bin/NAME/`.
+/// Returns the folder with the root module of a file's crate: `.../src/`, or of a program, `.../src/bin/NAME/`.
 fn root(path: &str) -> Option<&str> {
     let (before, after) = path.split_once("/src/")?;
     let mut end = before.len() + "/src/".len();

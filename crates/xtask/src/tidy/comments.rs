@@ -32,7 +32,7 @@ const PHRASES: &[Phrase] = &[
     },
     Phrase {
         words: &["what"],
-        unless_next: &[&["to", "do"]],
+        unless_next: &[&["to"]],
         unless_previous: &[],
         advice: "say the noun",
     },
@@ -50,7 +50,7 @@ const PHRASES: &[Phrase] = &[
     },
     Phrase {
         words: &["is", "no"],
-        unless_next: &[&["longer"]],
+        unless_next: &[&["longer"], &["."]],
         unless_previous: &["there"],
         advice: "say `is not a` or `has no`",
     },
@@ -80,7 +80,6 @@ pub(crate) fn check(path: &str, tokens: &[Token<'_>]) -> Vec<String> {
     findings
 }
 
-/// Comment lines that belong together.
 struct Comment<'a> {
     marker: &'static str,
     last_line: usize,
@@ -127,19 +126,19 @@ impl<'a> Comment<'a> {
         (found && opening.starts_with(char::is_uppercase)).then_some((*line, opening))
     }
 
-    fn phrases(&self) -> impl Iterator<Item = (usize, &'static Phrase)> {
-        let plain: Vec<String> = self.words.iter().map(|(_, word)| plain(word)).collect();
+    fn phrases(&self) -> Vec<(usize, &'static Phrase)> {
+        let parts = self
+            .words
+            .iter()
+            .flat_map(|(line, word)| plain(word).map(|part| (*line, part)));
+        let (lines, parts): (Vec<usize>, Vec<String>) = parts.unzip();
         let mut found = Vec::new();
-        for (index, (line, _)) in self.words.iter().enumerate() {
-            let (before, from) = plain.split_at(index);
-            found.extend(
-                PHRASES
-                    .iter()
-                    .filter(|phrase| phrase.matches(before, from))
-                    .map(|phrase| (*line, phrase)),
-            );
+        for (index, line) in lines.iter().enumerate() {
+            let (before, from) = parts.split_at(index);
+            let matching = PHRASES.iter().filter(|phrase| phrase.matches(before, from));
+            found.extend(matching.map(|phrase| (*line, phrase)));
         }
-        found.into_iter()
+        found
     }
 }
 
@@ -157,11 +156,14 @@ fn starts(text: &[String], words: &[&str]) -> bool {
     text.len() >= words.len() && text.iter().zip(words).all(|(found, word)| found == word)
 }
 
-/// Returns a word in lower case, without punctuation around it. A word with a mark of its own inside keeps it.
-fn plain(word: &str) -> String {
+/// Returns a word in lower case, without punctuation around it, and a dot if punctuation ends it.
+fn plain(word: &str) -> impl Iterator<Item = String> {
     let part = word.split('\'').next().unwrap_or_default();
-    part.trim_matches(|c: char| !c.is_alphanumeric() && c != '`')
-        .to_lowercase()
+    let bare = part.trim_matches(|c: char| !c.is_alphanumeric() && c != '`');
+    let ends = word.ends_with(['.', ',', ';', ':', '!', '?']);
+    [bare.to_lowercase()]
+        .into_iter()
+        .chain(ends.then(|| ".".to_owned()))
 }
 
 fn comments<'a>(tokens: &[Token<'a>]) -> Vec<Comment<'a>> {
@@ -234,13 +236,13 @@ mod tests {
             "a.rs:5: `what`",
         ];
         assert_finds(text, &expected);
-        assert_finds("// It is no value.\n", &["`is no`"]);
+        assert_finds("// It is no value.\n// Before that, of course.\n", &["`is no`"]);
         assert_finds("/* those\n of us */", &["a.rs:1: `those of`"]);
     }
 
     #[test]
     fn plain_uses_of_the_words_are_accepted() {
-        let text = "// Says what to do. A text node; a text file. It is no longer so. There is no file.\n// Whatever that offers.\n";
+        let text = "// Says what to do and what to try. A text node; a text file. It is no longer so. There is no file. The answer is no.\n// Whatever that offers.\n";
         assert_finds(text, &[]);
         assert_finds("// The field `what` of `a text` is `no` that `x` of.\n", &[]);
         assert_finds(

@@ -7,7 +7,7 @@ use crate::tree::TextFile;
 /// Pages whose tables name tests in their last column.
 const PAGES: &[&str] = &["docs/security.md", "docs/contributing/acceptance-"];
 
-/// Returns a finding for each test that a page names and that no source has. A name is that of a function, or of a file and a function,
+/// Returns a finding for each test that a page names and that no source has. A name is a function, or a file and a function,
 /// as in `tests/it/requests.rs::a_test`.
 pub(super) fn check(files: &[TextFile]) -> Vec<String> {
     let is_page = |file: &&TextFile| {

@@ -1,4 +1,4 @@
-//! The rule for overused names: a definition or a file says what the thing is. Pure.
+//! The rule for overused names: a name tells its thing from others. Pure.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,6 @@ const TERMS: &[[&str; 2]] = &[["in", "place"]];
 /// Names that are too broad for a whole type.
 const BROAD_TYPES: &[&str] = &["Memory", "Order", "Texts", "Turn", "Work"];
 
-/// Keywords that a definition's name follows.
 const DEFINITIONS: &[&str] = &[
     "struct", "enum", "union", "trait", "type", "mod", "fn", "const", "static",
 ];

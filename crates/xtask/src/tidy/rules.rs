@@ -2,7 +2,6 @@
 
 use super::test_code::production;
 
-/// The greatest number of lines of a Rust file of production code.
 const LONGEST: usize = 500;
 /// Likewise of test code.
 const LONGEST_TEST: usize = 700;
@@ -35,10 +34,8 @@ const LEFTOVERS: &[&str] = &[
     concat!("#[ign", "ore"),
 ];
 
-/// Paths that exist on one machine only.
 const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ho", "me/")];
 
-/// Lists the findings in a file.
 pub(crate) fn check(path: &str, text: &str, is_test: bool) -> Vec<String> {
     let mut findings = Vec::new();
     for (number, line) in text.lines().enumerate() {

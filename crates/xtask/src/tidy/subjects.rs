@@ -4,7 +4,6 @@ use std::{path::Path, process::Command};
 
 use crate::Report;
 
-/// The greatest length of a commit subject, in characters.
 const LONGEST: usize = 72;
 /// Commits before this time are older than the rule.
 const SINCE: &str = "2026-11-22T16:00:00Z";

@@ -1,4 +1,4 @@
-//! Which file of a crate imports which, and the circles among them. Pure.
+//! The graph of imports between the files of a crate, and its circles. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::tidy::{lexer::Kind, test_code::production};
 
-/// How many re-exports of re-exports are followed.
+/// Limit of re-exports of re-exports that are followed.
 const DEEPEST: usize = 16;
 
 /// The imported files of each file, with the names for which it does so.
@@ -26,9 +26,7 @@ pub(super) struct Crate<'a> {
 
 /// The end of a path.
 enum Target<'a> {
-    /// A module itself.
     Module,
-    /// A name in a file.
     Name(&'a str),
     /// Another crate's, or unknown.
     Other,
@@ -74,7 +72,7 @@ impl<'a> Crate<'a> {
         for (path, module) in &self.modules {
             let names = &module.names;
             let imports = names.imports.iter().filter(|import| {
-                // A re-export is no use of the name.
+                // A re-export does not use the name.
                 !import.public || import.name.is_some_and(|name| names.words.contains(name))
             });
             let used = imports.map(|import| (&import.path, import.name.is_none()));
@@ -100,7 +98,6 @@ impl<'a> Crate<'a> {
         edges
     }
 
-    /// Follows a path in the module `here`.
     fn resolve(&self, here: &[&'a str], path: &Path<'a>, deepest: usize) -> Target<'a> {
         let mut at = if path.absolute { Vec::new() } else { here.to_vec() };
         let mut rest = path.segments.iter().copied();

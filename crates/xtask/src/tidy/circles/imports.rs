@@ -14,7 +14,6 @@ pub(super) struct Path<'a> {
     pub(super) segments: Vec<&'a str>,
 }
 
-/// One name of a `use`.
 #[derive(Debug)]
 pub(super) struct Import<'a> {
     pub(super) path: Path<'a>,
@@ -23,14 +22,12 @@ pub(super) struct Import<'a> {
     pub(super) public: bool,
 }
 
-/// The names that a file defines, imports and mentions.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
     pub(super) defined: BTreeSet<&'a str>,
     pub(super) imports: Vec<Import<'a>>,
     /// Paths of two segments or more outside of `use`.
     pub(super) paths: Vec<Path<'a>>,
-    /// All words outside of `use`.
     pub(super) words: BTreeSet<&'a str>,
 }
 
