@@ -56,7 +56,7 @@ fn name(object: &Value) -> String {
 }
 
 fn check(page: &str, example: &Example) {
-    let place = format!("{page}:{}", example.line);
+    let position = format!("{page}:{}", example.line);
     let mut request = Request {
         charts: charts(),
         ..Request::default()
@@ -70,7 +70,7 @@ fn check(page: &str, example: &Example) {
                 add_argument(&mut request.args, argument, &read, &Budget::default()).unwrap();
             }
             ("objects", objects) => expected.extend(objects.split(',')),
-            other => panic!("{place}: {other:?} is no option"),
+            other => panic!("{position}: {other:?} is no option"),
         }
     }
     let files: Vec<(&str, &str)> = example
@@ -78,9 +78,9 @@ fn check(page: &str, example: &Example) {
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_str()))
         .collect();
-    let rendered = render_files(&files, &request).unwrap_or_else(|error| panic!("{place}: {error}"));
+    let rendered = render_files(&files, &request).unwrap_or_else(|error| panic!("{position}: {error}"));
     let names: Vec<String> = rendered.objects().map(name).collect();
-    assert_eq!(names, expected, "{place}");
+    assert_eq!(names, expected, "{position}");
 }
 
 #[test]

@@ -77,8 +77,8 @@ fn targets_may_refer_to_themselves_and_arguments_merge() {
             "Failed to load target c: required argument who not set"
         ]
     );
-    let outside = [("env", Value::from("prod")), ("who", Value::from("you"))];
-    let rendered = render_files(&files, &request("b", &outside)).unwrap();
+    let args = [("env", Value::from("prod")), ("who", Value::from("you"))];
+    let rendered = render_files(&files, &request("b", &args)).unwrap();
     assert_eq!(values(&rendered), ["b prod you 2"]);
     assert_eq!(rendered.target.discriminator.as_deref(), Some("own"));
 }

@@ -12,9 +12,12 @@ fn printers_lay_out_maps_and_lists() {
     );
     let expected = "a:\n  e: {}\n  l: []\n  m:\n    k: v\nb:\n- 1\n- - 2\n  - - 3\n- x: 1\n  \"y\":\n  - 4\n\"n\": null\nt: true\n";
     assert_eq!(goyaml(&nested), expected);
-    let kept = "b:\n- 1\n- - 2\n  - - 3\n- x: 1\n  \"y\":\n  - 4\na:\n  m:\n    k: v\n  e: {}\n  l: []\n\"n\": null\nt: true\n";
-    assert_eq!(kustomize(&nested), kept);
-    assert_eq!(pyyaml(&nested), kept.replace("\"y\"", "y").replace("\"n\"", "n"));
+    let printed = "b:\n- 1\n- - 2\n  - - 3\n- x: 1\n  \"y\":\n  - 4\na:\n  m:\n    k: v\n  e: {}\n  l: []\n\"n\": null\nt: true\n";
+    assert_eq!(kustomize(&nested), printed);
+    assert_eq!(
+        pyyaml(&nested),
+        printed.replace("\"y\"", "y").replace("\"n\"", "n")
+    );
     for (scalar, go, python) in [
         (value("{}"), "{}\n", "{}\n"),
         (value("[]"), "[]\n", "[]\n"),
@@ -100,10 +103,10 @@ fn printers_quote_ambiguous_strings() {
         assert_eq!(kustomize(&map), line(go), "kustomize: {text:?}");
         assert_eq!(pyyaml(&map), line(python), "pyyaml: {text:?}");
     }
-    let kept = Value::Map(Map::from([("k", "a\n\n")]));
-    assert_eq!(goyaml(&kept), "k: |+\n  a\n\n");
+    let two_breaks = Value::Map(Map::from([("k", "a\n\n")]));
+    assert_eq!(goyaml(&two_breaks), "k: |+\n  a\n\n");
     assert_eq!(
-        pyyaml(&kept),
+        pyyaml(&two_breaks),
         "k: |+\n  a\n\n...\n",
         "later blank lines would be content"
     );

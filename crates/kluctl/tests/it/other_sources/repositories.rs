@@ -92,9 +92,9 @@ fn git_files_loads_values_from_matching_branches() {
         ])
     };
     let text = "vars:\n- values: {who: me}\n- gitFiles:\n    url: https://x/y\n    ref: {branch: feat-.*}\n    files:\n    - {glob: envs/*.yaml, parseYaml: true}\n    - {glob: '**', render: true}\n  targetPath: g\ndeployments: [{path: app}]\n";
-    let shown = "{% for m in g %}{{ m.ref.branch }}={{ m.filesByPath['envs/a.yaml'].parsed.num }}\
+    let template = "{% for m in g %}{{ m.ref.branch }}={{ m.filesByPath['envs/a.yaml'].parsed.num }}\
         {{ m.filesTree.envs['b.txt'].content }}{{ m.files | length }} {% endfor %}";
-    let map = MAP.replace("{{ v }}", shown);
+    let map = MAP.replace("{{ v }}", template);
     let files = [("deployment.yaml", text), ("app/m.yaml", map.as_str())];
     let rendered = render_files(&files, &request(repositories())).unwrap();
     assert_eq!(values(&rendered), ["feat-1=1me3 feat-2=2me3 "]);
