@@ -13,15 +13,11 @@ use api::{
 };
 use kube::ResourceExt;
 
-/// The name of a source that stands for all objects of its kind and namespace.
 pub(crate) const ALL: &str = "*";
 
-/// The answer to the question if an event is for an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict<'a> {
-    /// The event is not for the alert.
     No,
-    /// The event is for the alert.
     Yes,
     /// The event is for the alert if the object has all labels of one of these maps.
     IfLabels(Vec<&'a BTreeMap<String, String>>),
@@ -57,7 +53,7 @@ pub fn verdict<'a>(alert: &'a Alert, event: &Event, own_namespace_only: bool) ->
     }
 }
 
-/// Returns true if an alert sends events of the object of an event, apart from their severity and the object's labels.
+/// Returns true if an alert sends events of the object, apart from their severity and the object's labels.
 #[must_use]
 pub fn names(alert: &Alert, event: &Event, own_namespace_only: bool) -> bool {
     let own = alert.namespace().unwrap_or_default();
@@ -68,7 +64,7 @@ pub fn names(alert: &Alert, event: &Event, own_namespace_only: bool) -> bool {
         && sources.any(|source| object(source, &own, event))
 }
 
-/// Returns kind, namespace and name of the sources of an alert: events of others are never for it.
+/// Returns kind, namespace and name of the sources of an alert. It never sends events of other objects.
 pub(crate) fn subjects(alert: &Alert) -> BTreeSet<(String, String, String)> {
     let own = alert.namespace().unwrap_or_default();
     let sources = alert.spec.event_sources.iter();
@@ -80,13 +76,12 @@ pub(crate) fn subjects(alert: &Alert) -> BTreeSet<(String, String, String)> {
         .collect()
 }
 
-/// Returns the namespace of a source: that of the alert if it has none.
 fn namespace_of<'a>(source: &'a CrossNamespaceObjectReference, own: &'a str) -> &'a str {
     let named = source.namespace.as_deref();
     named.filter(|namespace| !namespace.is_empty()).unwrap_or(own)
 }
 
-/// An alert for `info` hears everything, one for `error` only that.
+/// An alert for `info` takes every severity, one for `error` only errors.
 fn severity(spec: &AlertSpec, severity: &Severity) -> bool {
     match spec.event_severity.as_deref() {
         None | Some("" | "info") => true,

@@ -1,4 +1,4 @@
-//! Reading a body within a limit of its own and a limit of all.
+//! Reads request bodies within a limit for each and a limit for all together.
 
 use std::sync::Arc;
 
@@ -6,14 +6,11 @@ use axum::body::{Body, HttpBody};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The reason why a body was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It is larger than one may be.
     TooLarge,
-    /// All bodies together would be larger than they may be.
-    NoRoom,
-    /// The client did not send it whole.
+    /// All bodies together would exceed their limit.
+    Overloaded,
     Broken,
 }
 
@@ -23,11 +20,11 @@ pub(crate) async fn read(
     limit: usize,
     bytes: &Arc<Semaphore>,
 ) -> Result<(Vec<u8>, OwnedSemaphorePermit), Refused> {
-    // What says that it is too large needs not be read to know it.
+    // The announced length already says that it is too large.
     if body.size_hint().lower() > limit as u64 {
         return Err(Refused::TooLarge);
     }
-    let mut share = room(bytes, 1)?;
+    let mut share = reserve(bytes, 1)?;
     let mut read = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Refused::Broken)?.into_data() else {
@@ -36,17 +33,17 @@ pub(crate) async fn read(
         if read.len() + data.len() > limit {
             return Err(Refused::TooLarge);
         }
-        share.merge(room(bytes, data.len())?);
+        share.merge(reserve(bytes, data.len())?);
         read.extend_from_slice(&data);
     }
     Ok((read, share))
 }
 
-fn room(bytes: &Arc<Semaphore>, count: usize) -> Result<OwnedSemaphorePermit, Refused> {
+fn reserve(bytes: &Arc<Semaphore>, count: usize) -> Result<OwnedSemaphorePermit, Refused> {
     let count = u32::try_from(count).map_err(|_| Refused::TooLarge)?;
     Arc::clone(bytes)
         .try_acquire_many_owned(count)
-        .map_err(|_| Refused::NoRoom)
+        .map_err(|_| Refused::Overloaded)
 }
 
 #[cfg(test)]
@@ -84,7 +81,7 @@ mod tests {
         let (_, held) = read(chunks(&[100]), 100, &bytes).await.unwrap();
         assert_eq!(
             read(chunks(&[60]), 100, &bytes).await.unwrap_err(),
-            Refused::NoRoom
+            Refused::Overloaded
         );
         drop(held);
         assert!(read(chunks(&[60]), 100, &bytes).await.is_ok());

@@ -1,6 +1,6 @@
 //! From an accepted event to its deliveries: which alerts, which providers, one lane a provider.
 //!
-//! A slow provider fills its own lane and nothing else. What waits there for long is read back from the journal.
+//! A slow provider fills its own lane only. Deliveries that wait long are read back from the journal.
 
 mod clients;
 mod config;
@@ -35,32 +35,30 @@ use crate::{
     extensions,
     failures::{Failures, object_name},
     journal::{self, Ticket},
-    metrics::{Fate, Metrics},
+    metrics::{DeliveryOutcome, Metrics},
     providers::{self, AlertName, ProviderType, status_id},
     server::{Accepted, Deliveries},
     store::Store,
 };
 use clients::Clients;
 use digest::Digests;
-use extended::{Notice, Order};
+use extended::{Notice, ObjectLocks};
 pub(crate) use health::Health;
 pub(crate) use identity::Identities;
 use jobs::Job;
-use lanes::{Lanes, Turn};
+use lanes::{LanePermit, Lanes};
 
-/// Events that are matched at the same time: matching may wait for an object's labels.
+/// Events that are matched at the same time: matching may wait for the labels of an object.
 const MATCHING: usize = 8;
-/// The default timeout of a delivery, retries included.
+/// Default timeout of a delivery, retries included.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// The maximum timeout of a delivery, whatever the provider sets.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// Matches events and delivers them.
 pub(crate) struct Dispatcher {
     failures: Arc<Failures>,
     identities: Identities,
     digests: Digests,
-    order: Order,
+    locks: ObjectLocks,
     client: Client,
     recorder: Recorder,
     store: Store,
@@ -68,24 +66,22 @@ pub(crate) struct Dispatcher {
     expressions: Matcher,
     clients: Clients,
     lanes: Lanes<Job>,
-    /// Memory of the events that were read back.
+    /// Bytes of the events that were read back from the journal.
     memory: Arc<Semaphore>,
     health: Health,
     metrics: Metrics,
     own_namespace_only: bool,
 }
 
-/// Bytes of all events that were read back from the journal.
+/// Maximum bytes of all events that were read back from the journal.
 const READ_BYTES: usize = 8 * 1024 * 1024;
-/// Pauses of its provider that a delivery waits for.
+/// Maximum number of pauses of its provider that a delivery waits for.
 const PAUSES: usize = 3;
 
-/// An alert that may be for an event.
 struct Candidate<'a> {
     alert: &'a Alert,
-    /// The event is for the alert, apart from labels.
     passes: bool,
-    /// The labels of the object, which are read when the first alert of the event asks for them.
+    /// The labels of the object, read when the first alert of the event needs them.
     labels: &'a OnceCell<Result<BTreeMap<String, String>, LabelsError>>,
 }
 
@@ -95,18 +91,17 @@ struct Delivery {
     provider: Arc<Provider>,
     kind: ProviderType,
     event: Arc<Event>,
-    /// The form of the one event that it is about; `None` of a digest.
+    /// The form of its only event; `None` for a digest.
     notice: Option<Notice>,
-    /// The accepted events that it is about, which stay in the journal until it ends. They are held for it.
+    /// Its accepted events, which stay in the journal until it ends.
     tickets: Vec<Arc<Ticket>>,
     /// The share of the memory for waiting events.
     _accepted: Option<Arc<Accepted>>,
-    /// The share of the memory for events that were read back.
     _read: Option<OwnedSemaphorePermit>,
 }
 
 impl Dispatcher {
-    /// `client` writes in every replica.
+    /// `client` writes in every replica, without the lease.
     pub(crate) fn new(
         ctx: &Context,
         flags: &Flags,
@@ -120,7 +115,7 @@ impl Dispatcher {
             failures: Arc::new(Failures::new(client)),
             identities,
             digests: Digests::default(),
-            order: Order::default(),
+            locks: ObjectLocks::default(),
             client: ctx.client().clone(),
             recorder: ctx.recorder().clone(),
             store,
@@ -135,7 +130,6 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the results of the last deliveries.
     pub(crate) fn health(&self) -> &Health {
         &self.health
     }
@@ -147,20 +141,18 @@ impl Dispatcher {
             .await;
     }
 
-    /// Sends what was collected, and waits for the deliveries that are under way.
+    /// Sends the collected digests, and waits for the deliveries in flight.
     pub(crate) async fn drain(&self) {
         self.digests.drain().await;
         tokio::join!(self.lanes.drain(), self.failures.drain());
     }
 
-    /// Returns the fault of the first field of a Provider that is not obeyed or can't be used.
+    /// Returns the fault of the first field of a Provider that is unsupported or invalid.
     pub(crate) fn refused(&self, spec: &ProviderSpec) -> Option<Fault> {
         providers::refused(spec).or_else(|| self.identities.refused(spec))
     }
 
-    /// Looks whether deliveries to a provider can work, as far as this shows without one.
-    ///
-    /// # Errors
+    /// Checks that deliveries to a provider can work, without sending one.
     /// Fails when its Secrets, certificates or address are invalid, or its type needs a key that is missing.
     pub(crate) async fn examine(&self, provider: &Provider) -> Result<(), Error> {
         let loaded = config::load(&self.client, &self.identities, provider).await?;
@@ -175,7 +167,7 @@ impl Dispatcher {
     async fn dispatch(self: &Arc<Self>, accepted: Arc<Accepted>) {
         let mut matched = 0;
         let alerts = self.store.alerts(&accepted.event.involved_object);
-        let _turn = self.order.turn(&alerts, &accepted.event).await;
+        let _lock = self.locks.lock(&alerts, &accepted.event).await;
         let passing = self.passing(&alerts, &accepted.event).await;
         let labels = OnceCell::new();
         for (alert, passes) in alerts.iter().zip(passing) {
@@ -213,7 +205,7 @@ impl Dispatcher {
         let is_candidate =
             |alert: &Arc<Alert>| alerts::verdict(alert, event, self.own_namespace_only) != Verdict::No;
         let mut passing: Vec<_> = alerts.iter().map(is_candidate).collect();
-        // The expressions come after what costs nothing.
+        // Expressions cost the most, so that they come last.
         let chosen = alerts.iter().zip(&passing).filter(|(_, passes)| **passes);
         let chosen: Vec<_> = chosen.map(|(alert, _)| Arc::clone(alert)).collect();
         let mut matches = self
@@ -275,39 +267,38 @@ impl Dispatcher {
         Some((provider, kind))
     }
 
-    /// Delivers once, and returns the outcome; `None` if the provider can't be used now, and the delivery can wait until it can.
-    async fn deliver(&self, delivery: &Delivery, turn: &Turn) -> Option<Fate> {
+    /// Delivers once; `None` if the provider can't be used now, and the delivery can wait until it can.
+    async fn deliver(&self, delivery: &Delivery, permit: &LanePermit) -> Option<DeliveryOutcome> {
         let mut combined = event::combine(&delivery.event, &delivery.alert.spec);
         self.tell_conflicts(delivery, &combined);
         if extensions::asks_for_commits(&delivery.alert) {
             event::add_commit(&mut combined.event, &delivery.event);
         }
         self.write_message(&delivery.alert, &mut combined.event).await;
-        let result = self.send_in_turn(delivery, &combined, turn).await;
+        let result = self.send_unless_paused(delivery, &combined, permit).await;
         self.report(delivery, result.as_ref().err());
-        let fate = match result {
-            Ok(()) => Fate::Sent,
+        let outcome = match result {
+            Ok(()) => DeliveryOutcome::Sent,
             Err(error) => {
-                let waits = error.is_outage() && delivery.can_wait() && !turn.is_last();
+                let waits = error.is_outage() && delivery.can_wait() && !permit.is_last();
                 self.tell_failure(delivery, &error, waits);
                 if waits {
                     return None;
                 }
-                Fate::Failed
+                DeliveryOutcome::Failed
             }
         };
-        self.metrics.notification(delivery.kind.name, fate);
-        Some(fate)
+        self.metrics.notification(delivery.kind.name, outcome);
+        Some(outcome)
     }
 
-    /// Takes in the result of a delivery for the conditions of its Provider and Alert.
+    /// Records the result of a delivery for the conditions of its Provider and Alert.
     fn report(&self, delivery: &Delivery, error: Option<&Error>) {
         let alert = delivery.alert.as_ref();
         let alert = ObjectKey::new(alert.namespace().unwrap_or_default(), alert.name_any());
         self.health.report(delivery.lane(), alert, error);
     }
 
-    /// Reports a failed delivery on its Provider and its Alert.
     fn tell_failure(&self, delivery: &Delivery, error: &Error, waits: bool) {
         let (provider, object) = (delivery.provider.name_any(), object_name(&delivery.event));
         let later = if waits {
@@ -331,26 +322,31 @@ impl Dispatcher {
     }
 
     /// Sends when the provider wants no pause, and again after a pause that it asked for.
-    async fn send_in_turn(&self, delivery: &Delivery, combined: &Combined, turn: &Turn) -> Result<(), Error> {
+    async fn send_unless_paused(
+        &self,
+        delivery: &Delivery,
+        combined: &Combined,
+        permit: &LanePermit,
+    ) -> Result<(), Error> {
         for _ in 0..PAUSES {
-            turn.wait().await;
-            match self.send(delivery, combined, turn).await {
-                Err(Error::Status(429 | 503)) if turn.is_paused() => {}
+            permit.wait().await;
+            match self.send(delivery, combined, permit).await {
+                Err(Error::Status(429 | 503)) if permit.is_paused() => {}
                 result => return result,
             }
         }
-        turn.wait().await;
-        self.send(delivery, combined, turn).await
+        permit.wait().await;
+        self.send(delivery, combined, permit).await
     }
 
-    async fn send(&self, delivery: &Delivery, combined: &Combined, turn: &Turn) -> Result<(), Error> {
+    async fn send(&self, delivery: &Delivery, combined: &Combined, permit: &LanePermit) -> Result<(), Error> {
         let timeout = delivery
             .provider
             .spec
             .timeout
             .map_or(TIMEOUT, |timeout| timeout.as_duration());
         let timeout = timeout.clamp(Duration::from_millis(100), LONGEST);
-        let work = async {
+        let sending = async {
             let mut loaded = config::load(&self.client, &self.identities, &delivery.provider).await?;
             loaded.config.alert = AlertName {
                 namespace: delivery.alert.namespace().unwrap_or_default(),
@@ -360,16 +356,16 @@ impl Dispatcher {
             loaded.config.status_id =
                 status_id::evaluate(&combined.event, &delivery.alert, &delivery.provider)?;
             let steps = (delivery.kind.steps)(&combined.event, &loaded.config)?;
-            let way = send::Way::new(&self.clients, loaded.route, turn)?;
-            let sent = send::follow(&way, steps, tokio::time::Instant::now() + timeout).await;
+            let transport = send::Transport::new(&self.clients, loaded.route, permit)?;
+            let sent = send::follow(&transport, steps, tokio::time::Instant::now() + timeout).await;
             if let (Err(Error::Status(401 | 403)), Some(key)) = (&sent, loaded.identity) {
                 self.identities.forget(&key);
             }
             sent
         };
-        // The last attempt says more than "no answer", so that it gets a moment to end.
+        // The error of the last attempt is more precise than "no answer": give it a moment to end.
         let limit = timeout + Duration::from_millis(200);
-        tokio::time::timeout(limit, work)
+        tokio::time::timeout(limit, sending)
             .await
             .unwrap_or(Err(Error::TimedOut(timeout.as_secs())))
     }
@@ -418,7 +414,7 @@ impl Deliveries for Dispatcher {
         self.awaits_repetition(event)
     }
 
-    fn has_room(&self, event: &Event) -> bool {
-        self.finds_room(event)
+    fn admits(&self, event: &Event) -> bool {
+        self.admits_event(event)
     }
 }

@@ -1,4 +1,4 @@
-//! Cleaning of received events, and the metadata that an alert adds. Pure.
+//! Cleans received events, and joins them with the metadata of an alert. Pure.
 
 mod repetition;
 
@@ -10,24 +10,24 @@ use sha2::{Digest, Sha256};
 use crate::providers::Takes;
 pub(crate) use repetition::Comparison;
 
-/// Keys of the controller that only its peers need.
+/// Metadata of the controller for its peers only.
 const DROPPED: [&str; 2] = ["checksum", "digest"];
 const SUMMARY: &str = "summary";
-/// Metadata of a commit, and its names in notifications that ask for it.
+/// Metadata of a commit, and their names in notifications that ask for them.
 const COMMIT: [(&str, &str); 3] = [
     (commit_metadata::AUTHOR, "commitAuthor"),
     (commit_metadata::SUBJECT, "commitSubject"),
     (commit_metadata::MESSAGE, "commitMessage"),
 ];
-/// Longest value of the metadata of a commit, in characters.
+/// Maximum length of a value of the metadata of a commit, in characters.
 const COMMIT_TEXT: usize = 2048;
-/// Mark of an event that repeats an earlier one, and is taken in for the failures of its object alone. It is not delivered.
+/// Marks an event that repeats an earlier one: it counts for the failures of its object, and is not delivered.
 const REPEATED: &str = "weir.io/repeated";
 /// Metadata of the first success after a failure.
 const RECOVERED: &str = "recovered";
 const COMMIT_STATUS: &str = "commit_status";
 /// Reasons of events that are neither a success nor a failure of their object.
-const UNDER_WAY: [&str; 5] = [
+const IN_PROGRESS: [&str; 5] = [
     "DependencyNotReady",
     "GarbageCollectionSucceeded",
     "NewRevision",
@@ -40,7 +40,7 @@ fn prefix(event: &Event) -> String {
     format!("{}/", event.group())
 }
 
-/// Removes metadata that is neither the controller's nor the user's, and what only a controller's peers need.
+/// Removes metadata that is neither the controller's nor the user's, and metadata for the controller's peers.
 pub(crate) fn clean(event: &mut Event) {
     let prefix = prefix(event);
     event.metadata.retain(|key, _| {
@@ -55,24 +55,18 @@ pub(crate) fn clean(event: &mut Event) {
     });
 }
 
-/// Marks an event that repeats an earlier one.
 pub(crate) fn mark_repeated(event: &mut Event) {
     event.metadata.insert(REPEATED.to_owned(), "true".to_owned());
 }
 
-/// Returns true if an event is marked as a repetition.
 pub(crate) fn is_repeated(event: &Event) -> bool {
     event.metadata.contains_key(REPEATED)
 }
 
-/// The meaning of an event for the state of its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// The object fails.
     Failure,
-    /// The object does not fail any more.
     Success,
-    /// The event says neither.
     Neither,
 }
 
@@ -80,12 +74,12 @@ pub(crate) enum Meaning {
 pub(crate) fn meaning(event: &Event) -> Meaning {
     match event.severity {
         api::Severity::Error => Meaning::Failure,
-        api::Severity::Info if !UNDER_WAY.contains(&event.reason.as_str()) => Meaning::Success,
+        api::Severity::Info if !IN_PROGRESS.contains(&event.reason.as_str()) => Meaning::Success,
         _ => Meaning::Neither,
     }
 }
 
-/// Returns the event that says that an object recovered, for a type of provider.
+/// Returns the event that reports the recovery of an object, for a type of provider.
 pub(crate) fn recovered(event: &Event, since: &api::Time, takes: Takes) -> Event {
     let prefix = prefix(event);
     let mut event = event.clone();
@@ -93,15 +87,14 @@ pub(crate) fn recovered(event: &Event, since: &api::Time, takes: Takes) -> Event
     event
         .metadata
         .insert(format!("{prefix}{RECOVERED}"), "true".to_owned());
-    // What only repeats a commit status is news here.
+    // A repeated commit status is news here.
     if takes != Takes::Commits {
         event.metadata.remove(&format!("{prefix}{COMMIT_STATUS}"));
     }
     event
 }
 
-/// Returns the hash that identifies duplicates: of object, message and revisions, but neither severity nor reason.
-/// Events of different senders are never duplicates of each other.
+/// Returns the hash that identifies duplicates: of sender, object, message and revisions, but neither severity nor reason.
 pub(crate) fn sameness(event: &Event, sender: Option<&str>, comparison: Comparison) -> [u8; 32] {
     let object = &event.involved_object;
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
@@ -130,7 +123,7 @@ pub(crate) fn is_status_update(event: &Event) -> bool {
         .is_some_and(|value| value == "update")
 }
 
-/// Returns true if a type of provider that takes such events takes this one.
+/// Returns true if a type of provider with these `takes` sends the event.
 pub(crate) fn is_taken(event: &Event, takes: Takes) -> bool {
     let has = |name: &str| {
         event
@@ -146,7 +139,7 @@ pub(crate) fn is_taken(event: &Event, takes: Takes) -> bool {
     }
 }
 
-/// Adds what an event says of its commit to the metadata of a notification; what is there has precedence.
+/// Adds the commit of an event to the metadata of a notification; existing metadata has precedence.
 pub(crate) fn add_commit(notification: &mut Event, event: &Event) {
     for (key, name) in COMMIT {
         if let Some(text) = event.metadata.get(key) {
@@ -156,11 +149,11 @@ pub(crate) fn add_commit(notification: &mut Event, event: &Event) {
     }
 }
 
-/// An event as a provider sees it, and where its metadata contradicts itself.
+/// An event as a provider gets it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Combined {
     pub(crate) event: Event,
-    /// Keys that come from several places, with these places.
+    /// Keys with different values in several places, with these places.
     pub(crate) conflicts: BTreeMap<String, String>,
 }
 

@@ -1,4 +1,4 @@
-//! Annotations of an Alert for what Flux doesn't have: notices of recovery, a threshold of failures, digests, templates. Pure.
+//! Annotations of an Alert for features that Flux doesn't have: notices of recovery, a threshold of failures, digests, templates. Pure.
 
 use std::time::Duration;
 
@@ -7,7 +7,6 @@ use kube::ResourceExt as _;
 
 use crate::{providers::Takes, template};
 
-/// Prefix of our annotations.
 const PREFIX: &str = "weir.io/";
 const RECOVERY: &str = "weir.io/notify-recovery";
 const THRESHOLD: &str = "weir.io/failure-threshold";
@@ -15,13 +14,13 @@ const DIGEST: &str = "weir.io/digest-interval";
 const TEMPLATE: &str = "weir.io/message-template";
 const COMMIT: &str = "weir.io/commit-metadata";
 const KNOWN: [&str; 5] = [RECOVERY, THRESHOLD, DIGEST, TEMPLATE, COMMIT];
-/// Largest threshold: each failure below it is a write to the Alert.
+/// Maximum threshold: each failure below it is a write to the Alert.
 const MOST_FAILURES: u32 = 100;
 /// Bounds of the interval of a digest. The journal gives up events that are older than an hour.
 const SHORTEST: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
-/// The extensions that an Alert asks for. Invalid values count as if they were not there.
+/// The extensions of an Alert. Invalid values count as missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extensions {
     /// The first success after a failure is sent, whatever the severity of the Alert.
@@ -43,19 +42,18 @@ impl Extensions {
         }
     }
 
-    /// Returns true if failures of objects have to be remembered.
     pub(crate) fn tracks(&self) -> bool {
         self.recovery || self.threshold > 1
     }
 
-    /// Returns the interval of digests, if the type of the provider can send them: a commit and a change request have their own
+    /// Returns the interval of digests, unless the type of the provider can't send them: a commit and a change request have their own
     /// notifications.
     pub(crate) fn digest_for(&self, takes: Takes) -> Option<Duration> {
         self.digest.filter(|_| matches!(takes, Takes::All | Takes::News))
     }
 }
 
-/// Returns the template of the messages of an Alert, unless it is too long.
+/// Returns the message template of an Alert, unless it is too long.
 pub(crate) fn message_template(alert: &Alert) -> Option<&str> {
     let text = alert.annotations().get(TEMPLATE)?;
     (text.len() <= template::LONGEST).then_some(text.as_str())
@@ -67,7 +65,7 @@ pub(crate) fn asks_for_commits(alert: &Alert) -> bool {
     asked.and_then(|text| flag(text)).unwrap_or_default()
 }
 
-/// Returns the annotations without effect, each with the reason; `takes` is what the Provider of the Alert takes, if that is known.
+/// Returns the annotations without effect, each with the reason; `takes` are the events that the Provider of the Alert takes, if known.
 pub(crate) fn problems(alert: &Alert, takes: Option<Takes>) -> Vec<String> {
     let ours = alert
         .annotations()
@@ -95,7 +93,7 @@ pub(crate) fn problems(alert: &Alert, takes: Option<Takes>) -> Vec<String> {
     .collect()
 }
 
-/// Returns true if the annotations of two states of an Alert ask for different things.
+/// Returns true if the annotations of two states of an Alert ask for different extensions.
 pub(crate) fn differ<'a>(
     one: impl IntoIterator<Item = (&'a String, &'a String)>,
     other: impl IntoIterator<Item = (&'a String, &'a String)>,

@@ -1,19 +1,16 @@
-//! Failing objects of Alerts that ask for notices of recovery or a threshold. They are annotations of the Alert, so that all replicas
-//! and their successors know them.
+//! Remembers failing objects of Alerts that ask for notices of recovery or a threshold, as annotations of the Alert, which all replicas
+//! and their successors read.
 //!
-//! A change counts at once in this process, and is written behind it. The watch of Alerts brings it to the other replicas.
+//! A change counts at once in this process, and is written in the background. The watch of Alerts brings it to the other replicas.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use api::{Event, Time, notification::Alert};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{Patch, PatchParams},
 };
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -23,13 +20,13 @@ use crate::{NAME, journal::Ticket};
 
 /// Prefix of the annotations that name failing objects; a hash of the object follows.
 const PREFIX: &str = "failing.weir.io/";
-/// Failing objects that an Alert remembers; events of further ones are sent as without extensions.
+/// Maximum number of failing objects of an Alert; events of others are sent as without extensions.
 const OBJECTS: usize = 64;
-/// Changes that are remembered until the watch shows them.
+/// Maximum number of changes that the watch has not confirmed.
 const CHANGES: usize = 4096;
-/// Age in seconds at which a failure makes room for another: its object is probably gone.
+/// Age in seconds at which a failure is evicted for another: its object is probably gone.
 const FORGOTTEN: i64 = 30 * 24 * 3600;
-/// Events that are remembered as counted.
+/// Maximum number of counted events that are remembered.
 const COUNTED: usize = 8;
 /// Timeout of one write.
 const WRITE: Duration = Duration::from_secs(10);
@@ -41,11 +38,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(crate) struct Failing {
     /// Kind, namespace and name of the object.
     pub(crate) object: String,
-    /// Number of failures, at most the threshold of the Alert.
     pub(crate) failures: u32,
-    /// Time of the first failure.
     pub(crate) since: Time,
-    /// Tags of the last events that were counted, the newest last: after a restart, they come again.
+    /// Tags of the last counted events, the newest last: they are received again after a restart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) counted: Vec<String>,
 }
@@ -74,32 +69,29 @@ impl Failure {
     }
 }
 
-/// UID of an Alert, and name of the annotation of an object.
 type Id = (String, String);
 
-/// A change that the watch may not have shown yet.
+/// A change that the watch may not have confirmed.
 #[derive(Debug)]
 struct Change {
     state: Option<Failing>,
     /// A task is writing the change.
     writing: bool,
-    /// The resourceVersion of the Alert with the change.
+    /// The resourceVersion of the Alert after the write.
     written: Option<u64>,
     /// The events that made the change.
     tickets: Vec<Arc<Ticket>>,
 }
 
-/// Result of a write that did not succeed.
+/// Reason of a write that failed for good.
 #[derive(Debug, PartialEq, Eq)]
 enum NotWritten {
-    /// The Alert was deleted.
     Gone,
     /// The API server refuses the write.
     Refused,
     Retry,
 }
 
-/// The failing objects of all Alerts.
 pub(crate) struct Failures {
     client: Client,
     changes: Mutex<HashMap<Id, Change>>,
@@ -107,7 +99,7 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Begins with what the annotations of Alerts say; `client` writes in every replica.
+    /// Starts with the annotations of Alerts; `client` writes in every replica, without the lease.
     pub(crate) fn new(client: Client) -> Self {
         Self {
             client,
@@ -116,7 +108,7 @@ impl Failures {
         }
     }
 
-    /// Takes in the failure of an object.
+    /// Records the failure of an object.
     pub(crate) fn fail(
         self: &Arc<Self>,
         alert: &Alert,
@@ -125,20 +117,20 @@ impl Failures {
         ticket: &Arc<Ticket>,
     ) -> Failure {
         let id = id(alert, event);
-        let mut changes = self.lock();
+        let mut changes = self.changes.lock();
         let past = current(&mut changes, alert, &id);
         let (failure, state) = after_failure(past.as_ref(), threshold, event, ticket.tag());
         let Some(state) = state else {
             return failure;
         };
-        if past.is_none() && !self.has_room(&mut changes, alert) {
+        if past.is_none() && !self.ensure_capacity(&mut changes, alert) {
             return Failure::Unknown;
         }
         self.put(&mut changes, alert, id, Some(state), Some(ticket));
         failure
     }
 
-    /// Takes in the success of an object, and returns its failures before.
+    /// Records the success of an object, and returns its earlier failures.
     pub(crate) fn succeed(
         self: &Arc<Self>,
         alert: &Alert,
@@ -146,29 +138,23 @@ impl Failures {
         ticket: &Arc<Ticket>,
     ) -> Option<Failing> {
         let id = id(alert, event);
-        let mut changes = self.lock();
+        let mut changes = self.changes.lock();
         let past = current(&mut changes, alert, &id)?;
         self.put(&mut changes, alert, id, None, Some(ticket));
         Some(past)
     }
 
-    /// Returns the failures of the object of an event so far.
     pub(crate) fn of(&self, alert: &Alert, event: &Event) -> Option<Failing> {
-        current(&mut self.lock(), alert, &id(alert, event))
+        current(&mut self.changes.lock(), alert, &id(alert, event))
     }
 
-    /// Waits for the writes that are under way.
     pub(crate) async fn drain(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Change>> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns true if one more object of an Alert can be remembered. An old one makes room.
-    fn has_room(self: &Arc<Self>, changes: &mut HashMap<Id, Change>, alert: &Alert) -> bool {
+    /// Returns true if one more object of an Alert can be remembered, after evicting an old one if necessary.
+    fn ensure_capacity(self: &Arc<Self>, changes: &mut HashMap<Id, Change>, alert: &Alert) -> bool {
         if changes.len() >= CHANGES {
             changes.retain(|_, change| change.writing);
         }
@@ -202,7 +188,7 @@ impl Failures {
         true
     }
 
-    /// Makes a change, and begins to write it.
+    /// Records a change, and starts to write it.
     fn put(
         self: &Arc<Self>,
         changes: &mut HashMap<Id, Change>,
@@ -231,12 +217,12 @@ impl Failures {
         }
     }
 
-    /// Writes a change and those that follow meanwhile.
+    /// Writes a change, and the changes that follow in the meantime.
     async fn write(&self, namespace: &str, name: &str, id: &Id) {
         let alerts = Api::<Alert>::namespaced(self.client.clone(), namespace);
         let mut pause = FIRST_PAUSE;
         loop {
-            let Some(state) = self.lock().get(id).map(|change| change.state.clone()) else {
+            let Some(state) = self.changes.lock().get(id).map(|change| change.state.clone()) else {
                 return;
             };
             let written = send(&alerts, name, id, state.as_ref()).await;
@@ -246,7 +232,7 @@ impl Failures {
                 pause = (pause * 2).min(LONGEST_PAUSE);
                 continue;
             }
-            let mut changes = self.lock();
+            let mut changes = self.changes.lock();
             let Some(change) = changes.get_mut(id) else {
                 return;
             };
@@ -281,7 +267,7 @@ async fn send(
     state: Option<&Failing>,
 ) -> Result<Option<u64>, NotWritten> {
     let value = state.and_then(|state| serde_json::to_string(state).ok());
-    // With the UID, an Alert that was made anew is left alone.
+    // The UID prevents a write to an Alert that was created anew.
     let patch = json!({"metadata": {"uid": uid, "annotations": {key: value}}});
     let params = PatchParams {
         field_manager: Some(NAME.to_owned()),
@@ -319,7 +305,7 @@ pub(crate) fn object_name(event: &Event) -> String {
     )
 }
 
-/// Returns the failing objects that the annotations of an Alert name; `None` where one is malformed.
+/// Returns the failing objects in the annotations of an Alert; `None` for a malformed one.
 fn annotations(alert: &Alert) -> impl Iterator<Item = (&str, Option<Failing>)> {
     let ours = alert
         .annotations()
@@ -344,7 +330,7 @@ fn current(changes: &mut HashMap<Id, Change>, alert: &Alert, id: &Id) -> Option<
     serde_json::from_str(text).ok()
 }
 
-/// Returns what a failure means, and the new state if it changes. Pure apart from the clock.
+/// Classifies a failure, and returns the new state if it changes. Pure apart from the clock.
 fn after_failure(
     past: Option<&Failing>,
     threshold: u32,
@@ -355,7 +341,7 @@ fn after_failure(
     let tag = format!("{tag:016x}");
     let mut counted = past.map(|past| past.counted.clone()).unwrap_or_default();
     if counted.contains(&tag) {
-        // The last one that was counted reached the threshold, if that is reached.
+        // The last counted failure reached the threshold.
         let reached = before >= threshold && counted.last() == Some(&tag);
         let failure = if reached { Failure::Reached } else { Failure::Below };
         return (failure, None);

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Parser;
-use cloud::Bounds;
+use cloud::CacheBounds;
 use net::AddressPolicy;
 use runtime::{
     CommonFlags, Context,
@@ -15,12 +15,10 @@ use crate::{event::Comparison, senders::Sender};
 
 /// Default audience of the tokens of events.
 const AUDIENCE: &str = "weir-events";
-/// Default labels of Secrets that are watched.
 const WATCHED: &str = "reconcile.fluxcd.io/watch=Enabled";
-/// Feature gate that turns the watch off.
 const NO_WATCH: &str = "DisableConfigWatchers";
 const GOOGLE_KEYS: &str = "https://www.googleapis.com/oauth2/v3/certs";
-/// Feature gate of a cache that there is not.
+/// Feature gate of a cache that does not exist here.
 const CACHE: &str = "CacheSecretsAndConfigMaps";
 const GATES: [&str; 3] = [CACHE, NO_WATCH, OBJECT_IDENTITIES];
 
@@ -44,7 +42,7 @@ pub struct Flags {
     #[arg(long, default_value = AUDIENCE, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub event_token_audience: String,
 
-    /// ServiceAccounts whose tokens are accepted, each with the name of its controller (by default that of the ServiceAccount) and
+    /// ServiceAccounts whose tokens are accepted, each with the name of its controller (by default the name of the ServiceAccount) and
     /// the API groups of the objects that it may report (by default all). Without the flag: source-controller and kluctl-controller
     /// in the namespace of this controller, with their own groups.
     #[arg(
@@ -108,7 +106,6 @@ pub struct Flags {
     pub feature_gates: Vec<(String, bool)>,
 }
 
-/// Error of a value of `--feature-gates`.
 #[derive(Debug, thiserror::Error)]
 enum FeatureGateError {
     #[error("{0:?} is not of the form Name=true")]
@@ -148,7 +145,7 @@ impl Flags {
         Ok(())
     }
 
-    /// Returns the comparison that decides if an event repeats another.
+    /// Returns the comparison of messages that detects repetitions.
     pub(crate) fn comparison(&self) -> Comparison {
         match self.rate_limit_exact_messages {
             true => Comparison::Exact,
@@ -167,7 +164,7 @@ impl Flags {
         gates.find(|(name, _)| name == gate).is_some_and(|(_, on)| *on)
     }
 
-    /// Returns the addresses that notifications may go to.
+    /// Returns the policy of addresses for notifications.
     pub(crate) fn delivery_addresses(&self, ctx: &Context) -> AddressPolicy {
         match self.allow_internal_addresses {
             true => AddressPolicy::unrestricted(),
@@ -176,8 +173,6 @@ impl Flags {
     }
 
     /// Returns the service accounts whose cloud identities Providers use.
-    ///
-    /// # Errors
     /// Fails when the default service account is set while the feature gate is closed, and when it has an invalid name.
     pub(crate) fn service_accounts(&self) -> Result<ServiceAccounts, InvalidDefaultAccount> {
         ServiceAccounts::new(
@@ -186,20 +181,19 @@ impl Flags {
         )
     }
 
-    /// Returns the bounds of tokens that are kept.
-    pub(crate) fn token_bounds(&self) -> Bounds {
-        Bounds {
-            most: usize::try_from(self.token_cache_max_size).unwrap_or(usize::MAX),
-            longest: self.token_cache_max_duration,
+    /// Returns the bounds of the token cache.
+    pub(crate) fn token_bounds(&self) -> CacheBounds {
+        CacheBounds {
+            max_entries: usize::try_from(self.token_cache_max_size).unwrap_or(usize::MAX),
+            max_age: self.token_cache_max_duration,
         }
     }
 
-    /// Returns the labels of Secrets that are watched.
     pub(crate) fn config_selector(&self) -> &str {
         &self.watch_configs_label_selector
     }
 
-    /// The given flags that have no effect.
+    /// Returns the given flags that have no effect.
     pub(crate) fn idle(&self) -> Vec<Idle> {
         idle([
             (

@@ -1,4 +1,4 @@
-//! Random events, alerts and providers: what a stranger posts, and what a tenant writes.
+//! Random events, alerts and providers: input of strangers and of tenants.
 
 use std::{collections::VecDeque, time::Instant};
 

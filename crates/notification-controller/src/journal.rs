@@ -1,11 +1,11 @@
-//! The journal of accepted events: what was answered with 202 survives the end of the process, and needs no memory while it waits.
+//! The journal of accepted events: an event that was answered with 202 survives the end of the process, and needs no memory while it waits.
 //!
 //! ```text
 //! event -> append, sync -> 202 -> deliveries, some after they were read back -> all ended -> append "done"
 //! ```
-//! A directory has segments that are only appended to. One thread writes them, many records per sync; another one reads them. A segment goes when all its events
-//! are done; the live events of the oldest move to the newest when there is more than twice as much as is alive. After a restart, what is
-//! not done is delivered again, apart from deliveries that have ended, so that an event can arrive twice, but is not lost.
+//! A directory has append-only segments. One thread writes them, many records per sync; another one reads them. A segment is removed when all its
+//! events are done; the live events of the oldest move to the newest when the segments are more than twice as large as the live events. After a restart,
+//! events that are not done are delivered again, apart from deliveries that have ended: an event can arrive twice, but is not lost.
 
 mod readings;
 mod record;
@@ -31,36 +31,35 @@ use readings::Readings;
 use segments::{Ended, Segments};
 pub(crate) use ticket::{Ticket, is_old};
 
-/// Records that are written with one sync.
+/// Maximum number of records that are written with one sync.
 const BATCH: usize = 256;
-/// Bytes of the events that are not done; further events are refused.
+/// Maximum bytes of the events that are not done; further events are refused.
 pub(crate) const FULL: u64 = 48 * 1024 * 1024;
 /// Age at which an event is given up, in seconds.
 pub(crate) const MAX_AGE: i64 = 3600;
 
-/// An event in the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     /// Time of its acceptance, in seconds of Unix time.
     pub(crate) at: i64,
-    /// Key of the suppression of duplicates, in hexadecimal digits.
+    /// Deduplication key, in hexadecimal digits.
     pub(crate) key: String,
     pub(crate) event: Event,
 }
 
-/// The part of an [`Entry`] that is kept in memory.
+/// The part of an [`Entry`] that stays in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) at: i64,
     pub(crate) key: String,
 }
 
-/// Error of a record that could not be written, or for which there is no room.
+/// Error of a record that could not be written, or of a full journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the journal of events cannot be written, or is full")]
 pub(crate) struct NotWritten;
 
-/// Events that an earlier process left, the oldest first; without a summary if it cannot be read.
+/// Events of an earlier process, the oldest first; an unreadable one has no summary.
 pub(crate) type Left = Vec<(Ticket, Option<Summary>)>;
 
 enum Command {
@@ -69,28 +68,24 @@ enum Command {
     Flush(oneshot::Sender<()>),
 }
 
-/// The threads that write and read the files.
 #[derive(Debug)]
 struct Files {
     commands: mpsc::Sender<Command>,
     readings: Readings,
 }
 
-/// The journal, or nothing if there is none.
+/// The journal; without files if it is disabled.
 #[derive(Debug)]
 pub(crate) struct Journal {
     files: Option<Files>,
     next: AtomicU64,
-    /// Bytes of the events that are not done.
     bytes: Arc<AtomicU64>,
 }
 
 impl Journal {
-    /// Opens the journal in a directory, and returns the events that are not done, the oldest first; `pending` is kept at their number.
-    /// Without a directory, there is no journal, and nothing survives.
-    ///
-    /// # Errors
-    /// If the directory cannot be used, or another process uses it.
+    /// Opens the journal in a directory, and returns the events that are not done, the oldest first; their number is in `pending`.
+    /// Without a directory, the journal is disabled, and nothing survives.
+    /// Fails when the directory cannot be used, or another process uses it.
     pub(crate) fn open(path: Option<&Path>, pending: IntGauge) -> io::Result<(Arc<Self>, Left)> {
         let Some(path) = path else {
             let journal = Self {
@@ -124,17 +119,15 @@ impl Journal {
         Ok((journal, left))
     }
 
-    /// Adds an event; with the ticket, it is on the disk.
-    ///
-    /// # Errors
-    /// If it could not be written, or the journal is full.
+    /// Adds an event, which is on the disk when this returns its ticket.
+    /// Fails when it could not be written, or the journal is full.
     pub(crate) async fn add(self: &Arc<Self>, entry: &Entry) -> Result<Ticket, NotWritten> {
         let id = self.next.fetch_add(1, Ordering::AcqRel);
         let mut length = 0;
         if let Some(Files { commands, .. }) = &self.files {
             let payload = serde_json::to_vec(entry).map_err(|_| NotWritten)?;
             length = record::length(&payload);
-            let room = Room::of(&self.bytes, length).ok_or(NotWritten)?;
+            let reservation = Reservation::of(&self.bytes, length).ok_or(NotWritten)?;
             let (written, answer) = oneshot::channel();
             commands
                 .send(Command::Add(id, payload, written))
@@ -142,13 +135,13 @@ impl Journal {
             if answer.await != Ok(true) {
                 return Err(NotWritten);
             }
-            room.keep();
+            reservation.commit();
         }
         let length = u32::try_from(length).unwrap_or(u32::MAX);
         Ok(Ticket::new(self, id, entry.at, &entry.key, length, Vec::new()))
     }
 
-    /// Waits until all that was said before is written.
+    /// Waits until all earlier commands are written.
     pub(crate) async fn flush(&self) {
         if let Some(Files { commands, .. }) = &self.files {
             let (written, answer) = oneshot::channel();
@@ -166,29 +159,29 @@ impl Journal {
     }
 }
 
-/// Room in the journal for an event that is being written.
-struct Room<'a>(&'a AtomicU64, u64);
+/// Bytes that an event reserves in the journal while it is written.
+struct Reservation<'a>(&'a AtomicU64, u64);
 
-impl<'a> Room<'a> {
+impl<'a> Reservation<'a> {
     fn of(bytes: &'a AtomicU64, length: u64) -> Option<Self> {
         let before = bytes.fetch_add(length, Ordering::AcqRel);
         let room = Self(bytes, length);
         (before + length <= FULL).then_some(room)
     }
 
-    /// Leaves the room to the event, until that is done.
-    fn keep(mut self) {
+    /// Leaves the reservation to the event, until it is done.
+    fn commit(mut self) {
         self.1 = 0;
     }
 }
 
-impl Drop for Room<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(self.1, Ordering::AcqRel);
     }
 }
 
-/// Writes what is received until all senders are gone.
+/// Writes received commands until all senders are gone.
 fn write(mut segments: Segments, received: &mpsc::Receiver<Command>, pending: &IntGauge, bytes: &AtomicU64) {
     let count = |segments: &Segments| pending.set(i64::try_from(segments.live()).unwrap_or(i64::MAX));
     count(&segments);
@@ -267,7 +260,7 @@ mod tests {
         drop((first, third));
         journal.flush().await;
         drop((journal, second));
-        // The lock goes with the writer.
+        // The writer owns the lock.
         let open = || Journal::open(Some(dir.path()), pending());
         let (_journal, left) =
             testkit::eventually("the lock", std::time::Duration::from_secs(10), || async {
@@ -301,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_kept_without_a_directory() {
+    async fn events_are_lost_without_a_directory() {
         let (journal, left) = Journal::open(None, pending()).unwrap();
         assert!(left.is_empty());
         journal.add(&entry("x")).await.unwrap().release();

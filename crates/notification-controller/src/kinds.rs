@@ -1,4 +1,4 @@
-//! The kinds under control, and the status of Alerts and Providers: whether they can work, said on the objects themselves.
+//! The kinds under control, and the status of Alerts and Providers, which says if they can work.
 
 mod alert;
 mod provider;
@@ -15,14 +15,12 @@ pub(crate) use alert::Alerts;
 pub(crate) use provider::Providers;
 pub(crate) use receiver::Receivers;
 
-/// Both kinds have the same status.
 type Status = AlertStatus;
 const _: fn(ProviderStatus) -> Status = |status| status;
 
-/// The result of the last delivery.
 type Delivered = Result<(), String>;
 
-/// The outcome of a pass: ready, or not because of a fault. Pure apart from the clock of new transitions.
+/// Returns the outcome of a pass: ready, or not because of a fault. Pure apart from the clock of new transitions.
 fn outcome(
     meta: &ObjectMeta,
     past: Option<&Status>,

@@ -3,9 +3,9 @@
 //! ```text
 //! POST event -> senders (who posts) -> server (limits, duplicates) -> journal -> queue -> alerts (match) -> lane of the provider -> payload -> delivery
 //! ```
-//! An event is in the journal before it is accepted, and until its deliveries have ended; what waits for a provider is read back from there.
-//! The server never waits for a delivery. What finds no place is counted. Matching and payloads are pure; the address, the credentials and the
-//! answer of a provider never reach a log, an event or a status.
+//! An event is in the journal before it is accepted, and until its deliveries have ended; events that wait for a provider are read back from there.
+//! The server never waits for a delivery. Dropped events are counted. Matching and payloads are pure; the address, the credentials and the
+//! responses of a provider never reach a log, an event or a status.
 
 pub mod alerts;
 mod body;
@@ -50,7 +50,7 @@ use crate::{
 
 /// Name of the controller.
 pub const NAME: &str = "notification-controller";
-/// The time that deliveries get to finish after shutdown begins.
+/// Time for deliveries to finish after the shutdown starts.
 const DRAIN: Duration = Duration::from_millis(4500);
 
 /// The types of Receivers, as `spec.type` names them.
@@ -79,9 +79,7 @@ async fn serve_webhooks(
     ))
 }
 
-/// Runs the controller until shutdown, then sends the events that it has accepted.
-///
-/// # Errors
+/// Runs the controller until shutdown, then sends the accepted events.
 /// Fails when a flag is invalid, the metrics cannot be registered, or the address for events cannot be bound.
 pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     runtime::flags::report_idle(&flags.idle());
@@ -132,7 +130,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
         run_kind(&ctx, providers, options(vec![of_providers.boxed()])),
         run_kind(&ctx, Receivers::new(ctx.client().clone()), options(secrets))
     )?;
-    // A standby gets here only when it is told to end, too.
+    // A standby gets here only when it is shut down, too.
     ctx.shutdown().cancelled().await;
     server.await?;
     webhooks.await?;

@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     let spec = runtime::Spec {
         name: notification_controller::NAME,
         lease: "notification-controller-leader-election",
-        // It is the one that the others post to.
+        // The other controllers post to this one.
         events: EventsFlags::default(),
         standby_records: true,
     };

@@ -1,4 +1,4 @@
-//! The metrics of the event endpoint and of the deliveries.
+//! Metrics of the event endpoint and of the deliveries.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::senders::Refused;
 
 const SERVICE: &str = "";
 
-/// The metrics of the requests to a port. Every path counts alike, so that paths never become labels.
+/// Metrics of the requests to a port. Paths never become labels.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpMetrics {
     handler: &'static str,
@@ -52,14 +52,13 @@ impl HttpMetrics {
         Ok(metrics)
     }
 
-    /// Counts a request as being handled, for as long as the answer lives.
+    /// Counts a request as being handled, for as long as the returned value lives.
     pub(crate) fn request_started(&self) -> InFlight {
         let inflight = self.inflight.with_label_values(&[SERVICE, self.handler]);
         inflight.inc();
         InFlight(inflight)
     }
 
-    /// Counts an answer with its size and the time that it took.
     pub(crate) fn request_ended(&self, method: &Method, response: &Response, took: Duration) {
         let code = response.status().as_u16().to_string();
         let labels = [SERVICE, self.handler, method_label(method), &code];
@@ -73,7 +72,6 @@ impl HttpMetrics {
     }
 }
 
-/// The metrics of the event endpoint and of the deliveries.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     pub(crate) http: HttpMetrics,
@@ -81,20 +79,18 @@ pub(crate) struct Metrics {
     dropped: IntCounterVec,
     refused: IntCounterVec,
     replayed: IntCounter,
-    /// Events of the journal that are not done.
     pub(crate) pending: IntGauge,
 }
 
-/// The outcome of a notification, as its metric counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum DeliveryOutcome {
     Sent,
     Failed,
-    /// The share of the provider was full, or the event became too old.
+    /// The quota of the provider was full, or the event became too old.
     Dropped,
 }
 
-impl Fate {
+impl DeliveryOutcome {
     fn label(self) -> &'static str {
         match self {
             Self::Sent => "sent",
@@ -144,10 +140,14 @@ impl Metrics {
         registry.register(Box::new(metrics.dropped.clone()))?;
         registry.register(Box::new(metrics.refused.clone()))?;
         for kind in crate::providers::ALL {
-            for fate in [Fate::Sent, Fate::Failed, Fate::Dropped] {
+            for outcome in [
+                DeliveryOutcome::Sent,
+                DeliveryOutcome::Failed,
+                DeliveryOutcome::Dropped,
+            ] {
                 metrics
                     .notifications
-                    .with_label_values(&[kind.name, fate.label()])
+                    .with_label_values(&[kind.name, outcome.label()])
                     .inc_by(0);
             }
         }
@@ -160,16 +160,16 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// Counts a post that was refused because of its sender.
     pub(crate) fn refused(&self, why: Refused) {
         self.refused.with_label_values(&[why.label()]).inc();
     }
 
-    pub(crate) fn notification(&self, kind: &str, fate: Fate) {
-        self.notifications.with_label_values(&[kind, fate.label()]).inc();
+    pub(crate) fn notification(&self, kind: &str, outcome: DeliveryOutcome) {
+        self.notifications
+            .with_label_values(&[kind, outcome.label()])
+            .inc();
     }
 
-    /// Counts an event that an earlier process left in the journal.
     pub(crate) fn event_replayed(&self) {
         self.replayed.inc();
     }
@@ -180,7 +180,7 @@ impl Metrics {
     }
 }
 
-/// A request that is being handled. Its client may go away at any moment, which drops it.
+/// A request that is being handled. Its client may disconnect at any moment, which drops it.
 #[derive(Debug)]
 pub(crate) struct InFlight(IntGauge);
 
@@ -190,7 +190,7 @@ impl Drop for InFlight {
     }
 }
 
-/// A client may invent methods without end.
+/// Returns `other` for unknown methods, of which a client could invent any number.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::POST => "POST",

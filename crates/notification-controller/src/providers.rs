@@ -48,36 +48,34 @@ use url::Url;
 
 use crate::Error;
 
-/// Everything that a payload may use of a provider, its Secret and the alert.
+/// The settings of a provider, its Secret and the alert, as payloads use them.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// The address, which most types take for a URL. For many systems, knowing it is the permission.
+    /// The address, a URL for most types. Many systems need no other credentials.
     pub address: Option<Secret<String>>,
-    /// Channel, where the system has such.
+    /// Channel, where the system has channels.
     pub channel: String,
-    /// Name of the user, and under which messages appear.
+    /// User name for the login, and as sender of messages.
     pub username: Option<String>,
-    /// Password of the user.
     pub password: Option<Secret<String>>,
-    /// Bearer token, or the key to sign with.
+    /// Bearer token or signing key.
     pub token: Option<Secret<String>>,
-    /// Access token of the identity that takes the place of a token.
+    /// Access token of a cloud identity, which replaces the token.
     pub identity: Option<Secret<String>>,
-    /// Headers that the user adds.
+    /// Headers of the user.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Further keys of the Secret: those of [`KEYS`] that it has.
+    /// Further keys of the Secret, out of [`KEYS`].
     pub keys: BTreeMap<&'static str, Secret<String>>,
-    /// UID of the Provider.
     pub uid: String,
     /// The Alert that selected the event.
     pub alert: AlertName,
-    /// Name of the status of the event's commit, if the user gives it one.
+    /// Name of the status of the event's commit, if the user sets one.
     pub status_id: Option<String>,
-    /// The user names a proxy to send through.
+    /// The user configured a proxy.
     pub proxied: bool,
 }
 
-/// Keys of the Secret that single types read.
+/// Keys of the Secret that only some types read.
 pub const KEYS: [&str; 7] = [
     "creds",
     "nkey",
@@ -88,14 +86,10 @@ pub const KEYS: [&str; 7] = [
     "githubAppBaseURL",
 ];
 
-/// Identity of an Alert.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlertName {
-    /// Namespace of the Alert.
     pub namespace: String,
-    /// Name of the Alert.
     pub name: String,
-    /// UID of the Alert.
     pub uid: String,
 }
 
@@ -104,35 +98,32 @@ pub struct AlertName {
 pub struct Request {
     /// The method, mostly POST.
     pub method: Method,
-    /// The URL to send to.
     pub address: Secret<Url>,
-    /// The headers of the request.
     pub headers: HeaderMap,
-    /// The body of the request.
     pub body: Bytes,
-    /// The check that the answer must pass.
+    /// The check that a successful response must pass.
     pub check: Check,
 }
 
-/// The check that decides if an answer is a success.
+/// Decides if a response is a success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     /// Any 2xx status is a success.
     Status,
-    /// A 2xx status is a success if the body says so: `{"ok": true}`.
+    /// A 2xx status is a success if the body is `{"ok": true}`.
     Ok,
-    /// A 2xx status is a success, and 404 is one without a body.
+    /// A 2xx status is a success; 404 is one with an empty body.
     Found,
 }
 
-/// The steps that follow from the body of an answer.
+/// Returns the steps that follow from the body of a response.
 pub type Next = Box<dyn FnOnce(&[u8]) -> Result<Vec<Step>, Error> + Send>;
 
 /// One step of a delivery.
 pub enum Step {
-    /// Sends a request; its answer counts only as success or failure.
+    /// Sends a request; only the success of its response counts.
     Send(Request),
-    /// Sends a request, and goes on with the steps that follow from its answer.
+    /// Sends a request, and continues with the steps that follow from its response.
     Ask(Request, Next),
     /// Publishes a message to a NATS server.
     Publish(nats::Publish),
@@ -168,31 +159,29 @@ impl fmt::Debug for Step {
     }
 }
 
-/// The events that a type of provider takes.
+/// The events that a type of provider sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// All, also those that only repeat a status without a change.
+    /// All, including those that only repeat a status without a change.
     All,
-    /// All but those that only repeat a status.
+    /// All except those that only repeat a status.
     News,
-    /// Those of commits: errors, repeated statuses, and what names a commit.
+    /// Events about commits: errors, repeated statuses, and events that name a commit.
     Commits,
-    /// Those that name a change request.
+    /// Events that name a change request.
     ChangeRequests,
 }
 
-/// A type of provider.
 #[derive(Debug, Clone, Copy)]
 pub struct ProviderType {
-    /// Its name in `spec.type`.
+    /// Its value of `spec.type`.
     pub name: &'static str,
-    /// Makes the steps of a delivery; none if the type leaves out the event. Pure.
+    /// Makes the steps of a delivery; none if the type ignores the event. Pure.
     pub steps: fn(&Event, &Config) -> Result<Vec<Step>, Error>,
-    /// The events that it takes.
     pub takes: Takes,
 }
 
-/// Every type that is implemented.
+/// All implemented types.
 pub const ALL: &[ProviderType] = &[
     alertmanager::TYPE,
     azuredevops::TYPE,
@@ -230,17 +219,14 @@ pub const ALL: &[ProviderType] = &[
     zulip::TYPE,
 ];
 
-/// Checks that a configuration has all that its type needs, before there is an event, and returns the addresses that the first
-/// requests go to.
-///
-/// # Errors
-/// Fails when something is missing or invalid.
+/// Checks a configuration without an event, and returns the addresses of the first requests.
+/// Fails when a setting that the type needs is missing or invalid.
 pub fn check(kind: &ProviderType, config: &Config) -> Result<Vec<Secret<Url>>, Error> {
     let steps = (kind.steps)(&sample(), config)?;
     Ok(steps.iter().flat_map(Step::addresses).cloned().collect())
 }
 
-/// An event that every type takes.
+/// Returns an event that every type sends.
 fn sample() -> Event {
     let text = |text: &str| Some(text.to_owned());
     let metadata = [
@@ -266,8 +252,6 @@ fn sample() -> Event {
 }
 
 /// Finds a type by its name in `spec.type`.
-///
-/// # Errors
 /// Fails when the type is not implemented.
 pub fn find(name: &str) -> Result<ProviderType, Error> {
     ALL.iter()
@@ -276,16 +260,14 @@ pub fn find(name: &str) -> Result<ProviderType, Error> {
         .ok_or_else(|| Error::UnsupportedType(name.to_owned()))
 }
 
-/// The tokens of identities of a cloud that a type can use.
+/// The tokens of a cloud's identities that a type can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audience {
-    /// The cloud with the identities.
     pub cloud: Cloud,
-    /// The scope of the tokens.
     pub scope: &'static str,
 }
 
-/// Returns the tokens of identities that a type uses without credentials in its Secret, if it can.
+/// Returns the tokens of identities that a type uses if its Secret has no credentials.
 #[must_use]
 pub fn audience(kind: &str) -> Option<Audience> {
     let all = [
@@ -297,7 +279,7 @@ pub fn audience(kind: &str) -> Option<Audience> {
     found.map(|(_, audience)| audience)
 }
 
-/// Returns the fault of the first field that is not obeyed or can't be used.
+/// Returns the fault of the first field that is unsupported or invalid.
 #[must_use]
 pub fn refused(spec: &ProviderSpec) -> Option<Fault> {
     let Ok(kind) = find(&spec.type_) else {
@@ -338,19 +320,19 @@ pub(crate) mod fixture {
         }
     }
 
-    /// The only request of a type for an event.
+    /// Returns the only request of a type for an event.
     pub(crate) fn only(kind: ProviderType, event: &Event, config: &Config) -> Request {
         let steps = (kind.steps)(event, config).unwrap();
         assert_eq!(steps.len(), 1);
         steps[0].request().unwrap().clone()
     }
 
-    /// The only body of a type for an event, as JSON.
+    /// Returns the only body of a type for an event, as JSON.
     pub(crate) fn body(kind: ProviderType, event: &Event, config: &Config) -> serde_json::Value {
         serde_json::from_slice(&only(kind, event, config).body).unwrap()
     }
 
-    /// A configuration with this address, channel and token; empty ones are left out.
+    /// Returns a configuration with this address, channel and token; empty ones are left out.
     pub(crate) fn with(address: &str, channel: &str, token: &str) -> Config {
         let secret = |text: &str| (!text.is_empty()).then(|| Secret::new(text.to_owned()));
         Config {
@@ -361,7 +343,7 @@ pub(crate) mod fixture {
         }
     }
 
-    /// The event as a failure.
+    /// Returns the event as a failure.
     pub(crate) fn failure() -> Event {
         Event {
             severity: api::Severity::Error,
@@ -396,7 +378,7 @@ mod tests {
 
     use super::*;
 
-    /// Fields that the controller obeys; `channel` and `username` where the system has such, `interval` by looking at
+    /// Fields that the controller obeys; `channel` and `username` where the system has them, `interval` by examining
     /// each change at once; `commitStatusExpr` by the types that set commit statuses.
     const OBEYED: &[&str] = &[
         "commitStatusExpr",

@@ -3,7 +3,7 @@
 //! ```text
 //! POST /hook/<digest> -> index (path to Receiver) -> body (bounded) -> types (who sent it) -> filters -> targets (annotate)
 //! ```
-//! A request costs the same however many Receivers there are. Nothing of it is parsed before its sender is known, unless its type
+//! A request has the same cost for any number of Receivers. Nothing of it is parsed before its sender is known, unless its type
 //! has no authentication but the path. The reason of a refusal is in the log, and never in the response.
 
 mod filters;
@@ -29,14 +29,14 @@ pub(crate) use keys::Keys;
 pub(crate) use server::Server;
 pub(crate) use types::{ALL, Type, token};
 
-/// Beginning of the paths of all webhooks.
+/// Prefix of the paths of all webhooks.
 const PREFIX: &str = "/hook/";
 /// The type that needs no Secret.
 const OIDC: &str = "generic-oidc";
-/// Resources of a Receiver, for the time that a request may take.
+/// Maximum number of resources of a Receiver, for the time that a request may take.
 const MAX_RESOURCES: usize = 1000;
 
-/// Returns the path of a webhook. Whoever knows the token can compute it.
+/// Returns the path of a webhook, which anyone with the token can compute.
 pub(crate) fn path(token: &[u8], name: &str, namespace: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(token);
@@ -45,12 +45,11 @@ pub(crate) fn path(token: &[u8], name: &str, namespace: &str) -> String {
     format!("{PREFIX}{}", hex::encode(hash.finalize()))
 }
 
-/// The type of a Receiver.
 pub(crate) fn kind_of(spec: &ReceiverSpec) -> Option<&'static types::Type> {
     ALL.iter().find(|known| known.name == spec.type_)
 }
 
-/// Refuses a Receiver that can't work whatever its Secret is.
+/// Refuses a Receiver that can't work with any Secret.
 pub(crate) fn validate(receiver: &Receiver) -> Result<(), Fault> {
     let spec = &receiver.spec;
     let stall = |reason, why: String| {

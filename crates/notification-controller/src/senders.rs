@@ -1,4 +1,4 @@
-//! The senders of events: each post has a token that the API server reviews.
+//! Authenticates the senders of events: each post has a token that the API server reviews.
 
 mod allowed;
 
@@ -15,14 +15,12 @@ use crate::Flags;
 use allowed::Allowed;
 pub(crate) use allowed::Sender;
 
-/// The reason why a post is refused before its body is read.
+/// The reason for refusing a post before its body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It has no token.
     NoToken,
-    /// Its token is invalid.
     InvalidToken,
-    /// Its token belongs to an identity that is not among the senders.
+    /// The token belongs to an identity that is not a sender.
     NotASender,
     /// Its token could not be reviewed now.
     NoReview,
@@ -42,7 +40,6 @@ impl From<TokenRefusal> for Refused {
 }
 
 impl Refused {
-    /// All reasons, for the metric.
     pub(crate) const ALL: [Self; 5] = [
         Self::NoToken,
         Self::InvalidToken,
@@ -51,7 +48,6 @@ impl Refused {
         Self::NotItsOwn,
     ];
 
-    /// Returns the label of the metric.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::NoToken => "no-token",
@@ -63,7 +59,7 @@ impl Refused {
     }
 }
 
-/// Tells senders from strangers.
+/// Authenticates senders.
 #[derive(Debug, Clone)]
 pub(crate) struct Senders {
     reviews: TokenReviews,
@@ -71,7 +67,7 @@ pub(crate) struct Senders {
 }
 
 impl Senders {
-    /// Returns the check of senders, or `None` if the flags want no tokens.
+    /// Returns the check of senders, or `None` if the flags require no tokens.
     pub(crate) fn new(ctx: &Context, flags: &Flags) -> Option<Self> {
         if !flags.require_event_tokens {
             return None;
@@ -105,15 +101,15 @@ impl Senders {
         let object = &event.involved_object;
         tracing::warn!(
             sender,
-            controller = shown(&event.reporting_controller),
-            api_version = shown(object.api_version.as_deref().unwrap_or_default()),
+            controller = excerpt(&event.reporting_controller),
+            api_version = excerpt(object.api_version.as_deref().unwrap_or_default()),
             "refusing an event that --event-senders does not let its sender report"
         );
         Err(Refused::NotItsOwn)
     }
 }
 
-/// Returns the beginning of a string from outside, for the log.
-fn shown(text: &str) -> &str {
+/// Returns the first part of a string of a stranger, for the log.
+fn excerpt(text: &str) -> &str {
     text.get(..text.floor_char_boundary(300)).unwrap_or_default()
 }

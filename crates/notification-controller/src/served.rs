@@ -1,16 +1,14 @@
-//! Kinds that the cluster serves, and what may be part of a path in its API.
+//! Kinds that the cluster serves, and the check of path segments of its API.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 use kube::{Client, api::ApiResource, core::GroupVersionKind, discovery};
+use parking_lot::Mutex;
 
-/// Kinds whose place in the API is remembered.
+/// Maximum number of kinds that are remembered.
 const REMEMBERED: usize = 64;
 
-/// The kinds of a cluster, asked for once each.
+/// The kinds of a cluster, each requested once.
 pub(crate) struct ServedKinds {
     client: Client,
     kinds: Mutex<HashMap<GroupVersionKind, ApiResource>>,
@@ -24,19 +22,14 @@ impl ServedKinds {
         }
     }
 
-    /// Returns the place of a kind in the API; `None` if the cluster does not serve it, or does not answer.
+    /// Returns the API resource of a kind; `None` if the cluster does not serve it, or does not answer.
     pub(crate) async fn find(&self, gvk: &GroupVersionKind) -> Option<ApiResource> {
-        let known = self
-            .kinds
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(gvk)
-            .cloned();
+        let known = self.kinds.lock().get(gvk).cloned();
         if known.is_some() {
             return known;
         }
         let (resource, _) = discovery::pinned_kind(&self.client, gvk).await.ok()?;
-        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kinds = self.kinds.lock();
         if kinds.len() >= REMEMBERED {
             kinds.clear();
         }
@@ -45,8 +38,8 @@ impl ServedKinds {
     }
 }
 
-/// Returns true if a string can be one segment of a URL path without changing where the path leads. The author of an
-/// event or a Receiver chooses these strings, and must not choose what is used with the rights of this process.
+/// Returns true if a string is one segment of a URL path and can't change the rest of the path. The author of an
+/// event or a Receiver chooses these strings, and must not choose requests that have the rights of this process.
 pub(crate) fn is_segment(text: &str) -> bool {
     let plain = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, '/' | '\\' | '%' | '?' | '#');
     !matches!(text, "" | "." | "..") && text.len() <= 253 && text.chars().all(plain)

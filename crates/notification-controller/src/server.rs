@@ -1,9 +1,9 @@
-//! The event endpoint: takes events from controllers, bounded in every dimension, and never waits for a delivery.
+//! The event endpoint: accepts events of controllers, bounded in every dimension, and never waits for a delivery.
 
 mod dedupe;
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -15,6 +15,7 @@ use axum::{
 };
 use futures::{Stream, StreamExt as _};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use parking_lot::Mutex;
 use runtime::{
     Context,
     admin::Readiness,
@@ -36,15 +37,14 @@ use crate::{
 };
 use dedupe::{Dedupe, Occurrence};
 
-/// Largest body that is taken.
+/// Maximum size of a body, in bytes.
 const MAX_BODY: usize = 3 * 1024 * 1024;
-/// Bytes of all events that wait or are being delivered.
+/// Maximum bytes of all events that wait or are being delivered.
 const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
-/// Events that wait for being matched.
+/// Maximum number of events that wait for matching.
 const QUEUE: usize = 1024;
-/// Events that the suppression of duplicates remembers.
+/// Maximum number of events in the deduplication.
 const REMEMBERED: usize = 20_000;
-/// The timeout for receiving a body.
 const BODY_TIME: Duration = Duration::from_secs(20);
 const LIMITS: Limits = Limits {
     connections: 128,
@@ -56,7 +56,7 @@ const LIMITS: Limits = Limits {
     grace: Duration::from_secs(1),
 };
 
-/// An event that was taken, with its share of the memory for waiting events.
+/// An accepted event with its share of the memory for waiting events.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) event: Arc<Event>,
@@ -65,16 +65,15 @@ pub(crate) struct Accepted {
     _share: OwnedSemaphorePermit,
 }
 
-/// The server's questions to the deliveries.
+/// Questions of the server to the deliveries.
 pub(crate) trait Deliveries: Send + Sync {
-    /// Returns true if a repeated event is taken in all the same, for the failures of its object.
+    /// Returns true if a repeated event is accepted all the same, for the failures of its object.
     fn wants_repetition(&self, event: &Event) -> bool;
 
-    /// Returns false if an event would find no room at any of its Providers.
-    fn has_room(&self, event: &Event) -> bool;
+    /// Returns false if the quotas of all its Providers are full.
+    fn admits(&self, event: &Event) -> bool;
 }
 
-/// The event endpoint.
 pub(crate) struct Server {
     deliveries: Arc<dyn Deliveries>,
     readiness: Readiness,
@@ -115,7 +114,7 @@ impl Server {
     }
 
     /// Returns the events that an earlier process left in the journal, as soon as all Alerts and Providers are known. They count for
-    /// the suppression of duplicates. Those that are too old are given up.
+    /// the deduplication. Events that are too old are given up.
     pub(crate) fn left(&self, left: Left, store: Store) -> impl Stream<Item = Accepted> + Send + 'static {
         let now = jiff::Timestamp::now().as_second();
         let mut tickets = Vec::new();
@@ -126,7 +125,7 @@ impl Server {
             };
             let mut key = [0; 32];
             if hex::decode_to_slice(&summary.key, &mut key).is_ok() {
-                lock(&self.dedupe).see(key, Instant::now());
+                self.dedupe.lock().see(key, Instant::now());
             }
             self.metrics.event_replayed();
             tickets.push(ticket);
@@ -142,7 +141,7 @@ impl Server {
             .filter_map(futures::future::ready)
     }
 
-    /// Serves until `shutdown`; the events end when the last request did.
+    /// Serves until `shutdown`; the events end after the last request.
     pub(crate) fn start(
         self,
         listener: TcpListener,
@@ -158,7 +157,7 @@ impl Server {
     }
 }
 
-/// Reads an event of an earlier process as soon as there is memory for it.
+/// Reads an event of an earlier process as soon as memory is free.
 async fn read_back(ticket: Ticket, bytes: Arc<Semaphore>, metrics: Metrics) -> Option<Accepted> {
     let size = usize::try_from(ticket.length()).unwrap_or(MAX_BODY).min(MAX_BODY);
     let share = bytes
@@ -192,7 +191,7 @@ async fn measured(State(running): State<Arc<Running>>, request: Request) -> Resp
 }
 
 impl Running {
-    /// Any path and any method: only the body counts.
+    /// Accepts any path and any method, as the original does.
     async fn take(self: &Arc<Self>, request: Request) -> Result<Response, Response> {
         let server = &self.server;
         if store::SYNC
@@ -212,7 +211,7 @@ impl Running {
         let (bytes, share) = match tokio::time::timeout(BODY_TIME, read).await {
             Ok(Ok(read)) => read,
             Ok(Err(body::Refused::TooLarge)) => return Err(closing(StatusCode::PAYLOAD_TOO_LARGE)),
-            Ok(Err(body::Refused::NoRoom)) => {
+            Ok(Err(body::Refused::Overloaded)) => {
                 server.metrics.event_dropped("memory");
                 return Err(busy("too many events are waiting"));
             }
@@ -229,18 +228,18 @@ impl Running {
                 unidentified(why)
             })?;
         }
-        if !server.deliveries.has_room(&event) {
+        if !server.deliveries.admits(&event) {
             server.metrics.event_dropped("backlog");
             return Err(busy("too many notifications wait for the Providers of the event"));
         }
-        // A place comes first: an event that is suppressed later must have had one.
-        let Ok(place) = self.queue.clone().try_reserve_owned() else {
+        // Reserve a queue slot first: an event that is suppressed later must have had one.
+        let Ok(slot) = self.queue.clone().try_reserve_owned() else {
             server.metrics.event_dropped("queue");
             return Err(busy("too many events are waiting"));
         };
         event::clean(&mut event);
         let key = event::sameness(&event, sender.as_deref(), server.comparison);
-        let occurrence = lock(&server.dedupe).see(key, Instant::now());
+        let occurrence = server.dedupe.lock().see(key, Instant::now());
         let mut response = match occurrence {
             Occurrence::First(_) => StatusCode::ACCEPTED.into_response(),
             Occurrence::Repeated(_) => (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests\n").into_response(),
@@ -254,10 +253,10 @@ impl Running {
             }
             event::mark_repeated(&mut event);
         }
-        // Not in the request, which its sender may end at any moment.
+        // A task of its own: the sender may end the request at any moment.
         let this = Arc::clone(self);
-        let keeping = tokio::spawn(async move { this.keep(event, key, share, place).await });
-        match keeping.await {
+        let writing = tokio::spawn(async move { this.keep(event, key, share, slot).await });
+        match writing.await {
             Ok(true) => Ok(response),
             _ => {
                 server.metrics.event_dropped("journal");
@@ -266,13 +265,13 @@ impl Running {
         }
     }
 
-    /// Writes an event to the journal and puts it in its place.
+    /// Writes an event to the journal and puts it into its queue slot.
     async fn keep(
         &self,
         event: Event,
         key: [u8; 32],
         share: OwnedSemaphorePermit,
-        place: mpsc::OwnedPermit<Accepted>,
+        slot: mpsc::OwnedPermit<Accepted>,
     ) -> bool {
         let at = jiff::Timestamp::now().as_second();
         let entry = Entry {
@@ -282,7 +281,7 @@ impl Running {
         };
         match self.server.journal.add(&entry).await {
             Ok(ticket) => {
-                place.send(Accepted {
+                slot.send(Accepted {
                     event: Arc::new(entry.event),
                     ticket: Arc::new(ticket),
                     _share: share,
@@ -290,23 +289,19 @@ impl Running {
                 true
             }
             Err(_) => {
-                // Its sender tries again, which is no repetition.
-                lock(&self.server.dedupe).forget(&key);
+                // Its sender tries again, which must not count as a repetition.
+                self.server.dedupe.lock().forget(&key);
                 false
             }
         }
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 pub(crate) fn busy(why: &'static str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], why).into_response()
 }
 
-/// Answers a post that is refused because of its sender: nothing of it counts.
+/// Answers a post that is refused because of its sender: none of it counts.
 fn unidentified(why: Refused) -> Response {
     let (status, text) = match why {
         Refused::NoToken => (StatusCode::UNAUTHORIZED, "events need the token of a sender\n"),
@@ -332,7 +327,7 @@ fn unidentified(why: Refused) -> Response {
     response
 }
 
-/// An answer before the body was read whole: what follows on the connection is not looked at.
+/// Answers before the body was read whole: the rest of the connection is ignored.
 pub(crate) fn closing(status: StatusCode) -> Response {
     (status, [(header::CONNECTION, "close")]).into_response()
 }

@@ -1,8 +1,8 @@
-//! The Alerts and Providers of the cluster, held by every replica: an event must not wait for the API server.
+//! The Alerts and Providers of the cluster, cached by every replica: an event must not wait for the API server.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use parking_lot::RwLock;
 use runtime::{Context, ObjectKey};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -28,7 +29,7 @@ type Map<T> = Arc<RwLock<Objects<T>>>;
 /// Kind, namespace and name of objects that an Alert is about; the name may be [`alerts::ALL`].
 type About = (String, String, String);
 
-/// The objects of a kind, some of which can be found by what they are about.
+/// The objects of a kind, indexed by their subjects.
 #[derive(Debug)]
 struct Objects<T> {
     by_key: BTreeMap<ObjectKey, Arc<T>>,
@@ -67,7 +68,6 @@ impl<T> Objects<T> {
         }
     }
 
-    /// Replaces all objects.
     fn replace(&mut self, objects: BTreeMap<ObjectKey, Arc<T>>) {
         self.by_key.clear();
         self.by_subject.clear();
@@ -89,12 +89,10 @@ impl<T> Objects<T> {
     }
 }
 
-/// The Alerts and Providers of the cluster; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     alerts: Map<Alert>,
     providers: Map<Provider>,
-    /// The number of caches that are filled.
     filled: Arc<watch::Sender<usize>>,
 }
 
@@ -109,7 +107,6 @@ impl Default for Store {
 }
 
 impl Store {
-    /// Waits until all Alerts and Providers are known.
     pub(crate) async fn synced(&self) {
         // It cannot end: the sender is here.
         let _ = self
@@ -119,22 +116,21 @@ impl Store {
             .await;
     }
 
-    /// Returns the Alerts with a source that names this object, or all of its kind and namespace, by namespace and name. Its cost doesn't
-    /// grow with the others.
+    /// Returns the Alerts with a source that names this object, or all of its kind and namespace, by namespace and name. The cost doesn't
+    /// depend on the number of other Alerts.
     pub(crate) fn alerts(&self, object: &ObjectReference) -> Vec<Arc<Alert>> {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         let (kind, namespace, name) = (text(&object.kind), text(&object.namespace), text(&object.name));
-        let alerts = self.alerts.read().unwrap_or_else(PoisonError::into_inner);
+        let alerts = self.alerts.read();
         alerts.about(&kind, &namespace, &name)
     }
 
-    /// Returns an Alert.
     pub(crate) fn alert(&self, key: &ObjectKey) -> Option<Arc<Alert>> {
-        let alerts = self.alerts.read().unwrap_or_else(PoisonError::into_inner);
+        let alerts = self.alerts.read();
         alerts.by_key.get(key).cloned()
     }
 
-    /// Returns true if an Alert that is known asks for other extensions now.
+    /// Returns true if a known Alert asks for other extensions now.
     fn asks_otherwise(&self, now: &DynamicObject) -> bool {
         let known = self.alert(&key(now));
         known.is_some_and(|known| extensions::differ(known.annotations(), now.annotations()))
@@ -142,22 +138,17 @@ impl Store {
 
     pub(crate) fn provider(&self, namespace: &str, name: &str) -> Option<Arc<Provider>> {
         let key = ObjectKey::new(namespace, name);
-        self.providers
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .by_key
-            .get(&key)
-            .cloned()
+        self.providers.read().by_key.get(&key).cloned()
     }
 }
 
-/// The interval at which the whole list is read again.
+/// Interval of complete lists.
 const RELIST: Duration = Duration::from_secs(120);
 
 /// The caches that must be filled before the process is ready.
 pub(crate) const SYNC: [&str; 2] = ["the cache of Alerts", "the cache of Providers"];
 
-/// Keeps the store up to date until it is dropped. `asked` gets the Alerts whose extensions change, which is no new generation.
+/// Keeps the store up to date until it is dropped. `asked` gets the Alerts whose extensions change, which is not a new generation.
 pub(crate) async fn follow(ctx: Context, store: Store, asked: impl Fn(ObjectKey)) {
     let [alerts, providers] = SYNC;
     let extended = |event: &Event<DynamicObject>| {
@@ -209,7 +200,7 @@ async fn keep<K, T>(
     .await;
 }
 
-/// Watches the objects of a kind for ever. `take` says whether what it keeps is complete with an event: the process waits for that
+/// Watches the objects of a kind for ever. `take` returns true if its data are complete with the event: the process waits for that
 /// before it is ready.
 pub(crate) async fn watch<K>(ctx: &Context, what: &str, mut take: impl FnMut(Event<DynamicObject>) -> bool)
 where
@@ -227,7 +218,7 @@ where
         config = config.labels(&ctx.flags().watch_label_selector);
     }
     loop {
-        // The whole list is read again now and then, in case a watch missed something.
+        // Lists again now and then, in case the watch missed something.
         let ends = Box::pin(tokio::time::sleep(RELIST));
         let mut events = watcher(api.clone(), config.clone())
             .default_backoff()
@@ -248,14 +239,14 @@ where
     }
 }
 
-/// Takes in an event of a watch, and says whether the map is complete with it.
+/// Applies an event of a watch; returns true if the map is complete with it.
 fn take<K: DeserializeOwned, T>(
     event: Event<DynamicObject>,
     map: &Map<T>,
     fresh: &mut BTreeMap<ObjectKey, Arc<T>>,
     make: fn(K) -> T,
 ) -> bool {
-    let write = || map.write().unwrap_or_else(PoisonError::into_inner);
+    let write = || map.write();
     match event {
         Event::Init => fresh.clear(),
         Event::InitApply(object) => {
@@ -278,12 +269,11 @@ fn take<K: DeserializeOwned, T>(
     false
 }
 
-/// Returns the key of an object.
 pub(crate) fn key(object: &DynamicObject) -> ObjectKey {
     ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// An object that does not decode is left out; its own status says why.
+/// Decodes an object; an invalid one is left out, and its own status has the reason.
 fn decode<K: DeserializeOwned, T>(mut object: DynamicObject, make: fn(K) -> T) -> Option<Arc<T>> {
     object.metadata.managed_fields = None;
     if let Some(data) = object.data.as_object_mut() {
@@ -316,7 +306,6 @@ mod tests {
         let mut event = |event| take(event, &map, &mut fresh, |provider: Provider| provider);
         let names = || {
             map.read()
-                .unwrap()
                 .by_key
                 .keys()
                 .map(|key| key.name.clone())
@@ -342,7 +331,7 @@ mod tests {
     #[test]
     fn alerts_are_found_by_the_objects_of_their_sources() {
         let map = Objects::<Alert>::new(alerts::subjects);
-        let mut alerts = map.write().unwrap();
+        let mut alerts = map.write();
         let alert = |name: &str, sources: Value| {
             let alert: Alert = serde_json::from_value(json!({
                 "apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Alert",

@@ -1,4 +1,4 @@
-//! Templates of messages: a Jinja2 template over the event, bounded in time, steps and memory. It reads no files, and knows neither the
+//! Message templates: a Jinja2 template over the event, bounded in time, steps and memory. It reads no files, and has neither the
 //! time nor randomness.
 
 use std::{sync::Arc, time::Duration};
@@ -11,17 +11,15 @@ use tokio::sync::Semaphore;
 use tree::{Budget, Limits, Mem};
 use yaml::Map;
 
-/// Longest template, in bytes.
+/// Maximum length of a template, in bytes.
 pub(crate) const LONGEST: usize = 16 * 1024;
-/// Longest message that a template may render, in bytes.
+/// Maximum length of a rendered message, in bytes.
 const MESSAGE: usize = 32 * 1024;
-/// Steps of a template.
 const STEPS: u64 = 200_000;
-/// Bytes that a template may allocate.
+/// Maximum number of bytes that a template may allocate.
 const BYTES: u64 = 4 << 20;
-/// Timeout of a template.
 const TIME: Duration = Duration::from_secs(2);
-/// Templates that are rendered at the same time.
+/// Maximum number of templates that are rendered at the same time.
 const AT_ONCE: usize = 2;
 
 static RENDERING: Semaphore = Semaphore::const_new(AT_ONCE);
@@ -32,30 +30,27 @@ pub(crate) enum TemplateError {
     /// The template is invalid, fails for the event, or exceeds a limit.
     #[error("annotation weir.io/message-template: {0}")]
     Failed(String),
-    /// The message is too long.
     #[error("annotation weir.io/message-template: the message is longer than {MESSAGE} bytes")]
     TooLong,
-    /// The message has no text.
+    /// The message is empty.
     #[error("annotation weir.io/message-template: the message is empty")]
     Empty,
-    /// There is no thread or no stack for it.
+    /// No thread or no stack is available.
     #[error("the template of the message can't be rendered now")]
-    NoRoom,
+    Busy,
 }
 
 /// Renders the message of an event for an Alert.
-///
-/// # Errors
 /// Fails when the template is invalid, fails, or exceeds a limit, and when the message is empty or too long.
 pub(crate) async fn render(text: &str, alert: &Alert, event: &Event) -> Result<String, TemplateError> {
     let vars = variables(&alert.namespace().unwrap_or_default(), &alert.name_any(), event);
     let text = text.to_owned();
-    let permit = RENDERING.acquire().await.map_err(|_| TemplateError::NoRoom)?;
+    let permit = RENDERING.acquire().await.map_err(|_| TemplateError::Busy)?;
     let rendering = tokio::task::spawn_blocking(move || {
         let _permit = permit;
         render_now(&text, &vars)
     });
-    let rendered = rendering.await.map_err(|_| TemplateError::NoRoom)??;
+    let rendered = rendering.await.map_err(|_| TemplateError::Busy)??;
     let message = rendered.trim_end();
     match message.len() {
         0 => Err(TemplateError::Empty),
@@ -64,12 +59,12 @@ pub(crate) async fn render(text: &str, alert: &Alert, event: &Event) -> Result<S
     }
 }
 
-/// Returns the reason why a template can't be used for any event.
+/// Returns the reason if a template can't be used for any event.
 pub(crate) fn mistake(text: &str) -> Option<String> {
     if text.len() > LONGEST {
         return Some(format!("it is longer than {LONGEST} bytes"));
     }
-    // The event of another object may have what this one lacks, so that only mistakes of syntax count.
+    // Events of other objects may have fields that this one lacks: only syntax errors count.
     match run(text, &variables("namespace", "name", &Event::default())) {
         Ok(Err(jinja::Error::Template(failure))) if failure.syntax => {
             Some(one_line(&jinja::Error::Template(failure)))
@@ -89,7 +84,7 @@ fn variables(namespace: &str, name: &str, event: &Event) -> Vars {
 fn render_now(text: &str, vars: &Vars) -> Result<String, TemplateError> {
     match run(text, vars) {
         Ok(rendered) => rendered.map_err(|error| TemplateError::Failed(one_line(&error))),
-        Err(_) => Err(TemplateError::NoRoom),
+        Err(_) => Err(TemplateError::Busy),
     }
 }
 

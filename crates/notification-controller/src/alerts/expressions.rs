@@ -3,10 +3,11 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasher as _, RandomState},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use api::notification::{Alert, AlertSpec};
+use parking_lot::Mutex;
 use regex_automata::{
     meta::{Builder, Config, Regex},
     util::syntax,
@@ -15,32 +16,32 @@ use tokio::sync::Semaphore;
 
 /// Maximum size of the compiled expressions of a list, in bytes.
 const LIST_BYTES: usize = 1 << 20;
-/// Maximum size of the text of a list, in bytes, for the time that compiling takes.
+/// Maximum size of the source of a list, in bytes: it bounds the time of compiling.
 const TEXT_BYTES: usize = 64 << 10;
-/// Maximum number of expressions of a list, for the time that compiling takes.
+/// Maximum number of expressions of a list: it bounds the time of compiling.
 const EXPRESSIONS: usize = 100;
 const NESTING: u32 = 50;
-/// Maximum size of the part of a message that is matched, in bytes. The time of a match is proportional to it and to the size of the
+/// Maximum size of the matched part of a message, in bytes. The time of a match is proportional to it and to the size of the
 /// compiled expressions.
 const MESSAGE_BYTES: usize = 8 << 10;
-/// Maximum size of all compiled expressions that are kept, in bytes.
-const KEPT_BYTES: usize = 32 << 20;
-/// Memory for a match, as a multiple of the size of the compiled expressions.
+/// Maximum size of the cache of compiled expressions, in bytes.
+const CACHE_BYTES: usize = 32 << 20;
+/// Memory of a match, as a multiple of the size of the compiled expressions.
 const MATCH_GROWTH: usize = 3;
-/// Events whose messages are matched at the same time.
+/// Maximum number of messages that are matched at the same time.
 const AT_ONCE: usize = 2;
-/// Work of one turn of an event: bytes of compiled expressions times bytes of the message. A second or less.
-const WORK: usize = 1 << 32;
-/// Work of compiling, as that of a message of so many bytes.
+/// Maximum cost of one permit: bytes of compiled expressions times bytes of the message. A second or less.
+const MAX_COST: usize = 1 << 32;
+/// Cost of compiling, as the equivalent length of a message in bytes.
 const COMPILING: usize = 4096;
 
-/// The reason why an expression can't be used. It is one line.
+/// The reason why an expression is refused, in one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
-    /// The expression is invalid.
+    /// The value is the message of the compiler.
     #[error("{0}")]
     Invalid(String),
-    /// The expression, or a list of them, is too large when it is compiled.
+    /// The compiled expression, or the list, exceeds a limit.
     #[error("the expression is too large")]
     TooLarge,
 }
@@ -50,7 +51,7 @@ pub(crate) fn compile<T: AsRef<str>>(texts: &[T]) -> Result<Regex, ExpressionErr
     let config = Config::new()
         .nfa_size_limit(Some(LIST_BYTES))
         .auto_prefilter(false)
-        // Automata that are made while matching need more memory than the expressions.
+        // Lazy automata need more memory than the expressions.
         .hybrid(false)
         .onepass(false)
         .backtrack(false)
@@ -112,7 +113,7 @@ fn size(texts: &[String]) -> usize {
     texts.iter().map(String::len).sum()
 }
 
-/// The compiled lists of an alert. Those that [`broken_expression`] names match nothing.
+/// The compiled lists of an alert. Lists that [`broken_expression`] names match nothing.
 struct Compiled {
     inclusion: Option<Regex>,
     exclusion: Option<Regex>,
@@ -143,49 +144,49 @@ impl Compiled {
     }
 
     fn is_match(&self, spec: &AlertSpec, message: &str) -> bool {
-        let message = beginning(message);
-        // A list of nothing but broken expressions lets nothing pass, rather than everything.
+        let message = matched_part(message);
+        // A list with broken expressions only matches nothing, rather than everything.
         let included = spec.inclusion_list.is_empty()
             || self.inclusion.as_ref().is_some_and(|list| list.is_match(message));
         included && !self.exclusion.as_ref().is_some_and(|list| list.is_match(message))
     }
 }
 
-/// Matches messages with the expressions of alerts, in time that is linear in the message, and away from the threads that
-/// everything else runs on. Lists are compiled once for all alerts and events, as long as they have room together.
+/// Matches messages with the expressions of alerts, in time that is linear in the message, outside the async threads. Lists are compiled
+/// once for all alerts and events, within the bounds of the cache.
 #[derive(Clone)]
 pub struct Matcher {
-    kept: Arc<Mutex<KeptLists>>,
+    cache: Arc<Mutex<ListCache>>,
     slots: Arc<Semaphore>,
 }
 
 impl Default for Matcher {
     fn default() -> Self {
         Self {
-            kept: Arc::default(),
+            cache: Arc::default(),
             slots: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 }
 
 impl Matcher {
-    /// Returns for each alert if its expressions let a message pass: any of its `inclusionList`, and none of its
+    /// Returns for each alert if its expressions accept a message: any of its `inclusionList`, and none of its
     /// `exclusionList`, in the first 8 KiB.
     pub async fn matches(&self, alerts: &[Arc<Alert>], message: &str) -> Vec<bool> {
         if alerts.iter().all(|alert| is_open(&alert.spec)) {
             return vec![true; alerts.len()];
         }
-        let message: Arc<str> = beginning(message).into();
+        let message: Arc<str> = matched_part(message).into();
         let mut passes = Vec::with_capacity(alerts.len());
         while let Some(rest) = alerts.get(passes.len()..).filter(|rest| !rest.is_empty()) {
-            // Other events get their turns in between.
+            // Other events get permits in between.
             let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
                 break;
             };
-            let (kept, rest, message) = (Arc::clone(&self.kept), rest.to_vec(), Arc::clone(&message));
+            let (cache, rest, message) = (Arc::clone(&self.cache), rest.to_vec(), Arc::clone(&message));
             let matched = tokio::task::spawn_blocking(move || {
                 let _held = slot;
-                match_some(&kept, &rest, &message)
+                match_some(&cache, &rest, &message)
             });
             match matched.await {
                 Ok(some) if !some.is_empty() => passes.extend(some),
@@ -197,33 +198,31 @@ impl Matcher {
     }
 }
 
-/// Returns true if an alert has no expressions.
 fn is_open(spec: &AlertSpec) -> bool {
     spec.inclusion_list.is_empty() && spec.exclusion_list.is_empty()
 }
 
-/// Returns the part of a message that is matched.
-fn beginning(message: &str) -> &str {
+fn matched_part(message: &str) -> &str {
     let end = message.floor_char_boundary(MESSAGE_BYTES);
     message.get(..end).unwrap_or(message)
 }
 
-/// Matches a message for the first alerts, at least one, until that is enough work for one turn. Equal lists are matched once.
-fn match_some(kept: &Mutex<KeptLists>, alerts: &[Arc<Alert>], message: &str) -> Vec<bool> {
+/// Matches a message for the first alerts, at least one, up to the cost of one permit. Equal lists are matched once.
+fn match_some(cache: &Mutex<ListCache>, alerts: &[Arc<Alert>], message: &str) -> Vec<bool> {
     let mut known: HashMap<*const Compiled, (Arc<Compiled>, bool)> = HashMap::new();
     let (mut passes, mut work) = (Vec::new(), 0_usize);
     for alert in alerts {
-        if work >= WORK {
+        if work >= MAX_COST {
             break;
         }
         if is_open(&alert.spec) {
             passes.push(true);
             continue;
         }
-        let (compiled, is_new) = compiled(kept, &alert.spec);
+        let (compiled, is_new) = compiled(cache, &alert.spec);
         let bytes = compiled.bytes();
         if is_new {
-            work = work.saturating_add(bytes.saturating_mul(COMPILING).max(WORK / 16));
+            work = work.saturating_add(bytes.saturating_mul(COMPILING).max(MAX_COST / 16));
         }
         let (_, passed) = known.entry(Arc::as_ptr(&compiled)).or_insert_with(|| {
             work = work.saturating_add(bytes.saturating_mul(message.len()));
@@ -235,51 +234,49 @@ fn match_some(kept: &Mutex<KeptLists>, alerts: &[Arc<Alert>], message: &str) -> 
     passes
 }
 
-/// Matches a message without keeping anything.
+/// Matches a message without the cache.
 #[cfg(test)]
 pub(crate) fn matches_once(spec: &AlertSpec, message: &str) -> bool {
     Compiled::new(spec).is_match(spec, message)
 }
 
-/// Returns the compiled lists of an alert, and true if they were compiled for this.
-fn compiled(kept: &Mutex<KeptLists>, spec: &AlertSpec) -> (Arc<Compiled>, bool) {
-    let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
+/// Returns the compiled lists of an alert, and true if they were compiled by this call.
+fn compiled(cache: &Mutex<ListCache>, spec: &AlertSpec) -> (Arc<Compiled>, bool) {
+    let lock = || cache.lock();
     if let Some(found) = lock().get(spec) {
         return (found, false);
     }
     let made = Arc::new(Compiled::new(spec));
-    lock().keep(spec, &made);
+    lock().insert(spec, &made);
     (made, true)
 }
 
-/// The compiled lists of alerts, by the hashes of their texts. Equal ones are there once.
+/// Cache of the compiled lists of alerts by the hashes of their sources. Equal lists have one entry.
 #[derive(Default)]
-struct KeptLists {
-    lists: HashMap<u64, Kept>,
+struct ListCache {
+    lists: HashMap<u64, CacheEntry>,
     hashes: RandomState,
     bytes: usize,
-    /// Number of lists that were looked up.
     uses: u64,
     #[cfg(test)]
     compiled: usize,
 }
 
-struct Kept {
+struct CacheEntry {
     inclusion: Vec<String>,
     exclusion: Vec<String>,
     compiled: Arc<Compiled>,
-    /// Number of the last use.
     used: u64,
 }
 
-impl Kept {
+impl CacheEntry {
     /// Returns the memory, in bytes.
     fn cost(&self) -> usize {
         size(&self.inclusion) + size(&self.exclusion) + self.compiled.bytes() + 512
     }
 }
 
-impl KeptLists {
+impl ListCache {
     fn hash(&self, spec: &AlertSpec) -> u64 {
         self.hashes.hash_one((&spec.inclusion_list, &spec.exclusion_list))
     }
@@ -287,33 +284,33 @@ impl KeptLists {
     fn get(&mut self, spec: &AlertSpec) -> Option<Arc<Compiled>> {
         self.uses += 1;
         let hash = self.hash(spec);
-        let kept = self.lists.get_mut(&hash)?;
-        if kept.inclusion != spec.inclusion_list || kept.exclusion != spec.exclusion_list {
+        let entry = self.lists.get_mut(&hash)?;
+        if entry.inclusion != spec.inclusion_list || entry.exclusion != spec.exclusion_list {
             return None;
         }
-        kept.used = self.uses;
-        Some(Arc::clone(&kept.compiled))
+        entry.used = self.uses;
+        Some(Arc::clone(&entry.compiled))
     }
 
-    /// Keeps a list if there is room. Those that were not used for long make room; if all are in use, the new one is compiled
-    /// again next time, instead of all.
-    fn keep(&mut self, spec: &AlertSpec, made: &Arc<Compiled>) {
+    /// Adds a list. Entries that were not used for long are evicted; if all are in use, the new one is not cached, and compiled
+    /// again next time.
+    fn insert(&mut self, spec: &AlertSpec, made: &Arc<Compiled>) {
         #[cfg(test)]
         {
             self.compiled += 1;
         }
         let hash = self.hash(spec);
-        let new = Kept {
+        let new = CacheEntry {
             inclusion: spec.inclusion_list.clone(),
             exclusion: spec.exclusion_list.clone(),
             compiled: Arc::clone(made),
             used: self.uses,
         };
         self.remove(hash);
-        while self.bytes + new.cost() > KEPT_BYTES {
+        while self.bytes + new.cost() > CACHE_BYTES {
             let long = 2 * self.lists.len() as u64;
-            let oldest = self.lists.iter().min_by_key(|(_, kept)| kept.used);
-            let oldest = oldest.filter(|(_, kept)| self.uses.saturating_sub(kept.used) > long);
+            let oldest = self.lists.iter().min_by_key(|(_, entry)| entry.used);
+            let oldest = oldest.filter(|(_, entry)| self.uses.saturating_sub(entry.used) > long);
             let Some(oldest) = oldest.map(|(hash, _)| *hash) else {
                 return;
             };
@@ -324,8 +321,8 @@ impl KeptLists {
     }
 
     fn remove(&mut self, hash: u64) {
-        if let Some(kept) = self.lists.remove(&hash) {
-            self.bytes -= kept.cost();
+        if let Some(entry) = self.lists.remove(&hash) {
+            self.bytes -= entry.cost();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The labels of the object that an event is about.
+//! Reads the labels of the object that an event is about.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,35 +7,26 @@ use kube::{Api, Client, api::DynamicObject, core::GroupVersionKind};
 
 use crate::served::{ServedKinds, is_segment};
 
-/// The longest wait for an answer.
+/// Timeout of a response.
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// The reason why the labels of an object could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LabelsError {
-    /// No answer within ten seconds.
     #[error("the API server did not answer in time")]
     Timeout,
     /// The reference has parts that can't be in a URL.
     #[error("its reference is malformed")]
     Malformed,
-    /// There is no such object.
     #[error("the object is not there")]
     Missing,
-    /// The API server refused the request.
     #[error("{0}")]
     Refused(String),
-    /// The API server gave no answer.
+    /// The API server did not answer.
     #[error("the API server cannot be reached")]
     Unreachable,
-    /// The kind is not served.
     #[error("the cluster does not serve {api_version} {kind}")]
-    Unserved {
-        /// The API version of the reference.
-        api_version: String,
-        /// The kind of the reference.
-        kind: String,
-    },
+    Unserved { api_version: String, kind: String },
 }
 
 /// Reads the labels of objects from the API server, without a cache of labels.
@@ -45,7 +36,6 @@ pub struct LabelReader {
 }
 
 impl LabelReader {
-    /// A reader with the rights of `client`.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self {
@@ -54,9 +44,7 @@ impl LabelReader {
         }
     }
 
-    /// The labels of an object.
-    ///
-    /// # Errors
+    /// Returns the labels of an object.
     /// Fails when the object is missing or cannot be read, or the API server takes longer than ten seconds.
     pub async fn labels(&self, object: &ObjectReference) -> Result<BTreeMap<String, String>, LabelsError> {
         match tokio::time::timeout(ANSWER, self.read(object)).await {

@@ -125,7 +125,7 @@ fn labels_are_asked_for_only_when_all_else_fits() {
     assert_eq!(verdict(&alert(&either), &event(&json!({})), false), Verdict::Yes);
 }
 
-/// Every field is obeyed; `apiVersion` by not being compared. A new one has to be added here on purpose.
+/// Every field is obeyed; `apiVersion` by being ignored. A new field has to be added here on purpose.
 #[test]
 fn each_field_of_the_schema_is_obeyed() {
     let crd = serde_json::to_value(api::crd::alert()).unwrap();

@@ -1,24 +1,22 @@
 //! HTTP clients for providers, by their certificates and proxies.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts};
+use parking_lot::Mutex;
+use url::Url;
 
 use super::{config::Route, lanes::WIDTH, nats};
 use crate::Error;
-use url::Url;
 
-/// The largest number of clients that are kept for their connections.
+/// Maximum number of cached clients.
 const MAX_CLIENTS: usize = 32;
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// HTTP clients by certificates and proxy, all under one policy of addresses.
 pub(super) struct Clients {
     addresses: AddressPolicy,
-    /// The one used last comes last.
+    /// In order of their last use.
     clients: Mutex<Vec<(Route, Client)>>,
 }
 
@@ -30,7 +28,6 @@ impl Clients {
         }
     }
 
-    /// Returns the policy of addresses.
     pub(super) fn addresses(&self) -> &AddressPolicy {
         &self.addresses
     }
@@ -47,10 +44,10 @@ impl Clients {
         checked.map_err(Error::RefusedAddress)
     }
 
-    /// Returns a client that follows no redirect.
+    /// Returns a client that follows no redirects.
     pub(super) fn get(&self, route: &Route) -> Result<Client, Error> {
         {
-            let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut clients = self.clients.lock();
             if let Some(at) = clients.iter().position(|(known, _)| known == route) {
                 let found = clients.remove(at);
                 let client = found.1.clone();
@@ -59,7 +56,7 @@ impl Clients {
             }
         }
         let client = build(&self.addresses, route)?;
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         if clients.len() >= MAX_CLIENTS {
             clients.remove(0);
         }

@@ -1,4 +1,4 @@
-//! The configuration of a provider: its spec and its Secrets, read live for each delivery.
+//! The configuration of a provider: its spec and its Secrets, read for each delivery.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -16,9 +16,9 @@ use crate::{
     providers::{self, AlertName, Config, Takes},
 };
 
-/// Longest address, wherever it comes from.
+/// Maximum length of an address, in bytes.
 const MAX_ADDRESS: usize = 2048;
-/// Headers that belong to the connection and not to the user.
+/// Headers that the HTTP client sets.
 const RESERVED: [HeaderName; 4] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -26,38 +26,36 @@ const RESERVED: [HeaderName; 4] = [
     header::CONNECTION,
 ];
 
-/// Certificates for talking to a provider.
+/// Certificates of the connection to a provider.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tls {
-    /// The only authorities that are trusted, in PEM.
+    /// The only trusted authorities, in PEM.
     pub(super) ca: Option<Vec<u8>>,
-    /// Certificate and key to show, in PEM.
+    /// Client certificate and key, in PEM.
     pub(super) client: Option<Secret<Vec<u8>>>,
 }
 
-/// The way to a provider: certificates and proxy.
+/// The connection to a provider: certificates and proxy.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(super) tls: Tls,
-    /// The proxy that the user names; without one, that of the environment is used.
+    /// The proxy of the user; without one, the proxy of the environment is used.
     pub(super) proxy: Option<Proxy>,
 }
 
-/// The configuration of a provider and the way to it, as a delivery needs them.
+/// The configuration of a provider and the connection to it, as a delivery needs them.
 pub(crate) struct Loaded {
     pub(super) config: Config,
     pub(super) route: Route,
-    /// The key of the access token in [`Config::identity`].
+    /// The cache key of the access token in [`Config::identity`].
     pub(super) identity: Option<String>,
 }
 
 impl Tls {
-    /// Returns true if nothing is set.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns the settings of a connection.
     pub(super) fn settings(&self) -> net::Tls {
         net::Tls {
             roots: self.ca.clone().map_or(Roots::System, Roots::Only),
@@ -76,8 +74,6 @@ impl fmt::Debug for Loaded {
 }
 
 /// Reads the Secrets of a provider and makes its configuration.
-///
-/// # Errors
 /// Fails when a Secret is missing or invalid, or the address is.
 pub(crate) async fn load(
     client: &Client,
@@ -116,7 +112,7 @@ pub(crate) async fn load(
     })
 }
 
-/// The proxy of the Secret of `spec.proxySecretRef`. Pure.
+/// Returns the proxy of the Secret of `spec.proxySecretRef`. Pure.
 fn named_proxy(secret: &Keys) -> Result<Proxy, Error> {
     let Some(address) = secret.text("address")? else {
         return Err(secret.bad("address", "it is missing: it is the URL of the proxy"));
@@ -129,7 +125,7 @@ fn named_proxy(secret: &Keys) -> Result<Proxy, Error> {
     })
 }
 
-/// The proxy of the key `proxy` of the Secret or else of `spec.proxy`. Pure.
+/// Returns the proxy of the key `proxy` of the Secret or else of `spec.proxy`. Pure.
 fn proxy(provider: &Provider, secret: Option<&Keys>) -> Result<Option<Proxy>, Error> {
     let bad = |from: String| move |why| Error::BadProxy { from, why };
     if let Some(secret) = secret
@@ -198,7 +194,7 @@ impl Keys {
     }
 }
 
-/// The configuration of spec and Secret. Pure.
+/// Returns the configuration of spec and Secret. Pure.
 fn config(provider: &Provider, secret: Option<&Keys>) -> Result<Config, Error> {
     let spec = &provider.spec;
     let key = |key: &'static str| secret.map_or(Ok(None), |secret| secret.text(key));
@@ -208,7 +204,7 @@ fn config(provider: &Provider, secret: Option<&Keys>) -> Result<Config, Error> {
             keys.insert(name, value);
         }
     }
-    // A name of the Secret without a password is no login, so that it is no name for messages either.
+    // A user name without a password is not a login, so that it is not used as the sender of messages either.
     let (username, password) = (key("username")?, key("password")?);
     let username = username.filter(|_| password.is_some()).map(Secret::into_inner);
     Ok(Config {
@@ -237,7 +233,7 @@ fn address(text: Option<&Secret<String>>) -> Result<Option<Secret<String>>, Erro
     }
 }
 
-/// The headers of a Secret: a YAML map under the key `headers`.
+/// Returns the headers of a Secret: a YAML map under the key `headers`.
 fn headers(secret: &Keys) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
     const KEY: &str = "headers";
     let Some(text) = secret.text(KEY)? else {
@@ -274,7 +270,7 @@ fn headers(secret: &Keys) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
     Ok(headers)
 }
 
-/// The certificates in the Secret of credentials, which types for commits read if there is no other Secret with them.
+/// Returns the certificates in the Secret of credentials, which types for commits read without another Secret for them.
 fn own_tls(provider: &Provider, secret: Option<&Keys>) -> Result<Tls, Error> {
     const KEYS: [&str; 6] = ["ca.crt", "tls.crt", "tls.key", "caFile", "certFile", "keyFile"];
     let kind = providers::find(&provider.spec.type_)?;

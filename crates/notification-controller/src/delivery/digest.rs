@@ -1,35 +1,31 @@
-//! Digests: the events of an Alert that are collected for an interval and sent as one notification.
+//! Digests: the events of an Alert, collected for an interval and sent as one notification.
 //!
-//! The journal keeps the collected events until the digest is sent, within bounds. The ends of the intervals follow from the UID of the Alert, so that a
-//! restart doesn't move them, and not all Alerts have the same.
+//! The journal keeps the collected events until the digest is sent, within bounds. The ends of the intervals follow from the UID of the Alert: a
+//! restart doesn't move them, and they differ between Alerts.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use api::{Event, GoDuration, Severity, notification::Alert};
 use kube::{Resource as _, ResourceExt as _};
+use parking_lot::Mutex;
 use runtime::ObjectKey;
 use sha2::{Digest as _, Sha256};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{NAME, failures::object_name, journal::Ticket};
 
-/// Events that a digest has a line for; further ones are counted.
+/// Maximum number of lines of a digest; further events are counted.
 const LINES: usize = 50;
-/// Lines of all digests together.
+/// Maximum number of lines of all digests together.
 const ALL_LINES: usize = 4000;
-/// Events of all digests together that the journal keeps, and their bytes.
+/// Maximum number of events that the journal keeps for all digests together, and their maximum bytes.
 const ALL_TICKETS: usize = 20_000;
 const ALL_BYTES: u64 = 8 * 1024 * 1024;
-/// Length of the message in a line, in characters.
+/// Maximum length of a message in a line, in characters.
 const MESSAGE: usize = 300;
-/// Reason of the event of a digest.
 const REASON: &str = "Digest";
 
-/// One event of a digest; the same event again only counts.
+/// One event of a digest; its repetitions are counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line {
     text: String,
@@ -42,7 +38,7 @@ pub(super) struct Collected {
     lines: Vec<Line>,
     events: u64,
     errors: u64,
-    /// Events without a line.
+    /// Number of events without a line.
     further: u64,
     interval: Duration,
     pub(super) tickets: Vec<Arc<Ticket>>,
@@ -50,16 +46,16 @@ pub(super) struct Collected {
     bytes: u64,
 }
 
-/// The room in all digests.
+/// The free quota of all digests.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct FreeQuota {
     lines: bool,
     events: bool,
 }
 
 impl Collected {
-    fn add(&mut self, event: &Event, ticket: &Arc<Ticket>, room: Room) {
-        if room.events {
+    fn add(&mut self, event: &Event, ticket: &Arc<Ticket>, free: FreeQuota) {
+        if free.events {
             ticket.hold();
             self.tickets.push(Arc::clone(ticket));
             self.bytes += u64::from(ticket.length());
@@ -71,7 +67,7 @@ impl Collected {
             same.times += 1;
             return;
         }
-        if self.lines.len() >= LINES || !room.lines {
+        if self.lines.len() >= LINES || !free.lines {
             self.further += 1;
             return;
         }
@@ -119,7 +115,6 @@ impl Collected {
     }
 }
 
-/// Returns an event in one line.
 fn line(event: &Event) -> String {
     let words = event.message.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut message: String = words.chars().take(MESSAGE).collect();
@@ -134,7 +129,6 @@ fn line(event: &Event) -> String {
     )
 }
 
-/// The digests that are being collected.
 #[derive(Debug, Default)]
 pub(super) struct Digests {
     open: Mutex<HashMap<ObjectKey, Collected>>,
@@ -153,16 +147,16 @@ impl Digests {
         send: impl FnOnce(ObjectKey) -> F + Send + 'static,
     ) {
         let key = ObjectKey::new(alert.namespace().unwrap_or_default(), alert.name_any());
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let of = |count: fn(&Collected) -> usize| open.values().map(count).sum::<usize>();
         let bytes: u64 = open.values().map(|digest| digest.bytes).sum();
-        let room = Room {
+        let free = FreeQuota {
             lines: of(|digest| digest.lines.len()) < ALL_LINES,
             events: of(|digest| digest.tickets.len()) < ALL_TICKETS && bytes < ALL_BYTES,
         };
         let is_new = !open.contains_key(&key);
         let digest = open.entry(key.clone()).or_default();
-        digest.add(event, ticket, room);
+        digest.add(event, ticket, free);
         if is_new {
             digest.interval = interval;
             let wait = left(interval, &alert.uid().unwrap_or_default(), jiff::Timestamp::now());
@@ -174,13 +168,13 @@ impl Digests {
         }
     }
 
-    /// Ends the digest of an Alert, and returns what was collected.
+    /// Ends the digest of an Alert, and returns its collected events.
     pub(super) fn take(&self, key: &ObjectKey) -> Option<Collected> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.remove(key)
     }
 
-    /// Ends all digests now, and waits until they are on their way.
+    /// Ends all digests now, and waits until they are sent.
     pub(super) async fn drain(&self) {
         self.ends.cancel();
         self.tasks.close();
@@ -188,7 +182,6 @@ impl Digests {
     }
 }
 
-/// Returns the time until the current interval of an Alert ends.
 fn left(interval: Duration, uid: &str, now: jiff::Timestamp) -> Duration {
     let hash = Sha256::digest(uid.as_bytes());
     let phase = hash
@@ -226,7 +219,7 @@ mod tests {
         Arc::new(journal.add(&entry).await.unwrap())
     }
 
-    const ROOM: Room = Room {
+    const FREE: FreeQuota = FreeQuota {
         lines: true,
         events: true,
     };
@@ -243,11 +236,11 @@ mod tests {
             ("info", "b", "done"),
             ("error", "a", "it failed"),
         ] {
-            digest.add(&event(severity, name, message), &ticket, ROOM);
+            digest.add(&event(severity, name, message), &ticket, FREE);
         }
         let expected = "3 events in 10m0s, 2 failures\n- error Bucket/ns/a: R: it failed (2 times)\n- info Bucket/ns/b: R: done";
         assert_eq!(digest.message(), expected);
-        // The journal keeps repetitions, too, so that they are counted again after a restart.
+        // The journal keeps repetitions, too: they are counted again after a restart.
         assert_eq!(digest.tickets.len(), 3);
     }
 
@@ -257,13 +250,13 @@ mod tests {
         let mut digest = Collected::default();
         for number in 0..LINES + 7 {
             let long = format!("{number} {}", "é".repeat(5000));
-            digest.add(&event("info", "a", &long), &ticket, ROOM);
+            digest.add(&event("info", "a", &long), &ticket, FREE);
         }
-        let none = Room {
+        let none = FreeQuota {
             lines: false,
             events: false,
         };
-        digest.add(&event("info", "b", "no room"), &ticket, none);
+        digest.add(&event("info", "b", "no quota"), &ticket, none);
         assert_eq!(
             (digest.lines.len(), digest.tickets.len(), digest.further),
             (LINES, LINES + 7, 8)

@@ -1,4 +1,4 @@
-//! The extensions of Alerts on the way from an event to its deliveries.
+//! The extensions of Alerts, applied between the event and its deliveries.
 
 use std::{
     collections::BTreeMap,
@@ -21,26 +21,26 @@ use crate::{
     template,
 };
 
-/// Objects whose events are matched at the same time, if an Alert remembers their failures.
-const TURNS: usize = 64;
+/// Maximum number of objects that are matched at the same time, if an Alert remembers their failures.
+const LOCKS: usize = 64;
 
-/// Keeps the events of an object in their order where this matters: its failures and its success.
-pub(super) struct Order(Vec<Mutex<()>>);
+/// Keeps the events of an object in order, where its failures and its success are remembered.
+pub(super) struct ObjectLocks(Vec<Mutex<()>>);
 
-impl Default for Order {
+impl Default for ObjectLocks {
     fn default() -> Self {
-        Self(std::iter::repeat_with(Mutex::default).take(TURNS).collect())
+        Self(std::iter::repeat_with(Mutex::default).take(LOCKS).collect())
     }
 }
 
-impl Order {
+impl ObjectLocks {
     /// Waits for the earlier events of the object, if one of the Alerts remembers failures.
-    pub(super) async fn turn(&self, alerts: &[Arc<Alert>], event: &Event) -> Option<MutexGuard<'_, ()>> {
+    pub(super) async fn lock(&self, alerts: &[Arc<Alert>], event: &Event) -> Option<MutexGuard<'_, ()>> {
         if !alerts.iter().any(|alert| Extensions::of(alert).tracks()) {
             return None;
         }
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(object_name(event));
-        let at = usize::try_from(hash % TURNS as u64).unwrap_or_default();
+        let at = usize::try_from(hash % LOCKS as u64).unwrap_or_default();
         Some(self.0.get(at)?.lock().await)
     }
 }
@@ -48,7 +48,6 @@ impl Order {
 /// The form in which an Alert sends an event.
 #[derive(Debug, Clone)]
 pub(super) enum Notice {
-    /// The event as it is.
     Event,
     /// The event as the end of failures since a time.
     Recovery(Time),
@@ -65,7 +64,7 @@ impl Notice {
 }
 
 impl Dispatcher {
-    /// Returns what an Alert sends of an event, if anything.
+    /// Returns the notice of an event for an Alert, if it sends one.
     pub(super) async fn notice(&self, candidate: &Candidate<'_>, accepted: &Accepted) -> Option<Notice> {
         let alert = candidate.alert;
         let (event, extensions) = (&accepted.event, Extensions::of(alert));
@@ -97,7 +96,7 @@ impl Dispatcher {
         (!repeated && self.is_for(candidate, accepted).await).then_some(Notice::Event)
     }
 
-    /// Returns true if an Alert counts a repeated event, or awaits it.
+    /// Returns true if an Alert counts a repeated event, or waits for it.
     pub(super) fn awaits_repetition(&self, event: &Event) -> bool {
         let meaning = event::meaning(event);
         meaning != Meaning::Neither
@@ -150,7 +149,7 @@ impl Dispatcher {
         self.deliver_later(delivery);
     }
 
-    /// Replaces the message of an event by that of the template of an Alert. If it fails, the message stays as it is.
+    /// Replaces the message of an event by the template of an Alert. If that fails, the message is unchanged.
     pub(super) async fn write_message(&self, alert: &Alert, event: &mut Event) {
         let Some(text) = extensions::message_template(alert) else {
             return;
@@ -167,7 +166,7 @@ impl Dispatcher {
         }
     }
 
-    /// Delivers what was collected for an Alert, as the Alert and its Provider are now.
+    /// Delivers the digest of an Alert, with the Alert and its Provider as they are now.
     fn deliver_digest(self: &Arc<Self>, alert: &ObjectKey) {
         let Some(collected) = self.digests.take(alert) else {
             return;

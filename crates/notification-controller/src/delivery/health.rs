@@ -1,21 +1,18 @@
 //! The result of the last delivery of each Provider and Alert, for their conditions.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
 use futures::channel::mpsc;
+use parking_lot::Mutex;
 use runtime::{ObjectKey, Trigger};
 
 use crate::Error;
 
-/// Objects whose last result is remembered; beyond, results are only events and metrics.
+/// Maximum number of objects with a remembered result; further results are only events and metrics.
 const OBJECTS: usize = 4096;
-/// Passes that may wait to be requested; beyond, the next regular pass shows the result.
+/// Maximum number of requested passes; further results wait for the next regular pass.
 const REQUESTS: usize = 256;
 
-/// Last results of the objects of a kind.
 #[derive(Debug)]
 struct Kind {
     last: Mutex<HashMap<ObjectKey, Option<String>>>,
@@ -36,28 +33,28 @@ impl Kind {
     fn report(&self, key: ObjectKey, error: Option<&Error>) {
         let error = error.map(ToString::to_string);
         {
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = self.last.lock();
             if last.get(&key) == Some(&error) || (last.len() >= OBJECTS && !last.contains_key(&key)) {
                 return;
             }
             last.insert(key.clone(), error);
         }
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = self.changed.lock();
         let _ = changed.0.try_send(key.into());
     }
 
     fn last(&self, key: &ObjectKey) -> Option<Result<(), String>> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.last.lock();
         last.get(key).map(|error| error.clone().map_or(Ok(()), Err))
     }
 
     fn changes(&self) -> Option<mpsc::Receiver<Trigger>> {
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = self.changed.lock();
         changed.1.take()
     }
 }
 
-/// Last results of Providers and Alerts. A pass is requested when one changes, not for each delivery.
+/// Last results of Providers and Alerts. A pass is requested when a result changes, not for each delivery.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     providers: Kind,
@@ -65,7 +62,6 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Takes in the result of a delivery.
     pub(super) fn report(&self, provider: ObjectKey, alert: ObjectKey, error: Option<&Error>) {
         self.providers.report(provider, error);
         self.alerts.report(alert, error);
@@ -81,13 +77,12 @@ impl Health {
         self.alerts.last(key)
     }
 
-    /// Requests a pass over an Alert.
     pub(crate) fn request_alert(&self, key: ObjectKey) {
-        let mut changed = self.alerts.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = self.alerts.changed.lock();
         let _ = changed.0.try_send(key.into());
     }
 
-    /// Returns the Providers and the Alerts whose result changes; once.
+    /// Returns the Providers and the Alerts whose result changes; `None` after the first call.
     pub(crate) fn changes(&self) -> Option<(mpsc::Receiver<Trigger>, mpsc::Receiver<Trigger>)> {
         self.providers.changes().zip(self.alerts.changes())
     }

@@ -7,7 +7,7 @@ use api::{
     notification::{Provider, ProviderSpec},
 };
 use cloud::{
-    Ambient, Bounds, Cloud, Kept, Token, Workload, WorkloadLogin,
+    Ambient, CacheBounds, Cloud, CredentialCache, Token, Workload, WorkloadLogin,
     http::{Client as TokenClient, Settings},
 };
 use jiff::Timestamp;
@@ -21,28 +21,27 @@ use crate::{
     providers::{self, Audience, Config},
 };
 
-/// Largest answer of a token service, in bytes.
+/// Maximum size of a response of a token service, in bytes.
 const ANSWER: u64 = 1 << 20;
-/// Timeout of a request to a token service.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Cloud identities, with the tokens that were obtained for them.
+/// Cloud identities with a cache of their tokens.
 pub(crate) struct Identities {
     client: Client,
     addresses: AddressPolicy,
     ambient: Ambient,
     accounts: ServiceAccounts,
     logins: AccountTokens,
-    tokens: Kept<String, Secret<String>>,
+    tokens: CredentialCache<String, Secret<String>>,
 }
 
 impl Identities {
-    /// Begins without tokens; `client` creates those of service accounts in every replica.
+    /// Starts without tokens; `client` creates tokens of service accounts in every replica.
     pub(crate) fn new(
         client: Client,
         addresses: AddressPolicy,
         accounts: ServiceAccounts,
-        kept: Bounds,
+        kept: CacheBounds,
     ) -> Self {
         Self {
             client,
@@ -50,7 +49,7 @@ impl Identities {
             ambient: Ambient::new(std::env::vars()).with_instance(),
             accounts,
             logins: AccountTokens::new(kept),
-            tokens: Kept::new(kept),
+            tokens: CredentialCache::new(kept),
         }
     }
 
@@ -66,9 +65,7 @@ impl Identities {
         })
     }
 
-    /// Returns an access token for a Provider and the key that it is kept by; `None` if the Provider uses no identity.
-    ///
-    /// # Errors
+    /// Returns an access token for a Provider and its cache key; `None` if the Provider uses no identity.
     /// Fails when the identity gets no token, or the Provider has credentials and a service account.
     pub(super) async fn token(
         &self,
@@ -108,13 +105,13 @@ impl Identities {
             Error::Identity(format!("no token for the identity of {whose}: {error}"))
         })?;
         let ends = now.saturating_add(i64::try_from(token.expires_in).unwrap_or_default());
-        self.tokens.keep(key.clone(), token.access.clone(), ends, now);
+        self.tokens.insert(key.clone(), token.access.clone(), ends, now);
         Ok(Some((key, token.access)))
     }
 
-    /// Forgets an access token, which was not accepted.
+    /// Removes a rejected access token from the cache.
     pub(super) fn forget(&self, key: &str) {
-        self.tokens.forget(&key.to_owned());
+        self.tokens.remove(&key.to_owned());
     }
 
     async fn login(&self, provider: &Provider, name: &str, cloud: Cloud) -> Result<WorkloadLogin, Error> {

@@ -1,8 +1,8 @@
-//! The lanes of providers: a few deliveries at the same time, and those that wait, in order.
+//! The lanes of providers: a few deliveries at the same time, and a queue of the others.
 //!
-//! What waits is a position in the journal, apart from the first few. The bytes that it keeps there are shared: a provider gets a part of
-//! what the others leave, and so does a namespace, so that there is always room for others. A lane whose provider fails puts the delivery
-//! aside and tries one at a time, ever more rarely, until one succeeds.
+//! A waiting delivery is a position in the journal, apart from the first few. The quota of bytes in the journal is shared: a provider gets a part of
+//! the rest that the others leave, and so does a namespace, so that others always have a quota. A lane whose provider fails sets the delivery
+//! aside and tries one at a time, with growing backoff, until one succeeds.
 
 mod shares;
 #[cfg(test)]
@@ -10,38 +10,39 @@ mod tests;
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use runtime::ObjectKey;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::task::TaskTracker;
 
 use shares::{Fill, Shares};
 
-/// Deliveries to one provider at the same time.
+/// Maximum number of deliveries to one provider at the same time.
 pub(super) const WIDTH: usize = 4;
-/// Deliveries that may wait for one provider without a journal.
+/// Maximum number of waiting deliveries of one provider without a journal.
 const LENGTH: usize = 256;
-/// Waiting deliveries of a provider whose events stay in memory.
-const HELD: usize = 32;
-/// Bytes of all events that stay in memory while they wait in a lane.
-const HELD_BYTES: u64 = 8 * 1024 * 1024;
-/// The largest event that stays in memory while it waits, in bytes.
-const HELD_EVENT: u64 = 64 * 1024;
+/// Maximum number of waiting deliveries of a provider whose events stay in memory.
+const IN_MEMORY: usize = 32;
+/// Maximum bytes of all events that stay in memory while they wait in a lane.
+const IN_MEMORY_BYTES: u64 = 8 * 1024 * 1024;
+/// Maximum size of an event that stays in memory while it waits, in bytes.
+const IN_MEMORY_EVENT: u64 = 64 * 1024;
 /// Memory of a waiting delivery, in bytes.
 const ENTRY: u64 = 128;
-/// Times that a delivery may fail again after others to the same provider succeeded.
+/// Number of failures of a delivery after others to the same provider succeeded.
 const STRIKES: u8 = 3;
-/// The longest pause that a provider gets, whatever it asks for.
+/// Maximum pause, whatever the provider asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
-/// Pause after the first failure; it doubles with each further one.
+/// Backoff after the first failure; it doubles with each further one.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
-/// Result of entering a lane: the work was accepted, or there is no room for it.
+/// Result of entering a lane: the item was accepted, or the quota is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
     Accepted,
@@ -51,16 +52,16 @@ pub(super) enum Admission {
 /// The end of a delivery.
 #[derive(Debug)]
 pub(super) enum Ended<T> {
-    /// The provider took it.
+    /// The provider accepted it.
     Sent,
-    /// It is over without that.
+    /// It failed for good.
     Over,
     /// The provider can't be used now.
     Outage(T),
 }
 
-/// Works on an item of a lane.
-pub(super) type Run<T> = Arc<dyn Fn(T, Turn) -> BoxFuture<'static, Ended<T>> + Send + Sync>;
+/// Delivers an item of a lane.
+pub(super) type Run<T> = Arc<dyn Fn(T, LanePermit) -> BoxFuture<'static, Ended<T>> + Send + Sync>;
 
 /// The end of a pause that a provider asked for.
 #[derive(Debug, Default)]
@@ -68,7 +69,7 @@ struct Pause(Mutex<Option<Instant>>);
 
 impl Pause {
     fn end(&self) -> Option<Instant> {
-        let paused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let paused = self.0.lock();
         paused.filter(|end| *end > Instant::now())
     }
 
@@ -79,22 +80,21 @@ impl Pause {
     }
 }
 
-/// A place in a lane, whose turn has come.
+/// Allows one attempt of an item of a lane.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct LanePermit {
     pause: Arc<Pause>,
     is_last: bool,
 }
 
-impl Turn {
-    /// Keeps all of the lane waiting, at most [`LONGEST_PAUSE`].
+impl LanePermit {
+    /// Pauses the whole lane, at most for [`LONGEST_PAUSE`].
     pub(super) fn pause(&self, time: Duration) {
         let end = Instant::now() + time.min(LONGEST_PAUSE);
-        let mut paused = self.pause.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut paused = self.pause.0.lock();
         *paused = (*paused).max(Some(end));
     }
 
-    /// Returns true during a pause.
     pub(super) fn is_paused(&self) -> bool {
         self.pause.end().is_some()
     }
@@ -104,7 +104,7 @@ impl Turn {
         self.pause.wait().await;
     }
 
-    /// Returns true if this turn is the last one of the delivery: it failed too often while others succeeded.
+    /// Returns true if this is the last attempt of the delivery: it failed too often while others succeeded.
     pub(super) fn is_last(&self) -> bool {
         self.is_last
     }
@@ -115,10 +115,10 @@ struct Waiting<T> {
     item: T,
     /// Position in the order of the lane.
     number: u64,
-    /// Bytes in the shares.
+    /// Bytes in the quotas.
     cost: u64,
     /// Bytes of the event if it is in memory.
-    held: Option<u64>,
+    in_memory: Option<u64>,
     strikes: u8,
 }
 
@@ -127,9 +127,7 @@ struct Lane<T> {
     /// Items that failed since the last success.
     aside: Vec<Waiting<T>>,
     running: usize,
-    /// Number of waiting items whose event is in memory.
-    held: usize,
-    /// Failures since the last success.
+    in_memory: usize,
     failures: u32,
     pause: Arc<Pause>,
     run: Run<T>,
@@ -138,11 +136,10 @@ struct Lane<T> {
 struct Table<T> {
     lanes: HashMap<ObjectKey, Lane<T>>,
     shares: Shares,
-    held_bytes: u64,
+    memory_bytes: u64,
     numbers: u64,
 }
 
-/// All lanes; cheap to clone.
 pub(super) struct Lanes<T> {
     table: Arc<Mutex<Table<T>>>,
     tasks: TaskTracker,
@@ -157,64 +154,57 @@ impl<T> Clone for Lanes<T> {
     }
 }
 
-impl<T> Lanes<T> {
-    fn lock(&self) -> MutexGuard<'_, Table<T>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// A worker of a lane; dropped in a panic, it leaves the lane.
 struct Worker<T> {
     lanes: Lanes<T>,
     key: ObjectKey,
-    /// Bytes of the item that is under way.
+    /// Bytes of the item in progress.
     cost: u64,
 }
 
 impl<T> Drop for Worker<T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let mut table = self.lanes.lock();
+            let mut table = self.lanes.table.lock();
             table.shares.remove(&self.key, self.cost);
             table.leave(&self.key);
         }
     }
 }
 
-/// A new item of a lane.
 pub(super) struct New {
     /// Bytes of its event.
     pub(super) size: u64,
-    /// The event can be read back when its turn comes.
-    pub(super) is_kept: bool,
+    /// The event can be read back.
+    pub(super) is_readable: bool,
 }
 
 impl<T: Send + 'static> Lanes<T> {
-    /// Makes lanes that share so many bytes.
+    /// Returns lanes that share a quota of bytes.
     pub(super) fn new(bytes: u64) -> Self {
         Self {
             table: Arc::new(Mutex::new(Table {
                 lanes: HashMap::new(),
                 shares: Shares::new(bytes),
-                held_bytes: 0,
+                memory_bytes: 0,
                 numbers: 0,
             })),
             tasks: TaskTracker::new(),
         }
     }
 
-    /// Returns true if a lane has room for an event that is not accepted yet. What is accepted gets a little more.
-    pub(super) fn has_room(&self, key: &ObjectKey, size: u64) -> bool {
-        self.lock().shares.fits(key, size + ENTRY, Fill::New)
+    /// Returns true if the quota of a lane admits an event that is not accepted yet. Accepted events get a little more.
+    pub(super) fn admits(&self, key: &ObjectKey, size: u64) -> bool {
+        self.table.lock().shares.fits(key, size + ENTRY, Fill::New)
     }
 
-    /// Returns true if the lanes together have so little that each has room.
+    /// Returns true if all lanes together wait for so little that every lane has a quota.
     pub(super) fn is_calm(&self) -> bool {
-        self.lock().shares.is_calm()
+        self.table.lock().shares.is_calm()
     }
 
-    /// Puts an item in the lane of `key`, if that has room. `make` gets true if the item may hold its event in memory. `run` makes the work of
-    /// a new lane.
+    /// Adds an item to the lane of `key`, if its quota admits it. `make` gets true if the item may have its event in memory. `run` makes the worker
+    /// function of a new lane.
     pub(super) fn enter(
         &self,
         key: &ObjectKey,
@@ -222,16 +212,16 @@ impl<T: Send + 'static> Lanes<T> {
         make: impl FnOnce(bool) -> Option<T>,
         run: impl FnOnce() -> Run<T>,
     ) -> Admission {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let cost = new.size + ENTRY;
         let waits = table.lanes.get(key).map_or(0, |lane| lane.waiting.len());
-        if waits >= LENGTH && !new.is_kept || !table.shares.fits(key, cost, Fill::Accepted) {
+        if waits >= LENGTH && !new.is_readable || !table.shares.fits(key, cost, Fill::Accepted) {
             return Admission::Full;
         }
-        let held_before = table.lanes.get(key).map_or(0, |lane| lane.held);
-        let may_hold = new.size <= HELD_EVENT && table.held_bytes + new.size <= HELD_BYTES;
-        let held = !new.is_kept || held_before < HELD && may_hold;
-        let Some(item) = make(held) else {
+        let in_memory_before = table.lanes.get(key).map_or(0, |lane| lane.in_memory);
+        let fits_in_memory = new.size <= IN_MEMORY_EVENT && table.memory_bytes + new.size <= IN_MEMORY_BYTES;
+        let in_memory = !new.is_readable || in_memory_before < IN_MEMORY && fits_in_memory;
+        let Some(item) = make(in_memory) else {
             return Admission::Full;
         };
         table.numbers += 1;
@@ -239,13 +229,13 @@ impl<T: Send + 'static> Lanes<T> {
             item,
             number: table.numbers,
             cost,
-            held: held.then_some(new.size),
+            in_memory: in_memory.then_some(new.size),
             strikes: 0,
         };
         table.shares.add(key, cost);
-        table.held_bytes += waiting.held.unwrap_or_default();
+        table.memory_bytes += waiting.in_memory.unwrap_or_default();
         let lane = table.lanes.entry(key.clone()).or_insert_with(|| Lane::new(run()));
-        lane.held += usize::from(held);
+        lane.in_memory += usize::from(in_memory);
         lane.waiting.push_back(waiting);
         self.staff(key, lane);
         Admission::Accepted
@@ -257,10 +247,10 @@ impl<T: Send + 'static> Lanes<T> {
         self.tasks.wait().await;
     }
 
-    /// Begins as many workers as a lane needs: one while its provider fails.
+    /// Starts the workers that a lane needs: only one while its provider fails.
     fn staff(&self, key: &ObjectKey, lane: &mut Lane<T>) {
         let most = if lane.failures > 0 { 1 } else { WIDTH };
-        // Those that run take the next ones only when they are done.
+        // Running workers take the next items only after their own.
         let mut idle = lane.waiting.len();
         while lane.running < most && idle > 0 {
             lane.running += 1;
@@ -270,22 +260,22 @@ impl<T: Send + 'static> Lanes<T> {
                 key: key.clone(),
                 cost: 0,
             };
-            self.tasks.spawn(worker.work());
+            self.tasks.spawn(worker.run());
         }
     }
 }
 
 impl<T: Send + 'static> Worker<T> {
-    async fn work(mut self) {
+    async fn run(mut self) {
         loop {
             let pause = {
-                let table = self.lanes.lock();
+                let table = self.lanes.table.lock();
                 table.lanes.get(&self.key).map(|lane| Arc::clone(&lane.pause))
             };
             if let Some(pause) = &pause {
                 pause.wait().await;
             }
-            let Some((waiting, turn, run)) = self.lanes.lock().next(&self.key) else {
+            let Some((waiting, permit, run)) = self.lanes.table.lock().next(&self.key) else {
                 return;
             };
             self.cost = waiting.cost;
@@ -296,20 +286,20 @@ impl<T: Send + 'static> Worker<T> {
                 strikes,
                 ..
             } = waiting;
-            match run(item, turn).await {
+            match run(item, permit).await {
                 Ended::Sent => self.succeed(),
-                Ended::Over => self.lanes.lock().shares.remove(&self.key, cost),
+                Ended::Over => self.lanes.table.lock().shares.remove(&self.key, cost),
                 Ended::Outage(item) => {
                     let waiting = Waiting {
                         item,
                         number,
                         cost,
-                        held: None,
+                        in_memory: None,
                         strikes,
                     };
-                    let backoff = self.lanes.lock().put_aside(&self.key, waiting);
+                    let backoff = self.lanes.table.lock().put_aside(&self.key, waiting);
                     if self.lanes.tasks.is_closed() {
-                        return self.lanes.lock().leave(&self.key);
+                        return self.lanes.table.lock().leave(&self.key);
                     }
                     sleep(backoff).await;
                 }
@@ -318,9 +308,9 @@ impl<T: Send + 'static> Worker<T> {
         }
     }
 
-    /// Takes in that the provider can be used: what was put aside is next.
+    /// Records that the provider can be used: items that were set aside are next.
     fn succeed(&self) {
-        let mut table = self.lanes.lock();
+        let mut table = self.lanes.table.lock();
         table.shares.remove(&self.key, self.cost);
         let Some(lane) = table.lanes.get_mut(&self.key) else {
             return;
@@ -332,12 +322,14 @@ impl<T: Send + 'static> Worker<T> {
 }
 
 impl<T> Table<T> {
-    /// Returns the next item of a lane for a worker, which has left the lane if there is none.
-    fn next(&mut self, key: &ObjectKey) -> Option<(Waiting<T>, Turn, Run<T>)> {
+    /// Returns the next item of a lane for a worker; without an item, the worker has left the lane.
+    fn next(&mut self, key: &ObjectKey) -> Option<(Waiting<T>, LanePermit, Run<T>)> {
         let next = self.lanes.get_mut(key).and_then(Lane::next);
         match &next {
             Some((waiting, ..)) => {
-                self.held_bytes = self.held_bytes.saturating_sub(waiting.held.unwrap_or_default());
+                self.memory_bytes = self
+                    .memory_bytes
+                    .saturating_sub(waiting.in_memory.unwrap_or_default());
             }
             None => self.leave(key),
         }
@@ -354,7 +346,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Keeps an item until its provider can be used, and returns the time until the next attempt.
+    /// Sets an item aside until its provider can be used, and returns the backoff until the next attempt.
     fn put_aside(&mut self, key: &ObjectKey, waiting: Waiting<T>) -> Duration {
         let Some(lane) = self.lanes.get_mut(key) else {
             return FIRST_BACKOFF;
@@ -372,14 +364,14 @@ impl<T> Lane<T> {
             waiting: VecDeque::new(),
             aside: Vec::new(),
             running: 0,
-            held: 0,
+            in_memory: 0,
             failures: 0,
             pause: Arc::default(),
             run,
         }
     }
 
-    fn next(&mut self) -> Option<(Waiting<T>, Turn, Run<T>)> {
+    fn next(&mut self) -> Option<(Waiting<T>, LanePermit, Run<T>)> {
         if self.failures > 0 && self.running > 1 {
             return None;
         }
@@ -387,15 +379,15 @@ impl<T> Lane<T> {
             self.take_back(0);
         }
         let waiting = self.waiting.pop_front()?;
-        self.held -= usize::from(waiting.held.is_some());
-        let turn = Turn {
+        self.in_memory -= usize::from(waiting.in_memory.is_some());
+        let permit = LanePermit {
             pause: Arc::clone(&self.pause),
             is_last: waiting.strikes >= STRIKES,
         };
-        Some((waiting, turn, Arc::clone(&self.run)))
+        Some((waiting, permit, Arc::clone(&self.run)))
     }
 
-    /// Puts what was put aside before all that waits, in order.
+    /// Puts the items that were set aside before all others, in order.
     fn take_back(&mut self, strikes: u8) {
         self.aside.sort_unstable_by_key(|waiting| waiting.number);
         for mut waiting in self.aside.drain(..).rev() {

@@ -1,4 +1,4 @@
-//! Publishing to a NATS server: one connection a message, in the text protocol of its clients.
+//! Publishes to a NATS server: one connection per message, in the text protocol of its clients.
 
 use std::{io, time::Duration};
 
@@ -12,13 +12,13 @@ use crate::{Error, providers::nats::Publish};
 
 const PORT: u16 = 4222;
 const CONNECT: Duration = Duration::from_secs(10);
-/// The longest line of a server, in bytes: that with its addresses.
+/// Maximum length of a line of a server, in bytes: `INFO` lists all addresses.
 const LINE: usize = 64 << 10;
-/// The largest number of lines before an expected one.
+/// Maximum number of lines before an expected one.
 const LINES: usize = 64;
 const BROKEN: Error = Error::Unreachable("the connection broke off");
 
-/// The line with which a server begins.
+/// The first line of a server.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Info {
@@ -28,17 +28,16 @@ struct Info {
     max_payload: Option<u64>,
 }
 
-/// Either kind of connection.
+/// A TCP or TLS connection.
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// Returns the host of a server. Addresses of this scheme have it as text, also if it is a number.
+/// Returns the host of a server. URLs of this scheme have it as a domain, even if it is an IP address.
 pub(super) fn host(server: &Url) -> Result<Host, Error> {
     let host = server.host_str().ok_or(Error::BadAddress)?;
     Host::parse(host).map_err(|_| Error::BadAddress)
 }
 
-/// Returns the port of a server, by default 4222.
 pub(super) fn port(server: &Url) -> u16 {
     server.port().unwrap_or(PORT)
 }
@@ -56,7 +55,7 @@ pub(super) async fn attempt(clients: &Clients, route: &Route, publish: &Publish)
     last
 }
 
-/// A message that a server did not take.
+/// The reason why a server did not accept a message.
 #[derive(Debug)]
 enum Failed {
     Again(Error),
@@ -104,7 +103,7 @@ async fn to(policy: &AddressPolicy, route: &Route, server: &Url, publish: &Publi
     publish_over(&mut BufReader::new(stream), &info, server, publish).await
 }
 
-/// Logs in, publishes, and waits until the server has read all of it.
+/// Logs in, publishes, and waits until the server has read everything.
 async fn publish_over(
     stream: &mut BufReader<impl Stream>,
     info: &Info,
@@ -153,7 +152,7 @@ async fn pong(stream: &mut BufReader<impl Stream>) -> Result<(), Failed> {
     Err(Failed::Final(Error::Answer))
 }
 
-/// The error of a server in our own words: its text may repeat anything.
+/// Returns an error in our own words: the words of the server may repeat credentials.
 fn refused(line: &str) -> Failed {
     let line = line.to_ascii_lowercase();
     if line.contains("permissions violation") {

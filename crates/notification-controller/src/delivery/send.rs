@@ -1,4 +1,4 @@
-//! One delivery: several attempts within its timeout. The provider's answer is checked and discarded.
+//! One delivery: several attempts within its timeout. The provider's response is checked and discarded.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, sleep, timeout, timeout_at},
 };
 
-use super::{clients::Clients, config::Route, lanes::Turn, nats};
+use super::{clients::Clients, config::Route, lanes::LanePermit, nats};
 use crate::{
     Error,
     providers::{Check, Request, Step, nats::Publish},
@@ -22,64 +22,65 @@ use crate::{
 const RETRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// The longest answer that is read, in bytes, when its body is checked.
+/// Maximum size of a response whose body is checked, in bytes.
 const ANSWER: u64 = 64 * 1024;
-/// The longest answer that is read, in bytes, when the next step follows from it: a hundred comments.
+/// Maximum size of a response from which the next step follows, in bytes: a hundred comments.
 const LONG_ANSWER: u64 = 4 * 1024 * 1024;
-/// Long answers that are read at the same time.
+/// Maximum number of long responses that are read at the same time.
 const LONG_ANSWERS: usize = 8;
-/// Timeout of reading a long answer.
 const LONG_ANSWER_TIME: Duration = Duration::from_secs(10);
-/// The largest number of requests of a delivery.
 const STEPS: usize = 8;
 
 static READING: Semaphore = Semaphore::const_new(LONG_ANSWERS);
 
-/// The result of one attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
     Taken,
-    /// Success, with the body of the answer.
-    Told(Vec<u8>),
+    /// Success, with the body of the response.
+    Answered(Vec<u8>),
     Final(Error),
-    /// Worth another attempt, after the time that the provider asked for.
+    /// Another attempt may succeed, after the time that the provider asked for.
     Again(Error, Option<Duration>),
 }
 
-/// The way to a provider.
-pub(super) struct Way<'a> {
+/// The transport to a provider.
+pub(super) struct Transport<'a> {
     clients: &'a Clients,
     route: Route,
     http: Client,
-    turn: &'a Turn,
+    permit: &'a LanePermit,
 }
 
-impl<'a> Way<'a> {
+impl<'a> Transport<'a> {
     /// Finds or makes the client for a route.
-    ///
-    /// # Errors
     /// Fails when its certificates or proxy cannot be used.
-    pub(super) fn new(clients: &'a Clients, route: Route, turn: &'a Turn) -> Result<Self, Error> {
+    pub(super) fn new(clients: &'a Clients, route: Route, permit: &'a LanePermit) -> Result<Self, Error> {
         let http = clients.get(&route)?;
         Ok(Self {
             clients,
             route,
             http,
-            turn,
+            permit,
         })
     }
 }
 
 /// Sends the requests of a delivery, each until it is accepted, finally refused, or `deadline` has passed.
-pub(super) async fn follow(way: &Way<'_>, steps: Vec<Step>, deadline: Instant) -> Result<(), Error> {
+pub(super) async fn follow(
+    transport: &Transport<'_>,
+    steps: Vec<Step>,
+    deadline: Instant,
+) -> Result<(), Error> {
     let mut steps = VecDeque::from(steps);
     for _ in 0..STEPS {
         match steps.pop_front() {
             None => return Ok(()),
-            Some(Step::Send(request)) => drop(persist(way, Task::Send(&request), deadline).await?),
-            Some(Step::Publish(publish)) => drop(persist(way, Task::Publish(&publish), deadline).await?),
+            Some(Step::Send(request)) => drop(persist(transport, Task::Send(&request), deadline).await?),
+            Some(Step::Publish(publish)) => {
+                drop(persist(transport, Task::Publish(&publish), deadline).await?);
+            }
             Some(Step::Ask(request, next)) => {
-                let answer = persist(way, Task::Ask(&request), deadline).await?;
+                let answer = persist(transport, Task::Ask(&request), deadline).await?;
                 let follow = next(&answer)?;
                 for step in follow.into_iter().rev() {
                     steps.push_front(step);
@@ -94,7 +95,6 @@ pub(super) async fn follow(way: &Way<'_>, steps: Vec<Step>, deadline: Instant) -
     }
 }
 
-/// The action of an attempt.
 #[derive(Clone, Copy)]
 enum Task<'a> {
     Send(&'a Request),
@@ -103,32 +103,32 @@ enum Task<'a> {
 }
 
 impl Task<'_> {
-    async fn attempt(self, way: &Way<'_>) -> Attempt {
+    async fn attempt(self, transport: &Transport<'_>) -> Attempt {
         match self {
-            Self::Send(request) => attempt(&way.http, request, false).await,
-            Self::Ask(request) => attempt(&way.http, request, true).await,
-            Self::Publish(publish) => nats::attempt(way.clients, &way.route, publish).await,
+            Self::Send(request) => attempt(&transport.http, request, false).await,
+            Self::Ask(request) => attempt(&transport.http, request, true).await,
+            Self::Publish(publish) => nats::attempt(transport.clients, &transport.route, publish).await,
         }
     }
 }
 
-/// Attempts something until it is accepted, finally refused, or `deadline` has passed; returns the body of the answer if it was read.
-async fn persist(way: &Way<'_>, task: Task<'_>, deadline: Instant) -> Result<Vec<u8>, Error> {
+/// Repeats a task until it is accepted, finally refused, or `deadline` has passed; returns the body of the response if it was read.
+async fn persist(transport: &Transport<'_>, task: Task<'_>, deadline: Instant) -> Result<Vec<u8>, Error> {
     let started = Instant::now();
     let mut pause = FIRST_PAUSE;
     let mut retries = 0;
     loop {
         let late = || Error::TimedOut(deadline.saturating_duration_since(started).as_secs());
-        let (error, asked) = match timeout_at(deadline, task.attempt(way)).await {
+        let (error, asked) = match timeout_at(deadline, task.attempt(transport)).await {
             Err(_) => return Err(late()),
             Ok(Attempt::Taken) => return Ok(Vec::new()),
-            Ok(Attempt::Told(body)) => return Ok(body),
+            Ok(Attempt::Answered(body)) => return Ok(body),
             Ok(Attempt::Final(error)) => return Err(error),
             Ok(Attempt::Again(error, asked)) => (error, asked),
         };
         // The provider's other notifications wait, too.
         if let Some(asked) = asked {
-            way.turn.pause(asked);
+            transport.permit.pause(asked);
         }
         let wait = asked.unwrap_or(pause);
         if retries >= RETRIES || Instant::now() + wait >= deadline {
@@ -152,7 +152,7 @@ async fn attempt(client: &Client, request: &Request, read: bool) -> Attempt {
         }
         Ok(mut answer) => match judge(answer.status(), answer.headers()) {
             Attempt::Taken if request.check == Check::Ok => says_ok(answer).await,
-            Attempt::Taken if read => tell(&mut answer).await,
+            Attempt::Taken if read => read_answer(&mut answer).await,
             attempt => attempt,
         },
         Err(net::Error::Refused(why)) => Attempt::Final(Error::RefusedAddress(why)),
@@ -163,13 +163,13 @@ async fn attempt(client: &Client, request: &Request, read: bool) -> Attempt {
     }
 }
 
-/// Reads a long answer. Their memory is bounded for all deliveries together, and none may keep it for long.
-async fn tell(answer: &mut Response) -> Attempt {
+/// Reads a long response. Their memory is bounded for all deliveries together, and none may hold it for long.
+async fn read_answer(answer: &mut Response) -> Attempt {
     let Ok(_reading) = READING.acquire().await else {
         return Attempt::Final(Error::Answer);
     };
     match timeout(LONG_ANSWER_TIME, read_body(answer, LONG_ANSWER)).await {
-        Ok(Ok(body)) => Attempt::Told(body.to_vec()),
+        Ok(Ok(body)) => Attempt::Answered(body.to_vec()),
         Ok(Err(_)) => Attempt::Final(Error::Answer),
         Err(_) => Attempt::Again(Error::Unreachable("it took too long"), None),
     }
@@ -188,7 +188,7 @@ fn judge(status: StatusCode, headers: &HeaderMap) -> Attempt {
     }
 }
 
-/// Returns the time to wait that an answer asks for, in seconds or as a date.
+/// Returns the delay that a response asks for, in seconds or as a date.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {

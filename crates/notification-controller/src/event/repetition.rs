@@ -1,8 +1,8 @@
-//! Comparison of the messages of events: durations and counts of attempts grow with each repetition of the same news. Pure.
+//! Compares the messages of events: durations and counts of attempts grow with each repetition of the same news. Pure.
 
 use std::{borrow::Cow, iter::Peekable};
 
-/// Stands for a part of a message that differs between repetitions. No longer than any such part.
+/// Replaces a part of a message that differs between repetitions. Not longer than any such part.
 const MARK: &str = "\0";
 /// Units of time after a number and a space.
 const TIME_UNITS: [&str; 14] = [
@@ -25,22 +25,22 @@ const TIME_UNITS: [&str; 14] = [
 const COUNTED: [&str; 8] = [
     "time", "times", "attempt", "attempts", "retry", "retries", "try", "tries",
 ];
-/// Nouns that name the number after them.
+/// Nouns before the number that they name.
 const NOUNS: [&str; 3] = ["attempt", "attempts", "retries"];
-/// Words that name the number after them unless they are verbs: `retry 3 of 5`, but not `retry 3 objects`.
+/// Words before the number that they name, unless they are verbs: `retry 3 of 5`, but not `retry 3 objects`.
 const VERBS: [&str; 2] = ["retry", "try"];
 
-/// The comparison of messages that decides if an event repeats another.
+/// Decides if an event repeats another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
-    /// Every character counts, as for the original.
+    /// Every character counts, as in the original.
     Exact,
     /// Durations and counts of attempts don't count.
     Lasting,
 }
 
 impl Comparison {
-    /// Returns the part of a message that is compared. Takes linear time; the result is never longer than the message.
+    /// Returns the compared part of a message, in linear time. It is never longer than the message.
     pub(crate) fn of(self, message: &str) -> Cow<'_, str> {
         match self {
             Self::Exact => Cow::Borrowed(message),
@@ -68,7 +68,7 @@ impl<'a> Word<'a> {
         }
     }
 
-    /// Returns true if nothing but one space is between the word and the next.
+    /// Returns true if a single space is between the word and the next.
     fn is_before_space(self) -> bool {
         self.punctuation.is_empty() && self.separator == " "
     }
@@ -78,7 +78,7 @@ impl<'a> Word<'a> {
     }
 }
 
-/// The end of a word. A dash, a slash or a colon is none: names, paths and tags of images contain them.
+/// Returns true for the end of a word. A dash, a slash or a colon is part of a word: names, paths and tags of images contain them.
 fn is_separator(letter: char) -> bool {
     letter.is_whitespace()
         || matches!(
@@ -117,7 +117,7 @@ fn lasting(message: &str) -> String {
     lasting
 }
 
-/// The meaning that the words before a number give it.
+/// The meaning of a number that follows from the words before it.
 #[derive(Debug, Clone, Copy)]
 enum Naming {
     Nothing,
@@ -140,7 +140,7 @@ impl Naming {
     }
 }
 
-/// Takes the unit that follows a number, if there is one.
+/// Consumes the unit that follows a number, if there is one.
 fn unit_after<'a>(
     number: Word<'a>,
     words: &mut Peekable<impl Iterator<Item = Word<'a>>>,
@@ -163,8 +163,8 @@ fn is_number(text: &str) -> bool {
     digits(whole) && digits(fraction)
 }
 
-/// Returns true for a duration as Go and Rust print measured ones: it ends in seconds or a fraction of them. `5m` and `100m` are none:
-/// they may be quantities.
+/// Returns true for a duration as Go and Rust print measured ones: it ends in seconds or a fraction of them. `5m` and `100m`
+/// may be quantities.
 fn is_duration(text: &str) -> bool {
     let Some(rest) = text.strip_suffix('s') else {
         return false;

@@ -33,7 +33,7 @@ fn failures_count_up_to_the_threshold() {
             (Failure::Beyond, false)
         ]
     );
-    // What comes again after a restart is not counted again, and sent again.
+    // An event that is received again after a restart is not counted again, but sent again.
     for (tag, expected) in [(0, Failure::Below), (1, Failure::Below), (2, Failure::Reached)] {
         assert_eq!(after_failure(past.as_ref(), 3, &event(), tag), (expected, None));
     }
@@ -77,7 +77,7 @@ fn a_change_counts_until_the_watch_shows_it() {
         assert_eq!(count(&mut changes, version, 2), expected, "{written:?} {version}");
         assert_eq!(changes.len(), left);
     }
-    // What others wrote into the annotation is not believed.
+    // Annotations that others wrote are not trusted.
     let forged = alert("1", &json!({key.1.clone(): "[{}"}));
     assert_eq!(current(&mut HashMap::new(), &forged, &key), None);
 }
@@ -94,7 +94,7 @@ async fn ticket() -> Arc<Ticket> {
 }
 
 #[tokio::test]
-async fn failures_of_too_many_objects_are_sent_and_old_ones_make_room() {
+async fn failures_of_too_many_objects_are_sent_and_old_ones_are_evicted() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
     let failures = Arc::new(Failures::new(Client::try_from(config).unwrap()));
@@ -112,11 +112,12 @@ async fn failures_of_too_many_objects_are_sent_and_old_ones_make_room() {
     let failure = failures.fail(&full(&now), &event(), 3, &ticket);
     assert_eq!(failure, Failure::Unknown);
     assert!(failure.is_sent(false) && !failure.is_sent(true));
-    assert!(failures.lock().is_empty());
-    // An object that has failed for longer than a month is forgotten instead.
+    assert!(failures.changes.lock().is_empty());
+    // An object that has failed for longer than a month is evicted.
     let old = full("2020-01-01T00:00:00Z");
     assert_eq!(failures.fail(&old, &event(), 3, &ticket), Failure::Below);
     let states: Vec<_> = failures
+        .changes
         .lock()
         .values()
         .map(|change| change.state.is_some())

@@ -1,4 +1,4 @@
-//! Reads events back from the journal, on one thread: many threads would each keep memory of what they read.
+//! Reads events back from the journal, on one thread: many threads would each keep memory for their reads.
 
 use std::{io, sync::mpsc};
 
@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::segments::{OpenSegment, Reader};
 
-/// An event to be read, and where its payload goes.
+/// ID of an event, and the receiver of its payload.
 type Reading = (u64, oneshot::Sender<Option<Vec<u8>>>);
 
 /// The thread that reads; it ends with the last handle.
@@ -15,9 +15,7 @@ pub(super) struct Readings(mpsc::Sender<Reading>);
 
 impl Readings {
     /// Starts the thread.
-    ///
-    /// # Errors
-    /// If there can't be another thread.
+    /// Fails when the system refuses another thread.
     pub(super) fn start(reader: Reader) -> io::Result<Self> {
         let (readings, received) = mpsc::channel();
         std::thread::Builder::new()
@@ -34,7 +32,7 @@ impl Readings {
     }
 }
 
-/// Reads what is asked for until nobody can ask any more. The segment of the last event stays open while more wait.
+/// Reads requested events until all handles are gone. The segment of the last event stays open while requests wait.
 fn run(reader: &Reader, received: &mpsc::Receiver<Reading>) {
     while let Ok(first) = received.recv() {
         let mut open = OpenSegment::default();

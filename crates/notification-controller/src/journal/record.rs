@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// The longest record, in bytes.
+/// Maximum length of a record, in bytes.
 const LONGEST: usize = 16 * 1024 * 1024;
 const SUM: usize = 8;
 const HEAD: usize = 4 + SUM;
@@ -10,18 +10,16 @@ const ADD: u8 = b'A';
 const DONE: u8 = b'D';
 const PART: u8 = b'P';
 
-/// A record of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Record<'a> {
     /// An event with its payload.
     Add(u64, &'a [u8]),
-    /// The end of an event.
     Done(u64),
     /// The end of one delivery of an event.
     Part(u64, u64),
 }
 
-/// A record with its position in the bytes that it was read from.
+/// A record with its offset in the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found<'a> {
     pub(super) at: usize,
@@ -29,7 +27,6 @@ pub(super) struct Found<'a> {
     pub(super) record: Record<'a>,
 }
 
-/// Appends a record to a buffer.
 pub(super) fn encode(record: &Record<'_>, to: &mut Vec<u8>) {
     let bytes;
     let (kind, id, payload) = match record {

@@ -6,22 +6,23 @@ use std::{
     io::{self, Read as _, Write as _},
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
+
+use parking_lot::Mutex;
 
 use super::record::{self, Found, Record};
 
-/// Length from which the next segment begins, in bytes.
+/// Length from which the next segment is started, in bytes.
 const LENGTH: u64 = 4 * 1024 * 1024;
-/// Length of all segments from which the live events of the oldest move to the newest, in bytes; at least twice that of the live events.
+/// Length of all segments from which the live events of the oldest move to the newest, in bytes; at least twice the length of the live events.
 const MUCH: u64 = 8 * LENGTH;
-/// The longest segment that is read, in bytes; none is written that is longer.
+/// Maximum length of a segment, in bytes.
 const LONGEST: u64 = 64 * 1024 * 1024;
-/// Attempts to read an event, which may move meanwhile.
+/// Maximum number of attempts to read an event, which may move in the meantime.
 const READS: usize = 3;
 const SUFFIX: &str = ".journal";
 
-/// The position of the record of a live event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Position {
     segment: u64,
@@ -36,12 +37,11 @@ pub(super) struct Reader {
     live: Arc<Mutex<BTreeMap<u64, Position>>>,
 }
 
-/// The segment that was read last.
 #[derive(Debug, Default)]
 pub(super) struct OpenSegment(Option<(u64, File)>);
 
 impl OpenSegment {
-    /// Returns the file of a segment, which stays open until another one is asked for.
+    /// Returns the file of a segment, which stays open until another one is requested.
     fn get(&mut self, dir: &Path, number: u64) -> Option<&File> {
         if self.0.as_ref().is_none_or(|(open, _)| *open != number) {
             self.0 = Some((number, File::open(path(dir, number)).ok()?));
@@ -53,9 +53,9 @@ impl OpenSegment {
 impl Reader {
     /// Returns the payload of a live event, or `None` if it can't be read. It blocks.
     pub(super) fn read(&self, id: u64, open: &mut OpenSegment) -> Option<Vec<u8>> {
-        // An event may move to another segment between the look at its position and the reading.
+        // An event may move to another segment after its position was read.
         (0..READS).find_map(|_| {
-            let position = self.lock().get(&id).copied()?;
+            let position = self.live.lock().get(&id).copied()?;
             let mut bytes = vec![0; usize::try_from(position.length).ok()?];
             let file = open.get(&self.dir, position.segment)?;
             file.read_exact_at(&mut bytes, position.at).ok()?;
@@ -65,18 +65,11 @@ impl Reader {
             }
         })
     }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Position>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// The state of a segment.
 #[derive(Debug, Default)]
 struct Segment {
-    /// Number of its live events.
     live: usize,
-    /// Length in bytes.
     length: u64,
     /// It has ends of single deliveries.
     has_parts: bool,
@@ -86,14 +79,13 @@ struct Segment {
 #[derive(Debug)]
 pub(super) struct Segments {
     reader: Reader,
-    /// Segments by number.
     segments: BTreeMap<u64, Segment>,
     /// Length of the records of live events, in bytes.
     bytes: u64,
     newest: u64,
     file: File,
     next: u64,
-    /// Events and deliveries that ended, and whose record could not be written.
+    /// Ends of events and deliveries whose record could not be written.
     unwritten: Vec<Ended>,
     _lock: File,
 }
@@ -105,7 +97,7 @@ pub(super) enum Ended {
     Part(u64, u64),
 }
 
-/// An event that was left.
+/// An event of an earlier process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Live<T> {
     pub(super) id: u64,
@@ -117,7 +109,7 @@ pub(super) struct Live<T> {
 }
 
 impl Segments {
-    /// Opens a directory, which is made if it is missing, and returns its live events, the oldest first, each with what `summarize` makes of
+    /// Opens a directory, which is made if it is missing, and returns its live events, the oldest first, each with the result of `summarize` for
     /// its payload.
     pub(super) fn open<T>(dir: &Path, summarize: impl Fn(&[u8]) -> T) -> io::Result<(Self, Vec<Live<T>>)> {
         fs::create_dir_all(dir)?;
@@ -161,14 +153,13 @@ impl Segments {
         Ok((opened, left.into_live()))
     }
 
-    /// Returns a reader of the live events.
     pub(super) fn reader(&self) -> Reader {
         self.reader.clone()
     }
 
     /// Returns the number of events that are not done.
     pub(super) fn live(&self) -> usize {
-        self.reader.lock().len()
+        self.reader.live.lock().len()
     }
 
     /// Returns the length of the records of all events that are not done, in bytes.
@@ -176,7 +167,7 @@ impl Segments {
         self.bytes
     }
 
-    /// Returns the first ID that was never used.
+    /// Returns the first unused ID.
     pub(super) fn next_id(&self) -> u64 {
         self.next
     }
@@ -209,7 +200,7 @@ impl Segments {
         for (id, at, length) in added {
             self.insert(id, begin, at, length);
         }
-        // The records are safe, whatever happens to the files now.
+        // The records are safe, even if the following clean-up fails.
         if let Err(error) = self.tidy() {
             tracing::warn!(%error, "segments of the journal of events cannot be replaced");
         }
@@ -225,11 +216,11 @@ impl Segments {
         };
         self.bytes += u64::from(position.length);
         self.segments.entry(position.segment).or_default().live += 1;
-        self.reader.lock().insert(id, position);
+        self.reader.live.lock().insert(id, position);
     }
 
     fn remove(&mut self, id: u64) {
-        let Some(position) = self.reader.lock().remove(&id) else {
+        let Some(position) = self.reader.live.lock().remove(&id) else {
             return;
         };
         self.bytes = self.bytes.saturating_sub(u64::from(position.length));
@@ -244,13 +235,13 @@ impl Segments {
             .map_or(0, |segment| segment.length)
     }
 
-    /// Removes, begins and compacts segments as it is time.
+    /// Removes, starts and compacts segments if necessary.
     fn tidy(&mut self) -> io::Result<()> {
         self.sweep();
         if self.length() > LENGTH {
             self.begin()?;
         }
-        // A turn of all segments leaves nothing but live events.
+        // One round over all segments leaves nothing but live events.
         for _ in 0..self.segments.len() {
             let all: u64 = self.segments.values().map(|segment| segment.length).sum();
             if all <= MUCH.max(2 * self.bytes) {
@@ -264,7 +255,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Appends bytes to the newest segment, and returns the position at which they begin.
+    /// Appends bytes to the newest segment, and returns their offset.
     fn append(&mut self, bytes: &[u8], sync: bool) -> io::Result<u64> {
         let written = self
             .file
@@ -278,14 +269,13 @@ impl Segments {
                 Ok(begin)
             }
             Err(error) => {
-                // Nothing behind half a record can be read: the next one begins a segment.
+                // Nothing after half a record can be read: the next record starts a segment.
                 self.begin()?;
                 Err(error)
             }
         }
     }
 
-    /// Begins the next segment.
     fn begin(&mut self) -> io::Result<()> {
         let number = self.newest.saturating_add(1);
         self.file = create(&self.reader.dir, number)?;
@@ -308,7 +298,6 @@ impl Segments {
         }
     }
 
-    /// Moves the live events of the oldest segment to the newest.
     fn compact(&mut self) -> io::Result<()> {
         let oldest = self.segments.first_key_value().map(|(number, _)| *number);
         let Some(oldest) = oldest.filter(|number| *number != self.newest) else {
@@ -320,6 +309,7 @@ impl Segments {
             if let Record::Add(id, _) = record
                 && self
                     .reader
+                    .live
                     .lock()
                     .get(&id)
                     .is_some_and(|position| position.segment == oldest)
@@ -337,7 +327,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Repeats the ends of deliveries of a segment that is to be removed, as far as their events are live.
+    /// Repeats the ends of deliveries of a segment that is about to be removed, if their events are live.
     fn take_over(&mut self, number: u64) -> io::Result<()> {
         if !self
             .segments
@@ -350,7 +340,7 @@ impl Segments {
         let mut bytes = Vec::new();
         for Found { record, .. } in record::decode(&read) {
             if let Record::Part(id, _) = record
-                && self.reader.lock().contains_key(&id)
+                && self.reader.live.lock().contains_key(&id)
             {
                 record::encode(&record, &mut bytes);
             }
@@ -363,7 +353,7 @@ impl Segments {
     }
 }
 
-/// The events that are left in segments that are read from the oldest on.
+/// The live events of segments that are read from the oldest on.
 struct Leftovers<T> {
     events: BTreeMap<u64, (Position, T)>,
     parts: BTreeMap<u64, Vec<u64>>,
@@ -381,7 +371,7 @@ impl<T> Default for Leftovers<T> {
 }
 
 impl<T> Leftovers<T> {
-    /// Takes in the records of a segment, and returns true if it has ends of single deliveries.
+    /// Adds the records of a segment, and returns true if it has ends of single deliveries.
     fn take(&mut self, segment: u64, bytes: &[u8], summarize: impl Fn(&[u8]) -> T) -> bool {
         let mut has_parts = false;
         for Found { at, length, record } in record::decode(bytes) {
@@ -443,7 +433,7 @@ fn create(dir: &Path, number: u64) -> io::Result<File> {
         .append(true)
         .create_new(true)
         .open(path(dir, number))?;
-    // So that the file itself survives, too.
+    // Syncs the directory entry of the file, too.
     File::open(dir)?.sync_all()?;
     Ok(file)
 }

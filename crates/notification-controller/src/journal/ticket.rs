@@ -9,7 +9,7 @@ use api::Event;
 
 use super::{Entry, Journal, MAX_AGE, segments::Ended};
 
-/// An event that is kept until all its holders have released it. Dropping is not releasing: what a shutdown interrupts stays.
+/// An event that stays in the journal until all its holders have released it. Dropping is not releasing: deliveries that a shutdown interrupts stay.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     id: u64,
@@ -46,7 +46,7 @@ impl Ticket {
         }
     }
 
-    /// Returns a number that is the same after a restart, and differs between events, also those of other replicas.
+    /// Returns a number that is stable across restarts, and differs between events, also of other replicas.
     pub(crate) fn tag(&self) -> u64 {
         self.tag
     }
@@ -57,7 +57,7 @@ impl Ticket {
     }
 
     /// Returns true if the event can be read back.
-    pub(crate) fn is_kept(&self) -> bool {
+    pub(crate) fn is_readable(&self) -> bool {
         self.journal.files.is_some()
     }
 

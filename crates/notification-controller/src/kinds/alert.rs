@@ -1,4 +1,4 @@
-//! Alert: its expressions compile and its provider is there.
+//! Alert: its expressions compile and its provider exists.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,12 +18,11 @@ use crate::{
     store::Store,
 };
 
-/// The wait before a missing provider is looked up again.
+/// Delay before a missing provider is looked up again.
 const PROVIDER_WAIT: Duration = Duration::from_secs(10);
-/// The interval at which a ready alert is checked again: its provider may be deleted.
+/// Interval of ready alerts: their provider may be deleted.
 const INTERVAL: Duration = Duration::from_secs(600);
 
-/// Alerts under control.
 pub(crate) struct Alerts {
     store: Store,
     dispatcher: Arc<Dispatcher>,
@@ -42,20 +41,18 @@ impl Alerts {
 }
 
 impl Alerts {
-    /// The result of the last delivery.
     fn delivered(&self, object: &Alert) -> Option<super::Delivered> {
         let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
         self.dispatcher.health().alert(&key)
     }
 
-    /// Returns the events that the Provider of an Alert takes, if it is known.
     fn takes(&self, object: &Alert) -> Option<Takes> {
         let namespace = object.namespace().unwrap_or_default();
         let provider = self.store.provider(&namespace, &object.spec.provider_ref.name)?;
         providers::find(&provider.spec.type_).ok().map(|kind| kind.takes)
     }
 
-    /// Adds the annotations without effect to an outcome: in a condition, and in an event if that is new.
+    /// Adds the annotations without effect to an outcome: in a condition, and in an event if they changed.
     fn with_problems(&self, object: &Alert, mut outcome: Outcome<AlertStatus>) -> Outcome<AlertStatus> {
         let list = &mut outcome.status.conditions;
         let problems = extensions::problems(object, self.takes(object));

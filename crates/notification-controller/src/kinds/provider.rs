@@ -12,10 +12,9 @@ use runtime::{ObjectKey, Outcome, Pass, Reconciler, Requeue};
 use super::outcome;
 use crate::{Error, delivery::Dispatcher};
 
-/// The interval at which a ready provider is checked again: its Secret may change.
+/// Interval of ready providers: their Secret may change.
 const INTERVAL: Duration = Duration::from_secs(600);
 
-/// Providers under control.
 pub(crate) struct Providers {
     dispatcher: Arc<Dispatcher>,
 }
@@ -27,7 +26,6 @@ impl Providers {
 }
 
 impl Providers {
-    /// The result of the last delivery.
     fn delivered(&self, object: &Provider) -> Option<super::Delivered> {
         let key = ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any());
         self.dispatcher.health().provider(&key)

@@ -11,10 +11,9 @@ use runtime::{EventDraft, Outcome, Pass, Reconciler, Requeue, Severity, secret};
 
 use crate::receivers;
 
-/// The interval of a Receiver that has none.
+/// The default interval.
 const INTERVAL: Duration = Duration::from_secs(600);
 
-/// Receivers under control.
 pub(crate) struct Receivers {
     client: Client,
 }
@@ -103,7 +102,7 @@ impl Reconciler for Receivers {
     }
 }
 
-/// Returns the outcome of a pass that found the path, or a fault. Pure apart from the clock of new transitions.
+/// Returns the outcome of a pass with a path or a fault. Pure apart from the clock of new transitions.
 fn outcome(object: &Receiver, found: Result<String, Fault>) -> Outcome<ReceiverStatus> {
     let past = object.status.clone().unwrap_or_default();
     let status = status(object, &past, found.as_ref(), &runtime::now());
@@ -144,7 +143,7 @@ fn outcome(object: &Receiver, found: Result<String, Fault>) -> Outcome<ReceiverS
     }
 }
 
-/// Returns what the condition Ready says, for telling news from repetitions.
+/// Returns status and message of the condition Ready, which tell news from repetitions.
 fn ready(status: &ReceiverStatus) -> Option<(api::ConditionStatus, &str)> {
     conditions::get(&status.conditions, condition_type::READY)
         .map(|ready| (ready.status, ready.message.as_str()))
@@ -199,7 +198,7 @@ fn status(
             past.observed_generation
         },
         conditions: list,
-        // A path whose token is gone must not be served; one that was valid before a mistake in the spec stays, and is not ready.
+        // A path whose token is gone must not be served; a path that was valid before a mistake in the spec stays, and is not ready.
         webhook_path: match found {
             Ok(path) => Some(path.clone()),
             Err(fault) if fault.reason == Reason::TokenNotFound => None,

@@ -6,10 +6,9 @@ use serde_json::{Map, Value, json};
 use super::{Config, ProviderType, Step, Takes, wire};
 use crate::Error;
 
-/// The end of an alert that has none.
+/// The end of an alert without one.
 const NO_END: &str = "0001-01-01T00:00:00Z";
 
-/// The type `alertmanager`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "alertmanager",
     steps,

@@ -12,7 +12,6 @@ use super::{
 };
 use crate::Error;
 
-/// Tokens of identities for repositories.
 pub(super) const AUDIENCE: Audience = Audience {
     cloud: Cloud::Azure,
     scope: azure::DEVOPS_SCOPE,
@@ -24,7 +23,6 @@ const STATES: States = States {
     pending: None,
 };
 
-/// The type `azuredevops`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "azuredevops",
     steps,
@@ -93,7 +91,7 @@ mod tests {
     use super::*;
     use crate::providers::{
         fixture::with,
-        git::testing::{HASH, body, event, follow, shown},
+        git::testing::{HASH, body, event, follow, printed},
     };
 
     #[test]
@@ -102,7 +100,7 @@ mod tests {
         let requests = follow(TYPE, &event(), &config, &["{\"value\": []}"]);
         let base =
             format!("https://dev.azure.com/org/project/_apis/git/repositories/shop/commits/{HASH}/statuses");
-        assert_eq!(shown(&requests[1]), format!("POST {base}?api-version=7.0"));
+        assert_eq!(printed(&requests[1]), format!("POST {base}?api-version=7.0"));
         assert_eq!(requests[1].headers["authorization"], "Basic OnQwa2Vu");
         let expected = json!({
             "state": "succeeded", "description": "new artifact",

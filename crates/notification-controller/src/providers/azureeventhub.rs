@@ -25,13 +25,11 @@ const FORM: Error = Error::Config(
     "the address is not a connection string: Endpoint=sb://host/;SharedAccessKeyName=..;SharedAccessKey=..;EntityPath=hub",
 );
 
-/// Tokens of identities for event hubs.
 pub(super) const AUDIENCE: Audience = Audience {
     cloud: Cloud::Azure,
     scope: azure::EVENT_HUBS_SCOPE,
 };
 
-/// The type `azureeventhub`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "azureeventhub",
     steps,

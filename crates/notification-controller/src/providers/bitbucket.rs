@@ -18,7 +18,6 @@ const STATES: States = States {
     pending: None,
 };
 
-/// The type `bitbucket`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "bitbucket",
     steps,
@@ -76,7 +75,7 @@ mod tests {
     use super::*;
     use crate::providers::{
         fixture::with,
-        git::testing::{HASH, body, event, follow, shown},
+        git::testing::{HASH, body, event, follow, printed},
     };
 
     #[test]
@@ -84,7 +83,7 @@ mod tests {
         let config = with("https://bitbucket.org/team/shop", "", "user:s3cret");
         let requests = follow(TYPE, &event(), &config, &["{\"values\": []}"]);
         let base = format!("https://api.bitbucket.org/2.0/repositories/team/shop/commit/{HASH}/statuses");
-        assert_eq!(shown(&requests[1]), format!("POST {base}/build"));
+        assert_eq!(printed(&requests[1]), format!("POST {base}/build"));
         assert_eq!(requests[1].headers["authorization"], "Basic dXNlcjpzM2NyZXQ=");
         let sent = body(&requests[1]);
         assert_eq!(sent["key"].as_str().unwrap().len(), 40);

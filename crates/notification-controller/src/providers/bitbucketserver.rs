@@ -19,7 +19,6 @@ const STATES: States = States {
     pending: None,
 };
 
-/// The type `bitbucketserver`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "bitbucketserver",
     steps,
@@ -27,7 +26,7 @@ pub(super) const TYPE: ProviderType = ProviderType {
 };
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
-    // The address must be one to clone over http: it says where the server has its root.
+    // The address must be a clone URL over http: it has the root path of the server.
     let address = config.url()?.into_inner();
     let repository = Repository::of(config)?;
     let at = repository.path.iter().position(|part| part == "scm");
@@ -59,11 +58,13 @@ fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
     ];
     let url = wire::at(&repository.server, root.iter().map(String::as_str).chain(path))?;
     let title = format!("{} [{}]", wire::short_name(event), status.description);
-    let (key, mut shown) = (status.key(), address);
-    let bare = shown.set_username("").and_then(|()| shown.set_password(None));
+    let (key, mut clone_url) = (status.key(), address);
+    let bare = clone_url
+        .set_username("")
+        .and_then(|()| clone_url.set_password(None));
     bare.map_err(|()| Error::BadAddress)?;
     let body = json!({
-        "key": key, "state": status.state, "name": title, "description": status.description, "url": shown.as_str(),
+        "key": key, "state": status.state, "name": title, "description": status.description, "url": clone_url.as_str(),
     });
     let mut find = url.clone();
     find.query_pairs_mut().append_pair("key", &key);
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
     use crate::providers::{
         fixture::with,
-        git::testing::{HASH, body, event, follow, shown as line},
+        git::testing::{HASH, body, event, follow, printed as line},
     };
 
     #[test]

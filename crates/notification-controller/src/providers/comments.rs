@@ -14,28 +14,25 @@ use super::{
 };
 use crate::Error;
 
-/// The type `githubpullrequestcomment`.
 pub(super) const GITHUB: ProviderType = ProviderType {
     name: "githubpullrequestcomment",
     steps: github,
     takes: Takes::ChangeRequests,
 };
 
-/// The type `gitlabmergerequestcomment`.
 pub(super) const GITLAB: ProviderType = ProviderType {
     name: "gitlabmergerequestcomment",
     steps: gitlab,
     takes: Takes::ChangeRequests,
 };
 
-/// The type `giteapullrequestcomment`.
 pub(super) const GITEA: ProviderType = ProviderType {
     name: "giteapullrequestcomment",
     steps: gitea,
     takes: Takes::ChangeRequests,
 };
 
-/// A comment: the line that marks it, and its whole text.
+/// A comment: the line that marks it, and its whole content.
 struct Comment {
     marker: String,
     text: String,
@@ -48,7 +45,7 @@ impl Comment {
         Self { marker, text }
     }
 
-    /// Returns the ID of the comment among those that a server listed, if it is there and the own user wrote it.
+    /// Returns the ID of the comment in a server's list, if it exists and the own user wrote it.
     fn find(&self, listed: &[u8], author: &str, own: &Value) -> Result<Option<String>, Error> {
         let listed: Vec<Value> = serde_json::from_slice(listed).map_err(|_| Error::Answer)?;
         let found = listed.iter().find(|comment| {
@@ -181,7 +178,7 @@ mod tests {
     use super::*;
     use crate::providers::{
         fixture::{self, with},
-        git::testing::{body, follow, shown},
+        git::testing::{body, follow, printed},
     };
 
     fn event() -> Event {
@@ -190,7 +187,7 @@ mod tests {
         event
     }
 
-    /// The requests without a comment, and with one of the own user and one of somebody else.
+    /// Returns the requests without a comment, and with one of the own user and one of somebody else.
     fn both(kind: ProviderType, address: &str, user: &Value, own: &Value, other: &Value) -> [Vec<String>; 2] {
         let config = with(address, "", "t0ken");
         let mut none = follow(kind, &event(), &config, &[&user.to_string(), "[]"]);
@@ -208,7 +205,7 @@ mod tests {
         };
         let listed = json!([merged(1, other), {"id": 2, "body": "else"}, merged(3, own)]).to_string();
         let mut some = follow(kind, &event(), &config, &[&user.to_string(), &listed]);
-        [&mut none, &mut some].map(|requests| requests.iter().map(shown).collect())
+        [&mut none, &mut some].map(|requests| requests.iter().map(printed).collect())
     }
 
     #[test]

@@ -9,7 +9,6 @@ use crate::Error;
 
 const KEY: HeaderName = HeaderName::from_static("dd-api-key");
 
-/// The type `datadog`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "datadog",
     steps,

@@ -1,4 +1,4 @@
-//! `discord`: Slack's message for a webhook of Discord, which takes such at the path `/slack`.
+//! `discord`: Slack's message for a webhook of Discord, which accepts it at the path `/slack`.
 
 use api::{Event, Secret};
 use serde_json::Value;
@@ -9,7 +9,6 @@ use super::{
 };
 use crate::Error;
 
-/// The type `discord`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "discord",
     steps,

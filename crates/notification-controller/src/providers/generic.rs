@@ -7,7 +7,6 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::{Config, ProviderType, Request, Step, Takes, wire};
 use crate::Error;
 
-/// The type `generic`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "generic",
     steps: |event, config| Ok(vec![Step::Send(payload(event, config)?)]),
@@ -17,8 +16,6 @@ pub(super) const TYPE: ProviderType = ProviderType {
 const COMPONENT: HeaderName = HeaderName::from_static("gotk-component");
 
 /// Makes the request.
-///
-/// # Errors
 /// Fails when the event cannot be encoded.
 pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> {
     let body = encode(event)?;
@@ -28,7 +25,7 @@ pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> 
     })
 }
 
-/// The headers: the name of the sender, which headers of the user may replace.
+/// Returns the headers: the name of the sender, which headers of the user may replace.
 pub(super) fn headers(event: &Event, config: &Config) -> HeaderMap {
     let mut headers = wire::json_headers(config);
     if let Ok(component) = HeaderValue::from_str(&event.reporting_controller)
@@ -39,7 +36,7 @@ pub(super) fn headers(event: &Event, config: &Config) -> HeaderMap {
     headers
 }
 
-/// The event as Go's encoder writes it: `<`, `>`, `&` and two line separators escaped, so that a receiver that encodes
+/// Encodes the event as Go's encoder does: `<`, `>`, `&` and two line separators escaped, so that a receiver that encodes
 /// the event anew to check a signature gets the same bytes.
 pub(super) fn encode(event: &Event) -> Result<Bytes, Error> {
     let text = serde_json::to_string(event).map_err(|_| Error::Encoding)?;

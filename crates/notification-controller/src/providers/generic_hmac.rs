@@ -8,7 +8,6 @@ use sha2::Sha256;
 use super::{Config, ProviderType, Request, Step, Takes, generic, wire};
 use crate::Error;
 
-/// The type `generic-hmac`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "generic-hmac",
     steps: |event, config| Ok(vec![Step::Send(payload(event, config)?)]),
@@ -17,10 +16,6 @@ pub(super) const TYPE: ProviderType = ProviderType {
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-signature");
 
-/// Makes the request.
-///
-/// # Errors
-/// Fails when the key is missing, or the event cannot be encoded.
 pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> {
     let token = key(config)?;
     let body = generic::encode(event)?;
@@ -38,10 +33,6 @@ pub(super) fn payload(event: &Event, config: &Config) -> Result<Request, Error> 
         ..wire::post(config.url()?, body)
     })
 }
-
-/// Returns the key that signs the body.
-///
-/// # Errors
 /// Fails when the token is missing or empty.
 pub(super) fn key(config: &Config) -> Result<&Secret<String>, Error> {
     config

@@ -10,7 +10,7 @@ use crate::Error;
 const NO_REPOSITORY: Error = Error::Config("the address is not the URL of a Git repository");
 const NO_REVISION: Error = Error::Event("missing revision metadata: the event names no commit");
 
-/// The repository that the address of a provider names.
+/// The repository in the address of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Repository {
     /// The server: scheme, host and port.
@@ -20,7 +20,7 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// Reads the repository of an address: an http or https URL, one of ssh, or `user@host:path`. The API of a server that is
+    /// Parses the repository of an address: an http or https URL, one of ssh, or `user@host:path`. The API of a server that is
     /// reached over ssh is expected at https.
     pub(super) fn of(config: &Config) -> Result<Self, Error> {
         let address = config.address()?;
@@ -54,7 +54,7 @@ impl Repository {
         Ok(Self { server, path })
     }
 
-    /// Returns owner and name of a repository that has exactly these.
+    /// Returns owner and name; fails for any other number of segments.
     pub(super) fn owner_and_name(&self) -> Result<(&str, &str), Error> {
         match &self.path[..] {
             [owner, name] => Ok((owner, name)),
@@ -64,37 +64,33 @@ impl Repository {
         }
     }
 
-    /// Returns a URL of the server.
     pub(super) fn at<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Result<Secret<Url>, Error> {
         wire::at(&self.server, path).map(Secret::new)
     }
 }
 
-/// The status of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Status {
-    /// The name under which statuses replace each other.
+    /// Statuses with the same name replace each other.
     pub(super) id: String,
     /// The hash of the commit, in hexadecimal digits.
     pub(super) commit: String,
-    /// The state in the words of the server.
+    /// The name of the state on the server.
     pub(super) state: &'static str,
     /// The reason of the event in words.
     pub(super) description: String,
 }
 
-/// The words of a server for states.
+/// The names of states on a server.
 pub(super) struct States {
     pub(super) success: &'static str,
     pub(super) failure: &'static str,
-    /// The word for work under way; without one, such events are left out.
+    /// The state for work in progress; without one, such events are skipped.
     pub(super) pending: Option<&'static str>,
 }
 
 impl Status {
     /// Returns the status that an event gives its commit, or `None` if it gives none.
-    ///
-    /// # Errors
     /// Fails when the event names no commit, or its severity is neither `info` nor `error`.
     pub(super) fn of(event: &Event, config: &Config, states: &States) -> Result<Option<Self>, Error> {
         let state = match (&event.severity, wire::is_progressing(event)) {
@@ -117,13 +113,13 @@ impl Status {
         }))
     }
 
-    /// Returns the key of servers that limit its length: the hash of the ID.
+    /// Returns the key for servers that limit its length: the hash of the ID.
     pub(super) fn key(&self) -> String {
         use sha2::Digest as _;
         hex::encode(sha1::Sha1::digest(&self.id))
     }
 
-    /// Returns the steps of a status: it is posted unless the newest one of its ID, which `asked` lists, says the same. `at` are the
+    /// Returns the steps of a status: it is posted unless the newest one with its ID in the response to `asked` is equal. `at` has the
     /// JSON pointer of the list and the names of ID, state and description in its items.
     pub(super) fn unless_same(self, asked: Request, at: Listed, id: String, post: Request) -> Vec<Step> {
         let next = move |body: &[u8]| {
@@ -150,13 +146,9 @@ impl Status {
 /// The form of a list of statuses, newest first, as JSON pointers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Listed {
-    /// The list in the answer.
     pub(super) list: &'static str,
-    /// The ID in an item.
     pub(super) id: &'static str,
-    /// The state in an item.
     pub(super) state: &'static str,
-    /// The description in an item.
     pub(super) description: &'static str,
 }
 
@@ -168,10 +160,8 @@ pub(super) fn find(address: Secret<Url>) -> Request {
     }
 }
 
-/// Returns the hash of the commit that an event is about: that of `commit`, of `originRevision` or of `revision`, in this order.
-///
-/// # Errors
-/// Fails when there is none of them, or it has no hash.
+/// Returns the hash of the commit of an event: from `commit`, `originRevision` or `revision`, in this order.
+/// Fails when the event has none of them, or it has no hash.
 pub(super) fn commit(event: &Event) -> Result<String, Error> {
     let revision = ["commit", "originRevision", "revision"]
         .iter()
@@ -185,11 +175,7 @@ pub(super) fn commit(event: &Event) -> Result<String, Error> {
     }
     Err(Error::Event("its revision has no hash of a commit"))
 }
-
-/// Returns the number of the change request that an event names.
-///
-/// # Errors
-/// Fails when it names none, or what it names is no number.
+/// Fails when the event names none, or the name is not a number.
 pub(super) fn change_request(event: &Event) -> Result<String, Error> {
     let number = event
         .metadata
@@ -208,7 +194,7 @@ pub(super) mod testing {
 
     pub(crate) const HASH: &str = "0123456789abcdef0123456789abcdef01234567";
 
-    /// An event about a commit.
+    /// Returns an event about a commit.
     pub(crate) fn event() -> Event {
         let mut event = fixture::event();
         event
@@ -217,7 +203,7 @@ pub(super) mod testing {
         event
     }
 
-    /// The steps of a type for that event: the question, and what follows from these answers, in the order of the steps.
+    /// Returns the steps of a type for the event: the question, and the steps that follow from these responses, in order.
     pub(crate) fn follow(
         kind: ProviderType,
         event: &Event,
@@ -236,7 +222,7 @@ pub(super) mod testing {
         requests
     }
 
-    pub(crate) fn shown(request: &Request) -> String {
+    pub(crate) fn printed(request: &Request) -> String {
         format!("{} {}", request.method, request.address.expose())
     }
 
@@ -315,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn status_is_left_out_while_work_is_under_way() {
+    fn status_is_left_out_while_work_is_in_progress() {
         let states = |pending| States {
             success: "s",
             failure: "f",

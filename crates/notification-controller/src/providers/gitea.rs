@@ -17,7 +17,6 @@ const STATES: States = States {
     pending: Some("pending"),
 };
 
-/// The type `gitea`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "gitea",
     steps,
@@ -48,7 +47,6 @@ fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
     Ok(status.unless_same(asked, listed, id, post))
 }
 
-/// Returns a request with the token.
 pub(super) fn login(mut request: Request, config: &Config) -> Result<Request, Error> {
     let token = format!("token {}", config.token_or_password()?);
     wire::secret_header(&mut request.headers, header::AUTHORIZATION, &token)?;
@@ -60,17 +58,17 @@ mod tests {
     use super::*;
     use crate::providers::{
         fixture::with,
-        git::testing::{HASH, body, event, follow, shown},
+        git::testing::{HASH, body, event, follow, printed},
     };
 
     #[test]
-    fn gitea_status_is_pending_while_work_is_under_way() {
+    fn gitea_status_is_pending_while_work_is_in_progress() {
         let config = with("http://gitea.example:3000/team/shop", "", "t0ken");
         let mut progress = event();
         progress.reason = "Progressing".into();
         let requests = follow(TYPE, &progress, &config, &["[]"]);
         let base = "http://gitea.example:3000/api/v1/repos/team/shop";
-        assert_eq!(shown(&requests[1]), format!("POST {base}/statuses/{HASH}"));
+        assert_eq!(printed(&requests[1]), format!("POST {base}/statuses/{HASH}"));
         assert_eq!(requests[1].headers["authorization"], "token t0ken");
         assert_eq!(body(&requests[1])["state"], "pending");
         let same = json!([{"status": "success", "context": "gitrepository/shop/0c9c2e41", "description": "new artifact"}]);

@@ -20,7 +20,6 @@ const STATES: States = States {
     pending: None,
 };
 
-/// The type `github`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "github",
     steps,
@@ -57,7 +56,7 @@ pub(super) struct Hub {
     name: String,
 }
 
-/// Headers that show who sends a request.
+/// Headers that authenticate a request.
 #[derive(Debug, Clone)]
 pub(super) struct Login(HeaderMap);
 
@@ -98,17 +97,15 @@ impl Hub {
         Ok(Self { api, owner, name })
     }
 
-    /// Returns a URL of the API.
     pub(super) fn at(&self, path: &[&str]) -> Result<Url, Error> {
         wire::at(&self.api, self.api.path().split('/').chain(path.iter().copied()))
     }
 
-    /// Returns a URL of the API below the repository.
     pub(super) fn repository(&self, path: &[&str]) -> Result<Url, Error> {
         self.at(&[&["repos", &self.owner, &self.name], path].concat())
     }
 
-    /// Returns the steps of `then` with a token: that of the Secret, or one that GitHub gives an App.
+    /// Returns the steps of `then` with a token: the token of the Secret, or one that GitHub issues to an App.
     pub(super) fn signed_in(
         self,
         config: &Config,
@@ -145,7 +142,7 @@ impl Hub {
         Ok(vec![Step::Ask(asked, Box::new(next))])
     }
 
-    /// Returns the login under which an App or a user comments, and the steps that follow from it.
+    /// Returns the login name of an App or a user, and the steps that follow from it.
     pub(super) fn own_name(
         self,
         config: &Config,
@@ -176,7 +173,7 @@ impl Hub {
     }
 }
 
-/// Returns the token of an App for ten minutes, or `None` if the Secret is not that of an App.
+/// Returns the token of an App for ten minutes, or `None` if the Secret has no App.
 fn app_token(config: &Config) -> Result<Option<String>, Error> {
     let (id, key) = (
         config.keys.get("githubAppID"),
@@ -204,7 +201,7 @@ mod tests {
     use super::*;
     use crate::providers::{
         fixture::{self, with},
-        git::testing::{HASH, body, event, follow, shown},
+        git::testing::{HASH, body, event, follow, printed},
     };
 
     #[test]
@@ -213,10 +210,10 @@ mod tests {
         let requests = follow(TYPE, &event(), &config, &["[]"]);
         let base = "https://api.github.com/repos/team/shop";
         assert_eq!(
-            shown(&requests[0]),
+            printed(&requests[0]),
             format!("GET {base}/commits/{HASH}/statuses?per_page=50")
         );
-        assert_eq!(shown(&requests[1]), format!("POST {base}/statuses/{HASH}"));
+        assert_eq!(printed(&requests[1]), format!("POST {base}/statuses/{HASH}"));
         assert_eq!(requests[1].headers["authorization"], "Bearer t0ken");
         let expected = json!({
             "state": "success", "context": "gitrepository/shop/0c9c2e41", "description": "new artifact",
@@ -240,7 +237,7 @@ mod tests {
             &["[]"],
         );
         assert_eq!(
-            shown(&requests[1]),
+            printed(&requests[1]),
             format!("POST https://ghe.example/api/v3/repos/team/shop/statuses/{HASH}")
         );
     }

@@ -6,7 +6,6 @@ use serde_json::json;
 use super::{Config, ProviderType, Step, Takes, github::Hub, wire};
 use crate::Error;
 
-/// The type `githubdispatch`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "githubdispatch",
     steps,

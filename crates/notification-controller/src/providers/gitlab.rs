@@ -11,7 +11,6 @@ use super::{
 };
 use crate::Error;
 
-/// The header of the token.
 pub(super) const TOKEN: HeaderName = HeaderName::from_static("private-token");
 const STATES: States = States {
     success: "success",
@@ -19,7 +18,6 @@ const STATES: States = States {
     pending: None,
 };
 
-/// The type `gitlab`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "gitlab",
     steps,
@@ -60,7 +58,7 @@ mod tests {
     use super::*;
     use crate::providers::{
         fixture::with,
-        git::testing::{HASH, body, event, follow, shown},
+        git::testing::{HASH, body, event, follow, printed},
     };
 
     #[test]
@@ -71,9 +69,10 @@ mod tests {
         let requests = follow(TYPE, &failure, &config, &["[]"]);
         let base = "https://gitlab.example/api/v4/projects/team%2Fsub%2Fshop";
         assert!(
-            shown(&requests[0]).starts_with(&format!("GET {base}/repository/commits/{HASH}/statuses?name="))
+            printed(&requests[0])
+                .starts_with(&format!("GET {base}/repository/commits/{HASH}/statuses?name="))
         );
-        assert_eq!(shown(&requests[1]), format!("POST {base}/statuses/{HASH}"));
+        assert_eq!(printed(&requests[1]), format!("POST {base}/statuses/{HASH}"));
         assert_eq!(requests[1].headers["private-token"], "t0ken");
         let expected =
             json!({"state": "failed", "name": "gitrepository/shop/0c9c2e41", "description": "build failed"});

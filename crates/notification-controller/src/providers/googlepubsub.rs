@@ -15,13 +15,11 @@ use crate::Error;
 
 const ENDPOINT: &str = "https://pubsub.googleapis.com/";
 
-/// Tokens of identities for Pub/Sub.
 pub(super) const AUDIENCE: Audience = Audience {
     cloud: Cloud::Gcp,
     scope: gcp::PUBSUB_SCOPE,
 };
 
-/// The type `googlepubsub`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "googlepubsub",
     steps,
@@ -57,7 +55,7 @@ fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
     Ok(vec![Step::Ask(ask, Box::new(next))])
 }
 
-/// Returns the URL that messages of a topic are posted to.
+/// Returns the URL for messages of a topic.
 fn topic(address: &str, topic: &str) -> Result<Url, Error> {
     const FORM: Error =
         Error::Config("the address is neither the ID of a project nor the URL of an endpoint with one");
@@ -82,7 +80,7 @@ fn topic(address: &str, topic: &str) -> Result<Url, Error> {
     )
 }
 
-/// Returns the form that asks for a token for the credentials in JSON.
+/// Returns the token request for credentials in JSON.
 fn credentials(token: &str) -> Result<cloud::TokenRequest, Error> {
     const FORM: Error = Error::Config(
         "the key token in the Secret of spec.secretRef is no valid key of a Google service account in JSON",
@@ -93,7 +91,7 @@ fn credentials(token: &str) -> Result<cloud::TokenRequest, Error> {
         .map_err(|_| FORM)
 }
 
-/// The headers of the user as attributes.
+/// Returns the headers of the user as attributes.
 fn attributes(config: &Config) -> Result<Map<String, Value>, Error> {
     let all = config.headers.iter().map(|(name, value)| {
         let value = value.to_str().map_err(|_| Error::Encoding)?;

@@ -6,7 +6,6 @@ use serde_json::json;
 use super::{Config, ProviderType, Step, Takes, wire};
 use crate::Error;
 
-/// The type `grafana`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "grafana",
     steps,
@@ -24,7 +23,7 @@ fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
         format!("name: {name}"),
         format!("namespace: {namespace}"),
     ]);
-    // In seconds, as Graphite has it.
+    // Graphite counts in seconds.
     let annotation = json!({
         "when": wire::time(event).as_second(), "text": wire::title(event), "tags": tags,
     });

@@ -6,7 +6,6 @@ use serde_json::json;
 use super::{Config, ProviderType, Step, Takes, wire};
 use crate::Error;
 
-/// The type `incident.io`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "incident.io",
     steps,

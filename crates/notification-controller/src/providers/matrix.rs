@@ -10,7 +10,6 @@ use sha2::Digest as _;
 use super::{Config, ProviderType, Request, Step, Takes, generic, wire};
 use crate::Error;
 
-/// The type `matrix`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "matrix",
     steps,

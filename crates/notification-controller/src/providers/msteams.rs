@@ -1,4 +1,4 @@
-//! `msteams`: a card for Microsoft Teams: that of the old connectors, or an adaptive card for workflows.
+//! `msteams`: a card for Microsoft Teams, in the format of the old connectors, or an adaptive card for workflows.
 
 use api::Event;
 use serde_json::{Value, json};
@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 use super::{Config, ProviderType, Step, Takes, wire};
 use crate::Error;
 
-/// Hosts of the connectors that take the old card.
+/// Suffix of the hosts of old connectors.
 const CONNECTORS: &str = ".webhook.office.com";
 
-/// The type `msteams`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "msteams",
     steps,

@@ -1,6 +1,6 @@
 //! `nats`: the event as a message on a subject of a NATS server.
 //!
-//! The protocol is text, and publishing needs five of its lines: see `delivery/nats.rs`, which sends what is made here.
+//! Publishing needs five lines of the text protocol: see `delivery/nats.rs`, which sends the message.
 
 use api::{Event, Secret};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -14,7 +14,7 @@ use url::Url;
 use super::{Config, ProviderType, Step, Takes, generic};
 use crate::Error;
 
-/// The largest number of servers of an address.
+/// Maximum number of servers of an address.
 const SERVERS: usize = 8;
 /// Kinds of keys, in the upper bits of their first byte: seeds, and users.
 const SEED: u8 = 18 << 3;
@@ -22,31 +22,27 @@ const USER: u8 = 20 << 3;
 const BAD_SEED: Error =
     Error::Config("the key nkey or creds in the Secret of spec.secretRef has no seed of a user (SU..)");
 
-/// The type `nats`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "nats",
     steps,
     takes: Takes::News,
 };
 
-/// A message, and how to bring it to a server.
+/// A message with the servers and the login.
 #[derive(Debug, Clone)]
 pub struct Publish {
-    /// The servers, of which one suffices, in the order of attempts.
+    /// The servers, in the order of attempts; one suffices.
     pub servers: Vec<Secret<Url>>,
-    /// The subject of the message.
     pub subject: String,
     /// The ID by which streams drop repetitions.
     pub id: String,
-    /// The payload of the message.
     pub payload: Bytes,
     login: Login,
 }
 
-/// The credentials for a server.
 #[derive(Debug, Clone)]
 enum Login {
-    /// Those of the address, if it has any.
+    /// The credentials of the address, if it has any.
     Address,
     User(String, Secret<String>),
     /// The seed of a key, and the claims that name it.
@@ -68,7 +64,7 @@ fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
         payload,
         login: login(config)?,
     };
-    // A seed is judged before there is a server to log in to.
+    // Checks the seed before a connection exists.
     publish.connect(Some("n"), None)?;
     Ok(vec![Step::Publish(publish)])
 }
@@ -111,7 +107,7 @@ fn subject(channel: &str) -> Result<String, Error> {
     }
 }
 
-/// The login of the Secret: `creds`, else `nkey`, else username and password.
+/// Returns the login of the Secret: `creds`, else `nkey`, else username and password.
 fn login(config: &Config) -> Result<Login, Error> {
     if let Some(creds) = config.keys.get("creds") {
         let block = |label: &str| {
@@ -145,10 +141,8 @@ fn login(config: &Config) -> Result<Login, Error> {
 }
 
 impl Publish {
-    /// Returns the line that logs in to a server, which may have given a nonce to sign.
-    ///
-    /// # Errors
-    /// Fails when the key is invalid, or the server gave no nonce for it.
+    /// Returns the line that logs in to a server, which may have sent a nonce to sign.
+    /// Fails when the key is invalid, or the server sent no nonce for it.
     pub fn connect(&self, nonce: Option<&str>, server: Option<&Url>) -> Result<Secret<Vec<u8>>, Error> {
         let mut fields = json!({
             "verbose": false, "pedantic": false, "echo": false, "headers": true, "protocol": 1, "lang": "rust",
@@ -189,7 +183,7 @@ impl Publish {
         Ok(Secret::new(format!("CONNECT {fields}\r\n").into_bytes()))
     }
 
-    /// Returns the message as a server reads it, with its ID if the server takes headers.
+    /// Encodes the message, with its ID if the server supports headers.
     #[must_use]
     pub fn message(&self, headers: bool) -> Vec<u8> {
         let head = match headers {
@@ -205,7 +199,7 @@ impl Publish {
     }
 }
 
-/// The key pair of a seed of a user.
+/// Returns the key pair of a seed of a user.
 fn key(seed: &str) -> Result<Ed25519KeyPair, Error> {
     let raw = BASE32_NOPAD.decode(seed.as_bytes()).map_err(|_| BAD_SEED)?;
     let (body, sum) = raw.split_last_chunk::<2>().ok_or(BAD_SEED)?;
@@ -219,7 +213,7 @@ fn key(seed: &str) -> Result<Ed25519KeyPair, Error> {
     Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| BAD_SEED)
 }
 
-/// The name of a user's public key: `U..`.
+/// Returns the name of a user's public key: `U..`.
 fn public(key: &Ed25519KeyPair) -> String {
     let mut raw = vec![USER];
     raw.extend_from_slice(key.public_key().as_ref());
@@ -227,7 +221,7 @@ fn public(key: &Ed25519KeyPair) -> String {
     BASE32_NOPAD.encode(&raw)
 }
 
-/// The checksum of keys: CRC-16/XMODEM.
+/// Returns the checksum of keys: CRC-16/XMODEM.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |sum, byte| {
         (0..8).fold(sum ^ (u16::from(*byte) << 8), |sum, _| {

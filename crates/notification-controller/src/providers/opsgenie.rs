@@ -8,7 +8,6 @@ use sha2::{Digest as _, Sha256};
 use super::{Config, ProviderType, Step, Takes, wire};
 use crate::Error;
 
-/// The type `opsgenie`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "opsgenie",
     steps,

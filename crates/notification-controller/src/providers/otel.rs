@@ -10,7 +10,6 @@ use crate::Error;
 /// The path of an address without one.
 const PATH: [&str; 2] = ["v1", "traces"];
 
-/// The type `otel`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "otel",
     steps,
@@ -19,7 +18,7 @@ pub(super) const TYPE: ProviderType = ProviderType {
 
 fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
     let mut url = config.url()?;
-    // What repositories of charts report belongs to no revision.
+    // Events about repositories of charts belong to no revision.
     if event.involved_object.kind.as_deref() == Some("HelmRepository") {
         return Ok(Vec::new());
     }
@@ -36,7 +35,7 @@ fn steps(event: &Event, config: &Config) -> Result<Vec<Step>, Error> {
     Ok(vec![Step::Send(request)])
 }
 
-/// An `ExportTraceServiceRequest` with one span.
+/// Encodes an `ExportTraceServiceRequest` with one span.
 fn spans(event: &Event, config: &Config) -> Result<Vec<u8>, Error> {
     let (kind, namespace, name) = wire::object(event);
     let alert = &config.alert;
@@ -103,7 +102,7 @@ fn attribute(key: &str, value: &str) -> Vec<u8> {
     pair
 }
 
-/// Writes a field of Protocol Buffers that has a length.
+/// Writes a length-delimited field of Protocol Buffers.
 fn bytes(to: &mut Vec<u8>, field: u64, value: &[u8]) {
     varint(to, field << 3 | 2);
     varint(to, value.len() as u64);
@@ -133,7 +132,7 @@ mod tests {
     use super::*;
     use crate::providers::{AlertName, fixture};
 
-    /// The fields of a message: number and contents of those with a length, the other ones as little-endian bytes.
+    /// Returns the fields of a message: number and contents of length-delimited ones, the other ones as little-endian bytes.
     fn fields(mut from: &[u8]) -> Vec<(u64, Vec<u8>)> {
         fn take(from: &mut &[u8]) -> u64 {
             let (mut value, mut shift) = (0, 0);

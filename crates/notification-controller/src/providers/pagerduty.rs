@@ -1,4 +1,4 @@
-//! `pagerduty`: an incident that begins or ends, and a change for what only informs.
+//! `pagerduty`: an incident that starts or ends, and a change event for information.
 
 use api::{Event, Secret, Severity};
 use serde_json::{Value, json};
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::{Config, ProviderType, Step, Takes, wire};
 use crate::Error;
 
-/// The type `pagerduty`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "pagerduty",
     steps,

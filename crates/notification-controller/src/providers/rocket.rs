@@ -5,7 +5,6 @@ use api::Event;
 use super::{Config, ProviderType, Step, Takes, slack, wire};
 use crate::Error;
 
-/// The type `rocket`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "rocket",
     steps,

@@ -11,7 +11,6 @@ use crate::Error;
 
 const AUTH: HeaderName = HeaderName::from_static("x-sentry-auth");
 
-/// The type `sentry`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "sentry",
     steps,

@@ -1,4 +1,4 @@
-//! `slack`: a message with an attachment, for Slack and what takes Slack's webhooks.
+//! `slack`: a message with an attachment, for Slack and compatible webhooks.
 
 use api::{Event, Severity};
 use serde_json::{Value, json};
@@ -12,17 +12,12 @@ use crate::Error;
 /// The API method that answers 200 even when it refuses.
 const POST_MESSAGE: &str = "https://slack.com/api/chat.postMessage";
 
-/// The type `slack`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "slack",
     steps: |event, config| Ok(vec![Step::Send(payload(event, config)?)]),
     takes: Takes::News,
 };
 
-/// Makes the request.
-///
-/// # Errors
-/// Fails when the event or the token cannot be encoded.
 fn payload(event: &Event, config: &Config) -> Result<Request, Error> {
     let address = config.url()?;
     let check = match address.expose().as_str() == POST_MESSAGE {
@@ -34,7 +29,7 @@ fn payload(event: &Event, config: &Config) -> Result<Request, Error> {
     Ok(Request { check, ..request })
 }
 
-/// The message, which other chats that copy Slack's webhooks take, too.
+/// Returns the message, which other chats with Slack's webhooks accept, too.
 pub(super) fn message(event: &Event, config: &Config) -> Value {
     let title = title(event);
     let first_line = event.message.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The names that a Provider gives commit statuses with an expression (`spec.commitStatusExpr`).
+//! Evaluates the names that a Provider gives commit statuses (`spec.commitStatusExpr`).
 
 use api::{
     Event, Fault, Reason,
@@ -12,14 +12,13 @@ use crate::{
     cel::{Program, Value},
 };
 
-/// Path of the expression in a Provider.
 const FIELD: &str = "spec.commitStatusExpr";
 /// Variables of the expression, in this order.
 const VARIABLES: [&str; 3] = ["event", "alert", "provider"];
-/// Longest name of a status, in characters.
+/// Maximum length of a name, in characters.
 const LENGTH: usize = 1024;
 
-/// Returns the fault of an expression that can't be used: the type sets no commit statuses, or it doesn't compile. Its value is known
+/// Returns the fault of an invalid expression: the type sets no commit statuses, or it doesn't compile. Its value is known
 /// when there is an event.
 pub(super) fn refused(spec: &ProviderSpec, takes: Takes) -> Option<Fault> {
     let text = spec.commit_status_expr.as_deref()?;
@@ -32,8 +31,6 @@ pub(super) fn refused(spec: &ProviderSpec, takes: Takes) -> Option<Fault> {
 
 /// Returns the name that the expression of a Provider gives the status of an event; `None` without an expression. The variables are the
 /// event as providers get it, the Alert and the Provider.
-///
-/// # Errors
 /// Fails when the expression doesn't compile, fails, or has another value than a string of 1 to 1024 characters.
 pub(crate) fn evaluate(event: &Event, alert: &Alert, provider: &Provider) -> Result<Option<String>, Error> {
     let Some(text) = &provider.spec.commit_status_expr else {

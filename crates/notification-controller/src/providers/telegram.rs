@@ -1,4 +1,4 @@
-//! `telegram`: a message of a bot. The address is that of Telegram, whatever the provider says.
+//! `telegram`: a message of a bot, always sent to Telegram's own address.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,9 @@ use super::{Config, ProviderType, Step, Takes, wire};
 use crate::Error;
 
 const API: &str = "https://api.telegram.org/";
-/// Characters that Markdown of Telegram gives a meaning.
+/// Characters with a meaning in Telegram's Markdown.
 const SPECIAL: &str = "\\_*[]()~`>#+-=|{}.!";
 
-/// The type `telegram`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "telegram",
     steps,

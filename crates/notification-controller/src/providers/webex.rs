@@ -8,7 +8,6 @@ use serde_json::json;
 use super::{Config, ProviderType, Step, Takes, wire};
 use crate::Error;
 
-/// The type `webex`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "webex",
     steps,

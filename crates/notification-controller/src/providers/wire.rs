@@ -1,4 +1,4 @@
-//! The parts that the requests of several providers share: addresses, credentials, encodings and the names of objects.
+//! Shared parts of requests: addresses, credentials, encodings and the names of objects.
 
 use api::{Event, Secret, Severity};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -12,8 +12,6 @@ use crate::Error;
 
 impl Config {
     /// Returns the address as a URL to post to.
-    ///
-    /// # Errors
     /// Fails when it is missing, or is not an http or https URL with a host.
     pub fn url(&self) -> Result<Secret<Url>, Error> {
         let url = Url::parse(self.address()?).map_err(|_| Error::BadAddress)?;
@@ -23,21 +21,18 @@ impl Config {
         Ok(Secret::new(url))
     }
 
-    /// Returns the address as it is written.
-    ///
-    /// # Errors
-    /// Fails when it is missing.
+    /// Returns the address as it is written; fails when it is missing.
     pub fn address(&self) -> Result<&str, Error> {
         Ok(self.address.as_ref().ok_or(Error::NoAddress)?.expose())
     }
 
-    /// Returns the token if there is one that is not empty.
+    /// Returns the token if it is not empty.
     pub(super) fn token(&self) -> Option<&str> {
         let token = self.token.as_ref().map(|token| token.expose().as_str());
         token.filter(|token| !token.is_empty())
     }
 
-    /// Returns the token, which the type cannot do without.
+    /// Returns the token; fails without one.
     pub(super) fn required_token(&self) -> Result<&str, Error> {
         self.token().ok_or(Error::Config(
             "no token: set the key token in the Secret of spec.secretRef",
@@ -50,7 +45,7 @@ impl Config {
         self.token().is_some() || self.address.as_ref().is_some_and(key)
     }
 
-    /// Returns the access token of an identity, which `may_get` says that a URL may get; `None` if no identity is used.
+    /// Returns the access token of an identity, unless `may_get` refuses to send it to the URL; `None` if no identity is used.
     pub(super) fn identity_for(&self, url: &Url, may_get: fn(&Url) -> bool) -> Result<Option<String>, Error> {
         match &self.identity {
             None => Ok(None),
@@ -70,12 +65,12 @@ impl Config {
         ))
     }
 
-    /// Returns name and password if both are there.
+    /// Returns name and password if both are set.
     pub(super) fn login(&self) -> Option<(&str, &str)> {
         Some((self.username.as_deref()?, self.password.as_ref()?.expose()))
     }
 
-    /// Returns the channel, which the type cannot do without.
+    /// Returns the channel; fails without one.
     pub(super) fn required_channel(&self) -> Result<&str, Error> {
         match self.channel.as_str() {
             "" => Err(Error::Config("no channel: set spec.channel")),
@@ -96,16 +91,11 @@ pub(super) fn post(address: Secret<Url>, body: Bytes) -> Request {
     }
 }
 
-/// Returns a POST of a value as JSON.
-///
-/// # Errors
-/// Fails when the value cannot be encoded.
 pub(super) fn json(address: Secret<Url>, value: &Value) -> Result<Request, Error> {
     let body = serde_json::to_vec(value).map_err(|_| Error::Encoding)?;
     Ok(post(address, body.into()))
 }
 
-/// Returns a GET.
 pub(super) fn get(address: Secret<Url>) -> Request {
     Request {
         method: Method::GET,
@@ -114,7 +104,7 @@ pub(super) fn get(address: Secret<Url>) -> Request {
     }
 }
 
-/// The headers of a JSON body, with those of the user over them.
+/// Returns the headers of a JSON body, overridden by the headers of the user.
 pub(super) fn json_headers(config: &Config) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -124,10 +114,7 @@ pub(super) fn json_headers(config: &Config) -> HeaderMap {
     headers
 }
 
-/// Sets a header that nothing prints.
-///
-/// # Errors
-/// Fails when the value has characters that are invalid in a header.
+/// Sets a header that is never printed; fails when the value has characters that are invalid in a header.
 pub(super) fn secret_header(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<(), Error> {
     let mut value = HeaderValue::from_str(value).map_err(|_| Error::BadToken)?;
     value.set_sensitive(true);
@@ -135,10 +122,7 @@ pub(super) fn secret_header(headers: &mut HeaderMap, name: HeaderName, value: &s
     Ok(())
 }
 
-/// Sets the bearer token, if there is a token.
-///
-/// # Errors
-/// Fails when the token has characters that are invalid in a header.
+/// Sets the bearer token, if there is a token; fails when it has characters that are invalid in a header.
 pub(super) fn bearer(headers: &mut HeaderMap, config: &Config) -> Result<(), Error> {
     match config.token() {
         Some(token) => secret_header(headers, header::AUTHORIZATION, &format!("Bearer {token}")),
@@ -147,18 +131,12 @@ pub(super) fn bearer(headers: &mut HeaderMap, config: &Config) -> Result<(), Err
 }
 
 /// Sets name and password as basic authentication.
-///
-/// # Errors
-/// Never, as base64 has no characters that are invalid in a header.
 pub(super) fn basic(headers: &mut HeaderMap, user: &str, password: &str) -> Result<(), Error> {
     let login = STANDARD.encode(format!("{user}:{password}"));
     secret_header(headers, header::AUTHORIZATION, &format!("Basic {login}"))
 }
 
-/// Sets the bearer token or, over it, name and password.
-///
-/// # Errors
-/// Fails when the token has characters that are invalid in a header.
+/// Sets name and password or, without them, the bearer token; fails when it has characters that are invalid in a header.
 pub(super) fn bearer_or_basic(headers: &mut HeaderMap, config: &Config) -> Result<(), Error> {
     bearer(headers, config)?;
     match config.login() {
@@ -184,12 +162,11 @@ pub(super) fn at<'a>(base: &Url, segments: impl IntoIterator<Item = &'a str>) ->
     Ok(url)
 }
 
-/// Returns true for a failure.
 pub(super) fn is_error(event: &Event) -> bool {
     event.severity == Severity::Error
 }
 
-/// Returns true if the event says only that work is under way.
+/// Returns true if the event reports work in progress.
 pub(super) fn is_progressing(event: &Event) -> bool {
     event.reason == "Progressing"
 }
@@ -222,8 +199,8 @@ pub(super) fn short_name(event: &Event) -> String {
     format!("{kind}/{name}").to_lowercase()
 }
 
-/// Returns the reason in words: `ReconciliationSucceeded` is `reconciliation succeeded`. As the original does, with capitals in a
-/// row (`OCIFailed`) as one word.
+/// Returns the reason in words: `ReconciliationSucceeded` is `reconciliation succeeded`. As in the original, several capitals in a
+/// row (`OCIFailed`) are one word.
 pub(super) fn description(event: &Event) -> String {
     let mut words = String::with_capacity(event.reason.len() + 8);
     let letters: Vec<char> = event.reason.chars().collect();
@@ -253,14 +230,12 @@ pub(super) fn time(event: &Event) -> jiff::Timestamp {
     jiff::Timestamp::from_second(at.unwrap_or_default()).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
 }
 
-/// Returns the metadata as a JSON map.
 pub(super) fn metadata(event: &Event) -> Map<String, Value> {
     let all = event.metadata.iter();
     all.map(|(key, value)| (key.clone(), value.clone().into()))
         .collect()
 }
 
-/// Sets a field of a JSON map.
 pub(super) fn set(map: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(map) = map.as_object_mut() {
         map.insert(field.to_owned(), value.into());

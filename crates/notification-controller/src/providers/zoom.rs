@@ -7,7 +7,6 @@ use serde_json::json;
 use super::{Config, ProviderType, Step, Takes, wire};
 use crate::Error;
 
-/// The type `zoom`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "zoom",
     steps,

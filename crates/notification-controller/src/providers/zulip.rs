@@ -7,7 +7,6 @@ use url::form_urlencoded::Serializer;
 use super::{Config, ProviderType, Step, Takes, wire};
 use crate::Error;
 
-/// The type `zulip`.
 pub(super) const TYPE: ProviderType = ProviderType {
     name: "zulip",
     steps,

@@ -16,7 +16,7 @@ fn variables(spec: &ReceiverSpec) -> &'static [&'static str] {
     }
 }
 
-/// Returns the first filter that can't be used, with the reason.
+/// Returns the first invalid filter, with the reason.
 pub(super) fn broken(spec: &ReceiverSpec) -> Option<String> {
     let own = spec
         .resource_filter
@@ -32,7 +32,7 @@ pub(super) fn broken(spec: &ReceiverSpec) -> Option<String> {
     })
 }
 
-/// The compiled filters of a Receiver, and the request that they judge.
+/// The compiled filters of a Receiver, and the request.
 #[derive(Debug)]
 pub(super) struct Filters {
     all: Option<Program>,
@@ -42,7 +42,6 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    /// Returns true if a Receiver has filters.
     pub(super) fn wanted(spec: &ReceiverSpec) -> bool {
         spec.resource_filter.is_some() || spec.resources.iter().any(|resource| resource.filter.is_some())
     }
@@ -62,12 +61,12 @@ impl Filters {
         })
     }
 
-    /// Returns true if there is a filter for the resource at this place of the spec.
+    /// Returns true if the resource with this index in the spec has a filter.
     pub(super) fn judges(&self, at: usize) -> bool {
         self.all.is_some() || self.each.get(at).is_some_and(Option::is_some)
     }
 
-    /// Returns true if an object passes the filters of the resource at this place of the spec.
+    /// Returns true if an object passes the filters of the resource with this index in the spec.
     pub(super) fn pass(&self, at: usize, object: Value) -> Result<bool, EvalError> {
         let values = [object, self.request.clone(), self.claims.clone()];
         for filter in [self.all.as_ref(), self.each.get(at).and_then(Option::as_ref)] {

@@ -11,7 +11,7 @@ use super::{
     types::{Checks, Request},
 };
 
-/// Types that nothing but the path protects: only the form of their bodies is checked.
+/// Types with no protection but the path: only the form of their bodies is checked.
 const OPEN: [&str; 5] = ["generic", "dockerhub", "quay", "acr", "cdevents"];
 const HEADERS: &[&str] = &[
     "authorization",

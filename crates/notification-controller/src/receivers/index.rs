@@ -1,8 +1,8 @@
-//! The Receivers of the cluster by their paths, from the watch of this replica.
+//! The Receivers of the cluster by their paths, cached by the watch of this replica.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
 };
 
 use api::notification::Receiver;
@@ -19,6 +19,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use parking_lot::RwLock;
 use runtime::{Context, ObjectKey, Trigger};
 
 use crate::store;
@@ -26,7 +27,6 @@ use crate::store;
 /// The cache that must be filled before the process is ready.
 pub(crate) const SYNC: &str = "the cache of Receivers";
 
-/// The Receivers of the cluster; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index(Arc<RwLock<State>>);
 
@@ -36,27 +36,26 @@ struct State {
     /// In order, so that all replicas choose the same of several with one path.
     paths: HashMap<String, BTreeSet<ObjectKey>>,
     secrets: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// The Receivers that a running list has returned so far.
+    /// The Receivers of an unfinished list.
     listed: BTreeMap<ObjectKey, Arc<Receiver>>,
 }
 
 impl Index {
     /// Returns the Receiver with a path, at a cost that does not depend on the number of Receivers.
     pub(crate) fn find(&self, path: &str) -> Option<Arc<Receiver>> {
-        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.read();
         let key = state.paths.get(path)?.first()?;
         state.receivers.get(key).cloned()
     }
 
-    /// Returns the Receivers that name a Secret.
     pub(crate) fn of_secret(&self, secret: &ObjectKey) -> Vec<ObjectKey> {
-        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.read();
         state.secrets.get(secret).into_iter().flatten().cloned().collect()
     }
 
-    /// Takes in an event of the watch, and says whether the index is complete with it.
+    /// Applies an event of the watch; returns true if the index is complete with it.
     fn take(&self, event: Event<DynamicObject>) -> bool {
-        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.write();
         match event {
             Event::Init => state.listed.clear(),
             Event::InitApply(object) => {
@@ -120,7 +119,7 @@ impl State {
     }
 }
 
-/// The path in the status; releases with early versions wrote it as `url`.
+/// Returns the path in the status; early versions wrote it as `url`.
 fn path(receiver: &Receiver) -> Option<&str> {
     let status = receiver.status.as_ref()?;
     let path = status.webhook_path.as_deref().or(status.url.as_deref())?;
@@ -132,7 +131,7 @@ fn secret(key: &ObjectKey, receiver: &Receiver) -> Option<ObjectKey> {
     Some(ObjectKey::new(key.namespace.clone(), name.clone()))
 }
 
-/// A Receiver that does not decode is left out; its status says why.
+/// Decodes a Receiver; an invalid one is left out, and its status has the reason.
 fn decode(mut object: DynamicObject) -> Option<Arc<Receiver>> {
     object.metadata.managed_fields = None;
     let value = serde_json::to_value(object).ok()?;
@@ -144,7 +143,7 @@ pub(crate) async fn follow(ctx: Context, index: Index) {
     store::watch::<Receiver>(&ctx, SYNC, |event| index.take(event)).await;
 }
 
-/// Returns a pass for each Receiver whose Secret changes, if the Secret has the labels of `selector`.
+/// Returns a trigger for each Receiver whose Secret changes, if the Secret has the labels of `selector`.
 pub(crate) fn secret_triggers(ctx: &Context, index: Index, selector: &str) -> BoxStream<'static, Trigger> {
     let client = ctx.client().clone();
     let api: Api<PartialObjectMeta<Secret>> = match ctx.flags().watch_namespace() {

@@ -7,36 +7,32 @@ use serde_json::{Map, Value};
 
 /// Maximum length of a token, in bytes.
 const MAX_TOKEN: usize = 16 << 10;
-/// Maximum number of keys of an issuer that are kept.
+/// Maximum number of keys of an issuer.
 const MAX_KEYS: usize = 100;
-/// Time by which a token may come from the future, in seconds.
+/// Maximum time by which a token may come from the future, in seconds.
 const LEEWAY: f64 = 300.0;
 
 /// The reason why a token is refused. It never has a part of the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TokenError {
-    /// It is no signed token.
+    /// It is not a signed token.
     #[error("the token is no JWT")]
     Malformed,
-    /// Its algorithm is none that proves who signed it.
+    /// Its algorithm does not prove its signer.
     #[error("the algorithm of the token is not accepted")]
     Algorithm,
-    /// The issuer has no such key.
     #[error("the issuer has no key with the ID of the token")]
     UnknownKey,
     /// It was not signed by the key, or was changed.
     #[error("the signature of the token is wrong")]
     Signature,
-    /// It comes from somebody else.
     #[error("the token has another issuer")]
     Issuer,
-    /// It is for somebody else.
     #[error("the token has another audience")]
     Audience,
     /// It is too old, or has no end.
     #[error("the token has expired")]
     Expired,
-    /// It is not valid yet.
     #[error("the token is not valid yet")]
     TooEarly,
 }
@@ -58,7 +54,6 @@ struct Header {
 }
 
 impl<'a> Unverified<'a> {
-    /// Reads a token.
     pub(crate) fn parse(token: &'a str) -> Result<Self, TokenError> {
         if token.len() > MAX_TOKEN {
             return Err(TokenError::Malformed);
@@ -84,7 +79,6 @@ impl<'a> Unverified<'a> {
         })
     }
 
-    /// Returns the issuer that the token claims to have.
     pub(crate) fn issuer(&self) -> &str {
         self.claims.get("iss").and_then(Value::as_str).unwrap_or_default()
     }
@@ -131,7 +125,7 @@ fn check(claims: &Map<String, Value>, issuers: &[&str], audience: &str, now: i64
     #[allow(clippy::cast_precision_loss, reason = "seconds of this age are exact")]
     let now = now as f64;
     let time = |name: &str| claims.get(name).map(|value| value.as_f64().unwrap_or(f64::NAN));
-    // A time that is no number is never in the future.
+    // A time that is not a number is never in the future.
     if !time("exp").is_some_and(|end| end > now) {
         return Err(TokenError::Expired);
     }
@@ -141,12 +135,11 @@ fn check(claims: &Map<String, Value>, issuers: &[&str], audience: &str, now: i64
     }
 }
 
-/// Algorithms that are accepted: a public key verifies them, so that no issuer's public key can be used as a shared secret.
+/// Accepted algorithms: a public key verifies them, so that no issuer's public key can be used as a shared secret.
 const ALGORITHMS: [&str; 9] = [
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA",
 ];
 
-/// The keys of an issuer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeySet(Vec<Key>);
 
@@ -166,7 +159,7 @@ enum Public {
 }
 
 impl KeySet {
-    /// Reads a document of keys (JWKS); those of other uses and types are left out.
+    /// Parses a document of keys (JWKS); keys of other uses and types are left out.
     pub(crate) fn parse(json: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct Document {
@@ -184,7 +177,7 @@ fn key(json: &Value) -> Option<Key> {
     if text("use").is_some_and(|usage| usage != "sig") {
         return None;
     }
-    // Uncompressed, as the curves want it.
+    // Uncompressed, as the curves require it.
     let point = |size: usize| {
         let (x, y) = (bytes("x")?, bytes("y")?);
         (x.len() == size && y.len() == size).then(|| [&[4][..], &x, &y].concat())
@@ -385,7 +378,7 @@ mod tests {
             let token = String::from_utf8_lossy(&bytes).into_owned();
             random.note("token", &token);
             if token != good {
-                // The last character of a signature has bits that count for nothing.
+                // The last character of a signature has unused bits.
                 assert!(
                     verify(&keys, &token).is_err()
                         || token.get(..good.len() - 1) == good.get(..good.len() - 1)

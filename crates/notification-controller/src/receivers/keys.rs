@@ -1,26 +1,27 @@
-//! The keys of issuers: discovered and fetched under the policy of addresses, bounded, and kept for a while.
+//! Caches the keys of issuers, which are discovered and fetched under the policy of addresses.
 //!
-//! Only issuers that Receivers name are asked, and each at most once in ten seconds, so that tokens of strangers cost no requests.
+//! Only issuers that Receivers name are asked, and each at most once in ten seconds: tokens of strangers cost no requests.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use net::{AddressPolicy, Client, ClientOptions, Redirects, Timeouts};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use url::Url;
 
 use super::jwt::KeySet;
 
-/// Time for which keys are used.
-const FRESH: Duration = Duration::from_secs(5 * 60);
-/// Time for which keys are used while their issuer can't be asked.
-const STALE: Duration = Duration::from_secs(60 * 60);
+/// Maximum age of cached keys.
+const MAX_AGE: Duration = Duration::from_secs(5 * 60);
+/// Maximum age of cached keys while their issuer can't be asked.
+const MAX_STALE_AGE: Duration = Duration::from_secs(60 * 60);
 /// Minimum time between two requests to an issuer.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Issuers that are remembered.
+/// Maximum number of remembered issuers.
 const REMEMBERED: usize = 256;
 const MAX_BODY: u64 = 512 << 10;
 const TIMEOUTS: Timeouts = Timeouts {
@@ -29,29 +30,29 @@ const TIMEOUTS: Timeouts = Timeouts {
     total: Some(Duration::from_secs(10)),
 };
 
-/// The reason why there are no keys. It is for the log, and says nothing of the response.
+/// The reason for missing keys. It is logged, and never contains the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeysError {
-    /// The URL is none that may be asked.
+    /// The policy of addresses refuses the URL, or it is not a URL.
     #[error(
         "the URL of the issuer, or of its keys, is invalid or refused (--allow-addresses makes exceptions)"
     )]
     Address,
-    /// No usable answer came.
+    /// The response was missing or unusable.
     #[error("the issuer, or the server of its keys, did not answer with status 200")]
     Unreachable,
     /// The discovery document or the keys are malformed, or the document names another issuer.
     #[error("the answer of the issuer is not what OpenID Connect Discovery says")]
     Answer,
-    /// The issuer was asked in vain just now.
+    /// A request to the issuer failed just now.
     #[error("the issuer was asked less than 10 s ago")]
     Pause,
 }
 
-/// The place of keys.
+/// The location of keys.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
-    /// An issuer that publishes where its keys are.
+pub(crate) enum KeyLocation {
+    /// An issuer with a discovery document.
     Issuer(String),
     /// The URL of the keys themselves.
     Keys(String),
@@ -65,7 +66,7 @@ struct Known {
 }
 
 impl Known {
-    /// Takes the result of asking for keys. A failure leaves the keys that are not too old: nobody may end their use by sending
+    /// Stores the result of a request for keys. A failure leaves the keys that are not too old: nobody may end their use by sending
     /// tokens of unknown keys while the issuer is down.
     fn take(&mut self, fetched: Result<Arc<KeySet>, KeysError>) -> Result<Arc<KeySet>, KeysError> {
         match (fetched, &self.keys) {
@@ -73,7 +74,7 @@ impl Known {
                 self.keys = Some((Arc::clone(&keys), Instant::now()));
                 Ok(keys)
             }
-            (Err(_), Some((keys, at))) if at.elapsed() < STALE => Ok(Arc::clone(keys)),
+            (Err(_), Some((keys, at))) if at.elapsed() < MAX_STALE_AGE => Ok(Arc::clone(keys)),
             (Err(error), _) => {
                 self.keys = None;
                 Err(error)
@@ -82,14 +83,12 @@ impl Known {
     }
 }
 
-/// The keys of issuers.
 pub(crate) struct Keys {
     client: Client,
-    known: Mutex<HashMap<Place, Arc<tokio::sync::Mutex<Known>>>>,
+    known: Mutex<HashMap<KeyLocation, Arc<tokio::sync::Mutex<Known>>>>,
 }
 
 impl Keys {
-    /// Makes the client for issuers.
     pub(crate) fn new(addresses: AddressPolicy) -> Result<Self, net::Error> {
         let client = ClientOptions {
             timeouts: TIMEOUTS,
@@ -102,37 +101,37 @@ impl Keys {
         })
     }
 
-    /// Returns the keys of an issuer; with `renewed`, keys that have been fetched after those that lacked one.
-    pub(crate) async fn of(&self, place: &Place, renewed: bool) -> Result<Arc<KeySet>, KeysError> {
-        let entry = self.entry(place);
-        // Requests for the same keys wait for one answer.
+    /// Returns the keys of an issuer; with `renewed`, keys that have been fetched after the ones that lacked a key.
+    pub(crate) async fn of(&self, location: &KeyLocation, renewed: bool) -> Result<Arc<KeySet>, KeysError> {
+        let entry = self.entry(location);
+        // Requests for the same keys wait for one response.
         let mut known = entry.lock().await;
         let age = known.asked.map(|asked| asked.elapsed());
         if let Some((keys, _)) = &known.keys {
             let recent = age.is_some_and(|age| age < PAUSE);
-            if recent || !renewed && age.is_some_and(|age| age < FRESH) {
+            if recent || !renewed && age.is_some_and(|age| age < MAX_AGE) {
                 return Ok(Arc::clone(keys));
             }
         } else if age.is_some_and(|age| age < PAUSE) {
             return Err(KeysError::Pause);
         }
         known.asked = Some(Instant::now());
-        let fetched = self.fetch(place).await;
+        let fetched = self.fetch(location).await;
         known.take(fetched)
     }
 
-    fn entry(&self, place: &Place) -> Arc<tokio::sync::Mutex<Known>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= REMEMBERED && !known.contains_key(place) {
+    fn entry(&self, location: &KeyLocation) -> Arc<tokio::sync::Mutex<Known>> {
+        let mut known = self.known.lock();
+        if known.len() >= REMEMBERED && !known.contains_key(location) {
             known.clear();
         }
-        Arc::clone(known.entry(place.clone()).or_default())
+        Arc::clone(known.entry(location.clone()).or_default())
     }
 
-    async fn fetch(&self, place: &Place) -> Result<Arc<KeySet>, KeysError> {
-        let keys = match place {
-            Place::Keys(url) => url.clone(),
-            Place::Issuer(issuer) => {
+    async fn fetch(&self, location: &KeyLocation) -> Result<Arc<KeySet>, KeysError> {
+        let keys = match location {
+            KeyLocation::Keys(url) => url.clone(),
+            KeyLocation::Issuer(issuer) => {
                 let url = format!(
                     "{}/.well-known/openid-configuration",
                     issuer.trim_end_matches('/')
@@ -203,7 +202,7 @@ mod tests {
         );
         assert!(known.take(Ok(keys())).is_ok());
         assert!(known.take(Err(KeysError::Unreachable)).is_ok());
-        known.keys = Instant::now().checked_sub(STALE).map(|at| (keys(), at));
+        known.keys = Instant::now().checked_sub(MAX_STALE_AGE).map(|at| (keys(), at));
         assert!(known.take(Err(KeysError::Answer)).is_err() && known.keys.is_none());
     }
 

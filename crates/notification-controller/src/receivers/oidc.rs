@@ -1,4 +1,4 @@
-//! Tokens of issuers that a Receiver names, and what must be true of their claims.
+//! Verifies tokens of the issuers of a Receiver, and their claims.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use super::{
     OIDC,
     jwt::{TokenError, Unverified},
-    keys::{Keys, Place},
+    keys::{KeyLocation, Keys},
     types::Refused,
 };
 use crate::cel::{Program, Value};
@@ -17,7 +17,7 @@ use crate::cel::{Program, Value};
 const AUDIENCE: &str = "notification-controller";
 /// The variables of expressions, in this order.
 const VARIABLES: [&str; 2] = ["claims", "vars"];
-/// Issuers of a Receiver, and expressions of an issuer.
+/// Maximum number of issuers of a Receiver, and of expressions of an issuer.
 const MOST: usize = 100;
 
 /// Checks the fields that belong to the type, as the CRD does where it has these rules.
@@ -73,7 +73,7 @@ pub(super) fn validate(spec: &ReceiverSpec) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the first expression that can't be used, with the reason.
+/// Returns the first invalid expression, with the reason.
 pub(super) fn broken(spec: &ReceiverSpec) -> Option<String> {
     spec.oidc_providers.iter().enumerate().find_map(|(at, provider)| {
         let why = Rules::compile(provider).err()?;
@@ -81,7 +81,6 @@ pub(super) fn broken(spec: &ReceiverSpec) -> Option<String> {
     })
 }
 
-/// The compiled expressions of an issuer.
 struct Rules<'a> {
     variables: Vec<(&'a str, Program)>,
     validations: Vec<(&'a str, Program)>,
@@ -106,7 +105,7 @@ impl<'a> Rules<'a> {
         Ok(rules)
     }
 
-    /// Returns why the claims are refused, if they are.
+    /// Returns the reason if the claims are refused.
     fn judge(&self, claims: &Value) -> Result<(), Refused> {
         let mut known: Vec<(String, Value)> = Vec::new();
         for (name, program) in &self.variables {
@@ -142,8 +141,8 @@ pub(super) async fn claims(
     };
     let issuer = provider.issuer_url.as_str();
     let audience = provider.audience.as_deref().unwrap_or(AUDIENCE);
-    let place = Place::Issuer(issuer.to_owned());
-    let claims = verified(token, keys, &place, &[issuer], audience, now).await?;
+    let location = KeyLocation::Issuer(issuer.to_owned());
+    let claims = verified(token, keys, &location, &[issuer], audience, now).await?;
     let claims = Value::from_json(&Json::Object(claims));
     let provider = provider.clone();
     let judged = super::targets::apart(move || {
@@ -155,19 +154,19 @@ pub(super) async fn claims(
         .ok_or_else(|| Refused::said("the expressions failed"))?
 }
 
-/// Returns the claims of a token that is signed with a key of `place`; keys that lack that of the token are fetched again.
+/// Returns the claims of a token that is signed with a key of `location`; the keys are fetched again if they lack the key of the token.
 pub(super) async fn verified(
     token: &str,
     keys: &Keys,
-    place: &Place,
+    location: &KeyLocation,
     issuers: &[&str],
     audience: &str,
     now: i64,
 ) -> Result<Map<String, Json>, Refused> {
-    let known = keys.of(place, false).await?;
+    let known = keys.of(location, false).await?;
     match Unverified::parse(token)?.verify(&known, issuers, audience, now) {
         Err(TokenError::UnknownKey) => {
-            let renewed = keys.of(place, true).await?;
+            let renewed = keys.of(location, true).await?;
             Ok(Unverified::parse(token)?.verify(&renewed, issuers, audience, now)?)
         }
         result => Ok(result?),

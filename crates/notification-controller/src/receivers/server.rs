@@ -36,9 +36,9 @@ use crate::{
     server::{busy, closing},
 };
 
-/// Largest body that is taken.
+/// Maximum size of a body, in bytes.
 const MAX_BODY: usize = 3 * 1024 * 1024;
-/// Bytes of the bodies of all requests.
+/// Maximum bytes of the bodies of all requests.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// The timeout for receiving a body.
 const BODY_TIME: Duration = Duration::from_secs(20);
@@ -89,7 +89,6 @@ impl Server {
         }
     }
 
-    /// Serves until `shutdown`.
     pub(crate) fn start(self, listener: TcpListener, shutdown: CancellationToken) -> JoinHandle<()> {
         let router = Router::new().fallback(measured).with_state(Arc::new(self));
         tokio::spawn(serve(listener, router, LIMITS, shutdown))
@@ -118,12 +117,12 @@ impl Server {
         let (bytes, share) = match tokio::time::timeout(BODY_TIME, read).await {
             Ok(Ok(read)) => read,
             Ok(Err(body::Refused::TooLarge)) => return Err(closing(StatusCode::PAYLOAD_TOO_LARGE)),
-            Ok(Err(body::Refused::NoRoom)) => return Err(busy("too many requests at the same time")),
+            Ok(Err(body::Refused::Overloaded)) => return Err(busy("too many requests at the same time")),
             Ok(Err(body::Refused::Broken)) => return Err(closing(StatusCode::BAD_REQUEST)),
             Err(_) => return Err(closing(StatusCode::REQUEST_TIMEOUT)),
         };
         let this = Arc::clone(self);
-        // Not in the request, which its sender may end at any moment.
+        // A task of its own: the sender may end the request at any moment.
         let handled = tokio::spawn(async move {
             let handling = this.handle(&receiver, &head.headers, bytes);
             let status = tokio::time::timeout(HANDLING, handling).await;

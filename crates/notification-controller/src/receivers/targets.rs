@@ -1,4 +1,4 @@
-//! The objects of a Receiver, and requesting their reconciliation.
+//! Requests the reconciliation of the objects of a Receiver.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -22,16 +22,16 @@ use crate::{
     served::{ServedKinds, is_segment},
 };
 
-/// The longest wait for an answer of the API server.
+/// Timeout of a response of the API server.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Objects of a request that are annotated at the same time.
+/// Maximum number of objects of a request that are annotated at the same time.
 const AT_ONCE: usize = 8;
-/// Objects that a request for a list returns.
+/// Maximum number of objects of a page of a list.
 const PAGE: u32 = 250;
-/// Expressions of strangers' requests that are evaluated at the same time, in the whole process.
+/// Permits for evaluating expressions on strangers' requests, in the whole process.
 static EVALUATIONS: Semaphore = Semaphore::const_new(2);
 
-/// Runs what takes processor time apart from what waits, and never more than two at a time. `None` if it panicked.
+/// Computes outside the async threads, at most two at a time. `None` if it panicked.
 pub(super) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let _place = EVALUATIONS.acquire().await.ok()?;
     tokio::task::spawn_blocking(work).await.ok()
@@ -66,7 +66,7 @@ pub(super) struct Targets {
 }
 
 /// A resource whose kind and namespace are known.
-struct Place {
+struct Target {
     api: Api<DynamicObject>,
     kind: ApiResource,
     namespace: String,
@@ -105,30 +105,30 @@ impl Targets {
         resource: &ReceiverResource,
         filters: Option<Arc<Filters>>,
     ) -> Result<(), TargetError> {
-        let place = self.place(receiver, resource).await?;
+        let target = self.resolve(receiver, resource).await?;
         let objects = if resource.name == "*" {
             let selector = selector(resource.match_labels.as_ref())?;
-            let found = list(&place.api, &selector).await?;
+            let found = list(&target.api, &selector).await?;
             if found.is_empty() {
                 tracing::info!(
-                    kind = place.kind.kind,
-                    namespace = place.namespace,
+                    kind = target.kind.kind,
+                    namespace = target.namespace,
                     "no object has the labels of the Receiver"
                 );
             }
             found
         } else if filters.is_some() {
-            vec![answer(place.api.get_metadata(&resource.name)).await?.metadata]
+            vec![answer(target.api.get_metadata(&resource.name)).await?.metadata]
         } else {
             vec![ObjectMeta {
                 name: Some(resource.name.clone()),
                 ..ObjectMeta::default()
             }]
         };
-        let place = &place;
+        let target = &target;
         let filters = &filters;
         let mut results = stream::iter(objects)
-            .map(|object| async move { object_of(place, at, object, filters.clone()).await })
+            .map(|object| async move { object_of(target, at, object, filters.clone()).await })
             .buffer_unordered(AT_ONCE);
         let mut first = Ok(());
         while let Some(result) = results.next().await {
@@ -137,7 +137,7 @@ impl Targets {
         first
     }
 
-    async fn place(&self, receiver: &Receiver, resource: &ReceiverResource) -> Result<Place, TargetError> {
+    async fn resolve(&self, receiver: &Receiver, resource: &ReceiverResource) -> Result<Target, TargetError> {
         let own = receiver.namespace().unwrap_or_default();
         let namespace = resource.namespace.clone().unwrap_or_else(|| own.clone());
         if self.own_namespace_only && namespace != own {
@@ -173,7 +173,7 @@ impl Targets {
             }
             Err(_) => return Err(TargetError::Timeout),
         };
-        Ok(Place {
+        Ok(Target {
             api: Api::namespaced_with(self.client.clone(), &namespace, &kind),
             kind,
             namespace,
@@ -182,15 +182,15 @@ impl Targets {
 }
 
 async fn object_of(
-    place: &Place,
+    target: &Target,
     at: usize,
     object: ObjectMeta,
     filters: Option<Arc<Filters>>,
 ) -> Result<(), TargetError> {
     let name = object.name.clone().unwrap_or_default();
-    let shown = format!("{}/{name}.{}", place.kind.kind, place.namespace);
+    let shown = format!("{}/{name}.{}", target.kind.kind, target.namespace);
     if let Some(filters) = filters {
-        let json = json!({"apiVersion": place.kind.api_version, "kind": place.kind.kind, "metadata": without_managers(object)});
+        let json = json!({"apiVersion": target.kind.api_version, "kind": target.kind.kind, "metadata": without_managers(object)});
         let passed = apart(move || filters.pass(at, Value::from_json(&json))).await;
         let passed = passed.ok_or_else(|| TargetError::Filter("an internal error".to_owned()))?;
         if !passed.map_err(|error| TargetError::Filter(error.to_string()))? {
@@ -198,13 +198,13 @@ async fn object_of(
             return Ok(());
         }
     }
-    let annotations = requests(place, &name).await?;
+    let annotations = requests(target, &name).await?;
     let patch = json!({"metadata": {"annotations": annotations}});
     let params = PatchParams {
         field_manager: Some(crate::NAME.to_owned()),
         ..PatchParams::default()
     };
-    answer(place.api.patch_metadata(&name, &params, &Patch::Merge(patch))).await?;
+    answer(target.api.patch_metadata(&name, &params, &Patch::Merge(patch))).await?;
     tracing::info!("resource '{shown}' annotated");
     Ok(())
 }
@@ -215,12 +215,12 @@ fn without_managers(mut object: ObjectMeta) -> ObjectMeta {
 }
 
 /// Returns the annotations that request a reconciliation of an object.
-async fn requests(place: &Place, name: &str) -> Result<Json, TargetError> {
+async fn requests(target: &Target, name: &str) -> Result<Json, TargetError> {
     let now = jiff::Timestamp::now().to_string();
     let mut annotations = json!({ annotation::RECONCILE_REQUESTED_AT: now });
-    if place.kind.group == group::GITOPS_KLUCTL {
-        // The original's request, which a suspended object would obey, too.
-        let object = answer(place.api.get(name)).await?;
+    if target.kind.group == group::GITOPS_KLUCTL {
+        // A suspended object would obey the original's request, too.
+        let object = answer(target.api.get(name)).await?;
         let suspended = object.data.pointer("/spec/suspend").and_then(Json::as_bool) == Some(true);
         if let Some(fields) = annotations.as_object_mut().filter(|_| !suspended) {
             fields.insert(annotation::REQUEST_RECONCILE.to_owned(), now.into());
@@ -229,7 +229,7 @@ async fn requests(place: &Place, name: &str) -> Result<Json, TargetError> {
     Ok(annotations)
 }
 
-/// Waits for an answer of the API server, within its time.
+/// Waits for a response of the API server, with a timeout.
 async fn answer<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, TargetError> {
     match tokio::time::timeout(ANSWER, request).await {
         Ok(Ok(found)) => Ok(found),
@@ -253,7 +253,7 @@ async fn list(api: &Api<DynamicObject>, selector: &str) -> Result<Vec<ObjectMeta
     }
 }
 
-/// Returns the selector for labels, which can't be one for anything else.
+/// Returns the selector for labels; fails for strings that are not labels and values.
 fn selector(labels: Option<&BTreeMap<String, String>>) -> Result<String, TargetError> {
     let labels = labels
         .filter(|labels| !labels.is_empty())
@@ -275,7 +275,7 @@ fn selector(labels: Option<&BTreeMap<String, String>>) -> Result<String, TargetE
     Ok(pairs.join(","))
 }
 
-/// Returns the API version of kinds that the original has one for.
+/// Returns the default API version of a kind, as in the original.
 fn default_version(kind: &str) -> Option<&'static str> {
     match kind {
         "Bucket" | "GitRepository" | "OCIRepository" | "HelmChart" | "HelmRepository" => {

@@ -1,4 +1,4 @@
-//! The types of Receivers: how each verifies the sender, and where its requests name their event.
+//! The types of Receivers: verification of the sender, and the name of the event of a request.
 
 use api::notification::ReceiverSpec;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -15,12 +15,12 @@ use sha2::{Sha256, Sha512};
 
 use super::{
     jwt::TokenError,
-    keys::{Keys, KeysError, Place},
+    keys::{KeyLocation, Keys, KeysError},
     oidc,
 };
 use crate::cel::Value;
 
-/// The reason why a request is refused, for the log: no secret is in it.
+/// The reason why a request is refused, for the log: it contains no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused(String);
 
@@ -52,14 +52,14 @@ impl From<KeysError> for Refused {
     }
 }
 
-/// A request that was read.
+/// A request whose body was read.
 pub(super) struct Request<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) body: &'a [u8],
 }
 
 impl Request<'_> {
-    /// Returns a header; the empty string if it is missing or no text.
+    /// Returns a header; the empty string if it is missing or not ASCII.
     fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name).and_then(|value| value.to_str().ok());
         value.unwrap_or_default()
@@ -91,7 +91,7 @@ impl Request<'_> {
     }
 }
 
-/// A struct that is a JSON object: serde also takes arrays of its fields.
+/// A struct that is a JSON object: serde also accepts arrays of its fields.
 #[derive(Default)]
 struct Object<T>(T);
 
@@ -104,16 +104,15 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
     }
 }
 
-/// Facts about a request whose sender was verified.
 #[derive(Debug, Default)]
 pub(super) struct Verified {
-    /// The body for filters, if it is not that of the request.
+    /// The body for filters, if it differs from the body of the request.
     pub(super) payload: Option<Vec<u8>>,
     /// The claims of the sender's token.
     pub(super) claims: Option<Value>,
 }
 
-/// The way in which a type verifies its senders.
+/// Verifies senders.
 #[derive(Clone, Copy)]
 enum Check {
     /// By the body, the headers and the token of the Secret.
@@ -124,9 +123,8 @@ enum Check {
     Oidc,
 }
 
-/// A type of Receivers.
 pub(crate) struct Type {
-    /// Name in `spec.type`.
+    /// Its value of `spec.type`.
     pub(crate) name: &'static str,
     /// The header with the name of the event.
     event: Option<&'static str>,
@@ -137,7 +135,6 @@ const fn typed(name: &'static str, event: Option<&'static str>, check: Check) ->
     Type { name, event, check }
 }
 
-/// All types.
 pub(crate) const ALL: &[Type] = &[
     typed("acr", None, Check::Token(acr)),
     typed("bitbucket", Some("X-Event-Key"), Check::Token(bitbucket)),
@@ -154,10 +151,9 @@ pub(crate) const ALL: &[Type] = &[
     typed("quay", None, Check::Token(quay)),
 ];
 
-/// The parts that verifying needs besides the request.
+/// The inputs of a verification besides the request.
 pub(super) struct Checks<'a> {
     pub(super) keys: &'a Keys,
-    /// URL of the keys of Google.
     pub(super) google_keys: &'a str,
     /// Seconds since the epoch.
     pub(super) now: i64,
@@ -213,7 +209,7 @@ pub(crate) fn token(secret: &SecretData) -> Result<&[u8], Refused> {
     })
 }
 
-/// Compares two secrets in a time that says nothing about them.
+/// Compares two secrets in constant time.
 fn same(a: &[u8], b: &[u8]) -> bool {
     let keyed = |bytes: &[u8]| Hmac::<Sha256>::new_from_slice(b"compare").map(|mac| mac.chain_update(bytes));
     match (keyed(a), keyed(b)) {
@@ -385,7 +381,7 @@ fn cdevents(request: &Request<'_>, _: &[u8]) -> Result<(), Refused> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let patch = patch.split('-').next().unwrap_or_default();
     let named = *dev == "dev" && *cdevents == "cdevents" && !about.is_empty() && !done.is_empty();
-    // Its content may be anything; the Receiver's filters judge it.
+    // Its content may be anything; the Receiver's filters check it.
     let _ = subject.content;
     match named && digits(major) && digits(minor) && digits(patch) {
         true => Ok(()),
@@ -393,7 +389,6 @@ fn cdevents(request: &Request<'_>, _: &[u8]) -> Result<(), Refused> {
     }
 }
 
-/// Issuers of Google's tokens.
 const GOOGLE: [&str; 2] = ["https://accounts.google.com", "accounts.google.com"];
 
 /// Verifies a push of Pub/Sub, whose token names the service account that pushes, and returns the notification of the registry.
@@ -429,11 +424,11 @@ async fn google(
         })
     };
     let (email, audience) = (required("email")?, required("audience")?);
-    let place = Place::Keys(checks.google_keys.to_owned());
+    let location = KeyLocation::Keys(checks.google_keys.to_owned());
     let claims = oidc::verified(
         request.bearer()?,
         checks.keys,
-        &place,
+        &location,
         &GOOGLE,
         &audience,
         checks.now,

@@ -21,12 +21,11 @@ const KLUCTL_GROUPS: &[&str] = &["flux.kluctl.io", "gitops.kluctl.io"];
 #[derive(Debug, Default)]
 pub(super) struct Allowed(BTreeMap<String, Vec<Scope>>);
 
-/// The events that a sender may report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Scope {
     /// Value of `reportingController`.
     controller: String,
-    /// API groups of the objects; of all groups if empty.
+    /// API groups of the objects; all groups if empty.
     groups: Vec<String>,
 }
 
@@ -62,7 +61,6 @@ impl Allowed {
         self.0.entry(name).or_default().push(scope);
     }
 
-    /// Returns true if a user may send events.
     pub(super) fn contains(&self, user: &str) -> bool {
         self.0.contains_key(user)
     }
@@ -74,7 +72,7 @@ impl Allowed {
     }
 }
 
-/// A ServiceAccount that may send events, with what it may report.
+/// A ServiceAccount that may send events, and its scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sender {
     namespace: String,
@@ -112,7 +110,7 @@ impl std::str::FromStr for Sender {
     }
 }
 
-/// A sender was given that is not a ServiceAccount with its namespace.
+/// The value is not a ServiceAccount with its namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a sender is a ServiceAccount, given as namespace/name, namespace/name:controller or namespace/name=group+group"

@@ -1,16 +1,15 @@
-//! The suppression of repeated events: one a window. Pure; bounded by forgetting the oldest.
+//! Suppresses repeated events: one per window. Pure; bounded by evicting the oldest.
 
 use std::{
     collections::{HashMap, VecDeque},
     time::{Duration, Instant},
 };
 
-/// The state of an event in its window, with the time that is left of the window.
+/// The state of an event in its window, with the remaining time of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Occurrence {
     First(Duration),
     Repeated(Duration),
-    /// Suppression is disabled.
     Unlimited,
 }
 
@@ -20,7 +19,7 @@ pub(super) struct Dedupe {
     window: Duration,
     capacity: usize,
     first: HashMap<[u8; 32], Instant>,
-    /// In the order in which their windows began, which is the order in which they end.
+    /// In the order of the starts of their windows, which is also the order of their ends.
     order: VecDeque<([u8; 32], Instant)>,
 }
 
@@ -53,7 +52,7 @@ impl Dedupe {
         Occurrence::First(self.window)
     }
 
-    /// Forgets an event that was not accepted after all: its window may go on, but lets it in.
+    /// Forgets an event that was not accepted after all: its window may continue, but admits it.
     pub(super) fn forget(&mut self, event: &[u8; 32]) {
         if self.first.remove(event).is_some() {
             self.order.retain(|(key, _)| key != event);

@@ -1,8 +1,8 @@
-//! Alerts of all versions, for the kinds of all groups, and what they do with metadata.
+//! Alerts of all versions, for the kinds of all groups, and their metadata.
 
 use serde_json::{Value, json};
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 /// An event as the original controllers post it, without a token.
 fn event_of(setup: &TestNamespace, group: &str, controller: &str, metadata: &Value) -> Value {
@@ -55,7 +55,7 @@ async fn objects_of_earlier_versions_deliver_and_read_as_the_newest() {
             setup.wait_ready(kind, version, "True").await;
             let has_status =
                 |object: &kube::api::DynamicObject| object.data["status"]["observedGeneration"] == 1;
-            testkit::wait_for(&api, version, "a status", PATIENCE, has_status)
+            testkit::wait_for(&api, version, "a status", TIMEOUT, has_status)
                 .await
                 .unwrap();
         }
@@ -68,7 +68,7 @@ async fn objects_of_earlier_versions_deliver_and_read_as_the_newest() {
 }
 
 #[tokio::test]
-async fn metadata_of_several_places_is_joined_and_contradictions_are_reported() {
+async fn metadata_of_several_sources_is_joined_and_contradictions_are_reported() {
     let setup = TestNamespace::new("metadata").await;
     let alert = json!({"summary": "from summary", "eventMetadata": {
         "env": "test", "revision": "from alert", "summary": "from metadata", "user": "from alert",
@@ -124,7 +124,7 @@ async fn alerts_hear_what_they_name_and_suspended_providers_get_nothing() {
     setup.accepted(&second).await;
     setup.wait_message("foreign", "foreign").await;
     setup.wait_message("all", "second").await;
-    // The controller sends what it accepted before it ends, so that what is missing then was never sent.
+    // The controller sends accepted events before it ends: a notification that is missing then was never sent.
     assert!(setup.controller.terminate().await.unwrap().success());
     let counts = ["one", "all", "kind", "name", "foreign", "suspended"].map(|name| setup.bodies(name).len());
     assert_eq!(counts, [1, 2, 0, 0, 1, 0]);
@@ -150,7 +150,7 @@ async fn labels_of_an_object_are_read_once_for_all_alerts() {
     let about = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "web", "namespace": setup.namespace});
     event["involvedObject"] = about;
     setup.accepted(&event).await;
-    testkit::eventually("a notification of each Alert", PATIENCE, || async {
+    testkit::eventually("a notification of each Alert", TIMEOUT, || async {
         let count = setup.bodies("hook").len();
         anyhow::ensure!(count == ALERTS, "{count} notifications");
         Ok(())

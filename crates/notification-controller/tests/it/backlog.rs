@@ -6,25 +6,23 @@ use futures::{StreamExt as _, stream};
 use serde_json::json;
 use testkit::{Answer, Received, WebhookSink};
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 const EVENTS: usize = 5000;
-/// Places that a message may be from its own: posts and deliveries run side by side.
+/// Maximum distance of a message from its position: posts and deliveries run side by side.
 const SHIFT: usize = 100;
 
-/// Returns the number of the message of a request.
 fn number(request: &Received) -> Option<usize> {
     let message = request.json()["message"].as_str()?.to_owned();
     message.strip_prefix("message ")?.parse().ok()
 }
 
-/// The numbers of the messages that a sink received, in order.
 fn numbers(sink: &WebhookSink) -> Vec<usize> {
     sink.received().iter().filter_map(number).collect()
 }
 
-/// The numbers of the messages with an attempt that never got a response. Each comes again when its time is over: after those that were
-/// delivered meanwhile.
+/// Returns the numbers of the messages with an attempt that never got a response. Each is sent again after its timeout: after the messages that
+/// were delivered in the meantime.
 fn unanswered(sink: &WebhookSink) -> HashSet<usize> {
     let all = sink.received();
     let hung = all.iter().filter(|request| request.answer == Answer::Hang);
@@ -32,8 +30,8 @@ fn unanswered(sink: &WebhookSink) -> HashSet<usize> {
 }
 
 async fn wait_for_all(sink: &WebhookSink) -> HashMap<usize, usize> {
-    testkit::eventually("all messages", 2 * PATIENCE, || async {
-        // The last place counts: what came before met the outage.
+    testkit::eventually("all messages", 2 * TIMEOUT, || async {
+        // The last position counts: earlier attempts met the outage.
         let places = numbers(sink).into_iter().rev();
         let mut last = HashMap::new();
         let mut place = EVENTS;
@@ -78,7 +76,7 @@ async fn provider_that_hangs_gets_all_events_in_order_after_a_kill_and_others_ar
     slow.clear();
     setup.controller.restart().await.unwrap();
     let metric = async |name: &str| setup.controller.metric(name).await.unwrap();
-    slow.wait_for("an attempt", PATIENCE, |_| true).await.unwrap();
+    slow.wait_for("an attempt", TIMEOUT, |_| true).await.unwrap();
     slow.answer(Answer::ok());
     let places = wait_for_all(&slow).await;
     let unanswered = unanswered(&slow);
@@ -91,10 +89,10 @@ async fn provider_that_hangs_gets_all_events_in_order_after_a_kill_and_others_ar
     assert!(metric("weir_notification_events_replayed_total").await >= EVENTS as f64);
     assert!(metric("weir_notifications_total{result=\"dropped\",type=\"generic\"}").await < 1.0);
     assert!(metric("weir_notifications_total{result=\"failed\",type=\"generic\"}").await < 1.0);
-    // The other Provider had what it had.
+    // The other Provider already had its events.
     let twice = setup.bodies("fast").len() - EVENTS;
     assert!(twice < 64, "{twice} came twice");
-    testkit::eventually("an empty journal", PATIENCE, || async {
+    testkit::eventually("an empty journal", TIMEOUT, || async {
         let pending = metric("weir_notification_events_pending").await;
         anyhow::ensure!(pending < 1.0, "{pending} events");
         Ok(())

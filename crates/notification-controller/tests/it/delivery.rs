@@ -7,7 +7,7 @@ use serde_json::json;
 use sha2::Sha256;
 use testkit::{Answer, Authority, WebhookSink};
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 #[tokio::test]
 async fn each_type_of_provider_delivers() {
@@ -130,7 +130,7 @@ async fn alerts_select_events() {
     }
     let label = setup.wait_message("labelled", "label").await;
     assert_eq!(label.json()["involvedObject"]["name"], "web");
-    // The controller sends what it accepted before it ends, so that what is missing then was never sent.
+    // The controller sends accepted events before it ends: a notification that is missing then was never sent.
     assert!(setup.controller.terminate().await.unwrap().success());
     let counts = ["all", "errors", "excluded", "included", "elsewhere", "labelled"]
         .map(|name| setup.bodies(name).len());
@@ -153,7 +153,7 @@ async fn the_authority_of_a_secret_is_trusted_and_no_other() {
         setup.wait_ready("Alert", name, "True").await;
     }
     setup.accepted(&setup.event("sealed")).await;
-    sink.wait_for("the message", PATIENCE, |request| request.path == "/good")
+    sink.wait_for("the message", TIMEOUT, |request| request.path == "/good")
         .await
         .unwrap();
     let warning = setup.warning("wrong", "NotificationDispatchFailed").await;
@@ -162,7 +162,7 @@ async fn the_authority_of_a_secret_is_trusted_and_no_other() {
 }
 
 #[tokio::test]
-async fn client_certificate_is_shown_to_a_server_that_asks_for_it() {
+async fn client_certificate_is_sent_to_a_server_that_asks_for_it() {
     let setup = TestNamespace::new("mutual").await;
     let (clients, others) = (
         Authority::new(&["us"]).unwrap(),
@@ -180,7 +180,7 @@ async fn client_certificate_is_shown_to_a_server_that_asks_for_it() {
         setup.wait_ready("Alert", name, "True").await;
     }
     setup.accepted(&setup.event("sealed")).await;
-    sink.wait_for("the message", PATIENCE, |request| request.path == "/known")
+    sink.wait_for("the message", TIMEOUT, |request| request.path == "/known")
         .await
         .unwrap();
     for name in ["unknown", "without"] {
@@ -224,7 +224,7 @@ async fn certificates_beside_a_token_are_used_unless_another_secret_has_some() {
     let hash = "0123456789012345678901234567890123456789";
     event["metadata"]["source.toolkit.fluxcd.io/revision"] = format!("main@sha1:{hash}").into();
     setup.accepted(&event).await;
-    sink.wait_for("the status", PATIENCE, |request| {
+    sink.wait_for("the status", TIMEOUT, |request| {
         request.method == "POST" && request.path.contains("/team/beside/statuses/")
     })
     .await
@@ -271,7 +271,7 @@ async fn a_failing_webhook_is_tried_again() {
     setup.sink.answer(Answer::Status(500, String::new()));
     setup.accepted(&setup.event("patience")).await;
     // The second attempt: the answer may change only when the first one has failed for certain.
-    testkit::eventually("another attempt", PATIENCE, || async {
+    testkit::eventually("another attempt", TIMEOUT, || async {
         anyhow::ensure!(setup.bodies("hook").len() >= 2);
         Ok(())
     })
@@ -279,7 +279,7 @@ async fn a_failing_webhook_is_tried_again() {
     .unwrap();
     setup.sink.answer(Answer::ok());
     let sent = "weir_notifications_total{result=\"sent\",type=\"generic\"}";
-    testkit::eventually("the count", PATIENCE, || async {
+    testkit::eventually("the count", TIMEOUT, || async {
         anyhow::ensure!(setup.controller.metric(sent).await? >= 1.0);
         Ok(())
     })

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Answer, ControlPlane};
 
-use crate::setup::{PATIENCE, TestNamespace, launch};
+use crate::setup::{TIMEOUT, TestNamespace, launch};
 
 #[tokio::test]
 async fn repeats_are_refused_with_the_time_of_the_next() {
@@ -98,7 +98,7 @@ async fn any_path_and_method_but_no_body_beyond_its_limit() {
         .body(vec![b' '; 3 * 1024 * 1024 + 1])
         .send()
         .await;
-    // The answer comes before the body is sent, so that sending it may fail instead.
+    // The response precedes the body, so that sending the body may fail instead.
     assert!(large.is_err() || large.is_ok_and(|answer| answer.status() == 413));
     let series = "gotk_event_http_request_duration_seconds_count{code=\"413\",handler=\"/\",method=\"POST\",service=\"\"}";
     assert!(setup.controller.metric(series).await.unwrap() >= 1.0);
@@ -148,8 +148,8 @@ async fn events_are_refused_before_the_alerts_are_known() {
     let event: Value =
         json!({"involvedObject": {"kind": "GitRepository", "name": "a", "namespace": namespace}});
     let ready = format!("http://{}/readyz", controller.addresses().health);
-    let answer = testkit::eventually("an answer", PATIENCE, || async {
-        // From its first answer on: nobody may be told to send events here.
+    let answer = testkit::eventually("an answer", TIMEOUT, || async {
+        // From its first response on: nobody may be told to send events here.
         let health = http.get(&ready).send().await?;
         assert_eq!(health.status(), 503, "{}", health.text().await?);
         Ok(http.post(controller.events_url()).json(&event).send().await?)

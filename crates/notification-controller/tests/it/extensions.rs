@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::setup::{PATIENCE, TestNamespace, launch};
+use crate::setup::{TIMEOUT, TestNamespace, launch};
 
-/// Waits until the Alert `hook` is as a predicate says.
+/// Waits until a predicate holds for the Alert `hook`.
 async fn wait_alert(setup: &TestNamespace, what: &str, is: impl Fn(&DynamicObject) -> bool) -> DynamicObject {
     let metadata = json!({"name": "hook", "namespace": setup.namespace});
     let object = json!({"apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Alert", "metadata": metadata});
     let (api, _) = setup.plane.api_for(object).await.unwrap();
-    testkit::wait_for(&api, "hook", what, PATIENCE, is).await.unwrap()
+    testkit::wait_for(&api, "hook", what, TIMEOUT, is).await.unwrap()
 }
 
-/// The failing objects that the annotations of an Alert name, with their numbers of failures.
 fn failing(alert: &DynamicObject) -> BTreeMap<String, i64> {
     let annotations = alert.metadata.annotations.iter().flatten();
     let ours = annotations.filter(|(key, _)| key.starts_with("failing.weir.io/"));
@@ -57,7 +56,7 @@ fn messages(setup: &TestNamespace, path: &str) -> Vec<String> {
 }
 
 async fn wait_messages(setup: &TestNamespace, count: usize) {
-    testkit::eventually(&format!("{count} messages"), PATIENCE, || async {
+    testkit::eventually(&format!("{count} messages"), TIMEOUT, || async {
         let all = messages(setup, "hook");
         anyhow::ensure!(all.len() >= count, "{all:?}");
         Ok(())
@@ -94,7 +93,7 @@ async fn recovery_is_sent_once_after_a_failure_and_a_restart() {
     assert_eq!(recovered["metadata"]["recovered"], "true");
     assert_eq!(recovered["severity"], "info");
     wait_failing(&setup, None).await;
-    // A repetition is news if the object failed meanwhile, and so is the next failure.
+    // A repetition is news if the object failed in the meantime, and so is the next failure.
     setup.accepted(&failure(&setup, "it broke again")).await;
     wait_messages(&setup, 3).await;
     assert_eq!(setup.post(&fine).await.status(), 429);
@@ -122,7 +121,7 @@ async fn failures_are_sent_from_the_threshold_on() {
     setup.accepted(&failure(&setup, "first")).await;
     wait_failing(&setup, Some(1)).await;
     assert!(setup.controller.terminate().await.unwrap().success());
-    // The successor on another machine goes on counting, also repetitions.
+    // The successor on another machine continues the count, also of repetitions.
     let successor = launch()
         .run_by(setup.plane.kubeconfig())
         .namespace(&setup.namespace)
@@ -141,7 +140,7 @@ async fn failures_are_sent_from_the_threshold_on() {
     post(failure(&setup, "second"), 429).await;
     post(failure(&setup, "third"), 202).await;
     setup.wait_message("hook", "third").await;
-    // A success begins anew. Without notices of recovery, it is an event as others.
+    // A success resets the count. Without notices of recovery, it is an ordinary event.
     post(setup.event("all fine"), 202).await;
     wait_failing(&setup, None).await;
     post(failure(&setup, "fourth"), 202).await;
@@ -175,7 +174,7 @@ async fn digest_has_the_events_of_its_interval_also_after_a_kill() {
     setup.controller.kill().await.unwrap();
     setup.controller.restart().await.unwrap();
     setup.accepted(&setup.event("third")).await;
-    // What is collected is sent before the end.
+    // Collected events are sent before the end.
     assert!(setup.controller.terminate().await.unwrap().success());
     let digests = setup.bodies("hook");
     // The interval may end during the test.
@@ -229,7 +228,7 @@ async fn annotations_without_effect_are_said_and_stop_nothing() {
     assert_eq!(warning.message.unwrap(), said["message"].as_str().unwrap());
     setup.accepted(&failure(&setup, "at once")).await;
     setup.wait_message("hook", "at once").await;
-    // The change of an annotation is no new generation, and is seen all the same.
+    // The change of an annotation is not a new generation, but is handled.
     let corrected = json!({"weir.io/failure-threshold": "2"});
     setup.extended("hook", &corrected, &json!({})).await;
     wait_alert(&setup, "no condition", |alert| condition(alert).is_none()).await;

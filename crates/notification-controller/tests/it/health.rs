@@ -1,11 +1,11 @@
-//! Providers that fail or ask for a pause: said on the objects, and without harm to others.
+//! Providers that fail or ask for a pause: reported on the objects, and without harm to others.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::{Answer, WebhookSink};
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 async fn wait_delivered(setup: &TestNamespace, kind: &str, status: &str) -> Value {
     let metadata = json!({"name": "hook", "namespace": setup.namespace});
@@ -18,7 +18,7 @@ async fn wait_delivered(setup: &TestNamespace, kind: &str, status: &str) -> Valu
         conditions.find(|condition| condition["type"] == "Delivered" && condition["status"] == status)
     };
     let what = format!("Delivered={status}");
-    let object = testkit::wait_for(&api, "hook", &what, PATIENCE, |object| found(object).is_some());
+    let object = testkit::wait_for(&api, "hook", &what, TIMEOUT, |object| found(object).is_some());
     found(&object.await.unwrap()).unwrap()
 }
 
@@ -54,7 +54,7 @@ async fn provider_that_asks_for_a_pause_gets_it_and_everything_afterwards() {
     let setup = TestNamespace::new("pause").await;
     let busy = WebhookSink::start().unwrap();
     busy.answer(Answer::Busy(429, 3));
-    // The pause is longer than a delivery may take.
+    // The pause is longer than the timeout of a delivery.
     let spec = json!({"type": "generic", "address": busy.url("hook"), "timeout": "1s"});
     setup.provider("hook", &spec).await;
     setup.alert("hook", "hook", &json!({})).await;
@@ -66,7 +66,7 @@ async fn provider_that_asks_for_a_pause_gets_it_and_everything_afterwards() {
     for number in 0..EVENTS {
         setup.wait_message("other", &format!("message {number}\"")).await;
     }
-    busy.wait_for("the first request", PATIENCE, |_| true)
+    busy.wait_for("the first request", TIMEOUT, |_| true)
         .await
         .unwrap();
     let first = busy.received().len();
@@ -77,7 +77,7 @@ async fn provider_that_asks_for_a_pause_gets_it_and_everything_afterwards() {
         let bodies = all.iter().map(|request| request.json()["message"].to_string());
         bodies.collect::<std::collections::BTreeSet<_>>().len()
     };
-    testkit::eventually("all messages", PATIENCE, || async {
+    testkit::eventually("all messages", TIMEOUT, || async {
         anyhow::ensure!(messages() == EVENTS, "{} messages", messages());
         Ok(())
     })
@@ -88,7 +88,7 @@ async fn provider_that_asks_for_a_pause_gets_it_and_everything_afterwards() {
     let early = all
         .iter()
         .filter(|request| request.at.duration_since(begin).unwrap_or_default() < Duration::from_millis(2900));
-    // Those that were on their way when the pause began.
+    // Deliveries in flight when the pause started.
     let early = early.count();
     assert!(early <= 4, "{early} requests before the end of the pause");
     assert_eq!(all.len(), early + EVENTS, "then each is sent once");
@@ -98,9 +98,7 @@ async fn provider_that_asks_for_a_pause_gets_it_and_everything_afterwards() {
         anyhow::ensure!(count >= 2.0 * EVENTS as f64, "{count}");
         Ok(())
     };
-    testkit::eventually("the count", PATIENCE, all_sent)
-        .await
-        .unwrap();
+    testkit::eventually("the count", TIMEOUT, all_sent).await.unwrap();
     let failed = "weir_notifications_total{result=\"failed\",type=\"generic\"}";
     assert!(setup.controller.metric(failed).await.unwrap() < 1.0);
 }

@@ -1,4 +1,4 @@
-//! Identities of clouds in place of credentials: those of ServiceAccounts, for the services of their clouds alone.
+//! Identities of clouds instead of credentials: of ServiceAccounts, for the services of their clouds alone.
 
 use serde_json::{Value, json};
 use testkit::{
@@ -7,7 +7,7 @@ use testkit::{
     identities::{APPLICATION, GOOGLE_ACCOUNT, GOOGLE_PROVIDER},
 };
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 const GATE: &str = "--feature-gates=ObjectLevelWorkloadIdentity=true";
 const HOSTS: [&str; 3] = [
@@ -79,7 +79,7 @@ impl Clouds {
     }
 
     async fn wait_sent(&self, path: &str) -> Received {
-        let sent = self.services.wait_for(path, PATIENCE, |request| {
+        let sent = self.services.wait_for(path, TIMEOUT, |request| {
             request.method == "POST" && request.path.starts_with(path)
         });
         sent.await.unwrap()

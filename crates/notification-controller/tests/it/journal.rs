@@ -6,12 +6,11 @@ use futures::{StreamExt as _, stream};
 use serde_json::json;
 use testkit::Answer;
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
-/// Events of each round.
 const EVENTS: usize = 24;
 
-/// The messages that arrived, with how often they did.
+/// Returns the number of arrivals of each message.
 fn arrived(setup: &TestNamespace) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for body in setup.bodies("hook") {
@@ -22,7 +21,7 @@ fn arrived(setup: &TestNamespace) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Posts events until so many were accepted, and returns those; the process is killed then, whatever it does.
+/// Posts events until `count` were accepted, and returns those; then the process is killed.
 async fn kill_after(setup: &TestNamespace, round: usize, count: usize) -> BTreeSet<String> {
     let posts = stream::iter(0..EVENTS).map(|number| async move {
         let message = format!("event {number} of round {round}");
@@ -66,14 +65,14 @@ async fn accepted_events_survive_a_kill() {
                 .unwrap();
             assert!(replayed >= 16.0, "{replayed}");
         }
-        testkit::eventually("all accepted events", PATIENCE, || async {
+        testkit::eventually("all accepted events", TIMEOUT, || async {
             let counts = arrived(&setup);
             let missing: Vec<_> = accepted
                 .iter()
                 .filter(|message| !counts.contains_key(*message))
                 .collect();
             anyhow::ensure!(missing.is_empty(), "{missing:?} are missing");
-            // Another kill would repeat what arrived and is not noted yet.
+            // Another kill would repeat deliveries that are not recorded yet.
             let pending = setup
                 .controller
                 .metric("weir_notification_events_pending")
@@ -84,12 +83,12 @@ async fn accepted_events_survive_a_kill() {
         .await
         .unwrap();
     }
-    // What is under way ends first.
+    // Deliveries in flight end first.
     assert!(setup.controller.terminate().await.unwrap().success());
     for (message, count) in arrived(&setup) {
         assert!(count <= 2, "{message}: {count} times");
     }
-    // All is done, so that nothing is left for another process.
+    // Everything is done: nothing is left for another process.
     setup.sink.clear();
     setup.controller.restart().await.unwrap();
     let replayed = setup

@@ -95,7 +95,7 @@ async fn nats_server_with_tls_is_verified() {
     setup.accepted(&setup.event("sealed")).await;
     let sent = "weir_notifications_total{result=\"sent\",type=\"nats\"}";
     let failed = "weir_notifications_total{result=\"failed\",type=\"nats\"}";
-    testkit::eventually("both outcomes", crate::setup::PATIENCE, || async {
+    testkit::eventually("both outcomes", crate::setup::TIMEOUT, || async {
         let counts = (
             setup.controller.metric(sent).await?,
             setup.controller.metric(failed).await?,

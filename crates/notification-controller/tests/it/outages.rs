@@ -1,21 +1,21 @@
-//! Providers that hang, are busy, fail or are slow for a while: others are on time, and the end of it is no storm.
+//! Providers that hang, are busy, fail or are slow for a while: others are on time, and the recovery causes no burst.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
 use testkit::{Answer, ControlPlane, Received, WebhookSink};
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 const EVENTS: usize = 60;
 /// Deliveries to one Provider at the same time.
 const WIDTH: usize = 4;
 const LABEL: &str = "outages";
 
-/// A namespace whose objects the controller sees by their label, as those of another one.
+/// A namespace whose objects have the label that selects them for the controller, like all test namespaces.
 struct Outages {
     setup: TestNamespace,
-    elsewhere: String,
+    other_namespace: String,
 }
 
 impl Outages {
@@ -31,7 +31,7 @@ impl Outages {
         });
         Self {
             setup: setup.await,
-            elsewhere: plane.namespace("elsewhere").await.unwrap(),
+            other_namespace: plane.namespace("other_namespace").await.unwrap(),
         }
     }
 
@@ -47,7 +47,7 @@ impl Outages {
             let (api, _) = self.setup.plane.api_for(object.clone()).await.unwrap();
             self.setup.plane.apply(object).await.unwrap();
             let is_ready = |object: &kube::api::DynamicObject| testkit::ready(object)["status"] == "True";
-            testkit::wait_for(&api, name, "Ready", PATIENCE, is_ready)
+            testkit::wait_for(&api, name, "Ready", TIMEOUT, is_ready)
                 .await
                 .unwrap();
         }
@@ -62,7 +62,7 @@ fn is_taken(request: &Received) -> bool {
     matches!(request.answer, Answer::Status(200, _) | Answer::Slow(_, 200))
 }
 
-/// The messages that a sink took at a path.
+/// Returns the messages that a sink accepted at a path.
 fn taken(sink: &WebhookSink, path: &str) -> Vec<String> {
     let all = sink.received();
     let fits = all
@@ -73,7 +73,7 @@ fn taken(sink: &WebhookSink, path: &str) -> Vec<String> {
 }
 
 async fn wait_all_taken(sink: &WebhookSink, path: &str) {
-    testkit::eventually(&format!("all messages at {path}"), 2 * PATIENCE, || async {
+    testkit::eventually(&format!("all messages at {path}"), 2 * TIMEOUT, || async {
         let different = taken(sink, path).into_iter().collect::<BTreeSet<_>>().len();
         anyhow::ensure!(different == EVENTS, "{different} messages");
         Ok(())
@@ -86,11 +86,11 @@ async fn wait_all_taken(sink: &WebhookSink, path: &str) {
 async fn troubles_of_providers_delay_nobody_else_and_end_without_a_storm() {
     let dir = tempfile::tempdir().unwrap();
     let outages = Outages::new(&dir.path().display().to_string()).await;
-    let (setup, elsewhere) = (&outages.setup, &outages.elsewhere);
+    let (setup, other_namespace) = (&outages.setup, &outages.other_namespace);
     let mut troubled = Vec::new();
     for (name, answer, timeout) in [
         ("hangs", Answer::Hang, "1s"),
-        // The pause is longer than a delivery may take.
+        // The pause is longer than the timeout of a delivery.
         ("busy", Answer::Busy(429, 2), "1s"),
         ("fails", Answer::Status(500, String::new()), "1s"),
         ("slow", Answer::Slow(Duration::from_secs(2), 200), "20s"),
@@ -101,24 +101,24 @@ async fn troubles_of_providers_delay_nobody_else_and_end_without_a_storm() {
         outages.apply(&setup.namespace, name, &provider).await;
         troubled.push((format!("/{name}"), sink));
     }
-    for (namespace, name) in [(&setup.namespace, "near"), (elsewhere, "far")] {
+    for (namespace, name) in [(&setup.namespace, "near"), (other_namespace, "far")] {
         let provider = json!({"type": "generic", "address": setup.sink.url(name)});
         outages.apply(namespace, name, &provider).await;
     }
     for number in 0..EVENTS {
-        for namespace in [&setup.namespace, elsewhere] {
+        for namespace in [&setup.namespace, other_namespace] {
             let mut event = setup.event(&format!("message {number}"));
             event["involvedObject"]["namespace"] = json!(namespace);
             setup.accepted(&event).await;
         }
     }
-    // Others have all while the troubles last.
+    // Others have all while the outages last.
     for path in ["/near", "/far"] {
         wait_all_taken(&setup.sink, path).await;
     }
     for (path, sink) in &troubled {
         let what = format!("attempts after the first ones at {path}");
-        testkit::eventually(&what, PATIENCE, || async {
+        testkit::eventually(&what, TIMEOUT, || async {
             let attempts = sink.received().len();
             anyhow::ensure!(attempts > WIDTH, "{attempts} attempts");
             Ok(())
@@ -132,7 +132,7 @@ async fn troubles_of_providers_delay_nobody_else_and_end_without_a_storm() {
         let most = sink.most_at_once();
         assert!(most <= WIDTH, "{path}: {most} requests at the same time");
     }
-    testkit::eventually("an empty journal", PATIENCE, || async {
+    testkit::eventually("an empty journal", TIMEOUT, || async {
         let pending = outages.metric("weir_notification_events_pending").await;
         anyhow::ensure!(pending < 1.0, "{pending} events");
         Ok(())

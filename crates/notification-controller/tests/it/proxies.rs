@@ -63,7 +63,7 @@ async fn deliveries_go_through_the_proxy_that_the_provider_names() {
     }
     let arrived = |request: &testkit::Received| request.path == "/sealed";
     sealed
-        .wait_for("the message", crate::setup::PATIENCE, arrived)
+        .wait_for("the message", crate::setup::TIMEOUT, arrived)
         .await
         .unwrap();
     let warning = setup

@@ -4,13 +4,13 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use testkit::{Answer, WebhookSink};
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 #[tokio::test]
 async fn events_are_published_to_a_pubsub_topic() {
     let setup = TestNamespace::new("pubsub").await;
     let google = WebhookSink::start_tls().unwrap();
-    // The token service and the topic answer alike: the topic's answer does not matter.
+    // One response serves the token service and the topic: the topic's response does not matter.
     google.answer(Answer::Status(200, r#"{"access_token": "t0ken"}"#.into()));
     let user = json!({
         "type": "authorized_user", "client_id": "i", "client_secret": "s", "refresh_token": "r",
@@ -33,7 +33,7 @@ async fn events_are_published_to_a_pubsub_topic() {
     setup.wait_ready("Alert", "hook", "True").await;
     setup.accepted(&setup.event("by topic")).await;
     let path = "/v1/projects/a-project/topics/events:publish";
-    let published = google.wait_for("the message", PATIENCE, |request| request.path == path);
+    let published = google.wait_for("the message", TIMEOUT, |request| request.path == path);
     let published = published.await.unwrap();
     assert_eq!(published.header("authorization"), "Bearer t0ken");
     let message = published.json()["messages"][0].clone();

@@ -5,7 +5,7 @@ use testkit::{Controller, GitServer};
 
 use crate::{
     receivers::Hooks,
-    setup::{PATIENCE, TestNamespace},
+    setup::{TIMEOUT, TestNamespace},
 };
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn push_is_fetched_by_a_webhook_and_notified_with_its_commit() {
     let answer = setup.http.post(&url).json(&json!({})).send().await.unwrap();
     assert_eq!(answer.status(), 200);
     let revision = format!("main@sha1:{second}");
-    testkit::wait_for(&api, "shop", "the artifact of the push", PATIENCE, |object| {
+    testkit::wait_for(&api, "shop", "the artifact of the push", TIMEOUT, |object| {
         object.data["status"]["artifact"]["revision"] == revision
     })
     .await

@@ -1,4 +1,4 @@
-//! Receivers: the manifests of their pages, and requests from outside.
+//! Receivers: the manifests of their pages, and requests of strangers.
 
 use std::{fs, path::Path};
 
@@ -15,7 +15,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 const TOKEN: &str = "s3cr3t-t0ken";
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
@@ -50,7 +50,7 @@ impl Hooks {
         self.setup.plane.api_for(object).await.unwrap().0
     }
 
-    /// The last request for a reconciliation of a source.
+    /// Returns the last request for a reconciliation of a source.
     pub(crate) async fn requested(&self, name: &str) -> Option<String> {
         let api = self
             .api("source.toolkit.fluxcd.io/v1", "GitRepository", name)
@@ -62,7 +62,7 @@ impl Hooks {
             .and_then(|all| all.get(REQUESTED).cloned())
     }
 
-    /// Applies a Receiver of the source `shop`, with more in its spec.
+    /// Applies a Receiver of the source `shop`, with `more` in its spec.
     pub(crate) async fn apply(&self, name: &str, more: &Value) {
         let mut spec = json!({
             "type": "generic", "secretRef": {"name": "token"}, "resources": [{"kind": "GitRepository", "name": "shop"}],
@@ -84,13 +84,13 @@ impl Hooks {
         self.url(name).await
     }
 
-    /// The URL of a Receiver's webhook, when the server knows it.
+    /// Returns the URL of a Receiver's webhook when the server knows it.
     pub(crate) async fn url(&self, name: &str) -> String {
         let path = self
             .path(name, |object| object.data["status"]["webhookPath"].is_string())
             .await;
         let address = self.setup.controller.addresses().receiver;
-        testkit::eventually("the webhook", PATIENCE, || async {
+        testkit::eventually("the webhook", TIMEOUT, || async {
             // A body that is announced as too large tells if the path is known, and does nothing.
             let head = format!("POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: 4000000\r\n\r\n");
             let mut stream = TcpStream::connect(address).await?;
@@ -112,7 +112,7 @@ impl Hooks {
             let ready = testkit::ready(object);
             ready["observedGeneration"] == json!(object.metadata.generation) && fits(object)
         };
-        let object = testkit::wait_for(&api, name, "the path", PATIENCE, settled)
+        let object = testkit::wait_for(&api, name, "the path", TIMEOUT, settled)
             .await
             .unwrap();
         object.data["status"]["webhookPath"]
@@ -136,7 +136,7 @@ impl Hooks {
 
     async fn ready(&self, name: &str, status: &str) -> Value {
         let api = self.api(V1, "Receiver", name).await;
-        let object = testkit::wait_for(&api, name, status, PATIENCE, |object| {
+        let object = testkit::wait_for(&api, name, status, TIMEOUT, |object| {
             let ready = testkit::ready(object);
             ready["status"] == status && ready["observedGeneration"] == json!(object.metadata.generation)
         });
@@ -377,7 +377,7 @@ async fn the_path_is_that_of_the_token_and_follows_it() {
         (hooks.post(&url, &[], "").await, hooks.post(&new, &[], "").await),
         (404, 200)
     );
-    // Without the Secret there is no path, and with it again there is one.
+    // The path exists only while the Secret exists.
     secrets.delete("token", &Default::default()).await.unwrap();
     assert_eq!(hooks.ready("hook", "False").await["reason"], "TokenNotFound");
     hooks
@@ -405,7 +405,7 @@ async fn suspended_and_failing_receivers_answer_503() {
         let (hooks, url) = (&hooks, &url);
         async move {
             let what = format!("status {status}");
-            testkit::eventually(&what, PATIENCE, || async {
+            testkit::eventually(&what, TIMEOUT, || async {
                 let found = hooks.post(url, &[], "").await;
                 anyhow::ensure!(found == status, "{found}");
                 Ok(())

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 #[tokio::test]
 async fn unsupported_providers_say_so_and_send_nothing() {
@@ -158,7 +158,7 @@ async fn finalizers_of_earlier_releases_are_taken_off() {
     setup.plane.apply(object).await.unwrap();
     setup.wait_ready("Provider", "old", "True").await;
     let without = |provider: &kube::api::DynamicObject| provider.metadata.finalizers.is_none();
-    testkit::wait_for(&api, "old", "no finalizer", PATIENCE, without)
+    testkit::wait_for(&api, "old", "no finalizer", TIMEOUT, without)
         .await
         .unwrap();
 }
@@ -185,7 +185,7 @@ async fn alert_and_provider_that_vanish_leave_no_series() {
         setup.vanish(kind, "vanishing").await;
     }
     setup.controller.resume().unwrap();
-    testkit::eventually("the series to go", PATIENCE, || async {
+    testkit::eventually("the series to go", TIMEOUT, || async {
         let series = metrics().await;
         anyhow::ensure!(!series.contains("vanishing"), "{series}");
         Ok(())

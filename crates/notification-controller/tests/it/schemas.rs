@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// Applies the object with these fields in its spec; null removes one. Returns its spec, or the words of the refusal.
+    /// Applies the object with these fields in its spec; null removes one. Returns its spec, or the message of the refusal.
     async fn apply(&self, changes: &Value) -> Result<Value, String> {
         let mut spec = self.spec.clone();
         for (key, value) in changes.as_object().unwrap() {
@@ -42,7 +42,7 @@ impl Kind {
                 false => spec[key] = value.clone(),
             }
         }
-        // Each has a name of its own: defaults are those of new objects.
+        // Each has a name of its own: defaults apply to new objects only.
         let name = format!("x{:x}", hash(&spec.to_string()));
         let object = json!({
             "apiVersion": format!("notification.toolkit.fluxcd.io/{}", self.version), "kind": self.kind,

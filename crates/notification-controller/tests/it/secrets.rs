@@ -1,11 +1,11 @@
-//! Addresses, credentials and answers appear in no log, event, metric or status.
+//! Addresses, credentials and responses appear in no log, event, metric or status.
 
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, api::ListParams};
 use serde_json::json;
 use testkit::Answer;
 
-use crate::setup::{PATIENCE, TestNamespace};
+use crate::setup::{TIMEOUT, TestNamespace};
 
 const CANARY: &str = "c4n4ry";
 
@@ -63,7 +63,7 @@ async fn secrets_appear_in_no_log_event_or_status() {
         setup.sink.answer(answer);
         setup.accepted(&setup.event(&format!("failure {number}"))).await;
         let failed = "weir_notifications_total{result=\"failed\",type=\"generic-hmac\"}";
-        testkit::eventually("the failure", PATIENCE, || async {
+        testkit::eventually("the failure", TIMEOUT, || async {
             anyhow::ensure!(setup.controller.metric(failed).await? > number as f64);
             Ok(())
         })

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use testkit::Controller;
 
-use crate::setup::{PATIENCE, TestNamespace, launch};
+use crate::setup::{TIMEOUT, TestNamespace, launch};
 
 const AUDIENCE: &str = "weir-events";
 const REFUSED: &str = "weir_notification_posts_refused_total";
@@ -26,7 +26,7 @@ async fn post(to: &Controller, setup: &TestNamespace, token: &str, event: &Value
     (response.status(), response.text().await.unwrap())
 }
 
-/// The reviews that the controller has asked for: without Alerts, it posts nothing else.
+/// Returns the number of reviews that the controller has requested: without Alerts, it posts nothing else.
 async fn reviews(setup: &TestNamespace) -> f64 {
     let metrics = setup.controller.metrics().await.unwrap();
     let posts = metrics
@@ -69,7 +69,7 @@ async fn only_senders_raise_and_suppress_alerts() {
         assert_eq!(answered, status, "{body}");
         assert!(body.contains(text), "{body}");
     }
-    // The same event of a sender is no duplicate of the refused ones.
+    // The same event of a sender is not a duplicate of the refused ones.
     let (status, body) = post(&setup.controller, &setup, &ours, &event).await;
     assert_eq!(status, StatusCode::ACCEPTED, "{body}");
     setup.wait_message("hook", "forged").await;
@@ -223,7 +223,7 @@ async fn a_standby_reviews_tokens_too() {
             "given senders replace the default ones"
         );
     }
-    let leads = testkit::eventually("a leader", PATIENCE, || async {
+    let leads = testkit::eventually("a leader", TIMEOUT, || async {
         let series = "leader_election_master_status";
         let all = [leader.metric(series).await?, standby.metric(series).await?];
         anyhow::ensure!(all.iter().sum::<f64>() == 1.0, "{all:?}");

@@ -1,4 +1,4 @@
-//! A namespace with the controller that sees it alone, and a sink for what it sends.
+//! A namespace with its own controller, and a sink for notifications.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use kube::{
 use serde_json::{Value, json};
 use testkit::{ControlPlane, Controller, WebhookSink, controller::Launch, ready};
 
-/// The longest wait for anything on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of all waits, for a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 const API: &str = "notification.toolkit.fluxcd.io/v1beta3";
 
 pub(crate) struct TestNamespace {
@@ -33,7 +33,7 @@ impl TestNamespace {
         Self::with_namespace(plane.namespace(name).await.unwrap(), flags).await
     }
 
-    /// Starts the controller in a namespace that is there.
+    /// Starts the controller in an existing namespace.
     pub(crate) async fn with_namespace(namespace: String, flags: impl FnOnce(Launch) -> Launch) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let plane = ControlPlane::shared().await.unwrap();
@@ -72,7 +72,7 @@ impl TestNamespace {
         self.plane.apply(object).await.unwrap()
     }
 
-    /// An alert as of [`TestNamespace::generic`], with annotations, and its provider; both known to the controller.
+    /// Applies an alert like [`TestNamespace::generic`], with annotations, and its provider; both known to the controller.
     pub(crate) async fn extended(&self, name: &str, annotations: &Value, more: &Value) {
         self.provider(name, &json!({"type": "generic", "address": self.sink.url(name)}))
             .await;
@@ -86,7 +86,7 @@ impl TestNamespace {
         self.apply("Provider", name, spec).await
     }
 
-    /// An alert for everything of kind GitRepository in the namespace, sent to `provider`, with more in its spec.
+    /// Applies an alert for every GitRepository in the namespace, sent to `provider`, with `more` in its spec.
     pub(crate) async fn alert(&self, name: &str, provider: &str, more: &Value) -> DynamicObject {
         self.apply("Alert", name, &alert_spec(provider, more)).await
     }
@@ -106,14 +106,14 @@ impl TestNamespace {
             .await
             .unwrap();
         let what = format!("Ready={status}");
-        let object = testkit::wait_for(&api, name, &what, PATIENCE, |object| {
+        let object = testkit::wait_for(&api, name, &what, TIMEOUT, |object| {
             let ready = ready(object);
             ready["status"] == status && ready["observedGeneration"] == json!(object.metadata.generation)
         });
         ready(&object.await.unwrap())
     }
 
-    /// Deletes an object, and its finalizer with it.
+    /// Deletes an object and its finalizer.
     pub(crate) async fn vanish(&self, kind: &str, name: &str) {
         let metadata = json!({"name": name, "namespace": self.namespace});
         let (api, _) = self
@@ -121,16 +121,16 @@ impl TestNamespace {
             .api_for(json!({"apiVersion": API, "kind": kind, "metadata": metadata}))
             .await
             .unwrap();
-        // One without a finalizer is gone with the second request.
+        // An object without a finalizer is gone with the second request.
         let patch = json!({"metadata": {"finalizers": null}});
         api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await
             .unwrap();
         api.delete(name, &DeleteParams::default()).await.unwrap();
-        testkit::wait_gone(&api, name, PATIENCE).await.unwrap();
+        testkit::wait_gone(&api, name, TIMEOUT).await.unwrap();
     }
 
-    /// A provider of type `generic` at a path of the sink, and an alert for it; both known to the controller.
+    /// Applies a provider of type `generic` at a path of the sink, and an alert for it; both known to the controller.
     pub(crate) async fn generic(&self, name: &str, alert: &Value) {
         self.provider(name, &json!({"type": "generic", "address": self.sink.url(name)}))
             .await;
@@ -139,7 +139,7 @@ impl TestNamespace {
         self.wait_ready("Provider", name, "True").await;
     }
 
-    /// An event about the GitRepository `shop` of the namespace.
+    /// Returns an event about the GitRepository `shop` of the namespace.
     pub(crate) fn event(&self, message: &str) -> Value {
         json!({
             "involvedObject": {
@@ -168,7 +168,6 @@ impl TestNamespace {
         assert_eq!(self.post(event).await.status(), 202);
     }
 
-    /// The bodies that arrived at a path.
     pub(crate) fn bodies(&self, path: &str) -> Vec<Value> {
         let path = format!("/{path}");
         self.sink
@@ -183,7 +182,7 @@ impl TestNamespace {
         let path = format!("/{path}");
         let what = format!("{message} at {path}");
         self.sink
-            .wait_for(&what, PATIENCE, |request| {
+            .wait_for(&what, TIMEOUT, |request| {
                 request.path == path && String::from_utf8_lossy(&request.body).contains(message)
             })
             .await
@@ -198,7 +197,7 @@ impl TestNamespace {
     /// Waits for a Kubernetes Event with this reason on an object of this kind; of any kind if that is empty.
     pub(crate) async fn warning_on(&self, kind: &str, object: &str, reason: &str) -> Event {
         let api: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
-        testkit::eventually(&format!("{reason} on {object}"), PATIENCE, || async {
+        testkit::eventually(&format!("{reason} on {object}"), TIMEOUT, || async {
             let all = api.list(&ListParams::default()).await?.items;
             let mut fits = all.into_iter().filter(|event| {
                 event.involved_object.name.as_deref() == Some(object)

@@ -136,7 +136,7 @@ async fn issuers_are_asked_under_the_policy_of_addresses() {
             .as_str()
             .is_some_and(|error| error.contains("invalid or refused"))
     };
-    let patience = crate::setup::PATIENCE;
+    let patience = crate::setup::TIMEOUT;
     hooks
         .setup
         .controller

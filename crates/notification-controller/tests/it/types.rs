@@ -312,7 +312,7 @@ async fn each_service_receives_the_request_that_it_documents() {
         let wanted = |request: &testkit::Received| request.method == *method && request.path == *path;
         let request = setup
             .sink
-            .wait_for(&what, crate::setup::PATIENCE, wanted)
+            .wait_for(&what, crate::setup::TIMEOUT, wanted)
             .await
             .unwrap();
         assert_eq!(request.header(header), *value, "{kind}");
@@ -352,7 +352,7 @@ async fn expression_names_the_status_of_a_commit() {
         request.method == "POST" && request.path.contains("/team/named/statuses/")
     };
     let what = "a commit status";
-    let request = setup.sink.wait_for(what, crate::setup::PATIENCE, posted).await;
+    let request = setup.sink.wait_for(what, crate::setup::TIMEOUT, posted).await;
     let name = event["involvedObject"]["name"].as_str().unwrap();
     assert_eq!(request.unwrap().json()["context"], format!("{name}/named/github"));
     let why = "spec.commitStatusExpr: the result is of the type bool, not string";

@@ -1,4 +1,4 @@
-//! Requests to Receivers that come slowly, again, to a standby, or with work for their filters; and those for KluctlDeployments.
+//! Requests to Receivers that arrive slowly, again, at a standby, or are expensive for their filters; and requests for KluctlDeployments.
 
 use futures::future::join_all;
 use kube::{Api, api::DynamicObject};
@@ -8,7 +8,7 @@ use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::Instant};
 
 use crate::{
     receivers::Hooks,
-    setup::{PATIENCE, TestNamespace, launch},
+    setup::{TIMEOUT, TestNamespace, launch},
 };
 
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
@@ -69,7 +69,7 @@ async fn kluctl_deployments_of_both_groups_are_reconciled() {
     let (sources, _) = setup.plane.api_for(source.clone()).await.unwrap();
     setup.plane.apply(source).await.unwrap();
     let has_artifact = |object: &DynamicObject| object.data["status"]["artifact"].is_object();
-    testkit::wait_for(&sources, "project", "an artifact", PATIENCE, has_artifact)
+    testkit::wait_for(&sources, "project", "an artifact", TIMEOUT, has_artifact)
         .await
         .unwrap();
     // Without the webhook, nothing would happen for hours.
@@ -84,7 +84,7 @@ async fn kluctl_deployments_of_both_groups_are_reconciled() {
     let mut suspended = gitops.clone();
     suspended["suspend"] = json!(true);
     let flux = kluctl_deployment(&hooks, FLUX, "shop", &flux).await;
-    // One of the same name would take over that of the other group.
+    // A KluctlDeployment of the same name would take over the objects of the other group's.
     let gitops = kluctl_deployment(&hooks, GITOPS, "blog", &gitops).await;
     kluctl_deployment(&hooks, GITOPS, "suspended", &suspended).await;
     for (api, name) in [(&flux, "shop"), (&gitops, "blog"), (&gitops, "suspended")] {
@@ -93,7 +93,7 @@ async fn kluctl_deployments_of_both_groups_are_reconciled() {
             let is_ready = testkit::ready(object)["status"] == "True";
             object.data["status"]["observedGeneration"] == 1 && (is_ready || name == "suspended")
         };
-        testkit::wait_for(api, name, "its first pass", PATIENCE, observed)
+        testkit::wait_for(api, name, "its first pass", TIMEOUT, observed)
             .await
             .unwrap();
     }
@@ -108,7 +108,7 @@ async fn kluctl_deployments_of_both_groups_are_reconciled() {
         let requested = annotation(object, REQUESTED);
         requested.is_some_and(|at| object.data["status"]["lastHandledReconcileAt"] == at.as_str())
     };
-    let object = testkit::wait_for(&flux, "shop", "the request", PATIENCE, handled)
+    let object = testkit::wait_for(&flux, "shop", "the request", TIMEOUT, handled)
         .await
         .unwrap();
     assert_eq!(annotation(&object, REQUEST), None);
@@ -118,7 +118,7 @@ async fn kluctl_deployments_of_both_groups_are_reconciled() {
         requested.is_some_and(|at| result["request"]["requestValue"] == at.as_str())
             && result["endTime"].is_string()
     };
-    testkit::wait_for(&gitops, "blog", "the result of the request", PATIENCE, handled)
+    testkit::wait_for(&gitops, "blog", "the result of the request", TIMEOUT, handled)
         .await
         .unwrap();
     // The controller would obey the request in spite of the suspension.
@@ -147,13 +147,13 @@ async fn replicas_that_do_not_lead_answer_webhooks() {
         .await
         .unwrap();
     let [address, other] = [first, &second].map(|replica| replica.addresses().receiver.to_string());
-    // One that is ready knows all paths.
+    // A replica that is ready knows all paths.
     for url in [url.clone(), url.replace(&address, &other)] {
         let before = hooks.requested("shop").await;
         assert_eq!(hooks.post(&url, &[], "").await, 200, "{url}");
         assert_ne!(hooks.requested("shop").await, before, "{url}");
     }
-    testkit::eventually("one leader", PATIENCE, || async {
+    testkit::eventually("one leader", TIMEOUT, || async {
         let series = "leader_election_master_status";
         let all = [first.metric(series).await?, second.metric(series).await?];
         anyhow::ensure!(all == [1.0, 0.0], "{all:?}");
@@ -177,7 +177,7 @@ async fn goes_on(stream: &mut TcpStream) -> bool {
 
 #[tokio::test]
 async fn slow_headers_are_cut_off_while_others_are_served() {
-    // More than the port has places.
+    // More than the connection limit of the port.
     const SLOW: usize = 200;
     let mut hooks = Hooks::new("slow-headers").await;
     hooks.source("shop", &json!({})).await;
@@ -200,7 +200,7 @@ async fn slow_headers_are_cut_off_while_others_are_served() {
     }
     let begin = Instant::now();
     while !slow.is_empty() {
-        assert!(begin.elapsed() < PATIENCE, "{} connections are open", slow.len());
+        assert!(begin.elapsed() < TIMEOUT, "{} connections are open", slow.len());
         assert_eq!(hooks.post(&url, &[], "").await, 200);
         let mut open = Vec::new();
         for mut stream in slow {
@@ -241,7 +241,7 @@ async fn replayed_requests_annotate_again_and_do_nothing_else() {
     let mut annotations = after.metadata.annotations.unwrap();
     assert!(annotations.remove(REQUESTED).is_some());
     assert_eq!(annotations, before.metadata.annotations.unwrap_or_default());
-    // Another Receiver doesn't take it, and neither does this one with another body.
+    // Another Receiver doesn't accept it, and neither does this one with another body.
     let requested = hooks.requested("shop").await;
     assert_eq!(hooks.post(&other, &recorded, body).await, 400);
     assert_eq!(hooks.post(&url, &recorded, "{}").await, 400);
@@ -273,7 +273,7 @@ async fn filters_with_too_much_work_fail_their_own_requests() {
         assert_eq!(hooks.requested("shop").await, before, "{filter}");
         assert_eq!(hooks.post(&good, &[], "").await, 200, "{filter}");
     }
-    // Expressions that backtrack elsewhere are linear here.
+    // Expressions with catastrophic backtracking in other engines are linear here.
     let filter = json!({"resourceFilter": "req.text.matches('^(a+)+$') && !req.text.matches('^(a|aa)+b')"});
     let url = hooks.receiver("regex", &filter).await;
     let before = hooks.requested("shop").await;

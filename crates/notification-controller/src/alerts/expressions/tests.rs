@@ -17,11 +17,14 @@ impl Matcher {
         self.matches(&[alert], message).await == [true]
     }
 
-    /// Number of lists that were compiled, and the memory of those that are kept, in bytes.
+    /// Returns the number of compilations, and the bytes of the cache.
     fn figures(&self) -> (usize, usize) {
-        let kept = self.kept.lock().unwrap();
-        assert_eq!(kept.bytes, kept.lists.values().map(Kept::cost).sum::<usize>());
-        (kept.compiled, kept.bytes)
+        let cache = self.cache.lock();
+        assert_eq!(
+            cache.bytes,
+            cache.lists.values().map(CacheEntry::cost).sum::<usize>()
+        );
+        (cache.compiled, cache.bytes)
     }
 }
 
@@ -48,7 +51,7 @@ async fn lists_of_a_thousand_alerts_are_compiled_once_for_all_events() {
         assert_eq!(passing, [number, 1000]);
     }
     assert_eq!(matcher.figures().0, 1000);
-    // Equal lists are one.
+    // Equal lists have one entry.
     let equal = alerts((0..1000).map(|_| "equal".to_owned()));
     assert_eq!(matcher.matches(&equal, "equal").await, [true; 1000]);
     assert_eq!(matcher.figures().0, 1001);
@@ -60,12 +63,12 @@ async fn lists_beyond_the_limit_do_not_displace_those_in_use() {
     let all = alerts((0..100).map(|number| format!("{number}\\pL{{8}}")));
     matcher.matches(&all, "").await;
     let (first, bytes) = matcher.figures();
-    assert!(bytes > KEPT_BYTES / 2, "{bytes}");
-    let kept = matcher.kept.lock().unwrap().lists.len();
-    assert!(first == 100 && kept < 90, "{kept}");
+    assert!(bytes > CACHE_BYTES / 2, "{bytes}");
+    let cache = matcher.cache.lock().lists.len();
+    assert!(first == 100 && cache < 90, "{cache}");
     matcher.matches(&all, "").await;
-    assert_eq!(matcher.figures().0, 200 - kept);
-    // Those that are not used any more make room.
+    assert_eq!(matcher.figures().0, 200 - cache);
+    // Entries that are not used any more are evicted.
     let others = alerts((100..110).map(|number| format!("{number}\\pL{{8}}")));
     for _ in 0..100 {
         matcher.matches(&others, "").await;
@@ -129,7 +132,7 @@ fn lists_are_bounded_as_a_whole() {
 }
 
 #[tokio::test]
-async fn expressions_that_backtrack_elsewhere_end_here() {
+async fn catastrophic_backtracking_is_impossible() {
     let matcher = Matcher::default();
     let message = "a".repeat(MESSAGE_BYTES);
     for (text, expected) in [
@@ -170,14 +173,14 @@ async fn compiled_expressions_of_all_alerts_have_one_limit() {
     for number in 0..200 {
         let spec = spec(&[&format!("{number}\\pL{{8}}")], &[&format!("{number}\\pN{{8}}")]);
         matcher.is_match(&spec, "short").await;
-        assert!(matcher.figures().1 <= KEPT_BYTES);
+        assert!(matcher.figures().1 <= CACHE_BYTES);
     }
     let (_, bytes) = matcher.figures();
-    assert!(bytes > KEPT_BYTES / 2, "{bytes}");
+    assert!(bytes > CACHE_BYTES / 2, "{bytes}");
 }
 
 #[tokio::test]
-async fn only_the_beginning_of_a_message_is_matched() {
+async fn only_the_start_of_a_message_is_matched() {
     let matcher = Matcher::default();
     let spec = spec(&["needle"], &[]);
     let at = |position: usize| format!("{}needle{}", "é".repeat(position / 2), "x".repeat(3 << 20));

@@ -1,24 +1,24 @@
-//! The shares of providers and namespaces in the bytes that wait. Pure.
+//! The shares of providers and namespaces in the quota of waiting bytes. Pure.
 
 use std::collections::HashMap;
 
 use runtime::ObjectKey;
 
-/// Part of what others leave that a new event may fill, in eighths.
+/// Part of the rest that a new event may fill, in eighths.
 const NEW: u64 = 6;
-/// Part of what others leave that the deliveries of accepted events may fill, in eighths.
+/// Part of the rest that deliveries of accepted events may fill, in eighths.
 const ACCEPTED: u64 = 7;
 
-/// The part of its room that something may fill.
+/// The part of a share that may be filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fill {
     /// An event that can be refused.
     New,
-    /// A delivery of an event that was accepted.
+    /// A delivery of an accepted event.
     Accepted,
 }
 
-/// The bytes that wait, of all, of each namespace and of each provider.
+/// The waiting bytes, of all, of each namespace and of each provider.
 #[derive(Debug)]
 pub(super) struct Shares {
     bound: u64,
@@ -37,7 +37,7 @@ impl Shares {
         }
     }
 
-    /// Returns true if so many bytes more fit in the shares of a provider and of its namespace.
+    /// Returns true if `bytes` more fit in the shares of a provider and of its namespace.
     pub(super) fn fits(&self, key: &ObjectKey, bytes: u64, fill: Fill) -> bool {
         let eighths = match fill {
             Fill::New => NEW,
@@ -50,7 +50,7 @@ impl Shares {
         namespace + bytes <= room && own + bytes <= of(room.saturating_sub(namespace - own))
     }
 
-    /// Returns true if so little waits that a provider with all of it had room.
+    /// Returns true if the waiting bytes are so few that one provider with all of them is within its share.
     pub(super) fn is_calm(&self) -> bool {
         self.all < self.bound / 4
     }
@@ -101,15 +101,15 @@ mod tests {
     }
 
     #[test]
-    fn a_full_share_leaves_room_for_others() {
+    fn a_full_share_leaves_a_share_for_others() {
         let mut shares = Shares::new(BOUND);
         let key = |namespace: &str, name: &str| ObjectKey::new(namespace, name);
         let new = fill(&mut shares, &key("a", "one"), Fill::New);
         assert!(new > BOUND / 2 && new < BOUND * 5 / 8, "{new}");
-        // What is on its way finds room all the same, a bound time.
+        // Accepted events get a little more, up to a bound.
         let more = fill(&mut shares, &key("a", "one"), Fill::Accepted);
         assert!(more > BOUND / 8 && new + more < BOUND * 7 / 8, "{more}");
-        // Another provider of the namespace has room, and another namespace, however many Providers the first one has.
+        // Another provider of the namespace has a share, and another namespace, however many Providers the first one has.
         assert!(fill(&mut shares, &key("a", "two"), Fill::Accepted) > BOUND / 16);
         for number in 0..50 {
             let name = number.to_string();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn calm_means_room_for_each() {
+    fn calm_means_a_share_for_each() {
         let mut shares = Shares::new(BOUND);
         let key = ObjectKey::new("a", "one");
         while shares.is_calm() {

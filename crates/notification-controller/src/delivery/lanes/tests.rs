@@ -8,13 +8,13 @@ use tokio::sync::{
 
 use super::*;
 
-const KEPT: New = New {
+const READABLE: New = New {
     size: 400,
-    is_kept: true,
+    is_readable: true,
 };
 const UNKEPT: New = New {
     size: 400,
-    is_kept: false,
+    is_readable: false,
 };
 
 fn key(name: &str) -> ObjectKey {
@@ -25,15 +25,15 @@ fn lanes() -> Lanes<usize> {
     Lanes::new(48 << 20)
 }
 
-/// Makes the work of a lane from a closure.
-fn run<F>(work: impl Fn(usize, Turn) -> F + Send + Sync + 'static) -> Run<usize>
+/// Returns a worker function that runs a closure.
+fn run<F>(work: impl Fn(usize, LanePermit) -> F + Send + Sync + 'static) -> Run<usize>
 where
     F: Future<Output = Ended<usize>> + Send + 'static,
 {
     Arc::new(move |item, turn| work(item, turn).boxed())
 }
 
-/// Work that says what it was given, and succeeds.
+/// Returns a worker function that sends its item to a channel, and succeeds.
 fn tell(done: &UnboundedSender<usize>) -> Run<usize> {
     let done = done.clone();
     run(move |item, _| {
@@ -53,7 +53,7 @@ async fn pause_holds_one_lane_alone_and_is_bounded() {
     let (done, mut finished) = unbounded_channel();
     let work = |name: &'static str| {
         let done = done.clone();
-        run(move |item, turn: Turn| {
+        run(move |item, turn: LanePermit| {
             let done = done.clone();
             async move {
                 if item > 0 {
@@ -67,9 +67,9 @@ async fn pause_holds_one_lane_alone_and_is_bounded() {
         })
     };
     for item in [usize::MAX, 0] {
-        lanes.enter(&key("slow"), &KEPT, |_| Some(item), || work("slow"));
+        lanes.enter(&key("slow"), &READABLE, |_| Some(item), || work("slow"));
     }
-    lanes.enter(&key("fast"), &KEPT, |_| Some(0), || work("fast"));
+    lanes.enter(&key("fast"), &READABLE, |_| Some(0), || work("fast"));
     lanes.drain().await;
     assert_eq!(finished.recv().await, Some(("fast", 0)));
     assert_eq!(finished.recv().await, Some(("slow", LONGEST_PAUSE.as_secs())));
@@ -107,7 +107,7 @@ async fn without_a_journal_a_full_lane_refuses_and_leaves_others_alone() {
     lanes.drain().await;
     assert_eq!(finished.len(), LENGTH);
     assert_eq!(enter("slow", 0), Admission::Accepted);
-    assert_eq!(lanes.lock().lanes.len(), 1);
+    assert_eq!(lanes.table.lock().lanes.len(), 1);
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn thousands_wait_in_order_with_few_in_memory() {
     let lanes = lanes();
     let (done, mut finished) = unbounded_channel();
     let hangs = Arc::new(Notify::new());
-    let held = AtomicUsize::new(0);
+    let in_memory = AtomicUsize::new(0);
     let work = || {
         let (done, hangs) = (done.clone(), Arc::clone(&hangs));
         run(move |item, _| {
@@ -132,22 +132,25 @@ async fn thousands_wait_in_order_with_few_in_memory() {
     };
     for item in 0..MANY {
         let make = |holds| {
-            held.fetch_add(usize::from(holds), Ordering::Relaxed);
+            in_memory.fetch_add(usize::from(holds), Ordering::Relaxed);
             Some(item)
         };
-        assert_eq!(lanes.enter(&key("hangs"), &KEPT, make, work), Admission::Accepted);
+        assert_eq!(
+            lanes.enter(&key("hangs"), &READABLE, make, work),
+            Admission::Accepted
+        );
     }
-    assert_eq!(held.into_inner(), HELD);
+    assert_eq!(in_memory.into_inner(), IN_MEMORY);
     // Another provider is on time.
-    lanes.enter(&key("other"), &KEPT, |_| Some(MANY), || tell(&done));
+    lanes.enter(&key("other"), &READABLE, |_| Some(MANY), || tell(&done));
     for expected in (0..WIDTH).chain([MANY]) {
         assert_eq!(finished.recv().await, Some(expected));
     }
     hangs.notify_waiters();
     lanes.drain().await;
     assert_eq!(all(&mut finished), (WIDTH..MANY).collect::<Vec<_>>());
-    let table = lanes.lock();
-    assert!(table.lanes.is_empty() && table.held_bytes == 0);
+    let table = lanes.table.lock();
+    assert!(table.lanes.is_empty() && table.memory_bytes == 0);
     assert!(table.shares.is_empty());
 }
 
@@ -159,7 +162,7 @@ async fn outage_loses_nothing_and_is_probed_ever_more_rarely() {
     let attempts = Arc::new(AtomicUsize::new(0));
     let work = || {
         let (done, is_up, attempts) = (done.clone(), Arc::clone(&is_up), Arc::clone(&attempts));
-        run(move |item, turn: Turn| {
+        run(move |item, turn: LanePermit| {
             assert!(!turn.is_last());
             attempts.fetch_add(1, Ordering::Relaxed);
             let ended = match is_up.load(Ordering::Relaxed) {
@@ -173,7 +176,7 @@ async fn outage_loses_nothing_and_is_probed_ever_more_rarely() {
         })
     };
     for item in 0..1000 {
-        lanes.enter(&key("down"), &KEPT, |_| Some(item), work);
+        lanes.enter(&key("down"), &READABLE, |_| Some(item), work);
     }
     sleep(Duration::from_secs(600)).await;
     let tried = attempts.load(Ordering::Relaxed);
@@ -208,7 +211,7 @@ async fn ten_minutes_of_trouble_delay_nobody_else_and_end_without_a_storm() {
         let (others, mut on_time) = unbounded_channel();
         let work = || {
             let (done, counts) = (done.clone(), Arc::clone(&counts));
-            run(move |item, turn: Turn| {
+            run(move |item, turn: LanePermit| {
                 let (done, counts) = (done.clone(), Arc::clone(&counts));
                 async move {
                     let [now, most, early] = &*counts;
@@ -233,9 +236,9 @@ async fn ten_minutes_of_trouble_delay_nobody_else_and_end_without_a_storm() {
             })
         };
         for item in 0..ITEMS {
-            lanes.enter(&key("troubled"), &KEPT, |_| Some(item), work);
+            lanes.enter(&key("troubled"), &READABLE, |_| Some(item), work);
             for other in [key("near"), ObjectKey::new("elsewhere", "far")] {
-                lanes.enter(&other, &KEPT, |_| Some(item), || tell(&others));
+                lanes.enter(&other, &READABLE, |_| Some(item), || tell(&others));
             }
         }
         while on_time.len() < 2 * ITEMS {
@@ -271,7 +274,7 @@ async fn item_that_always_fails_has_a_last_turn_while_others_succeed() {
     let (done, mut finished) = unbounded_channel();
     let work = || {
         let done = done.clone();
-        run(move |item, turn: Turn| {
+        run(move |item, turn: LanePermit| {
             let ended = match (item, turn.is_last()) {
                 (0..8, false) => Ended::Outage(item),
                 (0..8, true) => Ended::Over,
@@ -284,7 +287,7 @@ async fn item_that_always_fails_has_a_last_turn_while_others_succeed() {
         })
     };
     for item in 0..200 {
-        lanes.enter(&key("picky"), &KEPT, |_| Some(item), work);
+        lanes.enter(&key("picky"), &READABLE, |_| Some(item), work);
     }
     while finished.len() < 200 {
         sleep(Duration::from_secs(1)).await;
@@ -300,13 +303,13 @@ async fn a_full_share_refuses_new_events_first() {
     let lanes = Lanes::new(1 << 20);
     let enter = |name: &str| {
         let hang = || run(|_, _| futures::future::pending());
-        lanes.enter(&key(name), &KEPT, |_| Some(0), hang)
+        lanes.enter(&key(name), &READABLE, |_| Some(0), hang)
     };
-    while lanes.has_room(&key("hangs"), KEPT.size) {
+    while lanes.admits(&key("hangs"), READABLE.size) {
         assert_eq!(enter("hangs"), Admission::Accepted);
     }
     assert!(!lanes.is_calm());
-    assert!(lanes.has_room(&key("other"), KEPT.size));
+    assert!(lanes.admits(&key("other"), READABLE.size));
     assert_eq!(enter("hangs"), Admission::Accepted);
     while enter("hangs") == Admission::Accepted {}
     assert_eq!(enter("other"), Admission::Accepted);
