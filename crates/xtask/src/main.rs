@@ -1,9 +1,10 @@
-//! Generated files and structural checks, for `make gen` and `make verify`.
+//! Generated files, structural checks and test runs, for `make gen`, `make verify` and `make test`.
 
 mod fields;
 mod generate;
 mod layers;
 mod manifest;
+mod suites;
 mod tidy;
 mod tree;
 
@@ -20,7 +21,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
-#[command(about = "Generated files and structural checks")]
+#[command(about = "Generated files, structural checks and test runs")]
 struct Args {
     #[command(subcommand)]
     command: Command,
@@ -38,6 +39,8 @@ enum Command {
     Layers,
     /// Check rules for sources, names, comments and commit subjects that no compiler checks.
     Tidy(tidy::Selection),
+    /// Run the tests of all crates side by side, and list the slowest
+    Test(suites::Options),
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +62,7 @@ fn main() -> Result<ExitCode> {
     let (name, report) = match Args::parse().command {
         Command::Gen { check } => ("generated files", generate::run(&root, check)?.into()),
         Command::Layers => ("layers", layers::run(&root)?.into()),
+        Command::Test(options) => return suites::run(&root, &options),
         Command::Tidy(selection) => ("tidy", tidy::run(&root, &selection)?),
     };
     print(name, &report);
