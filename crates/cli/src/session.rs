@@ -8,9 +8,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use cluster::{Cluster, access::LocalKubeconfig};
-use engine::{EnvironmentVariables, ExternalAccess, GitInfo, RenderOptions};
+use engine::{EnvironmentVariables, ExternalAccess, RenderOptions};
 use git::Checkout;
 use kluctl::{Contexts, FixedImage, Inclusion, Rendered, Request, Target};
+use results::GitInfo;
 use secrets::Keys;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;

@@ -11,13 +11,12 @@ use kluctl::Rendered;
 use objects::{ObjectId, ObjectRef};
 
 use crate::{
-    Command, CommandResult, Confirm, DeployOptions, Error, ObjectError, Origin, PokedImage, RemoveOptions,
-    ResultObject, ValidateResult, ValidationPolling,
+    Confirm, DeployOptions, Error, PokedImage, RemoveOptions, ValidationPolling,
     deploy::{ABORTED, deploy_as_far_as_possible, does_something},
     discriminator::Claim,
     render::images,
-    result::CommandOptions,
 };
+use results::{Command, CommandOptions, CommandResult, ObjectError, Origin, ResultObject, ValidateResult};
 
 /// Timeout for the deletion of an object, for commands that wait.
 const GONE: Duration = Duration::from_secs(600);
@@ -65,7 +64,8 @@ impl<'a> Project<'a> {
             replace_on_error: options.replace_on_error,
             force_replace_on_error: options.force_replace_on_error,
             abort_on_error: options.abort_on_error,
-            inclusion: options.inclusion.clone(),
+            include_dirs: options.inclusion.include_dirs.clone(),
+            exclude_dirs: options.inclusion.exclude_dirs.clone(),
         };
         if !options.show_secrets {
             result.mask_secrets();
@@ -78,7 +78,7 @@ impl<'a> Project<'a> {
         if origin.id.is_empty() {
             origin.id = uuid::Uuid::new_v4().to_string();
         }
-        origin.target = self.rendered.target.clone();
+        origin.target = self.rendered.target.to_map();
         origin.tree = Some(self.rendered.deployment());
         origin.requested_images = images::listed(self.rendered, objects);
         origin.objects_hash = kluctl::objects_hash(self.rendered.objects());
@@ -250,7 +250,12 @@ fn removed(
     result
         .discriminator
         .clone_from(&project.rendered.target.discriminator);
-    result.list_rendered(project.rendered, &apply::LiveObjects::default(), options);
+    crate::listing::list_rendered(
+        &mut result,
+        project.rendered,
+        &apply::LiveObjects::default(),
+        options,
+    );
     Ok(project.completed(result, command, options))
 }
 

@@ -25,8 +25,6 @@ pub enum Error {
     PruneWithoutDiscriminator,
     #[error("deletion without a discriminator is not supported")]
     DeleteWithoutDiscriminator,
-    #[error("the stored result {id} can't be used: {reason}")]
-    StoredResult { id: String, reason: String },
     #[error(
         "the last render of {name} has not ended yet, although it was told to, so no other one begins: if this stays, \
          restart the controller, and please report this"
@@ -65,17 +63,12 @@ impl From<apply::Error> for Error {
             apply::Error::InvalidLabel { value, .. } if value.is_empty() => DiscriminatorError::Empty.into(),
             apply::Error::InvalidLabel { value, .. } => DiscriminatorError::Invalid(value).into(),
             apply::Error::NothingDesired => Self::EmptyRender,
-            apply::Error::NoManager => Self::Panicked,
+            apply::Error::NoManager | apply::Error::NotMarked { .. } => Self::Panicked,
         }
     }
 }
 
 impl Error {
-    #[must_use]
-    pub fn is_denied(&self) -> bool {
-        matches!(self, Self::Cluster(error) if error.is_denied())
-    }
-
     #[must_use]
     pub fn fault(&self, reason: Reason) -> Fault {
         let (class, reason) = match self {
@@ -87,7 +80,6 @@ impl Error {
             | Self::Cluster(_)
             | Self::Object(_)
             | Self::Discriminator(_)
-            | Self::StoredResult { .. }
             | Self::Randomness(_)
             | Self::NoThread(_)
             | Self::StillRendering { .. } => (Class::Retry, reason),

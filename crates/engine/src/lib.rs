@@ -7,15 +7,15 @@
 pub mod commands;
 mod deploy;
 mod error;
+mod listing;
 mod progress;
 mod render;
-mod result;
 
 pub use apply::{AppliedVersions, Completeness, SearchedKinds};
 pub use deploy::{
     CompareOptions, Comparison, Confirm, DeployOptions, HiddenDifferences, MANAGER, PokedImage,
-    RemoveOptions, ValidateResult, ValidationPolling, compare, delete, delete_labelled, deploy,
-    discriminator, poke_images, prune, prune_discriminator, validate, validate_besides, validate_until,
+    RemoveOptions, ValidationPolling, compare, delete, delete_labelled, deploy, discriminator, poke_images,
+    prune, prune_discriminator, validate, validate_besides, validate_until,
 };
 pub use error::Error;
 pub use progress::{Event, ItemCounts, Listener, Progress};
@@ -26,11 +26,6 @@ pub use render::{
     SecretEntries, ServerAddress, ServerKind, ServiceAccountRole, SourceCache, SourceCredentials,
     SourceOverride, UrlCredentials, choose_target, deployed_images, fetch_project, is_path_match,
     list_targets, moment, project_head, render, render_offline, uses_plain_http,
-};
-pub use result::{
-    Command, CommandOptions, CommandResult, Contents, Counts, GitInfo, Initiator, Inventory,
-    KluctlDeployment, ObjectError, Origin, ProjectKey, ResultObject, ResultStore, Retention, StoredResult,
-    bounded, left_out, status_objects, text, with_inventory,
 };
 
 pub use git::SshConnections;
@@ -64,8 +59,6 @@ mod tests {
             check(validate(cluster, rendered));
             let project = commands::Project::new(cluster, rendered);
             let options = DeployOptions::default();
-            let store = ResultStore::new(cluster.clone(), "", Retention::default());
-            let result = CommandResult::new(Command::Deploy, false, None);
             check(async move {
                 let _ = commands::deploy(&project, &options, true).await;
                 let _ = commands::diff(&project, &options).await;
@@ -73,8 +66,6 @@ mod tests {
                 let _ = commands::delete(&project, None, &options).await;
                 let _ = commands::poke_images(&project, &options).await;
                 let _ = commands::validate(&project, None, |_| {}).await;
-                let _ = store.write_command(&result).await;
-                let _ = store.list().await;
             });
         };
     }

@@ -165,9 +165,9 @@ fn template(args: &TemplateArgs) -> Result<()> {
     let rendered = helm::template(chart.tree.as_ref(), &chart.path, &options, &budget);
     chart::warn_about_skipped_links(chart.tree.as_ref());
     let rendered = match rendered {
-        Err(helm::Error::NoManifest { words, texts }) if args.debug => {
-            print(texts.as_str())?;
-            bail!(words);
+        Err(helm::Error::NoManifest { message, output }) if args.debug => {
+            print(output.as_str())?;
+            bail!(message);
         }
         Err(error @ helm::Error::NoManifest { .. }) => {
             bail!("{error}\n\nUse --debug flag to render out invalid YAML")

@@ -8,10 +8,10 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
-use engine::GitInfo;
 use git::Checkout;
 use net::AddressPolicy;
 use oci::{Artifact, Client, Digest, Limits, Reference, Registry, Wanted};
+use results::GitInfo;
 use tokio::runtime::Runtime;
 use tree::TreePath;
 

@@ -4,14 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use cluster::Cluster;
-use engine::{
-    CommandResult, Confirm, Contents, DeployOptions, GitInfo, Initiator, Origin, ProjectKey, ResultStore,
-    commands::Project,
-    text::{self, Style},
-};
+use engine::{Confirm, DeployOptions, commands::Project};
 use futures::future::BoxFuture;
 use kluctl::Rendered;
 use objects::ObjectRef;
+use results::{
+    CommandResult, Contents, GitInfo, Initiator, Origin, ProjectKey, ResultStore,
+    text::{self, Style},
+};
 use tokio_util::sync::CancellationToken;
 use yaml::Value;
 

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::{Arg, Args};
-use engine::{
-    ValidateResult, ValidationPolling,
+use engine::ValidationPolling;
+use results::{
+    ValidateResult,
     text::{self, Style},
 };
 

@@ -3,9 +3,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
-use engine::{DeployOptions, Retention};
+use engine::DeployOptions;
 use kluctl::Inclusion;
 use objects::rules::IgnoreRule;
+use results::Retention;
 
 use super::{duration, output::OutputTarget};
 

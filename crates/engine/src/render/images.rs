@@ -12,7 +12,8 @@ use objects::{
 };
 use yaml::Value;
 
-use crate::{Error, PARALLEL, ResultObject};
+use crate::{Error, PARALLEL};
+use results::ResultObject;
 
 /// Returns, for each image that templates request, the image that is deployed in its place; `None` if the request is only a
 /// part of a field, or if the object is missing or may not be read.

@@ -268,7 +268,7 @@ impl SourceFetcher {
             tree: Arc::new(commit),
         };
         if let Some(cache) = &cache
-            && let Some((in_memory, bytes)) = commit.held(MAX_SOURCE_BYTES)
+            && let Some((in_memory, bytes)) = commit.in_memory(MAX_SOURCE_BYTES)
         {
             let in_memory = source(in_memory);
             cache.keep(&id, in_memory.clone(), bytes);

@@ -129,8 +129,9 @@ impl VarsSources for VarsReader {
             .check()
             .map_err(|error| VarsError::Failed(error.to_string()))?;
         let url = Url::parse(&request.url);
-        let url = url
-            .map_err(|_| VarsError::Failed(format!("{} is not a valid URL", Client::shown(&request.url))))?;
+        let url = url.map_err(|_| {
+            VarsError::Failed(format!("{} is not a valid URL", Client::safe_url(&request.url)))
+        })?;
         let headers: Vec<(&str, &str)> = request
             .headers
             .iter()

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use engine::{AppliedVersions, Counts, DeployOptions, Error};
+use engine::{AppliedVersions, DeployOptions, Error};
+use results::Counts;
 use serde_json::json;
 
 use crate::world::Fixture;

@@ -112,7 +112,7 @@ async fn delete_with_rights_in_a_namespace_is_incomplete_without_the_last_result
     assert!(world.live("a").await?.is_some());
 
     let raw = yaml::print::goyaml(&deployed.to_status(100_000));
-    let previous = engine::status_objects(&raw);
+    let previous = results::status_objects(&raw);
     let options = RemoveOptions {
         previous: previous.as_deref(),
         ..RemoveOptions::default()

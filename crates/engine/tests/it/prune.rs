@@ -1,8 +1,9 @@
 //! Pruning and deleting.
 
 use anyhow::Result;
+use engine::RemoveOptions;
 use engine::discriminator::Claim;
-use engine::{CommandResult, RemoveOptions};
+use results::CommandResult;
 use serde_json::json;
 
 use crate::world::{Fixture, TIMEOUT, deleted};

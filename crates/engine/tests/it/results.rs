@@ -3,12 +3,13 @@
 use anyhow::Result;
 use engine::HiddenDifferences;
 use engine::{
-    Confirm, Contents, DeployOptions, Origin, ResultStore, Retention,
+    Confirm, DeployOptions,
     commands::{self, Project},
 };
 use futures::{FutureExt as _, future::BoxFuture};
 use kluctl::{Inclusion, RequestedImage};
 use objects::{ObjectRef, path::Key};
+use results::{Contents, Origin, ResultStore, Retention};
 use serde_json::json;
 use yaml::Value;
 
@@ -18,7 +19,7 @@ use crate::world::{Fixture, deleted};
 struct Refuses(std::sync::Mutex<Vec<String>>);
 
 impl Confirm for Refuses {
-    fn changes<'a>(&'a self, trial: &'a engine::CommandResult) -> BoxFuture<'a, bool> {
+    fn changes<'a>(&'a self, trial: &'a results::CommandResult) -> BoxFuture<'a, bool> {
         self.0.lock().unwrap().push(trial.message());
         async { false }.boxed()
     }
@@ -316,7 +317,7 @@ async fn a_printed_result_holds_no_values_of_secrets_unless_asked_for() -> Resul
         let text = format!(
             "{} {}",
             yaml::print::json(&result.to_value(Contents::Compacted)),
-            engine::text::command_result(&result, engine::text::Style::default())
+            results::text::command_result(&result, results::text::Style::default())
         );
         let shows = text.contains("canary") || text.contains("Y2FuYXJ5");
         assert_eq!(shows, expected, "{text}");

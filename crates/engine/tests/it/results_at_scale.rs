@@ -2,10 +2,10 @@
 
 use anyhow::{Context as _, Result, ensure};
 use engine::{
-    DeployOptions, Origin, ProjectKey, ResultStore, Retention,
+    DeployOptions,
     commands::{self, Project},
-    text,
 };
+use results::{Origin, ProjectKey, ResultStore, Retention, text};
 use serde_json::json;
 use testkit::audit::Entry;
 use yaml::Value;
@@ -148,7 +148,7 @@ async fn results_of_a_thousand_errors_are_stored_listed_and_read() -> Result<()>
         .and_then(|entry| entry.get("message")?.as_str())
         .context("a message")?;
     assert_eq!(last, format!("... and {} more errors", 1001 - shown.len()));
-    assert_eq!(engine::left_out(last), u64::try_from(1001 - shown.len()).ok());
+    assert_eq!(results::left_out(last), u64::try_from(1001 - shown.len()).ok());
     let printed =
         text::stored_command_result(&store.read_compacted(&found[0]).await?, text::Style::default());
     for i in 0..1000 {

@@ -2,10 +2,11 @@
 
 use anyhow::{Context as _, Result};
 use cluster::{ApplyOptions, Cluster};
+use engine::DeployOptions;
 use engine::MANAGER;
-use engine::{CommandResult, DeployOptions};
 use kluctl::Rendered;
 use objects::{ObjectRef, fixup, meta, unchanged::is_unchanged};
+use results::CommandResult;
 use serde_json::{Value as Json, json};
 use testkit::FaultProxy;
 use yaml::Value;

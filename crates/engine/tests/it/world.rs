@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use cluster::{Cluster, access};
-use engine::{CommandResult, DeployOptions, RemoveOptions};
+use engine::{DeployOptions, RemoveOptions};
 use kluctl::{Item, Rendered, Target};
 use objects::ObjectRef;
+use results::CommandResult;
 use serde_json::{Value as Json, json};
 use testkit::ControlPlane;
 use tree::TreePath;

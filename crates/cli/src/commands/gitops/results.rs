@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result, bail};
 use cluster::Patch;
-use engine::{ResultStore, Retention, StoredResult, text};
 use objects::ObjectRef;
+use results::{ResultStore, Retention, StoredResult, text};
 use yaml::{Map, Value};
 
 use super::{

@@ -3,7 +3,8 @@
 use super::{CommandResult, ObjectError};
 
 impl CommandResult {
-    pub(crate) fn note_cancellation(&mut self) {
+    /// Adds an error with the progress of a cancelled deployment.
+    pub fn note_cancellation(&mut self) {
         let applied = self.applied();
         self.errors.push(ObjectError::general(format!(
             "the work was interrupted after {applied} objects were applied; the others were not touched"
@@ -11,7 +12,7 @@ impl CommandResult {
     }
 
     /// Adds an error with the progress of a deployment whose waits were interrupted.
-    pub(crate) fn note_interruption(&mut self) {
+    pub fn note_interruption(&mut self) {
         let applied = self.applied();
         self.errors.push(ObjectError::general(format!(
             "interrupted after {applied} objects were applied, because there is something newer to deploy: the rest was left out"

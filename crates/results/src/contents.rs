@@ -30,7 +30,7 @@ fn states(object: &ResultObject) -> [(&'static str, Option<&Value>); 3] {
 }
 
 impl CommandResult {
-    pub(crate) fn mask_secrets(&mut self) {
+    pub fn mask_secrets(&mut self) {
         for object in &mut self.objects {
             if !secrets::is_secret(&object.reference) {
                 continue;

@@ -17,12 +17,13 @@ use objects::{ObjectRef, meta};
 use parking_lot::Mutex;
 use yaml::Value;
 
+use super::PARALLEL;
 use super::{
     COMMAND_ID, GROUP, PART, Record, ResultStore, StoredResult, UNGROUPED, VALIDATE_ID,
     secrets::{group, stored},
     start,
 };
-use crate::{Error, PARALLEL};
+use crate::Error;
 
 /// Age of a part without its first Secret from which on no write of it can still be under way.
 const LEFT_OVER: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);

@@ -30,7 +30,7 @@ use objects::ObjectRef;
 use yaml::{Map, Value};
 
 use super::{CommandResult, KluctlDeployment, Origin, bounded, contents};
-use crate::{Error, PARALLEL, ValidateResult};
+use crate::{Error, ValidateResult};
 use read::ReadError;
 use retention::KnownResults;
 use secrets::{deployment, group, part_ref, secrets, stored};
@@ -66,6 +66,9 @@ const UNGROUPED: &str = "kluctl.io/result=true,!weir.io/result-group";
 const UNLABELLED: &str = "kluctl.io/result=true,!weir.io/result-deployment";
 const MOST_RESULTS: usize = 100_000;
 const MOST_PARTS: usize = 64;
+
+/// Number of requests in flight.
+const PARALLEL: usize = 8;
 
 /// Number of results to keep per project and target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

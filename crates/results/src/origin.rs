@@ -1,6 +1,5 @@
 //! The origin of a result: initiator, project, target, cluster.
 
-use kluctl::Target;
 use yaml::{Map, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,7 +58,8 @@ pub struct Origin {
     pub overrides_patch: Option<Value>,
     /// The UID of the namespace `kube-system`.
     pub cluster_id: String,
-    pub target: Target,
+    /// The target in the form that templates see; at least with its name.
+    pub target: Map,
     /// Target name that templates saw instead of the target's own.
     pub target_name_override: String,
     /// Context that replaces the target's.
@@ -69,4 +69,10 @@ pub struct Origin {
     pub tree: Option<Value>,
     pub objects_hash: String,
     pub requested_images: Vec<Value>,
+}
+
+impl Origin {
+    pub(crate) fn target_name(&self) -> &str {
+        self.target.get_str("name").unwrap_or_default()
+    }
 }

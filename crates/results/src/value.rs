@@ -63,10 +63,16 @@ impl CommandResult {
     pub(super) fn head(&self, command: &str) -> Map {
         let origin = &self.origin;
         let mut root = identity(origin, self.discriminator.as_deref());
-        let mut target = origin.target.to_map();
+        let mut target = Map::from([("name", origin.target_name())]);
         let is_empty =
             |value: &Value| value.as_map().is_some_and(Map::is_empty) || value.as_str() == Some("");
-        target.retain(|name, value| name == "name" || !is_empty(value));
+        for (name, value) in origin
+            .target
+            .iter()
+            .filter(|(name, value)| *name != "name" && !is_empty(value))
+        {
+            target.insert(name, value.clone());
+        }
         root.insert("target", target);
         root.insert(command, self.command_info());
         if let Some(git) = &origin.git {
@@ -108,8 +114,8 @@ impl CommandResult {
         }
         // Results of the original have no tags, either; with them, comparisons would fail.
         for (name, dirs) in [
-            ("includeDeploymentDirs", &options.inclusion.include_dirs),
-            ("excludeDeploymentDirs", &options.inclusion.exclude_dirs),
+            ("includeDeploymentDirs", &options.include_dirs),
+            ("excludeDeploymentDirs", &options.exclude_dirs),
         ] {
             if !dirs.is_empty() {
                 info.insert(
@@ -186,7 +192,7 @@ pub(super) fn project_key(origin: &Origin) -> Map {
 
 pub(super) fn target_key(origin: &Origin, discriminator: Option<&str>) -> Map {
     let mut key = Map::new();
-    put(&mut key, "targetName", &origin.target.name);
+    put(&mut key, "targetName", origin.target_name());
     key.insert("clusterId", origin.cluster_id.as_str());
     put(&mut key, "discriminator", discriminator.unwrap_or_default());
     key
