@@ -13,13 +13,12 @@ use api::Secret;
 pub use self::aws::TrustedToken;
 use crate::{
     Error, Token, azure, gcp,
-    http::{Client, address, shown},
+    http::{Client, address, safe_url},
 };
 
-/// The longest file of credentials that is read.
-const LONGEST: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The variables of an environment, and the files that they name. Nothing is read before it is needed.
+/// Variables of an environment and the files that they name; each is read when it is needed.
 #[derive(Clone, Default)]
 pub struct Ambient {
     variables: HashMap<String, String>,
@@ -34,7 +33,6 @@ impl std::fmt::Debug for Ambient {
 }
 
 impl Ambient {
-    /// Takes these variables for the environment.
     #[must_use]
     pub fn new(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         Self {
@@ -43,7 +41,7 @@ impl Ambient {
         }
     }
 
-    /// Allows the metadata service of the machine as the last source of credentials.
+    /// Allows the machine's metadata service, as the last source of credentials.
     #[must_use]
     pub fn with_instance(self) -> Self {
         Self {
@@ -52,7 +50,7 @@ impl Ambient {
         }
     }
 
-    /// Sets the endpoint for the STS of AWS, if there is one, instead of the environment's.
+    /// Replaces the environment's endpoint for the STS of AWS, if `endpoint` is set.
     #[must_use]
     pub fn with_aws_sts(mut self, endpoint: Option<&url::Url>) -> Self {
         if let Some(endpoint) = endpoint {
@@ -62,7 +60,7 @@ impl Ambient {
         self
     }
 
-    /// Sets the client ID of an application or managed identity of Azure, if there is one, instead of the environment's.
+    /// Replaces the environment's client ID of an Azure application or managed identity, if `client_id` is set.
     #[must_use]
     pub fn with_azure_client(mut self, client_id: Option<&str>) -> Self {
         if let Some(client_id) = client_id {
@@ -72,30 +70,28 @@ impl Ambient {
         self
     }
 
-    /// Returns a variable that is set and not empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         let value = self.variables.get(name).map(String::as_str);
         value.filter(|value| !value.is_empty())
     }
 
-    /// Returns a path below the home directory of `HOME`.
     #[must_use]
     pub fn home(&self, below: &str) -> Option<PathBuf> {
         Some(PathBuf::from(self.get("HOME")?).join(below))
     }
 
-    /// Returns the token for a Vault server: `VAULT_TOKEN`, which is only for `VAULT_ADDR` when that is set.
+    /// Returns the token for a Vault server: `VAULT_TOKEN`, which is only for `VAULT_ADDR` if that is set; `at` may come from
+    /// an untrusted project.
     ///
     /// # Errors
-    /// Fails when the token is missing or for another server, or an address is invalid. The address `at` may come from
-    /// an untrusted project.
+    /// Fails when the token is missing or for another server, or an address is invalid.
     pub fn vault(&self, at: &str) -> Result<Secret<String>, Error> {
         let own = self.get("VAULT_ADDR").map(address).transpose()?;
         let url = address(at)?;
         if own.is_some_and(|own| own.origin() != url.origin()) {
             return Err(Error::Address {
-                url: shown(&url),
+                url: safe_url(&url),
                 why: "VAULT_ADDR names another server, and the token is sent to that alone".to_owned(),
             });
         }
@@ -108,9 +104,6 @@ impl Ambient {
 
     /// Returns a token for Google Cloud, from the first of: the file of `GOOGLE_APPLICATION_CREDENTIALS`, the file of
     /// `gcloud`, the machine.
-    ///
-    /// # Errors
-    /// Fails when credentials are missing or invalid, or the request for them fails.
     pub async fn gcp(&self, client: &Client) -> Result<Token, Error> {
         let named = self.get("GOOGLE_APPLICATION_CREDENTIALS").map(PathBuf::from);
         let usual = || {
@@ -129,9 +122,6 @@ impl Ambient {
 
     /// Returns a token for Google Cloud as sops finds it, from the first of: `GOOGLE_CREDENTIALS`, which is a file or its
     /// content, `GOOGLE_OAUTH_ACCESS_TOKEN`, then the sources of [`Self::gcp`].
-    ///
-    /// # Errors
-    /// Fails when credentials are missing or invalid, or the request for them fails.
     pub async fn gcp_for_sops(&self, client: &Client) -> Result<Token, Error> {
         match (
             self.get("GOOGLE_CREDENTIALS"),
@@ -153,12 +143,8 @@ impl Ambient {
         }
     }
 
-    /// Returns a token for Azure, for the application of `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and its proof, or for
-    /// the managed identity of the machine. `id` names the assertion of an application that proves itself by a
-    /// certificate.
-    ///
-    /// # Errors
-    /// Fails when credentials are missing, invalid or refused, or the request for the token fails.
+    /// Returns a token for Azure: for the application of `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and its proof, or for the
+    /// machine's managed identity. `id` is the ID of the assertion of an application with a certificate.
     pub async fn azure(&self, client: &Client, scope: &str, id: &str) -> Result<Token, Error> {
         let variable = |name: &str| self.get(name).map(str::to_owned);
         let read = |file: &str| {
@@ -182,7 +168,6 @@ impl Ambient {
     }
 }
 
-/// A file of credentials.
 fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
     let failed = |why: String| Error::File {
         path: path.display().to_string(),
@@ -191,13 +176,12 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
     let len = std::fs::metadata(path)
         .map_err(|error| failed(error.to_string()))?
         .len();
-    if len > LONGEST {
+    if len > MAX_FILE_BYTES {
         return Err(failed("it is too long for credentials".to_owned()));
     }
     std::fs::read(path).map_err(|error| failed(error.to_string()))
 }
 
-/// A file of credentials that is text.
 fn read(path: &Path) -> Result<String, Error> {
     String::from_utf8(read_bytes(path)?).map_err(|_| Error::File {
         path: path.display().to_string(),

@@ -18,19 +18,15 @@ use url::Url;
 
 use crate::Error;
 
-/// Credentials that requests to AWS are signed with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The public access key ID.
     pub access_key_id: String,
-    /// The secret access key that signs.
     pub secret_access_key: Secret<String>,
-    /// The session token, which temporary credentials of a role have.
     pub session_token: Option<Secret<String>>,
 }
 
 impl Credentials {
-    /// The keys that the variables of an environment hold, if both halves are there.
+    /// Returns the keys of an environment, if both halves are set.
     #[must_use]
     pub fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Some(Self {
@@ -42,9 +38,6 @@ impl Credentials {
 }
 
 /// Returns the endpoint of a service in a region. An untrusted region cannot lead to a host outside AWS.
-///
-/// # Errors
-/// Fails when the region is invalid.
 pub fn endpoint(service: &str, region: &str) -> Result<Url, Error> {
     let domain = match region.starts_with("cn-") {
         true => "amazonaws.com.cn",
@@ -59,7 +52,7 @@ pub fn endpoint(service: &str, region: &str) -> Result<Url, Error> {
     })
 }
 
-/// Returns true if a URL is that of a token service of AWS, which may get the tokens of workloads: `sts.eu-west-1.amazonaws.com`, or
+/// Returns true if a URL leads to a token service of AWS, which may get tokens of workloads: `sts.eu-west-1.amazonaws.com`, or
 /// its address in a private network.
 #[must_use]
 pub fn is_sts(url: &Url) -> bool {
@@ -77,7 +70,6 @@ pub fn is_sts(url: &Url) -> bool {
     }
 }
 
-/// Returns the region in the ARN of a service's resource: `arn:aws:SERVICE:REGION:ACCOUNT:RESOURCE`.
 #[must_use]
 pub fn region_of_arn<'a>(arn: &'a str, service: &str) -> Option<&'a str> {
     let mut parts = arn.split(':');
@@ -89,7 +81,6 @@ pub fn region_of_arn<'a>(arn: &'a str, service: &str) -> Option<&'a str> {
     Some(region).filter(|region| is_complete && is_region(region))
 }
 
-/// Returns true if the text can be the name of a region.
 #[must_use]
 pub fn is_region(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

@@ -14,22 +14,18 @@ use url::Url;
 
 use crate::{Error, Token, TokenRequest, http, jwt};
 
-/// The token service of the public cloud.
+/// Token service of the public cloud.
 pub const AUTHORITY: &str = "https://login.microsoftonline.com/";
 
-/// The scope of tokens for key vaults of the public cloud.
+/// Scope of tokens for key vaults of the public cloud.
 pub const VAULT_SCOPE: &str = "https://vault.azure.net/.default";
 
-/// The scope of tokens for storage accounts.
 pub const STORAGE_SCOPE: &str = "https://storage.azure.com/.default";
 
-/// The scope of tokens for repositories of Azure DevOps.
 pub const DEVOPS_SCOPE: &str = "499b84ac-1321-427f-aa17-267ca6975798/.default";
 
-/// The scope of tokens for event hubs.
 pub const EVENT_HUBS_SCOPE: &str = "https://eventhubs.azure.net/.default";
 
-/// Returns true if a URL is that of an event hub, which may get tokens of workloads.
 #[must_use]
 pub fn is_event_hub(url: &Url) -> bool {
     const DOMAINS: [&str; 3] = ["windows.net", "chinacloudapi.cn", "usgovcloudapi.net"];
@@ -40,14 +36,14 @@ pub fn is_event_hub(url: &Url) -> bool {
     url.scheme() == "https" && url.host_str().is_some_and(is_host)
 }
 
-/// Returns true if a URL is that of a repository of Azure DevOps, which may get tokens of workloads.
+/// Returns true if a URL leads to Azure DevOps, which may get tokens of workloads.
 #[must_use]
 pub fn is_devops(url: &Url) -> bool {
     let is_host = |host: &str| host == "dev.azure.com" || host.ends_with(".visualstudio.com");
     url.scheme() == "https" && url.host_str().is_some_and(is_host)
 }
 
-/// The domains of vaults in each cloud, and the scopes of tokens for them.
+/// Domains of vaults in each cloud, and the scopes of tokens for them.
 const VAULTS: &[(&str, &str)] = &[
     (".vault.azure.net", VAULT_SCOPE),
     (".managedhsm.azure.net", "https://managedhsm.azure.net/.default"),
@@ -58,8 +54,8 @@ const VAULTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the scope of tokens for a vault, or `None` unless it has an `https` URL in a domain of Azure. A vault
-/// elsewhere would get a token that opens others.
+/// Returns the scope of tokens for a vault. `None` unless it has an `https` URL in a domain of Azure: another server would get
+/// a token that opens other vaults.
 #[must_use]
 pub fn vault_scope(vault: &Url) -> Option<&'static str> {
     let host = vault.host_str().filter(|_| vault.scheme() == "https")?;
@@ -67,40 +63,32 @@ pub fn vault_scope(vault: &Url) -> Option<&'static str> {
     cloud.map(|(_, scope)| *scope)
 }
 
-/// The token service's name in errors.
 pub const SERVICE: &str = "Microsoft Entra ID";
 
 const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-/// The lifetime of an assertion, in seconds.
+/// Lifetime of an assertion, in seconds.
 const LIFETIME: i64 = 600;
 
-/// An application and its credentials.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// The tenant's ID or name.
     pub tenant: String,
-    /// The client ID of the application.
     pub client_id: String,
-    /// The proof of the application's identity.
     pub proof: Proof,
-    /// The token service; [`AUTHORITY`] by default.
+    /// Token service; default [`AUTHORITY`].
     pub authority: Option<Url>,
 }
 
-/// The proof of an application's identity.
 #[derive(Debug, Clone)]
 pub enum Proof {
-    /// A password, sent as `client_secret`.
+    /// Password, sent as `client_secret`.
     Secret(Secret<String>),
-    /// A certificate and its RSA key, both in one PEM string.
+    /// Certificate and its RSA key, both in one PEM string.
     Certificate(Secret<String>),
-    /// A token of an identity that the application trusts, such as a Kubernetes service account.
     Federated(Secret<String>),
 }
 
 impl Client {
-    /// Returns the application that environment variables name, or `None` when one is missing; `read` reads the file
-    /// with its proof.
+    /// Returns the application that environment variables name, `None` if one is missing. `read` reads the file with its proof.
     ///
     /// # Errors
     /// Fails when a file cannot be read, or the authority is not a URL.
@@ -123,7 +111,7 @@ impl Client {
         } else {
             return Ok(None);
         };
-        // A token must not be asked for at the usual place when another one is meant.
+        // A token must not be asked for from the default service if another one is meant.
         let authority = variable("AZURE_AUTHORITY_HOST").map(|text| Url::parse(&text));
         let authority = authority.transpose();
         Ok(Some(Self {
@@ -135,19 +123,17 @@ impl Client {
         }))
     }
 
-    /// Asks for an access token; `id` names the assertion of an application that proves itself by a certificate.
-    ///
-    /// # Errors
-    /// Fails when the request cannot be built, fails, or is refused.
+    /// Asks for an access token. `id` is the ID of a certificate's assertion.
     pub async fn token(&self, client: &http::Client, scope: &str, id: &str) -> Result<Token, Error> {
         let form = self.request(scope, Timestamp::now(), id)?;
         client.token(SERVICE, &form).await
     }
 
-    /// The form to send for an access token; `id` names the assertion that a certificate signs, each needs another.
+    /// Returns the form to send for an access token. `id` is the ID of the assertion that a certificate signs; each needs
+    /// another.
     ///
     /// # Errors
-    /// Fails when the tenant or the authority is invalid, or the certificate or its key is.
+    /// Fails when the tenant, the authority, the certificate or its key is invalid.
     pub fn request(&self, scope: &str, now: Timestamp, id: &str) -> Result<TokenRequest, Error> {
         let url = self.address()?;
         let signed;
@@ -269,7 +255,7 @@ mod tests {
         }
     }
 
-    /// The thumbprint and the signature are those of openssl.
+    /// The thumbprint and the signature were made by openssl.
     #[test]
     fn certificates_sign_an_assertion() {
         let pem = [

@@ -1,98 +1,51 @@
 //! Errors of credentials, requests and answers.
 
-/// The reason why a request failed or credentials cannot be used. It never contains credentials.
+/// A request that failed or credentials that cannot be used. It never contains credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Credentials that are incomplete or of another kind.
+    /// Incomplete credentials, or credentials of another kind.
     #[error("the {what} cannot be used: {why}")]
     Credentials {
-        /// The kind of credentials, such as "service account key".
+        /// Kind of credentials, such as "service account key".
         what: &'static str,
-        /// The reason why they cannot be used.
         why: String,
     },
-    /// An address that cannot be signed for.
     #[error("the address {url} cannot be used: {why}")]
-    Endpoint {
-        /// The address, without credentials.
-        url: String,
-        /// The reason, as a sentence.
-        why: &'static str,
-    },
-    /// An address that is invalid, or refused by the policy of addresses.
+    Endpoint { url: String, why: &'static str },
     #[error("{url}: {why}")]
-    Address {
-        /// The address, without credentials.
-        url: String,
-        /// The reason, as a sentence.
-        why: String,
-    },
-    /// A request that cannot be made.
+    Address { url: String, why: String },
     #[error("the request to {url} can't be made: {why}")]
-    Request {
-        /// The address, without credentials.
-        url: String,
-        /// The reason, as a sentence.
-        why: String,
-    },
-    /// A server that does not answer.
+    Request { url: String, why: String },
     #[error("asking {url}: {why}")]
-    Unreachable {
-        /// The address, without credentials.
-        url: String,
-        /// The reason, as a sentence.
-        why: String,
-    },
-    /// A server that does not answer within the timeout.
+    Unreachable { url: String, why: String },
     #[error("asking {url}: no answer in time")]
-    Timeout {
-        /// The address, without credentials.
-        url: String,
-    },
-    /// An answer that is too large.
+    Timeout { url: String },
     #[error("the answer of {url} is longer than {limit} bytes")]
-    TooLarge {
-        /// The address, without credentials.
-        url: String,
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// No credentials in the environment, in files, or of the machine.
+    TooLarge { url: String, limit: u64 },
+    /// Missing credentials in the environment, in files, and of the machine.
     #[error("{service} needs credentials: {hint}")]
     NoCredentials {
-        /// The name of the service.
         service: &'static str,
-        /// The way to provide them.
         hint: &'static str,
     },
-    /// A file of credentials that cannot be read.
     #[error("{path}: {why}")]
-    File {
-        /// The path of the file.
-        path: String,
-        /// The reason, as a sentence.
-        why: String,
-    },
-    /// A service that refuses the credentials.
+    File { path: String, why: String },
     #[error("{service} refused the credentials: {why}")]
     Refused {
-        /// The name of the service.
         service: &'static str,
-        /// The service's own words, shortened.
+        /// The service's own message, shortened.
         why: String,
     },
-    /// An answer that is not understood.
     #[error("the answer of {service} is not understood: {why}")]
     Answer {
-        /// The name of the service.
         service: &'static str,
-        /// The part that is missing or invalid.
+        /// Missing or invalid part.
         why: &'static str,
     },
 }
 
 impl Error {
-    /// The error of a request to `url`, which is shown without credentials.
+    /// Returns the error of a request to `url`, without credentials.
     pub(crate) fn of_request(url: String, error: net::Error) -> Self {
         match error {
             net::Error::Refused(why) => Self::Address {

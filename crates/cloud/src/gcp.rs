@@ -10,67 +10,54 @@ use url::Url;
 
 use crate::{Error, Token, TokenRequest, http::Client, jwt};
 
-/// The scope of tokens: everything that the account may do.
+/// Scope of everything that the account may do.
 pub const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
-/// The scope of tokens that may read objects of buckets, and nothing else.
 pub const STORAGE_SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 
-/// The scope of tokens that may use Pub/Sub, and nothing else.
 pub const PUBSUB_SCOPE: &str = "https://www.googleapis.com/auth/pubsub";
 
-/// Returns true if a URL is one of Pub/Sub, which may get tokens of workloads.
+/// Returns true if a URL leads to Pub/Sub, which may get tokens of workloads.
 #[must_use]
 pub fn is_pubsub(url: &Url) -> bool {
     let is_host = |host: &str| host == "pubsub.googleapis.com" || host.ends_with("-pubsub.googleapis.com");
     url.scheme() == "https" && url.host_str().is_some_and(is_host)
 }
 
-/// Returns true if a host is that of a registry of Google Cloud, which may get tokens of workloads.
+/// Returns true if a host is a registry of Google Cloud, which may get tokens of workloads.
 #[must_use]
 pub fn is_registry(host: &str) -> bool {
     host == "gcr.io" || host.ends_with(".gcr.io") || host.ends_with("-docker.pkg.dev")
 }
 
-/// The token service's name in errors.
 pub const SERVICE: &str = "Google's token service";
 
 const TOKENS: &str = "https://oauth2.googleapis.com/token";
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-/// The lifetime of an assertion, in seconds: the most that is accepted.
+/// Lifetime of an assertion in seconds: the maximum that is accepted.
 const LIFETIME: i64 = 3600;
 
 /// Credentials as `gcloud` and the console write them.
 #[derive(Clone, Deserialize)]
 #[serde(tag = "type")]
 pub enum Credentials {
-    /// A key of a service account.
     #[serde(rename = "service_account")]
     ServiceAccount {
-        /// The email address of the account.
         client_email: String,
-        /// The account's private key, in PEM.
         private_key: Secret<String>,
-        /// The ID of the private key.
         private_key_id: Option<String>,
-        /// The URL of the token service; Google's by default.
+        /// URL of the token service; default Google's.
         token_uri: Option<String>,
     },
-    /// A user who logged in.
     #[serde(rename = "authorized_user")]
     User {
-        /// The ID of the program that the user trusted.
         client_id: String,
-        /// The secret of that program.
         client_secret: Secret<String>,
-        /// The refresh token, which is exchanged for access tokens.
         refresh_token: Secret<String>,
-        /// The URL of the token service; Google's by default.
         token_uri: Option<String>,
     },
 }
 
-/// The kind of credentials, whatever else is in them.
 #[derive(Deserialize)]
 struct CredentialsKind {
     r#type: Option<String>,
@@ -86,7 +73,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Reads a file of credentials.
+    /// Parses a file of credentials.
     ///
     /// # Errors
     /// Fails when the file is not JSON, incomplete, or of another kind (which may run programs or use other hosts).
@@ -102,29 +89,23 @@ impl Credentials {
             }
             None => return Err(Error::credentials(WHAT, "they have no type")),
         }
-        // The errors of serde may repeat values.
+        // Errors of serde may repeat values.
         serde_json::from_slice(text)
             .map_err(|_| Error::credentials(WHAT, "a field of their type is missing or no text"))
     }
 
     /// Asks for an access token with the scope [`SCOPE`].
-    ///
-    /// # Errors
-    /// Fails when the key is invalid, or the request fails or is refused.
     pub async fn token(&self, client: &Client) -> Result<Token, Error> {
         self.token_for(client, SCOPE).await
     }
 
     /// Asks for an access token with a scope.
-    ///
-    /// # Errors
-    /// Fails when the key is invalid, or the request fails or is refused.
     pub async fn token_for(&self, client: &Client, scope: &str) -> Result<Token, Error> {
         let form = self.request(scope, Timestamp::now())?;
         client.token(SERVICE, &form).await
     }
 
-    /// The form to send for an access token.
+    /// Returns the form to send for an access token.
     ///
     /// # Errors
     /// Fails when the key or `token_uri` is invalid.
@@ -197,7 +178,7 @@ mod tests {
         Credentials::parse(text.to_string().as_bytes()).unwrap()
     }
 
-    /// The signature was made of the same words by openssl.
+    /// The signature was made by openssl.
     #[test]
     fn assertions_are_signed_with_the_account_s_key() {
         let now = "2026-01-02T03:04:05Z".parse().unwrap();

@@ -1,4 +1,4 @@
-//! Tokens of GitHub Apps: a token that the App signs is exchanged for one of an installation.
+//! Tokens of GitHub Apps: a token that the App signs is exchanged for an installation's token.
 
 use api::Secret;
 use jiff::Timestamp;
@@ -10,37 +10,33 @@ use crate::{Error, http, http::Client, jwt};
 const SERVICE: &str = "GitHub";
 const WHAT: &str = "GitHub App";
 const API: &str = "https://api.github.com/";
-/// Seconds that the clocks may differ, and lifetime of a token that the App signs.
+/// Seconds that clocks may differ, and lifetime of a token that the App signs.
 const SKEW: i64 = 30;
 const LIFETIME: i64 = 120;
-/// Lifetime in seconds of an installation's token whose answer doesn't say it.
+/// Default lifetime of an installation's token, in seconds.
 const DEFAULT_LIFETIME: i64 = 3600;
 
-/// The installation of an App.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Installation {
-    /// Its number.
     Id(String),
-    /// The organization or user that it is installed for.
+    /// Organization or user that it is installed for.
     Owner(String),
 }
 
-/// An App that is installed somewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
-    /// ID or client ID of the App.
+    /// ID or client ID.
     id: String,
     installation: Installation,
     key: Secret<String>,
     base: Url,
 }
 
-/// A token of an installation.
 #[derive(Debug, Clone)]
 pub struct InstallationToken {
-    /// The token, used as a password.
+    /// Used as a password.
     pub token: Secret<String>,
-    /// End of its life, in seconds since 1970.
+    /// Expiry, in seconds since 1970.
     pub expires: i64,
 }
 
@@ -56,10 +52,11 @@ struct InstallationAnswer {
 }
 
 impl App {
-    /// Returns an App with its RSA key (PEM); `base` is the API of a GitHub Enterprise Server, such as `https://ghe.example.com/api/v3`.
+    /// Returns an App with its RSA key (PEM). `base` is the API of a GitHub Enterprise Server, such as
+    /// `https://ghe.example.com/api/v3`.
     ///
     /// # Errors
-    /// Fails when the ID, the installation or the base is invalid, or the key is no private RSA key.
+    /// Fails when the ID, the installation, the base or the key is invalid.
     pub fn new(
         id: &str,
         installation: Installation,
@@ -92,9 +89,6 @@ impl App {
     }
 
     /// Asks for a token of the installation.
-    ///
-    /// # Errors
-    /// Fails when GitHub can't be reached or refuses, or the App is not installed for the owner.
     pub async fn token(&self, client: &Client, now: Timestamp) -> Result<InstallationToken, Error> {
         let now = now.as_second();
         let claims = serde_json::json!({"iat": now - SKEW, "exp": now + LIFETIME, "iss": self.id});
@@ -117,7 +111,7 @@ impl App {
         })
     }
 
-    /// Returns the number of the installation for an organization or a user.
+    /// Returns the ID of the installation for an organization or a user.
     async fn find(&self, client: &Client, signed: &str, owner: &str) -> Result<String, Error> {
         for kind in ["orgs", "users"] {
             let path = format!("{kind}/{owner}/installation");
@@ -169,7 +163,7 @@ impl App {
             status => {
                 let why = format!("it answered with status {status}");
                 return Err(Error::Unreachable {
-                    url: http::shown(&url),
+                    url: http::safe_url(&url),
                     why,
                 });
             }

@@ -1,4 +1,4 @@
-//! The HTTP client for the services of clouds, and for servers that users name.
+//! The HTTP client for services of clouds, and for servers that users name.
 
 use std::time::Duration;
 
@@ -13,23 +13,22 @@ use zeroize::Zeroizing;
 
 use crate::{Error, Token, TokenRequest};
 
-/// Timeout for making a connection, and for each read of a response.
+/// Timeout for connecting, and for each read of a response.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// The servers that a [`Client`] may ask, and the size of their answers.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The policy of addresses; that of the command line by default.
+    /// Default: the policy of the command line.
     pub addresses: AddressPolicy,
-    /// The largest size of an answer in bytes; default 5 MiB.
+    /// Maximum size of an answer in bytes; default 5 MiB.
     pub answer_bytes: u64,
-    /// Timeout for a request, its answer included; default 60 s.
+    /// Timeout for a request with its answer; default 60 s.
     pub timeout: Duration,
-    /// The redirects that are followed; up to ten by default.
+    /// Default: up to ten.
     pub redirects: Redirects,
-    /// Trusted authorities and client certificate; those of the system and none by default.
+    /// Default: the system's authorities, and no client certificate.
     pub tls: Tls,
-    /// The proxies; those of the environment by default.
+    /// Default: the environment's proxies.
     pub proxies: Proxies,
 }
 
@@ -46,25 +45,20 @@ impl Default for Settings {
     }
 }
 
-/// An HTTP request to a server.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// The method, such as `GET`.
     pub method: &'a str,
-    /// The URL of the request.
     pub url: &'a Url,
-    /// The headers. They are not sent to another origin.
+    /// Not sent to another origin.
     pub headers: &'a [(&'a str, &'a str)],
-    /// The body; empty for none.
+    /// Empty for none.
     pub body: &'a [u8],
 }
 
-/// The answer of a server.
 #[derive(Clone)]
 pub struct Answer {
-    /// The status code of the answer.
     pub status: u16,
-    /// The body, which may be a secret.
+    /// May be a secret.
     pub body: Zeroizing<Vec<u8>>,
 }
 
@@ -74,7 +68,6 @@ impl std::fmt::Debug for Answer {
     }
 }
 
-/// A client for servers and stores.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: net::Client,
@@ -83,9 +76,6 @@ pub struct Client {
 
 impl Client {
     /// Makes a client that has connected to no server yet.
-    ///
-    /// # Errors
-    /// Fails when TLS cannot be set up.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let options = ClientOptions {
             timeouts: Timeouts {
@@ -108,14 +98,14 @@ impl Client {
         })
     }
 
-    /// Sends a request and returns the answer, whichever status it has.
+    /// Sends a request and returns the answer, whatever its status.
     ///
     /// # Errors
     /// Fails when the request is invalid, its address is refused, the server gives no answer, or one that is too large.
     pub async fn send(&self, request: Request<'_>) -> Result<Answer, Error> {
-        let shown = shown(request.url);
+        let safe_url = safe_url(request.url);
         let invalid = |why: &str| Error::Request {
-            url: shown.clone(),
+            url: safe_url.clone(),
             why: why.to_owned(),
         };
         let method = Method::from_bytes(request.method.as_bytes());
@@ -132,7 +122,7 @@ impl Client {
         if !request.body.is_empty() {
             *asked.body_mut() = Some(request.body.to_vec().into());
         }
-        let failed = |error| Error::of_request(shown.clone(), error);
+        let failed = |error| Error::of_request(safe_url.clone(), error);
         let mut response = self.http.send(asked).await.map_err(failed)?;
         let body = read_body(&mut response, self.answer_bytes)
             .await
@@ -143,7 +133,7 @@ impl Client {
         })
     }
 
-    /// Sends a form for a token, and returns the token of the answer.
+    /// Sends a form for a token.
     ///
     /// # Errors
     /// Fails when the service refuses the credentials or gives no valid answer.
@@ -152,7 +142,6 @@ impl Client {
         Token::from_answer(service, &answer.body)
     }
 
-    /// Sends a form with more headers.
     pub(crate) async fn form(&self, form: &TokenRequest, headers: &[(&str, &str)]) -> Result<Answer, Error> {
         let mut all = vec![("content-type", "application/x-www-form-urlencoded")];
         all.extend(headers);
@@ -166,16 +155,13 @@ impl Client {
     }
 }
 
-/// Returns an address as messages show it.
+/// Returns a URL for messages, without credentials and query.
 #[must_use]
-pub fn shown(url: &Url) -> String {
+pub fn safe_url(url: &Url) -> String {
     SafeUrl::from(url.clone()).to_string()
 }
 
 /// Parses an address that a user wrote.
-///
-/// # Errors
-/// Fails when it is not a URL.
 pub fn address(text: &str) -> Result<Url, Error> {
     Url::parse(text).map_err(|_| Error::Address {
         url: api::redact(text),

@@ -1,4 +1,4 @@
-//! JSON web tokens that are signed with an RSA key.
+//! JSON web tokens signed with an RSA key.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::{
@@ -9,7 +9,6 @@ use rustls::pki_types::{PrivateKeyDer, pem::PemObject};
 
 use crate::Error;
 
-/// A private RSA key out of its PEM text.
 pub(crate) fn key(what: &'static str, pem: &str) -> Result<RsaKeyPair, Error> {
     let der = PrivateKeyDer::from_pem_slice(pem.as_bytes())
         .map_err(|_| Error::credentials(what, "it holds no private key in PEM"))?;
@@ -21,7 +20,7 @@ pub(crate) fn key(what: &'static str, pem: &str) -> Result<RsaKeyPair, Error> {
     pair.map_err(|error| Error::credentials(what, format!("its private key is no usable RSA key ({error})")))
 }
 
-/// A token of these claims. The signature is a function of key and text; what is random is how it is computed.
+/// Signs claims. The signature depends on key and claims only; its computation is randomized.
 pub(crate) fn signed(
     what: &'static str,
     header: &serde_json::Value,
@@ -44,9 +43,6 @@ pub(crate) fn signed(
 }
 
 /// Returns a token of these claims that is signed with the RSA key of this PEM text; `what` names the key in errors.
-///
-/// # Errors
-/// If the text holds no private RSA key.
 pub fn rs256(what: &'static str, claims: &serde_json::Value, pem: &str) -> Result<String, Error> {
     let header = serde_json::json!({"alg": "RS256", "typ": "JWT"});
     signed(what, &header, claims, &key(what, pem)?)

@@ -20,6 +20,7 @@
 mod ambient;
 pub mod aws;
 pub mod azure;
+mod cache;
 mod error;
 #[cfg(test)]
 mod fuzz;
@@ -27,12 +28,11 @@ pub mod gcp;
 pub mod github;
 pub mod http;
 pub mod jwt;
-mod kept;
 mod token;
 mod workload;
 
 pub use ambient::{Ambient, TrustedToken};
+pub use cache::{CacheBounds, CredentialCache};
 pub use error::Error;
-pub use kept::{Bounds, Kept};
 pub use token::{Token, TokenRequest};
 pub use workload::{Cloud, GcpWorkload, Workload, WorkloadIdentity, WorkloadLogin};

@@ -6,20 +6,18 @@ use url::{Url, form_urlencoded::Serializer};
 
 use crate::Error;
 
-/// The longest word of a service that a message repeats.
-const LONGEST_REASON: usize = 300;
+/// Maximum number of characters of a service's message in an error.
+const MAX_REASON_CHARS: usize = 300;
 
-/// A form to send by POST, as `application/x-www-form-urlencoded`.
+/// Form to send by POST, as `application/x-www-form-urlencoded`.
 #[derive(Debug, Clone)]
 pub struct TokenRequest {
-    /// The URL to post to.
     pub url: Url,
-    /// The encoded fields of the form.
     pub body: Secret<String>,
 }
 
 impl TokenRequest {
-    /// A form of these fields, in their order.
+    /// Encodes these fields, in their order.
     #[must_use]
     pub fn new(url: Url, fields: &[(&str, &str)]) -> Self {
         let body = Serializer::new(String::new()).extend_pairs(fields).finish();
@@ -30,16 +28,15 @@ impl TokenRequest {
     }
 }
 
-/// A token that a service gave for credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// The access token, which follows `Bearer` in the header.
+    /// Follows `Bearer` in the header.
     pub access: Secret<String>,
-    /// The lifetime in seconds; 0 when the answer has none.
+    /// Lifetime in seconds; 0 if the answer has none.
     pub expires_in: u64,
 }
 
-/// The members of an answer: those of success, or those of failure.
+/// Members of an answer of success or of failure.
 #[derive(Deserialize)]
 struct Answer {
     access_token: Option<Secret<String>>,
@@ -52,7 +49,7 @@ impl Token {
     /// Reads the answer to a [`TokenRequest`], whatever its status.
     ///
     /// # Errors
-    /// Fails when the service refused the request, or its answer holds no token.
+    /// Fails when the service refused the request, or its answer has no token.
     pub fn from_answer(service: &'static str, body: &[u8]) -> Result<Self, Error> {
         let answer: Answer = serde_json::from_slice(body).map_err(|_| Error::Answer {
             service,
@@ -77,7 +74,7 @@ impl Token {
     }
 }
 
-/// Seconds are a number, or a number in quotes.
+/// Parses seconds: a number, or a number in quotes.
 fn seconds(value: &serde_json::Value) -> u64 {
     value
         .as_u64()
@@ -93,10 +90,10 @@ fn reason(error: &serde_json::Value, description: Option<&str>) -> String {
     }
 }
 
-/// The first line of a foreign text, not too long of it.
+/// Returns the beginning of the first line of an untrusted string.
 pub(crate) fn shortened(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
-    line.chars().take(LONGEST_REASON).collect()
+    line.chars().take(MAX_REASON_CHARS).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Service accounts of Kubernetes as identities of clouds: which token a cloud wants, and what it is exchanged for.
+//! Service accounts of Kubernetes as identities of clouds: the token that a cloud requires, and its exchange.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::{
     http::{Client, Request, address},
 };
 
-/// Annotation that names the role of AWS.
+/// Annotation with the role of AWS.
 const AWS_ROLE: &str = "eks.amazonaws.com/role-arn";
-/// Annotations that name an application of Entra ID and its tenant.
+/// Annotations with an application of Entra ID and its tenant.
 const AZURE_CLIENT: &str = "azure.workload.identity/client-id";
 const AZURE_TENANT: &str = "azure.workload.identity/tenant-id";
-/// Annotation that names a service account of Google Cloud to act as.
+/// Annotation with a service account of Google Cloud to act as.
 const GCP_ACCOUNT: &str = "iam.gke.io/gcp-service-account";
-/// Annotation that names a provider of a pool of workload identities, for clusters outside of Google Cloud.
+/// Annotation with a provider of a pool of workload identities, for clusters outside of Google Cloud.
 const GCP_PROVIDER: &str = "gcp.auth.fluxcd.io/workload-identity-provider";
 
 const GCP_STS: &str = "https://sts.googleapis.com/";
@@ -26,16 +26,13 @@ const GCP_IAM: &str = "https://iamcredentials.googleapis.com/";
 /// A cloud that has identities for workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cloud {
-    /// Amazon Web Services.
     Aws,
-    /// Microsoft Azure.
     Azure,
-    /// Google Cloud.
     Gcp,
 }
 
 impl Cloud {
-    /// Returns the cloud with a name: `aws`, `azure` or `gcp`.
+    /// Parses the name of a cloud in specs.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Aws, Self::Azure, Self::Gcp]
@@ -43,7 +40,6 @@ impl Cloud {
             .find(|cloud| cloud.name() == name)
     }
 
-    /// Returns the name in specs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,30 +50,25 @@ impl Cloud {
     }
 }
 
-/// The identity that the annotations of a service account name.
+/// Identity in the annotations of a service account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkloadIdentity {
-    /// A role of AWS.
     Aws {
-        /// The ARN of the role.
         role_arn: String,
     },
     /// An application of Entra ID.
     Azure {
-        /// The client ID of the application.
         client_id: String,
-        /// The ID of its tenant.
         tenant: String,
-        /// The token service; default that of the public cloud.
+        /// Token service; default the public cloud's.
         authority: Option<Url>,
     },
     /// A principal of Google Cloud, or a service account that it may act as.
     Gcp {
-        /// The audience of the token of Kubernetes.
+        /// Audience of the token of Kubernetes.
         audience: String,
-        /// The audience of the exchange: the provider of the identity.
+        /// Audience of the exchange: the provider of the identity.
         provider: String,
-        /// The email address of the service account to act as.
         email: Option<String>,
     },
 }
@@ -128,7 +119,6 @@ impl WorkloadIdentity {
         })
     }
 
-    /// Returns the audience that the token of the service account must have.
     #[must_use]
     pub fn audience(&self) -> &str {
         match self {
@@ -138,7 +128,6 @@ impl WorkloadIdentity {
         }
     }
 
-    /// Returns the identity with the token that proves it.
     #[must_use]
     pub fn with_token(self, token: Secret<String>) -> Workload {
         match self {
@@ -164,7 +153,7 @@ impl WorkloadIdentity {
 
 const WHAT: &str = "service account";
 
-/// Returns a role, which is text of the field `RoleArn`.
+/// Checks a role, which becomes the value of the field `RoleArn`.
 fn role(arn: String) -> Result<String, Error> {
     let parts: Vec<&str> = arn.split(':').collect();
     match parts.as_slice() {
@@ -202,7 +191,6 @@ fn provider(name: &str) -> Result<&str, Error> {
     }
 }
 
-/// Returns an email address that can be a part of a path.
 fn email(address: String) -> Result<String, Error> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.@:".contains(c);
     match address.contains('@') && address.chars().all(plain) {
@@ -214,18 +202,14 @@ fn email(address: String) -> Result<String, Error> {
     }
 }
 
-/// A service account with the token that a cloud trusts.
 #[derive(Debug, Clone)]
 pub enum Workload {
-    /// A role of AWS.
     Aws(TrustedToken),
-    /// An application of Entra ID.
     Azure(Box<azure::Client>),
-    /// A principal of Google Cloud.
     Gcp(GcpWorkload),
 }
 
-/// A service account with its identity, and what credentials for it are kept by.
+/// Service account with its identity, and the key of its credentials in a cache.
 #[derive(Debug, Clone)]
 pub struct WorkloadLogin {
     key: String,
@@ -233,7 +217,7 @@ pub struct WorkloadLogin {
 }
 
 impl WorkloadLogin {
-    /// Returns the identity of a service account, which `name` is the namespace and name of, with its token.
+    /// Returns the login of the service account `name` (namespace and name), with its token.
     #[must_use]
     pub fn new(name: &str, identity: WorkloadIdentity, token: Secret<String>) -> Self {
         Self {
@@ -242,13 +226,12 @@ impl WorkloadLogin {
         }
     }
 
-    /// Returns namespace, name and identity, which kept credentials belong to.
+    /// Returns namespace, name and identity: the key of its credentials in a cache.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Returns the identity and the token that proves it.
     #[must_use]
     pub fn workload(&self) -> &Workload {
         &self.workload
@@ -264,7 +247,7 @@ pub struct GcpWorkload {
 }
 
 impl GcpWorkload {
-    /// Exchanges the token for one of Google Cloud with a scope. The endpoints are those of the environment, if it names some.
+    /// Exchanges the token for a token of Google Cloud, at the endpoints of the environment or the defaults.
     ///
     /// # Errors
     /// Fails when the request fails or is refused.
@@ -276,7 +259,7 @@ impl GcpWorkload {
                 why: "it can have no path",
             })
         };
-        // An account that is acted as needs the token for all, as only IAM takes it.
+        // Acting as an account requires the scope for everything, as only IAM accepts the token.
         let first = if self.email.is_some() { gcp::SCOPE } else { scope };
         let url = at("CLOUDSDK_API_ENDPOINT_OVERRIDES_STS", GCP_STS, "v1/token")?;
         let token = client.token(gcp::SERVICE, &self.exchange(url, first)).await?;
@@ -304,7 +287,6 @@ impl GcpWorkload {
     }
 }
 
-/// Asks for a token of the service account that `url` names.
 async fn act_as(client: &Client, url: &Url, token: &Token, scope: &str) -> Result<Token, Error> {
     const SERVICE: &str = "Google's IAM";
     let bearer = Secret::new(format!("Bearer {}", token.access.expose()));
@@ -324,7 +306,7 @@ async fn act_as(client: &Client, url: &Url, token: &Token, scope: &str) -> Resul
     match text("/accessToken").filter(|token| !token.is_empty()) {
         Some(access) => Ok(Token {
             access: Secret::new(access.to_owned()),
-            // It ends by a point in time; the default is an hour.
+            // The answer has the time of expiry; the default is an hour.
             expires_in: 3600,
         }),
         None => Err(Error::Refused {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::Secret;
 use cloud::{
-    Ambient, CacheBounds, Cloud, Error, CredentialCache, Token, Workload, WorkloadLogin,
+    Ambient, CacheBounds, Cloud, CredentialCache, Error, Token, Workload, WorkloadLogin,
     aws::{self, Ecr, codecommit},
     azure, gcp,
     http::{Client, Settings},
@@ -117,7 +117,7 @@ impl Identities {
             }
             cloud => {
                 return Err(Error::Endpoint {
-                    url: cloud::http::shown(url),
+                    url: cloud::http::safe_url(url),
                     why: match cloud {
                         Cloud::Aws => "it is no repository of CodeCommit",
                         Cloud::Azure => "it is no repository of Azure DevOps",

@@ -14,10 +14,7 @@ use crate::{
 const STORE: &str = "AWS Secrets Manager";
 
 impl Client {
-    /// The text of a secret. `at` is another address than that of the region, as tests have it.
-    ///
-    /// # Errors
-    /// Fails when the secret is missing, or the service refuses or gives no answer.
+    /// Returns a secret. `at` replaces the endpoint of the region, for tests.
     pub async fn aws(
         &self,
         credentials: &Credentials,

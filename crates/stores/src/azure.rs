@@ -3,7 +3,7 @@
 use cloud::{
     Token,
     azure::vault_scope,
-    http::{Request, address, shown},
+    http::{Request, address, safe_url},
 };
 
 use crate::{
@@ -22,16 +22,13 @@ impl Client {
     pub fn azure_scope(vault: &str) -> Result<&'static str, Error> {
         let url = address(vault)?;
         let refused = || cloud::Error::Address {
-            url: shown(&url),
+            url: safe_url(&url),
             why: "it is no host of Azure Key Vault, and tokens are sent to those alone".to_owned(),
         };
         Ok(vault_scope(&url).ok_or_else(refused)?)
     }
 
     /// The text of a secret. `at` is another server, as tests have it.
-    ///
-    /// # Errors
-    /// Fails when the secret is missing, or the service refuses or gives no answer.
     pub async fn azure(
         &self,
         token: &Token,

@@ -16,9 +16,6 @@ const ENDPOINT: &str = "https://secretmanager.googleapis.com";
 
 impl Client {
     /// The text of a version of a secret, `projects/x/secrets/y/versions/z`. `at` is another server, as tests have it.
-    ///
-    /// # Errors
-    /// Fails when the version is missing, or the service refuses or gives no answer.
     pub async fn gcp(&self, token: &Token, name: &str, at: Option<&str>) -> Result<String, Error> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_/.".contains(c);
         if !name.starts_with("projects/") || !name.chars().all(plain) || name.contains("..") {

@@ -1,8 +1,8 @@
 //! Servers and stores of secrets that variables are read from: plain http, Vault, AWS Secrets Manager, Google Secret Manager
 //! and Azure Key Vault.
 //!
-//! A [`Client`] asks them by the calls of their REST interfaces, with credentials that `cloud` finds. Answers are bounded, the policy
-//! of addresses in the settings holds, and no error repeats a credential.
+//! A [`Client`] sends the requests of their REST interfaces, with credentials from `cloud`. Answers are bounded, the policy of
+//! addresses in the settings holds, and no error repeats a credential.
 
 mod aws;
 mod azure;

@@ -1,7 +1,7 @@
-//! Vault of HashiCorp.
+//! HashiCorp's Vault.
 
 use api::Secret;
-use cloud::http::{Request, address, shown};
+use cloud::http::{Request, address, safe_url};
 
 use crate::{
     Client, Error,
@@ -11,10 +11,7 @@ use crate::{
 const STORE: &str = "Vault";
 
 impl Client {
-    /// The `data` of what is at a path, in JSON.
-    ///
-    /// # Errors
-    /// Fails when the secret is missing, or the server refuses or gives no answer.
+    /// Returns the `data` of a secret as JSON.
     pub async fn vault(&self, at: &str, path: &str, token: &Secret<String>) -> Result<String, Error> {
         let base = at.trim_end_matches('/');
         let url = address(&format!("{base}/v1/{}", path.trim_start_matches('/')))?;
@@ -37,7 +34,7 @@ impl Client {
             _ => return Err(refusal(&answer, STORE, &["/errors/0"])),
         }
         let json = json(&answer, STORE)?;
-        // The newer kind of secrets has its values below a `data` of its own.
+        // Version 2 of the key-value engine has its values below another `data`.
         let data = json.pointer("/data/data").filter(|data| !data.is_null());
         data.map(serde_json::Value::to_string)
             .ok_or_else(|| match json.get("data") {
@@ -50,9 +47,9 @@ impl Client {
             })
     }
 
-    /// The address of a server, without what may be secret.
+    /// Returns the address of a server without credentials.
     #[must_use]
-    pub fn shown(url: &str) -> String {
-        address(url).map_or_else(|_| "an address that is none".to_owned(), |url| shown(&url))
+    pub fn safe_url(url: &str) -> String {
+        address(url).map_or_else(|_| "an address that is none".to_owned(), |url| safe_url(&url))
     }
 }

@@ -12,27 +12,20 @@ use crate::{
     http::{Client, Request, address},
 };
 
-/// The region of a token service when nothing names one.
+/// Default region of a token service.
 const REGION: &str = "us-east-1";
 const SESSION: &str = "weir";
 
-/// A role and a token that the role trusts.
+/// A role, and a web identity token that it trusts.
 #[derive(Debug, Clone)]
 pub struct TrustedToken {
-    /// The ARN of the role.
     pub role_arn: String,
-    /// The web identity token to exchange.
     pub token: Secret<String>,
 }
 
 impl Ambient {
-    /// Returns credentials for AWS. The environment has precedence: keys, a role for a web identity, then
-    /// `AWS_PROFILE`.
-    /// After it come `profile`, if it exists, the role of `token`, the profile `default`, the container and the
-    /// machine.
-    ///
-    /// # Errors
-    /// Fails when credentials are missing or invalid, or the request for them fails.
+    /// Returns credentials for AWS from the first of: keys in the environment, a role for a web identity, `AWS_PROFILE`,
+    /// `profile` if it exists, the role of `token`, the profile `default`, the container, the machine.
     pub async fn aws(
         &self,
         client: &Client,
@@ -69,18 +62,12 @@ impl Ambient {
         })
     }
 
-    /// Returns the credentials of a profile, which may be keys, roles or a single sign-on.
-    ///
-    /// # Errors
-    /// Fails when the profile is missing or invalid, or the request for credentials fails.
+    /// Returns the credentials of a profile: keys, roles or a single sign-on.
     pub async fn aws_profile(&self, client: &Client, profile: &str) -> Result<Credentials, Error> {
         self.chain(client, &self.profiles()?.chain(profile)?).await
     }
 
-    /// Exchanges a token for its role. `region` is that of the token service, unless the environment names one.
-    ///
-    /// # Errors
-    /// Fails when the region is invalid, or the request fails.
+    /// Exchanges a token for its role. `region` is the region of the token service, unless the environment names one.
     pub async fn aws_role(
         &self,
         client: &Client,
@@ -95,7 +82,6 @@ impl Ambient {
         self.exchange(client, &identity, Some(region)).await
     }
 
-    /// The region for AWS.
     #[must_use]
     pub fn aws_region(&self) -> Option<&str> {
         self.get("AWS_REGION").or_else(|| self.get("AWS_DEFAULT_REGION"))
@@ -103,33 +89,21 @@ impl Ambient {
 
     /// Returns the endpoint for the Secrets Manager that replaces the usual one: `AWS_ENDPOINT_URL_SECRETS_MANAGER`, or
     /// `AWS_ENDPOINT_URL`, which is for all services.
-    ///
-    /// # Errors
-    /// Fails when the value is an invalid address.
     pub fn aws_secrets(&self) -> Result<Option<url::Url>, Error> {
         self.endpoint("AWS_ENDPOINT_URL_SECRETS_MANAGER")
     }
 
     /// Returns the endpoint for KMS that replaces the usual one: `AWS_ENDPOINT_URL_KMS`, or `AWS_ENDPOINT_URL`.
-    ///
-    /// # Errors
-    /// Fails when the value is an invalid address.
     pub fn aws_kms(&self) -> Result<Option<url::Url>, Error> {
         self.endpoint("AWS_ENDPOINT_URL_KMS")
     }
 
     /// Returns the endpoint for ECR that replaces the usual one: `AWS_ENDPOINT_URL_ECR`, or `AWS_ENDPOINT_URL`.
-    ///
-    /// # Errors
-    /// Fails when the value is an invalid address.
     pub fn aws_ecr(&self) -> Result<Option<url::Url>, Error> {
         self.endpoint("AWS_ENDPOINT_URL_ECR")
     }
 
     /// Returns the endpoint for STS that replaces the usual one: `AWS_ENDPOINT_URL_STS`, or `AWS_ENDPOINT_URL`.
-    ///
-    /// # Errors
-    /// Fails when the value is an invalid address.
     pub fn aws_sts(&self) -> Result<Option<url::Url>, Error> {
         self.endpoint("AWS_ENDPOINT_URL_STS")
     }
@@ -138,7 +112,7 @@ impl Ambient {
         Credentials::of_variables(|name| self.get(name).map(str::to_owned))
     }
 
-    /// The shared configuration; files that are not there are empty.
+    /// Reads the shared configuration; missing files are empty.
     fn profiles(&self) -> Result<Profiles, Error> {
         let file = |variable: &str, usual: &str| {
             let named = self.get(variable).map(PathBuf::from);
@@ -150,7 +124,7 @@ impl Ambient {
         Ok(Profiles::read(&config, &credentials))
     }
 
-    /// The credentials at the end of a profile's chain.
+    /// Returns the credentials at the end of a profile's chain.
     async fn chain(&self, client: &Client, chain: &Chain) -> Result<Credentials, Error> {
         let missing = |hint| Error::NoCredentials { service: "AWS", hint };
         let region = chain.region.as_deref();
@@ -199,7 +173,7 @@ impl Ambient {
         self.exchange(client, &identity, region).await
     }
 
-    /// A role for a token.
+    /// Exchanges a token for a role.
     async fn exchange(
         &self,
         client: &Client,
@@ -211,7 +185,7 @@ impl Ambient {
         Credentials::from_answer(&answer.body)
     }
 
-    /// A role for other credentials.
+    /// Assumes a role with other credentials.
     async fn assume(
         &self,
         client: &Client,
@@ -224,7 +198,6 @@ impl Ambient {
         role.send(client, current, region, at).await
     }
 
-    /// The role of a user who logged in.
     async fn sso(&self, client: &Client, sso: &Sso) -> Result<Credentials, Error> {
         let file = self.home(".aws/sso/cache").map(|dir| dir.join(sso.file()));
         let file = file.filter(|file| file.is_file()).ok_or(Error::NoCredentials {

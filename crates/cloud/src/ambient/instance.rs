@@ -1,7 +1,7 @@
-//! Credentials from the metadata service of the machine or the container that a program runs on.
+//! Credentials from the metadata service of the machine or the container.
 //!
-//! These services have link-local addresses, which projects must not use. Requests to them are made here alone,
-//! without proxies and redirects, to the constant addresses below or to addresses from the program's own environment.
+//! These services have link-local addresses, which projects must not use. Only this file sends requests to them, without
+//! proxies and redirects, to the constant addresses below or to addresses from the program's own environment.
 
 use std::time::Duration;
 
@@ -15,17 +15,15 @@ use url::{Host, Url};
 use super::{Ambient, read};
 use crate::{Error, Token, aws, azure, gcp, http::address};
 
-/// The timeout for connecting to a metadata service.
 const CONNECT: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest answer that is read, in bytes.
-const LONGEST: u64 = 64 << 10;
-/// The address of the metadata service of a machine, on all clouds.
-const PLACE: &str = "http://169.254.169.254";
-/// The address of the credentials service of a container on AWS.
+const MAX_ANSWER_BYTES: u64 = 64 << 10;
+/// Metadata service of machines, on all clouds.
+const MACHINE: &str = "http://169.254.169.254";
+/// Credentials service of containers on AWS.
 const CONTAINER: &str = "http://169.254.170.2";
 
-/// Sends a request; returns `None` when there is no answer, or its status is not a success.
+/// Sends a request. `None` without an answer, or if its status is not a success.
 async fn ask(method: Method, url: Url, headers: &[(&str, &str)]) -> Option<Vec<u8>> {
     let options = ClientOptions {
         timeouts: Timeouts {
@@ -47,22 +45,22 @@ async fn ask(method: Method, url: Url, headers: &[(&str, &str)]) -> Option<Vec<u
     if !response.status().is_success() {
         return None;
     }
-    read_body(&mut response, LONGEST).await.ok()
+    read_body(&mut response, MAX_ANSWER_BYTES).await.ok()
 }
 
 impl Ambient {
-    /// The address of the machine's service: what a variable says, or else the usual one, if the machine may be asked.
-    fn place(&self, variable: &str) -> Result<Option<Url>, Error> {
+    /// Returns the address of the machine's service, which a variable may replace. `None` if the machine must not be asked.
+    fn metadata_url(&self, variable: &str) -> Result<Option<Url>, Error> {
         match self.get(variable) {
             Some(text) if text.contains("://") => address(text).map(Some),
             Some(host) => address(&format!("http://{host}")).map(Some),
-            None if self.instance => address(PLACE).map(Some),
+            None if self.instance => address(MACHINE).map(Some),
             None => Ok(None),
         }
     }
 
-    /// Returns the credentials of the container's role, or `None` when no variable names their service. When that
-    /// service fails, the machine is not used instead: its role is another one.
+    /// Returns the credentials of the container's role. `None` if no variable names their service. If that service fails, the
+    /// machine is not used instead: it has another role.
     pub(super) async fn aws_container(&self) -> Result<Option<aws::Credentials>, Error> {
         let url = match (
             self.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
@@ -74,7 +72,7 @@ impl Ambient {
         };
         if !is_own(&url) {
             return Err(Error::Address {
-                url: crate::http::shown(&url),
+                url: crate::http::safe_url(&url),
                 why: "a container is told its role by https, or by its own machine".to_owned(),
             });
         }
@@ -95,18 +93,18 @@ impl Ambient {
         }
     }
 
-    /// The role of the machine, by the second version of its service.
+    /// Returns the credentials of the machine's role, by the second version of its service.
     pub(super) async fn aws_instance(&self) -> Result<Option<aws::Credentials>, Error> {
         let is_off = self
             .get("AWS_EC2_METADATA_DISABLED")
             .is_some_and(|off| off.eq_ignore_ascii_case("true"));
-        let Some(place) = self
-            .place("AWS_EC2_METADATA_SERVICE_ENDPOINT")?
+        let Some(url) = self
+            .metadata_url("AWS_EC2_METADATA_SERVICE_ENDPOINT")?
             .filter(|_| !is_off)
         else {
             return Ok(None);
         };
-        let at = |path: &str| place.join(path).ok();
+        let at = |path: &str| url.join(path).ok();
         let text = async |method, path: &str, headers: &[(&str, &str)]| {
             let body = ask(method, at(path)?, headers).await?;
             String::from_utf8(body).ok()
@@ -127,16 +125,16 @@ impl Ambient {
         }
     }
 
-    /// Returns a token of the machine's service account, or of the workload's in a cluster that assigns one.
+    /// Returns a token of the machine's service account, or of the workload's account in a cluster that assigns one.
     pub(super) async fn gcp_instance(&self) -> Result<Option<Token>, Error> {
-        let Some(place) = self.place("GCE_METADATA_HOST")? else {
+        let Some(url) = self.metadata_url("GCE_METADATA_HOST")? else {
             return Ok(None);
         };
         let path = format!(
             "/computeMetadata/v1/instance/service-accounts/default/token?scopes={}",
             gcp::SCOPE
         );
-        let Ok(url) = place.join(&path) else {
+        let Ok(url) = url.join(&path) else {
             return Ok(None);
         };
         match ask(Method::GET, url, &[("metadata-flavor", "Google")]).await {
@@ -145,14 +143,14 @@ impl Ambient {
         }
     }
 
-    /// Returns the pool of workload identities of the machine's cluster: the audience of the tokens of service accounts, and that
-    /// of their exchange. `None` if the machine is in no cluster of Google Cloud.
+    /// Returns the pool of workload identities of the machine's cluster: the audience of tokens of service accounts, and the
+    /// audience of their exchange. `None` outside of Google Cloud.
     pub(crate) async fn gke_pool(&self) -> Result<Option<(String, String)>, Error> {
-        let Some(place) = self.place("GCE_METADATA_HOST")? else {
+        let Some(url) = self.metadata_url("GCE_METADATA_HOST")? else {
             return Ok(None);
         };
         let text = async |path: &str| {
-            let url = place.join(&format!("/computeMetadata/v1/{path}")).ok()?;
+            let url = url.join(&format!("/computeMetadata/v1/{path}")).ok()?;
             let body = ask(Method::GET, url, &[("metadata-flavor", "Google")]).await?;
             let text = String::from_utf8(body).ok()?.trim().to_owned();
             Some(text).filter(|text| !text.is_empty())
@@ -175,17 +173,17 @@ impl Ambient {
         Ok(Some((audience, provider)))
     }
 
-    /// A token of the machine's managed identity, or of that of the app.
+    /// Returns a token of the managed identity of the machine or the app.
     pub(super) async fn azure_instance(&self, scope: &str) -> Result<Option<Token>, Error> {
         let resource = scope.trim_end_matches("/.default");
         let mut query = vec![("resource", resource)];
         query.extend(self.get("AZURE_CLIENT_ID").map(|id| ("client_id", id)));
         let (mut url, version, header) = match (self.get("IDENTITY_ENDPOINT"), self.get("IDENTITY_HEADER")) {
             (Some(at), Some(secret)) => (address(at)?, "2019-08-01", ("x-identity-header", secret)),
-            _ => match self.place("AZURE_POD_IDENTITY_AUTHORITY_HOST")? {
-                Some(mut place) => {
-                    place.set_path("/metadata/identity/oauth2/token");
-                    (place, "2018-02-01", ("metadata", "true"))
+            _ => match self.metadata_url("AZURE_POD_IDENTITY_AUTHORITY_HOST")? {
+                Some(mut url) => {
+                    url.set_path("/metadata/identity/oauth2/token");
+                    (url, "2018-02-01", ("metadata", "true"))
                 }
                 None => return Ok(None),
             },
@@ -199,7 +197,7 @@ impl Ambient {
     }
 }
 
-/// Returns true if a container may get its role from this address: `https`, a loopback, or an address of AWS's agents.
+/// Returns true if a container may get its role from this address: `https`, loopback, or an agent of AWS.
 fn is_own(url: &Url) -> bool {
     let own_v6 = "fd00:ec2::23".parse::<std::net::Ipv6Addr>();
     url.scheme() == "https"

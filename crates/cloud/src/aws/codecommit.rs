@@ -1,4 +1,4 @@
-//! CodeCommit: the name and password of a Git repository for credentials of AWS, as `git-remote-codecommit` makes them.
+//! CodeCommit: the name and password of a Git repository, as `git-remote-codecommit` makes them.
 
 use api::Secret;
 use jiff::Timestamp;
@@ -12,10 +12,10 @@ use super::{
     sign::{scope, signature},
 };
 
-/// The lifetime of a password, in seconds.
+/// Lifetime of a password, in seconds.
 pub const LIFETIME: i64 = 900;
 
-/// Returns the region of a repository's URL, as in `https://git-codecommit.eu-west-1.amazonaws.com/v1/repos/shop`.
+/// Returns the region in a repository's URL, as in `https://git-codecommit.eu-west-1.amazonaws.com/v1/repos/shop`.
 #[must_use]
 pub fn region(url: &Url) -> Option<&str> {
     let host = url.host_str().filter(|_| url.scheme() == "https")?;
@@ -26,7 +26,7 @@ pub fn region(url: &Url) -> Option<&str> {
     (is_known && is_region(region)).then_some(region)
 }
 
-/// Returns the name and the password for the repository of a URL in a region. Pure.
+/// Returns the name and the password for a repository.
 #[must_use]
 pub fn login(url: &Url, region: &str, credentials: &Credentials, now: Timestamp) -> Login {
     let time = now.strftime("%Y%m%dT%H%M%S").to_string();
@@ -72,7 +72,7 @@ mod tests {
         }
     }
 
-    /// The expected value was calculated by Python's `hmac`, by the steps of `git-remote-codecommit`.
+    /// The expected value was calculated by Python's `hmac`.
     #[test]
     fn passwords_are_signatures_of_the_repository() {
         let url = Url::parse("https://git-codecommit.eu-west-1.amazonaws.com/v1/repos/shop").unwrap();

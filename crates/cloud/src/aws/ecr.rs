@@ -12,30 +12,25 @@ use crate::{
 };
 
 const SERVICE: &str = "Amazon ECR";
-/// Host of the public registry, and the region of its tokens.
 const PUBLIC: &str = "public.ecr.aws";
 const PUBLIC_REGION: &str = "us-east-1";
 
-/// A registry of AWS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ecr {
-    /// The region of the registry.
     pub region: String,
     is_public: bool,
     is_fips: bool,
 }
 
-/// A user name and a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
-    /// The name of the user.
     pub username: String,
-    /// The password, which ends after some time.
+    /// Lasts for 12 hours.
     pub password: Secret<String>,
 }
 
 impl Ecr {
-    /// Returns the registry with a host, as in `123456789012.dkr.ecr.eu-west-1.amazonaws.com` or `public.ecr.aws`.
+    /// Returns the registry of a host, as in `123456789012.dkr.ecr.eu-west-1.amazonaws.com` or `public.ecr.aws`.
     #[must_use]
     pub fn parse(host: &str) -> Option<Self> {
         if host == PUBLIC {
@@ -59,10 +54,7 @@ impl Ecr {
         })
     }
 
-    /// Asks for a password, which lasts for 12 hours; at `at`, or at the region's endpoint.
-    ///
-    /// # Errors
-    /// Fails when the service refuses the credentials or gives no valid answer.
+    /// Asks for a password, at `at` or at the region's endpoint.
     pub async fn login(
         &self,
         client: &Client,
@@ -92,11 +84,11 @@ impl Ecr {
     }
 }
 
-/// Reads the answer of the service, whatever its status.
+/// Reads the answer, whatever its status.
 fn login(body: &[u8]) -> Result<Login, Error> {
     let answer: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let text = |path: &str| answer.pointer(path).and_then(serde_json::Value::as_str);
-    // The public registry gives one, the others a list.
+    // The public registry answers with one, the others with a list.
     let token = text("/authorizationData/0/authorizationToken")
         .or_else(|| text("/authorizationData/authorizationToken"));
     let Some(token) = token else {

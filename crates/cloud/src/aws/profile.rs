@@ -1,4 +1,4 @@
-//! Profiles of the shared configuration, as `~/.aws/config` and `~/.aws/credentials` have them.
+//! Profiles of `~/.aws/config` and `~/.aws/credentials`.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use super::{Assume, Credentials, Sso};
 use crate::Error;
 
 const WHAT: &str = "profile of AWS";
-/// The session's name in logs, when nothing names it.
+/// Default name of a session in logs.
 const SESSION: &str = "weir";
-/// The maximum number of profiles in a chain of `source_profile`.
+/// Maximum number of profiles in a chain of `source_profile`.
 const MAX_CHAIN: usize = 10;
 
 type Section = HashMap<String, String>;
 
-/// All profiles of the shared configuration.
+/// Profiles of the shared configuration.
 #[derive(Default)]
 pub struct Profiles {
     profiles: HashMap<String, Section>,
@@ -28,43 +28,32 @@ impl std::fmt::Debug for Profiles {
     }
 }
 
-/// The steps that lead to the credentials of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
-    /// The source of the first credentials.
+    /// Source of the first credentials.
     pub base: Base,
-    /// The roles to assume with them, in order.
     pub roles: Vec<Assume>,
-    /// The region of the profile.
     pub region: Option<String>,
 }
 
-/// The source of the first credentials of a chain.
+/// Source of the first credentials of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Base {
-    /// Keys of the profile itself.
     Keys(Credentials),
-    /// A role for the web identity token in a file.
     WebIdentity {
-        /// The ARN of the role.
         role_arn: String,
-        /// The name of the session in logs; `weir` by default.
         session: String,
-        /// The path of the file with the token.
         file: String,
     },
-    /// A user who logged in.
     Sso(Sso),
-    /// The keys of the environment.
+    /// Keys of the environment.
     Environment,
-    /// The role of the machine.
     Instance,
-    /// The role of the container.
     Container,
 }
 
 impl Profiles {
-    /// Reads both files; keys of `credentials` have precedence. Invalid lines are skipped, as the AWS CLI does.
+    /// Reads both files; `credentials` has precedence. Invalid lines are skipped, as the AWS CLI does.
     #[must_use]
     pub fn read(config: &str, credentials: &str) -> Self {
         let mut all = Self::default();
@@ -90,7 +79,6 @@ impl Profiles {
         all
     }
 
-    /// Returns true if there is a profile of that name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.profiles.contains_key(name)
@@ -99,8 +87,7 @@ impl Profiles {
     /// Returns the steps that lead to the credentials of a profile.
     ///
     /// # Errors
-    /// Fails when the profile is missing or invalid, or needs something unsupported: a program, or a code from a
-    /// device.
+    /// Fails when the profile is missing, invalid, or needs a program or a code from a device.
     pub fn chain(&self, name: &str) -> Result<Chain, Error> {
         let mut roles = Vec::new();
         let mut seen = vec![name];
@@ -177,7 +164,6 @@ impl Profiles {
         }
     }
 
-    /// Returns the credentials source of a profile without a role: its keys or its login.
     fn base(&self, name: &str, section: &Section) -> Result<Base, Error> {
         if let Some(keys) = keys(section) {
             return Ok(Base::Keys(keys));
@@ -185,7 +171,7 @@ impl Profiles {
         let wrong = |why: &str| Error::credentials(WHAT, format!("{name}: {why}"));
         if let Some(account) = section.get("sso_account_id") {
             let session = section.get("sso_session");
-            let place = match session {
+            let login = match session {
                 Some(session) => self
                     .sessions
                     .get(session)
@@ -196,11 +182,11 @@ impl Profiles {
                 let found = from.get(key).cloned();
                 found.ok_or_else(|| wrong(&format!("{key} is missing")))
             };
-            let start = text(place, "sso_start_url")?;
+            let start = text(login, "sso_start_url")?;
             return Ok(Base::Sso(Sso {
                 account: account.clone(),
                 role: text(section, "sso_role_name")?,
-                region: text(place, "sso_region")?,
+                region: text(login, "sso_region")?,
                 login: session.cloned().unwrap_or(start),
             }));
         }
@@ -211,7 +197,7 @@ impl Profiles {
     }
 }
 
-/// The credentials that a role is assumed with.
+/// Credentials that a role is assumed with.
 enum Role<'p> {
     Itself(Base),
     For(Assume, Base),
@@ -226,7 +212,7 @@ fn keys(section: &Section) -> Option<Credentials> {
     })
 }
 
-/// The sections of a file. Lines that begin with blanks belong to settings that are maps, and matter to others.
+/// Returns the sections of a file. Indented lines belong to settings that are maps, and are skipped.
 fn sections(text: &str) -> Vec<(&str, Section)> {
     let mut found: Vec<(&str, Section)> = Vec::new();
     for line in text.lines() {
@@ -364,7 +350,7 @@ role_arn = r
         assert!(!format!("{all:?}").contains("s3cret"));
     }
 
-    /// Profiles of malformed files end in an error, not in a panic or a loop.
+    /// Malformed files end in an error, not in a panic or a loop.
     #[test]
     fn malformed_files_give_no_credentials() {
         for text in [

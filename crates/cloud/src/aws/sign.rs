@@ -15,8 +15,8 @@ use crate::{
 /// Header with the SHA-256 of the body in hexadecimal.
 const CONTENT_HASH: &str = "x-amz-content-sha256";
 
-/// Returns the headers to add to a request, besides those that it names itself. The host is that of its URL. The hash of a body that the
-/// request doesn't hold is its header `x-amz-content-sha256`.
+/// Returns the headers to add to a request. If the request doesn't have its body, its header `x-amz-content-sha256` is the
+/// hash.
 ///
 /// # Errors
 /// Fails when the address has no host.
@@ -67,12 +67,11 @@ pub fn sign(
     Ok(added)
 }
 
-/// Returns what a signature is good for.
+/// Returns the scope of a signature.
 pub(super) fn scope(day: &str, region: &str, service: &str) -> String {
     format!("{day}/{region}/{service}/aws4_request")
 }
 
-/// Signs a text by the key of a day, a region and a service.
 pub(super) fn signature(
     credentials: &Credentials,
     day: &str,
@@ -88,7 +87,7 @@ pub(super) fn signature(
 }
 
 impl Client {
-    /// Signs a request with credentials for a region and a service, and sends it.
+    /// Signs and sends a request.
     ///
     /// # Errors
     /// Fails when the address cannot be signed for or is refused, or the service gives no answer.
@@ -111,7 +110,6 @@ impl Client {
 }
 
 fn mac(key: &[u8], text: &str) -> Vec<u8> {
-    // A key of any length is taken.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
         return Vec::new();
     };
@@ -119,7 +117,7 @@ fn mac(key: &[u8], text: &str) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// Lower names in their order, values without needless spaces.
+/// Returns lower-case names in order, and values without needless spaces.
 fn canonical_headers(
     request: &Request<'_>,
     added: &[(&'static str, Secret<String>)],
@@ -143,7 +141,7 @@ fn spaced(value: &str) -> String {
     value.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The host as the header of that name has it.
+/// Returns the value of the `Host` header.
 fn host(url: &Url) -> Option<String> {
     let host = match url.host()? {
         Host::Ipv6(address) => format!("[{address}]"),
@@ -155,7 +153,7 @@ fn host(url: &Url) -> Option<String> {
     })
 }
 
-/// Each part encoded once more than it is already: all services but S3 want it so.
+/// Encodes each segment once more: all services but S3 require it.
 fn canonical_path(path: &str, again: bool) -> String {
     if !again {
         return path.to_owned();
@@ -177,7 +175,7 @@ fn canonical_query(url: &Url) -> String {
     pairs.join("&")
 }
 
-/// All but the characters that RFC 3986 calls unreserved as `%XX`.
+/// Encodes all but the unreserved characters of RFC 3986 as `%XX`.
 fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -217,7 +215,7 @@ mod tests {
         value.expose().rsplit_once('=').unwrap().1.to_owned()
     }
 
-    /// The vectors that AWS publishes for its signature.
+    /// The vectors are published by AWS.
     #[test]
     fn signatures_are_those_of_the_published_vectors() {
         let root = "https://example.amazonaws.com/";

@@ -1,4 +1,4 @@
-//! Credentials of a role for a user who logged in with `aws sso login`.
+//! Credentials of a role for a user of `aws sso login`.
 
 use api::Secret;
 use jiff::Timestamp;
@@ -14,22 +14,16 @@ const SERVICE: &str = "AWS SSO";
 /// A role of a user who logged in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sso {
-    /// The ID of the account.
     pub account: String,
-    /// The name of the role.
     pub role: String,
-    /// The region of the user directory.
     pub region: String,
-    /// The key of the login in the cache: the name of the session, or the start URL.
+    /// Key of the login in the cache: the name of the session, or the start URL.
     pub login: String,
 }
 
-/// A request for the credentials of a role, with the token of the login.
 #[derive(Debug)]
 pub struct SsoRequest {
-    /// The address, for GET.
     pub url: Url,
-    /// The value of `x-amz-sso_bearer_token`.
     pub token: Secret<String>,
 }
 
@@ -56,7 +50,7 @@ struct Role {
 }
 
 impl Sso {
-    /// The name of the file in `~/.aws/sso/cache` that the login is kept in.
+    /// Returns the file name of the login in `~/.aws/sso/cache`.
     #[must_use]
     pub fn file(&self) -> String {
         format!("{}.json", hex::encode(Sha1::digest(self.login.as_bytes())))
@@ -65,12 +59,12 @@ impl Sso {
     /// Builds the request with the cached login, for `at` or for the region's endpoint.
     ///
     /// # Errors
-    /// Fails when the login is invalid or has expired, or the region or address is invalid.
+    /// Fails when the login is invalid or has expired, or the region is invalid.
     pub fn request(&self, login: &[u8], now: Timestamp, at: Option<Url>) -> Result<SsoRequest, Error> {
         const WHAT: &str = "login of AWS SSO";
         let login: Login = serde_json::from_slice(login)
             .map_err(|_| Error::credentials(WHAT, "log in with 'aws sso login': the file holds no token"))?;
-        // The oldest programs wrote UTC where others write Z.
+        // The oldest programs wrote UTC instead of Z.
         let until: Option<Timestamp> = login.expires_at.replace("UTC", "Z").parse().ok();
         if until.is_none_or(|until| until <= now) {
             return Err(Error::credentials(
@@ -93,9 +87,6 @@ impl Sso {
 
 impl Credentials {
     /// Reads the answer to an [`SsoRequest`], whatever its status.
-    ///
-    /// # Errors
-    /// Fails when the service refused the request, or its answer holds no credentials.
     pub fn from_sso(body: &[u8]) -> Result<Self, Error> {
         let unknown = || Error::Answer {
             service: SERVICE,
@@ -117,9 +108,6 @@ impl Credentials {
     }
 
     /// Parses the credentials that a metadata service of a machine or a container returns.
-    ///
-    /// # Errors
-    /// Fails when the answer holds no credentials.
     pub fn from_metadata(body: &[u8]) -> Result<Self, Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "PascalCase")]

@@ -13,39 +13,31 @@ use crate::{
 const SERVICE: &str = "AWS STS";
 const VERSION: &str = "2011-06-15";
 
-/// Exchanges a web identity token (such as one of a Kubernetes service account) for a role. The request is not signed.
 #[derive(Debug, Clone)]
 pub struct WebIdentity {
-    /// The ARN of the role.
     pub role_arn: String,
-    /// The name of the session in logs.
+    /// Name of the session in logs.
     pub session: String,
-    /// The web identity token to exchange.
     pub token: Secret<String>,
 }
 
-/// Exchanges credentials for those of a role. The request is signed, with service `sts`.
+/// Exchanges credentials for a role's credentials. The request is signed, with service `sts`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assume {
-    /// The ARN of the role.
     pub role_arn: String,
-    /// The name of the session in logs.
     pub session: String,
-    /// The external ID that the role's account may require.
     pub external_id: Option<String>,
 }
 
-/// Exchanges a username and a password of LDAP for temporary credentials, as MinIO's token service does. The request is not signed.
+/// Exchanges an LDAP username and password for temporary credentials, as MinIO's token service does. The request is not signed.
 #[derive(Debug, Clone)]
 pub struct LdapIdentity {
-    /// The name of the user.
     pub username: String,
-    /// The password of the user.
     pub password: Secret<String>,
 }
 
 impl LdapIdentity {
-    /// The form to send to the token service at `at`.
+    /// Returns the form to send to the token service at `at`.
     #[must_use]
     pub fn request(&self, at: Url) -> TokenRequest {
         TokenRequest::new(
@@ -60,9 +52,6 @@ impl LdapIdentity {
     }
 
     /// Asks the token service at `at` for credentials.
-    ///
-    /// # Errors
-    /// Fails when the service refuses the user or gives no valid answer.
     pub async fn send(&self, client: &Client, at: Url) -> Result<Credentials, Error> {
         let answer = client
             .form(&self.request(at), &[("accept", "application/xml")])
@@ -72,7 +61,7 @@ impl LdapIdentity {
 }
 
 impl WebIdentity {
-    /// The form to send; to `at`, or to the region's endpoint.
+    /// Returns the form to send, to `at` or to the region's endpoint.
     ///
     /// # Errors
     /// Fails when the region is invalid.
@@ -93,9 +82,6 @@ impl WebIdentity {
 
 impl Assume {
     /// The form to sign and send; to `at`, or to the region's endpoint.
-    ///
-    /// # Errors
-    /// Fails when the region is invalid.
     pub fn request(&self, region: &str, at: Option<Url>) -> Result<TokenRequest, Error> {
         let url = at.map_or_else(|| endpoint("sts", region), Ok)?;
         let mut fields = vec![
@@ -111,9 +97,6 @@ impl Assume {
     }
 
     /// Asks for the credentials of the role; at `at`, or at the region's endpoint.
-    ///
-    /// # Errors
-    /// Fails when the service refuses the credentials or gives no valid answer.
     pub async fn send(
         &self,
         client: &Client,
@@ -136,9 +119,6 @@ impl Assume {
 impl Credentials {
     /// Reads the answer to a form of this module, whatever its status. Its values are base64 or words, which need no
     /// escapes in XML.
-    ///
-    /// # Errors
-    /// Fails when the service refused the request, or its answer holds no credentials.
     pub fn from_answer(body: &[u8]) -> Result<Self, Error> {
         let text = String::from_utf8_lossy(body);
         let within = |name: &str| {

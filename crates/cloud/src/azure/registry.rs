@@ -7,24 +7,19 @@ use crate::{Error, Token, TokenRequest, http::Client, token::shortened};
 
 const SERVICE: &str = "Azure Container Registry";
 
-/// The domains of registries in each cloud, and the scopes of tokens for them.
 const REGISTRIES: &[(&str, &str)] = &[
     (".azurecr.io", "https://management.azure.com/.default"),
     (".azurecr.cn", "https://management.chinacloudapi.cn/.default"),
     (".azurecr.us", "https://management.usgovcloudapi.net/.default"),
 ];
 
-/// Returns the scope of tokens for a registry, or `None` unless its host is in a domain of Azure.
 #[must_use]
 pub fn registry_scope(host: &str) -> Option<&'static str> {
     let (_, scope) = REGISTRIES.iter().find(|(end, _)| host.ends_with(end))?;
     Some(scope)
 }
 
-/// Exchanges an access token for a refresh token of the registry, which gives tokens for its repositories for three hours.
-///
-/// # Errors
-/// Fails when the host is none of Azure's, or the registry refuses the token or gives no valid answer.
+/// Exchanges an access token for a registry's refresh token, which gives tokens for its repositories for three hours.
 pub async fn registry_token(client: &Client, host: &str, token: &Token) -> Result<Secret<String>, Error> {
     let invalid = || Error::Endpoint {
         url: api::redact(host),

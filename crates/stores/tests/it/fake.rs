@@ -1,4 +1,4 @@
-//! A server that is all of the stores at once, and checks credentials as they do.
+//! A server that acts as all stores, and checks credentials as they do.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -18,7 +18,6 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use serde_json::{Value, json};
 use url::Url;
 
-/// The keys that the fake of AWS knows.
 pub(crate) fn aws_keys() -> Credentials {
     Credentials {
         access_key_id: "AKIDEXAMPLE".to_owned(),
@@ -27,7 +26,6 @@ pub(crate) fn aws_keys() -> Credentials {
     }
 }
 
-/// The fake.
 pub(crate) struct Fake {
     pub(crate) address: SocketAddr,
 }
@@ -78,7 +76,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Signs the received request again with the keys of the sender, and compares.
+/// Compares the signature with one by the keys of the sender.
 fn is_signed(
     url: &str,
     headers: &HeaderMap,
@@ -125,7 +123,6 @@ fn aws(method: &Method, address: SocketAddr, headers: &HeaderMap, body: &Bytes) 
     }
 }
 
-/// Returns a token for valid credentials.
 fn token(body: &Bytes) -> (u16, Value) {
     let form = String::from_utf8_lossy(body);
     let known = form.contains("client_secret=s3cretapp") || form.contains("refresh_token=s3cretrefresh");
@@ -170,7 +167,6 @@ fn vault(headers: &HeaderMap, path: &str) -> (u16, Value) {
     }
 }
 
-/// The keys of an assumed role.
 pub(crate) fn role_keys(role: &str) -> Credentials {
     Credentials {
         access_key_id: format!("ASIA{role}"),
@@ -179,8 +175,7 @@ pub(crate) fn role_keys(role: &str) -> Credentials {
     }
 }
 
-/// Returns the keys of a role for a trusted token, or for a signature with the keys of AKIDEXAMPLE or of the role
-/// `first`.
+/// Returns the keys of a role for a trusted token, or for a signature with the keys of AKIDEXAMPLE or of the role `first`.
 fn sts(address: SocketAddr, headers: &HeaderMap, body: &Bytes) -> (StatusCode, String) {
     let form: std::collections::HashMap<String, String> =
         url::form_urlencoded::parse(body).into_owned().collect();

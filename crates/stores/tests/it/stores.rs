@@ -11,7 +11,7 @@ fn client() -> Client {
     Client::new(Settings::default()).unwrap()
 }
 
-/// The text, or the words of the error, none of which may be secret.
+/// Returns the secret or the error, without secrets.
 fn words(found: Result<String, impl Into<Error>>) -> String {
     let words = match found.map_err(Into::into) {
         Ok(text) => text,
@@ -58,7 +58,7 @@ async fn aws_secrets_are_read_and_refusals_reported() {
     }
     let nowhere = words(client.aws(&keys, None, "there", Some(&at)).await);
     assert!(nowhere.contains("must be a valid ARN"), "{nowhere}");
-    // Neither a region nor an ARN names the host that a session is shown.
+    // Neither a region nor an ARN names the host that receives a session.
     let host = format!("{}/", fake.address);
     let arn = format!("arn:aws:secretsmanager:x@{host}");
     for (region, name, why) in [
@@ -191,7 +191,7 @@ async fn credentials_are_read_from_the_environment() {
     assert_eq!(token.access.expose(), "s3crettoken");
 }
 
-/// The id of the keys, or the words of the error, none of which may be secret.
+/// Returns the ID of the keys or the error, without secrets.
 fn who(found: Result<Credentials, cloud::Error>) -> String {
     words(found.map(|keys| keys.access_key_id))
 }
@@ -227,7 +227,7 @@ credential_process = x
 ";
 const KEYS: &str = "[keys]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = s3cretkey\naws_session_token = s3cretsession\n";
 
-/// A home with the shared configuration of AWS, and a login.
+/// Returns a home with the shared configuration of AWS and a login.
 fn home(until: &str) -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
@@ -291,7 +291,7 @@ async fn profiles_lead_to_roles() {
         who(machine.aws(client.http(), Some("machine"), None).await),
         "ASIAfirst"
     );
-    // A profile that isn't there is left out, but not one that the environment names.
+    // A missing profile is skipped, unless the environment names it.
     assert!(who(with(&[]).aws(client.http(), Some("nope"), None).await).contains("needs credentials"));
     let named = with(&[("AWS_PROFILE", "nope")])
         .aws(client.http(), None, None)
