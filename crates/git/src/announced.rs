@@ -1,47 +1,45 @@
 //! Remembers the capabilities that HTTP servers announced, so that a later session lists refs with its first request.
 //!
-//! With protocol 2, a client asks for the capabilities of a server (`info/refs`) before it lists refs, and they hardly ever change. They
-//! belong to the server, so a repository is listed with what the server announced for another one. Nothing else is in the answer: the
-//! server checks the credentials of the list. A list that fails is repeated with both requests; a repository for which this was
-//! necessary is asked first from then on.
+//! With protocol 2, a client asks for the capabilities (`info/refs`) before it lists refs. They hardly ever change, and belong
+//! to the server: a repository is listed with the capabilities of another one. They contain no secrets: the server checks
+//! credentials when refs are listed. A list that fails is repeated with both requests; the repository is then asked for its own
+//! capabilities from then on.
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use url::Url;
 
-use crate::lock::lock;
-
-/// Maximum number of servers whose announcement is kept, and of repositories that differ from their server.
-const MAX_KEPT: usize = 4096;
-/// Maximum size of an announcement that is kept, in bytes. That of Git has some 200.
+/// Maximum number of servers, and of repositories that differ from their server.
+const MAX_ENTRIES: usize = 4096;
+/// Maximum size of an announcement in bytes; Git's has about 200.
 const MAX_BYTES: usize = 1024;
-/// Time after which a server is asked again.
 const AGE: Duration = Duration::from_secs(3600);
 
-/// A repository or a server, and the HTTP client that leads to it: certificates and proxy.
+/// URL of a repository or server, and the number of the HTTP client (certificates and proxy).
 type Key = (u64, String);
 
-/// The announcements of all servers. Clones are the same.
+/// Announcements of all servers. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Announcements(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
     servers: HashMap<Key, (Instant, Bytes)>,
-    /// Repositories that differ from their server: their announcement, or `None` if it is not to be repeated.
+    /// Repositories that differ from their server: their announcement, `None` if it must not be repeated.
     repositories: HashMap<Key, (Instant, Option<Bytes>)>,
 }
 
 impl Announcements {
-    /// Returns what is known of the repository with this URL, to be used by one session.
+    /// Returns the announcement of a repository, for one session.
     pub(crate) fn of(&self, client: u64, url: &Url) -> Announcement {
         Announcement {
             all: self.clone(),
@@ -64,7 +62,6 @@ impl Known {
         (*until > now).then(|| body.clone())
     }
 
-    /// Remembers what a repository announced.
     fn remember(&mut self, repository: Key, server: Key, body: Bytes, now: Instant) {
         let known = self.servers.get(&server).filter(|(until, _)| *until > now);
         match known {
@@ -81,18 +78,17 @@ impl Known {
         }
     }
 
-    /// Lets the next session with a repository ask for its announcement.
     fn forget(&mut self, repository: &Key, now: Instant) {
         insert(&mut self.repositories, repository.clone(), None, now);
     }
 }
 
-/// Adds an entry. Beyond the maximum number, the old ones go, or else any.
+/// Adds an entry. When full, expired entries are evicted, or else any.
 fn insert<T>(all: &mut HashMap<Key, (Instant, T)>, key: Key, value: T, now: Instant) {
-    if all.len() >= MAX_KEPT {
+    if all.len() >= MAX_ENTRIES {
         all.retain(|_, (until, _)| *until > now);
     }
-    if all.len() >= MAX_KEPT
+    if all.len() >= MAX_ENTRIES
         && let Some(other) = all.keys().next().cloned()
     {
         all.remove(&other);
@@ -100,55 +96,58 @@ fn insert<T>(all: &mut HashMap<Key, (Instant, T)>, key: Key, value: T, now: Inst
     all.insert(key, (now + AGE, value));
 }
 
-/// The announcement of a repository in one session.
 #[derive(Debug)]
 pub(crate) struct Announcement {
     all: Announcements,
     repository: Key,
     server: Key,
-    /// The answer as far as it was received; `None` if it can't be repeated.
+    /// The answer received so far; `None` if it can't be repeated.
     received: Mutex<Option<Vec<u8>>>,
     is_repeated: AtomicBool,
 }
 
 impl Announcement {
-    /// Returns the answer of an earlier session.
     pub(crate) fn repeated(&self) -> Option<Bytes> {
-        let body = lock(&self.all.0).get(&self.repository, &self.server, Instant::now())?;
+        let body = self
+            .all
+            .0
+            .lock()
+            .get(&self.repository, &self.server, Instant::now())?;
         self.is_repeated.store(true, Ordering::Relaxed);
         Some(body)
     }
 
-    /// Begins to record an answer.
-    pub(crate) fn begin(&self) {
-        *lock(&self.received) = Some(Vec::new());
+    pub(crate) fn start(&self) {
+        *self.received.lock() = Some(Vec::new());
     }
 
-    /// Records a part of the answer.
     pub(crate) fn receive(&self, bytes: &[u8]) {
-        let mut received = lock(&self.received);
+        let mut received = self.received.lock();
         match received.as_mut() {
             Some(all) if all.len() + bytes.len() <= MAX_BYTES => all.extend_from_slice(bytes),
             _ => *received = None,
         }
     }
 
-    /// Forgets what was recorded: the server is another one, or of an older protocol.
+    /// Discards the recorded part: the server is another one, or has an older protocol.
     pub(crate) fn discard(&self) {
-        *lock(&self.received) = None;
+        *self.received.lock() = None;
     }
 
-    /// Remembers the recorded answer, with which refs were listed.
+    /// Remembers the recorded answer after refs were listed.
     pub(crate) fn remember(&self) {
-        if let Some(body) = lock(&self.received).take() {
+        if let Some(body) = self.received.lock().take() {
             let (repository, server) = (self.repository.clone(), self.server.clone());
-            lock(&self.all.0).remember(repository, server, body.into(), Instant::now());
+            self.all
+                .0
+                .lock()
+                .remember(repository, server, body.into(), Instant::now());
         }
     }
 
-    /// Forgets the answer of an earlier session. Returns true if this session used it.
+    /// Drops the answer of an earlier session. Returns true if this session used it.
     pub(crate) fn forget(&self) -> bool {
-        lock(&self.all.0).forget(&self.repository, Instant::now());
+        self.all.0.lock().forget(&self.repository, Instant::now());
         self.is_repeated.swap(false, Ordering::Relaxed)
     }
 }
@@ -162,7 +161,7 @@ mod tests {
     }
 
     fn answer(announcement: &Announcement, body: &[u8]) {
-        announcement.begin();
+        announcement.start();
         announcement.receive(body);
         announcement.remember();
     }
@@ -202,7 +201,7 @@ mod tests {
         assert_eq!(known("https://example.com/a").as_deref(), Some(&b"version 2"[..]));
         answer(&other, b"version 2");
         assert!(
-            lock(&all.0).repositories.is_empty(),
+            all.0.lock().repositories.is_empty(),
             "it is like its server again"
         );
     }
@@ -211,7 +210,7 @@ mod tests {
     fn announcements_are_bounded_in_size_number_and_age() {
         let all = Announcements::default();
         let announcement = of(&all, 1, "https://example.com/a");
-        announcement.begin();
+        announcement.start();
         announcement.receive(&[0; MAX_BYTES]);
         announcement.receive(&[0]);
         announcement.remember();
@@ -219,16 +218,16 @@ mod tests {
 
         let (mut known, now) = (Known::default(), Instant::now());
         let key = |number: usize| (0, number.to_string());
-        for number in 0..=MAX_KEPT {
+        for number in 0..=MAX_ENTRIES {
             known.forget(&key(number), now);
             known.remember(key(number), key(number), Bytes::new(), now);
             known.forget(&key(number), now);
         }
         assert_eq!(
             (known.servers.len(), known.repositories.len()),
-            (MAX_KEPT, MAX_KEPT)
+            (MAX_ENTRIES, MAX_ENTRIES)
         );
-        let last = key(MAX_KEPT);
+        let last = key(MAX_ENTRIES);
         assert!(known.get(&last, &last, now).is_none(), "it is asked for");
         assert!(known.get(&(9, String::new()), &last, now).is_some());
         assert!(known.get(&(9, String::new()), &last, now + AGE).is_none());

@@ -1,33 +1,29 @@
-//! Description of a checkout on this machine.
+//! A checkout on this machine.
 
 use std::path::{Path, PathBuf};
 
 use crate::{Error, discover::repository_around};
 
-/// A directory that Git checked out. It is only read, and no program that its configuration names is run.
+/// A checkout of Git. It is only read, and no program of its configuration is run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Checkout {
-    /// Root directory of the checkout.
     pub root: PathBuf,
-    /// URL of the remote `origin` as configured; may contain credentials.
+    /// URL of the remote `origin`; may contain credentials.
     pub origin: Option<String>,
-    /// Hash of the checked out commit; `None` before the first one.
+    /// `None` before the first commit.
     pub commit: Option<String>,
-    /// Committer date of the checked out commit in RFC 3339 format, UTC; `None` before the first commit.
+    /// Committer date in RFC 3339 format, UTC; `None` before the first commit.
     pub committed: Option<String>,
-    /// Full name of the checked out branch; `None` for a commit or a tag.
+    /// Full ref name; `None` for a commit or a tag.
     pub branch: Option<String>,
-    /// Full name of a tag of the commit, if no branch is checked out.
+    /// Full ref name of a tag of the commit, if no branch is checked out.
     pub tag: Option<String>,
-    /// True if files differ from the commit, or are neither in it nor ignored.
+    /// True if files differ from the commit, or are untracked and not ignored.
     pub dirty: bool,
 }
 
 impl Checkout {
-    /// Returns the checkout that contains a directory; `None` if there is none.
-    ///
-    /// # Errors
-    /// Fails when the checkout can't be read.
+    /// Returns the checkout that contains a directory, if any.
     pub fn around(dir: &Path) -> Result<Option<Self>, Error> {
         let Some(found) = repository_around(dir)? else {
             return Ok(None);
@@ -69,7 +65,6 @@ fn origin(repository: &gix::Repository) -> Option<String> {
     Some(url.to_string())
 }
 
-/// Returns the first tag of the checked out commit.
 fn tag_of(repository: &gix::Repository) -> Option<String> {
     let head = repository.head_id().ok()?;
     let references = repository.references().ok()?;

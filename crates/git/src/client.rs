@@ -1,14 +1,12 @@
-//! The HTTP clients: one per set of certificates and proxy, shared by all sessions of the process.
+//! HTTP clients: one per set of certificates and proxy, shared by all sessions of the process.
 
 #[cfg(test)]
 mod fuzz;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use net::{AddressPolicy, Client, ClientOptions, Proxies, Timeouts, Tls};
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::Semaphore};
 use tree::{ByteBudget, Tenant};
 
@@ -18,44 +16,40 @@ use crate::{
     clock::Clock,
     intake::{Intake, Shares},
     remote::ClientTls,
-    session::{Way, on_branch::Proofs},
+    session::{Connector, on_branch::Proofs},
     ssh::{
         connect::Server,
-        reuse::{Access, MAX_KEPT_BY_ALL},
+        reuse::{Access, MAX_IDLE_BY_ALL},
     },
 };
 
-/// Maximum number of clients with own certificates or proxies that are kept.
-const MAX_KEPT: usize = 32;
+/// Maximum number of clients with own certificates or proxies.
+const MAX_CLIENTS: usize = 32;
 
-/// Timeout for connecting; the deadline of the session ends it earlier.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Timeout for each read of a response: servers of Git send a sign of life every few seconds.
+/// Timeout for each read of a response: Git servers send keepalives every few seconds.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes of memory that all sessions of a network hold: lists of refs, and objects while packs are indexed and read.
+/// Bytes of memory of all sessions: lists of refs, and objects while packs are indexed and read.
 const MEMORY: u64 = 192 << 20;
 
-/// An HTTP client with its certificates and proxy.
 #[derive(Debug, Clone)]
 struct OwnClient {
     tls: Option<ClientTls>,
     client: Client,
-    /// Number of the client in this process.
     number: u64,
 }
 
-/// Clients; the last one is the last used.
+/// The last one was used last.
 #[derive(Debug, Default)]
 struct Clients {
-    kept: Vec<OwnClient>,
-    /// Number of clients that were made.
+    all: Vec<OwnClient>,
     made: u64,
 }
 
-/// The way to all Git servers, one in a process. HTTP connections are kept for a short while and reused; credentials are not. SSH
-/// connections belong to the [`Call`]s. Its sessions share 192 MiB of memory.
+/// Connections to all Git servers of a process. HTTP connections are reused for a short while; credentials are not kept. SSH
+/// connections belong to the [`Call`]s. The sessions share 192 MiB of memory.
 #[derive(Debug, Clone)]
 pub struct Network {
     runtime: Handle,
@@ -65,15 +59,14 @@ pub struct Network {
     announcements: Announcements,
     proofs: Proofs,
     memory: ByteBudget,
-    /// Bytes of temporary files.
     disk: ByteBudget,
-    /// Permits for keeping connections to SSH servers.
+    /// Permits for idle SSH connections.
     permits: Arc<Semaphore>,
 }
 
 impl Network {
-    /// Makes a network whose connections live on `runtime` and lead to `addresses` alone. Sessions block their thread and may not
-    /// run on one of the runtime's own workers.
+    /// Creates a network with connections on `runtime`, to `addresses` only. Sessions block their thread and must not run on a
+    /// worker of the runtime.
     #[must_use]
     pub fn new(runtime: Handle, addresses: AddressPolicy) -> Self {
         Self {
@@ -85,31 +78,31 @@ impl Network {
             proofs: Proofs::default(),
             memory: ByteBudget::new(MEMORY),
             disk: ByteBudget::new(u64::MAX),
-            permits: Arc::new(Semaphore::new(MAX_KEPT_BY_ALL)),
+            permits: Arc::new(Semaphore::new(MAX_IDLE_BY_ALL)),
         }
     }
 
-    /// Offers these algorithms to SSH servers.
     #[must_use]
     pub fn with_ssh_algorithms(mut self, algorithms: SshAlgorithms) -> Self {
         self.algorithms = algorithms;
         self
     }
 
-    /// Bounds the temporary files of all fetches together, and what else takes bytes of `disk`. A fetch takes twice the bytes of its pack.
+    /// Limits the temporary files of all fetches, together with other users of `disk`. A fetch takes twice the size of its
+    /// pack.
     #[must_use]
     pub fn with_disk(mut self, disk: ByteBudget) -> Self {
         self.disk = disk;
         self
     }
 
-    /// Returns the part of the temporary files that a tenant may hold, for those beside its fetches.
+    /// Returns a tenant's part of the temporary files, for files beside its fetches.
     #[must_use]
     pub fn disk(&self, tenant: &str) -> Tenant {
         self.disk.tenant(tenant)
     }
 
-    /// Begins to talk to `remote`; the time of `call` runs from here.
+    /// Opens a session with `remote`; the timeout of `call` starts now.
     ///
     /// # Errors
     /// Fails when its certificates cannot be used.
@@ -121,10 +114,10 @@ impl Network {
         let of_tenant = Shares {
             memory: self.memory.tenant(tenant),
             disk: self.disk.tenant(tenant),
-            holdings: call.holdings.clone(),
+            reservations: call.reservations.clone(),
         };
-        let way = match remote.ssh() {
-            Some((address, login)) => Way::Ssh(Box::new(Access {
+        let connector = match remote.ssh() {
+            Some((address, login)) => Connector::Ssh(Box::new(Access {
                 server: Server {
                     address: address.clone(),
                     login: login.clone(),
@@ -138,16 +131,16 @@ impl Network {
             None => {
                 let own = self.client(remote)?;
                 let announcement = self.announcements.of(own.number, remote.url());
-                Way::Http(own.client, Arc::new(announcement), Arc::default())
+                Connector::Http(own.client, Arc::new(announcement), Arc::default())
             }
         };
-        let clock = Clock::start(self.runtime.clone(), call, remote.shown());
-        let intake = Intake::new(remote.shown(), clock.clone(), of_tenant, call.limits.slowest);
-        Session::new(way, clock, intake, (remote, call), (tenant, &self.proofs))
+        let clock = Clock::start(self.runtime.clone(), call, remote.safe_url());
+        let intake = Intake::new(remote.safe_url(), clock.clone(), of_tenant, call.limits.slowest);
+        Session::new(connector, clock, intake, (remote, call), (tenant, &self.proofs))
     }
 
-    /// Asks a server again for a list of refs. Returns true if the answer is the same, byte for byte: all references mean what they meant.
-    /// False if it is another one or none can be had; a [`Session`] says why. Blocks no thread, and has no timeout but those of HTTP.
+    /// Repeats a request for a list of refs. Returns true if the answer is the same, byte for byte: no reference has moved.
+    /// False for another answer or none; a [`Session`] gives the reason. Async, and bounded by the timeouts of HTTP only.
     pub async fn is_unchanged(&self, listing: &Listing) -> bool {
         let Ok(own) = self.client(listing.remote()) else {
             return false;
@@ -159,13 +152,13 @@ impl Network {
     }
 
     fn client(&self, remote: &Remote) -> Result<OwnClient, Error> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         let own = match clients
-            .kept
+            .all
             .iter()
             .position(|own| own.tls.as_ref() == remote.tls())
         {
-            Some(at) => clients.kept.remove(at),
+            Some(at) => clients.all.remove(at),
             None => {
                 clients.made += 1;
                 OwnClient {
@@ -175,10 +168,10 @@ impl Network {
                 }
             }
         };
-        if clients.kept.len() >= MAX_KEPT {
-            clients.kept.remove(0);
+        if clients.all.len() >= MAX_CLIENTS {
+            clients.all.remove(0);
         }
-        clients.kept.push(own.clone());
+        clients.all.push(own.clone());
         Ok(own)
     }
 }
@@ -196,18 +189,20 @@ fn build(remote: &Remote, addresses: &AddressPolicy) -> Result<Client, Error> {
             read: Some(READ_TIMEOUT),
             total: None,
         },
-        // Servers of Git tell clients apart by it.
+        // Servers of Git tell clients apart by this name.
         user_agent: concat!("git/weir-", env!("CARGO_PKG_VERSION")),
         ..ClientOptions::new(addresses.clone())
     };
     options.build().map_err(|error| match error {
         net::Error::InvalidCa(why) => Error::InvalidCa {
-            url: remote.shown(),
+            url: remote.safe_url(),
             why,
         },
-        net::Error::InvalidIdentity => Error::InvalidIdentity { url: remote.shown() },
+        net::Error::InvalidIdentity => Error::InvalidIdentity {
+            url: remote.safe_url(),
+        },
         error => Error::Tls {
-            url: remote.shown(),
+            url: remote.safe_url(),
             why: error.to_string(),
         },
     })

@@ -12,30 +12,25 @@ use std::{
 
 use tokio::runtime::Handle;
 
-use crate::{Error, Holdings, Limits, SshConnections};
+use crate::{Error, Limits, Reservations, SshConnections};
 
-/// Interval of checking the cancellation flag while waiting.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Limits of one session: time, cancellation, sizes.
+/// Timeout, cancellation and limits of one session.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Timeout from opening the session to its end.
     pub timeout: Duration,
-    /// Cancels the session when it becomes true.
     pub cancelled: Arc<AtomicBool>,
-    /// Limits of what the server sends.
     pub limits: Limits,
-    /// Name of the tenant whose part of the process's memory is used, such as a namespace; the host of the server if it is empty.
+    /// Tenant whose part of the process's memory is used, such as a namespace; if empty, the host of the server.
     pub tenant: String,
-    /// Connections to SSH servers, for all requests of a pass; those of this call alone by default.
+    /// SSH connections for all requests of a pass; by default of this call only.
     pub ssh: SshConnections,
-    /// The memory and temporary files of all fetches of a pass; those of this call alone by default.
-    pub holdings: Holdings,
+    /// Memory and temporary files of all fetches of a pass; by default of this call only.
+    pub reservations: Reservations,
 }
 
 impl Call {
-    /// Returns a call with default limits that is not cancelled.
     #[must_use]
     pub fn new(timeout: Duration) -> Self {
         Self {
@@ -44,12 +39,11 @@ impl Call {
             limits: Limits::default(),
             tenant: String::new(),
             ssh: SshConnections::default(),
-            holdings: Holdings::default(),
+            reservations: Reservations::default(),
         }
     }
 }
 
-/// A running [`Call`].
 #[derive(Debug, Clone)]
 pub(crate) struct Clock {
     runtime: Handle,
@@ -57,49 +51,47 @@ pub(crate) struct Clock {
     timeout: Duration,
     silence: Duration,
     cancelled: Arc<AtomicBool>,
-    shown: String,
+    safe_url: String,
 }
 
 impl Clock {
-    pub(crate) fn start(runtime: Handle, call: &Call, shown: String) -> Self {
+    pub(crate) fn start(runtime: Handle, call: &Call, safe_url: String) -> Self {
         Self {
             runtime,
             deadline: Instant::now() + call.timeout,
             timeout: call.timeout,
             silence: call.limits.silence,
             cancelled: Arc::clone(&call.cancelled),
-            shown,
+            safe_url,
         }
     }
 
-    /// The runtime that connections live on.
     pub(crate) fn runtime(&self) -> &Handle {
         &self.runtime
     }
 
-    /// Fails after the deadline, and if the call is cancelled.
+    /// Fails after the deadline or a cancellation.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled {
-                url: self.shown.clone(),
+                url: self.safe_url.clone(),
             });
         }
         if Instant::now() >= self.deadline {
             return Err(Error::Timeout {
-                url: self.shown.clone(),
+                url: self.safe_url.clone(),
                 after: self.timeout,
             });
         }
         Ok(())
     }
 
-    /// Waits for the next bytes of the server in `future`, until the end of the call or of its patience with a silent
-    /// server. Blocks the thread.
+    /// Waits for the next bytes of the server, until the call ends or the server was silent for too long. Blocks the thread.
     pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Error> {
         self.block(future, self.silence)
     }
 
-    /// Waits for `future` until the end of the call. Blocks the thread.
+    /// Waits until the call ends. Blocks the thread.
     pub(crate) fn wait_for_own<T>(&self, future: impl Future<Output = T>) -> Result<T, Error> {
         self.block(future, Duration::MAX)
     }
@@ -112,7 +104,7 @@ impl Clock {
                 self.check()?;
                 if started.elapsed() >= silence {
                     return Err(Error::Network {
-                        url: self.shown.clone(),
+                        url: self.safe_url.clone(),
                         why: format!("the server sent nothing for {} s", self.silence.as_secs_f32()),
                     });
                 }
@@ -137,7 +129,7 @@ impl Clock {
     }
 }
 
-/// A flag that follows a [`Clock`], for code that polls a flag.
+/// A flag that follows a [`Clock`], for code that polls.
 pub(crate) struct Watch {
     pub(crate) stop: Arc<AtomicBool>,
     task: tokio::task::JoinHandle<()>,

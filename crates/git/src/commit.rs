@@ -1,39 +1,33 @@
-//! A fetched commit as a tree. Links are followed as long as they stay in it; submodules are not there.
+//! A fetched commit as a tree. Links are followed within it; submodules are missing.
 //!
-//! [`Commit::held`] makes a copy for keeping: it has its files in memory, and no share of the memory and temporary files of fetches.
+//! [`Commit::in_memory`] makes a copy for a cache: it has its files in memory, and no share of the memory and disk of fetches.
 
-use std::{
-    collections::HashMap,
-    io,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::HashMap, io};
 
 use bytes::Bytes;
 use gix::ObjectId;
+use parking_lot::Mutex;
 use tree::{Entry, NodeKind, Tree, TreeError, TreePath};
 
 use crate::{Error, Node, NodeKind as Kind, Resolved, Session, Snapshot};
 
-/// Maximum number of links followed on the way to one file, as in Linux.
+/// Maximum number of links followed for one file, as in Linux.
 const MAX_LINKS: usize = 40;
-/// Bytes of memory of an entry of a held commit, beside its path.
+/// Bytes of memory of an entry of a commit in memory, beside its path.
 const PER_ENTRY: u64 = 300;
 
-/// The files of a commit, which is fetched to memory or to a temporary directory that is removed with it.
+/// The files of a commit, in memory or in a temporary directory that is removed with it.
 pub struct Commit {
     nodes: HashMap<TreePath, Node>,
-    /// Names in each directory.
     names: HashMap<TreePath, Vec<String>>,
     contents: Contents,
     file_bytes: u64,
 }
 
-/// The contents of the files and links of a commit.
 enum Contents {
-    /// Objects as they were fetched.
     Fetched(Box<Mutex<Snapshot>>),
-    /// Files in memory, of a commit with this hash.
-    Held {
+    /// Files in memory of the commit with this hash.
+    InMemory {
         commit: String,
         files: HashMap<ObjectId, Bytes>,
     },
@@ -43,10 +37,10 @@ impl Contents {
     fn len(&self, node: &Node) -> Result<u64, Error> {
         match self {
             Self::Fetched(snapshot) => {
-                let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+                let snapshot = snapshot.lock();
                 snapshot.len_of(node)
             }
-            Self::Held { files, .. } => Ok(files.get(&node.id).map_or(0, |file| file.len() as u64)),
+            Self::InMemory { files, .. } => Ok(files.get(&node.id).map_or(0, |file| file.len() as u64)),
         }
     }
 
@@ -54,24 +48,21 @@ impl Contents {
         match self {
             Self::Fetched(snapshot) => {
                 let mut content = Vec::new();
-                let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+                let snapshot = snapshot.lock();
                 snapshot.read(node, &mut content)?;
                 Ok(content.into())
             }
-            Self::Held { files, .. } => Ok(files.get(&node.id).cloned().unwrap_or_default()),
+            Self::InMemory { files, .. } => Ok(files.get(&node.id).cloned().unwrap_or_default()),
         }
     }
 }
 
 impl Commit {
     /// Fetches a commit. Files that are longer than `file_bytes` can't be read.
-    ///
-    /// # Errors
-    /// Fails when [`Session::fetch`] does.
     pub fn fetch(session: &mut Session, wanted: &Resolved, file_bytes: u64) -> Result<Self, Error> {
         let snapshot = session.fetch(wanted, &std::env::temp_dir())?;
         let all = snapshot.nodes()?;
-        snapshot.settle();
+        snapshot.release_unused();
         let mut nodes = HashMap::with_capacity(all.len());
         let mut names: HashMap<TreePath, Vec<String>> = HashMap::new();
         for node in all {
@@ -87,10 +78,9 @@ impl Commit {
         })
     }
 
-    /// Returns a copy that has its files in memory, and the bytes of memory that it takes; `None` if these are more than `most`, or an
-    /// object is damaged.
+    /// Returns a copy in memory and its size in bytes. `None` if it is larger than `max_bytes`, or an object is damaged.
     #[must_use]
-    pub fn held(&self, most: u64) -> Option<(Self, u64)> {
+    pub fn in_memory(&self, max_bytes: u64) -> Option<(Self, u64)> {
         let mut bytes: u64 = 0;
         let mut files: HashMap<ObjectId, Bytes> = HashMap::new();
         for (path, node) in &self.nodes {
@@ -99,54 +89,52 @@ impl Commit {
                 continue;
             }
             bytes = bytes.saturating_add(self.contents.len(node).ok()?);
-            if bytes > most {
+            if bytes > max_bytes {
                 return None;
             }
             files.insert(node.id, self.contents.read(node).ok()?);
         }
-        let held = Self {
+        let in_memory = Self {
             nodes: self.nodes.clone(),
             names: self.names.clone(),
-            contents: Contents::Held {
+            contents: Contents::InMemory {
                 commit: self.id(),
                 files,
             },
             file_bytes: self.file_bytes,
         };
-        (bytes <= most).then_some((held, bytes))
+        (bytes <= max_bytes).then_some((in_memory, bytes))
     }
 
-    /// Returns the number of files, directories and links. They are kept in memory.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Returns the bytes of its pack and the index of it; 0 for a copy in memory.
+    /// Returns the size of the pack and its index in bytes; 0 for a copy in memory.
     #[must_use]
     pub fn packed_bytes(&self) -> u64 {
         match &self.contents {
             Contents::Fetched(snapshot) => {
-                let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+                let snapshot = snapshot.lock();
                 snapshot.packed_bytes()
             }
-            Contents::Held { .. } => 0,
+            Contents::InMemory { .. } => 0,
         }
     }
 
-    /// Returns the hash of the commit.
     #[must_use]
     pub fn id(&self) -> String {
         match &self.contents {
             Contents::Fetched(snapshot) => {
-                let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+                let snapshot = snapshot.lock();
                 snapshot.commit()
             }
-            Contents::Held { commit, .. } => commit.clone(),
+            Contents::InMemory { commit, .. } => commit.clone(),
         }
     }
 
-    /// Returns the node at a path, with links followed. The root has no node.
+    /// Returns the node at a path, following links. The root has no node.
     fn find(&self, path: &TreePath) -> Result<Option<(TreePath, Option<&Node>)>, TreeError> {
         let mut pending: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
         let (mut at, mut found, mut links) = (TreePath::root(), None, 0);

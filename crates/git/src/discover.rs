@@ -1,8 +1,8 @@
-//! Finding and opening the repository of a checkout that may be hostile.
+//! Finds and opens the repository of a checkout that may be hostile.
 //!
-//! Only a `.git` beside the files counts: no bare repository, and no other place for the files (`core.worktree`). Sections of
-//! the repository's own configuration are not trusted, so that no filter, no driver and no file outside is used; neither
-//! are alternates outside. Plain values, such as the URL of a remote, can be read.
+//! Only a `.git` beside the files counts: no bare repository, no `core.worktree`. Sections of the repository's own
+//! configuration are not trusted, so that no filter, no driver and no file outside is used; neither are alternates outside.
+//! Plain values, such as the URL of a remote, can be read.
 
 use std::{
     fs,
@@ -17,13 +17,13 @@ use gix::{
 
 use crate::Error;
 
-/// Maximum bytes of the small files in `.git` that are read here.
+/// Maximum size of the small files in `.git`.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Opens the repository of the checkout that contains a directory; `None` if there is none that can be opened.
+/// Opens the repository of the checkout that contains a directory. `None` if there is none that can be opened.
 ///
 /// # Errors
-/// Fails when its objects are elsewhere on this machine.
+/// Fails when its objects are outside of it.
 pub(crate) fn repository_around(dir: &Path) -> Result<Option<ThreadSafeRepository>, Error> {
     let Ok(dir) = dir.canonicalize() else {
         return Ok(None);
@@ -43,12 +43,11 @@ pub(crate) fn repository_around(dir: &Path) -> Result<Option<ThreadSafeRepositor
     Ok(Some(repository))
 }
 
-/// Returns true for configuration that doesn't come from the repository.
 fn is_trusted(section: &Metadata) -> bool {
     !matches!(section.source, Source::Local | Source::Worktree)
 }
 
-/// Returns true for a directory with a `.git` directory, or with a `.git` file of a linked worktree or a submodule.
+/// Returns true for a directory with a `.git` directory, or with the `.git` file of a linked worktree or a submodule.
 fn is_root(dir: &Path) -> bool {
     let git = dir.join(".git");
     match fs::symlink_metadata(&git) {
@@ -59,21 +58,21 @@ fn is_root(dir: &Path) -> bool {
     }
 }
 
-/// Returns the directory that a `.git` file names.
+/// Returns the target of a `.git` file.
 fn linked(dir: &Path, git: &Path) -> Option<PathBuf> {
     let text = read(git)?;
     let target = text.strip_prefix("gitdir:")?.trim();
     dir.join(target).canonicalize().ok()
 }
 
-/// Returns true if the directory says that it is the one of this linked worktree.
+/// Returns true if the directory is the one of this linked worktree.
 fn is_worktree_of(git: &Path, target: &Path) -> bool {
     let back = read(&target.join("gitdir"));
     let back = back.and_then(|path| target.join(path.trim()).canonicalize().ok());
     back.is_some() && back == git.canonicalize().ok()
 }
 
-/// Returns true if the directory belongs to the modules of a repository above.
+/// Returns true if the directory belongs to the modules of a parent repository.
 fn is_submodule_of(dir: &Path, target: &Path) -> bool {
     let above = dir.ancestors().skip(1);
     let mut modules = above.filter_map(|dir| dir.join(".git/modules").canonicalize().ok());
@@ -152,7 +151,7 @@ mod tests {
             fs::write(&path, format!("{}{text}\n", fs::read_to_string(&path).unwrap())).unwrap();
         }
 
-        /// Does everything that this crate does with a checkout.
+        /// Runs everything that this crate does with a checkout.
         fn use_all(&self) -> Checkout {
             let checkout = Checkout::around(&self.root).unwrap().unwrap();
             let history = History::around(&self.root).unwrap();
@@ -197,7 +196,7 @@ mod tests {
             let attributes = "* filter=x diff=x merge=x\n";
             fs::write(hostile.root.join(".git/info/attributes"), attributes).unwrap();
             fs::write(hostile.root.join(".gitattributes"), attributes).unwrap();
-            // Another modification time makes the content of the file be compared.
+            // Another modification time forces a comparison of the content.
             fs::write(hostile.root.join("file"), "changed\n").unwrap();
             let checkout = hostile.use_all();
             assert!(checkout.dirty, "{config}");
@@ -231,7 +230,7 @@ mod tests {
         fs::create_dir_all(bare.join("sub")).unwrap();
         git(&bare, &["init", "--bare"]);
         assert_eq!(Checkout::around(&bare.join("sub")).unwrap(), None);
-        // A bare repository in a checkout is a directory like any other.
+        // A bare repository in a checkout is an ordinary directory.
         let inner = hostile.root.join("inner");
         fs::create_dir(&inner).unwrap();
         git(&inner, &["init", "--bare"]);

@@ -167,8 +167,8 @@ fn fuzz_ranges_of_versions() {
         let Ok(range) = Range::parse(&text) else { return };
         assert_eq!(range.to_string(), text);
         let matches = range.matches(&version);
-        // Either of two ranges, in any order. Without spaces, `||` becomes a part of the versions of a hyphen range, as in
-        // the original's grammar.
+        // Alternatives may be swapped. Without spaces, `||` becomes a part of the versions of a hyphen range, as in the
+        // original's grammar.
         let either = Range::parse(&format!("{text} || {text}")).unwrap();
         assert_eq!(either.matches(&version), matches);
         let plain = Range::parse(&format!("{text} || ={version}")).unwrap();

@@ -8,10 +8,10 @@ use crate::{Error, discover::repository_around};
 
 /// Maximum number of commits that a search reads.
 const MAX_COMMITS: usize = 200_000;
-/// Bytes of objects that a search keeps.
-const KEPT: usize = 16 << 20;
+/// Bytes of objects that a search caches.
+const CACHE_BYTES: usize = 16 << 20;
 
-/// The history of a checkout on this machine. Nothing of it is changed.
+/// History of a checkout on this machine; read only.
 pub struct History {
     repository: gix::ThreadSafeRepository,
 }
@@ -23,15 +23,15 @@ impl std::fmt::Debug for History {
 }
 
 impl History {
-    /// The history of the checkout that a directory lies in; `None` when it lies in none.
+    /// Returns the history of the checkout that contains a directory, if any.
     #[must_use]
     pub fn around(dir: &Path) -> Option<Self> {
         let repository = repository_around(dir).ok().flatten()?;
         Some(Self { repository })
     }
 
-    /// The last commit that changed a file or directory, in hex; `None` if no commit has it. A merge counts when the
-    /// outcome differs from all that were merged.
+    /// Returns the last commit that changed a file or directory, in hex; `None` if no commit has it. A merge counts if it
+    /// differs from all its parents.
     ///
     /// # Errors
     /// Fails when the history can't be read, or is too long.
@@ -44,7 +44,7 @@ impl History {
 
     fn search(&self, path: &str) -> Result<Result<Option<String>, String>, gix::Error> {
         let mut repository = self.repository.to_thread_local();
-        repository.object_cache_size(KEPT);
+        repository.object_cache_size(CACHE_BYTES);
         let Ok(head) = repository.head_id() else {
             return Ok(Ok(None));
         };
@@ -60,7 +60,7 @@ impl History {
             }
             let commit = found?;
             let now = at(commit.id)?;
-            // What a shallow clone lacks has no files.
+            // Commits that a shallow clone lacks count as empty.
             let before = commit
                 .parent_ids
                 .iter()

@@ -1,53 +1,50 @@
-//! Git's smart HTTP transport as gix wants it.
+//! Git's smart HTTP transport for gix.
 //!
 //! gix writes a request and then reads headers and body; the request is sent when the headers are first read.
 
 use std::{
     any::Any,
     io::{self, BufRead, Read, Write},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use bytes::Bytes;
 use gix::protocol::transport::client::blocking_io::http::{
     GetResponse, Http, PostBodyDataKind, PostResponse,
 };
+use parking_lot::Mutex;
 use reqwest::{
     Response,
     header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT},
 };
 
-use crate::{
-    lock::lock,
-    wire::{Request, Wire},
-};
+use crate::wire::{Request, Wire};
 
-/// Path and query of the request for what a server announces.
+/// Path and query of the request for a server's capabilities.
 const ANNOUNCES: &str = "/info/refs?service=git-upload-pack";
-/// Content type of its answer.
+/// Content type of their announcement.
 const ANNOUNCEMENT: &str = "application/x-git-upload-pack-advertisement";
 
-/// Bytes of a request: wants and haves of one shallow fetch are a few hundred.
+/// Maximum size of a request: wants and haves of a shallow fetch are a few hundred bytes.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
 
 enum State {
     Written(Request),
     Answered(Response),
-    /// The answer of an earlier session.
     Repeated(Bytes),
     Over,
 }
 
-/// One request and its answer, shared by the writer and the two readers that gix wants.
+/// One request and its answer, shared by the writer and the two readers of gix.
 struct Exchange {
     wire: Arc<Wire>,
     state: State,
-    /// True if the answer is what the server announces.
+    /// True for the request for capabilities.
     announces: bool,
 }
 
 impl Exchange {
-    /// Sends the request unless that is done, and returns the answer's content type.
+    /// Sends the request, once, and returns the content type of the answer.
     fn answer(&mut self) -> io::Result<String> {
         self.state = match std::mem::replace(&mut self.state, State::Over) {
             State::Written(request) => {
@@ -102,12 +99,11 @@ impl Drop for Exchange {
     }
 }
 
-/// The request's body.
 pub(crate) struct Sink(Arc<Mutex<Exchange>>);
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut exchange = lock(&self.0);
+        let mut exchange = self.0.lock();
         let State::Written(request) = &mut exchange.state else {
             return Err(io::Error::other("the request was sent already"));
         };
@@ -123,7 +119,7 @@ impl Write for Sink {
     }
 }
 
-/// The answer's headers (the one that gix looks at) or its body.
+/// Reads the headers (only the content type) or the body of the answer.
 pub(crate) struct ResponseReader {
     exchange: Arc<Mutex<Exchange>>,
     part: Part,
@@ -152,7 +148,7 @@ impl Read for ResponseReader {
 impl BufRead for ResponseReader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         while self.buffered.is_empty() && self.part != Part::Over {
-            let mut exchange = lock(&self.exchange);
+            let mut exchange = self.exchange.lock();
             if self.part == Part::Headers {
                 self.buffered = format!("content-type: {}\n", exchange.answer()?).into();
                 self.part = Part::Over;
@@ -172,7 +168,6 @@ impl BufRead for ResponseReader {
     }
 }
 
-/// The transport as gix wants it.
 pub(crate) struct Smart(pub(crate) Arc<Wire>);
 
 impl Smart {
@@ -196,7 +191,7 @@ impl Smart {
         let announces = !post && request.tail() == ANNOUNCES;
         let repeated = announces.then(|| self.0.announcement.repeated()).flatten();
         if announces && repeated.is_none() {
-            self.0.announcement.begin();
+            self.0.announcement.start();
         }
         let exchange = Exchange {
             wire: Arc::clone(&self.0),
@@ -220,7 +215,7 @@ impl Smart {
 fn header(line: &str) -> Option<(HeaderName, HeaderValue)> {
     let (name, value) = line.split_once(':')?;
     let name = name.trim().parse().ok()?;
-    // The client names itself.
+    // The client sets its own.
     if name == USER_AGENT {
         return None;
     }

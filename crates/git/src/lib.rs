@@ -1,13 +1,13 @@
 //! Git over http, https and ssh, without a work tree and without any other program.
 //!
-//! A [`Network`] opens a [`Session`] with a [`Remote`]; the session lists the refs that a [`Reference`] needs, and
-//! fetches one commit, shallow, to memory or to a temporary directory. The [`Snapshot`] then reads files straight
-//! from its pack. [`select`] is the pure decision which commit a reference means.
+//! A [`Network`] opens a [`Session`] with a [`Remote`]; the session lists the refs that a [`Reference`] needs, and fetches one
+//! commit, shallow, to memory or to a temporary directory. The [`Snapshot`] reads files from its pack. [`select`] is the pure
+//! decision which commit a reference means.
 //!
-//! Everything blocks under one deadline and one cancellation flag, so callers run it on a thread for blocking work.
-//! This crate never checks files out, never reads Git configuration, never starts a process, and refuses every
-//! address that is not http, https or ssh. Only [`Checkout`] and [`History`] look at a directory that somebody else checked out,
-//! and only [`Worktree`] adds commits to it.
+//! Everything blocks under one deadline and one cancellation flag, so callers run it on a thread for blocking work. This crate
+//! never checks files out, never reads Git configuration, never starts a process, and refuses every address that is not http,
+//! https or ssh. Only [`Checkout`] and [`History`] read a directory that somebody else checked out, and only [`Worktree`] adds
+//! commits to it.
 
 mod announced;
 mod checkout;
@@ -19,12 +19,10 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 mod history;
-mod holdings;
 mod http;
 mod intake;
 mod limits;
 mod listing;
-mod lock;
 mod objects;
 #[cfg(test)]
 mod original;
@@ -33,6 +31,7 @@ mod range;
 mod receiver;
 mod refs;
 mod remote;
+mod reservations;
 mod session;
 mod signature;
 mod snapshot;
@@ -47,12 +46,12 @@ pub use clock::Call;
 pub use commit::Commit;
 pub use error::Error;
 pub use history::History;
-pub use holdings::Holdings;
 pub use limits::{Limits, Pace};
 pub use listing::Listing;
 pub use range::Range;
 pub use refs::{Advertised, Reference, Resolved, Selector, select};
 pub use remote::{Auth, Remote};
+pub use reservations::Reservations;
 pub use session::Session;
 pub use signature::{SignedObject, TrustedKeys, Unverified};
 pub use snapshot::{Node, NodeKind, Snapshot};

@@ -2,33 +2,27 @@
 
 use std::time::Duration;
 
-/// The limits of one session; a breach is [`crate::Error::Limit`], which names the limit.
+/// Limits of one session; exceeding one is [`crate::Error::Limit`], which names it.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes of one list of refs; default 16 MiB.
     pub refs_bytes: u64,
-    /// Bytes of the pack that the server sends.
     pub pack_bytes: u64,
     /// Bytes of a single object; default 100 MiB.
     pub object_bytes: u64,
-    /// Files, directories and links in the tree.
     pub entries: usize,
-    /// Bytes of all paths of the tree; default 32 MiB. A name has at most 255 bytes, as on disks.
+    /// Bytes of all paths of the tree; default 32 MiB. A name has at most 255 bytes.
     pub path_bytes: usize,
-    /// Directories above a file.
     pub depth: usize,
-    /// Longest time without a byte from the server; default 30 s.
+    /// Maximum time without a byte from the server; default 30 s.
     pub silence: Duration,
-    /// The slowest transfer; default 60 KiB in 60 s.
+    /// Minimum pace; default 60 KiB in 60 s.
     pub slowest: Pace,
 }
 
-/// An amount of bytes in a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Minimum number of bytes.
     pub bytes: u64,
-    /// Length of the time.
     pub time: Duration,
 }
 

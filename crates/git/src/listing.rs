@@ -1,22 +1,23 @@
-//! Lists of refs that are asked for again: if the answer is the same, byte for byte, nothing has moved.
+//! Repeats requests for lists of refs: if the answer is the same, byte for byte, no ref has moved.
 //!
-//! A session that waits for a server blocks a thread, and reads and selects refs. A caller that only wants to know that a reference still
-//! means the same commit asks with the same request, and compares a hash of the answer.
+//! A session blocks a thread, and reads and selects refs. Repeating the same request and comparing a hash of the answer is
+//! enough for a caller that only needs to know if a reference still means the same commit.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use reqwest::Response;
 use ring::digest::{Context, SHA256};
 use url::Url;
 
-use crate::{Remote, lock::lock, wire::Request};
+use crate::{Remote, wire::Request};
 
-/// Beginning of the request for a list of refs.
+/// First bytes of a request for a list of refs.
 const COMMAND: &[u8] = b"0014command=ls-refs";
-/// Maximum size of a request that is kept, in bytes: a reference needs a few prefixes.
+/// Maximum size of a recorded request in bytes: a reference needs a few prefixes.
 const MAX_REQUEST_BYTES: usize = 4 << 10;
 
-/// Request for a list of refs, with a hash of its answer. Clones are the same.
+/// Request for a list of refs, with a hash of its answer. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Listing(Arc<Inner>);
 
@@ -35,7 +36,6 @@ struct Answer {
     hash: Vec<u8>,
 }
 
-/// An answer as far as it was received.
 #[derive(Clone)]
 struct Received {
     bytes: u64,
@@ -70,12 +70,12 @@ impl Listing {
         &self.0.remote
     }
 
-    /// Returns the request with the credentials of the repository.
+    /// Returns the request, with the repository's credentials.
     pub(crate) fn request(&self) -> reqwest::Request {
         self.0.request.to(&self.0.url, &self.0.remote)
     }
 
-    /// Returns true if a response has the same content. No more of it is read than the answer had.
+    /// Returns true if a response has the same content. No more bytes are read than the first answer had.
     pub(crate) async fn is_answer(&self, mut response: Response) -> bool {
         if !response.status().is_success() {
             return false;
@@ -94,12 +94,11 @@ impl Listing {
     }
 }
 
-/// Records the list of refs of a session. It is only returned if the session asked for one list: with more of them, the last alone does not
-/// say what the session found.
+/// Records the list of refs of a session. Several lists are not recorded: the last one alone does not say which refs the
+/// session found.
 #[derive(Default)]
 pub(crate) struct Recorder(Mutex<Recorded>);
 
-/// A list of refs as far as it was received.
 struct RecordedList {
     url: Url,
     request: Request,
@@ -111,17 +110,16 @@ enum Recorded {
     #[default]
     Nothing,
     One(Box<RecordedList>),
-    /// More than one list, or one that cannot be kept.
+    /// Several lists, or one that cannot be recorded.
     Other,
 }
 
 impl Recorder {
-    /// Begins to record the answer of a request, if that asks for a list of refs.
     pub(crate) fn begin(&self, request: &Request, url: &Url) {
         if !request.body.starts_with(COMMAND) {
             return;
         }
-        let mut recorded = lock(&self.0);
+        let mut recorded = self.0.lock();
         *recorded = match &*recorded {
             Recorded::Nothing if request.body.len() <= MAX_REQUEST_BYTES => {
                 Recorded::One(Box::new(RecordedList {
@@ -134,16 +132,15 @@ impl Recorder {
         };
     }
 
-    /// Adds bytes of the answer.
     pub(crate) fn receive(&self, bytes: &[u8]) {
-        if let Recorded::One(list) = &mut *lock(&self.0) {
+        if let Recorded::One(list) = &mut *self.0.lock() {
             list.received.add(bytes);
         }
     }
 
     /// Returns the only list of refs of the session.
     pub(crate) fn listing(&self, remote: &Remote) -> Option<Listing> {
-        let recorded = lock(&self.0);
+        let recorded = self.0.lock();
         let Recorded::One(list) = &*recorded else {
             return None;
         };

@@ -1,4 +1,4 @@
-//! The objects of a fetched pack: in memory if it is small, and else in a directory.
+//! Objects of a fetched pack: in memory if it is small, otherwise in a directory.
 
 use std::{
     cell::RefCell,
@@ -31,23 +31,20 @@ use tempfile::TempDir;
 
 use crate::{Error, Limits, intake::Intake, pack::spool::Stored};
 
-/// Bytes of decoded objects kept to decode others from.
+/// Bytes of decoded objects that are cached as bases of deltas.
 const CACHE_BYTES: usize = 8 << 20;
-/// Threads that index a received pack. Sessions run beside each other, so one does not take all processors.
 const INDEX_THREADS: usize = 2;
-/// Maximum size of a pack that one thread indexes, in bytes: another one takes longer to start.
+/// Maximum size in bytes of a pack that one thread indexes: starting a second takes longer.
 const SMALL_PACK: u64 = 1 << 20;
 const HASH: gix::hash::Kind = gix::hash::Kind::Sha1;
 
-/// The objects of a pack. Clones read the same ones, each with a cache of its own.
+/// Objects of a pack. Clones read the same pack, each with its own cache.
 #[derive(Clone)]
 pub(crate) enum Objects {
-    /// In memory.
-    Held(Held),
+    InMemory(PackInMemory),
     /// In a directory, which is removed with the last clone.
     Stored {
         objects: Handle,
-        /// Size of the pack and its index.
         bytes: u64,
         _dir: Arc<TempDir>,
     },
@@ -57,20 +54,24 @@ impl Objects {
     /// Indexes a pack in memory.
     ///
     /// # Errors
-    /// Fails when the pack is damaged, an object is larger than it may be, or `stop` becomes true.
-    pub(crate) fn held(pack: Vec<u8>, limits: &Limits, stop: &AtomicBool) -> gix::Result<Self> {
+    /// Fails when the pack is damaged, an object is too large, or `stop` becomes true.
+    pub(crate) fn in_memory(pack: Vec<u8>, limits: &Limits, stop: &AtomicBool) -> gix::Result<Self> {
         let index = index_of(&pack, limits, stop)?;
         let bytes = (pack.len() + index.len()) as u64;
         let pack = data::File::from_data(pack, PathBuf::new(), HASH)?;
         let pack = pack.with_alloc_limit_bytes(object_bytes(limits));
         let index = index::File::from_data(index, PathBuf::new(), HASH)?;
-        Ok(Self::Held(Held::new(Arc::new(Pack { pack, index, bytes }))))
+        Ok(Self::InMemory(PackInMemory::new(Arc::new(Pack {
+            pack,
+            index,
+            bytes,
+        }))))
     }
 
     /// Indexes a pack in its directory.
     ///
     /// # Errors
-    /// Fails when [`Objects::held`] does, or the directory can't be written.
+    /// Fails as [`Objects::in_memory`] does, or if the directory can't be written.
     pub(crate) fn stored(
         pack: Stored,
         limits: &Limits,
@@ -108,38 +109,34 @@ impl Objects {
         })
     }
 
-    /// Returns the bytes of the pack and its index.
     pub(crate) fn packed_bytes(&self) -> u64 {
         match self {
-            Self::Held(held) => held.pack.bytes,
+            Self::InMemory(pack) => pack.pack.bytes,
             Self::Stored { bytes, .. } => *bytes,
         }
     }
 
-    /// Returns true if they are in a directory, which takes a while to be removed.
+    /// Returns true if they are in a directory, whose removal takes a while.
     pub(crate) const fn is_on_disk(&self) -> bool {
         matches!(self, Self::Stored { .. })
     }
 
-    /// Reads an object into `buffer`, replacing what it holds, and returns its kind; `None` if it isn't there.
+    /// Reads an object into `buffer`, replacing its content, and returns its kind. `None` if it is missing.
     ///
     /// # Errors
-    /// Fails when it is damaged or larger than it may be.
+    /// Fails when it is damaged or too large.
     pub(crate) fn find(&self, id: ObjectId, buffer: &mut Vec<u8>) -> gix::Result<Option<Kind>> {
         buffer.clear();
         match self {
-            Self::Held(held) => held.find(id, buffer),
+            Self::InMemory(pack) => pack.find(id, buffer),
             Self::Stored { objects, .. } => Ok(objects.try_find(&id, buffer)?.map(|found| found.kind)),
         }
     }
 
-    /// Returns the number of bytes of an object; `None` if it isn't there.
-    ///
-    /// # Errors
-    /// Fails when it is damaged.
+    /// Returns the size of an object in bytes. `None` if it is missing.
     pub(crate) fn len_of(&self, id: ObjectId) -> gix::Result<Option<u64>> {
         match self {
-            Self::Held(held) => held.len_of(id),
+            Self::InMemory(pack) => pack.len_of(id),
             Self::Stored { objects, .. } => Ok(objects.try_header(&id)?.map(|header| header.size)),
         }
     }
@@ -153,13 +150,11 @@ impl fmt::Debug for Objects {
     }
 }
 
-/// A pack in memory, with what is needed to read it.
-pub(crate) struct Held {
+pub(crate) struct PackInMemory {
     pack: Arc<Pack>,
     reading: RefCell<(Inflate, Cache)>,
 }
 
-/// A pack with its index.
 struct Pack {
     pack: data::File<Vec<u8>>,
     index: index::File<Vec<u8>>,
@@ -174,7 +169,7 @@ impl Pack {
     }
 }
 
-impl Held {
+impl PackInMemory {
     fn new(pack: Arc<Pack>) -> Self {
         Self {
             pack,
@@ -212,13 +207,13 @@ impl Held {
     }
 }
 
-impl Clone for Held {
+impl Clone for PackInMemory {
     fn clone(&self) -> Self {
         Self::new(Arc::clone(&self.pack))
     }
 }
 
-/// Decoded objects, of which others are deltas. That of gix alone would keep the memory of an object that is too large for it.
+/// Decoded objects, bases of deltas. The cache of gix alone would keep the memory of an object that is too large for it.
 struct Cache(MemoryCappedHashmap);
 
 impl Cache {
@@ -239,7 +234,6 @@ impl DecodeEntry for Cache {
     }
 }
 
-/// Returns the index of a pack, whose objects and checksum are verified.
 fn index_of(pack: &[u8], limits: &Limits, stop: &AtomicBool) -> gix::Result<Vec<u8>> {
     let reader = BufReader::new(interrupt::Read {
         inner: pack,
@@ -265,7 +259,6 @@ fn index_of(pack: &[u8], limits: &Limits, stop: &AtomicBool) -> gix::Result<Vec<
     Ok(index)
 }
 
-/// Returns the bytes of an object of a pack.
 fn slice<'a>(range: EntryRange, pack: &'a &[u8]) -> Option<&'a [u8]> {
     let (start, end) = (
         usize::try_from(range.start).ok()?,

@@ -1,9 +1,9 @@
-//! Git itself, for tests of what we make of its checkouts.
+//! Runs Git itself, for tests of its checkouts.
 
 use std::{path::Path, process::Command};
 
-/// Runs git in a directory, and returns what it says. Each commit is a second later than the one before: commits of one
-/// second would have no order.
+/// Runs git in a directory, and returns its output. Each commit is a second later than its parent: commits of one second have
+/// no order.
 pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
     let run = |args: &[&str], date: &str| {
         Command::new("git")

@@ -1,4 +1,4 @@
-//! The size of a received pack, which is known before any object of it is held in memory.
+//! The memory that a received pack needs, which is known before any object is decoded.
 
 #[cfg(test)]
 pub(crate) mod crafted;
@@ -15,17 +15,15 @@ use gix::odb::pack::data::{Entry as PackEntry, entry::Header, header::decode};
 use crate::{Error, Limits, clock::Clock, error::chain};
 use spool::Spooled;
 
-/// Bytes of memory for the index of an object.
 const PER_OBJECT: u64 = 300;
-/// Objects of a pack beside its files and directories: the commit, and tags that lead to it.
+/// Objects of a pack beside its files and directories: the commit and its tags.
 const OTHER_OBJECTS: u64 = 100;
-/// Bytes of a pack that hold the sizes at the beginning of a delta.
+/// Bytes of a delta that contain the sizes at its start.
 const DELTA_HEAD: usize = 128;
-/// Bytes of the header of a pack.
 pub(crate) const PACK_HEADER: usize = 12;
-/// Bytes of a hash: of the name of a delta's base, and of the checksum of a pack.
+/// Bytes of a hash: the name of a delta's base, and the checksum of a pack.
 const HASH_BYTES: usize = 20;
-/// Bytes of the index of a pack without objects, and of each object in it.
+/// Bytes of an index without objects, and per object.
 const INDEX: (u64, u64) = (1072, 28);
 /// Bytes that are inflated at once.
 const INFLATED: usize = 32 << 10;
@@ -35,11 +33,11 @@ fn disk(error: io::Error) -> Error {
     Error::Disk(error.to_string())
 }
 
-/// The bytes of memory that a pack takes at most.
+/// Maximum memory of a pack, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// For indexing and reading it. A resolved object is held together with all objects that it is a delta of, directly and indirectly,
-    /// and with the deltas.
+    /// For indexing and reading it. A resolved object is in memory together with all its direct and indirect bases and their
+    /// deltas.
     pub(crate) work: u64,
     /// For its finished index.
     pub(crate) index: u64,
@@ -49,12 +47,17 @@ pub(crate) struct Needed {
 ///
 /// # Errors
 /// Fails when the pack is damaged, an object is over its limit, or there are too many objects.
-pub(crate) fn measure(pack: &Spooled, limits: &Limits, clock: &Clock, shown: &str) -> Result<Needed, Error> {
-    let mut entries = Entries::open(pack, clock, shown)?;
+pub(crate) fn measure(
+    pack: &Spooled,
+    limits: &Limits,
+    clock: &Clock,
+    safe_url: &str,
+) -> Result<Needed, Error> {
+    let mut entries = Entries::open(pack, clock, safe_url)?;
     let limit = |what, limit| Error::Limit {
         what,
         limit,
-        of: format!(" by '{shown}'"),
+        of: format!(" by '{safe_url}'"),
     };
     let most = limits.entries as u64 + OTHER_OBJECTS;
     if u64::from(entries.left) > most {
@@ -76,7 +79,6 @@ pub(crate) fn measure(pack: &Spooled, limits: &Limits, clock: &Clock, shown: &st
     Ok(tally.needed())
 }
 
-/// An object of a pack.
 struct Entry {
     header: Header,
     pack_offset: u64,
@@ -84,20 +86,19 @@ struct Entry {
     decompressed_size: u64,
 }
 
-/// The objects of a pack in their order. Nothing of an object is held, and none is inflated beyond the size that it announces.
+/// Reads the objects of a pack in order. None stays in memory, and none is inflated beyond its announced size.
 struct Entries<'a> {
     pack: Box<dyn BufRead + 'a>,
-    /// Objects that are left.
     left: u32,
     offset: u64,
     inflate: Decompress,
     buffer: Vec<u8>,
     clock: &'a Clock,
-    shown: &'a str,
+    safe_url: &'a str,
 }
 
 impl<'a> Entries<'a> {
-    fn open(pack: &'a Spooled, clock: &'a Clock, shown: &'a str) -> Result<Self, Error> {
+    fn open(pack: &'a Spooled, clock: &'a Clock, safe_url: &'a str) -> Result<Self, Error> {
         let mut entries = Self {
             pack: pack.reader()?,
             left: 0,
@@ -105,7 +106,7 @@ impl<'a> Entries<'a> {
             inflate: Decompress::new(true),
             buffer: vec![0; INFLATED],
             clock,
-            shown,
+            safe_url,
         };
         let mut head = [0; PACK_HEADER];
         let read = entries.pack.read_exact(&mut head);
@@ -117,15 +118,15 @@ impl<'a> Entries<'a> {
 
     fn damaged(&self, why: &str) -> Error {
         Error::Protocol {
-            url: self.shown.to_owned(),
+            url: self.safe_url.to_owned(),
             why: format!("the pack is damaged: {why}"),
         }
     }
 
-    /// Returns the next object, after the last one `None`.
+    /// Returns the next object.
     ///
     /// # Errors
-    /// Fails if the object announces more than `most` bytes, before any of it is inflated, if it has another size than it announces, and
+    /// Fails if the object announces more than `most` bytes, before it is inflated, if it has another size than announced, and
     /// at the end of the call.
     fn next(&mut self, most: u64) -> Result<Option<Entry>, Error> {
         if self.left == 0 {
@@ -141,7 +142,7 @@ impl<'a> Entries<'a> {
             return Err(Error::Limit {
                 what: "bytes of a file",
                 limit: most,
-                of: format!(" by '{}'", self.shown),
+                of: format!(" by '{}'", self.safe_url),
             });
         }
         self.offset = entry.data_offset;
@@ -160,7 +161,7 @@ impl<'a> Entries<'a> {
         read.map_err(|_| self.damaged("its checksum is cut off"))
     }
 
-    /// Reads the compressed content of the object at a position, which must inflate to so many bytes.
+    /// Reads the compressed object at a position, which must inflate to exactly `size` bytes.
     fn skip(&mut self, at: u64, size: u64) -> Result<(), Error> {
         let wrong = |why: &str| format!("the object at byte {at} {why}");
         let most = compressed_at_most(size);
@@ -198,17 +199,17 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Returns the most bytes that an object of so many is compressed to. The index holds them; what doesn't compress grows by a few bytes.
+/// Returns the maximum compressed size of an object. Incompressible content grows by a few bytes.
 fn compressed_at_most(size: u64) -> u64 {
     size.saturating_mul(2).saturating_add(4 << 10)
 }
 
 #[derive(Default)]
 struct Tally {
-    /// Bytes of the object at an offset, with all objects that it is a delta of, and the deltas.
+    /// Bytes by offset of an object, with all its bases and deltas.
     chains: HashMap<u64, u64>,
     longest: u64,
-    /// Bytes of all objects whose base is named by its hash, so that it is unknown here, and of their deltas.
+    /// Bytes of all objects whose base is named by its hash, so that its offset is unknown, and of their deltas.
     unknown: u64,
 }
 
@@ -244,20 +245,19 @@ impl Tally {
     }
 }
 
-/// Returns the size of the object that a delta makes: the second of the two numbers that it begins with.
+/// Returns the size of a delta's result: the second number of its header.
 fn result_size(pack: &Spooled, entry: &Entry) -> Option<u64> {
     let mut head = [0; DELTA_HEAD];
     let read = pack.read_at(&mut head, entry.data_offset).ok()?;
     let mut inflated = Vec::new();
     let inflate = ZlibDecoder::new(head.get(..read)?).take(20);
-    // The input is cut off; what came until then counts.
+    // The input is cut off; the bytes until then count.
     let _ = { inflate }.read_to_end(&mut inflated);
     let mut bytes = inflated.into_iter();
     number(&mut bytes)?;
     number(&mut bytes)
 }
 
-/// Reads a number of seven bits a byte, the lowest first.
 fn number(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..63).step_by(7) {
@@ -282,7 +282,7 @@ mod tests {
     };
     use crate::Call;
 
-    /// A pack with a file of `size` zeros, and `count` deltas that copy it and what they are deltas of.
+    /// A pack with a file of `size` zeros, and `count` deltas that copy it and each other.
     fn chain(size: u32, count: u32, by_name: bool) -> Vec<u8> {
         let mut pack = b"PACK\0\0\0\x02".to_vec();
         pack.extend((count + 1).to_be_bytes());
@@ -306,7 +306,7 @@ mod tests {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let call = Call::new(Duration::from_secs(60));
         let clock = Clock::start(runtime.handle().clone(), &call, "u".to_owned());
-        let needed = measure(&Spooled::Held(pack.to_vec()), limits, &clock, "u")?;
+        let needed = measure(&Spooled::InMemory(pack.to_vec()), limits, &clock, "u")?;
         Ok(needed.work)
     }
 

@@ -1,4 +1,4 @@
-//! Ranges of versions, for references of Git.
+//! Ranges of versions in Git references.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use versions::{Constraint, Version};
 
 use crate::Error;
 
-/// A range of versions. A version with a pre-release matches only alternatives that mention one themselves.
+/// A range of versions. A pre-release matches only alternatives that mention one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
     text: String,
@@ -14,10 +14,6 @@ pub struct Range {
 }
 
 impl Range {
-    /// Reads a range.
-    ///
-    /// # Errors
-    /// Fails when the range is invalid, with [`Error::InvalidRange`].
     pub fn parse(text: &str) -> Result<Self, Error> {
         match Constraint::parse(text) {
             Ok(constraint) => Ok(Self {
@@ -28,7 +24,6 @@ impl Range {
         }
     }
 
-    /// Returns true if `version` is in the range.
     #[must_use]
     pub fn matches(&self, version: &Version) -> bool {
         self.constraint.matches(version)

@@ -1,4 +1,4 @@
-//! Resolution of references to commits: a pure function over the refs that a server advertises.
+//! Resolution of references to commits: a pure function of the refs that a server advertises.
 
 use gix::{ObjectId, bstr::ByteSlice, protocol::handshake::Ref};
 use versions::Version;
@@ -7,26 +7,25 @@ use crate::{Error, Range};
 
 const DEFAULT_BRANCH: &str = "master";
 
-/// The five ways to name a commit; several may be set, and then the first of commit, name, tag, semver, branch counts.
+/// A reference to a commit. Of several fields, the first of commit, name, tag, semver, branch counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// A branch; `master` if nothing at all is set.
+    /// Default `master` if no other field is set.
     pub branch: Option<String>,
-    /// Name of a tag.
     pub tag: Option<String>,
-    /// A range of versions; the newest tag in it counts.
+    /// Range of versions; the newest tag in it counts.
     pub semver: Option<String>,
-    /// A full ref name.
+    /// Full ref name.
     pub name: Option<String>,
-    /// The hash of a commit; with a branch, it must be a commit of that branch.
+    /// Hash of a commit; with a branch, it must be on that branch.
     pub commit: Option<String>,
 }
 
 impl Selector {
-    /// Returns the reference that takes precedence among those set.
+    /// Returns the reference that takes precedence.
     ///
     /// # Errors
-    /// Fails when that is no valid hash, ref name or range.
+    /// Fails when it is not a valid hash, ref name or range.
     pub fn reference(&self) -> Result<Reference, Error> {
         let set = |field: &Option<String>| field.clone().filter(|value| !value.is_empty());
         let reference = if let Some(hash) = set(&self.commit) {
@@ -48,23 +47,19 @@ impl Selector {
     }
 }
 
-/// A reference to follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// Exactly this commit.
     Commit {
-        /// Its full hash.
+        /// Full hash.
         hash: String,
-        /// The branch that it must be on, which the revision names.
+        /// Branch that it must be on, which the revision names.
         branch: Option<String>,
     },
-    /// A full ref name, possibly with `^{}`.
+    /// Full ref name, possibly with `^{}`.
     Name(String),
-    /// A tag.
     Tag(String),
     /// The newest tag in a range.
     Semver(Range),
-    /// A branch.
     Branch(String),
 }
 
@@ -88,7 +83,7 @@ impl Reference {
         }
     }
 
-    /// The answer for a commit, which needs no list of refs.
+    /// Returns the commit of a reference that needs no list of refs.
     pub(crate) fn without_refs(&self) -> Result<Option<Resolved>, Error> {
         let Self::Commit { hash, branch } = self else {
             return Ok(None);
@@ -101,7 +96,7 @@ impl Reference {
         }))
     }
 
-    /// The beginnings of the ref names that are needed.
+    /// Returns the prefixes of the needed ref names.
     pub(crate) fn prefixes(&self) -> Vec<String> {
         vec![match self {
             Self::Commit { hash, .. } => hash.clone(),
@@ -113,21 +108,18 @@ impl Reference {
     }
 }
 
-/// A ref of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advertised {
-    /// Full name of the ref.
     pub name: String,
-    /// Hash of the object that it points at.
     pub object: String,
-    /// Hash of the object that the tag points at, if it is an annotated tag.
+    /// Hash of the tagged object, for an annotated tag.
     pub peeled: Option<String>,
-    /// The full name of the ref that it stands for, as `HEAD` stands for the default branch.
+    /// Full name of the ref it points to, as `HEAD` points to the default branch.
     pub target: Option<String>,
 }
 
 impl Advertised {
-    /// Reads a ref; one without a commit, or with a name that is not UTF-8, does not count.
+    /// Reads a ref. `None` without a commit, or if its name is not UTF-8.
     pub(crate) fn read(listed: &Ref) -> Option<Self> {
         let (name, object, peeled) = match listed {
             Ref::Peeled {
@@ -165,7 +157,6 @@ impl Advertised {
         })
     }
 
-    /// The commit that it leads to.
     #[must_use]
     pub fn commit(&self) -> &str {
         self.peeled.as_deref().unwrap_or(&self.object)
@@ -176,19 +167,16 @@ fn full_text(name: &gix::bstr::BString) -> Option<String> {
     name.to_str().ok().map(str::to_owned)
 }
 
-/// The commit that a reference means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
-    /// Name in the revision: a branch, a tag or a full ref name; `None` for a bare commit.
     pub name: Option<String>,
-    /// Hash of the commit.
     pub commit: String,
-    /// The hash to ask the server for: the annotated tag's where there is one.
+    /// Hash to ask the server for: the annotated tag's, if there is one.
     pub(crate) want: String,
 }
 
 impl Resolved {
-    /// The revision as `name@sha1:hash`, or `sha1:hash` for a bare commit.
+    /// Returns `name@sha1:hash`, or `sha1:hash` without a name.
     #[must_use]
     pub fn revision(&self) -> String {
         match &self.name {
@@ -197,7 +185,7 @@ impl Resolved {
         }
     }
 
-    /// The revision in the old form `name/hash`, with `HEAD` for a bare commit.
+    /// Returns the old form `name/hash`, with `HEAD` for a bare commit.
     #[must_use]
     pub fn legacy_revision(&self) -> String {
         format!("{}/{}", self.name.as_deref().unwrap_or("HEAD"), self.commit)
@@ -208,10 +196,10 @@ impl Resolved {
     }
 }
 
-/// Says which commit `reference` means, given the refs of the server.
+/// Resolves a reference, given the refs of the server.
 ///
 /// # Errors
-/// Fails when it means none of them, with [`Error::RefNotFound`] or [`Error::NoMatch`].
+/// Fails if it matches none, with [`Error::RefNotFound`] or [`Error::NoMatch`].
 pub fn select(reference: &Reference, refs: &[Advertised]) -> Result<Resolved, Error> {
     let find = |full: &str| refs.iter().find(|listed| listed.name == full);
     let found = |listed: &Advertised, name: String| Resolved {
@@ -246,8 +234,8 @@ fn missing(what: String) -> Error {
     }
 }
 
-/// The newest version in range. Of equal versions the one with the greater build metadata counts, then the greater
-/// name, so that the answer doesn't depend on the order of the refs.
+/// Returns the newest version in range. Among equal versions, the greater build metadata counts, then the greater name, so that
+/// the result doesn't depend on the order of the refs.
 fn newest<'a>(range: &Range, refs: &'a [Advertised]) -> Option<(&'a str, &'a Advertised)> {
     refs.iter()
         .filter_map(|listed| {
@@ -259,7 +247,7 @@ fn newest<'a>(range: &Range, refs: &'a [Advertised]) -> Option<(&'a str, &'a Adv
         .map(|(_, tag, listed)| (tag, listed))
 }
 
-/// A few refs of the kind that was looked for.
+/// Lists a few refs of the wanted kind.
 pub(crate) fn describe(reference: &Reference, refs: &[Advertised]) -> String {
     let (prefix, kind) = match reference {
         Reference::Branch(_) => ("refs/heads/", "branches"),

@@ -1,4 +1,4 @@
-//! The address of a repository and what is needed to enter it.
+//! The address of a repository, and credentials and certificates for it.
 
 use api::Secret;
 use net::{AddressPolicy, Proxy, basic_auth, bearer_auth};
@@ -13,16 +13,13 @@ use crate::{
     },
 };
 
-/// A name and a password for HTTP basic authentication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Auth {
-    /// Name of the user.
     pub username: String,
-    /// The password or access token.
     pub password: Secret<String>,
 }
 
-/// A repository on a server. Two are equal if address, credentials, certificates, proxy and trusted host keys are.
+/// A repository on a server. Equality compares address, credentials, certificates, proxy and trusted host keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
     url: Url,
@@ -32,22 +29,22 @@ pub struct Remote {
     ssh: Option<(SshAddress, SshLogin)>,
 }
 
-/// Certificates of connections by https, and the proxy of all connections.
+/// Certificates of https connections, and the proxy of all connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientTls {
-    /// CA certificates (PEM) that are trusted beside the system's.
+    /// CA certificates (PEM), trusted beside the system's.
     pub(crate) ca: Option<Vec<u8>>,
-    /// The client certificate and its key (PEM).
+    /// Client certificate and its key (PEM).
     pub(crate) identity: Option<Secret<Vec<u8>>>,
     pub(crate) proxy: Option<Proxy>,
 }
 
 impl Remote {
-    /// Reads the address of a repository. A user and password in it become the credentials until
-    /// [`Remote::with_auth`] gives others; they are in no message and no request line.
+    /// Parses the address of a repository. A user and password in it become the credentials until [`Remote::with_auth`]
+    /// replaces them; no message and no request line contains them.
     ///
     /// # Errors
-    /// Fails when it is anything but an http, https or ssh URL, or `[user@]host:path`, of a host that may be talked to.
+    /// Fails unless it is an http, https or ssh URL, or `[user@]host:path`, with a permitted host.
     pub fn new(text: &str) -> Result<Self, Error> {
         if address::is_ssh(text) {
             return Self::over_ssh(text);
@@ -58,7 +55,7 @@ impl Remote {
         })?;
         let refuse = |url: &Url, why: &str| {
             Err(Error::InvalidUrl {
-                url: shown(url),
+                url: safe_url(url),
                 why: why.to_owned(),
             })
         };
@@ -71,7 +68,7 @@ impl Remote {
         if url.query().is_some() || url.fragment().is_some() {
             return refuse(&url, "remove what follows '?' or '#'");
         }
-        // The rest of the policy belongs to the network.
+        // The network checks the rest of the policy.
         if let Err(why) = AddressPolicy::command_line().check_url(&url) {
             return refuse(&url, &why.to_string());
         }
@@ -90,17 +87,17 @@ impl Remote {
 
     fn over_ssh(text: &str) -> Result<Self, Error> {
         let invalid = |url: String, why: String| Error::InvalidUrl { url, why };
-        // It may hold a password that is no URL's.
+        // It may contain a password, though it is not a URL.
         let hidden = || match text.rsplit_once('@') {
             Some((_, rest)) => format!("ssh://{rest}"),
             None => api::redact(text),
         };
         let address = address::parse(text).map_err(|why| invalid(hidden(), why.to_string()))?;
-        let shown = address.shown();
+        let safe_url = address.safe_url();
         if let Err(why) = AddressPolicy::command_line().check_host(&address.host, address.port) {
-            return Err(invalid(shown, why.to_string()));
+            return Err(invalid(safe_url, why.to_string()));
         }
-        let url = Url::parse(&shown).map_err(|why| invalid(shown, why.to_string()))?;
+        let url = Url::parse(&safe_url).map_err(|why| invalid(safe_url, why.to_string()))?;
         Ok(Self {
             url,
             auth: None,
@@ -110,19 +107,17 @@ impl Remote {
         })
     }
 
-    /// Returns true if the repository is fetched over SSH.
     #[must_use]
     pub fn is_ssh(&self) -> bool {
         self.ssh.is_some()
     }
 
-    /// Returns the user that an SSH address names.
+    /// Returns the user in an SSH address.
     #[must_use]
     pub fn ssh_user(&self) -> Option<&str> {
         self.ssh.as_ref()?.0.user.as_deref()
     }
 
-    /// Sets the keys and the known hosts for a repository over SSH; without effect for others.
     #[must_use]
     pub fn with_ssh(mut self, login: SshLogin) -> Self {
         if let Some((_, own)) = &mut self.ssh {
@@ -131,14 +126,14 @@ impl Remote {
         self
     }
 
-    /// Connects to another host and port of SSH than the address names, as aliases in `~/.ssh/config` mean it.
+    /// Connects to another SSH host and port, as aliases of `~/.ssh/config` do.
     ///
     /// # Errors
-    /// Fails if the host is not one that may be talked to.
+    /// Fails if the host is not permitted.
     pub fn with_ssh_host(mut self, host: Option<&str>, port: Option<u16>) -> Result<Self, Error> {
         if let Some((own, _)) = &mut self.ssh {
             let refused = |why: String| Error::InvalidUrl {
-                url: shown(&self.url),
+                url: safe_url(&self.url),
                 why,
             };
             if let Some(host) = host {
@@ -151,14 +146,14 @@ impl Remote {
         Ok(self)
     }
 
-    /// Sets a token for the server, sent as `Authorization: Bearer` in place of other credentials.
+    /// Sets a token, sent as `Authorization: Bearer` instead of other credentials.
     #[must_use]
     pub fn with_token(mut self, token: Secret<String>) -> Self {
         self.token = Some(token);
         self
     }
 
-    /// Sets the client certificate (PEM, with those above it) and its private key (PEM).
+    /// Sets the client certificate (PEM, with its intermediates) and its private key (PEM).
     #[must_use]
     pub fn with_identity(mut self, certificate: &[u8], key: &Secret<Vec<u8>>) -> Self {
         let pem = [certificate, b"\n", key.expose()].concat();
@@ -166,7 +161,7 @@ impl Remote {
         self
     }
 
-    /// Uses a proxy in place of the environment's, which is for https and http alone; SSH goes through it, too.
+    /// Sets a proxy that replaces the environment's, for SSH, too.
     #[must_use]
     pub fn with_proxy(mut self, proxy: Proxy) -> Self {
         self.tls_mut().proxy = Some(proxy);
@@ -190,7 +185,6 @@ impl Remote {
         self.tls.get_or_insert_default()
     }
 
-    /// Sets the credentials for the server.
     #[must_use]
     pub fn with_auth(mut self, auth: Auth) -> Self {
         self.auth = Some(auth);
@@ -204,13 +198,12 @@ impl Remote {
         self
     }
 
-    /// The address, without credentials.
+    /// Returns the address without credentials.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The credentials, if any.
     #[must_use]
     pub fn auth(&self) -> Option<&Auth> {
         self.auth.as_ref()
@@ -228,12 +221,12 @@ impl Remote {
         self.ssh.as_ref()
     }
 
-    /// The address as it stands in messages.
-    pub(crate) fn shown(&self) -> String {
-        shown(&self.url)
+    /// Returns the address for messages.
+    pub(crate) fn safe_url(&self) -> String {
+        safe_url(&self.url)
     }
 
-    /// Returns the value of the header with the credentials, if a request to `target` may carry them.
+    /// Returns the header with the credentials, if a request to `target` may carry them.
     pub(crate) fn authorization_for(&self, target: &Url) -> Option<HeaderValue> {
         if !self.trusts(target) {
             return None;
@@ -245,8 +238,8 @@ impl Remote {
         Some(basic_auth(&auth.username, auth.password.expose()))
     }
 
-    /// Returns true if a request to `target` may carry the credentials: the same server only, or the same host's https
-    /// when the address itself is http.
+    /// Returns true if a request to `target` may carry the credentials: the same server only, or https on the same host if the
+    /// address is http.
     pub(crate) fn trusts(&self, target: &Url) -> bool {
         if self.url.host() != target.host() {
             return false;
@@ -270,9 +263,9 @@ fn userinfo(url: &Url) -> Option<Auth> {
     })
 }
 
-/// A URL without credentials, query and fragment.
-pub(crate) fn shown(url: &Url) -> String {
-    // In such a URL it is unclear what is a password.
+/// Returns a URL without credentials, query and fragment.
+pub(crate) fn safe_url(url: &Url) -> String {
+    // In such a URL it is unclear which part is a password.
     if url.cannot_be_a_base() {
         return format!("{}:...", url.scheme());
     }
@@ -330,7 +323,7 @@ mod tests {
             (auth.username.as_str(), auth.password.expose().as_str()),
             ("us@er", "p/w")
         );
-        assert_eq!(remote.shown(), "https://h/r");
+        assert_eq!(remote.safe_url(), "https://h/r");
         assert!(!format!("{remote:?}").contains("p/w"));
         for broken in [
             "ssh://user:canary@h/r",

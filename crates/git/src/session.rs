@@ -1,4 +1,4 @@
-//! One conversation with a Git server: list refs, fetch a commit.
+//! One session with a Git server: list refs, fetch a commit.
 
 mod conversation;
 pub(crate) mod on_branch;
@@ -40,42 +40,42 @@ use crate::{
 use conversation::Wanted;
 use on_branch::Proofs;
 
-/// A conversation with one server about one repository. All methods block until the call's deadline at most.
+/// A session with one server about one repository. All methods block, at most until the call's deadline.
 pub struct Session {
     remote: Remote,
     limits: Limits,
     clock: Clock,
     intake: Arc<Intake>,
-    way: Way,
+    connector: Connector,
     transport: Box<dyn Transport + Send>,
     handshake: Option<Handshake>,
-    /// Name of the tenant that the proofs are for.
+    /// Tenant of the proofs.
     tenant: String,
     proofs: Proofs,
 }
 
-/// The way to a server.
-pub(crate) enum Way {
+/// Transport to a server.
+pub(crate) enum Connector {
     Http(Client, Arc<Announcement>, Arc<Recorder>),
     Ssh(Box<Access>),
 }
 
 impl Session {
     pub(crate) fn new(
-        way: Way,
+        connector: Connector,
         clock: Clock,
         intake: Intake,
         (remote, call): (&Remote, &Call),
         (tenant, proofs): (&str, &Proofs),
     ) -> Result<Self, Error> {
         let intake = Arc::new(intake);
-        let transport = way.transport(remote, &clock, &intake)?;
+        let transport = connector.transport(remote, &clock, &intake)?;
         Ok(Self {
             remote: remote.clone(),
             limits: call.limits.clone(),
             clock,
             intake,
-            way,
+            connector,
             transport,
             handshake: None,
             tenant: tenant.to_owned(),
@@ -91,20 +91,16 @@ impl Session {
         self.list(&reference.prefixes())
     }
 
-    /// Lists all branches and tags, and `HEAD`, which says which branch is the default.
-    ///
-    /// # Errors
-    /// Fails when [`Session::list_refs`] does.
+    /// Lists all branches and tags, and `HEAD`, which points to the default branch.
     pub fn list_all(&mut self) -> Result<Vec<Advertised>, Error> {
         self.list(&["HEAD", "refs/heads/", "refs/tags/"].map(str::to_owned))
     }
 
-    /// Lists what `reference` needs and says which commit it means. A commit with a branch must be on it; the server is asked for that when
-    /// the branch has moved.
+    /// Lists and resolves `reference`. A commit with a branch must be on it; the server is asked if the branch has moved.
     ///
     /// # Errors
-    /// Fails when [`Session::list_refs`] does, with [`Error::RefNotFound`] if the repository has no such ref, with
-    /// [`Error::EmptyRepository`] when it has none at all, or with [`Error::NotOnBranch`].
+    /// Fails as [`Session::list_refs`] does, with [`Error::RefNotFound`], with [`Error::EmptyRepository`] if there is no ref at
+    /// all, or with [`Error::NotOnBranch`].
     pub fn resolve(&mut self, reference: &Reference) -> Result<Resolved, Error> {
         match (reference.without_refs()?, reference) {
             (
@@ -127,21 +123,16 @@ impl Session {
         }
     }
 
-    /// Returns the list of refs that the session asked for, to ask for it again with [`Network::is_unchanged`]. `None` if it asked for more
-    /// than one or none at all, after a redirect, by SSH, and with an older protocol than 2.
+    /// Returns the session's list of refs, to repeat its request with [`Network::is_unchanged`]. `None` if it listed refs more
+    /// than once or never, after a redirect, by SSH, and with an older protocol than 2.
     #[must_use]
     pub fn listing(&self) -> Option<Listing> {
-        match &self.way {
-            Way::Http(.., recorder) => recorder.listing(&self.remote),
-            Way::Ssh(_) => None,
+        match &self.connector {
+            Connector::Http(.., recorder) => recorder.listing(&self.remote),
+            Connector::Ssh(_) => None,
         }
     }
 
-    /// Fetches one commit without its history. A pack of at most 256 KiB is kept in memory if there is some; another one goes to a temporary
-    /// directory in `above`, which is removed with the last clone of the snapshot.
-    ///
-    /// # Errors
-    /// Fails when the server cannot be reached or refuses, a limit is reached, or `above` cannot be written.
     pub fn fetch(&mut self, wanted: &Resolved, above: &Path) -> Result<Snapshot, Error> {
         match self.fetch_within(wanted, above) {
             Err(Error::Space {
@@ -158,24 +149,24 @@ impl Session {
         }
     }
 
-    /// Fetches a commit with the space that is free. After a failure, it has as much as before.
+    /// Fetches a commit. A failure leaves the reserved space as it was.
     fn fetch_within(&mut self, wanted: &Resolved, above: &Path) -> Result<Snapshot, Error> {
-        let (stored, kept) = (self.intake.disk_bytes(), self.intake.kept_bytes());
+        let (stored, kept) = (self.intake.disk_bytes(), self.intake.small_pack_bytes());
         let fetched = self.fetch_as_announced(wanted, above);
         if fetched.is_err() {
-            let (disk, memory) = (self.intake.disk_bytes(), self.intake.kept_bytes());
-            self.intake.give_back_disk(disk.saturating_sub(stored));
-            self.intake.give_back_kept(memory.saturating_sub(kept));
+            let (disk, memory) = (self.intake.disk_bytes(), self.intake.small_pack_bytes());
+            self.intake.release_disk(disk.saturating_sub(stored));
+            self.intake.release_small_pack(memory.saturating_sub(kept));
         }
         fetched
     }
 
-    /// Fetches a commit, again if the server is another one than it announced.
+    /// Fetches a commit; repeats if the server differs from its remembered announcement.
     fn fetch_as_announced(&mut self, wanted: &Resolved, above: &Path) -> Result<Snapshot, Error> {
         let has_begun = Cell::new(false);
         match self.fetch_once(wanted, above, &has_begun) {
-            // The server may be another one than when it announced itself.
-            Err(_) if !has_begun.get() && self.way.forgets_announcement() => {
+            // The server may differ from its remembered announcement.
+            Err(_) if !has_begun.get() && self.connector.forgets_announcement() => {
                 self.connect_anew()?;
                 self.fetch_once(wanted, above, &has_begun)
             }
@@ -183,7 +174,7 @@ impl Session {
         }
     }
 
-    /// Fetches a commit; says if the server has begun to send its pack.
+    /// Fetches a commit, and reports if the server has started to send its pack.
     fn fetch_once(
         &mut self,
         wanted: &Resolved,
@@ -191,7 +182,7 @@ impl Session {
         has_begun: &Cell<bool>,
     ) -> Result<Snapshot, Error> {
         let want = wanted.want()?;
-        let handshake = self.with_room(Self::handshake)?;
+        let handshake = self.with_memory(Self::handshake)?;
         self.intake.allow_pack(self.limits.pack_bytes);
         let watch = self.clock.watch();
         let receiver = Receiver {
@@ -199,7 +190,7 @@ impl Session {
             limits: &self.limits,
             clock: &self.clock,
             intake: &self.intake,
-            shown: &self.remote.shown(),
+            safe_url: &self.remote.safe_url(),
             stop: &watch.stop,
         };
         let (wants, transport) = (Wanted::Alone(want), &mut self.transport);
@@ -208,28 +199,29 @@ impl Session {
             Ok((receiver.receive(pack)?, true))
         });
         let objects = received.map_err(|error| self.explain(&error, Some(wanted)))?;
-        Snapshot::open(objects, want, &self.limits, self.intake.holdings())
+        Snapshot::open(objects, want, &self.limits, self.intake.reservations())
     }
 
-    /// Replaces the transport by a new one, which connects when it is used.
+    /// Replaces the transport by a new one, which connects at the first use.
     fn connect_anew(&mut self) -> Result<(), Error> {
-        self.transport = self.way.transport(&self.remote, &self.clock, &self.intake)?;
+        self.transport = self
+            .connector
+            .transport(&self.remote, &self.clock, &self.intake)?;
         Ok(())
     }
 
     fn list(&mut self, prefixes: &[String]) -> Result<Vec<Advertised>, Error> {
-        match self.with_room(|session| session.list_once(prefixes)) {
-            // The server may be another one than when it announced itself.
-            Err(_) if self.way.forgets_announcement() => {
+        match self.with_memory(|session| session.list_once(prefixes)) {
+            Err(_) if self.connector.forgets_announcement() => {
                 self.connect_anew()?;
-                self.with_room(|session| session.list_once(prefixes))
+                self.with_memory(|session| session.list_once(prefixes))
             }
             done => done,
         }
     }
 
-    /// Reads refs with the memory that is free, and else once more with all that they may need.
-    fn with_room<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    /// Reads refs with the memory that is free, or repeats with a reservation for the longest list.
+    fn with_memory<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         match read(self) {
             Err(Error::Memory {
                 why: ByteBudgetError::InUse,
@@ -260,7 +252,7 @@ impl Session {
         let listed = refs.iter().filter_map(Advertised::read).collect();
         // An older server lists everything once, with the handshake.
         match handshake.server_protocol_version {
-            Protocol::V2 => self.way.remember_announcement(),
+            Protocol::V2 => self.connector.remember_announcement(),
             _ => handshake.refs = Some(refs),
         }
         self.handshake = Some(handshake);
@@ -289,16 +281,16 @@ impl Session {
         if format.is_some_and(|format| format != "sha1") {
             let why = "its object format is not SHA-1, the only one supported".to_owned();
             return Err(Error::Protocol {
-                url: self.remote.shown(),
+                url: self.remote.safe_url(),
                 why,
             });
         }
         Ok(done)
     }
 
-    /// Tells an empty repository from one that lacks a ref, and names a few that it has.
+    /// Distinguishes an empty repository from a missing ref, and names a few refs.
     fn not_found(&mut self, reference: &Reference, what: String) -> Error {
-        let url = self.remote.shown();
+        let url = self.remote.safe_url();
         match self.list_all() {
             Err(error) => error,
             Ok(refs) if refs.iter().all(|listed| listed.name == "HEAD") => Error::EmptyRepository { url },
@@ -310,7 +302,7 @@ impl Session {
         }
     }
 
-    /// The failure behind an error of gix.
+    /// Returns the failure behind an error of gix.
     fn explain(&self, error: &GixError, wanted: Option<&Resolved>) -> Error {
         if let Some(failure) = self.intake.take_failure() {
             return failure;
@@ -319,7 +311,7 @@ impl Session {
             return over;
         }
         let why = chain(error);
-        let url = self.remote.shown();
+        let url = self.remote.safe_url();
         match wanted {
             Some(wanted) if why.contains("not our ref") || why.contains("unadvertised object") => {
                 let hint = ": it is not in the repository, or the server doesn't hand out commits by hash"
@@ -347,8 +339,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-impl Way {
-    /// Remembers the capabilities with which refs were listed.
+impl Connector {
     fn remember_announcement(&self) {
         if let Self::Http(_, announcement, _) = self {
             announcement.remember();
@@ -363,7 +354,7 @@ impl Way {
         }
     }
 
-    /// Returns a new transport. It connects when it is used.
+    /// Returns a new transport, which connects at the first use.
     fn transport(
         &self,
         remote: &Remote,
@@ -380,11 +371,11 @@ impl Way {
                 let (path, host) = (access.server.address.path.as_str(), None::<(String, Option<u16>)>);
                 let mode = ConnectMode::Process;
                 let connection = Connection::new(answer, request, Protocol::V2, path, host, mode, false);
-                return Ok(Box::new(connection.custom_url(Some(remote.shown().into()))));
+                return Ok(Box::new(connection.custom_url(Some(remote.safe_url().into()))));
             }
         };
         let url = gix::url::parse(remote.url().as_str()).map_err(|error| Error::InvalidUrl {
-            url: remote.shown(),
+            url: remote.safe_url(),
             why: chain(&error),
         })?;
         let wire = Wire::new(client, known, Arc::clone(intake), remote.clone(), clock.clone());

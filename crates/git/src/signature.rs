@@ -12,34 +12,32 @@ use gix::bstr::ByteSlice;
 
 use self::{pgp_keys::PgpKeys, ssh_keys::SshKeys};
 
-/// End of the names of Secret keys that hold public SSH keys. All others hold OpenPGP key rings.
+/// Suffix of Secret keys with public SSH keys. All others have OpenPGP key rings.
 const SSH_SUFFIX: &str = ".sshpub";
 /// First lines of signatures.
 const PGP: &str = "-----BEGIN PGP SIGNATURE-----";
 const SSH: &str = "-----BEGIN SSH SIGNATURE-----";
 const X509: &str = "-----BEGIN SIGNED MESSAGE-----";
-/// Maximum bytes of all public keys.
 const KEY_BYTES: usize = 1 << 20;
-/// Maximum bytes of a signature.
 const SIGNATURE_BYTES: usize = 64 << 10;
 
-/// A failed verification, in the words of the original.
+/// A failed verification, in the original's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unverified {
-    /// There is no signature, or one of a type that can't be verified.
+    /// Missing signature, or a type that can't be verified.
     #[error("unsupported signature type: {0}")]
     Unsupported(&'static str),
-    /// There is no key of the signature's kind.
+    /// No key of the signature's type.
     #[error(
         "{kind} signature detected but no {kind} public keys found in secret (keys with {suffix} suffix)"
     )]
     NoKeys {
         /// `PGP` or `SSH`.
         kind: &'static str,
-        /// End of the names of such keys.
+        /// Suffix of the names of such keys.
         suffix: &'static str,
     },
-    /// No key can be parsed, or the signature can't.
+    /// No valid key, or an invalid signature.
     #[error("{0}")]
     Malformed(String),
     /// No key made the signature.
@@ -47,7 +45,7 @@ pub enum Unverified {
     NoMatch(&'static str),
 }
 
-/// The type of a signature, by its first line.
+/// Type of a signature, by its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SignatureType {
     OpenPgp,
@@ -69,24 +67,23 @@ impl SignatureType {
     }
 }
 
-/// A commit or an annotated tag, split into what was signed and the signature.
+/// A commit or an annotated tag, split into the signed part and the signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedObject {
-    /// Hash of the object.
     pub id: String,
     payload: Vec<u8>,
     signature: String,
 }
 
 impl SignedObject {
-    /// Reads a commit: its signature is a header.
+    /// Parses a commit: its signature is a header.
     pub(crate) fn of_commit(id: String, object: &[u8]) -> Self {
         let (mut payload, mut signature) = (Vec::with_capacity(object.len()), Vec::new());
         let (mut in_headers, mut in_signature) = (true, false);
         for line in object.lines_with_terminator() {
             if in_headers {
                 in_headers = line != b"\n";
-                // Another header ends the signature; its own lines go on with a space.
+                // Another header ends the signature; continuation lines start with a space.
                 in_signature = match line.strip_prefix(b"gpgsig ") {
                     Some(first) => {
                         signature.extend_from_slice(first);
@@ -108,7 +105,7 @@ impl SignedObject {
         }
     }
 
-    /// Reads a tag: its signature is the end of its message.
+    /// Parses a tag: its signature is the end of its message.
     pub(crate) fn of_tag(id: String, object: &[u8]) -> Self {
         let (mut at, mut begin) = (0, None);
         for line in object.lines_with_terminator() {
@@ -128,14 +125,13 @@ impl SignedObject {
         }
     }
 
-    /// Returns true if there is a signature of any type.
     #[must_use]
     pub fn is_signed(&self) -> bool {
         !self.signature.is_empty()
     }
 
-    /// Returns the key that signed the object: the 16 hex digits of the primary OpenPGP key, or the SHA-256 fingerprint of the SSH
-    /// key.
+    /// Returns the key that signed the object: the 16 hex digits of the primary OpenPGP key, or the SHA-256 fingerprint of the
+    /// SSH key.
     ///
     /// # Errors
     /// Fails unless one of the keys made the signature.
@@ -154,7 +150,6 @@ impl SignedObject {
     }
 }
 
-/// The public keys of those whose signatures count.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedKeys {
     pgp: PgpKeys,
@@ -163,8 +158,8 @@ pub struct TrustedKeys {
 }
 
 impl TrustedKeys {
-    /// Reads the entries of a Secret. Names that end with `.sshpub` hold lines as in `authorized_keys`, all others armored OpenPGP key
-    /// rings. An entry that can't be parsed counts only if there is no other of its kind.
+    /// Parses the entries of a Secret. Names that end with `.sshpub` have lines as in `authorized_keys`, all others armored
+    /// OpenPGP key rings. An invalid entry counts only if there is no other of its type.
     ///
     /// # Errors
     /// Fails if there are more than 1 MiB of keys.
@@ -202,7 +197,7 @@ impl TrustedKeys {
     }
 }
 
-/// Keys of one kind, and why the first entry that can't be parsed can't.
+/// Keys of one type, and the error of the first invalid entry.
 #[derive(Debug, Clone)]
 struct Parsed<K> {
     keys: Vec<K>,
@@ -228,7 +223,6 @@ impl<K> Parsed<K> {
         }
     }
 
-    /// Returns the keys, or why there are none.
     fn usable(&self, kind: &'static str, suffix: &'static str) -> Result<&[K], Unverified> {
         match (&self.failure, self.keys.is_empty()) {
             (Some(why), true) => Err(Unverified::Malformed(why.clone())),

@@ -7,15 +7,13 @@ use gix::{
 };
 use tree::TreePath;
 
-use crate::{Error, Holdings, Limits, SignedObject, error::chain, objects::Objects};
+use crate::{Error, Limits, Reservations, SignedObject, error::chain, objects::Objects};
 
-/// The longest name of a file, in bytes: no file system has longer ones.
+/// Maximum length of a file name in bytes, as in file systems.
 const NAME_BYTES: usize = 255;
 
-/// The longest message of a commit that is kept, in characters.
 const MESSAGE_CHARS: usize = 4096;
 
-/// The longest name of an author that is kept, in characters.
 const NAME_CHARS: usize = 256;
 
 /// Bytes of memory of a path, beside twice its own: its readers have a copy.
@@ -24,57 +22,45 @@ const PER_NODE: u64 = 200;
 /// Bytes of paths that are counted together.
 const COUNTED: u64 = 1 << 20;
 
-/// Kind of a path in a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
-    /// A regular file.
-    File {
-        /// True if its executable bit is set.
-        executable: bool,
-    },
-    /// A directory.
+    File { executable: bool },
     Dir,
-    /// A symbolic link.
     Link,
-    /// Another repository's commit.
     Submodule,
 }
 
-/// A path in a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// The path from the root.
     pub path: TreePath,
-    /// Kind of the path.
     pub kind: NodeKind,
     pub(crate) id: ObjectId,
 }
 
-/// A fetched commit. A large one is in a temporary directory, which is removed with the last clone. Clones read the same objects, each with a
-/// cache of its own.
+/// A fetched commit. A large one is in a temporary directory, which is removed with the last clone. Clones read the same pack,
+/// each with its own cache.
 #[derive(Clone)]
 pub struct Snapshot {
-    // Dropped before what is counted for them is given back.
+    // Dropped before its reservations are released.
     objects: Objects,
     limits: Limits,
     commit: ObjectId,
-    /// The annotated tag that the reference is, if it is one.
+    /// The annotated tag of the reference, if any.
     tag: Option<ObjectId>,
     tree: ObjectId,
     subject: String,
     author: String,
     message: String,
-    /// The memory of the objects and paths.
-    holdings: Holdings,
+    reservations: Reservations,
 }
 
 impl Snapshot {
-    /// Opens the commit that `id` is, or that it leads to through annotated tags.
+    /// Opens the commit `id`, or the commit of the annotated tag `id`.
     pub(crate) fn open(
         objects: Objects,
         id: ObjectId,
         limits: &Limits,
-        holdings: Holdings,
+        reservations: Reservations,
     ) -> Result<Self, Error> {
         let mut snapshot = Self {
             objects,
@@ -85,10 +71,10 @@ impl Snapshot {
             subject: String::new(),
             author: String::new(),
             message: String::new(),
-            holdings,
+            reservations,
         };
         let mut buffer = Vec::new();
-        // A tag of a tag of a tag: real repositories do not nest deeper.
+        // Real repositories do not nest tags deeper.
         for _ in 0..10 {
             let id = snapshot.commit;
             match snapshot.find(id, &mut buffer)? {
@@ -97,8 +83,8 @@ impl Snapshot {
                         CommitRef::from_bytes(&buffer, gix::hash::Kind::Sha1).map_err(|e| broken(id, &e))?;
                     snapshot.tree = commit.tree();
                     snapshot.subject = subject(commit.message);
-                    snapshot.message = beginning(commit.message, MESSAGE_CHARS);
-                    let author = commit.author().map(|author| beginning(author.name, NAME_CHARS));
+                    snapshot.message = prefix(commit.message, MESSAGE_CHARS);
+                    let author = commit.author().map(|author| prefix(author.name, NAME_CHARS));
                     snapshot.author = author.unwrap_or_default();
                     return Ok(snapshot);
                 }
@@ -117,16 +103,12 @@ impl Snapshot {
         })
     }
 
-    /// Returns the hash of the commit.
     #[must_use]
     pub fn commit(&self) -> String {
         self.commit.to_string()
     }
 
-    /// Returns the commit as its author signed it.
-    ///
-    /// # Errors
-    /// Fails when it is missing or damaged.
+    /// Returns the commit with its signature.
     pub fn signed_commit(&self) -> Result<SignedObject, Error> {
         let mut object = Vec::new();
         self.find(self.commit, &mut object)?;
@@ -134,9 +116,6 @@ impl Snapshot {
     }
 
     /// Returns the annotated tag that was fetched; `None` for other references.
-    ///
-    /// # Errors
-    /// Fails when it is missing or damaged.
     pub fn signed_tag(&self) -> Result<Option<SignedObject>, Error> {
         let Some(id) = self.tag else {
             return Ok(None);
@@ -146,30 +125,29 @@ impl Snapshot {
         Ok(Some(SignedObject::of_tag(id.to_string(), &object)))
     }
 
-    /// The first line of the commit's message.
     #[must_use]
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// Returns the message of the commit, at most its first 4096 characters.
+    /// Returns at most the first 4096 characters.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Returns the name of the author without the address, at most its first 256 characters; empty if it is damaged.
+    /// Returns the author's name without the address, at most the first 256 characters; empty if it is damaged.
     #[must_use]
     pub fn author(&self) -> &str {
         &self.author
     }
 
-    /// Lists all paths of the commit; parents come before what they hold, in no other order.
+    /// Lists all paths of the commit; parents come before their children, otherwise unordered.
     ///
     /// # Errors
     /// Fails when an object is missing or damaged, a name is refused, or there are too many.
     pub fn nodes(&self) -> Result<Vec<Node>, Error> {
-        // Directories are read once, so this snapshot doesn't keep them.
+        // Directories are read once: a clone's cache is dropped with it.
         let reader = self.clone();
         let mut nodes = Vec::new();
         let mut open = vec![(TreePath::root(), 0, self.tree)];
@@ -214,10 +192,7 @@ impl Snapshot {
         Ok(nodes)
     }
 
-    /// Tells how many bytes a file or link has.
-    ///
-    /// # Errors
-    /// Fails when it is missing or damaged.
+    /// Returns the size of a file or link in bytes.
     pub fn len_of(&self, node: &Node) -> Result<u64, Error> {
         match self.objects.len_of(node.id) {
             Ok(Some(len)) => Ok(len),
@@ -226,10 +201,10 @@ impl Snapshot {
         }
     }
 
-    /// Reads a file or the target of a link into `buffer`, replacing what it holds.
+    /// Reads a file or the target of a link into `buffer`, replacing its content.
     ///
     /// # Errors
-    /// Fails when it is missing, damaged, no file, or too large.
+    /// Fails when it is missing, damaged, not a file, or too large.
     pub fn read(&self, node: &Node, buffer: &mut Vec<u8>) -> Result<(), Error> {
         if self.len_of(node)? > self.limits.object_bytes {
             let limit = self.limits.object_bytes;
@@ -248,7 +223,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the bytes of its pack and the index of it.
+    /// Returns the size of its pack and index in bytes.
     pub(crate) fn packed_bytes(&self) -> u64 {
         self.objects.packed_bytes()
     }
@@ -259,14 +234,14 @@ impl Snapshot {
         self.objects.is_on_disk()
     }
 
-    /// Gives back the memory that was reserved for paths and isn't used.
-    pub(crate) fn settle(&self) {
-        self.holdings.settle();
+    /// Releases memory that was reserved for paths and is not used.
+    pub(crate) fn release_unused(&self) {
+        self.reservations.release_unused();
     }
 
-    /// Takes bytes of memory for paths.
+    /// Reserves memory for paths.
     fn count(&self, bytes: u64) -> Result<(), Error> {
-        self.holdings.count_paths(bytes).map_err(|why| Error::Memory {
+        self.reservations.count_paths(bytes).map_err(|why| Error::Memory {
             url: self.commit(),
             what: "the paths of commit",
             why,
@@ -300,7 +275,7 @@ fn kind(kind: EntryKind) -> NodeKind {
     }
 }
 
-/// Git itself writes no such names; a crafted repository may hold them.
+/// Git itself writes no such names; a crafted repository may contain them.
 fn name<'a>(dir: &TreePath, name: &'a BStr) -> Result<&'a str, Error> {
     let refuse = |why| {
         Err(Error::RefusedPath {
@@ -324,7 +299,7 @@ fn name<'a>(dir: &TreePath, name: &'a BStr) -> Result<&'a str, Error> {
     }
 }
 
-/// Two entries of one name would make the artifact depend on who reads it.
+/// Two entries of one name would make the artifact depend on its reader.
 fn refuse_duplicates(nodes: &mut [Node]) -> Result<(), Error> {
     nodes.sort_by(|a, b| a.path.cmp(&b.path));
     for pair in nodes.windows(2) {
@@ -352,8 +327,8 @@ fn subject(message: &BStr) -> String {
         .to_owned()
 }
 
-/// Returns the beginning of a text without the blanks around it.
-fn beginning(text: &BStr, chars: usize) -> String {
+/// Returns the first `chars` characters, trimmed.
+fn prefix(text: &BStr, chars: usize) -> String {
     text.to_str_lossy().trim().chars().take(chars).collect()
 }
 

@@ -1,10 +1,10 @@
 //! Git over SSH: `git-upload-pack` on a channel of a connection, which the requests of a pass share.
 //!
 //! - [`address`] parses URLs and scp-like addresses (pure);
-//! - [`known_hosts`], [`key`], [`algorithms`] and [`login`] are what is trusted, offered and proven (pure);
-//! - [`connect`] makes the connection and authenticates;
+//! - [`known_hosts`], [`key`], [`algorithms`] and [`login`] have trusted keys, offered algorithms and credentials (pure);
+//! - [`connect`] connects and authenticates;
 //! - [`reuse`] keeps connections for the next requests of a pass;
-//! - [`link`] is the blocking reader and writer that gix wants.
+//! - [`link`] is the blocking reader and writer for gix.
 
 pub(crate) mod address;
 pub(crate) mod algorithms;

@@ -1,25 +1,21 @@
-//! Submodules: what `.gitmodules` says, and the address of each with the credentials that may go there.
+//! Submodules: the entries of `.gitmodules`, and their addresses with the credentials that may go there.
 
 use gix::bstr::{BStr, ByteSlice};
 use tree::TreePath;
 
 use crate::{Error, Node, NodeKind, Remote, Resolved, Snapshot, ssh::address};
 
-/// Path of the file that names the repositories of submodules.
+/// File with the repositories of submodules.
 const FILE: &str = ".gitmodules";
-/// Maximum bytes of that file.
 const FILE_BYTES: usize = 1 << 20;
 /// Maximum number of submodules of one commit.
 const MOST: usize = 1000;
 
-/// A submodule of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submodule {
-    /// Directory of the submodule.
     pub path: TreePath,
-    /// URL of its repository as `.gitmodules` has it; may be relative.
+    /// URL in `.gitmodules`; may be relative.
     pub url: String,
-    /// Hash of its commit.
     pub commit: String,
 }
 
@@ -36,7 +32,8 @@ impl Submodule {
 }
 
 impl Snapshot {
-    /// Returns the submodules among the nodes of the commit. As in the original, those that `.gitmodules` doesn't name are left out.
+    /// Returns the submodules among the nodes of the commit. As in the original, those that `.gitmodules` doesn't name are left
+    /// out.
     ///
     /// # Errors
     /// Fails when `.gitmodules` is damaged or too large, or names too many.
@@ -61,7 +58,7 @@ impl Snapshot {
     }
 }
 
-/// Returns paths and URLs of a `.gitmodules` file. Entries without one of them are left out.
+/// Returns paths and URLs of a `.gitmodules` file, skipping entries without one of them.
 pub(crate) fn parse(text: &[u8]) -> Result<Vec<(TreePath, String)>, Error> {
     let invalid = |why: String| Error::Submodules(why);
     if text.len() > FILE_BYTES {
@@ -95,8 +92,8 @@ fn utf8(value: &BStr) -> Option<String> {
 }
 
 impl Remote {
-    /// Returns the repository of a submodule. Its URL may be relative (`./` or `../`) to this one. Proxy and CA certificates are those
-    /// of this repository; credentials and client certificate only if it is on the same server.
+    /// Returns the repository of a submodule. Its URL may be relative (`./` or `../`) to this one. It has this repository's
+    /// proxy and CA certificates; credentials and client certificate only if it is on the same server.
     ///
     /// # Errors
     /// Fails when the URL is invalid, or climbs above the server.
@@ -132,7 +129,7 @@ impl Remote {
                     if !climbed {
                         return Err(Error::InvalidUrl {
                             url: url.to_owned(),
-                            why: format!("it climbs above '{}'", self.shown()),
+                            why: format!("it climbs above '{}'", self.safe_url()),
                         });
                     }
                 }
@@ -143,7 +140,7 @@ impl Remote {
     }
 }
 
-/// Returns a URL with the user that the address names, and with its path.
+/// Returns a URL with the user of the address, and with its path.
 fn full_ssh_url(own: &address::SshAddress) -> String {
     let user = own
         .user
@@ -155,7 +152,6 @@ fn full_ssh_url(own: &address::SshAddress) -> String {
     format!("ssh://{user}{host}{port}/{}", own.path.trim_start_matches('/'))
 }
 
-/// Splits a URL before its path.
 fn split(url: &str) -> (&str, &str) {
     let begin = url.find("://").map_or(0, |at| at + 3);
     let path = url.get(begin..).and_then(|rest| rest.find('/'));
@@ -178,7 +174,7 @@ mod tests {
 
     #[test]
     fn urls_of_submodules_are_relative_to_their_repository() {
-        let of = |base: &str, url: &str| parent(base).submodule(url).map(|child| child.shown());
+        let of = |base: &str, url: &str| parent(base).submodule(url).map(|child| child.safe_url());
         let cases = [
             ("https://h/org/app.git", "../lib.git", "https://h/org/lib.git"),
             ("https://h/org/app.git/", "../../other/lib", "https://h/other/lib"),

@@ -1,13 +1,10 @@
 //! Requests of one session: sent with the right credentials, redirected with care, and ended by one deadline.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use net::{Client, Need};
+use parking_lot::Mutex;
 use reqwest::{
     Method, Response, StatusCode,
     header::{AUTHORIZATION, HeaderMap, LOCATION},
@@ -15,21 +12,19 @@ use reqwest::{
 use url::Url;
 
 use crate::{
-    Error, Remote, announced::Announcement, clock::Clock, intake::Intake, listing::Recorder, lock::lock,
-    remote::shown,
+    Error, Remote, announced::Announcement, clock::Clock, intake::Intake, listing::Recorder, remote::safe_url,
 };
 
-/// Redirects followed in a row.
+/// Maximum number of redirects in a row.
 const MAX_REDIRECTS: usize = 5;
-/// Time for the end of an answer that is not read any more.
+/// Timeout for the end of an answer that is not read any more.
 const END: Duration = Duration::from_secs(1);
 
-/// A request as gix writes it.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) post: bool,
     pub(crate) url: String,
-    /// The length of the repository's own URL, with which `url` begins.
+    /// Length of the repository's own URL, with which `url` begins.
     pub(crate) base_len: usize,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
@@ -41,7 +36,7 @@ impl Request {
         self.url.get(self.base_len..).unwrap_or_default()
     }
 
-    /// Returns the request to a URL, with the credentials of a repository if they may be sent there.
+    /// Returns the request to a URL, with the repository's credentials if they may be sent there.
     pub(crate) fn to(&self, url: &Url, remote: &Remote) -> reqwest::Request {
         let method = if self.post { Method::POST } else { Method::GET };
         let mut sent = reqwest::Request::new(method, url.clone());
@@ -62,9 +57,8 @@ pub(crate) struct Wire {
     remote: Remote,
     clock: Clock,
     intake: Arc<Intake>,
-    /// The announcement of the server, in this session or an earlier one.
+    /// The server's announcement, in this session or an earlier one.
     pub(crate) announcement: Arc<Announcement>,
-    /// The list of refs of this session.
     pub(crate) recorder: Arc<Recorder>,
     /// Target of a redirect.
     base: Mutex<Option<String>>,
@@ -89,14 +83,14 @@ impl Wire {
         }
     }
 
-    /// Notes the failure of a request for the session.
+    /// Records the failure of a request for the session.
     pub(crate) fn fail(&self, error: Error) -> io::Error {
         self.intake.fail(error)
     }
 
-    /// The repository's own URL where a redirect led.
+    /// Returns the repository's own URL after a redirect.
     pub(crate) fn redirected(&self) -> Option<String> {
-        lock(&self.base).clone()
+        self.base.lock().clone()
     }
 
     /// Sends a request, following redirects of GET requests.
@@ -109,7 +103,7 @@ impl Wire {
                 self.check_status(&url, response.status())?;
                 if url.as_str() != request.url {
                     let base = url.as_str().strip_suffix(request.tail()).unwrap_or(url.as_str());
-                    *lock(&self.base) = Some(base.to_owned());
+                    *self.base.lock() = Some(base.to_owned());
                     // Later requests go there only after this answer.
                     self.announcement.discard();
                 }
@@ -121,8 +115,8 @@ impl Wire {
     }
 
     fn send_once(&self, request: &Request, url: &Url) -> Result<Response, Error> {
-        // Where a redirect leads now is no answer for later.
-        if request.post && lock(&self.base).is_none() {
+        // The target of a redirect is not used for later sessions.
+        if request.post && self.base.lock().is_none() {
             self.recorder.begin(request, url);
         }
         let sent = request.to(url, &self.remote);
@@ -131,7 +125,7 @@ impl Wire {
             .map_err(|error| self.classify(url, &error))
     }
 
-    /// The target of a redirect that may be followed.
+    /// Returns the target of a permitted redirect.
     fn redirect(&self, request: &Request, from: &Url, response: &Response) -> Result<Option<Url>, Error> {
         if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED {
             return Ok(None);
@@ -159,21 +153,21 @@ impl Wire {
 
     fn redirect_error(&self, to: &Url, why: &str) -> Error {
         Error::Redirect {
-            url: self.remote.shown(),
-            to: shown(to),
+            url: self.remote.safe_url(),
+            to: safe_url(to),
             why: why.to_owned(),
         }
     }
 
     fn parse(&self, url: &str) -> Result<Url, Error> {
         Url::parse(url).map_err(|error| Error::InvalidUrl {
-            url: self.remote.shown(),
+            url: self.remote.safe_url(),
             why: error.to_string(),
         })
     }
 
     fn check_status(&self, target: &Url, status: StatusCode) -> Result<(), Error> {
-        let url = self.remote.shown();
+        let url = self.remote.safe_url();
         let why = match status {
             status if status.is_success() => return Ok(()),
             StatusCode::UNAUTHORIZED => {
@@ -198,13 +192,13 @@ impl Wire {
     }
 
     fn why_unauthorized(&self, target: &Url) -> (String, Option<Need>) {
-        // Begins with the words of go-git, which scripts search for.
+        // Starts with the words of go-git, which scripts search for.
         if self.remote.auth().is_none() && self.remote.token().is_none() {
             let why = "authentication required: the server asks for credentials";
             return (why.to_owned(), Some(Need::Credentials));
         }
         if !self.remote.trusts(target) {
-            let to = shown(target);
+            let to = safe_url(target);
             let why =
                 format!("it redirects to '{to}', where credentials are not sent: use that server's URL");
             return (why, None);
@@ -216,11 +210,11 @@ impl Wire {
     fn classify(&self, target: &Url, error: &net::Error) -> Error {
         if let net::Error::Refused(why) = error {
             return Error::InvalidUrl {
-                url: shown(target),
+                url: safe_url(target),
                 why: why.to_string(),
             };
         }
-        let url = self.remote.shown();
+        let url = self.remote.safe_url();
         match error.tls_cause() {
             Some(why) => Error::Tls { url, why },
             None if error.is_timeout() => Error::Network {
@@ -234,7 +228,7 @@ impl Wire {
         }
     }
 
-    /// The next piece of a body; `None` at its end.
+    /// Returns the next piece of a body; `None` at its end.
     pub(crate) fn next(&self, response: &mut Response) -> Result<Option<Bytes>, Error> {
         let Some(bytes) = self
             .clock
@@ -247,8 +241,8 @@ impl Wire {
         Ok(Some(bytes))
     }
 
-    /// Waits in the background for the end of an answer whose content was read: the connection can be used again after it. One that has
-    /// more content is closed.
+    /// Waits in the background for the end of an answer whose content was read: the connection can be reused after it. It is
+    /// closed if more content follows.
     pub(crate) fn finish(&self, mut response: Response) {
         self.clock.runtime().spawn(async move {
             // Nothing depends on it.

@@ -1,4 +1,4 @@
-//! Adding commits to a checkout on this machine.
+//! Adds commits to a checkout on this machine.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use gix::{
 
 use crate::{Error, discover::repository_around};
 
-/// A checkout that commits are added to. Only what the checkout itself is configured to counts; no hook is run, nothing is signed, and
+/// A checkout that commits are added to. Only the checkout's own configuration counts; no hook is run, nothing is signed, and
 /// no filter is applied.
 pub struct Worktree {
     repository: gix::Repository,
@@ -31,17 +31,17 @@ impl std::fmt::Debug for Worktree {
     }
 }
 
-/// Sources of the author of commits, beside the configuration of the checkout.
+/// Sources of the author of commits, beside the checkout's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Author {
-    /// The name and the mail address that win over what the checkout says.
+    /// Name and mail address that take precedence over the checkout's.
     pub named: Option<(String, String)>,
-    /// Files of configuration that are read when the checkout doesn't say it: those of the user. The first that does counts.
+    /// Configuration files of the user, for a checkout without an author. The first with an author counts.
     pub files: Vec<PathBuf>,
 }
 
 impl Worktree {
-    /// The checkout that a directory lies in; `None` when it lies in none.
+    /// Returns the checkout that contains a directory, if any.
     ///
     /// # Errors
     /// Fails when it can't be read, or commits would have no author.
@@ -57,17 +57,13 @@ impl Worktree {
         Ok(Some(Self { repository, root }))
     }
 
-    /// Returns the root of the checkout.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The files that differ from the commit that is checked out; with `untracked`, also those that are in no commit and not
+    /// Returns the files that differ from the checked out commit; with `untracked`, also files that are neither in it nor
     /// ignored.
-    ///
-    /// # Errors
-    /// Fails when it can't be read.
     pub fn changes(&self, untracked: bool) -> Result<Vec<String>, Error> {
         let found = self.find_changes(untracked);
         found.map_err(|error| failed(&self.root, &error.to_string()))
@@ -90,10 +86,7 @@ impl Worktree {
         Ok(changes)
     }
 
-    /// Commits what became of these files, and nothing else; gives the commit. Those that are gone are removed.
-    ///
-    /// # Errors
-    /// Fails when a file can't be read, or the repository can't be written.
+    /// Commits the current state of these files, and nothing else. Missing files are removed. Returns the commit.
     pub fn commit(&self, paths: &[String], message: &str) -> Result<String, Error> {
         let mut files = Vec::new();
         for path in paths {
@@ -104,9 +97,9 @@ impl Worktree {
     }
 
     fn file(&self, path: &str) -> Result<Changed, Error> {
-        let place = self.root.join(path);
-        let unreadable = |error: std::io::Error| failed(&place, &error.to_string());
-        let found = match fs::symlink_metadata(&place) {
+        let file = self.root.join(path);
+        let unreadable = |error: std::io::Error| failed(&file, &error.to_string());
+        let found = match fs::symlink_metadata(&file) {
             Ok(found) => found,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Changed {
@@ -117,10 +110,10 @@ impl Worktree {
             Err(error) => return Err(unreadable(error)),
         };
         if !found.is_file() {
-            return Err(failed(&place, "it is no file"));
+            return Err(failed(&file, "it is no file"));
         }
-        let bytes = fs::read(&place).map_err(unreadable)?;
-        let stat = gix::index::fs::Metadata::from_path_no_follow(&place).map_err(unreadable)?;
+        let bytes = fs::read(&file).map_err(unreadable)?;
+        let stat = gix::index::fs::Metadata::from_path_no_follow(&file).map_err(unreadable)?;
         let executable = stat.is_executable();
         Ok(Changed {
             path: path.into(),
@@ -154,20 +147,19 @@ impl Worktree {
         }
         let tree = editor.write()?.detach();
         let commit = repository.commit("HEAD", message, tree, head)?.detach();
-        // It held ids of trees that are others now.
+        // Its tree IDs are outdated.
         index.remove_tree();
         index.write(gix::index::write::Options::default())?;
         Ok(commit.to_string())
     }
 }
 
-/// A file, and what it is now, if it is still there.
+/// A file with its new state; `None` if it was removed.
 struct Changed {
     path: BString,
     now: Option<(Vec<u8>, Stat, bool)>,
 }
 
-/// Tells the index of a file.
 fn stage(index: &mut gix::index::File, path: &BStr, id: ObjectId, stat: Stat, mode: Mode) {
     if let Some(known) = index.entry_mut_by_path_and_stage(path, Stage::Unconflicted) {
         (known.id, known.stat, known.mode) = (id, stat, mode);
@@ -177,7 +169,7 @@ fn stage(index: &mut gix::index::File, path: &BStr, id: ObjectId, stat: Stat, mo
     index.sort_entries();
 }
 
-/// Puts a name and a mail address into the configuration that is held in memory.
+/// Sets the author in the configuration in memory.
 fn sign(repository: &mut gix::Repository, author: &Author) -> Result<(), String> {
     let own = |config: &gix::config::File| {
         let text = |key: &str| config.string(key).map(|text| text.to_string());
@@ -205,8 +197,8 @@ fn sign(repository: &mut gix::Repository, author: &Author) -> Result<(), String>
     Ok(())
 }
 
-fn failed(place: &Path, why: &str) -> Error {
-    Error::Disk(format!("the checkout in {}: {why}", place.display()))
+fn failed(file: &Path, why: &str) -> Error {
+    Error::Disk(format!("the checkout in {}: {why}", file.display()))
 }
 
 #[cfg(test)]

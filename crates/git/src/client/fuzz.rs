@@ -3,14 +3,15 @@
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use testkit::fuzz::{self, Random};
 
 use super::{Announcements, Network};
-use crate::{Call, Error, Remote, Selector, lock::lock};
+use crate::{Call, Error, Remote, Selector};
 
 const COMMIT: &str = "1f3d5b7a9c1e2d4f6b8a0c2e4d6f8a0b1c3e5d7f";
 const PIECES: &[&str] = &[
@@ -46,10 +47,9 @@ const PIECES: &[&str] = &[
     COMMIT,
 ];
 
-/// The answers of a server: to the handshake, to the request for refs, and to that for a pack.
+/// Answers to the handshake, to the request for refs, and to the request for a pack.
 type Answers = Arc<Mutex<[Vec<u8>; 3]>>;
 
-/// Adds a packet line.
 fn line(to: &mut Vec<u8>, content: &[u8]) {
     to.extend(format!("{:04x}", content.len() + 4).into_bytes());
     to.extend(content);
@@ -66,7 +66,7 @@ fn answer(lines: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the answers of a server whose pack is empty.
+/// Returns valid answers with an empty pack.
 fn undamaged() -> [Vec<u8>; 3] {
     let main = format!("{COMMIT} refs/heads/main\n");
     [
@@ -89,7 +89,7 @@ fn undamaged() -> [Vec<u8>; 3] {
     ]
 }
 
-/// Returns answers of which most are damaged in a few places.
+/// Returns answers, most of which are damaged in a few positions.
 fn answers(random: &mut Random) -> [Vec<u8>; 3] {
     let mut answers = undamaged();
     for bytes in &mut answers {
@@ -112,7 +112,6 @@ fn answers(random: &mut Random) -> [Vec<u8>; 3] {
     answers
 }
 
-/// Answers a request, and closes the connection.
 fn respond(stream: &TcpStream, answers: &Answers) -> std::io::Result<()> {
     let (mut reader, mut head, mut length) = (BufReader::new(stream), String::new(), 0);
     while reader.read_line(&mut head)? > 2 {
@@ -129,7 +128,7 @@ fn respond(stream: &TcpStream, answers: &Answers) -> std::io::Result<()> {
         (false, false) => (1, "result"),
         (false, true) => (2, "result"),
     };
-    let content = lock(answers)[index].clone();
+    let content = answers.lock()[index].clone();
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-{kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         content.len()
@@ -139,20 +138,18 @@ fn respond(stream: &TcpStream, answers: &Answers) -> std::io::Result<()> {
     writer.write_all(&content)
 }
 
-/// Starts a server, and returns its address.
 fn serve(answers: Answers) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // The client may close the connection before it has read everything.
             let _ = respond(&stream, &answers);
         }
     });
     format!("http://{address}/x.git")
 }
 
-/// A server whose answers change, and a network to ask it.
+/// A server whose answers change, and a network.
 struct Served {
     _runtime: tokio::runtime::Runtime,
     answers: Answers,
@@ -172,9 +169,9 @@ impl Served {
         }
     }
 
-    /// Fetches the branch main from a server with these answers, which knows nothing of earlier ones.
+    /// Fetches main with these answers, and without earlier announcements.
     fn fetch(&self, answers: &[Vec<u8>; 3]) -> Result<(), Error> {
-        lock(&self.answers).clone_from(answers);
+        self.answers.lock().clone_from(answers);
         let main = Selector {
             branch: Some("main".to_owned()),
             ..Selector::default()

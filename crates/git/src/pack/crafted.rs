@@ -5,7 +5,7 @@ use std::io::Write as _;
 use flate2::{Compression, write::ZlibEncoder};
 use gix::{ObjectId, hash::Kind, objs};
 
-/// Appends an entry: its type, its size, what comes before its content, and the content.
+/// Appends an entry: its type and size, `base`, and the content.
 pub(crate) fn entry(pack: &mut Vec<u8>, kind: u8, content: &[u8], base: &[u8]) {
     let mut size = content.len();
     let mut byte = kind << 4 | (size & 15) as u8;
@@ -22,7 +22,7 @@ pub(crate) fn entry(pack: &mut Vec<u8>, kind: u8, content: &[u8], base: &[u8]) {
     pack.extend(deflate.finish().unwrap());
 }
 
-/// Returns a number as deltas have it: seven bits a byte, the lowest first.
+/// Encodes a number as in deltas: seven bits a byte, the lowest first.
 pub(crate) fn number_of(mut value: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value > 0x7f {
@@ -33,7 +33,7 @@ pub(crate) fn number_of(mut value: u32) -> Vec<u8> {
     bytes
 }
 
-/// Returns the distance to the base of a delta: seven bits a byte, the highest first, where each further byte adds one.
+/// Encodes the distance to a delta's base: seven bits a byte, the highest first, where each further byte adds one.
 pub(crate) fn distance_of(mut distance: usize) -> Vec<u8> {
     let mut bytes = vec![(distance & 0x7f) as u8];
     while distance > 0x7f {
@@ -43,16 +43,16 @@ pub(crate) fn distance_of(mut distance: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns a delta that copies all of a base of so many bytes and adds a text.
+/// Returns a delta that copies a base of `base` bytes and appends a string.
 pub(crate) fn appending(base: usize, text: &str) -> Vec<u8> {
     let [low, high, ..] = base.to_le_bytes();
     let sizes = [number_of(base as u32), number_of((base + text.len()) as u32)].concat();
-    // A copy of no bytes would be one of 64 KiB.
+    // Copying no bytes would mean 64 KiB.
     let copy = if base > 0 { vec![0xb0, low, high] } else { vec![] };
     [&sizes, &copy, [text.len() as u8].as_slice(), text.as_bytes()].concat()
 }
 
-/// A pack that grows by an object at a time, with what its objects are.
+/// A pack that grows by one object at a time.
 #[derive(Default)]
 pub(crate) struct Crafted {
     entries: Vec<u8>,
@@ -61,7 +61,6 @@ pub(crate) struct Crafted {
 }
 
 impl Crafted {
-    /// Adds a file.
     pub(crate) fn file(&mut self, content: &[u8]) {
         self.begin(content.to_vec());
         entry(&mut self.entries, 3, content, &[]);
@@ -85,7 +84,6 @@ impl Crafted {
         self.objects.push((id, content));
     }
 
-    /// Returns the pack with its header and checksum.
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut pack = b"PACK\0\0\0\x02".to_vec();
         pack.extend((self.objects.len() as u32).to_be_bytes());

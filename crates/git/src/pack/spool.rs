@@ -1,4 +1,4 @@
-//! A received pack before it is indexed: in memory if it is small, and else in a file.
+//! A received pack before it is indexed: in memory if it is small, otherwise in a file.
 
 use std::{
     fs::File,
@@ -12,39 +12,36 @@ use tempfile::TempDir;
 use super::disk;
 use crate::{Error, intake::Intake};
 
-/// Maximum size of a pack that is kept in memory, in bytes.
-pub(crate) const KEPT_PACK: u64 = 256 << 10;
-/// Bytes of a pack in a file that are counted together. The index of a small one is among them.
+pub(crate) const MAX_PACK_IN_MEMORY: u64 = 256 << 10;
+/// Bytes of a pack in a file that are counted together, a small pack's index included.
 const COUNTED: u64 = 64 << 10;
 /// Bytes of a pack in memory that are counted together.
 const COUNTED_IN_MEMORY: u64 = 4 << 10;
 
-/// A pack before it is indexed.
 #[derive(Debug)]
 pub(crate) enum Spooled {
-    /// In memory, where its bytes are counted as kept.
-    Held(Vec<u8>),
+    /// In memory, counted as a pack that stays there.
+    InMemory(Vec<u8>),
     Stored(Stored),
 }
 
-/// A pack in a temporary directory of its own, which is removed with it.
+/// A pack in its own temporary directory, which is removed with it.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) dir: TempDir,
     file: File,
-    /// Size of the pack in bytes.
     pub(crate) bytes: u64,
-    /// Bytes that are counted for it on the disk: twice its own, because it is there twice until it is indexed.
+    /// Bytes that are counted on the disk: twice its size, as there are two copies until it is indexed.
     counted: u64,
 }
 
-/// Receives a pack, which is measured before it is indexed. Its bytes are counted before they are held or written. A pack that is too large
-/// for memory, or finds none, goes to a temporary directory in `above`.
+/// Receives a pack. Its bytes are counted before they are stored. A pack that is too large for memory, or finds none, goes to a
+/// temporary directory in `above`.
 ///
 /// # Errors
-/// Fails when the pack can't be read or written, or there is no space for it on the disk.
+/// Fails when the pack can't be read or written, or the disk has no space for it.
 pub(crate) fn spool(pack: &mut dyn BufRead, above: &Path, intake: &Intake) -> Result<Spooled, Error> {
-    let mut spooled = Spooled::Held(Vec::new());
+    let mut spooled = Spooled::InMemory(Vec::new());
     loop {
         let chunk = match pack.fill_buf() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -54,10 +51,10 @@ pub(crate) fn spool(pack: &mut dyn BufRead, above: &Path, intake: &Intake) -> Re
             break;
         }
         spooled = match spooled {
-            Spooled::Held(mut held) if has_room(&held, chunk.len(), intake) => {
-                held.reserve_exact(chunk.len());
-                held.extend_from_slice(chunk);
-                Spooled::Held(held)
+            Spooled::InMemory(mut pack) if try_count(&pack, chunk.len(), intake) => {
+                pack.reserve_exact(chunk.len());
+                pack.extend_from_slice(chunk);
+                Spooled::InMemory(pack)
             }
             other => {
                 let mut stored = other.store(above, intake)?;
@@ -71,51 +68,49 @@ pub(crate) fn spool(pack: &mut dyn BufRead, above: &Path, intake: &Intake) -> Re
     Ok(spooled)
 }
 
-/// Counts bytes more of a pack in memory. Returns false if they are too many, or there is no memory for them now.
-fn has_room(held: &[u8], more: usize, intake: &Intake) -> bool {
-    let bytes = held.len().saturating_add(more) as u64;
-    if bytes > KEPT_PACK {
+/// Counts `more` bytes of a pack in memory. Returns false if there are too many, or no memory for them now.
+fn try_count(pack: &[u8], more: usize, intake: &Intake) -> bool {
+    let bytes = pack.len().saturating_add(more) as u64;
+    if bytes > MAX_PACK_IN_MEMORY {
         return false;
     }
-    let more = bytes.next_multiple_of(COUNTED_IN_MEMORY) - counted_in_memory(held);
-    more == 0 || intake.try_keep(more)
+    let more = bytes.next_multiple_of(COUNTED_IN_MEMORY) - counted_in_memory(pack);
+    more == 0 || intake.try_take_small_pack(more)
 }
 
-/// Returns the bytes that are counted for a pack in memory.
-fn counted_in_memory(held: &[u8]) -> u64 {
-    (held.len() as u64).next_multiple_of(COUNTED_IN_MEMORY)
+fn counted_in_memory(pack: &[u8]) -> u64 {
+    (pack.len() as u64).next_multiple_of(COUNTED_IN_MEMORY)
 }
 
 impl Spooled {
-    /// Returns it in a file, and gives back the memory that it had.
+    /// Moves the pack to a file, and releases its memory.
     ///
     /// # Errors
-    /// Fails when it can't be written, or has no space on the disk.
+    /// Fails when it can't be written, or the disk has no space for it.
     pub(crate) fn store(self, above: &Path, intake: &Intake) -> Result<Stored, Error> {
         match self {
             Self::Stored(stored) => Ok(stored),
-            Self::Held(held) => {
+            Self::InMemory(pack) => {
                 let mut stored = Stored::new(above)?;
-                stored.write(&held, intake)?;
-                intake.give_back_kept(counted_in_memory(&held));
+                stored.write(&pack, intake)?;
+                intake.release_small_pack(counted_in_memory(&pack));
                 Ok(stored)
             }
         }
     }
 
-    /// Returns a reader from the beginning of the pack.
     pub(crate) fn reader(&self) -> Result<Box<dyn BufRead + '_>, Error> {
         match self {
-            Self::Held(held) => Ok(Box::new(held.as_slice())),
+            Self::InMemory(pack) => Ok(Box::new(pack.as_slice())),
             Self::Stored(stored) => Ok(Box::new(stored.reader()?)),
         }
     }
 
-    /// Reads the bytes at an offset, as many as fit the buffer, and returns their number.
+    /// Reads as many bytes at an offset as fit the buffer, and returns their number.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         match self {
-            Self::Held(held) => {
-                let at = usize::try_from(offset).ok().and_then(|at| held.get(at..));
+            Self::InMemory(pack) => {
+                let at = usize::try_from(offset).ok().and_then(|at| pack.get(at..));
                 at.unwrap_or_default().read(buffer)
             }
             Self::Stored(stored) => stored.file.read_at(buffer, offset),
@@ -148,24 +143,19 @@ impl Stored {
         self.file.write_all(chunk).map_err(disk)
     }
 
-    /// Returns a reader from the beginning of the pack.
     pub(crate) fn reader(&self) -> Result<BufReader<File>, Error> {
         let file = File::open(incoming(&self.dir)).map_err(disk)?;
         Ok(BufReader::with_capacity(64 << 10, file))
     }
 
-    /// Removes the pack, of which an indexed copy is in the directory, and gives back its space. Returns the directory.
-    ///
-    /// # Errors
-    /// Fails when it can't be removed.
+    /// Removes the pack after an indexed copy was written to the directory, and releases its space. Returns the directory.
     pub(crate) fn remove(self, intake: &Intake) -> Result<TempDir, Error> {
         std::fs::remove_file(incoming(&self.dir)).map_err(disk)?;
-        intake.give_back_disk(self.counted / 2);
+        intake.release_disk(self.counted / 2);
         Ok(self.dir)
     }
 }
 
-/// Returns the file of a pack before it is indexed.
 fn incoming(dir: &TempDir) -> PathBuf {
     dir.path().join("incoming")
 }

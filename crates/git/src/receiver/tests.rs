@@ -6,14 +6,14 @@ use tree::{ByteBudget, Tenant};
 
 use super::*;
 use crate::{
-    Call, Holdings, Pace,
+    Call, Pace, Reservations,
     intake::Shares,
-    pack::{crafted::Crafted, spool::KEPT_PACK},
+    pack::{crafted::Crafted, spool::MAX_PACK_IN_MEMORY},
 };
 
 const MIB: u64 = 1 << 20;
 
-/// The memory and disk of a tenant, and a directory for temporary ones.
+/// Memory and disk of a tenant, and a parent of temporary directories.
 struct Fixture {
     runtime: Runtime,
     above: tempfile::TempDir,
@@ -33,14 +33,14 @@ impl Fixture {
         }
     }
 
-    /// Receives a pack with a new intake, which is returned, too; on the disk whatever its size is if `is_stored`.
+    /// Receives a pack with a new intake, which is returned; on the disk whatever its size if `is_stored`.
     fn receive(&self, pack: &[u8], is_stored: bool) -> (Intake, Result<Objects, String>) {
         let call = Call::new(Duration::from_secs(60));
         let clock = Clock::start(self.runtime.handle().clone(), &call, "u".to_owned());
         let shares = Shares {
             memory: self.memory.clone(),
             disk: self.disk.clone(),
-            holdings: Holdings::default(),
+            reservations: Reservations::default(),
         };
         let slowest = Pace {
             bytes: 0,
@@ -53,13 +53,13 @@ impl Fixture {
             limits: &self.limits,
             clock: &clock,
             intake: &intake,
-            shown: "u",
+            safe_url: "u",
             stop: &stop,
         };
         let received = match is_stored {
             false => receiver.receive(&mut { pack }),
             true => receiver.index(
-                Spooled::Held(pack.to_vec())
+                Spooled::InMemory(pack.to_vec())
                     .store(self.above.path(), &intake)
                     .map(Spooled::Stored),
             ),
@@ -76,7 +76,6 @@ impl Fixture {
     }
 }
 
-/// Bytes that don't compress.
 fn noise(len: u64) -> Vec<u8> {
     let mut state = 1_u64;
     let next = |_| {
@@ -86,7 +85,7 @@ fn noise(len: u64) -> Vec<u8> {
     (0..len).map(next).collect()
 }
 
-/// Returns everything that a pack has of these objects.
+/// Returns the content and size of these objects in a pack.
 fn contents(objects: &Objects, of: &Crafted) -> Vec<Option<(Vec<u8>, u64)>> {
     let read = |id| {
         let mut buffer = b"other".to_vec();
@@ -118,9 +117,9 @@ fn small_pack_with_deltas_is_read_from_memory_alone() {
     let (fixture, crafted) = (Fixture::new(), with_deltas());
     let (intake, objects) = fixture.receive(&crafted.pack(), false);
     let objects = objects.unwrap();
-    assert!(matches!(objects, Objects::Held(_)));
+    assert!(matches!(objects, Objects::InMemory(_)));
     assert_eq!((fixture.files(), intake.disk_bytes()), (0, 0));
-    let kept = intake.kept_bytes();
+    let kept = intake.small_pack_bytes();
     assert!((objects.packed_bytes()..8 << 10).contains(&kept), "{kept}");
     let clone = objects.clone();
     assert_eq!(contents(&objects, &crafted), expected(&crafted));
@@ -138,7 +137,7 @@ fn memory_of_a_small_pack_is_counted_until_its_pass_ends() {
     let pack = crafted.pack();
     let (intake, objects) = fixture.receive(&pack, false);
     let (objects, most) = (objects.unwrap(), fixture.memory.most());
-    intake.holdings().settle();
+    intake.reservations().release_unused();
     // The pack with its index, and the memory of indexing it.
     let held = objects.packed_bytes() + (200 << 10);
     let free = |bytes: u64| fixture.memory.share().try_grow(bytes).is_ok();
@@ -150,21 +149,21 @@ fn memory_of_a_small_pack_is_counted_until_its_pass_ends() {
     damaged[20] ^= 1;
     let (intake, refused) = fixture.receive(&damaged, false);
     refused.unwrap_err();
-    intake.give_back_kept(intake.kept_bytes());
+    intake.release_small_pack(intake.small_pack_bytes());
     assert!(free(most), "nothing else was taken");
 }
 
 #[test]
 fn pack_that_is_too_large_for_memory_goes_to_the_disk() {
     let (fixture, mut crafted) = (Fixture::new(), with_deltas());
-    crafted.file(&noise(KEPT_PACK));
+    crafted.file(&noise(MAX_PACK_IN_MEMORY));
     let (intake, objects) = fixture.receive(&crafted.pack(), false);
     let objects = objects.unwrap();
     assert!(matches!(objects, Objects::Stored { .. }));
     assert_eq!(contents(&objects, &crafted), expected(&crafted));
-    assert!(objects.packed_bytes() > KEPT_PACK);
-    assert!((objects.packed_bytes()..KEPT_PACK + MIB).contains(&intake.disk_bytes()));
-    assert_eq!((fixture.files(), intake.kept_bytes()), (1, 0));
+    assert!(objects.packed_bytes() > MAX_PACK_IN_MEMORY);
+    assert!((objects.packed_bytes()..MAX_PACK_IN_MEMORY + MIB).contains(&intake.disk_bytes()));
+    assert_eq!((fixture.files(), intake.small_pack_bytes()), (1, 0));
     drop(objects);
     assert_eq!(fixture.files(), 0);
 }
@@ -173,7 +172,7 @@ fn pack_that_is_too_large_for_memory_goes_to_the_disk() {
 fn small_pack_waits_for_memory_on_the_disk() {
     let (fixture, crafted) = (Fixture::new(), with_deltas());
     let mut others = fixture.memory.share();
-    // There is room for the pack, but not for its paths.
+    // There is memory for the pack, but not for its paths.
     others.try_grow(fixture.memory.most() - MIB).unwrap();
     let (intake, objects) = std::thread::scope(|scope| {
         let receiving = scope.spawn(|| fixture.receive(&crafted.pack(), false));
@@ -185,7 +184,7 @@ fn small_pack_waits_for_memory_on_the_disk() {
     });
     let objects = objects.unwrap();
     assert!(matches!(objects, Objects::Stored { .. }));
-    assert_eq!(intake.kept_bytes(), 0);
+    assert_eq!(intake.small_pack_bytes(), 0);
     assert_eq!(contents(&objects, &crafted), expected(&crafted));
 }
 

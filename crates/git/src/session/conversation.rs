@@ -1,6 +1,7 @@
 //! The request for a pack and its answer.
 //!
-//! It is the conversation of gix without its file `shallow`, in which a repository remembers what it lacks: nothing is kept between fetches.
+//! Same as the fetch of gix without the file `shallow`, in which a repository records missing parents: nothing is kept between
+//! fetches.
 
 use std::{
     io::{self, BufRead},
@@ -20,20 +21,21 @@ use gix::{
 
 use super::agent;
 
-/// A pack that a server is asked for.
+/// A pack to ask for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wanted {
-    /// A commit, or a tag that leads to one, without the history.
+    /// A commit, or a tag of one, without the history.
     Alone(ObjectId),
-    /// The commits that lead to `commit` and not to `head`. They come with their files if the server has no filter.
+    /// The commits that are reachable from `commit` and not from `head`, with their files if the server has no filter.
     Beside { commit: ObjectId, head: ObjectId },
 }
 
-/// Asks for a pack, and returns what `read_pack` reads of it. With true beside that, the rest of the answer is read, too, so that the
-/// conversation can go on.
+/// Asks for a pack, and returns the result of `read_pack`. With true beside it, the rest of the answer is read, too, so that
+/// the session can continue.
 ///
 /// # Errors
-/// Fails when the server refuses, lacks a feature, or does not answer as a Git server, when `stop` becomes true, and when `read_pack` fails.
+/// Fails when the server refuses, lacks a feature, or does not answer as a Git server, when `stop` becomes true, and when
+/// `read_pack` fails.
 pub(super) fn fetch<T>(
     wanted: Wanted,
     handshake: &Handshake,
@@ -103,13 +105,13 @@ impl Wanted {
     }
 }
 
-/// Gives up an answer when `stop` becomes true, which is looked at with each message of the server.
+/// Gives up an answer when `stop` becomes true; it is checked at each message of the server.
 fn stop_with<'a>(reader: &mut Box<dyn ExtendedBufRead<'a> + Unpin + 'a>, stop: &'a AtomicBool) {
-    let look: HandleProgress<'a> = Box::new(|_, _| match stop.load(Ordering::Relaxed) {
+    let check: HandleProgress<'a> = Box::new(|_, _| match stop.load(Ordering::Relaxed) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     });
-    reader.set_progress_handler(Some(look));
+    reader.set_progress_handler(Some(check));
 }
 
 fn stopped() -> GixError {

@@ -1,27 +1,25 @@
 //! Proves that a commit is on a branch, without its history.
 //!
-//! The server is asked for the commit as if the client had the head of the branch and everything that it leads to: a pack without any
-//! object means that the commit is among that.
+//! The server is asked for the commit as if the client had the branch's head with its history: an empty pack means that the
+//! commit is part of it.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashSet, sync::Arc};
 
 use gix::{error::Error as GixError, odb::pack::data::header::decode, protocol::transport::Protocol};
+use parking_lot::Mutex;
 
 use super::{
     Session,
     conversation::{self, Wanted},
 };
-use crate::{Error, Reference, Resolved, error::chain, lock::lock, pack::PACK_HEADER};
+use crate::{Error, Reference, Resolved, error::chain, pack::PACK_HEADER};
 
-/// Maximum number of commits of branches that are remembered.
-const MAX_KEPT: usize = 4096;
-/// Bytes that a server may send of its answer. It is read as far as the number of objects.
+/// Maximum number of remembered proofs.
+const MAX_PROOFS: usize = 4096;
+/// Maximum bytes of the answer. It is read up to the number of objects.
 const ANSWER_BYTES: u64 = 1 << 20;
 
-/// A commit, and a head that leads to it, in a repository that a tenant sees.
+/// A commit and a head it is reachable from, in a tenant's repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     tenant: String,
@@ -32,7 +30,7 @@ struct Key {
 }
 
 impl Key {
-    /// Returns true if both are about the same commit and branch.
+    /// Returns true if both have the same commit and branch.
     fn is_like(&self, other: &Self) -> bool {
         self.commit == other.commit
             && self.branch == other.branch
@@ -41,20 +39,20 @@ impl Key {
     }
 }
 
-/// Commits that were found to be on branches. They stay on them until the heads of the branches move. Clones are the same.
+/// Proofs that commits are on branches, which hold until the heads move. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Proofs(Arc<Mutex<HashSet<Key>>>);
 
 impl Proofs {
     fn has(&self, key: &Key) -> bool {
-        lock(&self.0).contains(key)
+        self.0.lock().contains(key)
     }
 
     fn remember(&self, key: Key) {
-        let mut all = lock(&self.0);
-        // The older proof of the commit is of no use any more.
+        let mut all = self.0.lock();
+        // The older proof of the commit is obsolete.
         all.retain(|other| !other.is_like(&key));
-        if all.len() >= MAX_KEPT
+        if all.len() >= MAX_PROOFS
             && let Some(other) = all.iter().next().cloned()
         {
             all.remove(&other);
@@ -81,19 +79,21 @@ impl Session {
             return Err(Error::NotOnBranch {
                 commit: wanted.commit,
                 branch: branch.to_owned(),
-                url: self.remote.shown(),
+                url: self.remote.safe_url(),
             });
         }
         self.proofs.remember(key);
         Ok(wanted)
     }
 
-    /// Asks the server if a commit is one of those that a head leads to.
+    /// Asks the server if a commit is reachable from a head.
     fn leads_to(&mut self, head: &Resolved, wanted: &Resolved) -> Result<bool, Error> {
         match self.leads_to_once(head, wanted) {
-            // The server may have other capabilities than when it announced itself.
-            Err(Error::Protocol { .. }) if self.way.forgets_announcement() => {
-                self.transport = self.way.transport(&self.remote, &self.clock, &self.intake)?;
+            // The server may differ from its remembered announcement.
+            Err(Error::Protocol { .. }) if self.connector.forgets_announcement() => {
+                self.transport = self
+                    .connector
+                    .transport(&self.remote, &self.clock, &self.intake)?;
                 self.leads_to_once(head, wanted)
             }
             done => done,
@@ -105,14 +105,14 @@ impl Session {
             commit: wanted.want()?,
             head: head.want()?,
         };
-        let handshake = self.with_room(Self::handshake)?;
+        let handshake = self.with_memory(Self::handshake)?;
         self.intake.allow_pack(ANSWER_BYTES);
         let watch = self.clock.watch();
-        let (intake, shown) = (&self.intake, self.remote.shown());
+        let (intake, safe_url) = (&self.intake, self.remote.safe_url());
         let failed = |why: String| {
             let why = format!("the pack is damaged: {why}");
             GixError::from_error(intake.fail(Error::Protocol {
-                url: shown.clone(),
+                url: safe_url.clone(),
                 why,
             }))
         };
@@ -127,8 +127,12 @@ impl Session {
         let is_on = received.map_err(|error| self.explain(&error, Some(wanted)))?;
         match handshake.server_protocol_version {
             Protocol::V2 if is_on => self.handshake = Some(handshake),
-            // Older servers end the conversation, and else the rest of the answer is unread.
-            _ => self.transport = self.way.transport(&self.remote, &self.clock, &self.intake)?,
+            // Older servers end the session; with others, the rest of the answer is unread.
+            _ => {
+                self.transport = self
+                    .connector
+                    .transport(&self.remote, &self.clock, &self.intake)?;
+            }
         }
         Ok(is_on)
     }
@@ -158,10 +162,10 @@ mod tests {
             proofs.has(&key("a", 3, 2)) && !proofs.has(&key("a", 1, 2)),
             "the head moved"
         );
-        for commit in 0..=MAX_KEPT {
+        for commit in 0..=MAX_PROOFS {
             proofs.remember(key("b", 1, commit));
         }
-        assert_eq!(lock(&proofs.0).len(), MAX_KEPT);
-        assert!(proofs.has(&key("b", 1, MAX_KEPT)));
+        assert_eq!(proofs.0.lock().len(), MAX_PROOFS);
+        assert!(proofs.has(&key("b", 1, MAX_PROOFS)));
     }
 }

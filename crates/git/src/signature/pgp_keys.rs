@@ -1,7 +1,7 @@
 //! Signatures by OpenPGP keys.
 //!
-//! A key counts if its owner certified it, it is neither revoked nor expired, and it may sign. A subkey also needs the signature by
-//! which it agrees to belong to its primary key.
+//! A key counts if its owner certified it, it is neither revoked nor expired, and it may sign. A subkey also needs the
+//! signature by which it agrees to belong to its primary key.
 
 use pgp::{
     composed::{Deserializable, DetachedSignature, SignedPublicKey, SignedPublicSubKey},
@@ -23,7 +23,7 @@ impl PgpKeys {
         self.0.add(parse(content));
     }
 
-    /// Returns the ID of the primary key of the one that made the signature.
+    /// Returns the ID of the primary key of the signing key.
     pub(super) fn verify(&self, signature: &str, payload: &[u8]) -> Result<String, Unverified> {
         let keys = self.0.usable("PGP", ".asc")?;
         let none = || Unverified::NoMatch("key rings");
@@ -52,7 +52,7 @@ fn parse(content: &[u8]) -> Result<Vec<SignedPublicKey>, String> {
     }
 }
 
-/// Returns the armor alone: what follows it is not part of it.
+/// Returns the armor without the content after it, which is not signed.
 fn armored(signature: &str) -> Option<String> {
     let text = signature.trim_start().strip_prefix(BEGIN)?;
     let (body, _) = text.split_once("-----END PGP ")?;
@@ -76,13 +76,12 @@ fn is_current(signature: &Signature, now: u32) -> bool {
     is_strong && created.is_some_and(|created| !is_over(created, lifetime, now))
 }
 
-/// Returns true if a lifetime in seconds ended; none and zero don't end.
+/// Returns true if a lifetime in seconds is over; none and zero mean unlimited.
 fn is_over(begin: u32, lifetime: Option<u32>, now: u32) -> bool {
     let lifetime = lifetime.filter(|lifetime| *lifetime > 0);
     lifetime.is_some_and(|lifetime| begin.saturating_add(lifetime) <= now)
 }
 
-/// Returns true if the key or one of its subkeys made the signature, and may.
 fn made(key: &SignedPublicKey, signature: &DetachedSignature, payload: &[u8], now: u32) -> bool {
     let Some(certified) = certification(key) else {
         return false;
@@ -102,7 +101,6 @@ fn made(key: &SignedPublicKey, signature: &DetachedSignature, payload: &[u8], no
     subkeys.any(|subkey| signature.verify(&subkey.key, payload).is_ok())
 }
 
-/// Returns the newest certification of a key by itself.
 fn certification(key: &SignedPublicKey) -> Option<&Signature> {
     let primary = &key.primary_key;
     let of_users = key.details.users.iter().flat_map(|user| {

@@ -4,7 +4,6 @@ use russh::keys::ssh_key::{HashAlg, PublicKey, SshSig, authorized_keys::Authoriz
 
 use super::{Parsed, SSH_SUFFIX, Unverified};
 
-/// Purpose that Git signs for.
 const NAMESPACE: &str = "git";
 const END: &str = "-----END SSH SIGNATURE-----";
 
@@ -16,11 +15,11 @@ impl SshKeys {
         self.0.add(parse(content));
     }
 
-    /// Returns the fingerprint of the key that made the signature.
+    /// Returns the fingerprint of the signing key.
     pub(super) fn verify(&self, signature: &str, payload: &[u8]) -> Result<String, Unverified> {
         let keys = self.0.usable("SSH", SSH_SUFFIX)?;
         let malformed = || Unverified::Malformed("unable to unarmor SSH signature".to_owned());
-        // What follows the end is not part of it.
+        // Content after the end is not part of it.
         let text = signature.trim_start();
         let end = text.find(END).ok_or_else(malformed)? + END.len();
         let text = text.get(..end).ok_or_else(malformed)?;

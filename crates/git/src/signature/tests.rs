@@ -42,7 +42,7 @@ fn gpg(home: &Path, args: &[&str], input: &[u8]) -> Vec<u8> {
     run("gpg", home, &[GPG, args].concat(), input)
 }
 
-/// Arguments that set the clock of gpg.
+/// Sets the clock of gpg.
 const OF_2020: &[&str] = &["--faked-system-time", "20200101T000000"];
 
 struct Signer {
@@ -52,7 +52,7 @@ struct Signer {
 }
 
 impl Signer {
-    /// A key with a signing subkey if `usage` of the primary key is `cert`.
+    /// Creates a key; it has a signing subkey if `usage` is `cert`.
     fn pgp(algorithm: &str, usage: &str) -> Self {
         Self::with(&[], algorithm, usage, "never")
     }
@@ -112,7 +112,6 @@ fn ssh(home: &Path, args: &[&str]) -> (Vec<u8>, impl Fn(&[u8], &str) -> String) 
 
 const PAYLOAD: &[u8] = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor a <a@b> 1 +0000\ncommitter a <a@b> 1 +0000\n\nsubject\n\nbody\n";
 
-/// A commit that has the signature as its header.
 fn commit(payload: &[u8], signature: &str) -> SignedObject {
     let text = std::str::from_utf8(payload).unwrap();
     let (headers, message) = text.split_once("\n\n").unwrap();

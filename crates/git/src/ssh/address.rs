@@ -1,22 +1,19 @@
-//! Addresses of repositories that are fetched over SSH.
+//! Addresses of repositories over SSH.
 
 use url::{Host, Url};
 
-/// The port of SSH servers where an address names none.
 const DEFAULT_PORT: u16 = 22;
 
-/// The server, user and path of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SshAddress {
-    /// The user that the address names.
+    /// User, if the address names one.
     pub(crate) user: Option<String>,
     pub(crate) host: Host<String>,
     pub(crate) port: Option<u16>,
-    /// The path on the server: absolute, or relative to the home directory of the user.
+    /// Absolute, or relative to the user's home directory.
     pub(crate) path: String,
 }
 
-/// The reason why an address cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidAddress {
     #[error("it has no host")]
@@ -39,7 +36,7 @@ pub(crate) enum InvalidAddress {
     Url(#[from] url::ParseError),
 }
 
-/// Returns true if an address is that of a repository over SSH: `ssh://` URLs, and `[user@]host:path` as `scp` has it.
+/// Returns true for `ssh://` URLs and scp-like addresses `[user@]host:path`.
 pub(crate) fn is_ssh(text: &str) -> bool {
     match text.split_once("://") {
         Some((scheme, _)) => ["ssh", "git+ssh", "ssh+git"]
@@ -58,8 +55,8 @@ pub(crate) fn parse(text: &str) -> Result<SshAddress, InvalidAddress> {
     check(address)
 }
 
-/// Splits `[user@]host:path`. Other colons don't count: those behind a slash, within brackets, and two in a row, which name a
-/// program of Git.
+/// Splits `[user@]host:path`. Other colons don't count: those behind a slash, within brackets, and `::`, which names a remote
+/// helper of Git.
 fn split_scp(text: &str) -> Option<(&str, &str)> {
     let before_slash = text.split('/').next().unwrap_or_default();
     let host_at = before_slash.rfind('@').map_or(0, |at| at + 1);
@@ -107,7 +104,7 @@ fn of_url(text: &str) -> Result<SshAddress, InvalidAddress> {
     }
     let user = percent_decode(url.username());
     let path = percent_decode(url.path());
-    // As Git: `/~user/x` is below the home directory of a user.
+    // As in Git: `/~user/x` is below the home directory of a user.
     let path = match path.strip_prefix("/~") {
         Some(rest) => format!("~{rest}"),
         None => path,
@@ -120,7 +117,7 @@ fn of_url(text: &str) -> Result<SshAddress, InvalidAddress> {
     })
 }
 
-/// Parses a host as that of an http URL, so that all spellings of an IP address are one.
+/// Parses a host as in http URLs, which normalizes IP addresses.
 pub(crate) fn parse_host(host: &str) -> Result<Host<String>, InvalidAddress> {
     if host.is_empty() {
         return Err(InvalidAddress::NoHost);
@@ -149,19 +146,18 @@ fn check(address: SshAddress) -> Result<SshAddress, InvalidAddress> {
 }
 
 impl SshAddress {
-    /// Returns the port to connect to.
     pub(crate) fn port(&self) -> u16 {
         self.port.unwrap_or(DEFAULT_PORT)
     }
 
-    /// Returns the command that serves the repository, quoted for a shell as by Git.
+    /// Returns the command that serves the repository, quoted for a shell as Git does.
     pub(crate) fn command(&self) -> String {
         let quoted = self.path.replace('\'', r"'\''").replace('!', r"'\!'");
         format!("git-upload-pack '{quoted}'")
     }
 
     /// Returns the address as a URL without the user, for messages.
-    pub(crate) fn shown(&self) -> String {
+    pub(crate) fn safe_url(&self) -> String {
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
         let slash = if self.path.starts_with('/') { "" } else { "/" };
         format!("ssh://{}{port}{slash}{}", self.host, self.path)

@@ -1,4 +1,4 @@
-//! Algorithms that are offered to servers.
+//! Algorithms that are offered to SSH servers.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use russh::{
     keys::{Algorithm, EcdsaCurve, HashAlg},
 };
 
-/// Key exchanges that are offered by default.
+/// Default key exchanges.
 const KEX: &[kex::Name] = &[
     kex::MLKEM768X25519_SHA256,
     kex::CURVE25519,
@@ -21,13 +21,13 @@ const KEX: &[kex::Name] = &[
     kex::DH_G14_SHA256,
 ];
 
-/// Extensions of the protocol, which are offered with every list of key exchanges.
+/// Extensions of the protocol, offered with every list of key exchanges.
 const EXTENSIONS: [kex::Name; 2] = [
     kex::EXTENSION_SUPPORT_AS_CLIENT,
     kex::EXTENSION_OPENSSH_STRICT_KEX_AS_CLIENT,
 ];
 
-/// Ciphers, the fastest first on processors with instructions for AES.
+/// Ciphers, the fastest first on processors with AES instructions.
 const CIPHERS: &[cipher::Name] = &[
     cipher::AES_256_GCM,
     cipher::CHACHA20_POLY1305,
@@ -36,7 +36,7 @@ const CIPHERS: &[cipher::Name] = &[
     cipher::AES_128_CTR,
 ];
 
-/// Algorithms of host keys that are offered by default.
+/// Default algorithms of host keys.
 const HOST_KEYS: &[Algorithm] = &[
     Algorithm::Ed25519,
     Algorithm::Ecdsa {
@@ -56,15 +56,14 @@ const HOST_KEYS: &[Algorithm] = &[
     },
 ];
 
-/// The key exchanges and the algorithms of host keys that are offered to SSH servers, most preferred first. By default all that are
-/// thought safe; SHA-1 is used only if it is named.
+/// Key exchanges and host key algorithms for SSH servers, most preferred first. By default all that are considered safe; SHA-1
+/// is used only if it is named.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SshAlgorithms {
     kex: Vec<kex::Name>,
     host_keys: Vec<Algorithm>,
 }
 
-/// None of the named algorithms is supported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("none of these algorithms is supported: {named}; supported: {supported}")]
 pub struct UnsupportedAlgorithms {
@@ -73,8 +72,7 @@ pub struct UnsupportedAlgorithms {
 }
 
 impl SshAlgorithms {
-    /// Reads names of algorithms; an empty list means the default. Returns the names that are not supported, too: they are left
-    /// out.
+    /// Parses names of algorithms; an empty list means the default. Also returns the unsupported names, which are skipped.
     ///
     /// # Errors
     /// Fails if none of the names in a list is supported.
@@ -87,8 +85,8 @@ impl SshAlgorithms {
         Ok((chosen, unknown))
     }
 
-    /// Returns what is offered to a server whose host keys have `known` algorithms; `None` if none of these is allowed. An empty
-    /// list of known ones means that any is offered.
+    /// Returns the offer to a server whose host keys have `known` algorithms; `None` if none of them is allowed. An empty
+    /// `known` allows any.
     pub(crate) fn preferred(&self, known: &[Algorithm]) -> Option<Preferred> {
         let allowed = match self.host_keys.as_slice() {
             [] => HOST_KEYS,
@@ -111,7 +109,6 @@ impl SshAlgorithms {
         })
     }
 
-    /// Returns the names of the algorithms of host keys that are allowed.
     pub(crate) fn host_keys(&self) -> String {
         let chosen = self.host_keys.as_slice();
         names(if chosen.is_empty() { HOST_KEYS } else { chosen }).join(", ")

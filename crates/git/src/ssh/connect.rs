@@ -1,13 +1,9 @@
 //! Connections to SSH servers: host key, authentication, and the command that serves a repository.
 
-use std::{
-    borrow::Cow,
-    path::Path,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 
 use net::{AddressPolicy, ConnectError, Duplex, Need, Proxy, Unresolved};
+use parking_lot::Mutex;
 use russh::{
     Channel, SshId,
     client::{self, AuthResult, ChannelOpenHandle, Handle, Msg, Session},
@@ -25,21 +21,19 @@ use super::{
     known_hosts::{KnownHosts, Verdict, describe, name},
     login::SshLogin,
 };
-use crate::{Error, clock::Clock, lock::lock};
+use crate::{Error, clock::Clock};
 
-/// Timeout for the TCP connection; the deadline of the session ends it earlier.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Most keys of an agent that are tried: servers give up sooner.
+/// Maximum number of an agent's keys that are tried: servers give up sooner.
 const MAX_AGENT_KEYS: usize = 20;
 
 /// Bytes that the server may send before they are read.
 const WINDOW: u32 = 1 << 20;
 
-/// Messages of a channel that are held before the connection waits for its reader.
+/// Messages of a channel that are queued before the connection waits for its reader.
 const CHANNEL_MESSAGES: usize = 16;
 
-/// Address, login and algorithms of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) address: SshAddress,
@@ -65,19 +59,19 @@ impl Server {
 
     fn protocol(&self, why: impl Into<String>) -> Error {
         Error::Protocol {
-            url: self.address.shown(),
+            url: self.address.safe_url(),
             why: why.into(),
         }
     }
 
     fn network(&self, why: impl Into<String>) -> Error {
         Error::Network {
-            url: self.address.shown(),
+            url: self.address.safe_url(),
             why: why.into(),
         }
     }
 
-    /// Returns true if a request to another server may use a connection to this one: both differ in nothing but the repository.
+    /// Returns true if a request to another server may use a connection to this one: they differ in the repository only.
     pub(crate) fn has_connection_of(&self, other: &Self) -> bool {
         let Self {
             address: _,
@@ -91,12 +85,11 @@ impl Server {
             && (policy, proxy) == (&other.policy, &other.proxy)
     }
 
-    /// Connects and authenticates. Blocks the thread.
     pub(crate) fn connect(&self, clock: &Clock) -> Result<Handle<Verifier>, Error> {
         let config = Arc::new(self.config()?);
         let stream = clock.wait(self.stream())?.map_err(|error| match error {
             ConnectError::Unresolved(Unresolved::Refused(why)) => Error::InvalidUrl {
-                url: self.address.shown(),
+                url: self.address.safe_url(),
                 why: why.to_string(),
             },
             error => self.network(error.to_string()),
@@ -110,7 +103,7 @@ impl Server {
         };
         let mut handle = clock
             .wait(client::connect_stream(config, stream, verifier))?
-            .map_err(|error| match lock(&refusal).take() {
+            .map_err(|error| match refusal.lock().take() {
                 Some((why, need)) => self.host_key(why, need),
                 None => self.explain(&error),
             })?;
@@ -118,7 +111,7 @@ impl Server {
         Ok(handle)
     }
 
-    /// Asks for the repository on a channel of its own.
+    /// Asks for the repository on a new channel.
     pub(crate) async fn ask(&self, handle: &Handle<Verifier>) -> Result<Channel<Msg>, russh::Error> {
         let channel = handle.channel_open_session().await?;
         // Servers that don't accept it speak an older version of the protocol.
@@ -137,7 +130,7 @@ impl Server {
 
     fn host_key(&self, why: String, need: Option<Need>) -> Error {
         Error::HostKey {
-            url: self.address.shown(),
+            url: self.address.safe_url(),
             why,
             need,
         }
@@ -164,7 +157,6 @@ impl Server {
         })
     }
 
-    /// Describes a failure of the connection.
     pub(crate) fn explain(&self, error: &russh::Error) -> Error {
         match error {
             russh::Error::NoCommonAlgo { kind, ours, theirs } => self.protocol(format!(
@@ -209,19 +201,18 @@ impl Server {
     }
 }
 
-/// The keys that were tried on a connection.
+/// Keys that were tried on a connection.
 struct Attempts<'a> {
     server: &'a Server,
     clock: &'a Clock,
     handle: &'a mut Handle<Verifier>,
-    /// The hash that the server wants RSA keys to sign with: `None` if it doesn't say, `Some(None)` for SHA-1 alone.
+    /// Hash that the server requires of RSA keys: `None` if unknown, `Some(None)` for SHA-1 alone.
     rsa: Option<Option<HashAlg>>,
-    /// Descriptions of refused keys.
     refused: Vec<String>,
 }
 
 impl Attempts<'_> {
-    /// Returns the hashes that are tried with a key.
+    /// Returns the hashes to try with a key.
     fn hashes(&mut self, key: &PublicKey) -> Vec<Option<HashAlg>> {
         if !matches!(key.algorithm(), Algorithm::Rsa { .. }) {
             return vec![None];
@@ -311,17 +302,17 @@ impl Attempts<'_> {
             (why, Need::OtherSshKey)
         };
         Error::AuthenticationFailed {
-            url: self.server.address.shown(),
+            url: self.server.address.safe_url(),
             why,
             need: Some(need),
         }
     }
 }
 
-/// The refusal of a host key, and its remedy.
+/// Refusal of a host key, and its remedy.
 type Refusal = (String, Option<Need>);
 
-/// Decides if the host key of a server is trusted, and refuses every channel that the server opens.
+/// Checks the server's host key, and refuses every channel that the server opens.
 pub(crate) struct Verifier {
     known: KnownHosts,
     host: String,
@@ -335,23 +326,26 @@ impl Verifier {
         let PublicKeyOrCertificate::PublicKey { key, .. } = key else {
             return Err((format!("{host} has a certificate, which is not supported"), None));
         };
-        let shown = describe(key);
+        let described = describe(key);
         let (unread, authority) = match self.known.check(&self.host, self.port, key) {
             Verdict::Trusted => return Ok(()),
             Verdict::Revoked => {
-                return Err((format!("knownhosts: key is revoked: {host} has {shown}"), None));
+                return Err((
+                    format!("knownhosts: key is revoked: {host} has {described}"),
+                    None,
+                ));
             }
             Verdict::Mismatch(known) => {
                 let known = known.join(", ");
                 let why = format!(
-                    "knownhosts: key mismatch: {host} has {shown}, but known_hosts has {known}: someone may be listening in, \
+                    "knownhosts: key mismatch: {host} has {described}, but known_hosts has {known}: someone may be listening in, \
                      or the key of the server was changed"
                 );
                 return Err((why, Some(Need::OtherHostKey)));
             }
             Verdict::Unknown { unread, authority } => (unread, authority),
         };
-        let mut why = format!("knownhosts: key is unknown: {host} has {shown}");
+        let mut why = format!("knownhosts: key is unknown: {host} has {described}");
         if authority {
             why.push_str("; certificates of hosts (@cert-authority) are not supported");
         }
@@ -368,7 +362,7 @@ impl client::Handler for Verifier {
     async fn check_server_key(&mut self, key: &PublicKeyOrCertificate) -> Result<bool, russh::Error> {
         let judged = self.judge(key);
         let trusted = judged.is_ok();
-        *lock(&self.refusal) = judged.err();
+        *self.refusal.lock() = judged.err();
         Ok(trusted)
     }
 
@@ -450,7 +444,7 @@ impl client::Handler for Verifier {
     }
 }
 
-/// Returns the printable beginning of a string from a server, in one line.
+/// Returns the beginning of a server's string, printable and in one line.
 pub(crate) fn cut(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|c| !c.is_control()).take(300).collect();

@@ -1,22 +1,18 @@
 //! Private keys of users.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-};
+use std::{fmt, sync::Arc};
 
+use parking_lot::Mutex;
 use ring::digest;
 use russh::keys::{
     Algorithm, Error as KeyError, PrivateKey, PublicKey, decode_secret_key,
     ssh_key::{Kdf, private::KeypairData},
 };
 
-use crate::lock::lock;
-
-/// Longest file of a key, in bytes: RSA keys of 16384 bits have 13 KiB.
+/// Maximum size of a key file in bytes: RSA keys of 16384 bits have 13 KiB.
 const MAX_BYTES: usize = 32 << 10;
 
-/// Most rounds of a key's password: ssh-keygen has 24 by default, and each takes milliseconds.
+/// Maximum rounds of a key's password: ssh-keygen uses 24 by default, and each takes milliseconds.
 const MAX_ROUNDS: u32 = 512;
 
 /// A private key for SSH: Ed25519, ECDSA or RSA, in OpenSSH's format or as PEM (PKCS#1, SEC 1 and PKCS#8).
@@ -24,7 +20,7 @@ const MAX_ROUNDS: u32 = 512;
 pub struct SshKey {
     key: Arc<PrivateKey>,
     name: String,
-    /// SHA-256 digest of content and password: a public key alone doesn't prove that the private one is the same.
+    /// SHA-256 of content and password: a public key alone doesn't prove that the private one is the same.
     digest: [u8; 32],
 }
 
@@ -36,24 +32,20 @@ impl PartialEq for SshKey {
 
 impl Eq for SshKey {}
 
-/// The reason why a private key cannot be used. No message holds any of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidKey {
-    /// The key has a password, and none was given.
     #[error("the SSH key is encrypted but no password was given")]
     Encrypted,
-    /// The password does not open the key.
     #[error("the SSH key cannot be decrypted: wrong password")]
     Password,
-    /// The key is not in a supported format.
     #[error("the SSH key cannot be read: {0}")]
     Format(&'static str),
 }
 
-/// Opened keys that are kept: their passwords cost a part of a second each.
+/// Maximum number of cached opened keys: opening takes a fraction of a second each.
 const MAX_OPENED: usize = 64;
 
-/// Opened keys by the digest of their content and password; the last one is the last used.
+/// Opened keys by the digest of their content and password; the last one was used last.
 static OPENED: Mutex<Vec<([u8; 32], PrivateKey)>> = Mutex::new(Vec::new());
 
 const PKCS8_ENCRYPTED: &str = "encrypted PKCS#8 is not supported; convert the key: ssh-keygen -p -f FILE";
@@ -90,7 +82,6 @@ impl SshKey {
         })
     }
 
-    /// Returns the public key.
     pub(crate) fn public(&self) -> &PublicKey {
         self.key.public_key()
     }
@@ -99,7 +90,6 @@ impl SshKey {
         Arc::clone(&self.key)
     }
 
-    /// Returns the description of the key in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -119,7 +109,6 @@ fn openssh(text: &str, password: Option<&str>) -> Result<PrivateKey, InvalidKey>
     decrypt(&key, text, password)
 }
 
-/// Returns the SHA-256 digest of a key and its password.
 fn digest_of(text: &str, password: &str) -> Result<[u8; 32], InvalidKey> {
     let mut digest = digest::Context::new(&digest::SHA256);
     digest.update(&text.len().to_le_bytes());
@@ -129,11 +118,11 @@ fn digest_of(text: &str, password: &str) -> Result<[u8; 32], InvalidKey> {
     digest.as_ref().try_into().map_err(|_| InvalidKey::Password)
 }
 
-/// Decrypts a key, or finds it among those that were decrypted before.
+/// Decrypts a key, or takes it from the cache.
 fn decrypt(key: &PrivateKey, text: &str, password: &str) -> Result<PrivateKey, InvalidKey> {
     let id = digest_of(text, password)?;
     {
-        let mut opened = lock(&OPENED);
+        let mut opened = OPENED.lock();
         if let Some(at) = opened.iter().position(|(known, _)| *known == id) {
             let used = opened.remove(at);
             let found = used.1.clone();
@@ -142,7 +131,7 @@ fn decrypt(key: &PrivateKey, text: &str, password: &str) -> Result<PrivateKey, I
         }
     }
     let open = key.decrypt(password).map_err(|_| InvalidKey::Password)?;
-    let mut opened = lock(&OPENED);
+    let mut opened = OPENED.lock();
     if opened.len() >= MAX_OPENED {
         opened.remove(0);
     }

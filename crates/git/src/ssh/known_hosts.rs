@@ -1,4 +1,4 @@
-//! Host keys that are trusted, in the format of `known_hosts`.
+//! Trusted host keys in the format of `known_hosts`.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::hmac;
 use russh::keys::{Algorithm, HashAlg, PublicKey, parse_public_key_base64};
 
-/// Lines and bytes that are read; what follows is an error.
+/// Maximum lines and bytes; more are an error.
 const MAX_LINES: usize = 20_000;
 const MAX_BYTES: usize = 4 << 20;
 
-/// Host keys that are trusted, as `known_hosts` files list them: names with wildcards and negations, hashed names, other ports
-/// than 22 as `[host]:port`, several keys a host, and the markers `@revoked` and `@cert-authority`.
+/// Trusted host keys in the format of `known_hosts`: names with wildcards and negations, hashed names, other ports than 22 as
+/// `[host]:port`, several keys per host, and the markers `@revoked` and `@cert-authority`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownHosts(Arc<Entries>);
 
@@ -20,7 +20,7 @@ struct Entries {
     lines: Vec<Line>,
     /// Keys that no host may have.
     revoked: Vec<PublicKey>,
-    /// Number of the first line that is not understood.
+    /// Number of the first line that can't be parsed.
     unread: Option<usize>,
     /// True if every key is trusted.
     any: bool,
@@ -34,35 +34,32 @@ struct Line {
     key: PublicKey,
 }
 
-/// An error of a list of host keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidKnownHosts {
-    /// A revoked key that cannot be read.
+    /// A revoked key that can't be parsed, at a line.
     #[error("line {0}: the revoked key cannot be read")]
     Revoked(usize),
-    /// There are more lines or bytes than allowed.
     #[error("known_hosts is longer than {MAX_LINES} lines or {MAX_BYTES} bytes")]
     TooLong,
 }
 
-/// Describes if a host key is trusted.
+/// Outcome of checking a host key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Trusted,
-    /// No key of the host is known.
     Unknown {
-        /// Number of the first line that is not understood.
+        /// Number of the first line that can't be parsed.
         unread: Option<usize>,
         /// True if an authority may sign certificates of the host, which are not supported.
         authority: bool,
     },
-    /// The host is known with other keys.
+    /// The host has these other keys.
     Mismatch(Vec<String>),
     Revoked,
 }
 
 impl KnownHosts {
-    /// Parses the content of `known_hosts` files. Lines that are not understood are left out, unless they revoke a key.
+    /// Parses `known_hosts` files. Invalid lines are skipped, unless they revoke a key.
     ///
     /// # Errors
     /// Fails if a revoked key cannot be read, and for more than 20,000 lines or 4 MiB.
@@ -93,7 +90,7 @@ impl KnownHosts {
         }))
     }
 
-    /// Returns the algorithms of the keys that are known for a host, without duplicates.
+    /// Returns the distinct algorithms of a host's known keys.
     pub(crate) fn algorithms(&self, host: &str, port: u16) -> Vec<Algorithm> {
         let mut found: Vec<Algorithm> = Vec::new();
         for line in self.matching(host, port).filter(|line| !line.authority) {
@@ -105,7 +102,6 @@ impl KnownHosts {
         found
     }
 
-    /// Decides if a host may have a key.
     pub(crate) fn check(&self, host: &str, port: u16, key: &PublicKey) -> Verdict {
         let is = |known: &PublicKey| known.key_data() == key.key_data();
         if self.0.revoked.iter().any(is) {
@@ -198,7 +194,7 @@ fn matches_hash(hashed: &str, name: &str) -> Option<bool> {
     Some(hmac::verify(&key, name.as_bytes(), &hash).is_ok())
 }
 
-/// Compares a name with a pattern with `*` and `?`. Takes time in proportion to the product of their lengths.
+/// Compares a name with a pattern with `*` and `?`, in time proportional to the product of their lengths.
 fn matches_pattern(pattern: &str, name: &str) -> bool {
     let pattern = pattern.to_ascii_lowercase();
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
@@ -245,7 +241,7 @@ mod tests {
             .check(host, port, &key(A))
     }
 
-    /// Puts keys in place of their letters.
+    /// Replaces letters by keys.
     fn keyed(known: &str) -> String {
         let own = format!("ssh-ed25519 {A}");
         known

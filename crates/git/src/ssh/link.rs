@@ -1,44 +1,41 @@
-//! The output and input of `git-upload-pack`, as the blocking reader and writer that gix wants.
+//! Output and input of `git-upload-pack`, as the blocking reader and writer for gix.
 
 use std::{
     io::{self, Read, Write},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use russh::ChannelMsg;
 
 use super::{
     connect::cut,
     reuse::{Access, Connected},
 };
-use crate::{Error, clock::Clock, intake::Intake, lock::lock};
+use crate::{Error, clock::Clock, intake::Intake};
 
-/// Bytes of a request: wants and haves of one shallow fetch are a few hundred.
+/// Maximum size of a request: wants and haves of a shallow fetch are a few hundred bytes.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
 
-/// Bytes of the server's messages that are kept.
+/// Maximum bytes of the server's error output that are kept.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
-/// A channel that is opened when it is first read from.
+/// A channel that is opened at the first read.
 struct Link {
     access: Access,
     clock: Clock,
     intake: Arc<Intake>,
     connected: Option<Connected>,
-    /// The request as far as it is written.
     request: Vec<u8>,
-    /// Standard error of the server's program.
     messages: Vec<u8>,
     exit: Option<u32>,
     /// True if the server sent something on standard output.
     answered: bool,
-    /// True if reading failed.
     failed: bool,
 }
 
 impl Link {
-    /// Sends what is written of the request.
     fn send(&mut self) -> Result<&mut Connected, Error> {
         let connected = match self.connected.take() {
             Some(connected) => connected,
@@ -48,19 +45,19 @@ impl Link {
         if !self.request.is_empty() {
             self.intake.begin()?;
             let sent = connected.channel.data_bytes(std::mem::take(&mut self.request));
-            // A server that ended says why in what it sent.
+            // A server that ended gives the reason in its output.
             let _ = self.clock.wait(sent)?;
         }
         Ok(connected)
     }
 
-    /// Returns true if a connection that was used before has not answered this request. Nothing was sent on it, as servers begin.
+    /// Returns true if a reused connection has not answered this request. Nothing was sent on it, as servers speak first.
     fn can_be_repeated(&self) -> bool {
         let connected = self.connected.as_ref();
         !self.answered && connected.is_some_and(|connected| connected.is_reused)
     }
 
-    /// Begins anew, on a connection of its own.
+    /// Starts again, on a new connection.
     fn repeat(&mut self) -> Result<(), Error> {
         (self.connected, self.exit) = (None, None);
         self.messages.clear();
@@ -74,7 +71,7 @@ impl Link {
             let clock = self.clock.clone();
             let message = clock.wait(self.send()?.channel.wait())?;
             match message {
-                // It may be the connection that the server has had enough of.
+                // The server may have closed the reused connection.
                 Some(ChannelMsg::Failure | ChannelMsg::Close) | None if self.can_be_repeated() => {
                     self.repeat()?;
                 }
@@ -85,8 +82,8 @@ impl Link {
                 }
                 Some(ChannelMsg::ExtendedData { data, .. }) => {
                     self.intake.take(data.len() as u64)?;
-                    let room = MAX_MESSAGE_BYTES.saturating_sub(self.messages.len());
-                    self.messages.extend(data.iter().take(room));
+                    let rest = MAX_MESSAGE_BYTES.saturating_sub(self.messages.len());
+                    self.messages.extend(data.iter().take(rest));
                 }
                 Some(ChannelMsg::ExitStatus { exit_status }) => self.exit = Some(exit_status),
                 Some(ChannelMsg::ExitSignal { .. }) => self.exit = Some(1),
@@ -104,14 +101,14 @@ impl Link {
 
     fn protocol(&self, why: String) -> Error {
         Error::Protocol {
-            url: self.access.server.address.shown(),
+            url: self.access.server.address.safe_url(),
             why,
         }
     }
 
-    /// Explains why the server's program ended, by what it said.
+    /// Explains the end of the server's program by its output.
     fn ended(&self) -> Error {
-        let url = self.access.server.address.shown();
+        let url = self.access.server.address.safe_url();
         let said = cut(&String::from_utf8_lossy(&self.messages));
         let lower = said.to_ascii_lowercase();
         let missing = [
@@ -144,16 +141,14 @@ impl Drop for Link {
     }
 }
 
-/// Reads the answers of the link.
 pub(crate) struct Answer {
     link: Arc<Mutex<Link>>,
     buffered: Bytes,
 }
 
-/// Writes to the link.
 pub(crate) struct Request(Arc<Mutex<Link>>);
 
-/// Returns both ends of a link. Its channel is opened when something is read.
+/// Returns both ends of a link. Its channel is opened at the first read.
 pub(crate) fn open(access: Access, clock: Clock, intake: Arc<Intake>) -> (Answer, Request) {
     let link = Arc::new(Mutex::new(Link {
         access,
@@ -176,7 +171,7 @@ pub(crate) fn open(access: Access, clock: Clock, intake: Arc<Intake>) -> (Answer
 impl Read for Answer {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.buffered.is_empty() {
-            let mut link = lock(&self.link);
+            let mut link = self.link.lock();
             let next = link.next();
             link.failed |= next.is_err();
             self.buffered = next.map_err(|error| link.intake.fail(error))?.unwrap_or_default();
@@ -191,7 +186,7 @@ impl Read for Answer {
 
 impl Write for Request {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut link = lock(&self.0);
+        let mut link = self.0.lock();
         if link.request.len() + bytes.len() > MAX_REQUEST_BYTES {
             return Err(io::Error::other("the request is too long"));
         }

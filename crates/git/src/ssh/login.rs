@@ -4,16 +4,15 @@ use std::path::PathBuf;
 
 use super::{key::SshKey, known_hosts::KnownHosts};
 
-/// Keys for SSH servers, and the host keys of these.
+/// Keys for SSH servers, and their trusted host keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SshLogin {
     /// User on servers if the address names none; default `git`.
     pub user: Option<String>,
-    /// Keys in the order in which they are tried.
+    /// In the order in which they are tried.
     pub keys: Vec<SshKey>,
     /// Socket of an SSH agent, whose keys are tried first.
     pub agent: Option<PathBuf>,
-    /// Host keys that are trusted.
     pub known_hosts: KnownHosts,
     /// Keys that were left out, with the reason, for the message if no other key is accepted.
     pub skipped: Vec<String>,

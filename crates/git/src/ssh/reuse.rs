@@ -1,15 +1,12 @@
 //! Connections to SSH servers that the requests of a pass share.
 //!
-//! A connection has one request at a time, so that none waits for another or ends with it. A request is a channel of its own; when the
-//! server has ended it, the connection is kept for the next. A connection on which a request failed is closed, and one that refuses the next
-//! request is replaced.
+//! A connection has one request at a time, so that none waits for another or ends with it. A request has its own channel; when
+//! the server has ended it, the connection is kept for the next. A connection on which a request failed is closed, and one that
+//! refuses the next request is replaced.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use russh::{
     Channel, ChannelMsg, Disconnect,
     client::{Handle, Msg},
@@ -22,33 +19,32 @@ use tokio::{
 };
 
 use super::connect::{Server, Verifier};
-use crate::{Error, clock::Clock, lock::lock};
+use crate::{Error, clock::Clock};
 
-/// Maximum number of connections that one pass keeps.
-const MAX_KEPT: usize = 8;
+/// Maximum number of idle connections of a pass.
+const MAX_IDLE: usize = 8;
 
-/// Maximum number of connections that all passes of a process keep: a pass that waits for its turn has one.
-pub(crate) const MAX_KEPT_BY_ALL: usize = 64;
+/// Maximum number of idle connections of all passes of a process: a pass that waits for its permit has one.
+pub(crate) const MAX_IDLE_BY_ALL: usize = 64;
 
 /// Bytes of an answer that are read after its request has ended. A longer one ends the connection.
 const REST_BYTES: usize = 64 << 10;
 
-/// Time for the end of a request. Programs of Git end at once when they are told.
+/// Timeout for the end of a request: Git's programs end at once.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Time for the end of the last request on a kept connection and the start of the next.
+/// Timeout for the end of the last request on an idle connection and the start of the next.
 const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time for telling a server that a connection ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Packet of Git's protocol that ends a conversation.
+/// Packet that ends a session of Git's protocol.
 const FLUSH: &[u8] = b"0000";
 
-/// Connections to SSH servers for the requests of one pass, which log in once to each server. Clones are the same; the connections are
-/// closed with the last one. Requests share a connection if they have the same server, user, keys, known hosts, proxy and algorithms.
+/// SSH connections for the requests of one pass, which log in once to each server. They are closed with the last clone.
+/// Requests share a connection if they have the same server, user, keys, known hosts, proxy and algorithms.
 #[derive(Clone, Default)]
-pub struct SshConnections(Arc<Mutex<Vec<Kept>>>);
+pub struct SshConnections(Arc<Mutex<Vec<IdleConnection>>>);
 
 impl fmt::Debug for SshConnections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,14 +53,13 @@ impl fmt::Debug for SshConnections {
 }
 
 /// A connection that waits for its next request.
-struct Kept {
+struct IdleConnection {
     server: Server,
-    /// The connection, when the last request on it has ended; `None` if it can't be used any more.
+    /// The connection after the end of its last request; `None` if it can't be used any more.
     connection: JoinHandle<Option<Connection>>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// An authenticated connection. It is closed when it is dropped.
 struct Connection {
     handle: Arc<Handle<Verifier>>,
     runtime: runtime::Handle,
@@ -81,7 +76,7 @@ impl Drop for Connection {
     }
 }
 
-/// A channel on which `git-upload-pack` was asked for, and its connection.
+/// A channel of `git-upload-pack`, and its connection.
 pub(crate) struct Connected {
     pub(crate) channel: Channel<Msg>,
     connection: Connection,
@@ -89,25 +84,25 @@ pub(crate) struct Connected {
     pub(crate) is_reused: bool,
 }
 
-/// A server, and the connections to it that a pass keeps.
+/// A server, and the pass's idle connections to it.
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) server: Server,
     pub(crate) connections: SshConnections,
-    /// Permits for keeping connections, of the whole process.
+    /// Permits for idle connections, of the whole process.
     pub(crate) permits: Arc<Semaphore>,
 }
 
 impl Access {
-    /// Asks for the repository, on a kept connection if there is one. Blocks the thread.
+    /// Asks for the repository, on an idle connection if there is one. Blocks the thread.
     pub(crate) fn open(&self, clock: &Clock) -> Result<Connected, Error> {
-        let Some(kept) = self.connections.take(&self.server) else {
+        let Some(idle) = self.connections.take(&self.server) else {
             return self.open_new(clock);
         };
         let asked = async {
-            let connection = kept.connection.await.ok().flatten()?;
+            let connection = idle.connection.await.ok().flatten()?;
             let asked = match self.server.ask(&connection.handle).await {
-                // OpenSSH counts the last session until it has looked at its end again, and may allow one.
+                // OpenSSH counts the last session until it has noticed its end, and may allow only one.
                 Err(russh::Error::ChannelOpenFailure(_)) => self.server.ask(&connection.handle).await,
                 asked => asked,
             };
@@ -143,7 +138,7 @@ impl Access {
             return;
         };
         let runtime = connected.connection.runtime.clone();
-        self.connections.add(Kept {
+        self.connections.add(IdleConnection {
             server: self.server.clone(),
             connection: runtime.spawn(end(connected)),
             _permit: permit,
@@ -152,21 +147,21 @@ impl Access {
 }
 
 impl SshConnections {
-    /// Returns the connection to a server that was used last.
-    fn take(&self, server: &Server) -> Option<Kept> {
-        let mut all = lock(&self.0);
+    /// Takes the connection to a server that was used last.
+    fn take(&self, server: &Server) -> Option<IdleConnection> {
+        let mut all = self.0.lock();
         let at = all
             .iter()
-            .rposition(|kept| kept.server.has_connection_of(server))?;
+            .rposition(|idle| idle.server.has_connection_of(server))?;
         Some(all.remove(at))
     }
 
-    fn add(&self, kept: Kept) {
-        let mut all = lock(&self.0);
-        if all.len() >= MAX_KEPT {
+    fn add(&self, idle: IdleConnection) {
+        let mut all = self.0.lock();
+        if all.len() >= MAX_IDLE {
             all.remove(0);
         }
-        all.push(kept);
+        all.push(idle);
     }
 }
 
@@ -178,7 +173,8 @@ async fn end(connected: Connected) -> Option<Connection> {
         ..
     } = connected;
     let ending = async {
-        // Without an end of file, for which OpenSSH would close the channel before the program has ended: the session counts until then.
+        // Without an end of file, for which OpenSSH would close the channel before the program has ended: the session counts
+        // until then.
         channel.data_bytes(FLUSH).await.ok()?;
         let mut rest = 0;
         loop {
@@ -234,32 +230,32 @@ mod tests {
             assert_eq!(other.has_connection_of(&own), same, "{url}");
         }
         assert!(!own.has_connection_of(&server("ssh://h/a", Some("me"))));
-        let elsewhere = Server {
+        let other = Server {
             policy: AddressPolicy::unrestricted(),
             ..own.clone()
         };
-        assert!(!own.has_connection_of(&elsewhere));
+        assert!(!own.has_connection_of(&other));
     }
 
     #[tokio::test]
     async fn kept_connections_are_bounded_in_number() {
         let (permits, all) = (
-            Arc::new(Semaphore::new(MAX_KEPT_BY_ALL)),
+            Arc::new(Semaphore::new(MAX_IDLE_BY_ALL)),
             SshConnections::default(),
         );
         let add = |host: String| {
-            all.add(Kept {
+            all.add(IdleConnection {
                 server: server(&format!("ssh://git@{host}/a"), None),
                 connection: tokio::spawn(async { None }),
                 _permit: Arc::clone(&permits).try_acquire_owned().unwrap(),
             });
         };
-        (0..=MAX_KEPT).for_each(|number| add(format!("h{number}")));
+        (0..=MAX_IDLE).for_each(|number| add(format!("h{number}")));
         let has = |host: &str| all.take(&server(&format!("ssh://git@{host}/b"), None)).is_some();
-        assert_eq!(lock(&all.0).len(), MAX_KEPT);
-        assert_eq!(permits.available_permits(), MAX_KEPT_BY_ALL - MAX_KEPT);
+        assert_eq!(all.0.lock().len(), MAX_IDLE);
+        assert_eq!(permits.available_permits(), MAX_IDLE_BY_ALL - MAX_IDLE);
         assert!(has("h1") && !has("h1") && !has("h0"), "the oldest was closed");
         drop(all);
-        assert_eq!(permits.available_permits(), MAX_KEPT_BY_ALL);
+        assert_eq!(permits.available_permits(), MAX_IDLE_BY_ALL);
     }
 }

@@ -55,10 +55,10 @@ fn held_commit_has_the_files_and_links_of_the_fetched_one() {
     let mut session = NETWORK.open(&Remote::new(&repo.url()).unwrap(), &call()).unwrap();
     let resolved = session.resolve(&branch("main")).unwrap();
     let fetched = Commit::fetch(&mut session, &resolved, 1 << 20).unwrap();
-    assert!(fetched.held(20).is_none(), "it is larger");
-    let (held, bytes) = fetched.held(1 << 20).unwrap();
+    assert!(fetched.in_memory(20).is_none(), "it is larger");
+    let (in_memory, bytes) = fetched.in_memory(1 << 20).unwrap();
     assert!((20..1 << 20).contains(&bytes), "{bytes}");
-    assert_eq!((held.id(), held.entries()), (id, fetched.entries()));
+    assert_eq!((in_memory.id(), in_memory.entries()), (id, fetched.entries()));
     for path in [
         "",
         "a",
@@ -80,11 +80,11 @@ fn held_commit_has_the_files_and_links_of_the_fetched_one() {
                 tree.resolve(&path)
             )
         };
-        assert_eq!(seen(&held), seen(&fetched), "{path}");
+        assert_eq!(seen(&in_memory), seen(&fetched), "{path}");
     }
     drop((fetched, session));
     assert_eq!(
-        &held.read(&TreePath::parse("link/c.yaml").unwrap()).unwrap()[..],
+        &in_memory.read(&TreePath::parse("link/c.yaml").unwrap()).unwrap()[..],
         b"c: 1\n"
     );
 }
@@ -353,7 +353,7 @@ fn limits_are_named() {
             .unwrap_err();
         assert!(error.to_string().contains(expected), "{expected}: {error}");
     }
-    // A limit of a single object is met while the pack is indexed, or when it is read.
+    // The limit of a single object applies while the pack is indexed, or when it is read.
     let call = git::Call {
         limits: Limits {
             object_bytes: 5000,
@@ -371,7 +371,7 @@ fn limits_are_named() {
     assert!(read.is_err());
 }
 
-/// Writes a tree as it is, which git itself would refuse, and returns its hash.
+/// Writes a tree that git itself would refuse, and returns its hash.
 pub(super) fn tree(repo: &testkit::Repo, entries: &[(&str, &str, &str)]) -> String {
     let mut bytes = Vec::new();
     for (mode, name, id) in entries {
@@ -388,7 +388,6 @@ pub(super) fn tree(repo: &testkit::Repo, entries: &[(&str, &str, &str)]) -> Stri
     id.trim().to_owned()
 }
 
-/// Makes a tree the content of branch `main`.
 pub(super) fn publish(repo: &testkit::Repo, tree: &str) {
     let named = [
         "-c",
@@ -434,7 +433,7 @@ fn names_and_paths_longer_than_those_of_disks_are_refused() {
     publish(&repo, &tree(&repo, &[("40000", &"y".repeat(1 << 20), &below)]));
     assert!(refusal(&repo).contains("longer than 255 bytes"));
 
-    // The same with 90 directories in one another.
+    // The same with 90 nested directories.
     let name = "z".repeat(250);
     let deep = (0..90).fold(below, |below, _| tree(&repo, &[("40000", &name, &below)]));
     publish(&repo, &deep);
@@ -468,7 +467,7 @@ fn large_lists_of_refs_never_wait_for_each_other() {
     let server = GitServer::start().unwrap();
     let repo = server.repo("refs").unwrap();
     let commit = repo.commit("first", &[("a", "a")]).unwrap();
-    // 6 MiB that count as 48 MiB of memory, of 192 MiB for all: eight lists fill it long before one of them is complete.
+    // 6 MiB that count as 48 MiB of memory, of 192 MiB for all: eight lists exhaust it long before one of them is complete.
     let packed: String = (0..40_000)
         .map(|number| format!("{commit} refs/tags/{}{number}.0.0\n", "long-".repeat(19)))
         .collect();

@@ -132,7 +132,7 @@ fn unchanged_list_is_seen_with_one_request_on_a_kept_connection() {
     let listing = session.listing().unwrap();
     let is_unchanged = || RUNTIME.block_on(NETWORK.is_unchanged(&listing));
     let asked = repo.requests().len();
-    // A connection may not be free yet when the next request begins.
+    // A connection may be busy when the next request starts.
     let keeps_connection = |_| {
         let before = server.connections();
         assert!(is_unchanged());

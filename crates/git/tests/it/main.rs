@@ -1,4 +1,4 @@
-//! Against a real Git server, with everything that goes wrong with those.
+//! Tests against a real Git server, with everything that can go wrong.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, outside of test functions")]
 
@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 static NETWORK: LazyLock<Network> = LazyLock::new(own_network);
 
-/// Returns a network that takes no memory from the other tests: a session that finds none asks its server a second time.
+/// Returns a network with its own memory: a session that finds none asks its server a second time.
 fn own_network() -> Network {
     Network::new(RUNTIME.handle().clone(), net::AddressPolicy::command_line())
 }
@@ -46,7 +46,7 @@ fn resolve(remote: &Remote, reference: &Reference, call: &Call) -> Result<Resolv
     NETWORK.open(remote, call)?.resolve(reference)
 }
 
-/// A fetched commit with the directory for its temporary ones.
+/// A fetched commit with the parent of its temporary directories.
 struct Fetched {
     snapshot: Snapshot,
     resolved: Resolved,
@@ -85,7 +85,6 @@ impl Fetched {
     }
 }
 
-/// Runs `work` and returns its result and duration.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     (work(), start.elapsed())

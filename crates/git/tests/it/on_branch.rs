@@ -1,4 +1,4 @@
-//! Commits that must be on a branch: the server is asked for that with a small request, only when the branch moved.
+//! Commits that must be on a branch: the server is asked with a small request, only if the branch moved.
 
 use git::{Error, Reference, Remote, Selector};
 use testkit::{

@@ -14,7 +14,7 @@ fn fetch_of_a_small_pack_makes_no_file() {
     let commit = repo.commit("second", &[("a/b", "2")]).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let absent = dir.path().join("absent");
-    // There is no space for anything on the disk.
+    // The disk has no space.
     let network = own_network().with_disk(ByteBudget::new(0));
     let mut session = network.open(&Remote::new(&repo.url()).unwrap(), &call()).unwrap();
     let resolved = session.resolve(&branch("main")).unwrap();

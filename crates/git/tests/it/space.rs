@@ -1,4 +1,4 @@
-//! The memory and the temporary files that fetches of a tenant hold together.
+//! Memory and temporary files that a tenant's fetches have together.
 
 use git::{Call, Error, Network, Reference, Remote, Snapshot};
 use tempfile::TempDir;
@@ -9,7 +9,6 @@ use super::{branch, call, own_network};
 
 const MIB: u64 = 1 << 20;
 
-/// Bytes that don't compress.
 pub(super) fn noise(mut state: u64, len: u64) -> Vec<u8> {
     let next = |_| {
         state ^= state << 13;
@@ -27,7 +26,7 @@ fn of_tenant() -> Call {
     }
 }
 
-/// Fetches the branch main with a directory for temporary ones.
+/// Fetches the branch main with a parent of temporary directories.
 fn fetch(network: &Network, remote: &Remote, call: &Call) -> Result<(Snapshot, TempDir), Error> {
     let main: Reference = branch("main");
     let dir = tempfile::tempdir().unwrap();
@@ -48,7 +47,7 @@ fn fetches_that_are_complete_give_back_the_memory_that_they_do_not_use() {
     let kept = (0..24).map(|_| {
         let call = of_tenant();
         let fetched = fetch(&network, &remote, &call).unwrap();
-        call.holdings.settle();
+        call.reservations.release_unused();
         fetched
     });
     assert_eq!(kept.collect::<Vec<_>>().len(), 24);

@@ -179,7 +179,7 @@ fn connections_that_the_server_ends_are_replaced() {
             assert_eq!(fetched.read("n"), "2");
             assert_eq!(setup.server.logins(), request, "{command}");
         }
-        // Killed at once, the server doesn't pass on what the program says.
+        // Killed at once, the server doesn't pass on the program's messages.
         if command.starts_with(run) {
             continue;
         }

@@ -8,7 +8,7 @@ use std::{
 
 use api::{Fault, Reason};
 use git::{
-    Call, Error, Reservations, Network, Node, NodeKind, Remote, Resolved, Snapshot, SshConnections, Submodule,
+    Call, Error, Network, Node, NodeKind, Remote, Reservations, Resolved, Snapshot, SshConnections, Submodule,
 };
 use tree::TreePath;
 

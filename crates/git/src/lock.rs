@@ -1,8 +1,0 @@
-//! Locking.
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks a mutex, also after a panic of another thread that had it.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
