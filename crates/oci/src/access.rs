@@ -1,27 +1,23 @@
-//! Access to repositories and registries: credentials and trusted certificates.
+//! Credentials and trusted certificates for repositories and registries.
 
 use api::Secret;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use reqwest::header::HeaderValue;
 
-/// Credentials for a repository or registry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Credentials {
-    /// A user and a password.
     Basic {
-        /// The user.
         username: String,
-        /// The password.
         password: Secret<String>,
     },
-    /// A token that a registry takes as it is.
+    /// A token that a registry accepts directly.
     Bearer(Secret<String>),
-    /// A token that a registry gives others for.
+    /// A token that a registry exchanges for others.
     Identity(Secret<String>),
 }
 
 impl Credentials {
-    /// The value of the header; `None` when a header can't hold it, or must not.
+    /// Returns the value of the header; `None` if a header can't contain it, or must not.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         let text = match self {
             Self::Identity(_) => return None,
@@ -35,38 +31,34 @@ impl Credentials {
     }
 }
 
-/// A header that no log shows.
+/// Returns a header that logs don't print.
 pub(crate) fn secret_header(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// A certificate by which the server knows the client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// The certificate, and those above it, as PEM.
+    /// PEM, with its intermediates.
     pub certificate: Vec<u8>,
-    /// Its key as PEM.
+    /// PEM.
     pub key: Secret<Vec<u8>>,
 }
 
-/// Settings for access to a repository or registry. By default, access is anonymous and trusts the
-/// certificates that the system trusts.
+/// Settings for access to a repository or registry. Default: anonymous, trusting the system's certificates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Access {
-    /// The credentials. They are sent only to the scheme, host and port of the repository or registry, and to
-    /// the registry's token service, unless `pass_credentials` is set.
+    /// Sent only to the scheme, host and port of the repository or registry, and to the registry's token service, unless
+    /// `pass_credentials` is set.
     pub credentials: Option<Credentials>,
-    /// True if the credentials are also sent to the hosts that an index names.
+    /// True if the credentials are also sent to the hosts in an index.
     pub pass_credentials: bool,
-    /// Certificates of authorities that are trusted beside the system's, as PEM.
+    /// Certificates of authorities (PEM), trusted beside the system's.
     pub ca: Option<Vec<u8>>,
-    /// The client's own certificate.
     pub identity: Option<Identity>,
-    /// True if servers' certificates are accepted without verification.
     pub insecure_skip_verify: bool,
-    /// True if a registry is accessed over http instead of https.
+    /// True to access a registry over http.
     pub plain_http: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The archive of a chart, and what is in it.
+//! The archive of a chart.
 
 use std::{io::Write as _, path::Path};
 
@@ -11,7 +11,6 @@ use tree::{Budget, Mem, TreePath};
 
 use crate::{Digest, Error, registry::verify};
 
-/// The archive of a chart, as it was pulled.
 #[derive(Debug, Clone)]
 pub struct Archive {
     url: String,
@@ -27,13 +26,11 @@ impl Archive {
         verify(&self.url, wanted, &self.bytes)
     }
 
-    /// Returns the address that the archive was downloaded from, without credentials.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Returns the bytes of the archive.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
@@ -41,9 +38,6 @@ impl Archive {
 
     /// Returns the files of the chart, without the archive's top-level directory. The unpacked size is
     /// limited as in Helm.
-    ///
-    /// # Errors
-    /// Fails when the archive is not a valid chart, or when the chart is too large.
     pub fn tree(&self, budget: &Budget) -> Result<Mem, Error> {
         let mut tree = Mem::new();
         for (path, data) in self.files(budget)? {
@@ -53,10 +47,6 @@ impl Archive {
     }
 
     /// Writes its files into a directory, which is there whole or not at all.
-    ///
-    /// # Errors
-    /// Fails when the archive is not a valid chart, or when the directory cannot be written or already has
-    /// files.
     pub fn write(&self, dir: &Path, budget: &Budget) -> Result<(), Error> {
         write_new(dir, &self.files(budget)?)
     }
@@ -79,9 +69,6 @@ impl Archive {
 }
 
 /// Writes files into a new directory, which is there whole or not at all.
-///
-/// # Errors
-/// Fails when the directory cannot be written or already has files.
 pub fn write_new(dir: &Path, files: &[(TreePath, Bytes)]) -> Result<(), Error> {
     let shown = dir.display().to_string();
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());

@@ -1,4 +1,4 @@
-//! One way over HTTP for indexes, archives, manifests and tokens.
+//! The HTTP client for indexes, archives, manifests and tokens.
 
 use api::{SafeUrl, Secret};
 use bytes::Bytes;
@@ -10,7 +10,6 @@ use reqwest::{
 
 use crate::{Access, Error, Limits, hop};
 
-/// An HTTP client with one set of credentials and certificates.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: net::Client,
@@ -22,7 +21,7 @@ pub struct Client {
 #[derive(Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) url: &'a Url,
-    /// The place that credentials belong to.
+    /// Origin that the credentials belong to.
     pub(crate) home: &'a Url,
     pub(crate) authorization: Option<&'a HeaderValue>,
     pub(crate) accept: &'static str,
@@ -30,12 +29,12 @@ pub(crate) struct Ask<'a> {
     pub(crate) packed: bool,
     /// True to ask for the headers alone.
     pub(crate) head: bool,
-    /// Tag of the content that is known: the server need not send it again.
+    /// Tag of known content, which the server need not send again.
     pub(crate) known: Option<&'a HeaderValue>,
 }
 
 impl<'a> Ask<'a> {
-    /// Asks for the whole content of `url` as it is, without credentials.
+    /// Creates a request for the whole content of `url` as it is, without credentials.
     pub(crate) fn of(url: &'a Url, accept: &'static str) -> Self {
         Self {
             url,
@@ -49,7 +48,6 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// A request that writes.
 pub(crate) struct Upload<'a> {
     pub(crate) method: Method,
     pub(crate) url: &'a Url,
@@ -58,7 +56,6 @@ pub(crate) struct Upload<'a> {
 }
 
 impl<'a> Upload<'a> {
-    /// A request without a body.
     pub(crate) fn new(method: Method, url: &'a Url) -> Self {
         Self {
             method,
@@ -69,28 +66,21 @@ impl<'a> Upload<'a> {
     }
 }
 
-/// An HTTP response and its address as messages show it.
+/// An HTTP response and its address for messages.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) url: String,
     pub(crate) response: Response,
-    /// True if the responding server may receive the credentials.
+    /// True if the server may receive the credentials.
     pub(crate) trusted: bool,
 }
 
 impl Client {
-    /// Makes a client that has connected to no server yet. Proxies are those of the environment.
-    ///
-    /// # Errors
-    /// Fails when the certificates cannot be used.
     pub fn new(access: Access, limits: Limits, addresses: AddressPolicy) -> Result<Self, Error> {
         Self::with_proxies(access, limits, addresses, Proxies::Environment)
     }
 
     /// Makes a client that uses these proxies.
-    ///
-    /// # Errors
-    /// Fails when the certificates or the proxy cannot be used.
     pub fn with_proxies(
         access: Access,
         limits: Limits,
@@ -112,9 +102,9 @@ impl Client {
         &self.limits
     }
 
-    /// Sends a form, and follows nothing. Any status is an answer.
+    /// Sends a form. Follows no redirects; any status is an answer.
     pub(crate) async fn post(&self, url: &Url, form: String) -> Result<Answer, Error> {
-        let shown = shown(url);
+        let safe_url = safe_url(url);
         let mut request = Request::new(Method::POST, url.clone());
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -123,20 +113,20 @@ impl Client {
         *request.body_mut() = Some(form.into());
         let sent = self.http.send(request).await;
         Ok(Answer {
-            response: sent.map_err(|error| Error::of_request(&shown, error))?,
-            url: shown,
+            response: sent.map_err(|error| Error::of_request(&safe_url, error))?,
+            url: safe_url,
             trusted: true,
         })
     }
 
-    /// Sends an upload, and follows nothing. Any status is an answer. The authorization is sent to the origin of `home` alone.
+    /// Sends an upload. Follows no redirects; any status is an answer. The authorization is sent to the origin of `home` alone.
     pub(crate) async fn upload(
         &self,
         upload: &Upload<'_>,
         home: &Url,
         authorization: Option<&HeaderValue>,
     ) -> Result<Answer, Error> {
-        let shown = shown(upload.url);
+        let safe_url = safe_url(upload.url);
         let trusted = hop::is_trusted(home, home, upload.url, false);
         let mut request = Request::new(upload.method.clone(), upload.url.clone());
         let headers = request.headers_mut();
@@ -149,16 +139,16 @@ impl Client {
         *request.body_mut() = Some(upload.body.clone().into());
         let sent = self.http.send(request).await;
         Ok(Answer {
-            response: sent.map_err(|error| Error::of_request(&shown, error))?,
-            url: shown,
+            response: sent.map_err(|error| Error::of_request(&safe_url, error))?,
+            url: safe_url,
             trusted,
         })
     }
 
-    /// Asks, and follows redirects. Any status is an answer.
+    /// Sends a request and follows redirects. Any status is an answer.
     pub(crate) async fn get(&self, ask: Ask<'_>) -> Result<Answer, Error> {
         let mut url = ask.url.clone();
-        let shown = shown(&url);
+        let safe_url = safe_url(&url);
         let mut followed = 0;
         loop {
             let trusted = hop::is_trusted(ask.home, ask.url, &url, self.access.pass_credentials);
@@ -177,22 +167,22 @@ impl Client {
             }
             let response = self.http.send(request).await.map_err(|error| match error {
                 net::Error::Refused(why) if followed > 0 => Error::Redirect {
-                    url: shown.clone(),
+                    url: safe_url.clone(),
                     why: why.to_string(),
                 },
-                error => Error::of_request(&shown, error),
+                error => Error::of_request(&safe_url, error),
             })?;
             let location = response.headers().get(LOCATION);
             let Some(location) = location.filter(|_| is_redirect(response.status())) else {
                 return Ok(Answer {
-                    url: shown,
+                    url: safe_url,
                     response,
                     trusted,
                 });
             };
             let location = String::from_utf8_lossy(location.as_bytes());
             url = hop::next(&url, &location, followed).map_err(|why| Error::Redirect {
-                url: shown.clone(),
+                url: safe_url.clone(),
                 why: api::redact(&why.to_string()),
             })?;
             followed += 1;
@@ -200,12 +190,12 @@ impl Client {
     }
 }
 
-/// Returns an address as messages show it: without credentials.
-pub(crate) fn shown(url: &Url) -> String {
+/// Returns an address without credentials, for messages.
+pub(crate) fn safe_url(url: &Url) -> String {
     SafeUrl::from(url.clone()).to_string()
 }
 
-/// An address without the user and password that it may hold: they would be sent to it whatever else is decided.
+/// Returns an address without the user and password in it, which would be sent whatever else is decided.
 pub(crate) fn bare(mut url: Url) -> Url {
     let _ = url.set_username("");
     let _ = url.set_password(None);
@@ -217,7 +207,7 @@ fn is_redirect(status: StatusCode) -> bool {
 }
 
 impl Answer {
-    /// An answer of success, or what to say of it.
+    /// Returns an answer of success, or its error.
     pub(crate) fn ok(self, has_credentials: bool) -> Result<Self, Error> {
         let url = self.url.clone();
         match self.response.status() {
@@ -235,13 +225,11 @@ impl Answer {
         }
     }
 
-    /// The next piece of the body.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let chunk = self.response.chunk().await;
         chunk.map_err(|error| Error::of_request(&self.url, error.into()))
     }
 
-    /// The whole body, if it is no larger than `limit`.
     pub(crate) async fn bytes(mut self, limit: u64) -> Result<Bytes, Error> {
         match read_body(&mut self.response, limit).await {
             Ok(body) => Ok(body.into()),
@@ -250,8 +238,8 @@ impl Answer {
     }
 }
 
-/// Returns why a server gave no access, and what it demands. Begins with the words of the libraries of kluctl and Helm, which
-/// scripts search for.
+/// Returns the reason of a refusal, and the credentials that the server requires. Starts with the words of the libraries of
+/// kluctl and Helm, which scripts search for.
 fn refusal(
     status: StatusCode,
     is_registry: bool,

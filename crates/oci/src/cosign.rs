@@ -1,5 +1,6 @@
 //! Signatures of cosign: the tag `sha256-<hex>.sig`, and artifacts that refer to the signed one. They are made by keys, or by
-//! certificates for identities ([ADR 27](../../../docs/adr/0027-keyless-signatures.md)). No log is asked: signatures have its answer.
+//! certificates for identities ([ADR 27](../../../docs/adr/0027-keyless-signatures.md)). No log is asked: signatures contain
+//! its answer.
 
 mod certificate;
 mod keyless;
@@ -23,9 +24,7 @@ const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
 const PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
 
-/// The most signatures of an artifact that are tried.
 const SIGNATURES: usize = 64;
-/// The largest size of a signed payload, in bytes.
 const PAYLOAD_BYTES: u64 = 1 << 20;
 
 #[derive(Deserialize)]
@@ -82,70 +81,51 @@ struct Subject {
     digest: BTreeMap<String, String>,
 }
 
-/// The signers that are trusted.
+/// Trusted signers.
 #[derive(Clone, Copy)]
 pub enum Trust<'a> {
-    /// Those with these keys.
     Keys(&'a [PublicKey]),
-    /// Those with a certificate.
+    /// Signers with a certificate.
     Identities {
-        /// The authorities and logs.
         root: &'a TrustedRoot,
-        /// Returns true for the identities that are trusted.
+        /// Returns true for trusted identities.
         matches: &'a (dyn Fn(&Signer) -> bool + Sync),
     },
 }
 
-/// The answer to the question if an artifact is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// A trusted signer signed it.
     Signed,
-    /// None did; with the reason against the last signature, if there was one.
     Unsigned(Option<Rejected>),
 }
 
-/// The reason why a signature doesn't count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    /// The signature is malformed, or of something else.
     #[error("the signature is malformed, or of another artifact")]
     Other,
-    /// None of the keys made the signature.
     #[error("none of the keys made the signature")]
     Signature,
-    /// There is neither a certificate nor an entry of a log.
     #[error("the signature has no certificate or no entry of a log: it was made by a key")]
     Unproven,
-    /// The certificate cannot be read.
     #[error("the certificate of the signature cannot be read")]
     Certificate,
-    /// The certificate is not trusted.
     #[error(
         "the certificate of the signature is of no authority of the trusted root, or was not valid when the signature was made"
     )]
     Chain,
-    /// No trusted log has the certificate.
     #[error("no log of certificates of the trusted root has the certificate of the signature")]
     Unlogged,
-    /// No trusted log has the signature.
     #[error("no log of the trusted root has the signature")]
     Log,
-    /// The log has no time of the signature.
     #[error("the log of the signature has no time: timestamps of other services are not supported")]
     Timeless,
-    /// The log has another signature.
     #[error("the entry of the log is of another signature")]
     Entry,
-    /// The identity is not trusted.
     #[error("the identity of the signer is none of those that are trusted")]
     Identity,
 }
 
 /// Returns whether a trusted signer signed the manifest with this digest.
-///
-/// # Errors
-/// Fails when the registry refuses access to the signatures. Malformed signatures count as none.
 pub async fn verify(registry: &Registry, digest: &Digest, trust: &Trust<'_>) -> Result<Verdict, Error> {
     let mut search = Search {
         registry,
@@ -169,18 +149,16 @@ pub async fn verify(registry: &Registry, digest: &Digest, trust: &Trust<'_>) -> 
     Ok(Verdict::Unsigned(search.last))
 }
 
-/// The search for a trusted signature.
 struct Search<'a> {
     registry: &'a Registry,
     digest: &'a Digest,
     trust: &'a Trust<'a>,
-    /// Signatures that may still be tried.
     left: usize,
     last: Option<Rejected>,
 }
 
 impl Search<'_> {
-    /// Returns true if a layer of a manifest is a signature that counts.
+    /// Returns true if a layer of a manifest is a valid signature.
     async fn is_signed(&mut self, wanted: &Wanted) -> Result<bool, Error> {
         let manifest: Manifest = match self.registry.manifest(wanted).await {
             Ok(manifest) => manifest,
@@ -215,7 +193,6 @@ impl Search<'_> {
 }
 
 impl Trust<'_> {
-    /// Checks that a proven signature is of a trusted identity.
     fn check_proven(&self, proven: &keyless::Proven) -> Result<(), Rejected> {
         let Self::Identities { root, matches } = self else {
             return Err(Rejected::Signature);
@@ -227,7 +204,7 @@ impl Trust<'_> {
     }
 }
 
-/// Checks that a payload names the digest, and has a signature that counts. Pure.
+/// Checks that a payload names the digest, and has a trusted signature. Pure.
 pub(crate) fn check_simple(
     payload: &[u8],
     annotations: &BTreeMap<String, String>,
@@ -251,7 +228,7 @@ pub(crate) fn check_simple(
     }
 }
 
-/// Checks that a bundle holds a statement of a signature on the digest, signed by a signer who counts. Pure.
+/// Checks that a bundle has a statement on the digest, signed by a trusted signer. Pure.
 pub(crate) fn check_bundle(bundle: &[u8], digest: &Digest, trust: &Trust<'_>) -> Result<(), Rejected> {
     let Bundle {
         verification_material: material,

@@ -1,4 +1,4 @@
-//! Reading and writing elements of DER, as far as keys and certificates of signers need it.
+//! Reading and writing DER, as far as certificates and keys of signers need it.
 
 pub(crate) const SEQUENCE: u8 = 0x30;
 pub(crate) const BOOLEAN: u8 = 0x01;
@@ -7,16 +7,14 @@ pub(crate) const BIT_STRING: u8 = 0x03;
 pub(crate) const OCTET_STRING: u8 = 0x04;
 pub(crate) const OBJECT_ID: u8 = 0x06;
 
-/// An element with its type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Element<'a> {
     pub(crate) kind: u8,
     pub(crate) content: &'a [u8],
-    /// The element as it is written.
     pub(crate) raw: &'a [u8],
 }
 
-/// Reads the first element; returns it and what follows it.
+/// Reads the first element; returns it and the rest.
 pub(crate) fn next(der: &[u8]) -> Option<(Element<'_>, &[u8])> {
     let (&kind, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -37,13 +35,12 @@ pub(crate) fn next(der: &[u8]) -> Option<(Element<'_>, &[u8])> {
     Some((Element { kind, content, raw }, rest))
 }
 
-/// Reads an element of a type; returns its content and what follows it.
+/// Reads an element of a type; returns its content and the rest.
 pub(crate) fn element(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (found, rest) = next(der)?;
     (found.kind == kind).then_some((found.content, rest))
 }
 
-/// Reads all elements.
 pub(crate) fn elements(mut der: &[u8]) -> Option<Vec<Element<'_>>> {
     let mut all = Vec::new();
     while !der.is_empty() {
@@ -54,7 +51,7 @@ pub(crate) fn elements(mut der: &[u8]) -> Option<Vec<Element<'_>>> {
     Some(all)
 }
 
-/// Writes an element of up to 65,535 bytes.
+/// Encodes an element of up to 65,535 bytes.
 pub(crate) fn written(kind: u8, content: &[u8]) -> Option<Vec<u8>> {
     let mut out = vec![kind];
     match u8::try_from(content.len()) {

@@ -1,4 +1,4 @@
-//! Digests: what was meant to be sent, and what came.
+//! Digests of received content.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ enum Algorithm {
     Sha512,
 }
 
-/// The digest of some bytes, by SHA-256 or SHA-512.
+/// A digest by SHA-256 or SHA-512.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
     algorithm: Algorithm,
@@ -18,7 +18,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Reads `algorithm:hex`, or the bare hex of a SHA-256 as indexes have it; `None` when it is neither.
+    /// Parses `algorithm:hex`, or the bare hex of a SHA-256 as in indexes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (algorithm, hex) = match text.split_once(':') {
@@ -38,7 +38,6 @@ impl Digest {
         })
     }
 
-    /// The SHA-256 of some bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self {
@@ -47,7 +46,7 @@ impl Digest {
         }
     }
 
-    /// The digest of other bytes by the algorithm of this one.
+    /// Returns the digest of other bytes by the same algorithm.
     #[must_use]
     pub fn again(&self, bytes: &[u8]) -> Self {
         match self.algorithm {
@@ -59,7 +58,6 @@ impl Digest {
         }
     }
 
-    /// Returns a computation of a digest by the algorithm of this one.
     pub(crate) fn hasher(&self) -> Hasher {
         match self.algorithm {
             Algorithm::Sha256 => Hasher::Sha256(Sha256::new()),
@@ -67,14 +65,13 @@ impl Digest {
         }
     }
 
-    /// The part behind the colon.
     #[must_use]
     pub fn hex(&self) -> &str {
         &self.hex
     }
 }
 
-/// A digest of bytes that come piece by piece.
+/// Computes a digest piece by piece.
 pub(crate) enum Hasher {
     Sha256(Sha256),
     Sha512(Sha512),

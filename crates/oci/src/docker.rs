@@ -1,4 +1,4 @@
-//! Registry credentials of Docker's config.json, which is also what pull secrets hold.
+//! Registry credentials of Docker's config.json, the format of pull secrets.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,15 @@ use crate::{Credentials, Reference};
 /// Host names of Docker Hub: credentials for one are used for all.
 pub const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
 
-/// The credentials for a registry, or for a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
-    /// Host and port of the registry.
     pub host: String,
     /// Path of the repositories that the credentials are for; `None` for all.
     pub path: Option<String>,
-    /// Credentials of the login.
     pub credentials: Credentials,
 }
 
-/// A config.json that can't be read. Its content isn't shown.
+/// An invalid config.json. Its content is not printed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid config.json: line {line}, column {column}")]
 pub struct InvalidConfig {
@@ -50,7 +47,7 @@ struct Auth {
     registrytoken: String,
 }
 
-/// Parses config.json. Servers without credentials, as those of credential helpers, are left out.
+/// Parses config.json. Servers without credentials, as with credential helpers, are left out.
 ///
 /// # Errors
 /// Fails when it is not JSON of that form.
@@ -63,7 +60,7 @@ pub fn logins(text: &[u8]) -> Result<Vec<Login>, InvalidConfig> {
     Ok(all.collect())
 }
 
-/// Returns the credentials for a repository: those with the longest path that the repository is below.
+/// Returns the credentials with the longest path that contains the repository.
 #[must_use]
 pub fn find(logins: &[Login], repository: &Reference) -> Option<Credentials> {
     let is_hub = |host: &str| HUB.contains(&host);
@@ -81,7 +78,6 @@ pub fn find(logins: &[Login], repository: &Reference) -> Option<Credentials> {
     longest.map(|login| login.credentials.clone())
 }
 
-/// Returns the login for a server; `None` if the file has no credentials for it.
 fn login(server: &str, auth: &Auth) -> Option<Login> {
     let server = server.split_once("://").map_or(server, |(_, rest)| rest);
     let (host, path) = server

@@ -51,7 +51,6 @@ const TEXTS: &[&str] = &[
     "*a",
 ];
 
-/// An index, and what it has of one chart.
 fn index(random: &mut Random) -> (Value, String, Option<Vec<Entry>>) {
     let wanted = (*random.pick(NAMES)).to_owned();
     let mut charts = Map::new();

@@ -1,23 +1,21 @@
-//! Redirects and the scope of credentials: pure decisions.
+//! Redirects and the scope of credentials. Pure.
 
 use reqwest::Url;
 
-/// The largest number of redirects that are followed in a row.
+/// Maximum number of redirects in a row.
 const MAX_REDIRECTS: usize = 10;
 
-/// Error of a redirect that is not followed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RedirectError {
     #[error("more than {MAX_REDIRECTS} in a row")]
     TooMany,
-    /// The location is not a URL.
     #[error(transparent)]
     Location(#[from] url::ParseError),
     #[error("it leads from https to http")]
     Insecure,
 }
 
-/// Returns the target of a redirect. The policy of addresses is applied to it when it is requested.
+/// Returns the target of a redirect. The policy of addresses is applied when it is requested.
 pub(crate) fn next(from: &Url, location: &str, followed: usize) -> Result<Url, RedirectError> {
     if followed >= MAX_REDIRECTS {
         return Err(RedirectError::TooMany);
@@ -29,8 +27,8 @@ pub(crate) fn next(from: &Url, location: &str, followed: usize) -> Result<Url, R
     Ok(to)
 }
 
-/// Returns true if credentials of `home` are sent to `url`: they never leave their scheme, host and port, unless they are passed
-/// on to what was `asked` first.
+/// Returns true if credentials of `home` are sent to `url`: they never leave their scheme, host and port, unless `pass` is set
+/// and `asked` is the same server.
 pub(crate) fn is_trusted(home: &Url, asked: &Url, url: &Url, pass: bool) -> bool {
     url.origin() == home.origin() || (pass && url.origin() == asked.origin())
 }

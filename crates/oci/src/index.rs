@@ -1,4 +1,4 @@
-//! The index of a Helm repository, read as a stream: an index may be large, and one chart is asked for.
+//! The index of a Helm repository, read as a stream: it may be large, and one chart is needed.
 
 mod block;
 mod file;
@@ -15,27 +15,25 @@ pub(crate) use file::{Download, stored_entries};
 pub(crate) use rewrite::rewrite;
 pub(crate) use stream::Stream;
 
-/// One version of a chart in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Entry {
-    /// The version as written in the index.
     pub version: String,
-    /// The addresses of the archive as written: absolute, or relative to the repository.
+    /// Absolute, or relative to the repository.
     pub urls: Vec<String>,
-    /// The SHA-256 of the archive; empty when the index has no digest for it.
+    /// SHA-256 of the archive; empty if missing.
     pub digest: String,
 }
 
-/// The entries of a chart, the newest first. Those that are no versions are left out, as Helm does.
+/// Returns the entries of a chart, the newest first. Invalid versions are left out, as in Helm.
 fn parse(text: &[u8], url: &str) -> Result<Vec<Entry>, Error> {
     let items = parse_items(text, url)?;
     let entries = items.iter().filter_map(yaml::Value::as_map).map(entry);
     Ok(version::sort(entries.collect(), |entry| &entry.version))
 }
 
-/// The list that an index has of a chart, as it is written.
+/// Returns the entries of a chart as they are written.
 fn parse_items(text: &[u8], url: &str) -> Result<Vec<yaml::Value>, Error> {
-    // YAML has no room for some characters that JSON may hold.
+    // YAML cannot contain some characters of JSON.
     let value = match serde_json::from_slice(text) {
         Ok(value) => value,
         Err(_) => parse_yaml(text).map_err(|error| {

@@ -1,11 +1,11 @@
 //! Artifacts of OCI registries, their signatures, and charts from registries and Helm repositories.
 //!
-//! [`Charts`] lists the charts at an address. A [`ChartSource`] is one of them: it lists its versions and pulls one as an [`Archive`],
-//! whose files are unpacked to a [`tree::Mem`] or a directory. [`Repository`] (an index.yaml) and [`Registry`] (OCI) can also be
-//! used directly.
+//! [`Charts`] lists the charts at an address. A [`ChartSource`] is one of them: it lists its versions and pulls one as an
+//! [`Archive`], whose files are unpacked to a [`tree::Mem`] or a directory. [`Repository`] (an index.yaml) and [`Registry`]
+//! (OCI) can also be used directly.
 //!
-//! All reads are bounded by [`Limits`], and content with a known digest is verified. Credentials are sent to their own host, and
-//! to the token service that a registry names. Addresses follow the policy of the client ([`net::AddressPolicy`]). This crate runs
+//! All reads are bounded by [`Limits`], and content with a known digest is verified. Credentials are sent to their own host,
+//! and to the token service of a registry. Addresses follow the policy of the client ([`net::AddressPolicy`]). This crate runs
 //! no program and reads no configuration of the user.
 
 mod access;

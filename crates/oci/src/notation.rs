@@ -1,5 +1,5 @@
-//! Signatures of the Notary Project, as Notation makes them: envelopes that refer to the signed artifact, by certificates that a trust policy
-//! trusts ([ADR 35](../../../docs/adr/0035-notation-signatures.md)). No server is asked but the registry.
+//! Signatures of the Notary Project, as Notation makes them: envelopes that refer to the signed artifact, by certificates that
+//! a trust policy trusts ([ADR 35](../../../docs/adr/0035-notation-signatures.md)). Only the registry is asked.
 
 mod cbor;
 mod certificate;
@@ -21,70 +21,45 @@ use jiff::Timestamp;
 use self::{check::check, envelope::Envelope, policy::Rules};
 use crate::{Descriptor, Digest, Error, Reference, Registry, Wanted};
 
-/// Type of the artifacts that are signatures.
 const SIGNATURE: &str = "application/vnd.cncf.notary.signature";
-/// The most signatures of an artifact that are tried, as in Flux.
+/// Maximum number of signatures that are tried, as in Flux.
 const SIGNATURES: usize = 3;
-/// The largest envelope, in bytes.
 const ENVELOPE_BYTES: u64 = 1 << 20;
 
-/// The signers that are trusted.
 #[derive(Debug, Clone)]
 pub struct Trust {
-    /// The rules for repositories.
     pub policy: TrustPolicy,
-    /// The certificates that are trusted.
     pub store: TrustStore,
 }
 
-/// The answer to the question if an artifact is signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// A trusted signer signed it; with the failed checks that the policy wants to be logged.
+    /// A trusted signer signed it. Has the failed checks that the policy logs.
     Signed(Vec<Warning>),
-    /// The policy accepts it, though no trusted signer signed it.
+    /// The policy accepts it without a trusted signature.
     Accepted(Vec<Warning>),
-    /// The policy refuses it.
     Refused(Refused),
 }
 
-/// The reason why an artifact is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The policy has no statement for the repository.
     #[error(
         "artifact {0:?} has no applicable trust policy statement. Trust policy applicability for a given artifact is determined by \
          registryScopes"
     )]
     NoStatement(String),
-    /// There is no signature.
     #[error("no signature is associated with {0:?}, make sure the artifact was signed successfully")]
     Unsigned(String),
-    /// No signature counts.
     #[error("signature verification failed: failed to verify signature with digest {digest}, {why}")]
-    Rejected {
-        /// Digest of the last signature that was tried.
-        digest: String,
-        /// The reason against it.
-        why: Rejected,
-    },
-    /// None of those that were tried counts.
+    Rejected { digest: String, why: Rejected },
     #[error(
         "signature evaluation stopped. The configured limit of {SIGNATURES} signatures to verify per artifact exceeded: failed to \
          verify signature with digest {digest}, {why}"
     )]
-    TooMany {
-        /// Digest of the last signature that was tried.
-        digest: String,
-        /// The reason against it.
-        why: Rejected,
-    },
+    TooMany { digest: String, why: Rejected },
 }
 
 /// Returns whether the policy accepts the manifest with this digest.
-///
-/// # Errors
-/// Fails when the registry refuses access to the manifest or the signatures. Malformed signatures are rejected.
 pub async fn verify(registry: &Registry, digest: &Digest, trust: &Trust) -> Result<Verdict, Error> {
     let repository = scope(registry.reference());
     let artifact = format!("{repository}@{digest}");
@@ -116,7 +91,7 @@ pub async fn verify(registry: &Registry, digest: &Digest, trust: &Trust) -> Resu
     }))
 }
 
-/// Returns the verdict of a signature that no enforced check failed for.
+/// Returns the verdict on a signature for which no enforced check failed.
 fn verdict(warnings: Vec<Warning>) -> Verdict {
     match warnings
         .iter()
@@ -127,7 +102,6 @@ fn verdict(warnings: Vec<Warning>) -> Verdict {
     }
 }
 
-/// The search for a signature that counts.
 struct Search<'a> {
     registry: &'a Registry,
     rules: &'a Rules,
@@ -136,7 +110,6 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Downloads and checks a signature.
     async fn check(&self, digest: &Digest) -> Result<Result<Vec<Warning>, Rejected>, Error> {
         let manifest = match self.registry.manifest(&Wanted::Digest(digest.clone())).await {
             Ok(manifest) => manifest,
@@ -155,7 +128,7 @@ impl Search<'_> {
     }
 }
 
-/// Tells a signature that is missing or malformed from a registry that doesn't answer.
+/// Distinguishes a missing or malformed signature from a registry that doesn't answer.
 fn rejected<T>(error: Error) -> Result<Result<T, Rejected>, Error> {
     match error {
         Error::NotFound { .. }
@@ -166,7 +139,7 @@ fn rejected<T>(error: Error) -> Result<Result<T, Rejected>, Error> {
     }
 }
 
-/// Returns the name of a repository as scopes of policies have it: that of Flux for Docker Hub.
+/// Returns the name of a repository in scopes of policies: Flux's name for Docker Hub.
 fn scope(reference: &Reference) -> String {
     let repository = reference.repository();
     match reference.host() {
@@ -178,7 +151,7 @@ fn scope(reference: &Reference) -> String {
     }
 }
 
-/// Shortens a text that comes from outside, for messages.
+/// Shortens an untrusted string for messages.
 fn bounded(text: &str) -> String {
     text.chars().take(256).collect()
 }

@@ -15,12 +15,10 @@ pub struct Reference {
     digest: Option<Digest>,
 }
 
-/// The version of an artifact in a repository.
+/// The wanted version of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// The artifact that a tag points at now.
     Tag(String),
-    /// The artifact with exactly this digest.
     Digest(Digest),
 }
 
@@ -35,9 +33,6 @@ impl fmt::Display for Wanted {
 
 impl Reference {
     /// Parses a reference, with or without `oci://`.
-    ///
-    /// # Errors
-    /// Fails when it is not a valid reference.
     pub fn parse(text: &str) -> Result<Self, Error> {
         parse(text).map_err(|why| Error::InvalidUrl {
             url: UrlText::from(text).to_string(),
@@ -46,32 +41,26 @@ impl Reference {
     }
 
     /// Returns the repository one level deeper.
-    ///
-    /// # Errors
-    /// Fails when the name is not valid in a repository.
     pub fn child(&self, name: &str) -> Result<Self, Error> {
         Self::parse(&format!("{}/{}/{name}", self.host, self.repository))
     }
 
-    /// Returns the registry's host and port.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Returns the name of the repository, without the host.
     #[must_use]
     pub fn repository(&self) -> &str {
         &self.repository
     }
 
-    /// Returns the tag, if there is one.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 
-    /// Returns the wanted version: the digest if there is one, else the tag, else `latest`.
+    /// Returns the digest if there is one, else the tag, else `latest`.
     #[must_use]
     pub fn wanted(&self) -> Wanted {
         match (&self.digest, &self.tag) {
@@ -87,7 +76,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// A version as a tag can hold it.
+/// Returns the tag of a version.
 pub(crate) fn tag_of(version: &str) -> String {
     version.replace('+', "_")
 }
@@ -133,7 +122,7 @@ pub(crate) fn is_tag(tag: &str) -> bool {
     tag.len() <= 128 && tag.bytes().next().is_some_and(is_word) && tag.bytes().all(inner)
 }
 
-/// Returns true if a part of a path is lower-case letters and digits with single separators between them.
+/// Returns true for lower-case letters and digits with single separators between them.
 pub(crate) fn is_component(part: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends = [part.bytes().next(), part.bytes().next_back()];

@@ -5,9 +5,8 @@ mod manifest;
 mod pull;
 mod push;
 
-use std::sync::Mutex;
-
 use bytes::Bytes;
+use parking_lot::Mutex;
 use reqwest::{
     StatusCode, Url,
     header::{HeaderMap, HeaderValue, LINK, WWW_AUTHENTICATE},
@@ -16,7 +15,7 @@ use serde::Deserialize;
 
 use crate::{
     Archive, Client, Credentials, Digest, Error, Reference, Wanted,
-    client::{Answer, Ask, shown},
+    client::{Answer, Ask, safe_url},
     reference::is_tag,
 };
 
@@ -40,7 +39,6 @@ struct Tags {
 }
 
 impl Registry {
-    /// A repository, asked with the credentials of `client`.
     #[must_use]
     pub fn new(client: &Client, reference: Reference) -> Self {
         let credentials = client.access().credentials.clone();
@@ -56,30 +54,26 @@ impl Registry {
         }
     }
 
-    /// Returns the reference to the repository.
     #[must_use]
     pub fn reference(&self) -> &Reference {
         &self.reference
     }
 
     /// Returns all tags in the order of the registry.
-    ///
-    /// # Errors
-    /// Fails when the tags cannot be downloaded, or when there are more than the limit.
     pub async fn tags(&self) -> Result<Vec<String>, Error> {
         let mut url = self.url(&format!("tags/list?n={}", self.client.limits().page))?;
         let mut all: Vec<String> = Vec::new();
         loop {
             let answer = self.get(&url, "application/json").await?;
             let next = next_page(&url, answer.response.headers())
-                .map_err(|why| Error::malformed(shown(&url), why))?;
+                .map_err(|why| Error::malformed(safe_url(&url), why))?;
             let page: Tags = read_json(answer, self.client.limits().document_bytes).await?;
             let tags = page.tags.unwrap_or_default();
             let more = !tags.is_empty();
             all.extend(tags);
             if all.len() > self.client.limits().tags {
                 return Err(Error::TooLarge {
-                    url: shown(&url),
+                    url: safe_url(&url),
                     what: "tags",
                     limit: self.client.limits().tags as u64,
                 });
@@ -91,7 +85,7 @@ impl Registry {
         }
     }
 
-    /// Returns the URL of a manifest. A string that is no tag may lead to another path, so it is an error.
+    /// Returns the URL of a manifest. An invalid tag is an error: it may lead to another path.
     fn manifest_url(&self, wanted: &Wanted) -> Result<Url, Error> {
         match wanted {
             Wanted::Tag(tag) if !is_tag(tag) => Err(Error::InvalidUrl {
@@ -102,7 +96,8 @@ impl Registry {
         }
     }
 
-    /// Downloads a manifest and verifies it against the digest that is wanted, or that the registry reports; its digest is that one.
+    /// Downloads a manifest and verifies it against the wanted digest, or the digest that the registry reports, which it
+    /// returns with it.
     ///
     /// # Errors
     /// Fails when the manifest cannot be downloaded, is invalid, or has another digest.
@@ -116,9 +111,9 @@ impl Registry {
         let body = answer.bytes(self.client.limits().document_bytes).await?;
         // Nothing is parsed before it is verified.
         if let Some(promised) = &promised {
-            verify(&shown(&url), promised, &body)?;
+            verify(&safe_url(&url), promised, &body)?;
         }
-        let manifest = Manifest::parse(&body, &shown(&url))?;
+        let manifest = Manifest::parse(&body, &safe_url(&url))?;
         let digest = promised.unwrap_or(manifest.digest);
         Ok(Manifest { digest, ..manifest })
     }
@@ -126,26 +121,22 @@ impl Registry {
     /// Downloads a blob and verifies it against its descriptor.
     ///
     /// # Errors
-    /// Fails when the blob cannot be downloaded, is larger than `limit` bytes, or does not match its
-    /// descriptor.
+    /// Fails when it cannot be downloaded, is larger than `limit` bytes, or does not match.
     pub async fn blob(&self, descriptor: &Descriptor, limit: u64) -> Result<Bytes, Error> {
         let url = self.url(&format!("blobs/{}", descriptor.digest))?;
         if descriptor.size > limit {
             return Err(Error::TooLarge {
-                url: shown(&url),
+                url: safe_url(&url),
                 what: "bytes",
                 limit,
             });
         }
         let body = self.get(&url, "*/*").await?.bytes(descriptor.size).await?;
-        verify(&shown(&url), &descriptor.digest, &body)?;
+        verify(&safe_url(&url), &descriptor.digest, &body)?;
         Ok(body)
     }
 
     /// Downloads the chart of a manifest.
-    ///
-    /// # Errors
-    /// Fails when the manifest has no chart, or when the manifest or the chart cannot be downloaded.
     pub async fn chart(&self, wanted: &Wanted) -> Result<Archive, Error> {
         let manifest = self.manifest(wanted).await?;
         let name = format!("{}:{wanted}", self.reference);
@@ -156,12 +147,11 @@ impl Registry {
         Ok(Archive::new(name, body))
     }
 
-    /// An address of the repository.
     fn url(&self, rest: &str) -> Result<Url, Error> {
         self.address(&format!("{}/{rest}", self.reference.repository()))
     }
 
-    /// The address that tells whether the server is a registry.
+    /// Returns the address that tells if the server is a registry.
     fn base(&self) -> Result<Url, Error> {
         self.address("")
     }
@@ -183,26 +173,24 @@ impl Registry {
         })
     }
 
-    /// Asks, and once more with what the registry wants for it.
+    /// Sends a request, and repeats it with the authorization that the registry asks for.
     async fn get(&self, url: &Url, accept: &'static str) -> Result<Answer, Error> {
         self.request(url, accept, false).await
     }
 
-    /// Asks for the headers alone, or for all.
+    /// Asks for the headers alone, or for everything.
     async fn request(&self, url: &Url, accept: &'static str, head: bool) -> Result<Answer, Error> {
         let answer = self.ask(url, accept, head).await?;
         let Some(challenge) = challenge(&answer) else {
             return answer.ok(self.credentials.is_some());
         };
         let header = self.authorize(url, &challenge, "pull").await?;
-        if let Ok(mut kept) = self.authorization.lock() {
-            *kept = header;
-        }
+        *self.authorization.lock() = header;
         self.ask(url, accept, head).await?.ok(self.credentials.is_some())
     }
 
     async fn ask(&self, url: &Url, accept: &'static str, head: bool) -> Result<Answer, Error> {
-        let authorization = self.kept();
+        let authorization = self.authorization();
         let ask = Ask {
             authorization: authorization.as_ref(),
             head,
@@ -212,11 +200,11 @@ impl Registry {
     }
 
     /// Returns the header of the last challenge.
-    fn kept(&self) -> Option<HeaderValue> {
-        self.authorization.lock().ok().and_then(|kept| kept.clone())
+    fn authorization(&self) -> Option<HeaderValue> {
+        self.authorization.lock().clone()
     }
 
-    /// The header that a challenge asks for. Tokens are for `actions`, unless the registry names others.
+    /// Returns the header for a challenge. Tokens are for `actions`, unless the registry names others.
     async fn authorize(
         &self,
         url: &Url,
@@ -232,12 +220,12 @@ impl Registry {
                 if let Some(Credentials::Identity(identity)) = &self.credentials {
                     let exchange = bearer.exchange(url, &scope, identity);
                     let (realm, form) =
-                        exchange.map_err(|error| Error::malformed(shown(url), error.to_string()))?;
+                        exchange.map_err(|error| Error::malformed(safe_url(url), error.to_string()))?;
                     return self.token(self.client.post(&realm, form).await?, true).await;
                 }
                 let realm = bearer
                     .address(url, &scope)
-                    .map_err(|error| Error::malformed(shown(url), error.to_string()))?;
+                    .map_err(|error| Error::malformed(safe_url(url), error.to_string()))?;
                 let ask = Ask {
                     authorization: own.as_ref(),
                     ..Ask::of(&realm, "application/json")
@@ -247,7 +235,7 @@ impl Registry {
         }
     }
 
-    /// The header with the token of an answer.
+    /// Returns the header with the token of an answer.
     async fn token(&self, answer: Answer, has_credentials: bool) -> Result<Option<HeaderValue>, Error> {
         let answer = answer.ok(has_credentials)?;
         let url = answer.url.clone();
@@ -268,7 +256,7 @@ fn challenge(answer: &Answer) -> Option<auth::Challenge> {
         .find_map(|value| auth::Challenge::parse(value.to_str().ok()?))
 }
 
-/// Reads an answer; what it holds isn't repeated in errors, it may be a secret.
+/// Parses an answer; errors don't repeat its content, which may be secret.
 async fn read_json<T: for<'de> Deserialize<'de>>(answer: Answer, limit: u64) -> Result<T, Error> {
     let url = answer.url.clone();
     let body = answer.bytes(limit).await?;
@@ -298,7 +286,7 @@ pub(crate) fn verify(url: &str, wanted: &Digest, body: &[u8]) -> Result<(), Erro
     })
 }
 
-/// Returns the address of the next page of tags, which has to be on the same host.
+/// Returns the address of the next page of tags, which must be on the same host.
 fn next_page(url: &Url, headers: &HeaderMap) -> Result<Option<Url>, &'static str> {
     let Some(value) = headers.get(LINK) else {
         return Ok(None);

@@ -15,25 +15,24 @@ use tokio::sync::OnceCell;
 
 use crate::{
     Archive, Client, Credentials, Digest, Entry, Error, IndexFile, Limits, Reference,
-    client::{Answer, Ask, bare, shown},
+    client::{Answer, Ask, bare, safe_url},
     index::{Download, Stream, rewrite, stored_entries},
     registry,
     version::newest,
 };
 
-/// Bytes of an index that are looked at before it is asked whether there is more to look at.
+/// Bytes of an index that are parsed at once.
 const PIECE: usize = 64 << 10;
-/// Longest tag of an index that is kept, in bytes.
-const TAG: usize = 512;
+/// Maximum length of an index's tag (ETag), in bytes.
+const MAX_TAG_BYTES: usize = 512;
 
-/// A Helm repository over http or https.
 #[derive(Debug, Clone)]
 pub struct Repository {
     client: Client,
     url: Url,
     credentials: Option<Credentials>,
-    /// The index, once it was read; nothing is in it if it is too large to be kept.
-    kept: Option<Arc<OnceCell<Option<Index>>>>,
+    /// The cached index; `None` if it is too large for the cache.
+    cached: Option<Arc<OnceCell<Option<Index>>>>,
 }
 
 /// An index as it was sent.
@@ -45,11 +44,6 @@ struct Index {
 }
 
 impl Repository {
-    /// Creates a repository from its address. A user and a password in it are used when `client` has no
-    /// credentials.
-    ///
-    /// # Errors
-    /// Fails when the address is invalid or its scheme is neither http nor https.
     pub fn new(client: &Client, url: &str) -> Result<Self, Error> {
         let parsed = parse(url)?;
         let credentials = client.access().credentials.clone();
@@ -57,37 +51,34 @@ impl Repository {
             client: client.clone(),
             credentials: credentials.or_else(|| of_url(&parsed)),
             url: bare(parsed),
-            kept: None,
+            cached: None,
         })
     }
 
-    /// The same, which keeps its index.
-    pub(crate) fn keeping_index(self) -> Self {
-        let kept = Some(Arc::default());
-        Self { kept, ..self }
+    /// Caches its index.
+    pub(crate) fn caching_index(self) -> Self {
+        let cached = Some(Arc::default());
+        Self { cached, ..self }
     }
 
     /// Returns the versions of a chart, the newest first.
-    ///
-    /// # Errors
-    /// Fails when the index cannot be downloaded or parsed, or when it does not list the chart.
     pub async fn entries(&self, chart: &str) -> Result<Vec<Entry>, Error> {
-        let kept = match &self.kept {
-            Some(kept) => kept.get_or_try_init(|| self.index()).await?.as_ref(),
+        let cached = match &self.cached {
+            Some(cached) => cached.get_or_try_init(|| self.index()).await?.as_ref(),
             None => None,
         };
-        let entries = match kept {
+        let entries = match cached {
             Some(index) => index.entries(chart, self.client.limits())?,
             None => self.read_index(chart).await?,
         };
         entries.ok_or_else(|| Error::NoChart {
             chart: chart.to_owned(),
-            url: shown(&self.url),
+            url: safe_url(&self.url),
         })
     }
 
-    /// Downloads the whole index to a file, unpacked, without holding it. What was written before an error is to be removed by the caller.
-    /// An index that is `known` is not sent again by servers that give it a tag: nothing is written then, and `None` returned.
+    /// Downloads the whole index to a file, unpacked, as a stream. The caller removes the file after an error. A server doesn't
+    /// send a `known` index again if it gave it a tag: nothing is written then, and `None` returned.
     ///
     /// # Errors
     /// Fails when the index cannot be downloaded or written, is larger than [`Limits::index_bytes`], or has no entries.
@@ -109,7 +100,7 @@ impl Repository {
         }
         answer = answer.ok(self.credentials.is_some())?;
         let tag = answer.response.headers().get(ETAG);
-        let tag = tag.filter(|tag| tag.len() <= TAG).cloned();
+        let tag = tag.filter(|tag| tag.len() <= MAX_TAG_BYTES).cloned();
         let mut download = Download::new(file, &answer.url, is_packed(&answer), self.client.limits());
         while let Some(piece) = answer.next().await? {
             download.push(&piece)?;
@@ -117,22 +108,22 @@ impl Repository {
         download.finish(tag).map(Some)
     }
 
-    /// Writes an index that [`Repository::download_index`] downloaded as JSON, which is faster to read: chart by chart, the newest version
-    /// first, without what has no valid version. Returns the number of versions. Blocks.
+    /// Rewrites an index of [`Repository::download_index`] as JSON, which is faster to read: chart by chart, the newest version
+    /// first, without invalid versions. Returns the number of versions. Blocks.
     ///
     /// # Errors
     /// Fails when the index is malformed, or has no `apiVersion`, or one of its charts is larger than [`Limits::entry_bytes`].
     pub fn write_json(&self, index: impl Read, out: impl Write) -> Result<usize, Error> {
-        rewrite(index, out, &shown(&index_url(&self.url)), self.client.limits())
+        rewrite(index, out, &safe_url(&index_url(&self.url)), self.client.limits())
     }
 
-    /// Returns a version of a chart in an index that [`Repository::download_index`] wrote: the one with that name, or the newest in a range;
-    /// without either, the newest that is not a pre-release. [`Repository::fetch`] downloads it. Blocks while it reads.
+    /// Returns a version of a chart in a stored index: the one with that name, or the newest in a range; without either, the
+    /// newest that is not a pre-release. [`Repository::fetch`] downloads it. Blocks.
     ///
     /// # Errors
-    /// Fails when the index cannot be read, does not list the chart, or has no version that fits, and when the range is invalid.
+    /// Fails when the index cannot be read, does not list the chart, or has no matching version, and when the range is invalid.
     pub fn find_stored(&self, index: impl Read, chart: &str, range: &str) -> Result<Entry, Error> {
-        let url = shown(&self.url);
+        let url = safe_url(&self.url);
         let Some(entries) = stored_entries(index, &url, chart, self.client.limits())? else {
             let chart = chart.to_owned();
             return Err(Error::NoChart { chart, url });
@@ -144,7 +135,7 @@ impl Repository {
         })
     }
 
-    /// Asks whether the server gives access to the index.
+    /// Checks that the server gives access to the index.
     pub(crate) async fn check(&self) -> Result<(), Error> {
         let url = index_url(&self.url);
         let asked = self.ask(Ask {
@@ -155,7 +146,7 @@ impl Repository {
         asked.await?.ok(self.credentials.is_some()).map(drop)
     }
 
-    /// Reads the index as far as it takes for a chart.
+    /// Reads the index up to the chart.
     async fn read_index(&self, chart: &str) -> Result<Option<Vec<Entry>>, Error> {
         let mut answer = self.get(&index_url(&self.url), "*/*", true).await?;
         let mut stream = Stream::new(chart, &answer.url, is_packed(&answer), self.client.limits());
@@ -167,11 +158,11 @@ impl Repository {
         stream.finish()
     }
 
-    /// The whole index; nothing when it is too large to be kept.
+    /// Returns the whole index; `None` if it is too large for the cache.
     async fn index(&self) -> Result<Option<Index>, Error> {
         let answer = self.get(&index_url(&self.url), "*/*", true).await?;
         let (url, packed) = (answer.url.clone(), is_packed(&answer));
-        match answer.bytes(self.client.limits().kept_index_bytes).await {
+        match answer.bytes(self.client.limits().cached_index_bytes).await {
             Ok(bytes) => Ok(Some(Index { url, packed, bytes })),
             Err(Error::TooLarge { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -185,7 +176,7 @@ impl Repository {
     pub async fn fetch(&self, entry: &Entry) -> Result<Archive, Error> {
         let first = entry.urls.first().ok_or_else(|| {
             let why = format!("version {} has no address in the index", entry.version);
-            Error::malformed(shown(&self.url), why)
+            Error::malformed(safe_url(&self.url), why)
         })?;
         let archive = if first.starts_with("oci://") {
             self.fetch_from_registry(first).await?
@@ -197,13 +188,13 @@ impl Repository {
             None if entry.digest.is_empty() => {}
             None => {
                 let why = format!("the digest of version {} in the index is none", entry.version);
-                return Err(Error::malformed(shown(&self.url), why));
+                return Err(Error::malformed(safe_url(&self.url), why));
             }
         }
         Ok(archive)
     }
 
-    /// Downloads the archive at the address itself, for an address that is that of an archive.
+    /// Downloads the archive at the address itself, which is the address of an archive.
     ///
     /// # Errors
     /// Fails when the archive cannot be downloaded or is too large.
@@ -220,7 +211,7 @@ impl Repository {
         Ok(Archive::new(url, bytes))
     }
 
-    /// An archive that the index has in a registry. Credentials of the repository go there only if they are passed on.
+    /// Downloads an archive from a registry. Credentials of the repository go there only if they are passed on.
     async fn fetch_from_registry(&self, url: &str) -> Result<Archive, Error> {
         let reference = Reference::parse(url)?;
         let passed = self.client.access().pass_credentials;
@@ -229,9 +220,9 @@ impl Repository {
         registry.chart(&registry.reference().wanted()).await
     }
 
-    /// Returns the address as messages show it, without credentials.
-    pub(crate) fn shown(&self) -> String {
-        shown(&self.url)
+    /// Returns the address without credentials, for messages.
+    pub(crate) fn safe_url(&self) -> String {
+        safe_url(&self.url)
     }
 
     async fn get(&self, url: &Url, accept: &'static str, packed: bool) -> Result<Answer, Error> {
@@ -291,7 +282,7 @@ fn parse(url: &str) -> Result<Url, Error> {
     }
 }
 
-/// The user and password that an address holds.
+/// Returns the user and password in an address.
 fn of_url(url: &Url) -> Option<Credentials> {
     let decoded = |text: &str| {
         let pairs = format!("x={}", text.replace('+', "%2B"));
@@ -306,7 +297,7 @@ fn of_url(url: &Url) -> Option<Credentials> {
     })
 }
 
-/// The address below which a repository has its files.
+/// Returns the address below which a repository has its files.
 fn below(repository: &Url) -> Url {
     let mut base = repository.clone();
     base.set_fragment(None);
@@ -322,7 +313,7 @@ fn index_url(repository: &Url) -> Url {
     url
 }
 
-/// The address of an archive: one that is relative gets the query of the repository.
+/// Returns the address of an archive: a relative one gets the query of the repository.
 fn archive_url(repository: &Url, text: &str) -> Result<Url, Error> {
     if let Ok(absolute) = Url::parse(text) {
         return Ok(absolute);

@@ -8,135 +8,118 @@ use crate::{
     version::{newest, sort},
 };
 
-/// A location of charts: a Helm repository or a registry.
 #[derive(Debug, Clone)]
 pub struct Charts {
     client: Client,
-    place: Of<Repository, Reference>,
+    location: Location<Repository, Reference>,
 }
 
-/// The location of one chart, in a Helm repository or in a registry.
 #[derive(Debug)]
 pub struct ChartSource {
     chart: String,
-    place: Of<Repository, Registry>,
+    location: Location<Repository, Registry>,
 }
 
-/// One kind of place or the other.
 #[derive(Debug, Clone)]
-enum Of<H, R> {
+enum Location<H, R> {
     Repository(H),
     Registry(R),
 }
 
 impl Charts {
-    /// Creates a location of charts from its address.
-    ///
-    /// # Errors
-    /// Fails when the address is invalid.
     pub fn at(client: &Client, address: &str) -> Result<Self, Error> {
-        let place = match address.starts_with("oci://") {
-            true => Of::Registry(Reference::parse(address)?),
-            false => Of::Repository(Repository::new(client, address)?),
+        let location = match address.starts_with("oci://") {
+            true => Location::Registry(Reference::parse(address)?),
+            false => Location::Repository(Repository::new(client, address)?),
         };
         Ok(Self {
             client: client.clone(),
-            place,
+            location,
         })
     }
 
-    /// Keeps the index of a Helm repository, for callers that need many of its charts: it is read once and
-    /// kept as it was sent, unless it is larger than [`crate::Limits::kept_index_bytes`].
+    /// Caches the index of a Helm repository as it was sent, for callers that need many of its charts, unless it is larger than
+    /// [`crate::Limits::cached_index_bytes`].
     #[must_use]
-    pub fn keeping_index(self) -> Self {
-        let place = match self.place {
-            Of::Repository(repository) => Of::Repository(repository.keeping_index()),
+    pub fn caching_index(self) -> Self {
+        let location = match self.location {
+            Location::Repository(repository) => Location::Repository(repository.caching_index()),
             registry => registry,
         };
-        Self { place, ..self }
+        Self { location, ..self }
     }
 
     /// Returns the location of a chart. In a registry, `chart` is one level deeper than the address, or the
     /// address includes the name of the chart and `chart` is empty.
-    ///
-    /// # Errors
-    /// Fails when the name is not valid in a registry.
     pub fn chart(&self, chart: &str) -> Result<ChartSource, Error> {
-        let place = match &self.place {
-            Of::Repository(repository) => Of::Repository(repository.clone()),
-            Of::Registry(reference) => {
+        let location = match &self.location {
+            Location::Repository(repository) => Location::Repository(repository.clone()),
+            Location::Registry(reference) => {
                 let reference = match chart {
                     "" => reference.clone(),
                     chart => reference.child(chart)?,
                 };
-                Of::Registry(Registry::new(&self.client, reference))
+                Location::Registry(Registry::new(&self.client, reference))
             }
         };
         let chart = chart.to_owned();
-        Ok(ChartSource { chart, place })
+        Ok(ChartSource { chart, location })
     }
 }
 
 impl ChartSource {
     /// Creates the location of a chart from an address; see [`Charts::chart`].
-    ///
-    /// # Errors
-    /// Fails when the address, or the name in a registry, is invalid.
     pub fn new(client: &Client, address: &str, chart: &str) -> Result<Self, Error> {
         Charts::at(client, address)?.chart(chart)
     }
 
     /// Returns all versions, the newest first.
-    ///
-    /// # Errors
-    /// Fails when the versions cannot be downloaded.
     pub async fn versions(&self) -> Result<Vec<String>, Error> {
-        match &self.place {
-            Of::Repository(repository) => {
+        match &self.location {
+            Location::Repository(repository) => {
                 let entries = repository.entries(&self.chart).await?;
                 Ok(entries.into_iter().map(|entry| entry.version).collect())
             }
-            Of::Registry(registry) => Ok(versions_of_tags(registry.tags().await?)),
+            Location::Registry(registry) => Ok(versions_of_tags(registry.tags().await?)),
         }
     }
 
-    /// Downloads the version with that name, or the newest in a range; without either, the newest that is not
-    /// a pre-release.
+    /// Downloads the version with that name, or the newest in a range; without either, the newest that is not a pre-release.
     ///
     /// # Errors
     /// Fails when the range is invalid or no version matches it, or when the archive cannot be downloaded.
     pub async fn pull(&self, range: &str) -> Result<Archive, Error> {
-        match &self.place {
-            Of::Repository(repository) => {
+        match &self.location {
+            Location::Repository(repository) => {
                 let entries = repository.entries(&self.chart).await?;
                 let entry = newest(entries, |entry: &Entry| &entry.version, range)?;
                 let entry = entry.ok_or_else(|| self.no_version(range))?;
                 repository.fetch(&entry).await
             }
-            Of::Registry(registry) => {
+            Location::Registry(registry) => {
                 let wanted = self.wanted(registry, range).await?;
                 registry.chart(&wanted).await
             }
         }
     }
 
-    /// Asks whether the server still gives access to a version that [`ChartSource::pull`] downloaded with the same range and credentials. Of a Helm
-    /// repository, the index is asked for, without downloading it.
+    /// Checks that the server still gives access to a version that [`ChartSource::pull`] downloaded with the same range and
+    /// credentials, without downloading the index of a Helm repository.
     ///
     /// # Errors
     /// Fails when the server refuses access, has no such version any more, or can't be asked.
     pub async fn check(&self, range: &str) -> Result<(), Error> {
-        match &self.place {
-            Of::Repository(repository) => repository.check().await,
-            Of::Registry(registry) => {
+        match &self.location {
+            Location::Repository(repository) => repository.check().await,
+            Location::Registry(registry) => {
                 let wanted = self.wanted(registry, range).await?;
                 registry.digest(&wanted).await.map(drop)
             }
         }
     }
 
-    /// Returns the tag or digest to download from a registry: that of the address if it has one, else the
-    /// tag of a complete version, else the newest of the listed tags in the range.
+    /// Returns the tag or digest to download from a registry: from the address if it has one, else the tag of a complete
+    /// version, else the newest of the listed tags in the range.
     async fn wanted(&self, registry: &Registry, range: &str) -> Result<Wanted, Error> {
         let reference = registry.reference();
         let tag = reference.tag();
@@ -162,9 +145,9 @@ impl ChartSource {
     }
 
     fn no_version(&self, range: &str) -> Error {
-        let (chart, url) = match &self.place {
-            Of::Repository(repository) => (self.chart.clone(), repository.shown()),
-            Of::Registry(registry) => {
+        let (chart, url) = match &self.location {
+            Location::Repository(repository) => (self.chart.clone(), repository.safe_url()),
+            Location::Registry(registry) => {
                 let reference = registry.reference();
                 let name = reference.repository().rsplit('/').next().unwrap_or_default();
                 (name.to_owned(), reference.to_string())
@@ -178,8 +161,7 @@ impl ChartSource {
     }
 }
 
-/// Returns the versions of a chart that the tags of its registry name, the newest first: those that are strict versions. A tag can't hold the `+` of
-/// a version, so it has `_` instead.
+/// Returns the strict versions among a registry's tags, the newest first. Tags have `_` instead of `+`.
 #[must_use]
 pub fn versions_of_tags(tags: Vec<String>) -> Vec<String> {
     let versions = tags.into_iter().map(|tag| tag.replace('_', "+"));

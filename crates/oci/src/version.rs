@@ -15,8 +15,8 @@ pub fn sort<T>(items: Vec<T>, version: impl Fn(&T) -> &str) -> Vec<T> {
     known.into_iter().map(|(_, item)| item).collect()
 }
 
-/// Returns the item with exactly that version, or the newest in the range. Without a range, returns the
-/// newest that is not a pre-release.
+/// Returns the item with exactly that version, or the newest in the range. Without a range, returns the newest that is not a
+/// pre-release.
 ///
 /// # Errors
 /// Fails when the range is invalid.

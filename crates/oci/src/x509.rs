@@ -1,12 +1,10 @@
-//! The parts of certificates that all verifications of signers know.
+//! Parts of certificates that all verifications of signers know.
 
 use rustls::pki_types::SignatureVerificationAlgorithm;
 
-/// Types of the elements with the version and with the extensions of a certificate.
 pub(crate) const VERSION: u8 = 0xa0;
 pub(crate) const EXTENSIONS: u8 = 0xa3;
 
-/// Algorithms of signatures of certificates.
 pub(crate) const ALGORITHMS: &[&dyn SignatureVerificationAlgorithm] = &[
     webpki::ring::ECDSA_P256_SHA256,
     webpki::ring::ECDSA_P256_SHA384,

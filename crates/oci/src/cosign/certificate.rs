@@ -1,4 +1,4 @@
-//! Certificates of signers: their chain, what they say of the signer, and the proof that a log of certificates has them.
+//! Certificates of signers: their chain, the signer's identity, and the proof that they are in a log of certificates.
 
 use std::time::Duration;
 
@@ -12,11 +12,9 @@ use crate::{
     x509::{ALGORITHMS, EXTENSIONS, VERSION},
 };
 
-/// Extended key usage of certificates that sign code.
 const CODE_SIGNING: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x03];
-/// Subject alternative names.
 const SAN: &[u8] = &[0x55, 0x1d, 0x11];
-/// The issuer of the identity: as text, and as a string of DER.
+/// The issuer of the identity: as a bare string, and as a string of DER.
 const ISSUER_OLD: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xbf, 0x30, 0x01, 0x01];
 const ISSUER: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xbf, 0x30, 0x01, 0x08];
 /// Proofs of logs of certificates.
@@ -25,19 +23,17 @@ const EMAIL: u8 = 0x81;
 const URI: u8 = 0x86;
 const UTF8: u8 = 0x0c;
 
-/// A signer, as its certificate names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signer {
-    /// URL of the service that the signer proved its identity to.
+    /// URL of the service that verified the identity.
     pub issuer: String,
-    /// The identity: the URI of a workflow or the email address of a person.
+    /// URI of a workflow, or email address of a person.
     pub subject: String,
 }
 
-/// The parts of a certificate that signatures are verified with.
 pub(super) struct Certificate<'a> {
     der: &'a [u8],
-    /// The elements of what is signed.
+    /// Elements of the signed part.
     signed: Vec<der::Element<'a>>,
     key: &'a [u8],
     extensions: Vec<Extension<'a>>,
@@ -50,7 +46,6 @@ struct Extension<'a> {
 }
 
 impl<'a> Certificate<'a> {
-    /// Reads a certificate.
     pub(super) fn parse(der: &'a [u8]) -> Option<Self> {
         let (outer, rest) = element(der, SEQUENCE)?;
         let (signed, _) = element(outer, SEQUENCE).filter(|_| rest.is_empty())?;
@@ -83,7 +78,6 @@ impl<'a> Certificate<'a> {
         PublicKey::from_der(self.key).map_err(|_| Rejected::Certificate)
     }
 
-    /// Returns the signer.
     pub(super) fn signer(&self) -> Option<Signer> {
         let issuer = match self.extension(ISSUER) {
             Some(value) => element(value, UTF8)?.0,
@@ -98,12 +92,12 @@ impl<'a> Certificate<'a> {
             issuer: text(issuer)?,
             subject: text(subject)?,
         };
-        // A certificate of several identities is none of this service.
+        // This service issues certificates of one identity only.
         subjects.next().is_none().then_some(signer)
     }
 
-    /// Verifies that an authority of the root issued the certificate, that it was valid at a time in seconds of Unix, and that a log has
-    /// it.
+    /// Verifies that an authority of the root issued the certificate, that it was valid at a time in seconds since 1970, and
+    /// that it is in a log.
     pub(super) fn verify(&self, root: &TrustedRoot, time: i64) -> Result<(), Rejected> {
         let seconds = u64::try_from(time).map_err(|_| Rejected::Chain)?;
         let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
@@ -136,7 +130,7 @@ impl<'a> Certificate<'a> {
         Err(Rejected::Chain)
     }
 
-    /// Verifies that a log promised to have the certificate, if the root names logs of certificates.
+    /// Verifies a log's promise to have the certificate, if the root names logs of certificates.
     fn verify_logged(&self, root: &TrustedRoot, issuer: &[u8], time: i64) -> Result<(), Rejected> {
         if root.certificate_logs.is_empty() {
             return Ok(());
@@ -157,7 +151,7 @@ impl<'a> Certificate<'a> {
         }
     }
 
-    /// Returns what was signed before the logs answered: the same without their proofs.
+    /// Returns the part that was signed before the logs answered, without their proofs.
     fn without_proofs(&self) -> Option<Vec<u8>> {
         let mut content = Vec::new();
         for part in &self.signed {
@@ -165,9 +159,9 @@ impl<'a> Certificate<'a> {
                 content.extend_from_slice(part.raw);
                 continue;
             }
-            let kept = self.extensions.iter().filter(|extension| extension.id != PROOFS);
-            let kept: Vec<u8> = kept.flat_map(|extension| extension.raw).copied().collect();
-            content.extend(written(EXTENSIONS, &written(SEQUENCE, &kept)?)?);
+            let others = self.extensions.iter().filter(|extension| extension.id != PROOFS);
+            let others: Vec<u8> = others.flat_map(|extension| extension.raw).copied().collect();
+            content.extend(written(EXTENSIONS, &written(SEQUENCE, &others)?)?);
         }
         written(SEQUENCE, &content)
     }
@@ -187,7 +181,6 @@ fn extension<'a>(element: &der::Element<'a>) -> Option<Extension<'a>> {
     })
 }
 
-/// A log's promise to have a certificate.
 struct Proof<'a> {
     log: &'a [u8; 32],
     /// Time and extensions, as they are signed.
@@ -196,7 +189,7 @@ struct Proof<'a> {
     signature: &'a [u8],
 }
 
-/// Reads a list of proofs, as TLS writes it.
+/// Parses a list of proofs in TLS encoding.
 fn proofs(value: &[u8]) -> Option<Vec<Proof<'_>>> {
     let (list, _) = element(value, OCTET_STRING)?;
     let (mut list, _) = sized(list)?;
@@ -204,7 +197,7 @@ fn proofs(value: &[u8]) -> Option<Vec<Proof<'_>>> {
     while !list.is_empty() {
         let (proof, rest) = sized(list)?;
         list = rest;
-        // Version 1 is the number 0.
+        // Version 1 has the number 0.
         let (0, proof) = proof.split_first()? else {
             continue;
         };
@@ -223,14 +216,13 @@ fn proofs(value: &[u8]) -> Option<Vec<Proof<'_>>> {
     Some(found)
 }
 
-/// Reads bytes behind their length of two bytes; returns them and what follows.
 fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<2>()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
 }
 
 impl Proof<'_> {
-    /// Returns what the log signed for a certificate whose issuer's key has this hash.
+    /// Returns the bytes that the log signed, for a certificate whose issuer's key has this hash.
     fn message(&self, issuer: &[u8], signed: &[u8]) -> Option<Vec<u8>> {
         // Version 1, a timestamp of a certificate, before it has proofs.
         let mut message = vec![0, 0];

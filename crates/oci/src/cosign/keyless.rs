@@ -1,4 +1,4 @@
-//! Signatures without keys that are kept: by a certificate for an identity, with an entry in a log that has the time.
+//! Keyless signatures: by a certificate for an identity, with an entry in a log that proves the time.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,14 @@ use super::{
     trust::{Bytes, TrustedRoot},
 };
 
-/// Annotations of a signature in a layer.
+/// Annotations of a signature's layer.
 const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
 const BUNDLE: &str = "dev.sigstore.cosign/bundle";
 
-/// A signature, and everything that proves it.
+/// A signature with its proofs.
 pub(super) struct Proven {
-    /// The signed bytes.
     pub(super) message: Vec<u8>,
-    /// The bytes that the entry of the log has the hash of.
+    /// The bytes whose hash is in the log's entry.
     pub(super) payload: Vec<u8>,
     pub(super) signature: Vec<u8>,
     certificate: Vec<u8>,
@@ -30,7 +29,6 @@ pub(super) struct Proven {
 }
 
 impl Proven {
-    /// Returns the signer, if the root trusts the certificate and the log.
     pub(super) fn signer(&self, root: &TrustedRoot) -> Result<Signer, Rejected> {
         let certificate = Certificate::parse(&self.certificate).ok_or(Rejected::Certificate)?;
         let body = self.entry.verify(root)?;
@@ -44,7 +42,7 @@ impl Proven {
         certificate.signer().ok_or(Rejected::Certificate)
     }
 
-    /// Returns true if the entry of a log is of this signature, this certificate and this payload.
+    /// Returns true if the log's entry belongs to this signature, certificate and payload.
     fn is_in(&self, body: &[u8]) -> bool {
         let Ok(Body { kind, spec }) = serde_json::from_slice(body) else {
             return false;
@@ -75,7 +73,6 @@ impl Proven {
     }
 }
 
-/// An entry of a log of signatures.
 #[derive(Deserialize)]
 struct Body {
     kind: String,
@@ -121,7 +118,6 @@ struct DsseSignature {
     verifier: String,
 }
 
-/// The entry of a log in an annotation.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct OldBundle {
@@ -139,7 +135,7 @@ struct OldPayload {
     log_id: String,
 }
 
-/// Reads the proof of a signed payload in the annotations of its layer.
+/// Reads the proof of a signed payload from the annotations of its layer.
 pub(super) fn of_annotations(
     payload: &[u8],
     signature: Vec<u8>,
@@ -204,7 +200,7 @@ struct Promise {
     signed_entry_timestamp: String,
 }
 
-/// Reads the proof of a signature in the material of its bundle.
+/// Reads the proof of a signature from its bundle.
 pub(super) fn of_material(
     material: Material,
     message: Vec<u8>,
@@ -215,7 +211,7 @@ pub(super) fn of_material(
     let first = chain.and_then(|chain| chain.certificates.into_iter().next());
     let certificate = material.certificate.or(first).ok_or(Rejected::Unproven)?;
     let entry = material.tlog_entries.into_iter().next().ok_or(Rejected::Log)?;
-    // A log that promises nothing has no time of its own.
+    // A log without a promise has no time of its own.
     let (Some(time), Some(promise)) = (entry.integrated_time, entry.inclusion_promise) else {
         return Err(Rejected::Timeless);
     };

@@ -28,22 +28,16 @@ impl std::fmt::Debug for PublicKey {
     }
 }
 
-/// A public key that can't be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPublicKey {
-    /// The text is not a public key in PEM format.
     #[error("it is not a public key in PEM format ({BEGIN})")]
     Malformed,
-    /// The type of the key is not supported.
     #[error("its type is not supported: use ECDSA P-256 or P-384, RSA or Ed25519")]
     Unsupported,
 }
 
 impl PublicKey {
     /// Parses a key in PEM format.
-    ///
-    /// # Errors
-    /// Fails when it is malformed or of another type.
     pub fn from_pem(pem: &[u8]) -> Result<Self, InvalidPublicKey> {
         let text = std::str::from_utf8(pem).map_err(|_| InvalidPublicKey::Malformed)?;
         let body = text.split_once(BEGIN).and_then(|(_, rest)| rest.split_once(END));
@@ -53,7 +47,6 @@ impl PublicKey {
         Self::from_der(&der)
     }
 
-    /// Reads a key in DER format.
     pub(super) fn from_der(der: &[u8]) -> Result<Self, InvalidPublicKey> {
         let parts = parts(der).ok_or(InvalidPublicKey::Malformed)?;
         let algorithm: &'static dyn VerificationAlgorithm = match (parts.algorithm, parts.curve) {
@@ -67,7 +60,6 @@ impl PublicKey {
         Ok(Self { algorithm, bytes })
     }
 
-    /// Returns true if the key made the signature of the message.
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(self.algorithm, &self.bytes)
             .verify(message, signature)
@@ -75,14 +67,13 @@ impl PublicKey {
     }
 }
 
-/// The parts of a key in DER format.
 struct Parts<'a> {
     algorithm: &'a [u8],
     curve: Option<&'a [u8]>,
     key: &'a [u8],
 }
 
-/// Reads `SEQUENCE { SEQUENCE { OBJECT ID, parameters }, BIT STRING }`.
+/// Parses `SEQUENCE { SEQUENCE { OBJECT ID, parameters }, BIT STRING }`.
 fn parts(der: &[u8]) -> Option<Parts<'_>> {
     let (outer, rest) = element(der, SEQUENCE)?;
     let (identifier, after) = element(outer, SEQUENCE)?;

@@ -1,4 +1,4 @@
-//! Entries of a log of signatures (Rekor): the log's signature over the entry and its time, and the proof that it is in the log.
+//! Entries of a log of signatures (Rekor): the log's signature over the entry and its time, and the proof of inclusion.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
@@ -9,12 +9,11 @@ use super::{
     trust::{Log, TrustedRoot},
 };
 
-/// The most hashes of a proof: a log with 2^64 entries has that many.
+/// Maximum hashes of a proof: enough for a log with 2^64 entries.
 const HASHES: usize = 64;
 
-/// An entry of a log.
 pub(super) struct Entry {
-    /// The entry in base64, as it is signed.
+    /// Base64, as it is signed.
     pub(super) body: String,
     pub(super) time: i64,
     pub(super) log: Vec<u8>,
@@ -23,7 +22,6 @@ pub(super) struct Entry {
     pub(super) proof: Option<InclusionProof>,
 }
 
-/// The proof that an entry is in a log.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct InclusionProof {
@@ -39,7 +37,7 @@ struct Checkpoint {
     envelope: String,
 }
 
-/// A number, which JSON of protobuf has in quotes.
+/// A number, which JSON of protobuf quotes.
 #[derive(Deserialize, Clone, Copy)]
 #[serde(try_from = "serde_json::Value")]
 pub(super) struct Number(pub(super) i64);
@@ -59,7 +57,7 @@ impl Entry {
         let log = root.logs.iter().find(|log| log.id.as_slice() == self.log);
         let log = log.filter(|log| log.valid.has(self.time)).ok_or(Rejected::Log)?;
         let body = STANDARD.decode(&self.body).map_err(|_| Rejected::Log)?;
-        // The canonical form of JSON: sorted, without blanks. Nothing in it needs an escape.
+        // Canonical JSON: sorted, without blanks. Nothing in it needs an escape.
         let signed = format!(
             r#"{{"body":"{}","integratedTime":{},"logID":"{}","logIndex":{}}}"#,
             self.body,
@@ -99,7 +97,7 @@ impl InclusionProof {
     }
 }
 
-/// Returns size and root of a log's signed note.
+/// Returns size and root in a log's signed note.
 fn checkpoint(envelope: &str, log: &Log) -> Option<(u64, Vec<u8>)> {
     let (text, signatures) = envelope.split_once("\n\n")?;
     let signed = format!("{text}\n");
@@ -118,7 +116,7 @@ fn checkpoint(envelope: &str, log: &Log) -> Option<(u64, Vec<u8>)> {
     is_signed.then_some((size, root))
 }
 
-/// Returns the root that the hashes of a proof lead to (RFC 9162, 2.1.3.2).
+/// Returns the root that a proof's hashes lead to (RFC 9162, 2.1.3.2).
 fn computed(body: &[u8], index: u64, size: u64, hashes: &[Vec<u8>]) -> Option<[u8; 32]> {
     if index >= size || hashes.len() > HASHES {
         return None;

@@ -29,7 +29,6 @@ fn pem(algorithm: &[&[u8]], key: &[u8]) -> String {
     )
 }
 
-/// A signer of each type, and its public key.
 fn signers() -> Vec<(Sign, String)> {
     let random = SystemRandom::new();
     let bytes = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).unwrap();
@@ -175,7 +174,7 @@ fn keys_of_other_types_and_malformed_ones_are_refused() {
     }
 }
 
-/// Checks a signature of each form by a sigstore, with this root; returns what is said against them.
+/// Checks a signature of each form with this root; returns the reasons against them.
 fn verdicts(
     root: &TrustedRoot,
     digest: &Digest,
@@ -258,7 +257,7 @@ fn keyless_signatures_need_the_authority_the_logs_and_the_identity() {
         verdicts(&late, &digest, &simple, &bundle),
         [Err(Rejected::Log); 2]
     );
-    // A root without logs of certificates asks for no proof of them.
+    // A root without logs of certificates needs no proof of them.
     let unlogged = root_of(&sigstore, |root| root["ctlogs"] = serde_json::json!([]));
     assert_eq!(verdicts(&unlogged, &digest, &simple, &bundle), [Ok(()), Ok(())]);
 }
@@ -289,7 +288,7 @@ fn keyless_signatures_are_those_of_their_entry_and_their_time() {
     let mut moved = parsed.clone();
     moved["verificationMaterial"]["tlogEntries"][0]["integratedTime"] = "1577980801".into();
     assert_eq!(check(&mixed, &moved), [Err(Rejected::Log); 2]);
-    // No entry, or one without a time.
+    // No entry, or an entry without a time.
     mixed.remove(&entry);
     let mut timeless = parsed.clone();
     timeless["verificationMaterial"]["tlogEntries"][0]
@@ -300,7 +299,7 @@ fn keyless_signatures_are_those_of_their_entry_and_their_time() {
         check(&mixed, &timeless),
         [Err(Rejected::Unproven), Err(Rejected::Timeless)]
     );
-    // A proof that leads elsewhere.
+    // A proof with another root.
     let mut wrong = parsed;
     let proof = &mut wrong["verificationMaterial"]["tlogEntries"][0]["inclusionProof"];
     proof["hashes"] = serde_json::json!([STANDARD.encode([0u8; 32])]);

@@ -7,39 +7,32 @@ use sha2::{Digest as _, Sha256};
 
 use super::PublicKey;
 
-/// The most authorities, and the most logs, that are read.
-const MOST: usize = 32;
-/// The largest trusted root, in bytes.
-const LARGEST: usize = 1 << 20;
+const MAX_ENTRIES: usize = 32;
+const MAX_BYTES: usize = 1 << 20;
 
 /// A trusted root, as in `trusted_root.json` of sigstore.
 #[derive(Debug, Clone)]
 pub struct TrustedRoot {
     pub(super) authorities: Vec<Authority>,
-    /// Logs of signatures (Rekor).
     pub(super) logs: Vec<Log>,
-    /// Logs of certificates.
     pub(super) certificate_logs: Vec<Log>,
 }
 
-/// A certificate authority.
 #[derive(Debug, Clone)]
 pub(super) struct Authority {
-    /// Its certificates in DER, that which signs first, the root last.
+    /// Certificates in DER; the signing one first, the root last.
     pub(super) chain: Vec<Vec<u8>>,
     pub(super) valid: Period,
 }
 
-/// The key of a log.
 #[derive(Debug, Clone)]
 pub(super) struct Log {
-    /// The SHA-256 of the key.
     pub(super) id: [u8; 32],
     pub(super) key: PublicKey,
     pub(super) valid: Period,
 }
 
-/// A period in seconds of Unix.
+/// A period in seconds since 1970.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Period {
     from: i64,
@@ -52,19 +45,14 @@ impl Period {
     }
 }
 
-/// A trusted root that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTrustedRoot {
-    /// The text is not a trusted root.
     #[error("it is not a trusted root of sigstore in JSON")]
     Malformed,
-    /// It has too many bytes, authorities or logs.
     #[error("it is larger than 1 MiB, or has more than 32 authorities or logs")]
     TooLarge,
-    /// A key or a certificate cannot be read.
     #[error("a key or certificate in it cannot be read")]
     Key,
-    /// It has no certificate authority, or no log.
     #[error("it has no certificateAuthorities or no tlogs")]
     Incomplete,
 }
@@ -138,11 +126,8 @@ impl PeriodDocument {
 
 impl TrustedRoot {
     /// Reads a trusted root.
-    ///
-    /// # Errors
-    /// Fails when it is malformed, too large, or has no authority or log.
     pub fn parse(text: &[u8]) -> Result<Self, InvalidTrustedRoot> {
-        if text.len() > LARGEST {
+        if text.len() > MAX_BYTES {
             return Err(InvalidTrustedRoot::TooLarge);
         }
         let document: Document = serde_json::from_slice(text).map_err(|_| InvalidTrustedRoot::Malformed)?;
@@ -151,11 +136,11 @@ impl TrustedRoot {
             document.tlogs.len(),
             document.ctlogs.len(),
         ];
-        if lengths.iter().any(|length| *length > MOST) {
+        if lengths.iter().any(|length| *length > MAX_ENTRIES) {
             return Err(InvalidTrustedRoot::TooLarge);
         }
         let authorities = document.certificate_authorities.iter().map(|authority| {
-            let chain = authority.cert_chain.certificates.iter().take(MOST);
+            let chain = authority.cert_chain.certificates.iter().take(MAX_ENTRIES);
             let chain: Result<Vec<_>, _> = chain.map(|bytes| decoded(&bytes.raw_bytes)).collect();
             Ok(Authority {
                 chain: chain?,

@@ -8,50 +8,47 @@ use super::stream::{ChartText, EntryText, Fields, Found, Trouble, Wanted};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IndexPosition {
-    /// Before `entries:`, or behind them.
+    /// Before `entries:`, or after its charts.
     Outside,
     /// Below `entries:`, before the first chart.
     Inside,
-    /// Among the charts, whose names are indented so far.
+    /// Between charts, whose names have this indentation.
     Among(usize),
-    /// In a chart that is cut out.
+    /// In a chart that is extracted.
     Chart(usize),
-    /// All of it is there.
     Done,
 }
 
-/// Cuts the lines of charts out.
 #[derive(Debug)]
 pub(super) struct Block {
     wanted: Wanted,
-    kept: EntryText,
-    /// Name of the chart whose lines are kept.
+    captured: EntryText,
     name: Vec<u8>,
     complete: Vec<ChartText>,
     fields: Fields,
     line: Vec<u8>,
     is_cut: bool,
-    place: IndexPosition,
+    position: IndexPosition,
     charts: bool,
 }
 
 impl Block {
-    pub(super) fn new(wanted: Wanted, kept: EntryText) -> Self {
+    pub(super) fn new(wanted: Wanted, captured: EntryText) -> Self {
         Self {
             wanted,
-            kept,
+            captured,
             name: Vec::new(),
             complete: Vec::new(),
             fields: Fields::default(),
             line: Vec::new(),
             is_cut: false,
-            place: IndexPosition::Outside,
+            position: IndexPosition::Outside,
             charts: false,
         }
     }
 
     pub(super) fn found(&self) -> Found {
-        match self.place {
+        match self.position {
             IndexPosition::Done => Found::Chart,
             _ if self.charts => Found::Charts,
             _ => Found::Nothing,
@@ -60,17 +57,17 @@ impl Block {
 
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            // Of a longer line of another chart, what it begins with is enough.
-            let room = usize::try_from(self.kept.limit).unwrap_or(usize::MAX);
-            let left = room.saturating_sub(self.line.len());
+            // The beginning of a longer line of another chart is enough.
+            let limit = usize::try_from(self.captured.limit).unwrap_or(usize::MAX);
+            let left = limit.saturating_sub(self.line.len());
             self.is_cut |= part.len() > left;
-            if self.is_cut && matches!(self.place, IndexPosition::Chart(_)) {
+            if self.is_cut && matches!(self.position, IndexPosition::Chart(_)) {
                 return Err(Trouble::EntryTooLarge);
             }
             self.line.extend_from_slice(part.get(..left).unwrap_or(part));
             if part.ends_with(b"\n") {
                 self.end_of_line()?;
-                if self.place == IndexPosition::Done {
+                if self.position == IndexPosition::Done {
                     return Ok(());
                 }
             }
@@ -78,30 +75,28 @@ impl Block {
         Ok(())
     }
 
-    /// Reads the last line, and ends the chart that it is in.
+    /// Reads the last line, and ends its chart.
     pub(super) fn end(&mut self) -> Result<(), Trouble> {
         self.end_of_line()?;
-        if matches!(self.place, IndexPosition::Chart(_)) {
-            self.place = self.end_of_chart(IndexPosition::Outside);
+        if matches!(self.position, IndexPosition::Chart(_)) {
+            self.position = self.end_of_chart(IndexPosition::Outside);
         }
         Ok(())
     }
 
-    /// Returns the charts that were read to their end since the last call.
     pub(super) fn complete(&mut self) -> Vec<ChartText> {
         std::mem::take(&mut self.complete)
     }
 
-    /// Returns the fields that were read so far.
     pub(super) fn fields(&self) -> &Fields {
         &self.fields
     }
 
-    /// Keeps the chart that ends here, and returns where that leaves the reader: `next` unless nothing more is wanted.
+    /// Completes a chart, and returns the reader's position: `next` unless nothing more is needed.
     fn end_of_chart(&mut self, next: IndexPosition) -> IndexPosition {
         self.complete.push(ChartText {
             name: std::mem::take(&mut self.name),
-            text: std::mem::take(&mut self.kept.text),
+            text: std::mem::take(&mut self.captured.text),
         });
         match self.wanted {
             Wanted::One(_) => IndexPosition::Done,
@@ -125,40 +120,40 @@ impl Block {
         let text = content.get(indent..).unwrap_or_default().trim_ascii_end();
         let says_nothing = text.is_empty() || text.starts_with(b"#");
         let is_item = text == b"-" || text.starts_with(b"- ");
-        match self.place {
+        match self.position {
             IndexPosition::Done => Ok(()),
-            IndexPosition::Outside if indent == 0 && !says_nothing => self.outside(text),
+            IndexPosition::Outside if indent == 0 && !says_nothing => self.unindented(text),
             IndexPosition::Inside if !says_nothing => {
                 if indent == 0 {
-                    self.place = IndexPosition::Outside;
-                    return self.outside(text);
+                    self.position = IndexPosition::Outside;
+                    return self.unindented(text);
                 }
-                self.place = IndexPosition::Among(indent);
+                self.position = IndexPosition::Among(indent);
                 self.among(indent, text)
             }
             IndexPosition::Among(at) if !says_nothing && indent <= at && !is_item => {
                 self.next(at, indent, text)
             }
             // A quoted string continues on the next lines, at any indentation.
-            IndexPosition::Chart(_) if breaks > 0 && key(text).is_none() => self.kept.push(line),
+            IndexPosition::Chart(_) if breaks > 0 && key(text).is_none() => self.captured.push(line),
             IndexPosition::Chart(at) if !says_nothing && indent <= at && !(is_item && indent == at) => {
-                self.place = self.end_of_chart(IndexPosition::Among(at));
-                match self.place {
+                self.position = self.end_of_chart(IndexPosition::Among(at));
+                match self.position {
                     IndexPosition::Done => Ok(()),
                     _ => self.next(at, indent, text),
                 }
             }
-            IndexPosition::Chart(_) => self.kept.push(line),
+            IndexPosition::Chart(_) => self.captured.push(line),
             IndexPosition::Outside | IndexPosition::Inside | IndexPosition::Among(_) => Ok(()),
         }
     }
 
-    /// A line as far left as the names of charts, or further.
+    /// Reads a line with at most the indentation of chart names.
     fn next(&mut self, at: usize, indent: usize, text: &[u8]) -> Result<(), Trouble> {
         match indent {
             0 => {
-                self.place = IndexPosition::Outside;
-                self.outside(text)
+                self.position = IndexPosition::Outside;
+                self.unindented(text)
             }
             indent if indent == at => self.among(at, text),
             _ => Err(Trouble::Malformed(
@@ -167,13 +162,13 @@ impl Block {
         }
     }
 
-    /// A line that is not indented.
-    fn outside(&mut self, text: &[u8]) -> Result<(), Trouble> {
+    /// Reads a line without indentation.
+    fn unindented(&mut self, text: &[u8]) -> Result<(), Trouble> {
         match key(text) {
             Some((name, rest)) if name.as_ref() == b"entries" => {
                 self.charts = true;
                 match rest {
-                    b"" => self.place = IndexPosition::Inside,
+                    b"" => self.position = IndexPosition::Inside,
                     b"{}" | b"null" | b"~" => {}
                     _ => {
                         return Err(Trouble::Malformed(
@@ -191,7 +186,6 @@ impl Block {
         }
     }
 
-    /// The name of a chart.
     fn among(&mut self, at: usize, text: &[u8]) -> Result<(), Trouble> {
         let Some((name, rest)) = key(text) else {
             return Err(Trouble::Malformed(
@@ -199,30 +193,30 @@ impl Block {
             ));
         };
         if !self.wanted.fits(&name) {
-            self.place = IndexPosition::Among(at);
+            self.position = IndexPosition::Among(at);
             return Ok(());
         }
         if self.is_cut {
             return Err(Trouble::EntryTooLarge);
         }
         self.name = name.into_owned();
-        self.place = IndexPosition::Chart(at);
+        self.position = IndexPosition::Chart(at);
         if !rest.is_empty() {
-            self.kept.push(rest)?;
-            self.kept.push(b"\n")?;
+            self.captured.push(rest)?;
+            self.captured.push(b"\n")?;
         }
         Ok(())
     }
 }
 
-/// Returns a string without the quotes around it.
+/// Returns a string without its quotes.
 fn unquoted(text: &[u8]) -> &[u8] {
     let inner = |quote: u8| text.strip_prefix(&[quote])?.strip_suffix(&[quote]);
     inner(b'"').or_else(|| inner(b'\'')).unwrap_or(text)
 }
 
-/// Returns the number of bytes of Unicode line breaks at the start of a line: YAML 1.1 treats them as line
-/// ends, and strings may contain them unescaped.
+/// Returns the number of bytes of Unicode line breaks at the start of a line: they end lines in YAML 1.1, and strings may
+/// contain them unescaped.
 fn other_breaks(line: &[u8]) -> usize {
     let breaks = ["\u{85}", "\u{2028}", "\u{2029}"].map(str::as_bytes);
     let mut rest = line;
@@ -232,7 +226,7 @@ fn other_breaks(line: &[u8]) -> usize {
     line.len() - rest.len()
 }
 
-/// The key of a line, and what follows it, without a comment that is all of it.
+/// Returns the key of a line and the rest, without a comment that is all of it.
 fn key(text: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     let (name, rest) = match text.first() {
         Some(quote @ (b'"' | b'\'')) => {
@@ -261,7 +255,6 @@ fn key(text: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     Some((name, if rest.starts_with(b"#") { b"" } else { rest }))
 }
 
-/// Returns the position of the closing quote of a string.
 fn end_of_quoted(text: &[u8], quote: u8) -> Option<usize> {
     let mut at = 0;
     loop {

@@ -8,22 +8,19 @@ use reqwest::header::HeaderValue;
 use super::{Entry, Stream};
 use crate::{Digest, Error, Limits, digest::Hasher};
 
-/// Bytes of a stored index that are read at once.
 const PIECE: usize = 64 << 10;
 
 /// Digest and size of a downloaded index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexFile {
-    /// The SHA-256 of the index as it is written on the server, unpacked; the revision that Flux gives it.
+    /// SHA-256 of the unpacked index as it is on the server: Flux's revision.
     pub digest: Digest,
-    /// The size in bytes, unpacked.
     pub size: u64,
-    /// The tag of this content, if the server gave one of a usual length.
+    /// Tag of this content (ETag), if the server sent one of a usual length.
     pub(crate) tag: Option<HeaderValue>,
 }
 
 impl IndexFile {
-    /// Describes an index that its server gave no tag.
     #[must_use]
     pub fn new(digest: Digest, size: u64) -> Self {
         Self {
@@ -53,7 +50,6 @@ pub(crate) struct Intake<W> {
 }
 
 impl<W: Write> Download<W> {
-    /// Starts an index that is packed with gzip if `packed` is true.
     pub(crate) fn new(file: W, url: &str, packed: bool, limits: &Limits) -> Self {
         let intake = Intake {
             file,
@@ -71,7 +67,6 @@ impl<W: Write> Download<W> {
         }
     }
 
-    /// Writes the next piece.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         match self {
             Self::Plain(intake) => intake.take(bytes),
@@ -82,7 +77,7 @@ impl<W: Write> Download<W> {
         }
     }
 
-    /// Ends the index; fails if it is cut, or no index at all.
+    /// Ends the index; fails if it is truncated, or not an index at all.
     pub(crate) fn finish(self, tag: Option<HeaderValue>) -> Result<IndexFile, Error> {
         let mut intake = match self {
             Self::Plain(intake) => intake,
@@ -122,7 +117,7 @@ impl<W: Write> Intake<W> {
         written.map_err(Error::disk("write the index of", &self.url))
     }
 
-    /// Returns the error of this intake in place of the one that unpacking makes of it.
+    /// Returns this intake's own error instead of the error that unpacking makes of it.
     fn check(&mut self, written: io::Result<()>) -> Result<(), Error> {
         match (self.error.take(), written) {
             (Some(error), _) => Err(error),
@@ -137,9 +132,9 @@ impl<W: Write> Write for Intake<W> {
         match self.take(bytes) {
             Ok(()) => Ok(bytes.len()),
             Err(error) => {
-                let told = io::Error::other(error.to_string());
+                let failed = io::Error::other(error.to_string());
                 self.error = Some(error);
-                Err(told)
+                Err(failed)
             }
         }
     }
@@ -153,7 +148,7 @@ fn unpacked(url: String) -> Error {
     Error::malformed(url, "the index is packed, and can't be unpacked")
 }
 
-/// Returns the versions of a chart in a stored index, the newest first; `None` when it has no such chart.
+/// Returns the versions of a chart in a stored index, the newest first; `None` without such a chart.
 pub(crate) fn stored_entries(
     mut file: impl Read,
     url: &str,

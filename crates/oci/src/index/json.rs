@@ -2,36 +2,30 @@
 
 use super::stream::{ChartText, EntryText, Fields, Found, Trouble, Wanted};
 
-/// The number of bytes of a JSON string that are kept to compare it with the name of a chart.
+/// Maximum bytes of a JSON string that are compared with the name of a chart.
 const MAX_KEY: usize = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Capture {
     No,
-    /// Capture starts at the next character that is not white space.
     Next,
-    /// Until brackets are as deep as here again.
     Until(u32),
     Done,
 }
 
-/// Cuts the values of charts out.
 #[derive(Debug)]
 pub(super) struct Json {
     wanted: Wanted,
-    kept: EntryText,
-    /// Name of the chart whose value is kept.
+    captured: EntryText,
     name: Vec<u8>,
     complete: Vec<ChartText>,
     fields: Fields,
-    /// The key whose value comes next, outside of the charts.
     field: Vec<u8>,
     depth: u32,
     in_text: bool,
     escaped: bool,
-    /// The last string, up to `MAX_KEY` bytes, until it is known whether it is a key.
     last: Vec<u8>,
-    /// True if the next value is that of `entries`.
+    /// True if the next value belongs to `entries`.
     entries_next: bool,
     /// True if the current object, at depth two, is the value of `entries`.
     inside: bool,
@@ -40,10 +34,10 @@ pub(super) struct Json {
 }
 
 impl Json {
-    pub(super) fn new(wanted: Wanted, kept: EntryText) -> Self {
+    pub(super) fn new(wanted: Wanted, captured: EntryText) -> Self {
         Self {
             wanted,
-            kept,
+            captured,
             name: Vec::new(),
             complete: Vec::new(),
             fields: Fields::default(),
@@ -75,10 +69,10 @@ impl Json {
                 (true, None) => from = Some(at),
                 (false, Some(begin)) => {
                     // The bracket that ends the value is part of it.
-                    self.kept.push(bytes.get(begin..=at).unwrap_or_default())?;
+                    self.captured.push(bytes.get(begin..=at).unwrap_or_default())?;
                     self.complete.push(ChartText {
                         name: std::mem::take(&mut self.name),
-                        text: std::mem::take(&mut self.kept.text),
+                        text: std::mem::take(&mut self.captured.text),
                     });
                     from = None;
                     match self.wanted {
@@ -90,12 +84,11 @@ impl Json {
             }
         }
         if let Some(begin) = from {
-            self.kept.push(bytes.get(begin..).unwrap_or_default())?;
+            self.captured.push(bytes.get(begin..).unwrap_or_default())?;
         }
         Ok(())
     }
 
-    /// Ends the index; fails if it is cut.
     pub(super) fn end(&mut self) -> Result<(), Trouble> {
         match self.depth != 0 && self.capture != Capture::Done {
             true => Err(Trouble::Malformed("the index ends too early")),
@@ -103,12 +96,10 @@ impl Json {
         }
     }
 
-    /// Returns the charts that were read to their end since the last call.
     pub(super) fn complete(&mut self) -> Vec<ChartText> {
         std::mem::take(&mut self.complete)
     }
 
-    /// Returns the fields that were read so far.
     pub(super) fn fields(&self) -> &Fields {
         &self.fields
     }
@@ -164,7 +155,7 @@ impl Json {
         Ok(())
     }
 
-    /// Records the string that a key outside of the charts has as its value, if it has one.
+    /// Records the string value of a key outside of the charts.
     fn end_of_field(&mut self) {
         if self.depth == 1 && !self.field.is_empty() {
             let field = std::mem::take(&mut self.field);
@@ -172,7 +163,6 @@ impl Json {
         }
     }
 
-    /// Returns the last string with its escapes decoded.
     fn decoded(&self) -> Vec<u8> {
         let quoted = || [b"\"", self.last.as_slice(), b"\""].concat();
         match self.last.contains(&b'\\') {

@@ -1,4 +1,4 @@
-//! An index as JSON: written once, chart by chart, so that no more than one of them is held, and read many times.
+//! An index as JSON: written once, chart by chart, so that memory holds one of them, and read many times.
 
 use std::io::{self, Read, Write};
 
@@ -8,11 +8,10 @@ use super::{
 };
 use crate::{Error, Limits, version};
 
-/// Bytes of an index that are read at once.
 const PIECE: usize = 64 << 10;
 
-/// Reads an index in YAML or JSON, and writes it as JSON: a version a line, the newest of a chart first. What has no valid version is
-/// left out, as Helm does. Returns the number of versions.
+/// Reads an index in YAML or JSON, and writes it as JSON: one version per line, the newest of a chart first. Entries without a
+/// valid version are left out, as in Helm. Returns the number of versions.
 ///
 /// # Errors
 /// Fails when the index is malformed, has no `apiVersion`, or one of its charts is larger than the limit.
@@ -52,7 +51,6 @@ pub(crate) fn rewrite(
     writer.finish(&fields.api_version, &fields.generated)
 }
 
-/// Writes the charts as they come.
 struct Writer<'a, W> {
     out: &'a mut W,
     url: &'a str,
@@ -107,7 +105,6 @@ impl<W: Write> Writer<'_, W> {
     }
 }
 
-/// Returns a string as JSON.
 fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

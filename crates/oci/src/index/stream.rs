@@ -1,4 +1,4 @@
-//! Chooses how an index is read, and unpacks it on the way.
+//! Selects the reader of an index, and decompresses it.
 
 use std::io::{self, Write};
 
@@ -7,18 +7,13 @@ use flate2::write::MultiGzDecoder;
 use super::{Entry, block::Block, json::Json, parse};
 use crate::Error;
 
-/// The parts of an index that were found so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// No list of charts yet.
     Nothing,
-    /// The list of charts, but not the chart.
     Charts,
-    /// All of the chart.
     Chart,
 }
 
-/// The reason an index cannot be read further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Trouble {
     #[error("{0}")]
@@ -48,17 +43,15 @@ impl Trouble {
     }
 }
 
-/// The charts that are cut out of an index.
 #[derive(Debug, Clone)]
 pub(super) enum Wanted {
     /// The chart of this name; the index is read no further.
     One(String),
-    /// All of them, one after the other.
+    /// All charts, one after the other.
     Every,
 }
 
 impl Wanted {
-    /// Returns true if the chart `name` is cut out.
     pub(super) fn fits(&self, name: &[u8]) -> bool {
         match self {
             Self::One(chart) => chart.as_bytes() == name,
@@ -67,14 +60,13 @@ impl Wanted {
     }
 }
 
-/// A chart of an index, with its entries as written.
 #[derive(Debug)]
 pub(super) struct ChartText {
     pub(super) name: Vec<u8>,
     pub(super) text: Vec<u8>,
 }
 
-/// The strings of an index beside its charts; empty if they are missing.
+/// Strings of an index beside its charts; empty if they are missing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields {
     pub(super) api_version: Vec<u8>,
@@ -82,7 +74,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Records a field, if it is one of those that are kept.
+    /// Records a field, if it is needed.
     pub(super) fn set(&mut self, name: &[u8], value: &[u8]) {
         match name {
             b"apiVersion" => self.api_version = value.to_vec(),
@@ -92,7 +84,7 @@ impl Fields {
     }
 }
 
-/// The bytes of the entries of one chart, up to a limit.
+/// The entries of one chart, up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct EntryText {
     pub(super) text: Vec<u8>,
@@ -109,7 +101,6 @@ impl EntryText {
     }
 }
 
-/// Reads one piece of an index after the other.
 pub(crate) struct Stream {
     source: IndexDecoder,
     chart: String,
@@ -123,14 +114,13 @@ enum IndexDecoder {
     Packed(MultiGzDecoder<Cut>),
 }
 
-/// The way in which an index is written: by its first character.
+/// Syntax of an index, by its first character.
 enum Style {
     Unknown,
     Block(Block),
     Json(Json),
 }
 
-/// Cuts charts out of an index.
 pub(super) struct Cut {
     style: Style,
     wanted: Wanted,
@@ -140,7 +130,6 @@ pub(super) struct Cut {
 }
 
 impl Stream {
-    /// Looks for one chart.
     pub(crate) fn new(chart: &str, url: &str, packed: bool, limits: &crate::Limits) -> Self {
         let cut = Cut::new(Wanted::One(chart.to_owned()), limits);
         Self {
@@ -184,7 +173,7 @@ impl Stream {
         }
     }
 
-    /// The entries, once there is no more to read; `None` when the index has no such chart.
+    /// Returns the entries after the last piece; `None` without such a chart.
     pub(crate) fn finish(mut self) -> Result<Option<Vec<Entry>>, Error> {
         match self.end()? {
             (Found::Chart, text) => parse(&text, &self.url).map(Some),
@@ -197,7 +186,7 @@ impl Stream {
         self.end().map(drop)
     }
 
-    /// Returns what was found of the chart, and its entries as written.
+    /// Returns the state and the entries as they are written.
     fn end(&mut self) -> Result<(Found, Vec<u8>), Error> {
         if self.cut().found() != Found::Chart {
             let ended = match &mut self.source {
@@ -223,7 +212,6 @@ impl Stream {
 }
 
 impl Cut {
-    /// Begins with nothing read.
     pub(super) fn new(wanted: Wanted, limits: &crate::Limits) -> Self {
         Self {
             style: Style::Unknown,
@@ -234,7 +222,6 @@ impl Cut {
         }
     }
 
-    /// Returns the charts that were read to their end since the last call.
     pub(super) fn complete(&mut self) -> Vec<ChartText> {
         match &mut self.style {
             Style::Unknown => Vec::new(),
@@ -243,7 +230,6 @@ impl Cut {
         }
     }
 
-    /// Returns the fields that were read so far.
     pub(super) fn fields(&self) -> Fields {
         match &self.style {
             Style::Unknown => Fields::default(),
@@ -260,7 +246,6 @@ impl Cut {
         }
     }
 
-    /// Reads the next bytes.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
         self.left = self
             .left
@@ -269,13 +254,13 @@ impl Cut {
         if matches!(self.style, Style::Unknown)
             && let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace())
         {
-            let kept = EntryText {
+            let captured = EntryText {
                 limit: self.entry_limit,
                 ..EntryText::default()
             };
             self.style = match first {
-                b'{' => Style::Json(Json::new(self.wanted.clone(), kept)),
-                _ => Style::Block(Block::new(self.wanted.clone(), kept)),
+                b'{' => Style::Json(Json::new(self.wanted.clone(), captured)),
+                _ => Style::Block(Block::new(self.wanted.clone(), captured)),
             };
         }
         match &mut self.style {
@@ -285,7 +270,7 @@ impl Cut {
         }
     }
 
-    /// Ends the index. What was read of it can be taken afterwards.
+    /// Ends the index. Its content can be taken afterwards.
     pub(super) fn end(&mut self) -> Result<Found, Trouble> {
         match &mut self.style {
             Style::Unknown => {}
@@ -295,7 +280,6 @@ impl Cut {
         Ok(self.found())
     }
 
-    /// Returns the final state and the bytes of the entries that were found.
     fn finish(&mut self) -> (Found, Vec<u8>) {
         self.trouble = self.end().err();
         let text = self.complete().pop().map(|chart| chart.text);

@@ -1,4 +1,4 @@
-//! One chart out of an index, in whatever pieces it comes.
+//! One chart of an index, in pieces of any size.
 
 use testkit::archive::gzip;
 
@@ -164,7 +164,7 @@ fn limits_hold() {
     let json = format!("{{\"entries\": {{\"redis\": [\"{}\"]}}}}", "x".repeat(2000));
     let error = read_with(json.as_bytes(), 100, false, &limits).unwrap_err();
     assert!(error.contains("1000 bytes of the entries"), "{error}");
-    // Others may be as large as they like, if all of it fits.
+    // Other charts may be of any size, if the whole index is below its limit.
     let other = long.replace("redis", "other");
     assert_eq!(read_with(other.as_bytes(), 100, false, &limits), Ok(None));
     let bomb = gzip(format!("entries:\n  a: {}", "x".repeat(4 << 20)).as_bytes());

@@ -1,32 +1,30 @@
-//! Reading CBOR, as far as envelopes need it: values of definite length.
+//! Parses CBOR, as far as envelopes need it: values of definite length.
 
-/// Depth of nested values.
+/// Maximum depth of nested values.
 const DEPTH: usize = 8;
-/// The most values that are read; each takes more memory than bytes.
+/// Maximum number of values; each takes more memory than bytes.
 const VALUES: usize = 1024;
 
-/// A value; floats and simple values other than booleans are not kept.
+/// A value; floats and simple values other than booleans are skipped.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value<'a> {
-    /// An integer; the largest ones of CBOR are malformed.
+    /// The largest integers of CBOR are malformed.
     Int(i64),
     Bytes(&'a [u8]),
     Text(&'a str),
     List(Vec<Value<'a>>),
-    /// Pairs in their order; keys are there once.
+    /// Pairs in order, with distinct keys.
     Map(Vec<(Value<'a>, Value<'a>)>),
     Tag(u64, Box<Value<'a>>),
     Other,
 }
 
 impl<'a> Value<'a> {
-    /// Reads one value that is all of the bytes.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let (value, rest) = read(bytes, DEPTH, &mut { VALUES })?;
         rest.is_empty().then_some(value)
     }
 
-    /// Returns the value of a key of a map.
     pub(super) fn get(&self, key: &Value<'_>) -> Option<&Self> {
         let Self::Map(pairs) = self else {
             return None;
@@ -64,7 +62,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Reads the first value, if `left` values may still be read; returns it and what follows.
+/// Reads the first value, if `left` values may still be read; returns it and the rest.
 fn read<'a>(bytes: &'a [u8], depth: usize, left: &mut usize) -> Option<(Value<'a>, &'a [u8])> {
     let depth = depth.checked_sub(1)?;
     *left = left.checked_sub(1)?;
@@ -116,7 +114,7 @@ fn read<'a>(bytes: &'a [u8], depth: usize, left: &mut usize) -> Option<(Value<'a
     })
 }
 
-/// Reads the number in the head of a value; those of indefinite length have none.
+/// Reads the number in the head of a value; `None` for indefinite length.
 fn number(argument: u8, rest: &[u8]) -> Option<(u64, &[u8])> {
     let bytes = match argument {
         0..=23 => return Some((u64::from(argument), rest)),

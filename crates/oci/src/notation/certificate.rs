@@ -1,4 +1,4 @@
-//! Certificates of signers: the fields that the rules of the Notary Project are about, and these rules.
+//! Certificates of signers, and the Notary Project's rules for them.
 
 use jiff::civil::DateTime;
 
@@ -14,7 +14,7 @@ use crate::{
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// Ids of extensions.
+/// IDs of extensions.
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
 const SUBJECT_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 const CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
@@ -22,76 +22,63 @@ const REVOCATION_LISTS: &[u8] = &[0x55, 0x1d, 0x1f];
 const POLICIES: &[u8] = &[0x55, 0x1d, 0x20];
 const EXTENDED_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
 const ACCESS: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x01, 0x01];
-/// The way to get the status of a certificate, in the extension [`ACCESS`].
+/// Access method in the extension [`ACCESS`].
 const OCSP: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x01];
 /// Extensions that may be critical: their meaning is known, or limits nothing here.
 const KNOWN: [&[u8]; 5] = [KEY_USAGE, SUBJECT_NAMES, CONSTRAINTS, POLICIES, EXTENDED_USAGE];
 
-/// Begin of the ids of extended usages, and the last numbers of those that a signer must not have: servers, clients, email,
+/// Prefix of the IDs of extended usages, and the last numbers of those that a signer must not have: servers, clients, email,
 /// timestamps, OCSP.
 const USAGE: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03];
 const FOREIGN_USAGES: [u8; 5] = [1, 2, 4, 8, 9];
 
-/// Bits of the key usage.
 const DIGITAL_SIGNATURE: u16 = 0x8000;
 const CONTENT_COMMITMENT: u16 = 0x4000;
 const CERTIFICATE_SIGNATURE: u16 = 0x0400;
 
-/// The most certificates of a chain.
 const CHAIN: usize = 10;
 
-/// The rule that a chain of certificates breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BrokenRule {
-    /// A certificate can't be read.
     #[error("a certificate can't be read")]
     Malformed,
-    /// A certificate has a critical extension that is not known.
+    /// A critical extension is unknown.
     #[error("a certificate has a critical extension that is not supported")]
     Critical,
-    /// There is no certificate, or there are too many.
     #[error("it must have 1 to {CHAIN} certificates")]
     Length,
-    /// The last certificate is not signed by itself.
     #[error("the last certificate is not self-signed")]
     Root,
-    /// A certificate before the last one is signed by itself.
+    /// A certificate before the last one is self-signed.
     #[error("a certificate before the last one is self-signed")]
     SelfSigned,
-    /// The next certificate did not sign one.
+    /// A certificate is not signed by the next one.
     #[error("a certificate is not issued by the next one, or signed by an algorithm that is not supported")]
     Issuer,
-    /// A certificate above that of the signer is not of an authority.
+    /// A certificate after the first is not an authority.
     #[error("a certificate above that of the signer is not of a CA, or allows fewer CAs below it")]
     NoAuthority,
-    /// The key usage of a certificate is missing or not critical.
     #[error("the key usage of a certificate is missing or not critical")]
     NoUsage,
-    /// An authority may not sign certificates.
     #[error("the key usage of a CA has no 'key cert sign'")]
     AuthorityUsage,
-    /// The certificate of the signer is of an authority.
+    /// The signer's certificate is an authority.
     #[error("the certificate of the signer is of a CA")]
     SignerAuthority,
-    /// The signer may do something else than sign.
     #[error("the key usage of the signer must be 'Digital Signature' only")]
     SignerUsage,
-    /// The signer is a server, a client or a service.
     #[error("the extended key usage of the signer is for servers, clients, email, timestamps or OCSP")]
     SignerExtendedUsage,
-    /// The key of the signer is not supported.
     #[error("the key of the signer must be RSA of 2048, 3072 or 4096 bits, or ECDSA P-256, P-384 or P-521")]
     SignerKey,
 }
 
-/// A certificate.
 #[derive(Debug, Clone)]
 pub(super) struct Certificate<'a> {
-    /// The certificate as it is written.
     pub(super) der: &'a [u8],
-    /// First and last second of its validity, of Unix.
+    /// First and last second of its validity, since 1970.
     pub(super) valid: (i64, i64),
-    /// True if it names a service or a list that knows if it was revoked.
+    /// True if it names a service or a list with its revocation status.
     pub(super) is_revocable: bool,
     signed: &'a [u8],
     algorithm: &'a [u8],
@@ -99,7 +86,7 @@ pub(super) struct Certificate<'a> {
     issuer: &'a [u8],
     subject: &'a [u8],
     key: PublicKey<'a>,
-    /// Basic constraints: true for an authority, and how many of them may be below it.
+    /// Basic constraints: true for an authority, and the maximum number of authorities below it.
     constraints: Option<(bool, Option<u64>)>,
     /// Key usage: true if it is critical, and its bits.
     usage: Option<(bool, u16)>,
@@ -108,7 +95,6 @@ pub(super) struct Certificate<'a> {
 }
 
 impl<'a> Certificate<'a> {
-    /// Reads a certificate.
     pub(super) fn parse(der: &'a [u8]) -> Option<Self> {
         let (outer, rest) = element(der, SEQUENCE)?;
         let parts = elements(outer).filter(|_| rest.is_empty())?;
@@ -172,12 +158,12 @@ impl<'a> Certificate<'a> {
                 }
                 REVOCATION_LISTS => self.is_revocable = true,
                 ACCESS => {
-                    let (ways, _) = element(value, SEQUENCE)?;
-                    let mut ways = elements(ways)?.into_iter();
-                    let is_status = |way: der::Element<'_>| {
-                        element(way.content, OBJECT_ID).is_some_and(|(method, _)| method == OCSP)
+                    let (methods, _) = element(value, SEQUENCE)?;
+                    let mut methods = elements(methods)?.into_iter();
+                    let is_status = |method: der::Element<'_>| {
+                        element(method.content, OBJECT_ID).is_some_and(|(id, _)| id == OCSP)
                     };
-                    self.is_revocable |= ways.any(is_status);
+                    self.is_revocable |= methods.any(is_status);
                 }
                 _ => {}
             }
@@ -186,18 +172,15 @@ impl<'a> Certificate<'a> {
         Some(())
     }
 
-    /// Returns the name of the subject.
     pub(super) fn name(&self) -> Result<Name, InvalidName> {
         let (content, _) = element(self.subject, SEQUENCE).ok_or(InvalidName::Malformed)?;
         Name::of_certificate(content)
     }
 
-    /// Returns the algorithm of signatures by the key of the certificate.
     pub(super) fn signature_algorithm(&self) -> Option<Algorithm> {
         self.key.algorithm()
     }
 
-    /// Returns true if the key of the certificate made the signature of an envelope.
     pub(super) fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
         self.key.signed(message, signature)
     }
@@ -206,7 +189,7 @@ impl<'a> Certificate<'a> {
         self.issuer == issuer.subject && issuer.key.certified(self.algorithm, self.signed, self.signature)
     }
 
-    /// Checks the rules for the certificate of an authority with so many authorities below it.
+    /// Checks the rules for an authority with `below` authorities below it.
     fn check_authority(&self, below: usize) -> Result<(), BrokenRule> {
         match self.constraints {
             Some((true, most)) if most.is_none_or(|most| most >= below as u64) => {}
@@ -219,7 +202,6 @@ impl<'a> Certificate<'a> {
         }
     }
 
-    /// Checks the rules for the certificate of a signer.
     fn check_signer(&self) -> Result<(), BrokenRule> {
         if self.constraints.is_some_and(|(is_authority, _)| is_authority) {
             return Err(BrokenRule::SignerAuthority);
@@ -244,8 +226,8 @@ impl<'a> Certificate<'a> {
     }
 }
 
-/// Reads a chain of certificates, the signer's first, and checks the rules that hold at any time: each is issued by the next one, the last
-/// one by itself, and each may be used as it is.
+/// Parses a chain of certificates, the signer's first, and checks the rules that hold at any time: each is issued by the next
+/// one, the last one by itself, and each may be used as it is.
 pub(super) fn chain(ders: &[Vec<u8>]) -> Result<Vec<Certificate<'_>>, BrokenRule> {
     if ders.is_empty() || ders.len() > CHAIN {
         return Err(BrokenRule::Length);
@@ -294,7 +276,7 @@ fn usage(value: &[u8]) -> Option<u16> {
     Some(byte(0) << 8 | byte(1))
 }
 
-/// Reads the first and the last second of a validity.
+/// Parses the first and the last second of a validity.
 fn validity(content: &[u8]) -> Option<(i64, i64)> {
     let times = elements(content)?;
     let [from, until] = times.as_slice() else {

@@ -12,45 +12,34 @@ use super::{
 };
 use crate::Descriptor;
 
-/// Media type of the payload.
 const PAYLOAD: &str = "application/vnd.cncf.notary.payload.v1+json";
 
-/// The reason why a signature doesn't count.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    /// The manifest of the signature is missing, malformed, or doesn't have one envelope.
     #[error("its manifest must have exactly one envelope of at most 1 MiB")]
     Manifest,
-    /// The type of the envelope is not supported.
     #[error("signature envelope format with media type {0:?} is not supported")]
     MediaType(String),
-    /// The envelope can't be read.
     #[error("the signature envelope is malformed")]
     Malformed,
-    /// The algorithm is not supported.
     #[error("signature algorithm {0:?} is not supported")]
     Algorithm(String),
-    /// The signed attributes are invalid.
     #[error("invalid signed attributes: {0}")]
     Attributes(&'static str),
-    /// The chain of certificates breaks a rule.
     #[error("certificate-chain is invalid, {0}")]
     Chain(#[from] BrokenRule),
-    /// The algorithm is not that of the key.
     #[error(
         "mismatch between signature algorithm derived from signing certificate and signing algorithm specified"
     )]
     OtherAlgorithm,
-    /// The signature is not of the signer and this envelope.
+    /// The signature does not match the signer and this envelope.
     #[error("signature is invalid")]
     Signature,
-    /// The payload is of another type.
     #[error("payload content type {0:?} not supported")]
     PayloadType(String),
-    /// A plugin has to verify the signature.
+    /// A plugin must verify the signature.
     #[error("the signature requires the verification plugin {0:?}: plugins are not supported")]
     Plugin(String),
-    /// A critical attribute is unknown.
     #[error("the signature has the critical attribute {0:?}, which is not supported")]
     Critical(String),
     /// The policy has no store for the scheme.
@@ -58,21 +47,17 @@ pub enum Rejected {
         "no trusted certificates are found to verify authenticity: the trust policy has no trust store of the type {0}"
     )]
     NoStore(&'static str),
-    /// No certificate is trusted.
     #[error("the signature's certificate chain does not contain any trusted certificate")]
     Untrusted,
-    /// The subject of the signer can't be compared.
     #[error("error while parsing the certificate subject from the digital signature: {0}")]
     Subject(InvalidName),
-    /// The signer is not trusted.
     #[error(
         "signing certificate from the digital signature does not match the X.509 trusted identities of the trust policy"
     )]
     Identity,
-    /// The signature has expired.
     #[error("digital signature has expired on {0}")]
     Expired(Timestamp),
-    /// A certificate was or is not valid.
+    /// A certificate is or was not valid.
     #[error("a certificate of the signature was not valid at {0}")]
     NotValid(Timestamp),
     /// Only a timestamp can prove the time.
@@ -87,20 +72,16 @@ pub enum Rejected {
          override revocation in the trust policy with log or skip"
     )]
     Revocation,
-    /// The payload is malformed.
     #[error("the payload of the signature is malformed")]
     Payload,
-    /// The signature is of another artifact.
     #[error("content descriptor mismatch: the signature is of another artifact")]
     Target,
 }
 
-/// A failed check that the policy wants to be logged.
+/// A failed check that the policy only logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// The check that failed.
     pub check: Check,
-    /// The reason of the failure.
     pub why: Rejected,
 }
 
@@ -118,7 +99,7 @@ struct Target {
     size: u64,
 }
 
-/// Checks a signature of an artifact at a time in seconds of Unix. Returns the failed checks that the policy does not enforce.
+/// Checks an artifact's signature at a time in seconds since 1970. Returns the failed checks that the policy does not enforce.
 pub(super) fn check(
     envelope: &Envelope,
     rules: &Rules,
@@ -154,7 +135,6 @@ pub(super) fn check(
     Ok(warnings)
 }
 
-/// Checks that the first certificate of a valid chain signed the envelope.
 fn check_integrity(envelope: &Envelope) -> Result<Vec<Certificate<'_>>, Rejected> {
     let chain = certificate::chain(&envelope.chain)?;
     let signer = chain.first().ok_or(BrokenRule::Length)?;
@@ -170,7 +150,7 @@ fn check_integrity(envelope: &Envelope) -> Result<Vec<Certificate<'_>>, Rejected
     }
 }
 
-/// Checks that a certificate of the chain is trusted, and the name of the signer.
+/// Checks that a certificate of the chain is trusted, and the signer's name.
 fn check_signer(
     envelope: &Envelope,
     chain: &[Certificate<'_>],
@@ -200,7 +180,7 @@ fn check_signer(
 
 fn check_expiry(envelope: &Envelope, now: i64) -> Result<(), Rejected> {
     match envelope.attributes.expiry {
-        Some(expiry) if now >= expiry => Err(Rejected::Expired(shown(expiry))),
+        Some(expiry) if now >= expiry => Err(Rejected::Expired(timestamp(expiry))),
         _ => Ok(()),
     }
 }
@@ -227,11 +207,11 @@ fn check_time(
     let is_valid = |certificate: &Certificate<'_>| (certificate.valid.0..=certificate.valid.1).contains(&at);
     match chain.iter().all(is_valid) {
         true => Ok(()),
-        false => Err(Rejected::NotValid(shown(at))),
+        false => Err(Rejected::NotValid(timestamp(at))),
     }
 }
 
-/// Checks that no certificate below the root could be revoked: nobody is asked if it was.
+/// Checks that no certificate below the root can be revoked: no service is asked.
 fn check_revocation(chain: &[Certificate<'_>]) -> Result<(), Rejected> {
     let below = chain.split_last().map_or(&[][..], |(_, below)| below);
     match below.iter().any(|certificate| certificate.is_revocable) {
@@ -240,7 +220,6 @@ fn check_revocation(chain: &[Certificate<'_>]) -> Result<(), Rejected> {
     }
 }
 
-/// Checks that the payload names the artifact.
 fn check_target(payload: &[u8], target: &Descriptor) -> Result<(), Rejected> {
     let Payload {
         target_artifact: named,
@@ -254,6 +233,6 @@ fn check_target(payload: &[u8], target: &Descriptor) -> Result<(), Rejected> {
     }
 }
 
-fn shown(seconds: i64) -> Timestamp {
+fn timestamp(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or_default()
 }

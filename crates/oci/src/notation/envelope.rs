@@ -10,51 +10,46 @@ use super::{Rejected, key::Algorithm};
 pub(super) use cose::COSE;
 pub(super) use jws::JWS;
 
-/// Names of signed attributes.
 const SCHEME: &str = "io.cncf.notary.signingScheme";
 const SIGNING_TIME: &str = "io.cncf.notary.signingTime";
 const AUTHENTIC_SIGNING_TIME: &str = "io.cncf.notary.authenticSigningTime";
 const EXPIRY: &str = "io.cncf.notary.expiry";
 const PLUGIN: &str = "io.cncf.notary.verificationPlugin";
 
-/// The way in which a signer is trusted.
+/// The kind of trust in a signer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
-    /// The signer has a certificate of a CA.
     X509,
-    /// A signing authority signs for others, and is trusted about the time.
+    /// A signing authority signs for others; its time is trusted.
     SigningAuthority,
 }
 
-/// The content of an envelope, before anything of it is verified.
+/// The content of an envelope, before it is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Envelope {
-    /// The bytes that are signed.
+    /// Signed bytes.
     pub(super) message: Vec<u8>,
     pub(super) signature: Vec<u8>,
     pub(super) algorithm: Algorithm,
-    /// Certificates in DER, the signer's first.
     pub(super) chain: Vec<Vec<u8>>,
     pub(super) content_type: String,
     pub(super) payload: Vec<u8>,
     pub(super) attributes: Attributes,
 }
 
-/// The signed attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attributes {
     pub(super) scheme: Scheme,
-    /// Times in seconds of Unix.
+    /// Seconds since 1970.
     pub(super) signing_time: i64,
     pub(super) expiry: Option<i64>,
-    /// The plugin that has to verify the signature.
+    /// Plugin that must verify the signature.
     pub(super) plugin: Option<String>,
-    /// A critical attribute that is not known.
+    /// Unknown critical attribute.
     pub(super) unknown: Option<String>,
 }
 
 impl Envelope {
-    /// Reads an envelope by its media type.
     pub(super) fn parse(media_type: &str, bytes: &[u8]) -> Result<Self, Rejected> {
         match media_type {
             JWS => jws::parse(bytes),
@@ -64,7 +59,6 @@ impl Envelope {
     }
 }
 
-/// Attributes as an envelope has them.
 #[derive(Debug, Default)]
 struct Raw {
     scheme: Option<String>,
@@ -72,12 +66,11 @@ struct Raw {
     authentic_signing_time: Option<i64>,
     expiry: Option<i64>,
     plugin: Option<String>,
-    /// Names of the critical attributes.
     critical: Vec<String>,
 }
 
 impl Raw {
-    /// Checks that the attributes are those of their scheme, and that the critical ones are marked so.
+    /// Checks that the attributes fit their scheme, and that the critical ones are marked.
     fn checked(self) -> Result<Attributes, Rejected> {
         let (scheme, time, other) = match self.scheme.as_deref() {
             Some("notary.x509") => (Scheme::X509, self.signing_time, self.authentic_signing_time),
@@ -114,7 +107,7 @@ impl Raw {
     }
 }
 
-/// Reads a time in RFC 3339.
+/// Parses a time in RFC 3339.
 fn time(text: &str) -> Option<i64> {
     let time: Timestamp = text.parse().ok()?;
     Some(time.as_second())

@@ -1,4 +1,4 @@
-//! Public keys of certificates, and what they verify.
+//! Public keys of certificates, and verification with them.
 
 use p521::ecdsa::signature::Verifier as _;
 use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
@@ -14,17 +14,16 @@ const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
 const P521: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x23];
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
-/// The identifier of ECDSA with SHA-512, as certificates have it.
+/// The identifier of ECDSA with SHA-512 in certificates.
 const ECDSA_SHA512: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04];
 
-/// Algorithms of signatures of certificates besides [`ALGORITHMS`]; that of P-521 is not among them.
+/// Algorithms of signatures of certificates besides [`ALGORITHMS`]; P-521 is not among them.
 const PSS: &[&dyn SignatureVerificationAlgorithm] = &[
     webpki::ring::RSA_PSS_2048_8192_SHA256_LEGACY_KEY,
     webpki::ring::RSA_PSS_2048_8192_SHA384_LEGACY_KEY,
     webpki::ring::RSA_PSS_2048_8192_SHA512_LEGACY_KEY,
 ];
 
-/// An algorithm of the signatures of envelopes. The key decides which one it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Algorithm {
     Ps256,
@@ -36,7 +35,6 @@ pub(super) enum Algorithm {
 }
 
 impl Algorithm {
-    /// Returns the algorithm with this name of JWS.
     pub(super) fn of_jws(name: &str) -> Option<Self> {
         Some(match name {
             "PS256" => Self::Ps256,
@@ -49,7 +47,6 @@ impl Algorithm {
         })
     }
 
-    /// Returns the algorithm with this number of COSE.
     pub(super) fn of_cose(number: i64) -> Option<Self> {
         Some(match number {
             -37 => Self::Ps256,
@@ -63,16 +60,13 @@ impl Algorithm {
     }
 }
 
-/// A public key of a certificate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PublicKey<'a> {
-    /// The content of the identifier of its algorithm.
     identifier: &'a [u8],
     bytes: &'a [u8],
 }
 
 impl<'a> PublicKey<'a> {
-    /// Reads the content of a SubjectPublicKeyInfo.
     pub(super) fn parse(content: &'a [u8]) -> Option<Self> {
         let (identifier, rest) = element(content, SEQUENCE)?;
         let (bits, end) = element(rest, BIT_STRING)?;
@@ -82,14 +76,13 @@ impl<'a> PublicKey<'a> {
         end.is_empty().then_some(Self { identifier, bytes })
     }
 
-    /// Returns the curve of an elliptic key.
     fn curve(&self) -> Option<&'a [u8]> {
         let (algorithm, parameters) = element(self.identifier, OBJECT_ID)?;
         let (curve, _) = element(parameters, OBJECT_ID).filter(|_| algorithm == EC)?;
         Some(curve)
     }
 
-    /// Returns the size of the modulus of an RSA key, in whole bytes.
+    /// Returns the size of an RSA modulus, in whole bytes.
     fn modulus_bytes(&self) -> Option<usize> {
         let (algorithm, _) = element(self.identifier, OBJECT_ID)?;
         let (numbers, _) = element(self.bytes, SEQUENCE).filter(|_| algorithm == RSA)?;
@@ -98,7 +91,7 @@ impl<'a> PublicKey<'a> {
         Some(modulus.len() - zeros)
     }
 
-    /// Returns the algorithm that signatures by this key have; `None` if such keys may not sign.
+    /// Returns the algorithm of signatures by this key; `None` if such keys may not sign.
     pub(super) fn algorithm(&self) -> Option<Algorithm> {
         if let Some(bytes) = self.modulus_bytes() {
             return match bytes * 8 {
@@ -116,7 +109,6 @@ impl<'a> PublicKey<'a> {
         }
     }
 
-    /// Returns true if the key made the signature of an envelope.
     pub(super) fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
         let algorithm: &dyn VerificationAlgorithm = match self.algorithm() {
             None => return false,
@@ -134,7 +126,7 @@ impl<'a> PublicKey<'a> {
         key.verify(message, signature).is_ok()
     }
 
-    /// Returns true if the key made the signature of a certificate, by the algorithm with this identifier.
+    /// Verifies a certificate's signature, by the algorithm with this identifier.
     pub(super) fn certified(&self, identifier: &[u8], message: &[u8], signature: &[u8]) -> bool {
         if self.curve() == Some(P521) {
             let signature = p521::ecdsa::Signature::from_der(signature);

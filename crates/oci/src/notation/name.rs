@@ -1,4 +1,4 @@
-//! Distinguished names: those that a policy trusts, and the subjects of certificates.
+//! Distinguished names in policies and certificates.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,8 @@ const PRINTABLE: u8 = 0x13;
 const TELETEX: u8 = 0x14;
 const IA5: u8 = 0x16;
 
-/// Attributes of every name.
 const MANDATORY: [&str; 3] = ["C", "ST", "O"];
-/// The names of attributes, by the last number of their id 2.5.4.N.
+/// Names of attributes, by the last number of their ID 2.5.4.N.
 const ATTRIBUTES: [(u8, &str); 9] = [
     (3, "CN"),
     (5, "SERIALNUMBER"),
@@ -25,32 +24,27 @@ const ATTRIBUTES: [(u8, &str); 9] = [
     (17, "POSTALCODE"),
 ];
 
-/// Attributes of a name, each of which is there once.
+/// Distinct attributes of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Name(BTreeMap<String, String>);
 
-/// The reason why a name can't be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
-    /// The text does not follow RFC 4514.
+    /// The string does not follow RFC 4514.
     #[error("it is not written as RFC 4514 says, such as 'C=US, ST=WA, O=Example'")]
     Malformed,
     /// An attribute is not a string, or of a type without a name.
     #[error("it has an attribute whose type or value is not supported")]
     Unsupported,
-    /// Attributes are joined by `+`.
     #[error("it has attributes joined by '+', which are not supported")]
     Joined,
-    /// An attribute is there twice.
     #[error("it has an attribute twice")]
     Twice,
-    /// A mandatory attribute is missing.
     #[error("it needs the attributes C, ST (or S) and O")]
     Incomplete,
 }
 
 impl Name {
-    /// Parses a name as a policy has it.
     pub(super) fn parse(text: &str) -> Result<Self, InvalidName> {
         if text.contains("=#") {
             return Err(InvalidName::Unsupported);
@@ -69,7 +63,6 @@ impl Name {
         Self::complete(found)
     }
 
-    /// Reads the content of a name of a certificate.
     pub(super) fn of_certificate(content: &[u8]) -> Result<Self, InvalidName> {
         let mut found = BTreeMap::new();
         for group in elements(content).ok_or(InvalidName::Malformed)? {
@@ -104,7 +97,7 @@ fn insert(found: &mut BTreeMap<String, String>, kind: &str, value: String) -> Re
     }
 }
 
-/// Splits a name at commas that are not escaped.
+/// Splits a name at unescaped commas.
 fn split(text: &str) -> Result<Vec<&str>, InvalidName> {
     let mut parts = Vec::new();
     let (mut begin, mut escaped) = (0, false);
@@ -125,11 +118,11 @@ fn split(text: &str) -> Result<Vec<&str>, InvalidName> {
     Ok(parts)
 }
 
-/// Removes escapes, and white space around the value that is not escaped.
+/// Removes escapes, and unescaped white space around the value.
 fn unescaped(value: &str) -> Result<String, InvalidName> {
     let mut out = Vec::new();
-    // Length of what must not be trimmed.
-    let mut kept = 0;
+    // Length that must not be trimmed.
+    let mut untrimmed = 0;
     let mut rest = value.trim_start().bytes();
     while let Some(byte) = rest.next() {
         if byte != b'\\' {
@@ -145,15 +138,15 @@ fn unescaped(value: &str) -> Result<String, InvalidName> {
         } else {
             out.push(first);
         }
-        kept = out.len();
+        untrimmed = out.len();
     }
-    while out.len() > kept && out.last().is_some_and(u8::is_ascii_whitespace) {
+    while out.len() > untrimmed && out.last().is_some_and(u8::is_ascii_whitespace) {
         out.pop();
     }
     String::from_utf8(out).map_err(|_| InvalidName::Malformed)
 }
 
-/// Reads an attribute of a name in DER.
+/// Parses an attribute of a name in DER.
 fn attribute_of(der: &[u8]) -> Option<(&'static str, String)> {
     let (pair, _) = element(der, SEQUENCE)?;
     let (id, rest) = element(pair, OBJECT_ID)?;

@@ -1,4 +1,4 @@
-//! Trust policies: who is trusted for which repositories, and how strictly signatures are verified.
+//! Trust policies: trusted signers of repositories, and the strictness of verification.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,9 @@ use serde::Deserialize;
 
 use super::name::{InvalidName, Name};
 
-/// The largest policy, in bytes.
-const LARGEST: usize = 1 << 20;
-/// The most statements of a policy, and the most scopes, stores and identities of a statement.
-const MOST: usize = 100;
+const MAX_BYTES: usize = 1 << 20;
+/// Maximum number of statements, and of scopes, stores and identities of a statement.
+const MAX_ITEMS: usize = 100;
 
 /// A trust policy, as in `trustpolicy.json` of Notation.
 #[derive(Debug, Clone)]
@@ -17,46 +16,38 @@ pub struct TrustPolicy {
     statements: Vec<Statement>,
 }
 
-/// The rules for some repositories.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
     pub(super) name: String,
     scopes: Vec<String>,
-    /// The rules of the verification; none with the level `skip`.
+    /// `None` for the level `skip`.
     pub(super) rules: Option<Rules>,
 }
 
-/// The verification of signatures.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     actions: BTreeMap<Check, Action>,
-    /// Types of the trust stores that are used.
     pub(super) stores: BTreeSet<StoreType>,
-    /// Names of trusted signers; `None` if all are trusted.
+    /// `None` if all signers are trusted.
     pub(super) identities: Option<Vec<Name>>,
     /// True if timestamps are needed only after a certificate has expired.
     pub(super) timestamp_after_expiry: bool,
 }
 
 impl Rules {
-    /// Returns the consequence of a failed check.
     pub(super) fn action(&self, check: Check) -> Action {
         let found = self.actions.get(&check).copied();
         found.unwrap_or(Action::Enforce)
     }
 }
 
-/// A check of a signature that a policy may relax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Check {
-    /// The signer is trusted.
     Authenticity,
-    /// The certificates were valid when the signature was made.
+    /// The certificates were valid at the time of signing.
     AuthenticTimestamp,
-    /// The signature has not expired.
     Expiry,
-    /// No certificate is revoked.
     Revocation,
 }
 
@@ -71,7 +62,6 @@ impl std::fmt::Display for Check {
     }
 }
 
-/// The consequence of a failed check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Action {
@@ -80,7 +70,6 @@ pub(super) enum Action {
     Skip,
 }
 
-/// The type of a trust store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StoreType {
     Authorities,
@@ -88,82 +77,55 @@ pub(super) enum StoreType {
     TimestampAuthorities,
 }
 
-/// A trust policy that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTrustPolicy {
-    /// The policy is too large.
-    #[error("it has more than 1 MiB, or more than {MOST} statements")]
+    #[error("it has more than 1 MiB, or more than {MAX_ITEMS} statements")]
     TooLarge,
-    /// It is no JSON, or has an unknown field.
+    /// Not JSON, or an unknown field.
     #[error("{0}")]
     Malformed(String),
-    /// Its version is not supported.
     #[error("trust policy document uses unsupported version {0:?}: use \"1.0\"")]
     Version(String),
-    /// It has no statements.
     #[error("trust policy document can not have zero trust policy statements")]
     Empty,
-    /// Two statements have one name.
     #[error("multiple trust policy statements use the same name {0:?}, statement names must be unique")]
     NameTwice(String),
-    /// Two statements have one scope.
     #[error("registry scope {0:?} is present in multiple trust policy statements")]
     ScopeTwice(String),
-    /// A statement is invalid.
     #[error("trust policy statement {name:?}: {why}")]
-    Statement {
-        /// Name of the statement.
-        name: String,
-        /// The reason.
-        why: InvalidStatement,
-    },
+    Statement { name: String, why: InvalidStatement },
 }
 
-/// A statement that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidStatement {
-    /// It has no name.
     #[error("it is missing a name")]
     NoName,
-    /// A list is too long.
-    #[error("it has more than {MOST} scopes, trust stores or trusted identities")]
+    #[error("it has more than {MAX_ITEMS} scopes, trust stores or trusted identities")]
     TooLarge,
-    /// The level is unknown.
     #[error("invalid signature verification level {0:?}: use strict, permissive, audit or skip")]
     Level(String),
     /// The override is not allowed.
     #[error("signatureVerification.override: {0}")]
     Override(&'static str),
-    /// The value is unknown.
     #[error("verifyTimestamp must be \"always\" or \"afterCertExpiry\", but got {0:?}")]
     VerifyTimestamp(String),
-    /// Stores or identities are missing.
     #[error("it is either missing trust stores or trusted identities, both must be specified")]
     Incomplete,
-    /// A trust store is malformed, or of an unknown type.
     #[error("trust store {0:?} must be written as TYPE:NAME, the type is ca, signingAuthority or tsa")]
     Store(String),
-    /// `*` is not alone.
+    /// `*` must be the only scope.
     #[error("a wildcard '*' cannot be used in conjunction with other values")]
     Wildcard,
-    /// An identity is of an unknown type.
     #[error("trusted identity {0:?} is not supported: use '*' or 'x509.subject: ...'")]
     Identity(String),
-    /// The name of an identity is malformed.
     #[error("trusted identity {identity:?}: {why}")]
-    IdentityName {
-        /// The identity.
-        identity: String,
-        /// The reason.
-        why: InvalidName,
-    },
+    IdentityName { identity: String, why: InvalidName },
     /// One identity includes another.
     #[error("it has overlapping x509 trustedIdentities, {0:?} overlaps with {1:?}")]
     Overlap(String, String),
-    /// There is no scope.
     #[error("it has zero registry scopes, it must specify registry scopes with at least one value")]
     NoScope,
-    /// A scope is not `*`, and not a repository.
+    /// Neither `*` nor a repository.
     #[error(
         "registry scope {0:?} is not valid, make sure it is a fully qualified repository without the scheme, protocol or tag"
     )]
@@ -202,12 +164,12 @@ struct VerificationDocument {
 }
 
 impl TrustPolicy {
-    /// Reads a policy.
+    /// Parses a policy.
     ///
     /// # Errors
     /// Fails when it is malformed, has unknown fields, is too large, or contradicts itself.
     pub fn parse(text: &[u8]) -> Result<Self, InvalidTrustPolicy> {
-        if text.len() > LARGEST {
+        if text.len() > MAX_BYTES {
             return Err(InvalidTrustPolicy::TooLarge);
         }
         let document: Document = serde_json::from_slice(text)
@@ -217,7 +179,7 @@ impl TrustPolicy {
         }
         match document.trust_policies.len() {
             0 => return Err(InvalidTrustPolicy::Empty),
-            1..=MOST => {}
+            1..=MAX_ITEMS => {}
             _ => return Err(InvalidTrustPolicy::TooLarge),
         }
         let (mut names, mut scopes) = (BTreeSet::new(), BTreeSet::new());
@@ -242,7 +204,7 @@ impl TrustPolicy {
         Ok(Self { statements })
     }
 
-    /// Returns the statement for a repository: the one that names it, otherwise the one for all.
+    /// Returns the statement that names a repository, otherwise the one for all.
     pub(super) fn statement(&self, repository: &str) -> Option<&Statement> {
         let with = |scope: &str| {
             let mut all = self.statements.iter();
@@ -268,7 +230,7 @@ impl StatementDocument {
         let identities = self.trusted_identities.unwrap_or_default();
         if [stores.len(), identities.len(), self.registry_scopes.len()]
             .iter()
-            .any(|length| *length > MOST)
+            .any(|length| *length > MAX_ITEMS)
         {
             return Err(InvalidStatement::TooLarge);
         }
@@ -392,7 +354,6 @@ fn checked_scopes(scopes: Vec<String>) -> Result<Vec<String>, InvalidStatement> 
     }
 }
 
-/// Returns true for a host with an optional port, and a path behind it.
 fn is_repository(scope: &str) -> bool {
     let Some((host, path)) = scope.split_once('/') else {
         return false;

@@ -1,28 +1,24 @@
-//! The trusted certificates.
+//! Trusted certificates of signers.
 
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
 use super::certificate::Certificate;
 use crate::der;
 
-/// The most trusted certificates.
-const MOST: usize = 100;
+const MAX_CERTIFICATES: usize = 100;
 const SEQUENCE: u8 = der::SEQUENCE;
 
-/// Certificates that are trusted. As in Flux, each trust store of a policy has all of them.
+/// Trusted certificates. As in Flux, each trust store of a policy has all of them.
 #[derive(Debug, Clone, Default)]
 pub struct TrustStore {
     certificates: Vec<Vec<u8>>,
 }
 
-/// A file that has no certificates which can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTrustStore {
-    /// There is no certificate, or one can't be read.
     #[error("it must have certificates in PEM format (-----BEGIN CERTIFICATE-----) or in DER format")]
     Malformed,
-    /// There are too many.
-    #[error("more than {MOST} certificates are trusted")]
+    #[error("more than {MAX_CERTIFICATES} certificates are trusted")]
     TooMany,
 }
 
@@ -47,20 +43,18 @@ impl TrustStore {
         if ders.is_empty() || !ders.iter().all(|der| Certificate::parse(der).is_some()) {
             return Err(InvalidTrustStore::Malformed);
         }
-        if self.certificates.len() + ders.len() > MOST {
+        if self.certificates.len() + ders.len() > MAX_CERTIFICATES {
             return Err(InvalidTrustStore::TooMany);
         }
         self.certificates.extend(ders);
         Ok(())
     }
 
-    /// Returns true if nothing is trusted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.certificates.is_empty()
     }
 
-    /// Returns true if a certificate is one of those that are trusted.
     pub(super) fn has(&self, certificate: &Certificate<'_>) -> bool {
         self.certificates.iter().any(|der| der == certificate.der)
     }

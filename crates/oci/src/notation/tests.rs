@@ -19,7 +19,7 @@ fn target() -> Descriptor {
     }
 }
 
-/// Returns what is signed of an artifact.
+/// Returns the signed payload for an artifact.
 fn named(target: &Descriptor) -> Value {
     json!({"mediaType": target.media_type, "digest": target.digest.to_string(), "size": target.size})
 }
@@ -86,7 +86,7 @@ fn signatures_of_all_keys_and_both_formats_are_verified() {
                 "{kind} {format}"
             );
             assert_eq!(judge(format, &bytes, &strict, &other), Err(Rejected::Untrusted));
-            // The last bytes of COSE are those of the signature; JWS ends with the signature in JSON.
+            // The last bytes of COSE belong to the signature; JWS ends with the signature in JSON.
             let at = bytes.len() - 8;
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
             let expected = Err(Rejected::Signature);
@@ -131,7 +131,7 @@ fn signatures_are_of_their_artifact_and_their_content() {
             Err(Rejected::MediaType("text/plain".to_owned()))
         );
     }
-    // Another payload, and other attributes, with the signature of the first ones.
+    // Another payload, and other attributes, with the first signature.
     let bytes = sign(&signer, JWS, &json!({}));
     let mut document: Value = serde_json::from_slice(&bytes).unwrap();
     let payload = json!({"targetArtifact": named(&target()), "x": 1}).to_string();
@@ -208,7 +208,7 @@ fn levels_decide_what_a_failed_check_means() {
             assert_eq!(judge(custom), Ok(vec![]));
         }
     }
-    // No level accepts a signature that is wrong, or of something else.
+    // No level accepts a wrong signature, or a signature of another artifact.
     let mut wrong = plain.clone();
     wrong.message.push(b' ');
     let audit = rules(statement("audit"));
@@ -286,7 +286,7 @@ fn signers_are_trusted_by_their_store_and_their_name() {
             statement["trustStores"] = stores;
             failed(check(&envelope, &rules(statement), &own, &target(), at))
         };
-        // The authority states the time, so certificates may have ended since.
+        // The authority states the time, so certificates may have expired since.
         let late = now() + 48 * HOUR;
         assert_eq!(judge_at(json!(["signingAuthority:own"]), late), Ok(vec![]));
         assert_eq!(
@@ -674,7 +674,7 @@ fn fuzz_damaged_envelopes_and_policies_end_in_an_answer() {
             judge(format, &bytes, &strict, &store),
             Envelope::parse(format, &bytes),
         ) {
-            // What is not signed may differ; what is signed may not.
+            // The unsigned part may differ; the signed part may not.
             let original = Envelope::parse(format, whole).unwrap();
             assert_eq!((read.message, read.payload), (original.message, original.payload));
         }

@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use crate::access::secret_header;
 
-/// A challenge of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Challenge {
     Basic,
@@ -21,7 +20,6 @@ pub(crate) struct Bearer {
     scope: String,
 }
 
-/// A response of a token service.
 #[derive(Deserialize)]
 pub(super) struct Token {
     #[serde(default)]
@@ -31,7 +29,7 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// Returns the header with the token; `None` when there is no token that a header can hold.
+    /// Returns the header with the token; `None` if there is none that a header can contain.
     pub(super) fn header(&self) -> Option<HeaderValue> {
         let token = [&self.token, &self.access_token]
             .into_iter()
@@ -63,7 +61,6 @@ impl Challenge {
     }
 }
 
-/// An invalid token service in the challenge of a registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TokenServiceError {
     #[error(
@@ -108,7 +105,7 @@ impl Bearer {
         Ok((self.service_address(registry)?, form))
     }
 
-    /// Returns the address to request a token from. `scope` is used when the registry names no scope.
+    /// Returns the address to request a token from. `scope` is used if the registry names no scope.
     pub(super) fn address(&self, registry: &Url, scope: &str) -> Result<Url, TokenServiceError> {
         let mut url = self.service_address(registry)?;
         let scope = if self.scope.is_empty() { scope } else { &self.scope };
@@ -122,7 +119,7 @@ impl Bearer {
     }
 }
 
-/// Pairs of `key="value"` or `key=value` with commas between them.
+/// Parses comma-separated pairs `key="value"` or `key=value`.
 fn parameters(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -147,7 +144,7 @@ fn parameters(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// A text up to its closing quote, and what is behind that.
+/// Returns the string up to its closing quote, and the rest.
 fn unquoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut chars = text.chars();

@@ -1,4 +1,4 @@
-//! Manifests: what an artifact consists of.
+//! Manifests of artifacts.
 
 use std::collections::BTreeMap;
 
@@ -6,38 +6,28 @@ use serde::Deserialize;
 
 use crate::{Digest, Error};
 
-/// The value of the `Accept` header of requests for manifests.
 pub(super) const ACCEPT: &str = "application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json";
 
 const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
-/// The media type of charts that were pushed by early versions of Helm's registry support.
+/// Media type of charts from early versions of Helm's registry support.
 const OLD_CHART: &str = "application/tar+gzip";
 const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
 
-/// A blob by its digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
-    /// The media type of the blob.
     pub media_type: String,
-    /// The digest of the blob.
     pub digest: Digest,
-    /// The size of the blob in bytes.
     pub size: u64,
-    /// The annotations of the descriptor.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// The manifest of an artifact in a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// The digest of the manifest itself.
     pub digest: Digest,
-    /// The descriptor of the configuration.
     pub config: Descriptor,
-    /// The descriptors of the layers.
     pub layers: Vec<Descriptor>,
-    /// The annotations as pairs of key and value, sorted by key.
+    /// Pairs of key and value, sorted by key.
     pub annotations: Vec<(String, String)>,
 }
 
@@ -97,7 +87,7 @@ impl Manifest {
         })
     }
 
-    /// The layer that holds the archive of a chart.
+    /// Returns the layer with the archive of a chart.
     pub(super) fn chart_layer(&self) -> Result<&Descriptor, String> {
         if self.config.media_type != CONFIG {
             return Err(format!(

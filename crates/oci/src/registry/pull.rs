@@ -1,4 +1,4 @@
-//! Looking at artifacts and downloading their layers, without holding a layer in memory.
+//! Inspects artifacts and downloads their layers as a stream.
 
 use std::{collections::BTreeMap, io::Write};
 
@@ -6,13 +6,12 @@ use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
 
 use super::{Registry, manifest::RawDescriptor, next_page, promised, read_json, verify};
-use crate::{Descriptor, Digest, Error, Wanted, client::shown};
+use crate::{Descriptor, Digest, Error, Wanted, client::safe_url};
 
-/// Media type of an index of manifests.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// The most artifacts that refer to another and are looked at.
+/// Maximum number of referring artifacts.
 const REFERRERS: usize = 100;
-/// The most pages of a list of them that are asked for.
+/// Maximum number of pages of their list.
 const PAGES: usize = 10;
 
 #[derive(Deserialize)]
@@ -30,15 +29,11 @@ struct Referrer {
 }
 
 impl Registry {
-    /// Returns the digest of a manifest without downloading it, if the registry reports it.
-    ///
-    /// # Errors
-    /// Fails when there is no such manifest, or the registry refuses access.
     pub async fn digest(&self, wanted: &Wanted) -> Result<Digest, Error> {
         let url = self.manifest_url(wanted)?;
         let headers = match self.request(&url, super::manifest::ACCEPT, true).await {
             Ok(answer) => promised(answer.response.headers()),
-            // Registries that know no HEAD answer in many ways.
+            // Registries without HEAD answer in many ways.
             Err(Error::Status { .. }) => None,
             Err(error) => return Err(error),
         };
@@ -48,8 +43,8 @@ impl Registry {
         }
     }
 
-    /// Downloads a blob into `out` piece by piece, and verifies it against its descriptor. What was written before a failure is
-    /// to be thrown away.
+    /// Downloads a blob into `out` piece by piece, and verifies it against its descriptor. The caller discards the output after
+    /// a failure.
     ///
     /// # Errors
     /// Fails when the blob cannot be downloaded, is larger than `limit` bytes, does not match its descriptor, or `out` cannot
@@ -62,7 +57,7 @@ impl Registry {
     ) -> Result<(), Error> {
         let url = self.url(&format!("blobs/{}", descriptor.digest))?;
         let too_large = || Error::TooLarge {
-            url: shown(&url),
+            url: safe_url(&url),
             what: "bytes",
             limit: limit.min(descriptor.size),
         };
@@ -76,12 +71,12 @@ impl Registry {
             left = left.checked_sub(piece.len() as u64).ok_or_else(too_large)?;
             hasher.update(&piece);
             out.write_all(&piece)
-                .map_err(Error::disk("write the layer of", shown(&url)))?;
+                .map_err(Error::disk("write the layer of", safe_url(&url)))?;
         }
         let found = hasher.finish();
         if found != descriptor.digest {
             return Err(Error::DigestMismatch {
-                url: shown(&url),
+                url: safe_url(&url),
                 wanted: descriptor.digest.to_string(),
                 found: found.to_string(),
             });
@@ -90,9 +85,6 @@ impl Registry {
     }
 
     /// Downloads a manifest, verifies it, and returns its descriptor: its media type, its digest and its size.
-    ///
-    /// # Errors
-    /// Fails when the manifest cannot be downloaded or has another digest.
     pub async fn descriptor(&self, digest: &Digest) -> Result<Descriptor, Error> {
         let url = self.url(&format!("manifests/{digest}"))?;
         let answer = self.get(&url, super::manifest::ACCEPT).await?;
@@ -100,7 +92,7 @@ impl Registry {
         let header = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
         let media_type = header.split(';').next().unwrap_or_default().trim().to_owned();
         let body = answer.bytes(self.client.limits().document_bytes).await?;
-        verify(&shown(&url), digest, &body)?;
+        verify(&safe_url(&url), digest, &body)?;
         Ok(Descriptor {
             media_type,
             digest: digest.clone(),
@@ -112,7 +104,7 @@ impl Registry {
     /// Returns the digests and types of the artifacts that refer to a manifest, at most 100; of one type, if it is given.
     ///
     /// # Errors
-    /// Fails when the registry refuses access or the list is malformed. A registry that doesn't know referrers has none.
+    /// Fails when the registry refuses access or the list is malformed. A registry without support for referrers has none.
     pub async fn referrers(
         &self,
         digest: &Digest,

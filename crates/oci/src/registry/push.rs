@@ -1,4 +1,4 @@
-//! Pushing an artifact to a registry.
+//! Pushes an artifact to a registry.
 
 use std::{collections::BTreeMap, io::Read as _};
 
@@ -14,14 +14,13 @@ use sha2::{Digest as _, Sha256};
 use super::{Registry, promised};
 use crate::{
     Digest, Error, Wanted,
-    client::{Answer, Upload, shown},
+    client::{Answer, Upload, safe_url},
 };
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.cncf.flux.config.v1+json";
 const CONTENT: &str = "application/vnd.cncf.flux.content.v1.tar+gzip";
 
-/// Actions of the tokens that pushes need.
 const ACTIONS: &str = "pull,push";
 
 /// An artifact with a gzipped tarball as its only layer, in the media types of Flux and kluctl.
@@ -81,9 +80,8 @@ fn digest_of_unpacked(tarball: &[u8]) -> std::io::Result<String> {
 }
 
 impl Registry {
-    /// Pushes an artifact under the tag of the reference, `latest` by default. Returns the digest of its manifest.
-    ///
-    /// Content that the registry already has is not sent again.
+    /// Pushes an artifact under the tag of the reference, default `latest`. Returns the digest of its manifest. Blobs that the
+    /// registry already has are not sent again.
     ///
     /// # Errors
     /// Fails when the reference has a digest, the registry refuses the artifact, or reports another digest.
@@ -102,7 +100,7 @@ impl Registry {
         let answer = self.put(&url, MANIFEST, manifest).await?;
         match promised(answer.response.headers()) {
             Some(found) if found != digest => Err(Error::DigestMismatch {
-                url: shown(&url),
+                url: safe_url(&url),
                 wanted: digest.to_string(),
                 found: found.to_string(),
             }),
@@ -114,7 +112,7 @@ impl Registry {
         let digest = Digest::of(blob);
         let known = self.url(&format!("blobs/{digest}"))?;
         let upload = Upload::new(Method::HEAD, &known);
-        // Any other answer than success means that it has to be sent.
+        // Any other answer than success means that it must be sent.
         if self.send(upload, &known).await?.response.status() == StatusCode::OK {
             return Ok(());
         }
@@ -122,7 +120,7 @@ impl Registry {
         let answer = self.send(Upload::new(Method::POST, &begin), &begin).await?;
         let answer = answer.ok(self.credentials.is_some())?;
         let mut url = location(&begin, answer.response.headers())
-            .map_err(|why| Error::malformed(shown(&begin), why))?;
+            .map_err(|why| Error::malformed(safe_url(&begin), why))?;
         url.query_pairs_mut().append_pair("digest", &digest.to_string());
         self.put(&url, "application/octet-stream", blob.clone()).await?;
         Ok(())
@@ -138,16 +136,17 @@ impl Registry {
         self.send(upload, &home).await?.ok(self.credentials.is_some())
     }
 
-    /// Sends a request, and once more with the authorization that the registry asks for. Any status is an answer.
+    /// Sends a request, and repeats it with the authorization that the registry asks for. Any status is an answer.
     async fn send(&self, upload: Upload<'_>, home: &Url) -> Result<Answer, Error> {
-        let answer = self.client.upload(&upload, home, self.kept().as_ref()).await?;
+        let answer = self
+            .client
+            .upload(&upload, home, self.authorization().as_ref())
+            .await?;
         let Some(challenge) = super::challenge(&answer) else {
             return Ok(answer);
         };
         let header = self.authorize(home, &challenge, ACTIONS).await?;
-        if let Ok(mut kept) = self.authorization.lock() {
-            kept.clone_from(&header);
-        }
+        self.authorization.lock().clone_from(&header);
         self.client.upload(&upload, home, header.as_ref()).await
     }
 }

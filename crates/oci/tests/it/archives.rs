@@ -32,7 +32,6 @@ async fn files_come_out_as_a_tree_or_in_a_directory() {
         "kind: A\n"
     );
     assert_eq!(names(&dir.path().join("a/b")), ["1.0.0"]);
-    // A directory that is there is not written into.
     let error = said(archive.write(&to, &Budget::default()));
     assert!(error.contains("failed to make"), "{error}");
     assert_eq!(names(&dir.path().join("a/b")), ["1.0.0"]);

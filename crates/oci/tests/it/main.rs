@@ -1,4 +1,4 @@
-//! Against real registries and HTTP servers.
+//! Tests against real registries and HTTP servers.
 
 #![allow(
     clippy::unwrap_used,

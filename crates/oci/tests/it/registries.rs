@@ -59,7 +59,7 @@ async fn charts_are_found_by_their_tags() {
     let whole = ChartSource::new(&client, &whole, "").unwrap();
     assert_eq!(version_of(&whole.pull("").await.unwrap()), "1.0.0");
     assert!(said(whole.pull("2.0.0").await).contains("2.0.0 is not 1.0.0"));
-    // https is what is spoken unless told otherwise.
+    // https is the default.
     let secure = source(&crate::support::client(Access::default()), &registry, "shop");
     said(secure.pull("1.0.0").await);
 }
@@ -213,7 +213,7 @@ async fn a_registry_that_lies_is_caught() {
     );
     let error = said(place.manifest(&wanted).await);
     assert!(error.contains("has digest sha256:"), "{error}");
-    // A manifest has the digest that was asked for, by whatever algorithm.
+    // A manifest has the wanted digest, by any algorithm.
     let manifest = format!(
         "{{\"config\": {{\"digest\": \"{}\", \"size\": 2}}}}",
         digest("{}")

@@ -10,7 +10,6 @@ use testkit::{
 
 use crate::support::{basic, chart, client, client_with, said, version_of};
 
-/// A repository with two versions of the chart `shop`.
 fn stock(server: &WebServer) {
     let (one, two) = (chart("shop", "1.0.0"), chart("shop", "1.1.0"));
     let index = format!(
@@ -58,20 +57,20 @@ async fn versions_are_listed_and_pulled() {
 async fn an_index_is_kept_for_further_charts() {
     let server = WebServer::start().unwrap();
     stock(&server);
-    for (kept_index_bytes, requests) in [(1 << 20, 1), (10, 4)] {
+    for (cached_index_bytes, requests) in [(1 << 20, 1), (10, 4)] {
         let limits = Limits {
-            kept_index_bytes,
+            cached_index_bytes,
             ..Limits::default()
         };
         let charts = Charts::at(&client_with(Access::default(), limits), &server.url("stable")).unwrap();
-        let charts = charts.keeping_index();
+        let charts = charts.caching_index();
         let before = server.asked().len();
         let versions = async |chart: &str| charts.chart(chart).unwrap().versions().await;
         assert_eq!(versions("shop").await.unwrap().len(), 3);
         assert_eq!(versions("other").await.unwrap(), ["9.0.0"]);
         let error = said(versions("nothing").await);
         assert!(error.contains("chart \"nothing\" not found in"), "{error}");
-        // What is too large to be kept is read for each of them.
+        // An index that is too large for the cache is read each time.
         assert_eq!(server.asked().len() - before, requests);
     }
 }
@@ -348,7 +347,7 @@ async fn stored_index_has_the_digest_of_its_content_and_finds_charts() {
         let error = said(repository.find_stored(file.as_slice(), chart, range));
         assert!(error.contains(why), "{chart} {range}: {error}");
     }
-    // A chart that nobody can ask for doesn't matter to the others.
+    // An invalid chart doesn't matter to the others.
     let odd = String::from_utf8(file.clone())
         .unwrap()
         .replace("  shop:", "  \"\": odd\n  shop:");
@@ -360,7 +359,7 @@ async fn stored_index_has_the_digest_of_its_content_and_finds_charts() {
         odd.find_stored(kept.as_slice(), "shop", "").unwrap().version,
         "1.1.0"
     );
-    // The digest is that of the content, however it is sent.
+    // The digest is of the unpacked content.
     server.page("/packed/index.yaml", Page::Packed(gzip(&file).into()));
     let packed = Repository::new(&client(Access::default()), &server.url("packed")).unwrap();
     let mut unpacked = Vec::new();

@@ -1,4 +1,4 @@
-//! Archives of charts, and clients to download them with.
+//! Archives of charts, and clients to download them.
 
 use api::Secret;
 use oci::{Access, Client, Credentials, Limits};

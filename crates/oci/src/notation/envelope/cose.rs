@@ -5,10 +5,9 @@ use super::{
     AUTHENTIC_SIGNING_TIME, Algorithm, EXPIRY, Envelope, PLUGIN, Raw, Rejected, SCHEME, SIGNING_TIME,
 };
 
-/// Media type of the envelope.
 pub(in super::super) const COSE: &str = "application/cose";
 
-/// Tags of an envelope, and of a time in seconds of Unix.
+/// Tags of an envelope, and of a time in seconds since 1970.
 const SIGN1: u64 = 18;
 const TIME: u64 = 1;
 /// Labels of attributes.
@@ -44,7 +43,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Envelope, Rejected> {
     })
 }
 
-/// Returns the bytes that are signed: a list of a context, the signed attributes, nothing from elsewhere, and the payload.
+/// Returns the signed bytes: a list of a context, the signed attributes, no external data, and the payload.
 fn message(attributes: &[u8], payload: &[u8]) -> Vec<u8> {
     let context = b"Signature1";
     let mut out = Vec::new();

@@ -11,7 +11,6 @@ use super::{
     AUTHENTIC_SIGNING_TIME, Algorithm, EXPIRY, Envelope, PLUGIN, Raw, Rejected, SCHEME, SIGNING_TIME, time,
 };
 
-/// Media type of the envelope.
 pub(in super::super) const JWS: &str = "application/jose+json";
 
 #[derive(Deserialize)]
@@ -22,7 +21,7 @@ struct Document {
     signature: String,
 }
 
-/// The part that is not signed.
+/// The unsigned part.
 #[derive(Deserialize)]
 struct Header {
     x5c: Vec<String>,
@@ -64,7 +63,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Envelope, Rejected> {
     })
 }
 
-/// Returns the names of the critical attributes, all of which must be there.
+/// Returns the names of the critical attributes, all of which must exist.
 fn critical(protected: &Map<String, Value>) -> Result<Vec<String>, Rejected> {
     let Some(Value::Array(names)) = protected.get("crit") else {
         return Err(Rejected::Attributes("no attribute is critical"));
