@@ -9,6 +9,28 @@ use yaml::{Map, Value};
 
 use crate::{Cluster, Error, connection::Call, path};
 
+/// The treatment of the objects that a deleted object owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Propagation {
+    /// They are deleted after it.
+    #[default]
+    Background,
+    /// They are deleted before it.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+impl Propagation {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+            Self::Orphan => "Orphan",
+        }
+    }
+}
+
 /// The options of a deletion.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeleteOptions<'a> {
@@ -18,6 +40,7 @@ pub struct DeleteOptions<'a> {
     pub uid: Option<&'a str>,
     /// Only the object as it was at this version.
     pub resource_version: Option<&'a str>,
+    pub propagation: Propagation,
 }
 
 /// The outcome of a deletion.
@@ -32,7 +55,7 @@ pub enum Deleted {
 }
 
 impl Cluster {
-    /// Deletes an object; what it owns goes after it, in the background.
+    /// Deletes an object.
     ///
     /// # Errors
     /// Fails when the API server refuses or can't be reached.
@@ -107,7 +130,7 @@ fn body(options: DeleteOptions<'_>) -> Value {
     let mut body = Map::from([
         ("apiVersion", Value::from("v1")),
         ("kind", Value::from("DeleteOptions")),
-        ("propagationPolicy", Value::from("Background")),
+        ("propagationPolicy", Value::from(options.propagation.as_str())),
     ]);
     if options.dry_run {
         body.insert("dryRun", vec![Value::from("All")]);
@@ -154,13 +177,16 @@ mod tests {
             dry_run: true,
             uid: Some("u"),
             resource_version: Some("7"),
+            propagation: Propagation::Foreground,
         };
         assert_eq!(
             body(options).to_json(),
             json!({"apiVersion": "v1", "kind": "DeleteOptions",
-            "propagationPolicy": "Background", "dryRun": ["All"], "preconditions": {"uid": "u", "resourceVersion": "7"}})
+            "propagationPolicy": "Foreground", "dryRun": ["All"], "preconditions": {"uid": "u", "resourceVersion": "7"}})
         );
-        assert_eq!(body(DeleteOptions::default()).get("preconditions"), None);
+        let body = body(DeleteOptions::default());
+        assert_eq!(body.get("preconditions"), None);
+        assert_eq!(body.get("propagationPolicy"), Some(&Value::from("Background")));
     }
 
     #[test]
