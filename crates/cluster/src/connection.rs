@@ -10,7 +10,10 @@ use tokio::{sync::Semaphore, time};
 use tokio_util::sync::CancellationToken;
 use tree::{ByteBudget, ByteBudgetError, Share, Tenant};
 
-use crate::{AnswerLimit, ApiError, Error, activity::Activity, admission::KnownRules, snapshot::Discovery};
+use crate::{
+    AnswerLimit, ApiError, Error, activity::Activity, admission::KnownRules, snapshot::Discovery,
+    watch::Watches,
+};
 
 /// Time after which an operation that waits for the answer to a request counts as waiting.
 const SLOW_REQUEST: Duration = Duration::from_secs(2);
@@ -60,6 +63,7 @@ struct Shared {
     permits: Semaphore,
     discovery: Discovery,
     admission: KnownRules,
+    watches: Watches,
 }
 
 /// A cluster under an identity. Clones, and clones under another identity or cancellation, share connections and what
@@ -138,6 +142,7 @@ impl Cluster {
                 permits,
                 discovery: Discovery::default(),
                 admission: KnownRules::default(),
+                watches: Watches::default(),
             }),
             impersonate: None,
             cancel: CancellationToken::new(),
@@ -203,6 +208,15 @@ impl Cluster {
 
     pub(crate) fn discovery(&self) -> &Discovery {
         &self.shared.discovery
+    }
+
+    pub(crate) fn watches(&self) -> &Watches {
+        &self.shared.watches
+    }
+
+    /// Returns the maximum size of an answer, in bytes.
+    pub(crate) fn answer_bytes(&self) -> usize {
+        self.shared.settings.answer_bytes
     }
 
     pub(crate) fn known_rules(&self) -> &KnownRules {

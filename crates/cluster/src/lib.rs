@@ -21,15 +21,17 @@ mod path;
 mod read;
 mod review;
 mod snapshot;
+mod watch;
 
 pub use activity::{Branch, WorkPermit};
 pub use admission::{Admission, AdmissionWatch};
 pub use apply::{Applied, ApplyOptions};
 pub use connection::{Cluster, Settings};
-pub use delete::{DeleteOptions, Deleted};
+pub use delete::{DeleteOptions, Deleted, Propagation};
 pub use error::{AnswerLimit, ApiError, Error};
 pub use forward::Forward;
 pub use list::{Detail, Gap, Listing, Restriction};
 pub use logs::{LogLine, LogLines, LogOptions};
 pub use patch::Patch;
 pub use snapshot::{GroupVersion, ResourceKind, Scope, Snapshot};
+pub use watch::{News, ObjectWatch};
