@@ -10,7 +10,9 @@ mod error;
 pub mod fixup;
 #[cfg(test)]
 mod fuzz;
+pub mod inventory;
 pub mod jsonpath;
+pub mod kstatus;
 pub mod managed;
 pub mod meta;
 mod normalize;
@@ -20,6 +22,7 @@ pub mod readiness;
 mod reference;
 pub mod rules;
 pub mod secrets;
+pub mod takeover;
 pub mod unchanged;
 pub mod vocabulary;
 

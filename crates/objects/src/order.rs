@@ -1,4 +1,4 @@
-//! The order in which objects are deleted.
+//! The orders in which objects are applied and deleted.
 
 use std::cmp::Ordering;
 
@@ -53,6 +53,56 @@ pub fn deletion(a: &ObjectRef, b: &ObjectRef) -> Ordering {
     bucket(a).cmp(&bucket(b)).then_with(|| a.cmp(b))
 }
 
+/// The kinds that are applied before all others, in this order.
+const FIRST: [&str; 25] = [
+    "CustomResourceDefinition",
+    "Namespace",
+    "ClusterRole",
+    "ClusterClass",
+    "RuntimeClass",
+    "PriorityClass",
+    "StorageClass",
+    "VolumeSnapshotClass",
+    "IngressClass",
+    "GatewayClass",
+    "ClusterRoleBinding",
+    "ResourceQuota",
+    "ServiceAccount",
+    "Role",
+    "RoleBinding",
+    "ConfigMap",
+    "Secret",
+    "Service",
+    "LimitRange",
+    "Deployment",
+    "StatefulSet",
+    "CronJob",
+    "PodDisruptionBudget",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
+/// Number of kinds at the end of [`FIRST`] that are applied after all others.
+const LAST: usize = 2;
+
+/// Returns the position of a kind in the order of application; kinds with the same one may be applied at the same time.
+#[must_use]
+pub fn rank(kind: &str) -> usize {
+    let others = FIRST.len() - LAST;
+    match FIRST.iter().position(|one| *one == kind) {
+        Some(at) if at >= others => at + 1,
+        Some(at) => at,
+        None => others,
+    }
+}
+
+/// The order in which objects are applied: definitions, namespaces, roles, classes, accounts, configuration, workloads, other
+/// kinds, webhooks; then by group, kind, namespace and name. The reverse order is safe for deletions.
+#[must_use]
+pub fn application(a: &ObjectRef, b: &ObjectRef) -> Ordering {
+    let key = |one: &ObjectRef| (rank(&one.kind), one.id());
+    key(a).cmp(&key(b))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +115,28 @@ mod tests {
             namespace: (kind != "Namespace").then(|| "n".to_owned()),
             name: name.to_owned(),
         }
+    }
+
+    #[test]
+    fn application_orders_definitions_first_and_webhooks_last() {
+        let mut refs = [
+            reference(
+                "admissionregistration.k8s.io",
+                "ValidatingWebhookConfiguration",
+                "w",
+            ),
+            reference("x.io", "Thing", "t"),
+            reference("apps", "Deployment", "d"),
+            reference("", "ConfigMap", "b"),
+            reference("", "ConfigMap", "a"),
+            reference("storage.k8s.io", "StorageClass", "s"),
+            reference("", "Namespace", "n"),
+            reference("apiextensions.k8s.io", "CustomResourceDefinition", "c"),
+        ];
+        refs.sort_by(application);
+        let names: String = refs.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, "cnsabdtw");
+        assert_eq!(rank("Thing"), rank("Job"));
     }
 
     #[test]
