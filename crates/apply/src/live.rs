@@ -1,7 +1,7 @@
 //! The live state of objects, read before anything is done.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -128,8 +128,9 @@ pub async fn fetch(cluster: &Cluster, owner: &Owner, query: Query<'_>) -> Result
         diff_name: owner.vocabulary.diff_name,
         ..LiveObjects::default()
     };
-    match (&owner.membership, query.orphans) {
-        (Membership::Label { name, value }, _) => {
+    let labels = owner.labels().filter(|_| is_listed(owner, query));
+    match (labels.and_then(BTreeMap::first_key_value), query.orphans) {
+        (Some((name, value)), _) => {
             let kinds = query.orphans.and_then(|search| search.kinds);
             let snapshot = match query.orphans {
                 Some(_) => searched::snapshot(cluster, kinds).await?,
@@ -138,17 +139,27 @@ pub async fn fetch(cluster: &Cluster, owner: &Owner, query: Query<'_>) -> Result
             let listing = list(cluster, &snapshot, query, (name, value)).await?;
             add_listed(owner, &snapshot, query, listing, &mut live)?;
         }
-        (Membership::Labels { .. } | Membership::Inventory(_), Some(search)) => {
+        (None, Some(search)) => {
             let found = find_orphans(cluster, owner, query.all, search).await?;
             live.completeness = found.completeness;
             live.gaps = found.gaps;
             let orphans = found.orphans.into_iter().map(|orphan| orphan.reference);
             live.orphans = orphans.chain(found.used_namespaces).collect();
         }
-        (Membership::Labels { .. } | Membership::Inventory(_), None) => {}
+        (None, None) => {}
     }
     read_missing(cluster, query, &mut live).await?;
     Ok(live)
+}
+
+/// Returns true if the live objects are listed by the labels of the owner. The objects of an inventory are found without that, so a list
+/// pays off only for several manifests of a kind.
+fn is_listed(owner: &Owner, query: Query<'_>) -> bool {
+    match owner.membership {
+        Membership::Labels { .. } => true,
+        Membership::Inventory { .. } => query.orphans.is_none(),
+        Membership::None => false,
+    }
 }
 
 /// Adds the objects of a listing, and selects the orphans among them.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use cluster::{Cluster, Detail, Gap, ResourceKind, Restriction, Scope, Snapshot};
 use futures::{StreamExt as _, stream};
-use objects::{ObjectId, ObjectRef, order};
+use objects::{ObjectId, ObjectRef, inventory, order};
 use yaml::Value;
 
 use crate::{Completeness, Error, Membership, Orphan, Owner, SearchedKinds, searched, select};
@@ -56,38 +56,41 @@ pub async fn find_orphans(
     search: OrphanSearch<'_>,
 ) -> Result<Found, Error> {
     owner.check()?;
-    let snapshot = searched::snapshot(cluster, search.kinds).await?;
-    let keep = identities(desired, &snapshot);
-    let (mut candidates, gaps, restriction) = match &owner.membership {
-        Membership::Label { name, value } => {
-            list_labelled(cluster, &snapshot, (name, value), desired, search).await?
-        }
+    let (listed, keep) = match &owner.membership {
+        Membership::None => return Ok(Found::default()),
         Membership::Labels { all, .. } => {
             let Some((name, value)) = all.first_key_value() else {
                 return Ok(Found::default());
             };
-            let mut listed = list_labelled(cluster, &snapshot, (name, value), desired, search).await?;
-            // The API server looks at one of them only.
-            listed.0.retain(|object| owner.has_member(object));
-            listed
+            let snapshot = searched::snapshot(cluster, search.kinds).await?;
+            let listed = list_labelled(cluster, &snapshot, (name, value), desired, search).await?;
+            (listed, identities(desired, &snapshot))
         }
-        Membership::Inventory(inventory) => {
-            let gone: Vec<&ObjectRef> = inventory
+        Membership::Inventory { objects, .. } => {
+            // Without any object that is gone by its name, no request is needed, and no discovery.
+            let gone = inventory::stale(objects, desired);
+            if gone.is_empty() {
+                return Ok(Found::default());
+            }
+            let snapshot = cluster.snapshot().await?;
+            let keep = identities(desired, &snapshot);
+            let gone: Vec<&ObjectRef> = gone
                 .iter()
                 .filter(|one| identities(std::slice::from_ref(one), &snapshot).is_disjoint(&keep))
                 .collect();
-            let (objects, gaps) = read_inventory(cluster, &gone, desired, snapshot.stale()).await?;
-            (objects, gaps, Restriction::None)
+            let (objects, gaps) = read_inventory(cluster, &gone, desired).await?;
+            ((objects, gaps, Restriction::None), keep)
         }
     };
+    let (mut candidates, gaps, restriction) = listed;
     if let Some(filter) = search.filter {
         candidates.retain(|object| filter(object));
     }
     let mut found = Found {
         orphans: select(owner, &candidates, &keep)?.orphans,
         completeness: match owner.membership {
-            Membership::Label { .. } | Membership::Labels { .. } => completeness(&gaps, desired, search),
-            Membership::Inventory(_) => Completeness::of(&gaps, None),
+            Membership::Labels { .. } => completeness(&gaps, desired, search),
+            Membership::Inventory { .. } | Membership::None => Completeness::of(&gaps, None),
         },
         gaps,
         restriction,
@@ -119,7 +122,6 @@ async fn read_inventory(
     cluster: &Cluster,
     gone: &[&ObjectRef],
     desired: &[ObjectRef],
-    stale: &[cluster::GroupVersion],
 ) -> Result<(Vec<Value>, Vec<Gap>), Error> {
     let aliases = desired.iter().filter(|one| {
         gone.iter()
@@ -138,7 +140,8 @@ async fn read_inventory(
                 objects.push(object);
                 continue;
             }
-            Ok(None) if stale.iter().any(|version| version.group == reference.group) => {
+            // Discovery was read again if the kind was unknown.
+            Ok(None) if is_stale(cluster, &reference.group).await? => {
                 "the API server of this group is not available".to_owned()
             }
             Ok(None) => continue,
@@ -155,6 +158,12 @@ async fn read_inventory(
         });
     }
     Ok((objects, gaps))
+}
+
+/// Returns true if the API server of a group is down, so that its objects may exist.
+async fn is_stale(cluster: &Cluster, group: &str) -> Result<bool, Error> {
+    let snapshot = cluster.snapshot().await?;
+    Ok(snapshot.stale().iter().any(|version| version.group == group))
 }
 
 /// Keeps namespaces as long as desired objects are in them: these would go too.

@@ -2,42 +2,63 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use objects::{Managers, Marker, ObjectRef, Vocabulary, meta, vocabulary::is_marked};
+use objects::{
+    Managers, Marker, ObjectRef, Vocabulary, managed, meta, takeover::Takeover, vocabulary::is_marked,
+};
 use yaml::Value;
 
-use crate::Error;
+use crate::{Error, HealthRules};
 
-/// The rule by which an owner finds its objects on a cluster.
+/// Names and values of labels.
+pub type Labels = BTreeMap<String, String>;
+
+/// The rule by which an owner finds its objects on a cluster. A live object is a member only if it carries the labels now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Membership {
-    /// Each object carries a label. Objects with the label that the owner did not apply are never touched.
-    Label {
-        name: Cow<'static, str>,
-        /// The value, which no other owner on the cluster uses.
-        value: String,
-    },
-    /// Each object carries several labels, of which others may carry some. As above, the owner must have applied it.
+    /// Objects are found by their labels, in every kind.
     Labels {
-        /// The names and values of all of them; at least one.
-        all: BTreeMap<String, String>,
-        /// The name of a label that marks objects of other owners, whatever its value.
-        without: Cow<'static, str>,
+        /// All labels of a member; at least one. No other owner on the cluster uses this combination.
+        all: Labels,
+        /// A label that marks objects of other owners, whatever its value.
+        without: Option<Cow<'static, str>>,
     },
-    /// The owner keeps a list of the objects that it applied last.
-    Inventory(Vec<ObjectRef>),
+    /// Objects are found in a list that the owner stored, and carry its labels. Another owner that takes an object over changes them.
+    Inventory {
+        /// The objects that the owner applied last.
+        objects: Vec<ObjectRef>,
+        /// All labels of a member; at least one.
+        labels: Labels,
+    },
+    /// The owner never finds its objects again.
+    None,
+}
+
+/// The evidence that an owner needs to delete a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Proof {
+    /// The owner's field manager applied it, and no other object owns it: labels are copied to pods and by people.
+    #[default]
+    Applied,
+    /// The labels suffice.
+    Labels,
 }
 
 /// A deployer of a set of objects on a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
+    /// The field manager.
     pub manager: Cow<'static, str>,
-    /// The rule by which its objects are found again.
     pub membership: Membership,
+    pub proof: Proof,
     /// The names of the annotations and labels that it obeys.
     pub vocabulary: Vocabulary,
     /// The managers whose fields are taken over in conflicts, unless an annotation or a rule says otherwise: its own other
     /// names, and tools that people use by hand.
     pub overridden: Managers,
+    /// The managers whose fields are taken over before an apply, whether they conflict or not, and metadata to remove.
+    pub takeover: Takeover,
+    /// The rules by which its objects are ready.
+    pub health: HealthRules,
 }
 
 impl Owner {
@@ -47,28 +68,38 @@ impl Owner {
         Self {
             manager: manager.into(),
             membership,
+            proof: Proof::default(),
             vocabulary: Vocabulary::default(),
             overridden: Managers::default(),
+            takeover: Takeover::default(),
+            health: HealthRules::default(),
         }
     }
 
     /// Returns an owner whose objects carry a label with a value that no other owner on the cluster uses.
-    ///
-    /// The label must be in the manifests: an object without it is applied, but never found again.
     #[must_use]
     pub fn labelled(
         manager: impl Into<Cow<'static, str>>,
-        label: impl Into<Cow<'static, str>>,
+        label: impl Into<String>,
         value: impl Into<String>,
     ) -> Self {
-        let (name, value) = (label.into(), value.into());
-        Self::new(manager, Membership::Label { name, value })
+        Self::new(
+            manager,
+            Membership::Labels {
+                all: Labels::from([(label.into(), value.into())]),
+                without: None,
+            },
+        )
     }
 
     /// Returns an owner that keeps a list of the objects that it applied last.
     #[must_use]
-    pub fn with_inventory(manager: impl Into<Cow<'static, str>>, inventory: Vec<ObjectRef>) -> Self {
-        Self::new(manager, Membership::Inventory(inventory))
+    pub fn with_inventory(
+        manager: impl Into<Cow<'static, str>>,
+        objects: Vec<ObjectRef>,
+        labels: Labels,
+    ) -> Self {
+        Self::new(manager, Membership::Inventory { objects, labels })
     }
 
     #[must_use]
@@ -87,38 +118,82 @@ impl Owner {
     /// Checks that the membership can't match objects of other owners.
     ///
     /// # Errors
-    /// If the manager has no name, or the membership label is empty or not a valid label value.
+    /// If the manager has no name, or a membership label is missing, empty or not a valid label value.
     pub fn check(&self) -> Result<(), Error> {
         if self.manager.is_empty() {
             return Err(Error::NoManager);
         }
-        match &self.membership {
-            Membership::Label { name, value } => check_label(name, value),
+        match self.labels() {
             // Without any label, each object would be a member.
-            Membership::Labels { all, .. } if all.is_empty() => check_label("", ""),
-            Membership::Labels { all, .. } => {
-                all.iter().try_for_each(|(name, value)| check_label(name, value))
-            }
-            Membership::Inventory(_) => Ok(()),
+            Some(labels) if labels.is_empty() => check_label("", ""),
+            Some(labels) => labels
+                .iter()
+                .try_for_each(|(name, value)| check_label(name, value)),
+            None => Ok(()),
         }
     }
 
-    /// Returns true if the live object is still a member. An inventory lists its members, whatever they look like.
-    pub(crate) fn has_member(&self, live: &Value) -> bool {
+    /// Returns the labels of its objects.
+    #[must_use]
+    pub fn labels(&self) -> Option<&Labels> {
         match &self.membership {
-            Membership::Label { name, value } => meta::label(live, name) == Some(value),
-            Membership::Labels { all, without } => {
-                let carries = |(name, value): (&String, &String)| meta::label(live, name) == Some(value);
-                all.iter().all(carries) && meta::label(live, without).is_none()
-            }
-            Membership::Inventory(_) => true,
+            Membership::Labels { all, .. } => Some(all),
+            Membership::Inventory { labels, .. } => Some(labels),
+            Membership::None => None,
         }
     }
 
-    /// Returns true if an annotation forbids the deletion of the object.
+    /// Adds its labels to a manifest.
+    pub fn mark(&self, manifest: &mut Value) {
+        for (name, value) in self.labels().into_iter().flatten() {
+            meta::set_label(manifest, name, value);
+        }
+    }
+
+    /// Checks that a manifest carries the labels: otherwise its object would never be found again.
+    pub(crate) fn check_marked(&self, manifest: &Value, reference: &ObjectRef) -> Result<(), Error> {
+        let missing = self.labels().into_iter().flatten();
+        let missing = missing.filter(|(name, value)| meta::label(manifest, name) != Some(value));
+        match missing.map(|(name, value)| format!("{name}={value}")).next() {
+            Some(label) => Err(Error::NotMarked {
+                object: reference.to_string(),
+                label,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns true if the live object is a member by its labels.
+    pub(crate) fn has_member(&self, live: &Value) -> bool {
+        let carries = |labels: &Labels| {
+            let mut labels = labels.iter();
+            labels.all(|(name, value)| meta::label(live, name) == Some(value))
+        };
+        match &self.membership {
+            Membership::Labels { all, without } => {
+                let is_foreign = without
+                    .as_ref()
+                    .is_some_and(|name| meta::label(live, name).is_some());
+                carries(all) && !is_foreign
+            }
+            Membership::Inventory { labels, .. } => carries(labels),
+            Membership::None => false,
+        }
+    }
+
+    /// Returns true if there is enough evidence that the member may be deleted, or an annotation says so.
+    pub(crate) fn proves(&self, live: &Value) -> bool {
+        is_marked(live, self.vocabulary.force_managed)
+            || match self.proof {
+                Proof::Applied => !meta::is_owned(live) && managed::has_manager(live, &self.manager),
+                Proof::Labels => true,
+            }
+    }
+
+    /// Returns true if an annotation or a label forbids the deletion of the object.
     #[must_use]
     pub fn skips_delete(&self, object: &Value) -> bool {
-        is_marked(object, self.vocabulary.skip_delete)
+        is_marked(object, self.vocabulary.skip_delete) || is_marked(object, self.vocabulary.ignore)
     }
 }
 

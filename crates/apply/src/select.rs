@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use objects::{ObjectId, ObjectRef, managed, meta, order, vocabulary::is_marked};
+use objects::{ObjectId, ObjectRef, meta, order};
 use yaml::Value;
 
 use crate::Owner;
@@ -22,6 +22,8 @@ pub struct Orphan {
 pub enum KeepReason {
     Desired,
     SkipDelete,
+    /// It lacks the labels of the owner: another one may have taken it over.
+    Foreign,
     /// Another object owns it, and is deleted together with it.
     Owned,
     /// The owner never applied it: something else copied the label.
@@ -37,19 +39,16 @@ pub struct Selection {
     pub retained: Vec<(ObjectRef, KeepReason)>,
 }
 
-/// Returns true if the owner applied the object and no other object owns it, or an annotation says so.
-fn is_managed(owner: &Owner, object: &Value) -> bool {
-    is_marked(object, owner.vocabulary.force_managed)
-        || (!meta::is_owned(object) && managed::has_manager(object, &owner.manager))
-}
-
-/// Returns the reason why this object is kept whatever the manifests are; `None` if it may be deleted.
+/// Returns the reason why a live object is kept whatever the manifests are; `None` if it may be deleted.
 #[must_use]
 pub fn keep_reason(owner: &Owner, object: &Value) -> Option<KeepReason> {
     if owner.skips_delete(object) {
         return Some(KeepReason::SkipDelete);
     }
-    if is_managed(owner, object) {
+    if !owner.has_member(object) {
+        return Some(KeepReason::Foreign);
+    }
+    if owner.proves(object) {
         return None;
     }
     Some(if meta::is_owned(object) {
@@ -116,12 +115,13 @@ pub fn select(
 )]
 mod tests {
     use super::*;
-    use crate::tests::owner;
+    use crate::{Proof, tests::owner};
     use serde_json::{Value as Json, json};
 
     fn candidate(name: &str, manager: &str, extra: Json) -> Value {
         let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
             "name": name, "namespace": "n", "uid": format!("uid-{name}"), "resourceVersion": "7",
+            "labels": {"example.com/owner": "shop"},
             "managedFields": [{"manager": manager, "operation": "Apply", "fieldsV1": {}}],
         }});
         for (key, value) in extra.as_object().unwrap() {
@@ -174,6 +174,21 @@ mod tests {
                 Some(KeepReason::NotManaged),
             ),
             (
+                "of another owner",
+                candidate("a", "deployer", json!({"labels": {"example.com/owner": "other"}})),
+                Some(KeepReason::Foreign),
+            ),
+            (
+                "without the label",
+                candidate("a", "deployer", json!({"labels": {}})),
+                Some(KeepReason::Foreign),
+            ),
+            (
+                "ignored",
+                candidate("a", "deployer", annotated("example.com/apply", "Ignore")),
+                Some(KeepReason::SkipDelete),
+            ),
+            (
                 "no managed fields",
                 candidate("a", "x", json!({"managedFields": []})),
                 Some(KeepReason::NotManaged),
@@ -206,6 +221,16 @@ mod tests {
                 usize::from(expected.is_none()),
                 "{title}"
             );
+        }
+    }
+
+    #[test]
+    fn select_takes_labels_as_a_proof_if_the_owner_says_so() {
+        let object = candidate("a", "other", json!({"ownerReferences": [{"kind": "Deployment"}]}));
+        for (proof, orphans) in [(Proof::Applied, 0), (Proof::Labels, 1)] {
+            let owner = Owner { proof, ..owner() };
+            let selection = select(&owner, std::slice::from_ref(&object), &HashSet::new()).unwrap();
+            assert_eq!(selection.orphans.len(), orphans, "{proof:?}");
         }
     }
 

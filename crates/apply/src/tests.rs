@@ -6,87 +6,106 @@ use objects::{Marker, Vocabulary};
 use serde_json::json;
 use yaml::Value;
 
-use crate::{Error, Membership, Owner};
+use crate::{Error, Labels, Membership, Owner};
 
 /// An owner with a vocabulary in the group `example.com`.
 pub(crate) fn owner() -> Owner {
-    let membership = Membership::Label {
-        name: Cow::Borrowed("example.com/owner"),
-        value: "shop".to_owned(),
-    };
     let vocabulary = Vocabulary {
         skip_delete: &[
             Marker::Flag("example.com/skip-delete"),
             Marker::Annotation("example.org/policy", "keep"),
         ],
         force_managed: &[Marker::Flag("example.com/force-managed")],
+        ignore: &[Marker::Either("example.com/apply", "ignore")],
+        create_only: &[Marker::Either("example.com/apply", "if-not-present")],
         diff_name: Some("example.com/diff-name"),
         ..Vocabulary::default()
     };
     Owner {
         vocabulary,
-        ..Owner::new("deployer", membership)
+        ..Owner::labelled("deployer", "example.com/owner", "shop")
     }
 }
 
 #[test]
 fn check_refuses_owners_without_manager_or_valid_label() {
     assert!(owner().check().is_ok());
-    assert!(
-        Owner::new("deployer", Membership::Inventory(Vec::new()))
-            .check()
-            .is_ok()
-    );
-    let unnamed = Owner::new("", Membership::Inventory(Vec::new()));
+    assert!(Owner::new("deployer", Membership::None).check().is_ok());
+    let unnamed = Owner::new("", Membership::None);
     assert!(matches!(unnamed.check(), Err(Error::NoManager)));
-    for (name, value) in [
-        ("", "shop"),
-        ("example.com/owner", ""),
-        ("example.com/owner", "a b"),
+    for labels in [
+        &[][..],
+        &[("", "shop")],
+        &[("example.com/owner", "")],
+        &[("example.com/owner", "a b")],
+        &[("a", "1"), ("b", "")],
+        &[("a", "1"), ("b", "x y")],
     ] {
-        let membership = Membership::Label {
-            name: Cow::Borrowed(name),
-            value: value.to_owned(),
+        let all: Labels = labels
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let membership = Membership::Labels {
+            all: all.clone(),
+            without: None,
         };
-        let error = Owner::new("deployer", membership).check();
-        assert!(matches!(error, Err(Error::InvalidLabel { .. })), "{name}={value}");
+        for owner in [
+            Owner::new("deployer", membership),
+            Owner::with_inventory("deployer", Vec::new(), all),
+        ] {
+            assert!(
+                matches!(owner.check(), Err(Error::InvalidLabel { .. })),
+                "{labels:?}"
+            );
+        }
     }
 }
 
 #[test]
-fn owner_by_several_labels_has_objects_with_all_of_them_that_no_other_owner_marked() {
-    let owner = |labels: &[(&str, &str)]| {
-        let all = labels
-            .iter()
-            .map(|&(name, value)| (name.to_owned(), value.to_owned()));
-        let membership = Membership::Labels {
-            all: all.collect(),
-            without: Cow::Borrowed("example.com/owner"),
-        };
-        Owner::new("deployer", membership)
+fn a_member_carries_all_labels_and_no_mark_of_another_owner() {
+    let all = Labels::from([("a", "1"), ("b", "2")].map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let labels = Membership::Labels {
+        all: all.clone(),
+        without: Some(Cow::Borrowed("example.com/owner")),
     };
-    for labels in [
-        &[][..],
-        &[("a", "1"), ("b", "")],
-        &[("", "1")],
-        &[("a", "1"), ("b", "x y")],
-    ] {
-        let checked = owner(labels).check();
-        assert!(matches!(checked, Err(Error::InvalidLabel { .. })), "{labels:?}");
-    }
-    let owner = owner(&[("a", "1"), ("b", "2")]);
-    assert!(owner.check().is_ok());
-    for (labels, expected) in [
-        (json!({"a": "1", "b": "2"}), true),
-        (json!({"a": "1", "b": "2", "c": "3"}), true),
-        (json!({"a": "1"}), false),
-        (json!({"a": "1", "b": "3"}), false),
-        (json!({"a": "1", "b": "2", "example.com/owner": ""}), false),
-        (json!(null), false),
+    let inventory = Membership::Inventory {
+        objects: Vec::new(),
+        labels: all,
+    };
+    let [by_labels, by_inventory, nothing] =
+        [labels, inventory, Membership::None].map(|membership| Owner::new("deployer", membership));
+    for (labels, expected, listed) in [
+        (json!({"a": "1", "b": "2"}), true, true),
+        (json!({"a": "1", "b": "2", "c": "3"}), true, true),
+        (json!({"a": "1"}), false, false),
+        (json!({"a": "1", "b": "3"}), false, false),
+        (json!({"a": "1", "b": "2", "example.com/owner": ""}), false, true),
+        (json!(null), false, false),
     ] {
         let object = Value::from_json(json!({"metadata": {"labels": labels}}));
-        assert_eq!(owner.has_member(&object), expected, "{labels}");
+        assert_eq!(by_labels.has_member(&object), expected, "{labels}");
+        assert_eq!(by_inventory.has_member(&object), listed, "{labels}");
+        assert!(!nothing.has_member(&object), "{labels}");
     }
+}
+
+#[test]
+fn mark_adds_the_labels_that_check_marked_asks_for() {
+    let mut manifest = Value::from_json(
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a",
+        "labels": {"example.com/owner": "other"}}}),
+    );
+    let reference = objects::ObjectRef::of(&manifest).unwrap();
+    let refused = owner()
+        .check_marked(&manifest, &reference)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("ConfigMap/a") && refused.contains("example.com/owner=shop"),
+        "{refused}"
+    );
+    owner().mark(&mut manifest);
+    assert!(owner().check_marked(&manifest, &reference).is_ok());
 }
 
 /// The crates that every owner uses name none of the tools that are built on them.

@@ -1,7 +1,8 @@
 //! Searches that can't see everything.
 
 use anyhow::Result;
-use apply::{DeletionOptions, OrphanSearch, SessionOptions};
+use apply::{BatchOptions, Confirmation, DeletionOptions, DeletionOrder, OrphanSearch};
+use cluster::Propagation;
 use objects::ObjectRef;
 use serde_json::json;
 
@@ -9,7 +10,9 @@ use crate::{Fixture, PATIENCE, example::owner};
 
 const OPTIONS: DeletionOptions = DeletionOptions {
     dry_run: false,
-    wait: Some(PATIENCE),
+    order: DeletionOrder::NamespacesFirst,
+    propagation: Propagation::Background,
+    confirmation: Confirmation::Each(PATIENCE),
 };
 
 #[tokio::test]
@@ -21,10 +24,10 @@ async fn delete_all_is_incomplete_without_the_right_to_list() -> Result<()> {
         &tenant,
         &owner,
         std::slice::from_ref(&map),
-        SessionOptions::default(),
+        BatchOptions::default(),
     )
     .await?;
-    assert!(applied[0].result.is_ok(), "{applied:?}");
+    assert!(applied.is_complete(), "{applied:?}");
 
     // Without namespaces to search, nothing is found, and that is not a success.
     let deleted = apply::delete_all(&tenant, &owner, OrphanSearch::default(), OPTIONS).await?;
@@ -54,7 +57,7 @@ async fn prune_is_incomplete_if_a_kind_that_was_applied_can_not_be_listed() -> R
         &tenant,
         &owner,
         std::slice::from_ref(&kept),
-        SessionOptions::default(),
+        BatchOptions::default(),
     )
     .await?;
     let quota = fixture.object("v1", "PersistentVolume", "gone", json!({}));

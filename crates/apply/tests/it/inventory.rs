@@ -1,16 +1,17 @@
 //! Owners with an inventory.
 
 use anyhow::Result;
-use apply::{DeletionOptions, OrphanSearch, Owner, SessionOptions};
+use apply::{BatchOptions, Confirmation, DeletionOptions, Labels, OrphanSearch, Owner, Proof};
 use objects::{Marker, ObjectRef};
 use serde_json::json;
 use yaml::Value;
 
 use crate::{Fixture, PATIENCE};
 
-fn owner(inventory: &[Value]) -> Owner {
+fn owner(fixture: &Fixture, inventory: &[Value]) -> Owner {
     let inventory = inventory.iter().map(|object| ObjectRef::of(object).unwrap());
-    Owner::with_inventory("example", inventory.collect())
+    let labels = Labels::from([("example.com/owner".to_owned(), fixture.namespace.clone())]);
+    Owner::with_inventory("example", inventory.collect(), labels)
         .skip_delete(&[Marker::Label("example.com/prune", "disabled")])
 }
 
@@ -26,11 +27,8 @@ async fn prune_deletes_objects_that_left_the_inventory_with_the_same_guards() ->
         .unwrap()
         .insert("example.com/prune", "disabled");
     let old = [kept.clone(), gone.clone(), owned.clone(), skipped.clone()];
-    let outcomes = apply::apply_all(cluster, &owner(&[]), &old, SessionOptions::default()).await?;
-    assert!(
-        outcomes.iter().all(|outcome| outcome.result.is_ok()),
-        "{outcomes:?}"
-    );
+    let outcomes = apply::apply_all(cluster, &owner(&fixture, &[]), &old, BatchOptions::default()).await?;
+    assert!(outcomes.is_complete(), "{outcomes:?}");
     let foreign = fixture.config_map("foreign", json!({}));
     fixture.plane.apply(foreign.to_json()).await?;
     let namespace = fixture.namespace.as_str();
@@ -53,11 +51,11 @@ async fn prune_deletes_objects_that_left_the_inventory_with_the_same_guards() ->
     let unknown = fixture.object("example.com/v1", "Unknown", "a", json!({}));
     let mut inventory = old.to_vec();
     inventory.extend([foreign.clone(), absent, unknown]);
-    let owner = owner(&inventory);
+    let owner = owner(&fixture, &inventory);
     let desired = [ObjectRef::of(&kept)?];
     let options = DeletionOptions {
-        wait: Some(PATIENCE),
-        dry_run: false,
+        confirmation: Confirmation::Each(PATIENCE),
+        ..DeletionOptions::default()
     };
     let pruned = apply::prune(cluster, &owner, &desired, OrphanSearch::default(), options).await?;
     let names: Vec<&str> = pruned
@@ -79,9 +77,9 @@ async fn prune_is_incomplete_if_an_object_can_not_be_read() -> Result<()> {
     let fixture = Fixture::new("inventory-denied").await?;
     let tenant = fixture.tenant().await?;
     let kept = fixture.config_map("kept", json!({}));
-    let mut elsewhere = fixture.config_map("elsewhere", json!({}));
-    objects::meta::set_namespace(&mut elsewhere, Some("kube-public"));
-    let owner = owner(&[kept.clone(), elsewhere]);
+    let mut other = fixture.config_map("other", json!({}));
+    objects::meta::set_namespace(&mut other, Some("kube-public"));
+    let owner = owner(&fixture, &[kept.clone(), other]);
     let desired = [ObjectRef::of(&kept)?];
     let options = DeletionOptions::default();
     let pruned = apply::prune(&tenant, &owner, &desired, OrphanSearch::default(), options).await?;
@@ -90,5 +88,43 @@ async fn prune_is_incomplete_if_an_object_can_not_be_read() -> Result<()> {
         message.contains("Kind=ConfigMap in namespace kube-public"),
         "{message}"
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn prune_keeps_objects_that_another_owner_took_over_though_they_are_in_the_inventory() -> Result<()> {
+    let fixture = Fixture::new("inventory-moved").await?;
+    let cluster = &fixture.cluster;
+    let [stays, moved, bare, gone] =
+        ["stays", "moved", "bare", "gone"].map(|name| fixture.config_map(name, json!({})));
+    let old = [stays.clone(), moved.clone(), bare.clone(), gone.clone()];
+    let applied = apply::apply_all(cluster, &owner(&fixture, &[]), &old, BatchOptions::default()).await?;
+    assert!(applied.is_complete(), "{applied:?}");
+    // The same tool moves an object to another owner: its manager stays, and its label changes.
+    let mut other = moved.clone();
+    objects::meta::set_label(&mut other, "example.com/owner", "other");
+    let other_owner = Owner::labelled("example", "example.com/owner", "other");
+    let applied = apply::apply_all(cluster, &other_owner, &[other], BatchOptions::default()).await?;
+    assert!(applied.is_complete(), "{applied:?}");
+    let namespace = fixture.namespace.as_str();
+    let unlabel = ["label", "configmap/bare", "-n", namespace, "example.com/owner-"];
+    fixture.plane.kubectl(&unlabel).await?;
+
+    for proof in [Proof::Labels, Proof::Applied] {
+        let owner = Owner {
+            proof,
+            ..owner(&fixture, &old)
+        };
+        let desired = [ObjectRef::of(&stays)?];
+        let options = DeletionOptions::default();
+        let pruned = apply::prune(cluster, &owner, &desired, OrphanSearch::default(), options).await?;
+        for outcome in &pruned.outcomes {
+            assert_eq!(outcome.reference.name, "gone", "{proof:?}");
+        }
+    }
+    for object in [&stays, &moved, &bare] {
+        assert!(fixture.live(object).await?.is_some(), "{object:?}");
+    }
+    assert!(fixture.live(&gone).await?.is_none());
     Ok(())
 }

@@ -9,7 +9,8 @@ use objects::{ObjectRef, meta};
 use yaml::Value;
 
 use super::owner::{VOCABULARY, owner};
-use crate::{Error, ObjectError};
+use crate::Error;
+use results::ObjectError;
 
 pub(crate) fn references(rendered: &Rendered) -> Result<Vec<ObjectRef>, Error> {
     rendered

@@ -1,10 +1,10 @@
 //! kluctl as the owner of objects: its field manager, its label and its annotations.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
 
-use apply::{Membership, Owner};
+use apply::{HealthRules, Labels, Membership, Owner, Proof};
 use kluctl::annotations as names;
-use objects::{Managers, Marker, Vocabulary, vocabulary::ConflictNames};
+use objects::{Managers, Marker, Vocabulary, takeover::Takeover, vocabulary::ConflictNames};
 
 use super::discriminator;
 
@@ -17,6 +17,10 @@ pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
         Marker::Annotation(names::RESOURCE_POLICY, "keep"),
     ],
     force_managed: &[Marker::Flag(names::FORCE_MANAGED)],
+    ignore: &[],
+    create_only: &[],
+    recreate: &[],
+    merge: &[],
     force_apply: ConflictNames {
         all: &[Marker::Flag(names::FORCE_APPLY)],
         field: Some(names::FORCE_APPLY_FIELD),
@@ -49,26 +53,29 @@ const OVERRIDDEN: Managers = Managers {
 pub(crate) fn owner(discriminator: Option<&str>) -> Owner {
     let discriminator = discriminator.filter(|value| discriminator::check(value).is_ok());
     let membership = match discriminator {
-        Some(value) => Membership::Label {
-            name: Cow::Borrowed(names::DISCRIMINATOR),
-            value: value.to_owned(),
+        Some(value) => Membership::Labels {
+            all: Labels::from([(names::DISCRIMINATOR.to_owned(), value.to_owned())]),
+            without: None,
         },
-        None => Membership::Inventory(Vec::new()),
+        None => Membership::None,
     };
     Owner {
         manager: Cow::Borrowed(MANAGER),
         membership,
+        proof: Proof::Applied,
         vocabulary: VOCABULARY,
         overridden: OVERRIDDEN,
+        takeover: Takeover::default(),
+        health: HealthRules::Readiness,
     }
 }
 
 /// Returns the owner of the objects with all of these labels and without a discriminator, which old releases deployed.
-pub(crate) fn labelled(labels: &BTreeMap<String, String>) -> Owner {
+pub(crate) fn labelled(labels: &Labels) -> Owner {
     Owner {
         membership: Membership::Labels {
             all: labels.clone(),
-            without: Cow::Borrowed(names::DISCRIMINATOR),
+            without: Some(Cow::Borrowed(names::DISCRIMINATOR)),
         },
         ..owner(None)
     }
@@ -96,8 +103,11 @@ mod tests {
     #[test]
     fn an_invalid_discriminator_owns_nothing() {
         for discriminator in [None, Some(""), Some("not a label")] {
-            assert_eq!(owner(discriminator).membership, Membership::Inventory(Vec::new()));
+            assert_eq!(owner(discriminator).membership, Membership::None);
         }
-        assert!(matches!(owner(Some("shop")).membership, Membership::Label { .. }));
+        assert!(matches!(
+            owner(Some("shop")).membership,
+            Membership::Labels { .. }
+        ));
     }
 }
