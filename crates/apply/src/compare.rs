@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use cluster::Cluster;
 use futures::{StreamExt as _, stream};
-use objects::{Ignore, ObjectRef, meta, normalize, rules::Rules, vocabulary::is_marked};
+use objects::{Ignore, ObjectRef, meta, normalize, rules::Rules};
 use yaml::Value;
 
 use crate::{
-    AppliedVersions, CompareError, LiveObjects, Owner, PARALLEL,
+    AppliedVersions, CompareError, LiveObjects, Owner, PARALLEL, Treatment, Warning,
     object::{Attempt, Flags, apply},
 };
 
@@ -25,6 +25,8 @@ pub enum Drift {
     None(Arc<Value>),
     /// The manifest is marked for deletion, and nothing is live.
     Deleted,
+    /// Nothing is live, and an annotation or a label forbids to apply the manifest.
+    Skipped,
     /// Nothing is live, or it is being deleted.
     Missing,
     /// An apply would change, or delete, the live object.
@@ -36,8 +38,7 @@ pub struct Compared<'a> {
     pub desired: Desired<'a>,
     /// The difference, or the reason why it could not be found out.
     pub drift: Result<Drift, CompareError>,
-    /// Warnings of the API server, and about fields that are left to other managers.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// Compares manifests with their live objects: the API server is asked, in a dry run, for the result of an apply, which takes over
@@ -83,7 +84,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    async fn drift(&self, desired: Desired<'_>, warnings: &mut Vec<String>) -> Result<Drift, CompareError> {
+    async fn drift(&self, desired: Desired<'_>, warnings: &mut Vec<Warning>) -> Result<Drift, CompareError> {
         let (cluster, owner, live) = (self.cluster, self.owner, self.live);
         let Desired {
             manifest,
@@ -93,8 +94,16 @@ impl Comparison<'_> {
         if let Some(error) = live.unreadable.get(reference) {
             return Err(CompareError::Unreadable(Arc::clone(error)));
         }
-        let is_deletion = is_marked(manifest, owner.vocabulary.delete);
-        let Some(object) = live.objects.get(reference) else {
+        let object = live.objects.get(reference);
+        let treatment = owner.treatment(manifest, object.map(AsRef::as_ref));
+        if treatment == Treatment::Skip {
+            return Ok(match object {
+                Some(object) => Drift::None(Arc::clone(object)),
+                None => Drift::Skipped,
+            });
+        }
+        let is_deletion = treatment == Treatment::Delete;
+        let Some(object) = object else {
             return Ok(if is_deletion {
                 Drift::Deleted
             } else {
@@ -114,6 +123,9 @@ impl Comparison<'_> {
         {
             return Ok(Drift::None(Arc::clone(object)));
         }
+        if owner.takeover_patch(manifest, object).is_some() {
+            return Ok(Drift::Changed);
+        }
         let attempt = Attempt {
             manifest,
             reference,
@@ -125,7 +137,8 @@ impl Comparison<'_> {
             force: self.force,
         };
         let applied = apply(cluster, owner, attempt, flags).await?;
-        warnings.extend(applied.warnings);
+        warnings.extend(applied.warnings.into_iter().map(Warning::Server));
+        warnings.extend(applied.left.into_iter().map(Warning::FieldLeft));
         let ignore = Ignore::of(manifest, &owner.vocabulary, &rules.ignore_for_diff)?;
         let normalized = |value: &Value| normalize(value, &ignore);
         // Compared literally, not as sets: the order of a container's arguments matters.

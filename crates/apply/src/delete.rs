@@ -32,6 +32,7 @@ impl Session<'_> {
                 dry_run,
                 uid,
                 resource_version: None,
+                ..DeleteOptions::default()
             };
             match self.cluster.delete(reference, options).await? {
                 Deleted::Changed => {}

@@ -17,6 +17,15 @@ pub enum Error {
          beginning and ending with a letter or digit"
     )]
     InvalidLabel { name: String, value: String },
+    /// A manifest lacks a label by which its object is found again.
+    #[error(
+        "{object} lacks the label {label} of its owner, so it would never be deleted: add it to the manifest"
+    )]
+    NotMarked {
+        object: String,
+        /// Name and value, joined by `=`.
+        label: String,
+    },
     /// Pruning against an empty list would delete every object of the owner.
     #[error("there are no manifests, so nothing is pruned: delete all objects explicitly if that is meant")]
     NothingDesired,

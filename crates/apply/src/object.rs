@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cluster::{Applied, ApplyOptions, Cluster};
+use cluster::{ApplyOptions, Cluster};
 use objects::{
     ObjectRef,
-    conflict::{self, Policy, Resolution},
+    conflict::{self, LeftField, Policy, Resolution},
     fixup, meta,
     rules::ConflictRule,
 };
@@ -30,6 +30,25 @@ pub(crate) struct Flags {
     pub(crate) dry_run: bool,
     /// If set, all conflicts are resolved in favour of the owner.
     pub(crate) force: bool,
+}
+
+/// An object as the API server applied it.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    pub(crate) object: Value,
+    /// Warnings of the API server.
+    pub(crate) warnings: Vec<String>,
+    pub(crate) left: Vec<LeftField>,
+}
+
+impl Applied {
+    pub(crate) fn new(applied: cluster::Applied, left: Vec<LeftField>) -> Self {
+        Self {
+            object: applied.object,
+            warnings: applied.warnings,
+            left,
+        }
+    }
 }
 
 impl Owner {
@@ -63,7 +82,7 @@ pub(crate) async fn apply(
     let mut may_be_outdated = true;
     for round in 0..STALE_ATTEMPTS {
         let error = match cluster.apply(&manifest, owner.request(flags)).await {
-            Ok(applied) => return Ok(applied),
+            Ok(applied) => return Ok(Applied::new(applied, Vec::new())),
             Err(error) => error,
         };
         let Some(causes) = error.field_conflicts() else {
@@ -112,9 +131,8 @@ async fn apply_onto(
     let mut patch = resolution.patch;
     pin(&mut patch, before);
     let flags = Flags { force: true, ..flags };
-    let mut applied = cluster.apply(&patch, owner.request(flags)).await?;
-    applied.warnings.extend(resolution.warnings);
-    Ok(applied)
+    let applied = cluster.apply(&patch, owner.request(flags)).await?;
+    Ok(Applied::new(applied, resolution.left))
 }
 
 /// Sets the resource version of a state, so that the API server refuses a write onto any other.

@@ -14,6 +14,7 @@ mod poke;
 mod prune;
 mod selector;
 mod validate;
+mod words;
 
 use std::{
     collections::HashSet,
@@ -38,9 +39,10 @@ pub use hidden::HiddenDifferences;
 pub use owner::MANAGER;
 pub use poke::{PokedImage, poke_images};
 pub use prune::{RemoveOptions, delete, delete_labelled, prune, prune_discriminator};
-pub use validate::{ValidateResult, ValidationPolling, validate, validate_besides, validate_until};
+pub use validate::{ValidationPolling, validate, validate_besides, validate_until};
 
-use crate::{Command, CommandResult, Error, Event, Listener, ObjectError, PARALLEL, progress::tell};
+use crate::{Error, Event, Listener, PARALLEL, progress::tell};
+use results::{Command, CommandResult, ObjectError};
 
 #[derive(Debug, Clone)]
 pub struct DeployOptions {
@@ -99,9 +101,10 @@ impl DeployOptions {
         SessionOptions {
             dry_run: self.dry_run,
             force: self.force_apply,
-            apply_unchanged: self.only.is_some(),
+            apply_unchanged: self.force_apply || self.only.is_some(),
             replace_on_error: self.replace_on_error,
             recreate_on_error: self.force_replace_on_error,
+            recreate_immutable: false,
         }
     }
 }
@@ -242,13 +245,13 @@ pub(crate) async fn deploy_as_far_as_possible(
     };
     run_items(&run, rendered, &mut result).await;
     result.interrupted = run.interrupted.into_inner();
-    result.list_rendered(rendered, &live, options);
+    crate::listing::list_rendered(&mut result, rendered, &live, options);
     if cluster.cancellation().is_cancelled() {
         result.note_cancellation();
     } else if result.interrupted {
         result.note_interruption();
     }
-    result.list_orphans(&live);
+    crate::listing::list_orphans(&mut result, &live);
     Ok(result.finish())
 }
 

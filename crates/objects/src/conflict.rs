@@ -2,7 +2,7 @@
 //!
 //! The API server answers 409 with one cause for each field. A field is kept in the patch, and taken over by force, if an
 //! annotation or a rule of the project says so, or if one of its managers is always overridden ([`Policy::overridden`]).
-//! It is dropped silently if an annotation or a rule says so, and dropped with a warning otherwise. The resulting patch is
+//! It is dropped silently if an annotation or a rule says so, and dropped with a note otherwise. The resulting patch is
 //! the only one that is ever applied by force.
 
 use std::collections::HashSet;
@@ -20,15 +20,6 @@ use crate::{
     vocabulary::{ConflictNames, Managers, Vocabulary, is_marked},
 };
 
-/// End of the sentence about a field that is left to another manager.
-const LEFT: &str = "as we lost field ownership";
-
-/// Returns true for a sentence of [`Resolution::warnings`].
-#[must_use]
-pub fn is_warning_of_left_field(sentence: &str) -> bool {
-    sentence.ends_with(LEFT)
-}
-
 /// One conflicting field, as the API server reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
@@ -45,8 +36,17 @@ pub struct Cause {
 pub struct Resolution {
     /// The object without the fields that are left to others.
     pub patch: Value,
-    /// One sentence for each field that is left to another manager though the object has another value for it.
-    pub warnings: Vec<String>,
+    /// The fields that are left to another manager though the object has another value for them.
+    pub left: Vec<LeftField>,
+}
+
+/// A field that is left to another manager, in the words of the API server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftField {
+    /// Message, as in `conflict with "hpa" using apps/v1`.
+    pub message: String,
+    /// Path, as in `.spec.replicas`.
+    pub field: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub fn resolve(
 ) -> Result<Resolution, Error> {
     let owners = managed::managed_fields(live);
     let rules = all_rules(live, local, policy)?;
-    let (mut dropped, mut warnings) = (Vec::new(), Vec::new());
+    let (mut dropped, mut left) = (Vec::new(), Vec::new());
     for cause in causes {
         if cause.reason != "FieldManagerConflict" {
             return Err(Error::UnknownConflict {
@@ -115,10 +115,10 @@ pub fn resolve(
             Some(Action::Ignore) => dropped.push(at_local),
             None => {
                 if path::get(live, &at_live) != path::get(local, &at_local) {
-                    warnings.push(format!(
-                        "{}. Not updating field '{}' {LEFT}",
-                        cause.message, cause.field
-                    ));
+                    left.push(LeftField {
+                        message: cause.message.clone(),
+                        field: cause.field.clone(),
+                    });
                 }
                 dropped.push(at_local);
             }
@@ -126,7 +126,7 @@ pub fn resolve(
     }
     let mut patch = local.clone();
     path::remove_all(&mut patch, dropped);
-    Ok(Resolution { patch, warnings })
+    Ok(Resolution { patch, left })
 }
 
 fn matching_field<'a>(owners: &'a [ManagedFields], cause: &Cause) -> Result<&'a Field, Error> {

@@ -9,10 +9,11 @@ use crate::{
     conflict::{self, Cause},
     diff, fixup,
     jsonpath::JsonPath,
-    managed, normalize,
+    kstatus, managed, normalize,
     path::{self, canonical},
     readiness::{self, Policy, StatusNeed},
     secrets,
+    takeover::{self, Takeover},
     vocabulary::{Managers, tests::EXAMPLE},
 };
 
@@ -218,7 +219,7 @@ fn fuzz_decisions() {
             rules: &[],
         };
         if let Ok(resolution) = conflict::resolve(&live, &local, policy, &causes) {
-            assert!(resolution.warnings.len() <= causes.len());
+            assert!(resolution.left.len() <= causes.len());
         }
         for status in [StatusNeed::Required, StatusNeed::Unknown] {
             let policy = Policy {
@@ -230,5 +231,8 @@ fn fuzz_decisions() {
             let readiness = readiness::check(&live, policy);
             assert_eq!(readiness.ready, readiness.errors.is_empty());
         }
+        let health = kstatus::status(&live, Timestamp::UNIX_EPOCH);
+        let _ = kstatus::pod_selector(&live, &health);
+        let _ = takeover::plan(&live, "deployer", &Takeover::default());
     });
 }

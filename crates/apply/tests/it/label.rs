@@ -1,7 +1,9 @@
 //! Owners with a label.
 
 use anyhow::Result;
-use apply::{DeletionOptions, Drift, OrphanSearch, Owner, Query, ReconcileOptions, SessionOptions};
+use apply::{
+    BatchOptions, Confirmation, DeletionOptions, Drift, OrphanSearch, Owner, Query, ReconcileOptions,
+};
 use cluster::Cluster;
 use objects::{ObjectRef, rules::Rules};
 use serde_json::json;
@@ -73,7 +75,7 @@ async fn reconcile_deletes_nothing_if_a_manifest_is_refused() -> Result<()> {
         "{lines}"
     );
     assert!(
-        lines.contains(&format!("failed to patch {namespace}/ConfigMap/refused: ")),
+        lines.contains(&format!("{namespace}/ConfigMap/refused: it can't be applied: ")),
         "{lines}"
     );
     assert!(lines.ends_with("not all manifests could be applied\n"), "{lines}");
@@ -91,11 +93,8 @@ async fn compare_finds_missing_and_changed_objects() -> Result<()> {
     let fixture = Fixture::new("drift").await?;
     let (cluster, owner) = (&fixture.cluster, owner(&fixture.namespace));
     let manifests = ["same", "changed", "missing"].map(|name| fixture.config_map(name, json!({"key": "1"})));
-    let applied = apply::apply_all(cluster, &owner, &manifests[..2], SessionOptions::default()).await?;
-    assert!(
-        applied.iter().all(|outcome| outcome.result.is_ok()),
-        "{applied:?}"
-    );
+    let applied = apply::apply_all(cluster, &owner, &manifests[..2], BatchOptions::default()).await?;
+    assert!(applied.is_complete(), "{applied:?}");
     let namespace = fixture.namespace.as_str();
     let patch = [
         "patch",
@@ -151,15 +150,15 @@ async fn prune_keeps_objects_of_other_managers_and_owners() -> Result<()> {
         cluster,
         &owner,
         std::slice::from_ref(&ours),
-        SessionOptions::default(),
+        BatchOptions::default(),
     )
     .await?;
 
     let (search, options) = (
         OrphanSearch::default(),
         DeletionOptions {
-            wait: Some(PATIENCE),
-            dry_run: false,
+            confirmation: Confirmation::Each(PATIENCE),
+            ..DeletionOptions::default()
         },
     );
     assert!(

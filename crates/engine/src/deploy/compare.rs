@@ -10,8 +10,10 @@ use objects::{ObjectId, ObjectRef};
 use super::{
     live,
     owner::{VOCABULARY, owner},
+    words,
 };
-use crate::{Error, ObjectError};
+use crate::Error;
+use results::ObjectError;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CompareOptions<'a> {
@@ -114,7 +116,7 @@ pub async fn compare(
         let warnings = one.warnings.into_iter();
         comparison
             .warnings
-            .extend(warnings.map(|text| ObjectError::of(reference, text)));
+            .extend(warnings.map(|warning| words::warning(reference, warning)));
         match one.drift {
             Ok(Drift::None(object)) => {
                 comparison.versions.remember(reference.id(), manifest, &object);
@@ -122,7 +124,7 @@ pub async fn compare(
                     comparison.ready.insert(reference.id());
                 }
             }
-            Ok(Drift::Deleted) => {}
+            Ok(Drift::Deleted | Drift::Skipped) => {}
             Ok(Drift::Missing) => {
                 comparison.missing.insert(reference.id());
             }

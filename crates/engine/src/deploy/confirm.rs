@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 use objects::ObjectRef;
 
-use crate::CommandResult;
+use results::CommandResult;
 
 pub(crate) const ABORTED: &str = "aborted";
 

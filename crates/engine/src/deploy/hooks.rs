@@ -11,7 +11,7 @@ use objects::ObjectRef;
 use yaml::Value;
 
 use super::{Run, item_pass::ItemPass};
-use crate::ObjectError;
+use results::ObjectError;
 
 pub(super) struct ItemHook<'a> {
     pub(super) hook: Hook,

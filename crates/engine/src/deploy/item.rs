@@ -16,7 +16,7 @@ use super::{
     outcome::ItemOutcome,
     selector::{self, SelectError},
 };
-use crate::ObjectError;
+use results::ObjectError;
 
 pub(super) async fn run(run: &Run<'_>, index: usize, item: &Item) -> ItemOutcome {
     let mut pass = ItemPass::start(run, index, item);

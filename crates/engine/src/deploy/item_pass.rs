@@ -11,8 +11,10 @@ use super::{
     Run, live,
     outcome::{self, ItemOutcome},
     owner::VOCABULARY,
+    words,
 };
-use crate::{Event, ItemCounts, ObjectError};
+use crate::{Event, ItemCounts};
+use results::ObjectError;
 
 pub(super) struct ItemPass<'r, 'i> {
     pub(super) run: &'r Run<'i>,
@@ -101,8 +103,7 @@ impl ItemPass<'_, '_> {
                 false
             }
             Err(error) => {
-                let message = format!("failed to delete {reference}: {error}");
-                self.error(ObjectError::of(reference, message).denied(error.is_denied()));
+                self.error(words::deletion(reference, &error));
                 false
             }
         }
@@ -127,14 +128,14 @@ impl ItemPass<'_, '_> {
         let done = match applied {
             Ok(done) => done,
             Err(failure) => {
+                let error = words::failure(reference, &failure);
                 for warning in failure.warnings {
-                    self.warning(ObjectError::of(reference, warning));
+                    self.warning(words::warning(reference, warning));
                 }
                 if failure.keeps_object {
                     let what = format!("skipped forced replace of {reference}");
                     self.run.tell(&Event::Warning(&what));
                 }
-                let error = ObjectError::of(reference, failure.message).denied(failure.denied);
                 self.error(error);
                 return false;
             }
@@ -146,10 +147,10 @@ impl ItemPass<'_, '_> {
     /// Adds the outcome of an applied object, with its changes.
     fn note_applied(&mut self, manifest: &Value, reference: &ObjectRef, done: AppliedObject, is_hook: bool) {
         for warning in done.warnings {
-            self.warning(ObjectError::of(reference, warning));
+            self.warning(words::warning(reference, warning));
         }
         if done.simulated {
-            self.warning(ObjectError::of(reference, simulated(reference)));
+            self.warning(words::simulated(reference));
         }
         if done.recreated {
             self.outcome.deleted.push(reference.clone());
@@ -244,12 +245,4 @@ impl ItemPass<'_, '_> {
         }
         false
     }
-}
-
-/// Returns the warning of kluctl about an object that a dry run could not try, with its spelling.
-fn simulated(reference: &ObjectRef) -> String {
-    format!(
-        "the underyling custom resource definition for {reference} has not been applied yet as Kluctl is running in dry-run \
-         mode. It is not guaranteed that the object will actually sucessfully apply"
-    )
 }

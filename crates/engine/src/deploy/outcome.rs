@@ -6,7 +6,7 @@ use apply::AppliedVersions;
 use objects::{Ignore, ObjectId, ObjectRef, diff, normalize, secrets};
 use yaml::Value;
 
-use crate::{CommandResult, ObjectError, ResultObject};
+use results::{CommandResult, ObjectError, ResultObject};
 
 #[derive(Debug, Default)]
 pub(crate) struct ItemOutcome {

@@ -14,7 +14,8 @@ use super::{
     outcome::changed,
     owner::{MANAGER, VOCABULARY, owner},
 };
-use crate::{Command, CommandResult, DeployOptions, Error, ObjectError, PARALLEL};
+use crate::{DeployOptions, Error, PARALLEL};
+use results::{Command, CommandResult, ObjectError};
 
 const ATTEMPTS: u32 = 8;
 
@@ -112,8 +113,8 @@ pub async fn poke_images(
     if cluster.cancellation().is_cancelled() {
         return Err(Error::Cancelled);
     }
-    result.list_rendered(rendered, live, options);
-    result.list_orphans(live);
+    crate::listing::list_rendered(&mut result, rendered, live, options);
+    crate::listing::list_orphans(&mut result, live);
     Ok(result.finish())
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use apply::{DeletionOptions, OrphanSearch, Owner, SearchedKinds};
+use apply::{Confirmation, DeletionOptions, OrphanSearch, Owner, SearchedKinds};
 use cluster::Cluster;
 use kluctl::{Inclusion, Rendered};
 use objects::ObjectRef;
@@ -13,8 +13,10 @@ use super::{
     discriminator::{self, Claim},
     live,
     owner::{labelled, owner},
+    words,
 };
-use crate::{Command, CommandResult, Error, ObjectError, ResultObject};
+use crate::Error;
+use results::{Command, CommandResult, ObjectError, ResultObject};
 
 #[derive(Clone, Default)]
 pub struct RemoveOptions<'a> {
@@ -182,7 +184,8 @@ async fn remove(
     }
     let deletion = DeletionOptions {
         dry_run: options.dry_run,
-        wait: options.wait,
+        confirmation: options.wait.map_or(Confirmation::None, Confirmation::Each),
+        ..DeletionOptions::default()
     };
     for outcome in apply::delete_orphans(cluster, owner, found.orphans, deletion).await {
         match outcome.result {
@@ -192,10 +195,7 @@ async fn remove(
             }),
             Ok(false) => {}
             Err(error) => {
-                let reference = &outcome.reference;
-                let message = format!("failed to delete {reference}: {error}");
-                let error = ObjectError::of(reference, message).denied(error.is_denied());
-                result.errors.push(error);
+                result.errors.push(words::deletion(&outcome.reference, &error));
             }
         }
     }

@@ -6,33 +6,13 @@ use apply::LiveObjects;
 use cluster::Cluster;
 use jiff::Timestamp;
 use kluctl::{Rendered, annotations, hooks};
-use objects::{ObjectId, ObjectRef, meta, readiness::ValidateResult as AnnotationResult};
+use objects::{ObjectId, ObjectRef, meta};
 use yaml::Value;
 
 use super::{live, owner::VOCABULARY};
-use crate::{Error, ObjectError, Origin, result};
+use results::{ObjectError, Origin, ValidateResult};
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct ValidateResult {
-    /// True if all objects that exist are ready. As with kluctl, a missing object is an error and doesn't count here.
-    pub ready: bool,
-    pub discriminator: Option<String>,
-    pub start: Timestamp,
-    pub end: Timestamp,
-    pub origin: Origin,
-    pub errors: Vec<ObjectError>,
-    pub warnings: Vec<ObjectError>,
-    /// Results of validations in annotations of objects.
-    pub results: Vec<(ObjectRef, AnnotationResult)>,
-}
-
-impl ValidateResult {
-    /// Returns the number of errors and the first of them; `None` if there are none.
-    #[must_use]
-    pub fn failure(&self) -> Option<String> {
-        result::failure("validate", &self.errors)
-    }
-}
+use crate::Error;
 
 /// The timeout and the pauses of repeated validations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +30,7 @@ pub async fn validate(cluster: &Cluster, rendered: &Rendered) -> Result<Validate
 }
 
 /// Checks all rendered objects but those that are known to be ready, because they were applied a moment ago
-/// ([`crate::CommandResult::ready`]).
+/// ([`results::CommandResult::ready`]).
 ///
 /// # Errors
 /// Fails as [`validate`] does.
