@@ -9,18 +9,19 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Applied, Cluster};
-use objects::{ObjectRef, rules::ConflictRule};
+use cluster::Cluster;
+use objects::{ObjectRef, rules::ConflictRule, vocabulary::is_marked};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use yaml::Value;
 
 use crate::{
-    ApplyError, Definitions, LiveObjects, Owner, Position, WaitOptions, Waited,
+    ApplyError, Definitions, FailedObject, Failure, LiveObjects, Owner, Position, WaitOptions, Waited,
+    Warning,
     definitions::Definition,
     disguise,
-    object::{Attempt, Flags, apply},
-    readiness, replace,
+    object::{Applied, Attempt, Flags, apply},
+    readiness, replace, takeover,
     unchanged::{self, RunState},
 };
 
@@ -40,6 +41,8 @@ pub struct SessionOptions {
     pub replace_on_error: bool,
     /// If set, an object that can't be replaced either is deleted and created again.
     pub recreate_on_error: bool,
+    /// If set, an object is deleted and created again if a change of an immutable field is refused.
+    pub recreate_immutable: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -58,8 +61,9 @@ pub struct Request<'a> {
 pub struct AppliedObject {
     /// The object after the apply: the very same as before if nothing changed.
     pub object: Arc<Value>,
-    /// Warnings of the API server, and about fields that are left to other managers.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
+    /// True if the fields of other managers were taken over, or their metadata removed.
+    pub taken_over: bool,
     /// True if it had to be deleted and created again.
     pub recreated: bool,
     /// True if it could not be tried in a dry run, because the definition of its kind was not really applied: the object
@@ -72,46 +76,18 @@ impl AppliedObject {
         Self {
             object,
             warnings: Vec::new(),
+            taken_over: false,
             recreated: false,
             simulated: false,
         }
     }
 
-    pub(crate) fn new(applied: Applied, mut warnings: Vec<String>) -> Self {
-        warnings.extend(applied.warnings);
+    pub(crate) fn new(applied: Applied, mut warnings: Vec<Warning>) -> Self {
+        warnings.extend(applied.warnings.into_iter().map(Warning::Server));
+        warnings.extend(applied.left.into_iter().map(Warning::FieldLeft));
         Self {
             warnings,
             ..Self::unchanged(Arc::new(applied.object))
-        }
-    }
-}
-
-#[derive(Debug)]
-pub struct FailedObject {
-    /// The error, and the object.
-    pub message: String,
-    pub denied: bool,
-    /// Warnings about the attempts.
-    pub warnings: Vec<String>,
-    /// True if the object was not deleted and created again because it is to be kept.
-    pub keeps_object: bool,
-}
-
-impl FailedObject {
-    pub(crate) fn new(reference: &ObjectRef, error: &ApplyError) -> Self {
-        let message = match error {
-            ApplyError::Cluster(cluster::Error::Cancelled) => {
-                format!(
-                    "failed to patch {reference}: cancelled in the middle, so whether it was applied is not known"
-                )
-            }
-            other => format!("failed to patch {reference}: {other}"),
-        };
-        Self {
-            message,
-            denied: error.is_denied(),
-            warnings: Vec::new(),
-            keeps_object: false,
         }
     }
 }
@@ -176,34 +152,48 @@ impl<'a> Session<'a> {
         self.aborted.store(true, Ordering::Relaxed);
     }
 
-    /// Applies an object. An object that equals its manifest is left alone, unless a webhook or a policy would see it.
+    /// Applies an object. An object that equals its manifest is left alone, unless a webhook or a policy would see it. The treatment
+    /// that annotations ask for ([`Owner::treatment`]) is up to the caller.
     ///
     /// # Errors
     /// If the object could not be applied, and not replaced either if the options ask for that.
     pub async fn apply(&self, request: Request<'_>) -> Result<AppliedObject, FailedObject> {
-        let (manifest, reference) = (request.manifest, request.reference);
-        let unchanged = match request.always {
-            true => None,
-            false => unchanged::find(self, manifest, reference).await,
-        };
-        let applied = match unchanged {
-            Some(object) => Ok(AppliedObject::unchanged(object)),
-            None => {
-                let attempt = Attempt {
-                    manifest,
-                    reference,
-                    rules: request.rules,
-                    live: self.live.objects.get(reference).map(Arc::clone),
-                };
-                let applied = match self.apply_at(attempt.clone(), request.position).await {
-                    Ok(applied) => Ok(applied),
-                    Err(error) => replace::after_error(self, attempt, error).await,
-                };
-                self.note_applied(reference, applied)
-            }
-        };
-        self.definitions.note(manifest, applied.is_ok());
+        let applied = self.apply_live(request).await;
+        self.definitions.note(request.manifest, applied.is_ok());
         applied
+    }
+
+    async fn apply_live(&self, request: Request<'_>) -> Result<AppliedObject, FailedObject> {
+        let (manifest, reference) = (request.manifest, request.reference);
+        let live = self.live.objects.get(reference);
+        let taken = match live {
+            Some(live) => takeover::take_over(self, manifest, reference, live)
+                .await
+                .map_err(|error| FailedObject::new(Failure::Takeover(error)))?,
+            None => None,
+        };
+        if !request.always
+            && taken.is_none()
+            && let Some(object) = unchanged::find(self, manifest, reference).await
+        {
+            return Ok(AppliedObject::unchanged(object));
+        }
+        let taken_over = taken.is_some();
+        let attempt = Attempt {
+            manifest,
+            reference,
+            rules: request.rules,
+            live: taken.or_else(|| live.map(Arc::clone)),
+        };
+        let applied = match self.apply_at(attempt.clone(), request.position).await {
+            Ok(applied) => Ok(applied),
+            Err(error) => replace::after_error(self, attempt, error).await,
+        };
+        let applied = self.note_applied(reference, applied)?;
+        Ok(AppliedObject {
+            taken_over,
+            ..applied
+        })
     }
 
     /// Notes that an apply may have changed the cluster. An object that is as it was before is not kept twice.
@@ -234,6 +224,16 @@ impl<'a> Session<'a> {
         options: WaitOptions,
     ) -> Result<Waited, cluster::Error> {
         readiness::wait_ready(self.cluster, &self.owner.vocabulary, reference, options).await
+    }
+
+    /// Returns true if an object is deleted and created again if a change of an immutable field is refused.
+    pub(crate) fn recreates(&self, manifest: &Value) -> bool {
+        self.options.recreate_immutable || is_marked(manifest, self.owner.vocabulary.recreate)
+    }
+
+    /// Returns true if the definition of an object's kind is among the manifests before it.
+    pub(crate) fn awaits_definition(&self, reference: &ObjectRef, position: Position) -> bool {
+        self.definitions.expect(reference, position) == Definition::Expected
     }
 
     /// Notes that the cluster may differ from the live objects that were read. A dry run changes nothing.
@@ -277,7 +277,7 @@ impl<'a> Session<'a> {
         loop {
             match apply(self.cluster, self.owner, next, flags).await {
                 Err(ApplyError::Cluster(cluster::Error::NoMatch { .. }))
-                    if self.definitions.expect(reference, position) == Definition::Expected =>
+                    if self.awaits_definition(reference, position) =>
                 {
                     if flags.dry_run {
                         return Ok(AppliedObject {

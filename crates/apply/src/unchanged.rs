@@ -19,7 +19,7 @@ use tokio::{
 };
 use yaml::Value;
 
-use crate::{Session, SessionOptions};
+use crate::Session;
 
 /// Maximum age of the state that was read at the start.
 const MAX_AGE: Duration = Duration::from_secs(10);
@@ -65,11 +65,6 @@ impl RunState {
     }
 }
 
-/// Returns true if every object is applied, changed or not.
-fn applies_all(options: SessionOptions) -> bool {
-    options.force || options.apply_unchanged
-}
-
 /// Returns the live object, if applying the manifest would change nothing and no webhook or policy would see it. An object
 /// that something of this run may have changed is read once more.
 pub(crate) async fn find(
@@ -80,7 +75,7 @@ pub(crate) async fn find(
     let live = session.live.objects.get(reference)?;
     let pretended =
         session.is_pretended(reference.namespace.as_ref()) || session.is_pretended_gone(reference);
-    if applies_all(session.options) || pretended || session.live.warned.contains(reference) {
+    if session.options.apply_unchanged || pretended || session.live.warned.contains(reference) {
         return None;
     }
     let manifest = fixup::apply(manifest);
