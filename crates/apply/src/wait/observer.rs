@@ -1,0 +1,310 @@
+//! The observation of a set of objects by watches, or by reads where there is no watch.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use cluster::{Cluster, Detail, Error, News, ObjectWatch};
+use futures::{
+    StreamExt as _,
+    stream::{self, BoxStream, SelectAll},
+};
+use jiff::Timestamp;
+use objects::{
+    ObjectRef,
+    kstatus::{self, Health, Status},
+};
+use tokio::time::{self, Instant};
+use yaml::Value;
+
+use super::{
+    WaitEnd, WaitTarget,
+    goal::{Goal, Verdict},
+};
+use crate::PARALLEL;
+
+/// Pause between two reads of objects that are not watched.
+const POLL: Duration = Duration::from_secs(2);
+/// Pause between two checks of things that are not watched: pods of workloads, and times.
+const TICK: Duration = Duration::from_secs(5);
+/// Time for a watch to start before the objects are read without it.
+const START: Duration = Duration::from_secs(2);
+/// Maximum number of pods of a workload that are read.
+const PODS: usize = 1_000;
+
+/// The end of an observation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Reached,
+    Failed,
+}
+
+/// An object that is observed.
+struct Target {
+    reference: ObjectRef,
+    /// The state that was read last.
+    object: Option<Arc<Value>>,
+    /// The last status; absent as soon as the goal is reached.
+    open: Option<Health>,
+}
+
+/// The objects of a kind in a namespace.
+struct Group {
+    targets: Vec<usize>,
+    watch: Option<Arc<ObjectWatch>>,
+    /// The time of the next read, if changes are not delivered.
+    poll: Option<Instant>,
+}
+
+pub(super) struct Observer<'a> {
+    cluster: &'a Cluster,
+    goal: Goal<'a>,
+    targets: Vec<Target>,
+    groups: Vec<Group>,
+}
+
+impl<'a> Observer<'a> {
+    pub(super) fn new(cluster: &'a Cluster, goal: Goal<'a>, targets: Vec<WaitTarget>) -> Self {
+        let target = |target: WaitTarget| Target {
+            reference: target.reference,
+            object: target.known,
+            open: Some(Health::new(Status::Unknown, "")),
+        };
+        Self {
+            cluster,
+            goal,
+            targets: targets.into_iter().map(target).collect(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// Returns the result of the wait.
+    pub(super) fn result(self, end: WaitEnd) -> super::SetWaited {
+        let open = self.targets.into_iter();
+        super::SetWaited {
+            end,
+            open: open
+                .filter_map(|target| Some((target.reference, target.open?)))
+                .collect(),
+        }
+    }
+
+    /// Judges the objects whose state is known, without a request.
+    pub(super) async fn judge_known(&mut self) -> Option<Ended> {
+        for at in 0..self.targets.len() {
+            let known = self.targets.get(at).and_then(|target| target.object.clone());
+            if known.is_some() {
+                self.judge(at, known).await;
+            }
+        }
+        self.ended()
+    }
+
+    /// Observes until the goal is reached, or an object has failed.
+    pub(super) async fn run(&mut self) -> Ended {
+        let mut news = self.subscribe().await;
+        let mut tick = Instant::now() + TICK;
+        loop {
+            if let Some(ended) = self.ended() {
+                return ended;
+            }
+            let polls = self.groups.iter().filter_map(|group| group.poll);
+            let next = polls.chain([tick]).min().unwrap_or(tick);
+            tokio::select! {
+                Some((group, news)) = news.next() => self.take(group, news).await,
+                () = time::sleep_until(next) => {
+                    self.poll().await;
+                    if Instant::now() >= tick {
+                        self.check_times_and_pods().await;
+                        tick = Instant::now() + TICK;
+                    }
+                }
+            }
+        }
+    }
+
+    fn ended(&self) -> Option<Ended> {
+        let open = || self.targets.iter().filter_map(|target| target.open.as_ref());
+        if open().next().is_none() {
+            return Some(Ended::Reached);
+        }
+        open()
+            .any(|health| self.goal.ends_with(health))
+            .then_some(Ended::Failed)
+    }
+
+    /// Subscribes to the changes of all objects that are not ready.
+    async fn subscribe(&mut self) -> SelectAll<BoxStream<'static, (usize, News)>> {
+        let mut groups: BTreeMap<(String, String, String, Option<String>), Vec<usize>> = BTreeMap::new();
+        for (at, target) in self
+            .targets
+            .iter()
+            .enumerate()
+            .filter(|(_, target)| target.open.is_some())
+        {
+            let ObjectRef {
+                group,
+                version,
+                kind,
+                namespace,
+                ..
+            } = &target.reference;
+            let key = (group.clone(), version.clone(), kind.clone(), namespace.clone());
+            groups.entry(key).or_default().push(at);
+        }
+        let mut all = SelectAll::new();
+        for ((group, version, kind, namespace), targets) in groups {
+            let names = targets
+                .iter()
+                .filter_map(|at| Some(self.targets.get(*at)?.reference.name.clone()));
+            // A kind that is not served yet is asked for from time to time.
+            let watch = match self.cluster.kind(&group, &version, &kind).await {
+                Ok(kind) => {
+                    let namespace = namespace.as_deref().unwrap_or("default");
+                    Some(Arc::new(self.cluster.watch_objects(
+                        &kind,
+                        Some(namespace),
+                        names,
+                    )))
+                }
+                Err(_) => None,
+            };
+            let at = self.groups.len();
+            if let Some(watch) = &watch {
+                let news = stream::unfold(Arc::clone(watch), move |watch| async move {
+                    let news = watch.next().await;
+                    Some(((at, news), watch))
+                });
+                all.push(news.boxed());
+            }
+            let start = if watch.is_some() { START } else { Duration::ZERO };
+            self.groups.push(Group {
+                targets,
+                watch,
+                poll: Some(Instant::now() + start),
+            });
+        }
+        all
+    }
+
+    /// Takes the news of a watch.
+    async fn take(&mut self, group: usize, news: News) {
+        let Some(found) = self.groups.get_mut(group) else {
+            return;
+        };
+        if news.failure.is_some() {
+            found.poll = Some(Instant::now());
+        } else if news.restarted {
+            found.poll = None;
+        }
+        if news.restarted {
+            let targets = found.targets.clone();
+            self.read(targets).await;
+        }
+        let Some(found) = self.groups.get(group) else {
+            return;
+        };
+        let mut changed = news.objects;
+        let named = found.targets.iter().filter_map(|at| {
+            let name = &self.targets.get(*at)?.reference.name;
+            Some((*at, changed.remove(name)?))
+        });
+        for (at, object) in named.collect::<Vec<_>>() {
+            self.judge(at, object).await;
+        }
+    }
+
+    /// Reads the objects of groups whose changes are not delivered.
+    async fn poll(&mut self) {
+        let now = Instant::now();
+        let mut due = Vec::new();
+        for group in &mut self.groups {
+            if group.poll.is_some_and(|poll| poll <= now) {
+                due.extend(group.targets.iter().copied());
+                group.poll = Some(now + POLL);
+            }
+        }
+        self.read(due).await;
+    }
+
+    /// Reads objects that are not ready.
+    async fn read(&mut self, targets: Vec<usize>) {
+        let open = targets.into_iter().filter_map(|at| {
+            let target = self.targets.get(at)?;
+            target.open.as_ref()?;
+            let (cluster, reference) = (self.cluster, target.reference.clone());
+            Some(async move { (at, cluster.get(&reference).await) })
+        });
+        // Collected, because a stream that holds the closure can't be proven to be Send.
+        let reads = stream::iter(open.collect::<Vec<_>>()).buffer_unordered(PARALLEL);
+        for (at, found) in reads.collect::<Vec<_>>().await {
+            match found {
+                Ok(object) => self.judge(at, object.map(Arc::new)).await,
+                Err(Error::Cancelled) => {}
+                Err(error) => self.set(at, Verdict::Open(Health::new(Status::Unknown, error.to_string()))),
+            }
+        }
+    }
+
+    async fn judge(&mut self, at: usize, object: Option<Arc<Value>>) {
+        let Some(target) = self.targets.get_mut(at).filter(|target| target.open.is_some()) else {
+            return;
+        };
+        let before = target.object.take();
+        let indexed = (at, &target.reference);
+        let verdict = self
+            .goal
+            .judge(self.cluster, indexed, object.as_deref(), before.as_deref());
+        let verdict = verdict.await;
+        // A Job that is gone for now is still known as one.
+        target.object = object.or(before);
+        self.set(at, verdict);
+    }
+
+    fn set(&mut self, at: usize, verdict: Verdict) {
+        let Some(target) = self.targets.get_mut(at) else {
+            return;
+        };
+        match verdict {
+            Verdict::Open(health) => target.open = Some(health),
+            Verdict::Reached => {
+                target.open = None;
+                target.object = None;
+                let watches = self.groups.iter().filter(|group| group.targets.contains(&at));
+                for watch in watches.filter_map(|group| group.watch.as_ref()) {
+                    watch.forget(&target.reference.name);
+                }
+            }
+        }
+    }
+
+    /// Checks objects again whose status changes with time, and the pods of workloads in progress.
+    async fn check_times_and_pods(&mut self) {
+        let now = Timestamp::now();
+        for at in 0..self.targets.len() {
+            let Some(target) = self.targets.get(at) else {
+                return;
+            };
+            let (Some(health), Some(object)) = (&target.open, &target.object) else {
+                continue;
+            };
+            let (health, object) = (health.clone(), Arc::clone(object));
+            if health.recheck.is_some_and(|recheck| recheck <= now) {
+                self.judge(at, Some(object)).await;
+            } else if let Some(selector) = self.goal.pod_selector(&object, &health) {
+                let namespace = target.reference.namespace.clone();
+                // Without the right to list pods, the status of the workload alone decides.
+                if let Ok(pods) = self.pods(namespace.as_deref(), &selector).await {
+                    let health = kstatus::with_pods(health, &pods, now);
+                    self.set(at, Verdict::Open(health));
+                }
+            }
+        }
+    }
+
+    async fn pods(&self, namespace: Option<&str>, selector: &str) -> Result<Vec<Value>, Error> {
+        let kind = self.cluster.kind("", "v1", "Pod").await?;
+        let namespace = Some(namespace.unwrap_or("default"));
+        self.cluster
+            .list_selected(&kind, namespace, selector, Detail::Full, PODS)
+            .await
+    }
+}
