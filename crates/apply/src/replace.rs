@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use cluster::Applied;
 use objects::{ObjectRef, fixup};
 use yaml::Value;
 
 use crate::{
-    AppliedObject, ApplyError, FailedObject, Session,
-    object::{Attempt, Flags, apply, pin},
+    AppliedObject, ApplyError, FailedObject, Failure, Session, Warning, immutable,
+    object::{Applied, Attempt, Flags, apply, pin},
 };
 
 /// Replaces an object that could not be applied. Without the options for that, and for objects that don't exist, the first
@@ -18,48 +17,53 @@ pub(crate) async fn after_error(
     attempt: Attempt<'_>,
     error: ApplyError,
 ) -> Result<AppliedObject, FailedObject> {
-    let reference = attempt.reference;
-    let options = session.options;
-    let mut failed = FailedObject::new(reference, &error);
-    let may_replace = (options.replace_on_error || options.recreate_on_error) && !error.is_final();
-    if !may_replace || session.is_pretended_gone(reference) {
-        return Err(failed);
+    let (reference, options) = (attempt.reference, session.options);
+    let replaces = options.replace_on_error || options.recreate_on_error;
+    let recreates = session.recreates(attempt.manifest);
+    if !(replaces || recreates) || error.is_final() || session.is_pretended_gone(reference) {
+        return Err(FailedObject::new(Failure::Apply(error)));
     }
     let live = match session.cluster.get(reference).await {
         Ok(Some(live)) => Arc::new(live),
-        Ok(None) => return Err(failed),
+        Ok(None) => return Err(FailedObject::new(Failure::Apply(error))),
         Err(_) => match attempt.live {
             Some(live) => live,
-            None => return Err(failed),
+            None => return Err(FailedObject::new(Failure::Apply(error))),
         },
     };
-    failed.warnings.push(format!(
-        "patching {reference} failed, retrying with replace instead of patch"
-    ));
     let manifest = fixup::apply(attempt.manifest);
+    let object = (&manifest, reference);
+    if recreates && immutable::needs_recreation(session.cluster, session.owner, object, &error).await {
+        return recreate(session, object, &live, FailedObject::new(Failure::Apply(error))).await;
+    }
+    if !replaces {
+        return Err(FailedObject::new(Failure::Apply(error)));
+    }
+    let mut warnings = vec![Warning::Replaced];
     match replace(session, &manifest, &live).await {
-        Ok(applied) => Ok(AppliedObject::new(applied, failed.warnings)),
+        Ok(applied) => {
+            let applied = Applied::new(applied, Vec::new());
+            Ok(AppliedObject::new(applied, warnings))
+        }
         Err(error) => {
-            failed.message = error.to_string();
-            failed.denied = error.is_denied();
-            let owner = session.owner;
+            let failed = FailedObject {
+                warnings: std::mem::take(&mut warnings),
+                ..FailedObject::new(Failure::Replace(error))
+            };
             if !options.recreate_on_error {
                 return Err(failed);
             }
-            failed.keeps_object = owner.skips_delete(&live) || owner.skips_delete(&manifest);
-            if failed.keeps_object {
-                return Err(failed);
-            }
-            failed.warnings.push(format!(
-                "patching {reference} failed, retrying by deleting and re-applying"
-            ));
-            recreate(session, &manifest, reference, failed).await
+            recreate(session, object, &live, failed).await
         }
     }
 }
 
 /// Replaces the object in the state that was read: later changes of others are not overwritten blindly.
-async fn replace(session: &Session<'_>, manifest: &Value, live: &Value) -> Result<Applied, cluster::Error> {
+async fn replace(
+    session: &Session<'_>,
+    manifest: &Value,
+    live: &Value,
+) -> Result<cluster::Applied, cluster::Error> {
     let mut object = manifest.clone();
     pin(&mut object, live);
     let flags = Flags {
@@ -72,25 +76,33 @@ async fn replace(session: &Session<'_>, manifest: &Value, live: &Value) -> Resul
         .await
 }
 
-/// Deletes the object and applies it again. A dry run can't, and returns the manifest.
+/// Deletes the object and applies it again, unless an annotation forbids its deletion. A dry run can't, and returns the manifest.
 async fn recreate(
     session: &Session<'_>,
-    manifest: &Value,
-    reference: &ObjectRef,
+    (manifest, reference): (&Value, &ObjectRef),
+    live: &Value,
     mut failed: FailedObject,
 ) -> Result<AppliedObject, FailedObject> {
-    let deleted = match session.delete(reference).await {
+    let owner = session.owner;
+    failed.keeps_object = owner.skips_delete(live) || owner.skips_delete(manifest);
+    if failed.keeps_object {
+        return Err(failed);
+    }
+    let mut warnings = failed.warnings;
+    warnings.push(Warning::Recreated);
+    let failure = |failure, warnings| FailedObject {
+        warnings,
+        ..FailedObject::new(failure)
+    };
+    let recreated = match session.delete(reference).await {
         Ok(deleted) => deleted,
-        Err(error) => {
-            failed.message = format!("failed to delete {reference}: {error}");
-            failed.denied = error.is_denied();
-            return Err(failed);
-        }
+        Err(error) => return Err(failure(Failure::Delete(error), warnings)),
     };
     let applied = if session.options.dry_run {
         Applied {
             object: manifest.clone(),
             warnings: Vec::new(),
+            left: Vec::new(),
         }
     } else {
         let attempt = Attempt {
@@ -103,18 +115,13 @@ async fn recreate(
             dry_run: false,
             force: session.options.force,
         };
-        match apply(session.cluster, session.owner, attempt, flags).await {
+        match apply(session.cluster, owner, attempt, flags).await {
             Ok(applied) => applied,
-            Err(error) => {
-                let mut again = FailedObject::new(reference, &error);
-                again.warnings = failed.warnings;
-                again.message = format!("{} (after the object was deleted)", again.message);
-                return Err(again);
-            }
+            Err(error) => return Err(failure(Failure::Create(error), warnings)),
         }
     };
     Ok(AppliedObject {
-        recreated: deleted,
-        ..AppliedObject::new(applied, failed.warnings)
+        recreated,
+        ..AppliedObject::new(applied, warnings)
     })
 }
