@@ -128,12 +128,21 @@ pub fn set_namespace(object: &mut Value, namespace: Option<&str>) {
 
 /// Sets an annotation. A value that is not a map, or whose annotations are not a map, stays as it is.
 pub fn annotate(object: &mut Value, name: &str, value: &str) {
-    let annotations = object
+    set(object, "annotations", name, value);
+}
+
+/// Sets a label. A value that is not a map, or whose labels are not a map, stays as it is.
+pub fn set_label(object: &mut Value, name: &str, value: &str) {
+    set(object, "labels", name, value);
+}
+
+fn set(object: &mut Value, part: &str, name: &str, value: &str) {
+    let part = object
         .as_map_mut()
         .and_then(|object| object.get_or_insert_map("metadata"))
-        .and_then(|metadata| metadata.get_or_insert_map("annotations"));
-    if let Some(annotations) = annotations {
-        annotations.insert(name, value);
+        .and_then(|metadata| metadata.get_or_insert_map(part));
+    if let Some(part) = part {
+        part.insert(name, value);
     }
 }
 

@@ -13,6 +13,8 @@ pub enum Marker {
     Flag(&'static str),
     Annotation(&'static str, &'static str),
     Label(&'static str, &'static str),
+    /// A label or an annotation with this value, in upper or lower case.
+    Either(&'static str, &'static str),
 }
 
 impl Marker {
@@ -22,6 +24,10 @@ impl Marker {
             Self::Flag(name) => meta::flag(object, name),
             Self::Annotation(name, value) => meta::annotation(object, name) == Some(value),
             Self::Label(name, value) => meta::label(object, name) == Some(value),
+            Self::Either(name, value) => [meta::label(object, name), meta::annotation(object, name)]
+                .into_iter()
+                .flatten()
+                .any(|found| found.eq_ignore_ascii_case(value)),
         }
     }
 }
@@ -48,6 +54,14 @@ pub struct Vocabulary {
     pub skip_delete: &'static [Marker],
     /// The object counts as applied by the owner, whatever its managed fields and owner references say.
     pub force_managed: &'static [Marker],
+    /// The object is neither applied nor deleted. The manifest or the live object may say it.
+    pub ignore: &'static [Marker],
+    /// The object is created, and never changed afterwards.
+    pub create_only: &'static [Marker],
+    /// The object is deleted and created again if the API server refuses a change of an immutable field.
+    pub recreate: &'static [Marker],
+    /// The fields and metadata of other managers are not taken over ([`crate::takeover`]).
+    pub merge: &'static [Marker],
     /// The fields that are taken over from other managers.
     pub force_apply: ConflictNames,
     /// The fields that are left to other managers without a warning.
@@ -100,6 +114,10 @@ pub(crate) mod tests {
             Marker::Annotation("example.org/policy", "keep"),
         ],
         force_managed: &[Marker::Flag("example.com/force-managed")],
+        ignore: &[Marker::Either("example.com/apply", "ignore")],
+        create_only: &[Marker::Either("example.com/apply", "if-not-present")],
+        recreate: &[Marker::Either("example.com/force", "enabled")],
+        merge: &[Marker::Either("example.com/apply", "merge")],
         force_apply: ConflictNames {
             all: &[Marker::Flag("example.com/force-apply")],
             field: Some("example.com/force-apply-field"),
@@ -134,6 +152,9 @@ pub(crate) mod tests {
             (Marker::Annotation("c", "true"), false),
             (Marker::Label("d", "off"), true),
             (Marker::Label("a", "true"), false),
+            (Marker::Either("c", "KEEP"), true),
+            (Marker::Either("d", "off"), true),
+            (Marker::Either("d", "on"), false),
         ] {
             assert_eq!(marker.marks(&object), expected, "{marker:?}");
         }
