@@ -1,17 +1,52 @@
-//! Applying a list of manifests.
+//! Applying a list of manifests in stages.
 
-use std::{collections::HashSet, fmt};
+mod trial;
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use cluster::Cluster;
 use futures::{StreamExt as _, stream};
-use objects::{Ignore, ObjectRef, normalize, rules::Rules, vocabulary::is_marked};
+use objects::{Ignore, ObjectRef, normalize, order};
 use yaml::Value;
 
 use crate::{
-    Definitions, Error, FailedObject, LiveObjects, Owner, PARALLEL, Query, Request, Session, SessionOptions,
-    fetch,
+    AppliedObject, Definitions, Error, FailedObject, Failure, Owner, PARALLEL, Query, Request, Session,
+    SessionOptions, SetWait, SetWaited, Stage, Treatment, WaitTarget, Warning, fetch, stages, wait_all,
 };
 
+/// Default timeout of the wait for the objects of a stage.
+const STAGE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The options of [`apply_all`].
+#[derive(Debug, Clone, Copy)]
+pub struct BatchOptions<'a> {
+    pub session: SessionOptions,
+    /// Groups and kinds with a stage of their own, before all others but definitions and classes.
+    pub custom_stage: &'a [(Cow<'a, str>, Cow<'a, str>)],
+    /// If set, the objects of a stage that differ are tried in a dry run, and written only if the API server accepts all of them.
+    pub trial: bool,
+    /// Timeout of the wait for the objects of a stage; default 60 s.
+    pub stage_timeout: Duration,
+}
+
+impl Default for BatchOptions<'_> {
+    fn default() -> Self {
+        Self {
+            session: SessionOptions::default(),
+            custom_stage: &[],
+            trial: false,
+            stage_timeout: STAGE_TIMEOUT,
+        }
+    }
+}
+
+/// The change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Created,
@@ -20,6 +55,8 @@ pub enum Action {
     Unchanged,
     /// It was deleted, because its manifest is marked for that.
     Deleted,
+    /// It was left as it is, because an annotation or a label asks for that.
+    Skipped,
 }
 
 impl fmt::Display for Action {
@@ -29,40 +66,90 @@ impl fmt::Display for Action {
             Self::Configured => "configured",
             Self::Unchanged => "unchanged",
             Self::Deleted => "deleted",
+            Self::Skipped => "skipped",
         })
     }
 }
 
+/// The outcome for one manifest.
 #[derive(Debug)]
 pub struct ObjectOutcome {
     pub reference: ObjectRef,
     pub result: Result<Action, FailedObject>,
-    /// Warnings of the API server, and about fields that are left to other managers.
-    pub warnings: Vec<String>,
+    /// The object as it is on the cluster now, if it is known to exist.
+    pub object: Option<Arc<Value>>,
+    pub warnings: Vec<Warning>,
 }
 
 impl fmt::Display for ObjectOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.result {
             Ok(action) => write!(f, "{}: {action}", self.reference),
-            Err(failed) => f.write_str(&failed.message),
+            Err(failed) => write!(f, "{}: {failed}", self.reference),
         }
     }
 }
 
-/// Applies a list of manifests: namespaces and definitions of kinds first, in the given order, then all others, eight at the
-/// same time. Returns one outcome for each manifest, in the order of application.
+/// The reason why later stages were not begun.
+#[derive(Debug)]
+pub enum Halt {
+    /// The API server refused objects in a dry run: nothing of this stage was written.
+    Refused(Stage),
+    /// Objects of this stage are not ready.
+    NotReady(Stage, SetWaited),
+}
+
+/// The result of [`apply_all`].
+#[derive(Debug)]
+pub struct AppliedSet {
+    /// One outcome for each manifest of the stages that were begun, in the order of application.
+    pub outcomes: Vec<ObjectOutcome>,
+    pub halt: Option<Halt>,
+}
+
+impl AppliedSet {
+    /// Returns true if all manifests were applied.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.halt.is_none() && self.outcomes.iter().all(|outcome| outcome.result.is_ok())
+    }
+
+    /// Returns the objects on the cluster that the owner keeps in its inventory: applied, unchanged and skipped ones.
+    #[must_use]
+    pub fn inventory(&self) -> Vec<ObjectRef> {
+        let is_there = |outcome: &&ObjectOutcome| match outcome.result {
+            Ok(Action::Created | Action::Configured | Action::Unchanged) => true,
+            Ok(Action::Skipped) => outcome.object.is_some(),
+            Ok(Action::Deleted) | Err(_) => false,
+        };
+        let found = self.outcomes.iter().filter(is_there);
+        found.map(|outcome| outcome.reference.clone()).collect()
+    }
+
+    /// Returns the objects to wait for: all applied ones, but no skipped ones.
+    #[must_use]
+    pub fn targets(&self) -> Vec<WaitTarget> {
+        targets(&self.outcomes)
+    }
+}
+
+/// Applies a list of manifests, stage by stage ([`Stage`]). Within a stage, the objects of equal rank ([`order::rank`]) are applied
+/// eight at a time. An object that fails does not stop the others, except in a trial.
 ///
 /// # Errors
-/// If the owner or a manifest is invalid, the live state can't be read, or the work is cancelled.
+/// If the owner or a manifest is invalid, a manifest lacks the owner's labels, the live state can't be read, or the work is
+/// cancelled.
 pub async fn apply_all(
     cluster: &Cluster,
     owner: &Owner,
     manifests: &[Value],
-    options: SessionOptions,
-) -> Result<Vec<ObjectOutcome>, Error> {
+    options: BatchOptions<'_>,
+) -> Result<AppliedSet, Error> {
     owner.check()?;
     let refs: Vec<ObjectRef> = manifests.iter().map(ObjectRef::of).collect::<Result<_, _>>()?;
+    for (manifest, reference) in manifests.iter().zip(&refs) {
+        owner.check_marked(manifest, reference)?;
+    }
     let query = Query {
         refs: &refs,
         all: &refs,
@@ -72,103 +159,219 @@ pub async fn apply_all(
     };
     let start = Session::start();
     let live = fetch(cluster, owner, query).await?;
-    let (first, rest): (Vec<_>, Vec<_>) = manifests
-        .iter()
-        .zip(&refs)
-        .partition(|(_, reference)| is_foundation(reference));
-    let positions = [&first, &rest].into_iter().enumerate().flat_map(|(group, list)| {
-        let manifests = list.iter().enumerate();
-        manifests.map(move |(index, (manifest, _))| ((group, index), *manifest))
-    });
-    let definitions = Definitions::of(positions);
-    let session = &Session::new(start, cluster, owner, &live, definitions, options);
-    let mut outcomes = Vec::with_capacity(manifests.len());
-    for (index, (manifest, reference)) in first.into_iter().enumerate() {
-        outcomes.push(one(session, manifest, reference, (0, index)).await);
-    }
-    let work = rest
+    let plan = stages::plan(&refs, options.custom_stage);
+    let items: Vec<(Stage, Vec<Item<'_>>)> = plan
         .into_iter()
         .enumerate()
-        .map(|(index, (manifest, reference))| one(session, manifest, reference, (1, index)));
-    // Collected, because a stream that holds the closure can't be proven to be Send.
-    let mut work = stream::iter(work.collect::<Vec<_>>()).buffered(PARALLEL);
-    while let Some(outcome) = work.next().await {
-        outcomes.push(outcome);
+        .map(|(group, (stage, indexes))| (stage, items(manifests, &refs, group, &indexes)))
+        .collect();
+    let all = items.iter().flat_map(|(_, items)| items);
+    let definitions = Definitions::of(all.map(|item| (item.position, item.manifest)));
+    let session = Session::new(start, cluster, owner, &live, definitions, options.session);
+    let batch = Batch {
+        session: &session,
+        options,
+    };
+    let mut set = AppliedSet {
+        outcomes: Vec::with_capacity(manifests.len()),
+        halt: None,
+    };
+    for (stage, items) in items {
+        set.halt = batch.stage(stage, &items, &mut set.outcomes).await;
+        if cluster.cancellation().is_cancelled() {
+            return Err(cluster::Error::Cancelled.into());
+        }
+        if set.halt.is_some() {
+            break;
+        }
     }
-    drop(work);
-    if cluster.cancellation().is_cancelled() {
-        return Err(cluster::Error::Cancelled.into());
-    }
-    Ok(outcomes)
+    Ok(set)
 }
 
-/// Returns true if other objects may need this one first.
-fn is_foundation(reference: &ObjectRef) -> bool {
-    reference.is("", "Namespace") || reference.is("apiextensions.k8s.io", "CustomResourceDefinition")
-}
-
-async fn one(
-    session: &Session<'_>,
-    manifest: &Value,
-    reference: &ObjectRef,
+/// A manifest at its position.
+#[derive(Debug, Clone, Copy)]
+struct Item<'a> {
+    manifest: &'a Value,
+    reference: &'a ObjectRef,
     position: (usize, usize),
+}
+
+fn items<'a>(
+    manifests: &'a [Value],
+    refs: &'a [ObjectRef],
+    group: usize,
+    indexes: &[usize],
+) -> Vec<Item<'a>> {
+    let found = indexes.iter().enumerate().filter_map(|(at, index)| {
+        Some(Item {
+            manifest: manifests.get(*index)?,
+            reference: refs.get(*index)?,
+            position: (group, at),
+        })
+    });
+    found.collect()
+}
+
+fn targets(outcomes: &[ObjectOutcome]) -> Vec<WaitTarget> {
+    let applied = outcomes.iter().filter(|outcome| {
+        matches!(
+            outcome.result,
+            Ok(Action::Created | Action::Configured | Action::Unchanged)
+        )
+    });
+    let target = |outcome: &ObjectOutcome| WaitTarget {
+        reference: outcome.reference.clone(),
+        known: outcome.object.clone(),
+    };
+    applied.map(target).collect()
+}
+
+struct Batch<'a> {
+    session: &'a Session<'a>,
+    options: BatchOptions<'a>,
+}
+
+impl Batch<'_> {
+    /// Applies the objects of a stage, and waits for them if others need them.
+    async fn stage(
+        &self,
+        stage: Stage,
+        items: &[Item<'_>],
+        outcomes: &mut Vec<ObjectOutcome>,
+    ) -> Option<Halt> {
+        let mut done: HashMap<usize, ObjectOutcome> = HashMap::new();
+        if self.options.trial && !self.session.options.dry_run {
+            done = trial::run(self.session, items).await;
+            let is_refused = done.values().any(|outcome| outcome.result.is_err());
+            if is_refused {
+                outcomes.extend(in_order(items, done));
+                return Some(Halt::Refused(stage));
+            }
+        }
+        let mut groups: Vec<Vec<Item<'_>>> = Vec::new();
+        for item in items.iter().filter(|item| !done.contains_key(&item.position.1)) {
+            match groups.last_mut() {
+                Some(group)
+                    if group.first().is_some_and(|first| {
+                        order::rank(&first.reference.kind) == order::rank(&item.reference.kind)
+                    }) =>
+                {
+                    group.push(*item);
+                }
+                _ => groups.push(vec![*item]),
+            }
+        }
+        for group in groups {
+            let work = group.into_iter().map(|item| async move {
+                let outcome = self.one(item).await;
+                (item.position.1, outcome)
+            });
+            // Collected, because a stream that holds the closure can't be proven to be Send.
+            let work = stream::iter(work.collect::<Vec<_>>()).buffered(PARALLEL);
+            done.extend(work.collect::<Vec<_>>().await);
+        }
+        let done = in_order(items, done);
+        let targets = targets(&done);
+        outcomes.extend(done);
+        if !stage.waits() || self.session.options.dry_run || self.session.is_aborted() {
+            return None;
+        }
+        let wait = SetWait {
+            fail_fast: true,
+            ..SetWait::new(self.options.stage_timeout)
+        };
+        let waited = wait_all(self.session.cluster, self.session.owner, targets, wait).await;
+        (!waited.is_ready()).then_some(Halt::NotReady(stage, waited))
+    }
+
+    async fn one(&self, item: Item<'_>) -> ObjectOutcome {
+        let (session, reference) = (self.session, item.reference);
+        match treat(session, item) {
+            Err(failed) => return outcome(reference, Err(failed), None),
+            Ok(Treatment::Apply) => {}
+            Ok(Treatment::Skip) => {
+                let live = session.live.objects.get(reference).map(Arc::clone);
+                return outcome(reference, Ok(Action::Skipped), live);
+            }
+            Ok(Treatment::Delete) => {
+                let result = match session.delete(reference).await {
+                    Ok(true) => Ok(Action::Deleted),
+                    Ok(false) => Ok(Action::Unchanged),
+                    Err(error) => Err(FailedObject::new(Failure::Delete(error))),
+                };
+                return outcome(reference, result, None);
+            }
+        }
+        let request = Request {
+            manifest: item.manifest,
+            reference,
+            rules: &[],
+            position: item.position,
+            always: false,
+        };
+        match session.apply(request).await {
+            Ok(applied) => {
+                let action = action(session, item, &applied);
+                ObjectOutcome {
+                    warnings: applied.warnings,
+                    ..outcome(reference, Ok(action), Some(applied.object))
+                }
+            }
+            Err(mut failed) => ObjectOutcome {
+                warnings: std::mem::take(&mut failed.warnings),
+                ..outcome(reference, Err(failed), None)
+            },
+        }
+    }
+}
+
+fn outcome(
+    reference: &ObjectRef,
+    result: Result<Action, FailedObject>,
+    object: Option<Arc<Value>>,
 ) -> ObjectOutcome {
-    let outcome = |result, warnings| ObjectOutcome {
+    ObjectOutcome {
         reference: reference.clone(),
         result,
-        warnings,
-    };
-    let owner = session.owner;
-    if is_marked(manifest, owner.vocabulary.delete) {
-        let result = match session.delete(reference).await {
-            Ok(true) => Ok(Action::Deleted),
-            Ok(false) => Ok(Action::Unchanged),
-            Err(error) => Err(FailedObject {
-                message: format!("failed to delete {reference}: {error}"),
-                denied: error.is_denied(),
-                warnings: Vec::new(),
-                keeps_object: false,
-            }),
-        };
-        return outcome(result, Vec::new());
+        object,
+        warnings: Vec::new(),
     }
-    let rules = Rules::default();
-    let request = Request {
-        manifest,
-        reference,
-        rules: &rules.conflict_resolution,
-        position,
-        always: false,
-    };
-    match session.apply(request).await {
-        Ok(applied) => {
-            let action = action(session.live, owner, manifest, reference, &applied.object);
-            outcome(Ok(action), applied.warnings)
-        }
-        Err(mut failed) => {
-            let warnings = std::mem::take(&mut failed.warnings);
-            outcome(Err(failed), warnings)
-        }
+}
+
+fn in_order(items: &[Item<'_>], mut done: HashMap<usize, ObjectOutcome>) -> Vec<ObjectOutcome> {
+    let order = items.iter().filter_map(|item| done.remove(&item.position.1));
+    order.collect()
+}
+
+/// Returns the treatment of an object, or a failure if it depends on a live object that can't be read.
+fn treat(session: &Session<'_>, item: Item<'_>) -> Result<Treatment, FailedObject> {
+    let unreadable = session.live.unreadable.get(item.reference);
+    if let Some(error) = unreadable.filter(|_| session.owner.needs_live(item.manifest)) {
+        return Err(FailedObject::new(Failure::Read(Arc::clone(error))));
     }
+    let live = session.live.objects.get(item.reference).map(AsRef::as_ref);
+    Ok(session.owner.treatment(item.manifest, live))
 }
 
 /// Returns the change of an object. An invalid rule about differences hides none.
-fn action(
-    live: &LiveObjects,
-    owner: &Owner,
-    manifest: &Value,
-    reference: &ObjectRef,
-    after: &Value,
-) -> Action {
-    let Some(before) = live.objects.get(reference) else {
+fn action(session: &Session<'_>, item: Item<'_>, applied: &AppliedObject) -> Action {
+    let Some(before) = session.live.objects.get(item.reference) else {
         return Action::Created;
     };
-    let ignore = Ignore::of(manifest, &owner.vocabulary, []).unwrap_or_default();
-    let same = std::ptr::eq(before.as_ref(), after)
-        || matches!((normalize(before, &ignore), normalize(after, &ignore)), (Ok(before), Ok(after)) if before == after);
-    if same {
+    if applied.recreated {
+        return Action::Created;
+    }
+    if !applied.taken_over && is_same(session.owner, item.manifest, before, &applied.object) {
         Action::Unchanged
     } else {
         Action::Configured
     }
+}
+
+fn is_same(owner: &Owner, manifest: &Value, before: &Value, after: &Value) -> bool {
+    if std::ptr::eq(before, after) {
+        return true;
+    }
+    let ignore = Ignore::of(manifest, &owner.vocabulary, []).unwrap_or_default();
+    matches!((normalize(before, &ignore), normalize(after, &ignore)), (Ok(before), Ok(after)) if before == after)
 }

@@ -1,0 +1,81 @@
+//! A dry run of all objects of a stage before any of them is written.
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures::{StreamExt as _, stream};
+
+use super::{Action, Item, ObjectOutcome, is_same, outcome, treat};
+use crate::{
+    ApplyError, FailedObject, Failure, PARALLEL, Session, Treatment, immutable,
+    object::{Attempt, Flags, apply},
+    unchanged,
+};
+
+/// Tries the objects of a stage, eight at a time. Returns the outcomes of those that are finished by that: unchanged ones, and those
+/// that the API server refuses. Objects without an outcome are to be applied.
+pub(super) async fn run(session: &Session<'_>, items: &[Item<'_>]) -> HashMap<usize, ObjectOutcome> {
+    let trials = items
+        .iter()
+        .map(|item| async move { (item.position.1, one(session, *item).await) });
+    // Collected, because a stream that holds the closure can't be proven to be Send.
+    let trials = stream::iter(trials.collect::<Vec<_>>()).buffer_unordered(PARALLEL);
+    let found = trials.filter_map(|(at, outcome)| async move { Some((at, outcome?)) });
+    found.collect().await
+}
+
+async fn one(session: &Session<'_>, item: Item<'_>) -> Option<ObjectOutcome> {
+    let (manifest, reference, owner) = (item.manifest, item.reference, session.owner);
+    match treat(session, item) {
+        Err(failed) => return Some(outcome(reference, Err(failed), None)),
+        Ok(Treatment::Skip | Treatment::Delete) => return None,
+        Ok(Treatment::Apply) => {}
+    }
+    let live = session.live.objects.get(reference);
+    let takes_over = live.is_some_and(|live| owner.takeover_patch(manifest, live).is_some());
+    if !takes_over && let Some(object) = unchanged::find(session, manifest, reference).await {
+        return Some(outcome(reference, Ok(Action::Unchanged), Some(object)));
+    }
+    let attempt = Attempt {
+        manifest,
+        reference,
+        rules: &[],
+        live: live.map(Arc::clone),
+    };
+    let flags = Flags {
+        dry_run: true,
+        force: session.options.force,
+    };
+    let refused = match apply(session.cluster, owner, attempt, flags).await {
+        Ok(applied) => {
+            let live = live.filter(|live| !takes_over && is_same(owner, manifest, live, &applied.object));
+            return live.map(|live| outcome(reference, Ok(Action::Unchanged), Some(Arc::clone(live))));
+        }
+        Err(error) => error,
+    };
+    if may_succeed(session, item, &refused).await {
+        return None;
+    }
+    Some(outcome(
+        reference,
+        Err(FailedObject::new(Failure::Apply(refused))),
+        None,
+    ))
+}
+
+/// Returns true if the apply may succeed though the dry run was refused: the object is deleted and created again, or its definition
+/// was applied a moment ago.
+async fn may_succeed(session: &Session<'_>, item: Item<'_>, error: &ApplyError) -> bool {
+    if matches!(error, ApplyError::Cluster(cluster::Error::NoMatch { .. })) {
+        return session.awaits_definition(item.reference, item.position);
+    }
+    let is_there = session.live.objects.contains_key(item.reference);
+    is_there
+        && session.recreates(item.manifest)
+        && immutable::needs_recreation(
+            session.cluster,
+            session.owner,
+            (item.manifest, item.reference),
+            error,
+        )
+        .await
+}
