@@ -2,25 +2,53 @@
 
 use std::{fmt, time::Duration};
 
-use cluster::{Cluster, DeleteOptions, Deleted};
+use cluster::{Cluster, DeleteOptions, Deleted, Propagation};
 use futures::{StreamExt as _, stream};
 use objects::{ObjectRef, meta, order};
 
-use crate::{Completeness, Error, Orphan, OrphanSearch, Owner, PARALLEL, find_orphans, keep_reason};
+use crate::{
+    Completeness, Error, Orphan, OrphanSearch, Owner, PARALLEL, SetWaited, find_orphans, keep_reason,
+    wait_all_gone,
+};
 
 const ATTEMPTS: u32 = 8;
+
+/// The order in which objects are deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeletionOrder {
+    /// Namespaces, then all others that are not in them: these go with their namespace, and are not reported.
+    #[default]
+    NamespacesFirst,
+    /// The reverse of the order of application ([`order::application`]): each object is deleted, namespaces and definitions last.
+    ReverseApplication,
+}
+
+/// The confirmation of deletions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Confirmation {
+    /// Nothing is waited for: objects may live on for the sake of their finalizers.
+    #[default]
+    None,
+    /// Each object is waited for before the next ones are deleted, up to this timeout.
+    Each(Duration),
+    /// All objects are waited for together after the last deletion, up to this timeout.
+    Together(Duration),
+}
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeletionOptions {
     /// If set, the API server does everything but delete.
     pub dry_run: bool,
-    /// Timeout for the end of each deleted object; if absent, nothing is waited for.
-    pub wait: Option<Duration>,
+    pub order: DeletionOrder,
+    pub propagation: Propagation,
+    pub confirmation: Confirmation,
 }
 
 #[derive(Debug)]
 pub struct DeletionOutcome {
     pub reference: ObjectRef,
+    /// The UID of the object that was selected.
+    pub uid: String,
     /// True if it is gone or going, false if it was changed since so that it is kept.
     pub result: Result<bool, cluster::Error>,
 }
@@ -45,6 +73,28 @@ pub struct Pruned {
     pub used_namespaces: Vec<ObjectRef>,
     /// The completeness of the search: without it, objects may be left that were not found.
     pub completeness: Completeness,
+    /// The wait for the end of all objects, if that was asked for.
+    pub waited: Option<SetWaited>,
+}
+
+impl Pruned {
+    /// Returns true if everything was searched, deleted, and confirmed as far as that was asked for.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.completeness.is_complete()
+            && self.outcomes.iter().all(|outcome| outcome.result.is_ok())
+            && self.waited.as_ref().is_none_or(SetWaited::is_ready)
+    }
+
+    /// Returns the objects that could not be deleted, or are not gone yet though that was waited for.
+    #[must_use]
+    pub fn survivors(&self) -> Vec<ObjectRef> {
+        let failed = self.outcomes.iter().filter(|outcome| outcome.result.is_err());
+        let failed = failed.map(|outcome| &outcome.reference);
+        let waited = self.waited.iter().flat_map(|waited| &waited.open);
+        let open = waited.map(|(reference, _)| reference);
+        failed.chain(open).chain(&self.used_namespaces).cloned().collect()
+    }
 }
 
 /// Deletes the objects of the owner that are not among the desired ones, unless an annotation forbids it, another object
@@ -87,6 +137,16 @@ async fn delete_found(
 ) -> Result<Pruned, Error> {
     let found = find_orphans(cluster, owner, desired, search).await?;
     let outcomes = delete_orphans(cluster, owner, found.orphans, options).await;
+    let waited = match options.confirmation {
+        Confirmation::Together(timeout) if !options.dry_run => {
+            let gone = outcomes
+                .iter()
+                .filter(|outcome| matches!(outcome.result, Ok(true)));
+            let gone = gone.map(|outcome| (outcome.reference.clone(), outcome.uid.clone()));
+            Some(wait_all_gone(cluster, gone.collect(), timeout).await)
+        }
+        _ => None,
+    };
     if cluster.cancellation().is_cancelled() {
         return Err(cluster::Error::Cancelled.into());
     }
@@ -94,11 +154,30 @@ async fn delete_found(
         outcomes,
         used_namespaces: found.used_namespaces,
         completeness: found.completeness,
+        waited,
     })
 }
 
-/// Deletes objects: namespaces first, then the others, apart from those that go with a namespace.
+/// Deletes objects in the order of the options. [`Confirmation::Together`] is up to the caller.
 pub async fn delete_orphans(
+    cluster: &Cluster,
+    owner: &Owner,
+    orphans: Vec<Orphan>,
+    options: DeletionOptions,
+) -> Vec<DeletionOutcome> {
+    match options.order {
+        DeletionOrder::NamespacesFirst => delete_namespaces_first(cluster, owner, orphans, options).await,
+        DeletionOrder::ReverseApplication => {
+            let mut outcomes = Vec::with_capacity(orphans.len());
+            for group in by_falling_rank(orphans) {
+                outcomes.extend(delete_each(cluster, owner, group, options).await);
+            }
+            outcomes
+        }
+    }
+}
+
+async fn delete_namespaces_first(
     cluster: &Cluster,
     owner: &Owner,
     orphans: Vec<Orphan>,
@@ -122,6 +201,22 @@ pub async fn delete_orphans(
     outcomes
 }
 
+/// Returns the objects in groups that are deleted one after the other.
+fn by_falling_rank(mut orphans: Vec<Orphan>) -> Vec<Vec<Orphan>> {
+    orphans.sort_by(|a, b| order::application(&b.reference, &a.reference));
+    let mut groups: Vec<Vec<Orphan>> = Vec::new();
+    for orphan in orphans {
+        let rank = order::rank(&orphan.reference.kind);
+        match groups.last_mut() {
+            Some(group) if group.iter().all(|one| order::rank(&one.reference.kind) == rank) => {
+                group.push(orphan);
+            }
+            _ => groups.push(vec![orphan]),
+        }
+    }
+    groups
+}
+
 async fn delete_each(
     cluster: &Cluster,
     owner: &Owner,
@@ -133,6 +228,7 @@ async fn delete_each(
             let result = delete_one(cluster, owner, &orphan, options).await;
             DeletionOutcome {
                 reference: orphan.reference,
+                uid: orphan.uid,
                 result,
             }
         })
@@ -154,10 +250,11 @@ async fn delete_one(
             dry_run: options.dry_run,
             uid: Some(&orphan.uid),
             resource_version: Some(&version),
+            propagation: options.propagation,
         };
         match cluster.delete(&orphan.reference, request).await? {
             Deleted::Yes => {
-                if let (Some(limit), false) = (options.wait, options.dry_run) {
+                if let (Confirmation::Each(limit), false) = (options.confirmation, options.dry_run) {
                     cluster
                         .wait_gone(&orphan.reference, Some(&orphan.uid), limit)
                         .await?;
@@ -170,9 +267,7 @@ async fn delete_one(
         let Some(object) = cluster.get(&orphan.reference).await? else {
             return Ok(true);
         };
-        let is_orphan = meta::uid(&object) == Some(&orphan.uid)
-            && owner.has_member(&object)
-            && keep_reason(owner, &object).is_none();
+        let is_orphan = meta::uid(&object) == Some(&orphan.uid) && keep_reason(owner, &object).is_none();
         let Some(current) = meta::resource_version(&object).filter(|_| is_orphan) else {
             return Ok(false);
         };
@@ -183,4 +278,37 @@ async fn delete_one(
         what: format!("delete {}", orphan.reference),
         reason: "the object is changed by others all the time: try again later".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_deleted_in_the_reverse_order_of_application() {
+        let orphan = |group: &str, kind: &str, name: &str| Orphan {
+            reference: ObjectRef {
+                group: group.to_owned(),
+                version: "v1".to_owned(),
+                kind: kind.to_owned(),
+                namespace: None,
+                name: name.to_owned(),
+            },
+            uid: String::new(),
+            resource_version: String::new(),
+        };
+        let groups = by_falling_rank(vec![
+            orphan("", "Namespace", "n"),
+            orphan("", "ConfigMap", "a"),
+            orphan("apiextensions.k8s.io", "CustomResourceDefinition", "d"),
+            orphan("x.io", "Thing", "t"),
+            orphan("", "ConfigMap", "b"),
+            orphan("batch", "Job", "j"),
+        ]);
+        let names: Vec<String> = groups
+            .iter()
+            .map(|group| group.iter().map(|one| one.reference.name.as_str()).collect())
+            .collect();
+        assert_eq!(names, ["tj", "ba", "n", "d"]);
+    }
 }
