@@ -24,8 +24,10 @@ mod definitions;
 mod delete;
 mod disguise;
 mod error;
+mod failure;
 #[cfg(test)]
 mod fuzz;
+mod immutable;
 mod live;
 mod object;
 mod orphans;
@@ -37,26 +39,36 @@ mod replace;
 mod searched;
 mod select;
 mod session;
+mod stages;
+mod takeover;
 #[cfg(test)]
 mod tests;
+mod treatment;
 mod unchanged;
 mod versions;
+mod wait;
 
-pub use batch::{Action, ObjectOutcome, apply_all};
+pub use batch::{Action, AppliedSet, BatchOptions, Halt, ObjectOutcome, apply_all};
 pub use compare::{Compared, Desired, Drift, compare};
 pub use completeness::Completeness;
 pub use definitions::{Definitions, Position};
 pub use delete::resolve_kinds;
 pub use error::{ApplyError, CompareError, Error};
+pub use failure::{FailedObject, Failure, Warning};
 pub use live::{LiveObjects, Query, display_reference, fetch, renamed_kinds};
 pub use orphans::{Filter, Found, OrphanSearch, find_orphans, identities};
-pub use owner::{Membership, Owner};
-pub use prune::{DeletionOptions, DeletionOutcome, Pruned, delete_all, delete_orphans, prune};
+pub use owner::{Labels, Membership, Owner, Proof};
+pub use prune::{
+    Confirmation, DeletionOptions, DeletionOrder, DeletionOutcome, Pruned, delete_all, delete_orphans, prune,
+};
 pub use readiness::{WaitOptions, Waited, is_ready_at_once, readiness, wait_ready};
-pub use reconcile::{ReconcileOptions, Reconciled, reconcile};
+pub use reconcile::{InventoryStore, ReconcileOptions, Reconciled, reconcile};
 pub use searched::SearchedKinds;
 pub use select::{KeepReason, Orphan, Selection, keep_reason, select};
-pub use session::{AppliedObject, FailedObject, Request, Session, SessionOptions};
+pub use session::{AppliedObject, Request, Session, SessionOptions};
+pub use stages::Stage;
+pub use treatment::Treatment;
 pub use versions::AppliedVersions;
+pub use wait::{CustomHealth, HealthRules, SetWait, SetWaited, WaitEnd, WaitTarget, wait_all, wait_all_gone};
 
 const PARALLEL: usize = 8;

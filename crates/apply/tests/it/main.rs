@@ -8,15 +8,26 @@
 )]
 
 mod completeness;
+mod deletion;
 #[path = "../../examples/apply.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the main function of the example")]
 mod example;
+mod health;
+mod immutable;
 mod inventory;
 mod label;
+mod markers;
+mod outcomes;
+mod reconcile;
+mod requests;
+mod stages;
+mod takeover;
+mod wait;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
+use apply::WaitTarget;
 use cluster::{Cluster, access};
 use objects::ObjectRef;
 use serde_json::{Value as Json, json};
@@ -65,6 +76,69 @@ impl Fixture {
     pub(crate) async fn live(&self, manifest: &Value) -> Result<Option<Json>> {
         let live = self.cluster.get(&ObjectRef::of(manifest)?).await?;
         Ok(live.map(|object| object.to_json()))
+    }
+
+    /// Returns the definition of a kind of the namespace's own group.
+    pub(crate) fn definition(&self) -> Value {
+        let group = self.group();
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object"},
+            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}});
+        let version = json!({"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": schema}});
+        Value::from_json(
+            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("things.{group}"), "labels": {"example.com/owner": self.namespace}},
+            "spec": {"group": group, "scope": "Namespaced", "versions": [version],
+                "names": {"kind": "Thing", "listKind": "ThingList", "plural": "things", "singular": "thing"}}}),
+        )
+    }
+
+    fn group(&self) -> String {
+        format!("{}.example.com", self.namespace)
+    }
+
+    /// Returns an object of the own kind.
+    pub(crate) fn thing(&self, name: &str, rest: Json) -> Value {
+        self.object(&format!("{}/v1", self.group()), "Thing", name, rest)
+    }
+
+    /// Returns a thing as kubectl names it.
+    pub(crate) fn thing_name(&self, name: &str) -> String {
+        format!("things.{}/{name}", self.group())
+    }
+
+    /// Returns targets with their live states.
+    pub(crate) async fn live_targets(&self, targets: &[WaitTarget]) -> Result<Vec<WaitTarget>> {
+        let mut live = Vec::new();
+        for target in targets {
+            let known = self.cluster.get(&target.reference).await?.map(Arc::new);
+            live.push(WaitTarget {
+                known,
+                ..target.clone()
+            });
+        }
+        Ok(live)
+    }
+
+    /// Merges a patch into an object, or into its status.
+    pub(crate) async fn patch(&self, object: &str, status: bool, patch: Json) -> Result<()> {
+        let (namespace, patch) = (self.namespace.as_str(), patch.to_string());
+        let mut args = vec!["patch", object, "-n", namespace, "--type=merge", "-p", &patch];
+        if status {
+            args.push("--subresource=status");
+        }
+        self.plane.kubectl(&args).await?;
+        Ok(())
+    }
+
+    /// Returns the requests for objects in the namespace since a mark, as in `patch configmaps/a`.
+    pub(crate) fn requests(&self, mark: u64) -> Result<Vec<String>> {
+        let entries = self.plane.audit_since(mark)?.into_iter();
+        let own = entries
+            .filter(|entry| entry.namespace == self.namespace && !entry.user_agent.starts_with("kubectl"));
+        Ok(own
+            .map(|entry| format!("{} {}/{}", entry.verb, entry.resource, entry.name))
+            .collect())
     }
 
     /// Returns an identity with the role `admin` in the namespace, and no other rights.
