@@ -12,12 +12,13 @@ use std::{
 
 use cluster::Cluster;
 use futures::{StreamExt as _, stream};
-use objects::{Ignore, ObjectRef, normalize, order};
+use objects::{Ignore, ObjectRef, meta, normalize, order};
 use yaml::Value;
 
 use crate::{
-    AppliedObject, Definitions, Error, FailedObject, Failure, Owner, PARALLEL, Query, Request, Session,
-    SessionOptions, SetWait, SetWaited, Stage, Treatment, WaitTarget, Warning, fetch, stages, wait_all,
+    AppliedObject, AppliedVersions, Definitions, Error, FailedObject, Failure, Owner, PARALLEL, Query,
+    Request, Session, SessionOptions, SetWait, SetWaited, Stage, Treatment, WaitTarget, Warning, fetch,
+    stages, wait_all,
 };
 
 /// Default timeout of the wait for the objects of a stage.
@@ -33,6 +34,9 @@ pub struct BatchOptions<'a> {
     pub trial: bool,
     /// Timeout of the wait for the objects of a stage; default 60 s.
     pub stage_timeout: Duration,
+    /// The versions of objects that equalled their manifests in earlier passes: they are not applied, and are read from the cache of the
+    /// API server.
+    pub seen: Option<&'a AppliedVersions>,
 }
 
 impl Default for BatchOptions<'_> {
@@ -42,6 +46,7 @@ impl Default for BatchOptions<'_> {
             custom_stage: &[],
             trial: false,
             stage_timeout: STAGE_TIMEOUT,
+            seen: None,
         }
     }
 }
@@ -105,6 +110,8 @@ pub struct AppliedSet {
     /// One outcome for each manifest of the stages that were begun, in the order of application.
     pub outcomes: Vec<ObjectOutcome>,
     pub halt: Option<Halt>,
+    /// The versions of the objects that equal their manifests now.
+    pub versions: AppliedVersions,
 }
 
 impl AppliedSet {
@@ -155,7 +162,7 @@ pub async fn apply_all(
         all: &refs,
         orphans: None,
         renamed: &HashSet::new(),
-        seen: None,
+        seen: options.seen,
     };
     let start = Session::start();
     let live = fetch(cluster, owner, query).await?;
@@ -175,9 +182,10 @@ pub async fn apply_all(
     let mut set = AppliedSet {
         outcomes: Vec::with_capacity(manifests.len()),
         halt: None,
+        versions: AppliedVersions::default(),
     };
     for (stage, items) in items {
-        set.halt = batch.stage(stage, &items, &mut set.outcomes).await;
+        set.halt = batch.stage(stage, &items, &mut set).await;
         if cluster.cancellation().is_cancelled() {
             return Err(cluster::Error::Cancelled.into());
         }
@@ -233,18 +241,17 @@ struct Batch<'a> {
 
 impl Batch<'_> {
     /// Applies the objects of a stage, and waits for them if others need them.
-    async fn stage(
-        &self,
-        stage: Stage,
-        items: &[Item<'_>],
-        outcomes: &mut Vec<ObjectOutcome>,
-    ) -> Option<Halt> {
-        let mut done: HashMap<usize, ObjectOutcome> = HashMap::new();
+    async fn stage(&self, stage: Stage, items: &[Item<'_>], set: &mut AppliedSet) -> Option<Halt> {
+        let seen = items
+            .iter()
+            .filter_map(|item| Some((item.position.1, self.seen(*item)?)));
+        let mut done: HashMap<usize, ObjectOutcome> = seen.collect();
         if self.options.trial && !self.session.options.dry_run {
-            done = trial::run(self.session, items).await;
+            let open = items.iter().filter(|item| !done.contains_key(&item.position.1));
+            done.extend(trial::run(self.session, open.copied().collect()).await);
             let is_refused = done.values().any(|outcome| outcome.result.is_err());
             if is_refused {
-                outcomes.extend(in_order(items, done));
+                set.outcomes.extend(in_order(items, done));
                 return Some(Halt::Refused(stage));
             }
         }
@@ -272,7 +279,10 @@ impl Batch<'_> {
         }
         let done = in_order(items, done);
         let targets = targets(&done);
-        outcomes.extend(done);
+        if !self.session.options.dry_run {
+            note_versions(&mut set.versions, items, &done);
+        }
+        set.outcomes.extend(done);
         if !stage.waits() || self.session.options.dry_run || self.session.is_aborted() {
             return None;
         }
@@ -282,6 +292,17 @@ impl Batch<'_> {
         };
         let waited = wait_all(self.session.cluster, self.session.owner, targets, wait).await;
         (!waited.is_ready()).then_some(Halt::NotReady(stage, waited))
+    }
+
+    /// Returns the outcome of an object in a version that equalled the manifest before.
+    fn seen(&self, item: Item<'_>) -> Option<ObjectOutcome> {
+        let (session, reference) = (self.session, item.reference);
+        let live = session.live.objects.get(reference)?;
+        let is_same = self.options.seen?.is_same(&reference.id(), item.manifest, live);
+        let is_applied = session.owner.treatment(item.manifest, Some(live)) == Treatment::Apply;
+        let is_left = is_applied && !session.options.apply_unchanged && !meta::is_terminating(live);
+        let unchanged = || outcome(reference, Ok(Action::Unchanged), Some(Arc::clone(live)));
+        (is_same && is_left).then(unchanged)
     }
 
     async fn one(&self, item: Item<'_>) -> ObjectOutcome {
@@ -341,6 +362,26 @@ fn outcome(
 fn in_order(items: &[Item<'_>], mut done: HashMap<usize, ObjectOutcome>) -> Vec<ObjectOutcome> {
     let order = items.iter().filter_map(|item| done.remove(&item.position.1));
     order.collect()
+}
+
+/// Remembers the versions of applied objects that have their manifest's values in all fields.
+fn note_versions(versions: &mut AppliedVersions, items: &[Item<'_>], outcomes: &[ObjectOutcome]) {
+    let manifests: HashMap<&ObjectRef, &Value> =
+        items.iter().map(|item| (item.reference, item.manifest)).collect();
+    for outcome in outcomes {
+        let is_applied = matches!(
+            outcome.result,
+            Ok(Action::Created | Action::Configured | Action::Unchanged)
+        );
+        let is_whole = !outcome
+            .warnings
+            .iter()
+            .any(|warning| matches!(warning, Warning::FieldLeft(_)));
+        let known = outcome.object.as_deref().filter(|_| is_applied && is_whole);
+        if let (Some(object), Some(manifest)) = (known, manifests.get(&outcome.reference)) {
+            versions.remember(outcome.reference.id(), manifest, object);
+        }
+    }
 }
 
 /// Returns the treatment of an object, or a failure if it depends on a live object that can't be read.

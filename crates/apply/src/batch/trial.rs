@@ -13,10 +13,10 @@ use crate::{
 
 /// Tries the objects of a stage, eight at a time. Returns the outcomes of those that are finished by that: unchanged ones, and those
 /// that the API server refuses. Objects without an outcome are to be applied.
-pub(super) async fn run(session: &Session<'_>, items: &[Item<'_>]) -> HashMap<usize, ObjectOutcome> {
+pub(super) async fn run(session: &Session<'_>, items: Vec<Item<'_>>) -> HashMap<usize, ObjectOutcome> {
     let trials = items
-        .iter()
-        .map(|item| async move { (item.position.1, one(session, *item).await) });
+        .into_iter()
+        .map(|item| async move { (item.position.1, one(session, item).await) });
     // Collected, because a stream that holds the closure can't be proven to be Send.
     let trials = stream::iter(trials.collect::<Vec<_>>()).buffer_unordered(PARALLEL);
     let found = trials.filter_map(|(at, outcome)| async move { Some((at, outcome?)) });

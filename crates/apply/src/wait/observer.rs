@@ -100,6 +100,13 @@ impl<'a> Observer<'a> {
 
     /// Observes until the goal is reached, or an object has failed.
     pub(super) async fn run(&mut self) -> Ended {
+        // Objects are often ready, or gone, before there is a watch.
+        let unknown = self.targets.iter().enumerate();
+        let unknown = unknown.filter(|(_, target)| target.object.is_none());
+        self.read(unknown.map(|(at, _)| at).collect()).await;
+        if let Some(ended) = self.ended() {
+            return ended;
+        }
         let mut news = self.subscribe().await;
         let mut tick = Instant::now() + TICK;
         loop {

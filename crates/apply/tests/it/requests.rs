@@ -1,7 +1,7 @@
 //! The number of requests.
 
 use anyhow::Result;
-use apply::{BatchOptions, DeletionOptions, Labels, OrphanSearch, Owner, SessionOptions};
+use apply::{Action, BatchOptions, DeletionOptions, Labels, OrphanSearch, Owner, SessionOptions};
 use objects::ObjectRef;
 use serde_json::json;
 
@@ -36,6 +36,31 @@ async fn unchanged_objects_are_not_applied_even_if_conflicts_are_forced() -> Res
             ["get configmaps/a", "get configmaps/b"],
             "trial: {trial}"
         );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn objects_in_a_version_that_was_seen_are_only_read() -> Result<()> {
+    let fixture = Fixture::new("seen").await?;
+    let (cluster, owner) = (&fixture.cluster, owner(&fixture.namespace));
+    // The API server writes another number than the manifest, so that the live object alone does not tell that it is unchanged.
+    let spec = json!({"spec": {"limits": [{"type": "Container", "default": {"cpu": "0.5"}}]}});
+    let range = [fixture.object("v1", "LimitRange", "a", spec)];
+    let options = BatchOptions {
+        trial: true,
+        ..BatchOptions::default()
+    };
+    let first = apply::apply_all(cluster, &owner, &range, options).await?;
+    for (seen, expected) in [(None, true), (Some(&first.versions), false)] {
+        let options = BatchOptions { seen, ..options };
+        let mark = fixture.plane.audit_mark();
+        let again = apply::apply_all(cluster, &owner, &range, options).await?;
+        assert_eq!(*again.outcomes[0].result.as_ref().unwrap(), Action::Unchanged);
+        assert_eq!(again.versions, first.versions);
+        let requests = fixture.requests(mark)?;
+        let tries = requests.contains(&"patch limitranges/a".to_owned());
+        assert_eq!(tries, expected, "{requests:?}");
     }
     Ok(())
 }

@@ -94,8 +94,10 @@ async fn waits_share_a_watch_that_ends_with_the_last_of_them() -> Result<()> {
     let second = wait(cluster, &owner, &targets[1..], false);
     eventually("the first reads of both waits", PATIENCE, || async {
         let requests = fixture.requests(mark)?;
-        let reads = requests.iter().filter(|request| request.starts_with("get things/"));
-        anyhow::ensure!(reads.count() == 4, "{requests:?}");
+        let reads = requests
+            .iter()
+            .filter(|request| request.starts_with("get things/"));
+        anyhow::ensure!(reads.count() == 8, "{requests:?}");
         Ok(())
     })
     .await?;
