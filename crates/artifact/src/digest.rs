@@ -7,24 +7,17 @@ use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 use crate::Error;
 
-/// Algorithm that computes a digest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// For readers of 2021 only.
     Sha1,
-    /// The default.
     #[default]
     Sha256,
-    /// 48 bytes.
     Sha384,
-    /// 64 bytes.
     Sha512,
-    /// BLAKE3, 32 bytes.
     Blake3,
 }
 
 impl Algorithm {
-    /// The name before the colon.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,7 +54,6 @@ impl FromStr for Algorithm {
     }
 }
 
-/// The digest of some bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Digest {
     algorithm: Algorithm,
@@ -69,22 +61,17 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Returns the algorithm of the digest.
     #[must_use]
     pub const fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The part after the colon.
     #[must_use]
     pub fn hex(&self) -> &str {
         &self.hex
     }
 
-    /// Reads `algorithm:hex`, or bare hex of the length of SHA-256 or SHA-1 as older sources publish it.
-    ///
-    /// # Errors
-    /// Fails when it is neither.
+    /// Parses `algorithm:hex`, or the bare hex of SHA-256 or SHA-1 of older sources.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let invalid = || Error::InvalidDigest(text.chars().take(160).collect());
         let (algorithm, hex) = match text.split_once(':') {
@@ -109,7 +96,6 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Computes a digest piece by piece.
 #[derive(Clone)]
 pub(crate) enum Hasher {
     Sha1(Sha1),
@@ -154,7 +140,6 @@ impl Hasher {
     }
 }
 
-/// The digest of bytes in memory.
 #[cfg(test)]
 pub(crate) fn of(algorithm: Algorithm, bytes: &[u8]) -> Digest {
     let mut hasher = Hasher::new(algorithm);

@@ -1,9 +1,9 @@
-//! The consumer's side: download, verify, and only then unpack; unpacked artifacts are shared by digest.
+//! Downloads artifacts, verifies them, and only then unpacks them; unpacked artifacts are shared by digest.
 
 mod cache;
 mod directories;
 mod download;
-mod room;
+mod memory_quota;
 mod slots;
 mod tarball;
 mod unpack;
@@ -21,25 +21,24 @@ pub use unpacked::{Unpacked, Usage};
 
 use crate::{Digest, Error, Storage, storage::Verdict};
 use cache::Cache;
-use directories::Kept;
+use directories::HashesCache;
 use unpack::Select;
 
-/// Limits of a fetcher and its cache.
+/// Limits of the cache and its downloads.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes of a compressed tarball.
     pub download_bytes: u64,
-    /// Bytes of its files, unpacked.
+    /// Bytes of its unpacked files.
     pub unpacked_bytes: u64,
-    /// Files and directories in it.
     pub entries: u64,
-    /// True to leave out links; by default a tarball with links is refused. Nothing is ever unpacked through a link.
+    /// True to skip links; by default a tarball with links is refused. Nothing is ever unpacked through a link.
     pub skip_links: bool,
-    /// Bytes of unpacked artifacts that are kept while they are not in use; default 256 MiB.
+    /// Bytes of unused artifacts in the cache; default 256 MiB.
     pub cache_bytes: u64,
-    /// Time that they are kept; default 15 minutes.
+    /// Time that unused artifacts stay; default 15 minutes.
     pub cache_age: Duration,
-    /// The limits of reading the unpacked tree.
+    /// Limits of reading the unpacked tree.
     pub tree: tree::Limits,
 }
 
@@ -57,19 +56,13 @@ impl Default for Limits {
     }
 }
 
-/// Unpacks a tarball that may be hostile into the new directory `root`, which nothing of it leaves; gives the bytes of its files.
-///
-/// # Errors
-/// Fails when it is malformed, larger than the limits, or the directory can't be written.
+/// Unpacks a tarball that may be hostile into the new directory `root`, which no entry leaves. Returns the bytes of its files.
 pub fn unpack(tarball: &Path, root: &Path, limits: &Limits) -> Result<u64, Error> {
     unpack_with(tarball, root, (limits, &mut |_, _| Ok(true)))
 }
 
-/// Unpacks what `select` selects of a tarball, as [`unpack`] does. `select` gets the path of each file and directory and its bytes before
-/// it is unpacked; its errors end the unpacking.
-///
-/// # Errors
-/// Fails when [`unpack`] or `select` does.
+/// Unpacks the selected entries, as [`unpack`] does. `select` gets the path and the size of each file and directory before it
+/// is unpacked; its errors end the unpacking.
 pub fn unpack_with(
     tarball: &Path,
     root: &Path,
@@ -84,11 +77,8 @@ fn unpack_file(file: File, root: &Path, limits: &Limits, select: &mut Select<'_>
     unpack::unpack_into_directory(&mut tarball, root, limits, select).map(|counted| counted.bytes)
 }
 
-/// Unpacks the artifact at a path of the storage into the new directory `root`, if it has this digest; gives the bytes of its files.
-/// `None` if there is no such artifact.
-///
-/// # Errors
-/// Fails when [`unpack`] does, or the storage can't be read.
+/// Unpacks the artifact at a path of the storage into the new directory `root`, if it has this digest. Returns the bytes of its
+/// files; `None` without such an artifact.
 pub fn unpack_stored(
     storage: &Storage,
     path: &str,
@@ -102,11 +92,7 @@ pub fn unpack_stored(
     unpack_file(file, root, limits, &mut |_, _| Ok(true)).map(Some)
 }
 
-/// Unpacks what `select` selects of an artifact, as [`unpack_stored`] does. `select` gets the path of each file and directory and its
-/// bytes before it is unpacked; its errors end the unpacking.
-///
-/// # Errors
-/// Fails when [`unpack_stored`] or `select` does.
+/// Unpacks the selected entries of a stored artifact, as [`unpack_stored`] does; `select` as in [`unpack_with`].
 pub fn unpack_selected(
     storage: &Storage,
     path: &str,
@@ -121,9 +107,6 @@ pub fn unpack_selected(
 }
 
 /// Opens the artifact at a path of the storage, if it has this digest. `None` if there is no such artifact.
-///
-/// # Errors
-/// Fails when the storage can't be read.
 pub fn open_stored(storage: &Storage, path: &str, digest: &Digest) -> Result<Option<File>, Error> {
     if storage.verify(path, digest)? != Verdict::Good {
         return Ok(None);
@@ -131,28 +114,25 @@ pub fn open_stored(storage: &Storage, path: &str, digest: &Digest) -> Result<Opt
     Ok(storage.open_file(path)?.map(|(file, _, _)| file))
 }
 
-/// Downloads, verifies and unpacks artifacts, and keeps them to share by digest.
+/// Downloads, verifies and unpacks artifacts, and caches them by digest.
 ///
-/// Tarballs of at most 64 KiB whose files count at most 64 KiB (512 bytes and the path for each, beside its content) stay in memory, where all
-/// together count at most 4 MiB. Others are unpacked into a directory of its own.
+/// Tarballs of at most 64 KiB whose files count at most 64 KiB (512 bytes and the path for each, beside its content) stay in
+/// memory, where all together count at most 4 MiB. Others are unpacked into a directory each.
 #[derive(Debug)]
 pub struct ArtifactCache {
     client: net::Client,
     limits: Limits,
-    /// The host that replaces the one in URLs, where the storage is not reached by its name.
+    /// Host that replaces the one in URLs, for processes outside of the cluster.
     host: Option<String>,
     cache: Arc<Cache>,
-    directories: Kept,
-    /// Token that servers of artifacts get.
+    directories: HashesCache,
+    /// Token for servers of artifacts.
     token: Option<TokenFile>,
 }
 
 impl ArtifactCache {
-    /// Creates a cache that downloads from `addresses` alone and unpacks below `dir`, whose old contents it removes. `host` (and port)
-    /// replaces that of every URL, for processes outside of the cluster.
-    ///
-    /// # Errors
-    /// Fails when the directory cannot be made, or no HTTP client.
+    /// Creates a cache that downloads from `addresses` only and unpacks below `dir`, whose old contents it removes. `host` (and
+    /// port) replaces the host of every URL, for processes outside of the cluster.
     pub fn new(
         dir: &Path,
         host: Option<String>,
@@ -166,19 +146,17 @@ impl ArtifactCache {
             limits,
             host: host.filter(|host| !host.is_empty()),
             cache: Arc::new(cache),
-            directories: Kept::default(),
+            directories: HashesCache::default(),
             token: None,
         })
     }
 
-    /// Sends the token of a file with each download.
     #[must_use]
     pub fn with_token(mut self, token: Option<TokenFile>) -> Self {
         self.token = token;
         self
     }
 
-    /// Returns a request for a file of the storage.
     async fn request(&self, url: &SafeUrl) -> Result<Request, Error> {
         let mut request = Request::new(Method::GET, url.expose().clone());
         if let Some(token) = &self.token {
@@ -191,11 +169,10 @@ impl ArtifactCache {
         Ok(request)
     }
 
-    /// Returns the unpacked artifact, from the cache if it is there. Retries until `deadline` is over; ends early when
-    /// `cancel` is cancelled.
+    /// Returns the unpacked artifact, from the cache if possible. Retries until `deadline` is over or `cancel` is cancelled.
     ///
     /// # Errors
-    /// Fails when it cannot be downloaded, is not what its digest says, or holds what no artifact may hold.
+    /// Fails when it cannot be downloaded, has another digest, or is invalid.
     pub async fn fetch(
         &self,
         artifact: &Artifact,
@@ -209,7 +186,6 @@ impl ArtifactCache {
             .await
     }
 
-    /// Returns the current size of the cache.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.cache.usage()
@@ -263,7 +239,7 @@ impl ArtifactCache {
     }
 }
 
-/// The digest that the source declares; the older `checksum` counts where there is none.
+/// Returns the digest in the source's status; the older `checksum` counts without one.
 fn declared_digest(artifact: &Artifact) -> Result<Digest, Error> {
     let declared = [&artifact.digest, &artifact.checksum];
     match declared.into_iter().flatten().find(|text| !text.is_empty()) {

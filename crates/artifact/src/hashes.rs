@@ -1,11 +1,11 @@
-//! Hashes of the directories of an artifact, by which consumers see what another one changes without a download.
+//! Hashes of the directories of an artifact, by which consumers see the changes of another artifact without a download.
 //!
-//! They are a text of at most 4 MiB: a line with the version and the number of directories that are left out, and a line for each directory
-//! with two hashes, `<all> <own> <path>`. Both are the SHA-256, in hexadecimal, of the entries in the order of their names, each as a
-//! letter for its type (`d`: directory, `f`: file, `x`: executable file), its name, a byte 0, and 32 bytes: the SHA-256 of a file's content.
-//! For a directory, `all` has that one's `all` in their place, so that it changes with everything below, and `own` has zeros. The root
-//! is `.`; paths are sorted by their bytes. Artifacts have no links. Directories whose path has a line break, and the deepest levels of a
-//! text that would be too large, are left out.
+//! They are a document of at most 4 MiB: a line with the version and the number of directories that are left out, and a line
+//! for each directory with two hashes, `<all> <own> <path>`. Both are the SHA-256, in hexadecimal, of the entries in the order
+//! of their names, each as a letter for its type (`d`: directory, `f`: file, `x`: executable file), its name, a byte 0, and 32
+//! bytes: the SHA-256 of a file's content. For a directory, `all` has the directory's own `all` there, so that it changes with
+//! everything below, and `own` has zeros. The root is `.`; paths are sorted by their bytes. Artifacts have no links.
+//! Directories whose path has a line break, and the deepest levels of a document that would be too large, are left out.
 
 use std::collections::HashMap;
 
@@ -14,42 +14,39 @@ use tree::{Record, TreePath, Visited};
 
 use crate::pack::PathKind;
 
-/// Name of the SHA-256 of the text, with `sha256:` before it, in the metadata of an artifact in a status.
+/// Key of the document's SHA-256, with `sha256:` before it, in the metadata of an artifact in a status.
 pub const METADATA: &str = "weir.io/directories";
-/// Maximum length of the text, in bytes.
 pub const MAX_BYTES: usize = 4 << 20;
-/// Beginning of the first line of the text.
+/// Start of the first line.
 const VERSION: &str = "weir.io/directories v1";
-/// Maximum length of the first line, in bytes.
+/// Maximum bytes of the first line.
 const FIRST_LINE: usize = 64;
-/// Name of the root.
 const ROOT: &str = ".";
 /// Bytes of a line besides its path.
 const LINE: usize = 2 * 64 + 3;
 
-/// Returns what the metadata of an artifact says about its hashes; `None` without any.
+/// Returns the metadata of an artifact about its hashes, if any.
 #[must_use]
 pub fn metadata(text: &[u8]) -> Option<(String, String)> {
     let digest = || format!("sha256:{}", hex::encode(Sha256::digest(text)));
     (!text.is_empty()).then(|| (METADATA.to_owned(), digest()))
 }
 
-/// Returns the name or URL of the file with the hashes of an artifact.
+/// Returns the name or URL of the file with an artifact's hashes.
 #[must_use]
 pub fn companion(artifact: &str) -> String {
     format!("{artifact}{SUFFIX}")
 }
 
-/// Returns the name of the artifact that a file has the hashes of; `None` for all other names.
+/// Returns the artifact whose hashes a file has; `None` for all other names.
 #[must_use]
 pub fn artifact_of(companion: &str) -> Option<&str> {
     companion.strip_suffix(SUFFIX)
 }
 
-/// End of the names of files with hashes.
+/// Suffix of files with hashes.
 const SUFFIX: &str = ".directories";
 
-/// The hashes of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pair {
     all: [u8; 32],
@@ -89,14 +86,14 @@ pub(crate) struct Hashing {
 }
 
 impl Hashing {
-    pub(crate) fn begin() -> Self {
+    pub(crate) fn start() -> Self {
         Self {
             open: vec![Open::new(String::new())],
             done: Vec::new(),
         }
     }
 
-    /// Adds a path, in the order of [`crate::pack::plan`]. Directories that were left out are added by what they hold.
+    /// Adds a path, in the order of [`crate::pack::plan`]. Directories that were left out are added by their content.
     pub(crate) fn add(&mut self, path: &TreePath, kind: PathKind, content: &[u8; 32]) {
         let (parent, name) = match path.as_str().rsplit_once('/') {
             Some((parent, name)) => (parent, name),
@@ -114,7 +111,6 @@ impl Hashing {
         }
     }
 
-    /// Makes a directory the current one.
     fn enter(&mut self, dir: &str) {
         while self.open.last().is_some_and(|open| !is_below(dir, &open.path)) {
             self.leave();
@@ -131,7 +127,7 @@ impl Hashing {
         }
     }
 
-    /// Ends the current directory, which is an entry of the one around it.
+    /// Ends the current directory, which becomes an entry of its parent.
     fn leave(&mut self) {
         let Some(Open { path, all, own }) = self.open.pop() else {
             return;
@@ -147,7 +143,6 @@ impl Hashing {
         self.done.push((path, pair));
     }
 
-    /// Returns the text.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         while !self.open.is_empty() {
             self.leave();
@@ -172,7 +167,7 @@ fn is_below(path: &str, dir: &str) -> bool {
     dir.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns the number of directories around a directory, itself included; 0 for the root.
+/// Returns the depth of a directory; 0 for the root.
 fn depth(path: &str) -> usize {
     match path {
         "" => 0,
@@ -180,7 +175,7 @@ fn depth(path: &str) -> usize {
     }
 }
 
-/// Returns the number of levels whose lines fit into the text, the root included.
+/// Returns the number of levels whose lines fit into the document, the root included.
 fn levels<'a>(paths: impl Iterator<Item = &'a str>) -> usize {
     let mut bytes: Vec<usize> = Vec::new();
     for path in paths {
@@ -203,16 +198,16 @@ fn levels<'a>(paths: impl Iterator<Item = &'a str>) -> usize {
     fits.count()
 }
 
-/// The hashes of the directories of an artifact.
+/// Hashes of the directories of an artifact.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DirectoryHashes {
     dirs: HashMap<Box<str>, Pair>,
-    /// Number of directories that have no line.
+    /// Number of directories without a line.
     left_out: usize,
 }
 
 impl DirectoryHashes {
-    /// Reads the text. `None` if it is too large, of another version, or malformed.
+    /// Parses the document. `None` if it is too large, of another version, or malformed.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         if text.len() > MAX_BYTES {
@@ -238,19 +233,18 @@ impl DirectoryHashes {
         Some(Self { dirs, left_out })
     }
 
-    /// Returns the hash of everything in a directory, in hexadecimal; `None` if the directory is missing or left out.
+    /// Returns the hash of everything in a directory, in hexadecimal; `None` if it is missing or left out.
     #[must_use]
     pub fn all(&self, dir: &TreePath) -> Option<String> {
         self.dirs.get(dir.as_str()).map(|pair| hex::encode(pair.all))
     }
 
-    /// Returns the number of directories.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
         self.dirs.len()
     }
 
-    /// Returns true if `other` answers all calls of a record for sure as the artifact of these hashes did.
+    /// Returns true if `other` certainly gives the same answers to all calls of a record.
     #[must_use]
     pub fn are_same_for(&self, other: &Self, record: &Record) -> bool {
         record.visited().all(|visited| match visited {
@@ -267,7 +261,7 @@ impl DirectoryHashes {
         self.dirs.get(dir).map(|pair| pair.own)
     }
 
-    /// Returns true if a path is in both a directory, the same file, or missing for sure.
+    /// Returns true if a path is the same file or a directory in both, or certainly missing.
     fn is_same_entry(&self, other: &Self, path: &TreePath) -> bool {
         if self.own(path.as_str()).is_some() && other.own(path.as_str()).is_some() {
             return true;
@@ -284,7 +278,7 @@ impl DirectoryHashes {
         }
     }
 
-    /// Returns true if both name all directories.
+    /// Returns true if both have all directories.
     const fn are_complete(&self, other: &Self) -> bool {
         self.left_out == 0 && other.left_out == 0
     }

@@ -1,8 +1,8 @@
-//! Artifacts: how a source's files become one tarball, are stored and served, and come back out of it elsewhere.
+//! Artifacts: a source's files become one tarball, which is stored, served, fetched and unpacked.
 //!
-//! [`pack`] turns a list of files into the same bytes on every machine. [`Storage`] keeps them, one directory an
-//! object, and [`server`] hands them out over HTTP. A consumer's [`ArtifactCache`] downloads a tarball, verifies its digest,
-//! and only then unpacks it. This crate knows neither Git nor Kubernetes.
+//! [`pack`] turns a list of files into the same bytes on every machine. [`Storage`] has one directory per object, and
+//! [`server`] serves it over HTTP. A consumer's [`ArtifactCache`] downloads a tarball, verifies its digest, and only then
+//! unpacks it. This crate knows neither Git nor Kubernetes.
 
 mod digest;
 mod error;

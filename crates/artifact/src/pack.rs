@@ -1,4 +1,4 @@
-//! From a list of files to one tarball, byte for byte the same everywhere.
+//! Packs a list of files into one tarball, byte for byte the same everywhere.
 
 mod ignore;
 mod plan;
@@ -19,27 +19,24 @@ use crate::{
 };
 use ustar::EntryKind;
 
-/// Deflate level: four times as fast as the usual 6 for a twentieth more bytes.
+/// Deflate level: four times as fast as the default 6 for a twentieth more bytes.
 const LEVEL: u32 = 4;
 
 /// Digests and size of a packed tarball.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
-    /// Digest of the compressed tarball by the wanted algorithm.
+    /// Digest by the wanted algorithm.
     pub digest: Digest,
-    /// SHA-256 of the compressed tarball in hex.
     pub sha256: String,
-    /// SHA-1 of the compressed tarball in hex.
     pub sha1: String,
-    /// Bytes of the compressed tarball.
     pub size: u64,
-    /// Hashes of its directories, as [`crate::hashes`] describes them; empty if it was not packed from files.
+    /// Hashes of its directories ([`crate::hashes`]); empty if it was not packed from files.
     pub hashes: Vec<u8>,
 }
 
-/// Writes a compressed tarball of `items` (as [`plan`] returns them) to `out`. Owners, times and modes are
-/// fixed: directories 0750, files 0600, executable ones 0700. `read` replaces the buffer with the content of an item,
-/// and may also fail to stop the run. `limit` bounds the bytes of all contents.
+/// Writes a compressed tarball of `items` (from [`plan`]) to `out`. Owners, times and modes are fixed: directories 0750, files
+/// 0600, executable ones 0700. `read` replaces the buffer with the content of an item. `limit` bounds the bytes of all
+/// contents.
 ///
 /// # Errors
 /// Fails when `read` fails, `out` cannot be written or the limit is reached.
@@ -50,7 +47,7 @@ pub fn pack<T, E: From<Error>>(
     limit: u64,
     out: impl Write,
 ) -> Result<Packed, E> {
-    let mut tarball = Tarball::begin(out, algorithm, limit)?;
+    let mut tarball = Tarball::start(out, algorithm, limit)?;
     let mut content = Vec::new();
     for item in items {
         content.clear();
@@ -62,7 +59,7 @@ pub fn pack<T, E: From<Error>>(
     Ok(tarball.finish()?)
 }
 
-/// Writes the same tarball as [`pack`] without holding a content in memory: `open` returns the bytes of a file and their number.
+/// Writes the same tarball as [`pack`] as a stream: `open` returns a reader of a file and its size.
 ///
 /// # Errors
 /// Fails when `open` fails, a content has another length, `out` cannot be written or the limit is reached.
@@ -73,7 +70,7 @@ pub fn pack_streams<T, R: Read, E: From<Error>>(
     limit: u64,
     out: impl Write,
 ) -> Result<Packed, E> {
-    let mut tarball = Tarball::begin(out, algorithm, limit)?;
+    let mut tarball = Tarball::start(out, algorithm, limit)?;
     for item in items {
         match item.kind {
             PathKind::File { .. } => {
@@ -86,7 +83,7 @@ pub fn pack_streams<T, R: Read, E: From<Error>>(
     Ok(tarball.finish()?)
 }
 
-/// Writes `content` to `out` as it is. `limit` bounds its bytes.
+/// Copies `content` to `out`. `limit` bounds its bytes.
 ///
 /// # Errors
 /// Fails when `content` can't be read or is larger than the limit, or `out` cannot be written.
@@ -104,7 +101,6 @@ pub fn copy(content: impl Read, algorithm: Algorithm, limit: u64, out: impl Writ
     hashing.finish().map_err(failed("its end"))
 }
 
-/// A tarball that is being written.
 struct Tarball<W: Write> {
     out: GzEncoder<Hashing<W>>,
     hashes: hashes::Hashing,
@@ -113,14 +109,14 @@ struct Tarball<W: Write> {
 }
 
 impl<W: Write> Tarball<W> {
-    fn begin(out: W, algorithm: Algorithm, limit: u64) -> Result<Self, Error> {
+    fn start(out: W, algorithm: Algorithm, limit: u64) -> Result<Self, Error> {
         let gzip = GzBuilder::new().mtime(0).operating_system(255);
         let mut out = gzip.write(Hashing::new(out, algorithm), Compression::new(LEVEL));
         out.write_all(&ustar::header(".", EntryKind::Dir, 0))
             .map_err(failed("."))?;
         Ok(Self {
             out,
-            hashes: hashes::Hashing::begin(),
+            hashes: hashes::Hashing::start(),
             limit,
             left: limit,
         })
@@ -193,7 +189,7 @@ struct Hashing<W> {
     out: W,
     sha256: Hasher,
     sha1: Hasher,
-    /// The wanted algorithm, when it is neither.
+    /// The wanted algorithm, if it is neither.
     other: Option<Hasher>,
     algorithm: Algorithm,
     size: u64,

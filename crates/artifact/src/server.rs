@@ -1,5 +1,4 @@
-//! HTTP answers from the storage: files only, no listing, nothing that is not an artifact. Listening, and its limits,
-//! are left to others.
+//! HTTP answers from the storage: files only, no listings. Listening, and its limits, are left to callers.
 
 mod body;
 mod handler;

@@ -1,9 +1,8 @@
 //! Storage of artifacts: `<root>/<kind>/<namespace>/<name>/<file>`, one directory per object.
 //!
-//! The hashes of the directories of a tarball ([`crate::hashes`]) are beside it, and count and go with it.
+//! The hashes of a tarball's directories ([`crate::hashes`]) are beside it, and are counted and removed with it.
 //!
-//! Every path is resolved below the opened root, files appear whole or not at all, and the bytes of a stored file
-//! never change.
+//! Every path is resolved below the opened root, files appear whole or not at all, and the bytes of a stored file never change.
 
 mod alias;
 mod names;
@@ -19,7 +18,6 @@ use std::{
     collections::HashSet,
     io::{self, BufWriter},
     path::Path,
-    sync::Mutex,
     time::SystemTime,
 };
 
@@ -27,6 +25,7 @@ use cap_std::{
     ambient_authority,
     fs::{Dir, DirBuilder, DirBuilderExt},
 };
+use parking_lot::Mutex;
 
 pub use alias::{alias, is_alias};
 pub use names::Current;
@@ -45,7 +44,7 @@ use usage::Ledgers;
 use verify::Known;
 use writer::Writer;
 
-/// Files looked at in one object's directory at a time.
+/// Maximum number of files read in an object's directory.
 const MAX_FILES: usize = 1000;
 
 /// The object that artifacts belong to: a directory of the storage.
@@ -57,10 +56,10 @@ pub struct Key {
 }
 
 impl Key {
-    /// Names the directory of an object; `kind` in lower case.
+    /// Creates the key of an object; `kind` in lower case.
     ///
     /// # Errors
-    /// Fails when a part is no plain file name.
+    /// Fails when a part is not a plain file name.
     pub fn new(kind: &str, namespace: &str, name: &str) -> Result<Self, Error> {
         for part in [kind, namespace, name] {
             plain_name(part)?;
@@ -72,25 +71,24 @@ impl Key {
         })
     }
 
-    /// Returns the namespace of the object.
     pub(super) fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The directory, relative to the root.
+    /// Returns its directory, relative to the root.
     #[must_use]
     pub fn dir(&self) -> String {
         format!("{}/{}/{}", self.kind, self.namespace, self.name)
     }
 
-    /// The path of a file in the directory, relative to the root.
+    /// Returns the path of a file in its directory, relative to the root.
     #[must_use]
     pub fn path(&self, file: &str) -> String {
         format!("{}/{file}", self.dir())
     }
 }
 
-/// Names that begin with a dot are the storage's own.
+/// Names that begin with a dot are reserved for the storage.
 fn plain_name(name: &str) -> Result<(), Error> {
     let plain =
         !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']) && name.len() <= 253;
@@ -101,22 +99,18 @@ fn plain_name(name: &str) -> Result<(), Error> {
     }
 }
 
-/// Returns true if a file name is that of an artifact, not an alias and none of the storage's own.
+/// Returns true if a file name belongs to an artifact, not to an alias or the storage itself.
 #[must_use]
 pub fn is_artifact(name: &str) -> bool {
     !is_alias(name) && plain_name(name).is_ok()
 }
 
-/// An artifact in the storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Its path, relative to the root.
     pub path: String,
-    /// Digests and size of the tarball.
     pub packed: Packed,
 }
 
-/// The artifacts of all objects.
 #[derive(Debug)]
 pub struct Storage {
     root: Dir,
@@ -129,8 +123,8 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Opens the directory `root`, making it if needed. A process that stores something [claims](Storage::claim) it first.
-    /// `advertised` is the host (and port) of the URLs, or their beginning with a scheme.
+    /// Opens the directory `root`, creating it if needed. A process that stores something [claims](Storage::claim) it first.
+    /// `advertised` is the host (and port) of the URLs, or their prefix with a scheme.
     ///
     /// # Errors
     /// Fails when the directory cannot be made or opened.
@@ -156,16 +150,15 @@ impl Storage {
         })
     }
 
-    /// The URL of a path of the storage.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("{}/{}", self.host, path.trim_start_matches('/'))
     }
 
-    /// Stores what `write` writes as `file` of `key`'s object, or under a name with its digest if `file` has other bytes already, or
-    /// `current`, the artifact that the status names, says so: what a status names stays what it is until another status names something
-    /// else. The file appears only when it is whole and on disk; its [`alias`] stays as it is ([`Storage::renew_alias`]). `current` stays
-    /// for the retention time from here. If the quotas leave no room otherwise, artifacts that were superseded before go at once.
+    /// Stores the output of `write` as `file` of `key`'s object. The name gets a digest if `file` has other bytes already, or
+    /// `current`, the artifact in the status, requires it: a file in a status stays the same until the status changes. The file
+    /// appears only when it is whole and on disk; its [`alias`] stays as it is ([`Storage::renew_alias`]). `current` stays for
+    /// the retention time from now. If a quota requires it, artifacts that were superseded before are removed at once.
     ///
     /// # Errors
     /// Fails when `write` fails, the artifact exceeds a quota, or the file system returns an error.
@@ -181,7 +174,7 @@ impl Storage {
         self.store_as(key, file, superseded, name, write)
     }
 
-    /// Stores what `write` writes under the name that `name` returns for its digest.
+    /// Stores the output of `write` under the name that `name` returns for its digest.
     fn store_as<E: From<Error>>(
         &self,
         key: &Key,
@@ -201,7 +194,7 @@ impl Storage {
             let packed = write(&mut out);
             let flushed = io::Write::flush(&mut out);
             let exceeded = out.get_ref().exceeded();
-            // What is left in its buffer does not fit either.
+            // The rest of its buffer does not fit either.
             drop(out.into_parts());
             if exceeded {
                 return Err(reservation.error(key).into());
@@ -235,15 +228,11 @@ impl Storage {
             touch(&dir, superseded);
         }
         temp::sync_dir(&dir);
-        verify::lock(&self.known).insert(&path, stamp, packed.digest.clone());
+        self.known.lock().insert(&path, stamp, packed.digest.clone());
         Ok(Stored { path, packed })
     }
 
-    /// Compares the stored file at `path` with `digest`. The file is only read when it changed since it was
-    /// last looked at.
-    ///
-    /// # Errors
-    /// Fails when the file system returns an error.
+    /// Compares the stored file at `path` with `digest`. The file is read only if it changed since the last verification.
     pub fn verify(&self, path: &str, digest: &Digest) -> Result<Verdict, Error> {
         let Some(found) = self.digest(path, digest.algorithm())? else {
             return Ok(Verdict::Missing);
@@ -255,29 +244,24 @@ impl Storage {
         })
     }
 
-    /// Returns the names of the stored artifacts of an object, the superseded ones included; none if they can't be read.
+    /// Returns the names of the stored artifacts of an object, including superseded ones; empty if they can't be read.
     #[must_use]
     pub fn artifacts(&self, key: &Key) -> Vec<String> {
         let sizes = self.sizes(&key.dir()).into_iter();
         sizes.map(|(name, _)| name).collect()
     }
 
-    /// Opens a stored artifact to send it elsewhere, with its SHA-256 in hexadecimal; `None` if there is none.
-    ///
-    /// # Errors
-    /// Fails when the file system returns an error.
+    /// Opens a stored artifact to upload it, with its SHA-256 in hexadecimal; `None` if it is missing.
     pub fn open_to_send(&self, path: &str) -> Result<Option<(std::fs::File, String)>, Error> {
         let opened = self.open_file(path)?;
         Ok(opened.map(|(file, _, digest)| (file, digest.hex().to_owned())))
     }
 
-    /// Removes one file of an object.
     pub fn remove_file(&self, key: &Key, file: &str) {
         self.unlink(&key.path(file));
         self.removed(key);
     }
 
-    /// Removes an artifact with its hashes.
     fn unlink(&self, path: &str) {
         for path in [path, &companion(path)] {
             self.unlink_one(path);
@@ -285,7 +269,7 @@ impl Storage {
     }
 
     fn unlink_one(&self, path: &str) {
-        verify::lock(&self.known).forget(path);
+        self.known.lock().forget(path);
         if let Err(error) = self.root.remove_file(path)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -293,10 +277,7 @@ impl Storage {
         }
     }
 
-    /// Removes superseded artifacts of an object by the retention rules, and returns how many.
-    ///
-    /// # Errors
-    /// Fails when the file system returns an error.
+    /// Removes superseded artifacts of an object by the retention rules, and returns their number.
     pub fn collect(&self, key: &Key, current: &str, now: SystemTime) -> Result<usize, Error> {
         let files = self.files(key)?;
         let (hashes, files): (Vec<_>, Vec<_>) = files
@@ -318,12 +299,9 @@ impl Storage {
         Ok(garbage.len())
     }
 
-    /// Removes everything that belongs to an object; succeeds when there is nothing.
-    ///
-    /// # Errors
-    /// Fails when the file system returns an error.
+    /// Removes everything of an object; succeeds if nothing is stored.
     pub fn remove(&self, key: &Key) -> Result<(), Error> {
-        verify::lock(&self.known).forget_below(&key.dir());
+        self.known.lock().forget_below(&key.dir());
         let removed = self.root.remove_dir_all(key.dir());
         self.removed(key);
         match removed {
@@ -334,11 +312,8 @@ impl Storage {
         }
     }
 
-    /// Removes the directories of a kind that belong to none of `keys`, and returns how many. For the start of the
-    /// process, when objects may have been deleted since the last one.
-    ///
-    /// # Errors
-    /// Fails when the file system returns an error.
+    /// Removes the directories of a kind without a key in `keys`, and returns their number. For the start of the process:
+    /// objects may have been deleted meanwhile.
     pub fn sweep(&self, kind: &str, keys: &HashSet<Key>) -> Result<usize, Error> {
         plain_name(kind)?;
         let mut removed = 0;
@@ -351,8 +326,8 @@ impl Storage {
                     self.root
                         .remove_dir_all(&orphan)
                         .map_err(Error::io("remove the artifacts in", orphan))?;
-                    // What it took is measured again with the next artifact.
-                    verify::lock(&self.ledgers).remove(&namespace);
+                    // Its usage is measured again with the next artifact.
+                    self.ledgers.lock().remove(&namespace);
                     removed += 1;
                 }
             }
@@ -362,11 +337,7 @@ impl Storage {
         Ok(removed)
     }
 
-    /// Opens a file to read, with its stamp and digest; `None` when there is no such regular file. No link is
-    /// followed on the way.
-    ///
-    /// # Errors
-    /// Fails when the file system returns an error.
+    /// Opens a file to read, with its stamp and digest; `None` without such a regular file. No link is followed.
     pub(crate) fn open_file(&self, path: &str) -> Result<Option<(std::fs::File, Stamp, Digest)>, Error> {
         if !self.is_own(path) {
             return Ok(None);
@@ -383,7 +354,6 @@ impl Storage {
         }
     }
 
-    /// Returns true if `path` names a regular file reached through real directories only.
     fn is_own(&self, path: &str) -> bool {
         let mut at = String::new();
         let mut kinds = Vec::new();
@@ -460,7 +430,7 @@ impl Storage {
 /// Sets the time from which the retention of a superseded file counts.
 fn touch(dir: &Dir, file: &str) {
     if let Ok(file) = dir.open(file) {
-        // Without it the file only goes earlier.
+        // Without it the file is only removed earlier.
         let _ = file.into_std().set_modified(SystemTime::now());
     }
 }

@@ -3,24 +3,24 @@
 use std::{
     future::Future,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use super::{
-    room::Room,
+    memory_quota::MemoryQuota,
     slots::Slots,
     unpacked::{Unpacked, Usage},
 };
 use crate::{Digest, Error};
 
-/// The unpacked artifacts of a directory and in memory.
 #[derive(Debug)]
 pub(super) struct Cache {
     dir: PathBuf,
-    room: Room,
+    memory: MemoryQuota,
     bytes: u64,
     age: Duration,
     slots: Mutex<Slots>,
@@ -38,7 +38,7 @@ impl Cache {
         std::fs::create_dir_all(dir).map_err(Error::io("create the directory", shown))?;
         Ok(Self {
             dir: dir.to_owned(),
-            room: Room::default(),
+            memory: MemoryQuota::default(),
             bytes,
             age,
             slots: Mutex::default(),
@@ -53,12 +53,11 @@ impl Cache {
             .map_err(failed)
     }
 
-    /// Returns the memory of its artifacts.
-    pub(super) const fn room(&self) -> &Room {
-        &self.room
+    pub(super) const fn memory(&self) -> &MemoryQuota {
+        &self.memory
     }
 
-    /// Returns what is there, or makes it; several that ask for one digest at a time wait for one of them.
+    /// Returns the artifact, or makes it; concurrent calls for one digest wait for one of them.
     pub(super) async fn get_or_make<F>(
         &self,
         digest: &Digest,
@@ -67,9 +66,9 @@ impl Cache {
     where
         F: Future<Output = Result<Unpacked, Error>>,
     {
-        // It is dropped after the cell, also when the future is dropped in the middle.
+        // Dropped after the cell, also when the future is dropped early.
         let _released = Release { cache: self, digest };
-        let cell = self.lock().take(digest);
+        let cell = self.slots.lock().take(digest);
         let made = cell
             .get_or_try_init(|| async { make().await.map(Arc::new) })
             .await;
@@ -77,15 +76,11 @@ impl Cache {
     }
 
     pub(super) fn usage(&self) -> Usage {
-        self.lock().usage()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Slots> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slots.lock().usage()
     }
 }
 
-/// The use of an artifact, at the end of which the cache lets go of what failed, is too old, or too much.
+/// The use of an artifact. At its end the cache evicts failed, expired and surplus artifacts.
 struct Release<'a> {
     cache: &'a Cache,
     digest: &'a Digest,
@@ -93,8 +88,8 @@ struct Release<'a> {
 
 impl Drop for Release<'_> {
     fn drop(&mut self) {
-        let mut slots = self.cache.lock();
-        slots.settle(self.digest);
+        let mut slots = self.cache.slots.lock();
+        slots.record(self.digest);
         slots.evict(self.cache.bytes, self.cache.age);
     }
 }

@@ -1,13 +1,10 @@
-//! Downloads of the hashes of directories, shared by those who compare the same artifacts.
+//! Downloads of hashes of directories, shared between consumers that compare the same artifacts.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use api::Artifact;
 use net::read_body;
+use parking_lot::Mutex;
 use reqwest::StatusCode;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
@@ -15,44 +12,44 @@ use tokio::sync::OnceCell;
 use super::ArtifactCache;
 use crate::hashes::{DirectoryHashes, MAX_BYTES, METADATA, companion};
 
-/// Maximum number of artifacts whose hashes are kept.
-const MAX_KEPT: usize = 8;
-/// Maximum number of directories whose hashes are kept, besides those of the newest artifact.
+/// Maximum number of artifacts whose hashes are cached.
+const MAX_ARTIFACTS: usize = 8;
+/// Maximum number of directories whose hashes are cached, besides the newest artifact's.
 const MAX_DIRECTORIES: usize = 50_000;
-/// Timeout of a download: the artifact itself is downloaded instead.
+/// Timeout of a download, after which the artifact itself is downloaded.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 type Cell = Arc<OnceCell<Arc<DirectoryHashes>>>;
 
-/// The hashes of the artifacts that were compared last, by their own SHA-256; the newest is the last.
+/// Hashes of the artifacts that were compared last, by their own SHA-256; the newest is the last.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Mutex<VecDeque<(String, Cell)>>);
+pub(super) struct HashesCache(Mutex<VecDeque<(String, Cell)>>);
 
-impl Kept {
+impl HashesCache {
     fn cell(&self, sha256: &str) -> Cell {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, cell)) = kept.iter().find(|(name, _)| name == sha256) {
+        let mut cached = self.0.lock();
+        if let Some((_, cell)) = cached.iter().find(|(name, _)| name == sha256) {
             return Arc::clone(cell);
         }
         let mut left = MAX_DIRECTORIES;
-        let newest_first = kept.iter().rev().take(MAX_KEPT - 1);
+        let newest_first = cached.iter().rev().take(MAX_ARTIFACTS - 1);
         let fits = newest_first.take_while(|(_, cell)| {
             let directories = cell.get().map_or(0, |hashes| hashes.len());
             left.checked_sub(directories)
                 .inspect(|&rest| left = rest)
                 .is_some()
         });
-        let surplus = kept.len() - fits.count();
-        kept.drain(..surplus);
+        let surplus = cached.len() - fits.count();
+        cached.drain(..surplus);
         let cell = Cell::default();
-        kept.push_back((sha256.to_owned(), Arc::clone(&cell)));
+        cached.push_back((sha256.to_owned(), Arc::clone(&cell)));
         cell
     }
 }
 
 impl ArtifactCache {
-    /// Returns the hashes of the directories of an artifact. `None` if its status has none, or they can't be downloaded within 10 seconds
-    /// or are not those of the status: the artifact has to be looked at instead.
+    /// Returns the hashes of the directories of an artifact. `None` if its status has none, or they can't be downloaded within
+    /// 10 seconds or differ from the status: the artifact itself must be read then.
     pub async fn directories(&self, artifact: &Artifact) -> Option<Arc<DirectoryHashes>> {
         let sha256 = artifact.metadata.get(METADATA)?.strip_prefix("sha256:")?;
         let cell = self.directories.cell(sha256);

@@ -1,4 +1,4 @@
-//! Downloading a tarball while its digest is computed.
+//! Downloads a tarball while its digest is computed.
 
 use std::time::Duration;
 
@@ -14,14 +14,13 @@ use super::{
 };
 use crate::{Digest, Error, digest::Hasher};
 
-/// The waits between tries grow from the first to the last.
+/// First and last wait between attempts.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LAST_WAIT: Duration = Duration::from_secs(15);
 
 /// Timeout for each read from the server.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// A tarball to download.
 pub(super) struct Wanted<'a> {
     pub(super) url: &'a SafeUrl,
     pub(super) digest: &'a Digest,
@@ -43,8 +42,8 @@ pub(super) fn client(addresses: AddressPolicy) -> Result<Client, Error> {
     })
 }
 
-/// Downloads again and again, each time from the beginning, until it succeeds, cannot succeed, or the time is over. The tarball has
-/// the wanted digest.
+/// Downloads, each time from the start, until it succeeds, fails for good, or the time is over. The tarball has the wanted
+/// digest.
 pub(super) async fn download(
     cache: &ArtifactCache,
     wanted: &Wanted<'_>,

@@ -1,4 +1,4 @@
-//! Hostile tarballs: whatever is in them, nothing leaves the root, the limits hold, and memory has the same as the disk.
+//! Hostile tarballs: nothing leaves the root, the limits hold, and memory and disk give the same result.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ const KINDS: &[u8] = b"0025\0\0L3412x67KgLxDSVMN";
 const BYTES: u64 = 4096;
 const ENTRIES: u64 = 12;
 
-/// An entry with a header that is right except for what is wrong with it on purpose.
+/// Appends an entry with a header that is valid except for random damage.
 fn entry(random: &mut Random, out: &mut Vec<u8>) {
     let name = name(random);
     let kind = *random.pick(KINDS);
@@ -113,7 +113,7 @@ fn tarball(random: &mut Random) -> Vec<u8> {
         tar.resize(tar.len() + 1024, 0);
     }
     if random.one_in(16) {
-        // Much from little: what follows the end is expanded by nobody, or up to the limit.
+        // Much from little: content after the end is not expanded, or up to the limit.
         tar.resize(tar.len() + (1 << 20), 0);
     }
     random.damage(&mut tar, 1);
@@ -128,7 +128,7 @@ fn tarball(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Everything below a directory with its size, without following links.
+/// Lists everything below a directory with its size, without following links.
 fn walk(dir: &Path, found: &mut Vec<(PathBuf, fs::FileType, u64)>) {
     for entry in fs::read_dir(dir).unwrap() {
         let entry = entry.unwrap();
@@ -157,7 +157,7 @@ fn fuzz_unpacking_stays_inside_its_root() {
         let limits = if random.one_in(4) { &skipped } else { &refused };
         random.note("gzip", &hex::encode(&bytes));
         let unpacked = on_disk(&bytes, &root, limits);
-        // All that is within these limits fits.
+        // Everything within these limits fits.
         assert_eq!(in_memory(&bytes, limits).as_ref(), Some(&unpacked));
         let mut found = Vec::new();
         walk(&root, &mut found);
@@ -174,7 +174,7 @@ fn fuzz_unpacking_stays_inside_its_root() {
         let written: u64 = files.clone().map(|(.., size)| size).sum();
         assert!(written <= BYTES && files.count() as u64 <= ENTRIES, "{found:?}");
         match unpacked {
-            // What a directory claims to hold counts, too.
+            // The announced size of a directory counts, too.
             Ok((counted, _)) => assert!(
                 counted.bytes >= written && counted.entries <= ENTRIES,
                 "{counted:?} {found:?}"

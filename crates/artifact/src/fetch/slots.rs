@@ -1,4 +1,4 @@
-//! The places of unpacked artifacts in the cache, in the order of their use: the cost of a use does not grow with their number.
+//! Slots of unpacked artifacts, in the order of their use: the cost of a use does not grow with their number.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,19 +14,19 @@ use super::{
 };
 use crate::Digest;
 
-/// The bytes that an artifact counts for, beside its files: its open directory.
+/// Bytes that an artifact counts for, beside its files: its open directory.
 const ARTIFACT_BYTES: u64 = 64 << 10;
 
-/// An artifact that is made once for all that ask for it.
+/// An artifact that is made once for all callers.
 type Cell = Arc<OnceCell<Arc<Unpacked>>>;
 
 #[derive(Debug)]
 struct Slot {
     cell: Cell,
     used: Instant,
-    /// The key of its digest in [`Slots::by_use`].
-    turn: u64,
-    /// The bytes that it counts for; 0 until it is made.
+    /// Key of its digest in [`Slots::by_use`].
+    last_use: u64,
+    /// Bytes that it counts for; 0 until it is made.
     cost: u64,
 }
 
@@ -41,7 +41,7 @@ impl Slot {
     }
 }
 
-/// Returns the bytes that an artifact counts for the limit: one of nothing but empty files takes space, too.
+/// Returns the bytes that an artifact counts for: empty files take space, too.
 const fn cost(unpacked: &Unpacked) -> u64 {
     let entries = unpacked.entries().saturating_mul(ENTRY_BYTES);
     unpacked
@@ -50,25 +50,23 @@ const fn cost(unpacked: &Unpacked) -> u64 {
         .saturating_add(ARTIFACT_BYTES)
 }
 
-/// The artifacts of a cache.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     by_digest: HashMap<Digest, Slot>,
-    /// The digests, the one that was not used for the longest time first.
+    /// Digests, the least recently used first.
     by_use: BTreeMap<u64, Digest>,
-    /// The turn of the last use.
-    turn: u64,
-    /// Sum of the costs of all slots.
+    /// Number of the last use.
+    last_use: u64,
     cost: u64,
 }
 
 impl Slots {
-    /// Returns the cell of an artifact, which is empty if it has to be made. [`Slots::settle`] must follow.
+    /// Returns the cell of an artifact, which is empty if it must be made. [`Slots::record`] must follow.
     pub(super) fn take(&mut self, digest: &Digest) -> Cell {
         let slot = self.by_digest.entry(digest.clone()).or_insert_with(|| Slot {
             cell: Arc::default(),
             used: Instant::now(),
-            turn: 0,
+            last_use: 0,
             cost: 0,
         });
         let cell = Arc::clone(&slot.cell);
@@ -76,8 +74,8 @@ impl Slots {
         cell
     }
 
-    /// Notes what an artifact that was just made counts for, and lets go of one that could not be made.
-    pub(super) fn settle(&mut self, digest: &Digest) {
+    /// Records the cost of a new artifact, and removes one that could not be made.
+    pub(super) fn record(&mut self, digest: &Digest) {
         let Some(slot) = self.by_digest.get_mut(digest) else {
             return;
         };
@@ -91,12 +89,12 @@ impl Slots {
         }
     }
 
-    /// Lets go of what was not used for longer than `age`, and of what was not used for the longest time until all count for at most
-    /// `bytes`. What is in use stays, and counts as used now.
+    /// Evicts artifacts that were not used for longer than `age`, and the least recently used ones until all count for at most
+    /// `bytes`. Artifacts in use stay, and count as used now.
     pub(super) fn evict(&mut self, bytes: u64, age: Duration) {
-        let last = self.turn;
-        while let Some((turn, digest)) = self.by_use.first_key_value()
-            && *turn <= last
+        let last = self.last_use;
+        while let Some((last_use, digest)) = self.by_use.first_key_value()
+            && *last_use <= last
             && let Some(slot) = self.by_digest.get(digest)
             && (self.cost > bytes || slot.used.elapsed() > age)
         {
@@ -117,20 +115,19 @@ impl Slots {
         }
     }
 
-    /// Makes an artifact the one that was used last.
     fn renew(&mut self, digest: &Digest) {
         if let Some(slot) = self.by_digest.get_mut(digest) {
-            self.by_use.remove(&slot.turn);
-            self.turn += 1;
-            slot.turn = self.turn;
+            self.by_use.remove(&slot.last_use);
+            self.last_use += 1;
+            slot.last_use = self.last_use;
             slot.used = Instant::now();
-            self.by_use.insert(slot.turn, digest.clone());
+            self.by_use.insert(slot.last_use, digest.clone());
         }
     }
 
     fn remove(&mut self, digest: &Digest) {
         if let Some(slot) = self.by_digest.remove(digest) {
-            self.by_use.remove(&slot.turn);
+            self.by_use.remove(&slot.last_use);
             self.cost = self.cost.saturating_sub(slot.cost);
         }
     }
@@ -145,7 +142,7 @@ mod tests {
     };
 
     const AGE: Duration = Duration::from_secs(3600);
-    /// The bytes that an artifact of these tests counts for.
+    /// Bytes that an artifact of these tests counts for.
     const COST: u64 = ARTIFACT_BYTES + ENTRY_BYTES + 10;
 
     fn digest(name: &str) -> Digest {
@@ -168,11 +165,11 @@ mod tests {
         }
         let made = Arc::clone(cell.get().unwrap());
         drop(cell);
-        slots.settle(&digest);
+        slots.record(&digest);
         made
     }
 
-    fn kept(slots: &Slots) -> Vec<&str> {
+    fn names(slots: &Slots) -> Vec<&str> {
         let all = ["a", "b", "c", "d"];
         all.into_iter()
             .filter(|name| slots.by_digest.contains_key(&digest(name)))
@@ -187,16 +184,16 @@ mod tests {
             make(&mut slots, name);
         }
         slots.evict(4 * COST, AGE);
-        assert_eq!(kept(&slots), ["a", "b", "c", "d"]);
+        assert_eq!(names(&slots), ["a", "b", "c", "d"]);
         slots.evict(4 * COST - 1, AGE);
-        assert_eq!(kept(&slots), ["a", "b", "d"]);
+        assert_eq!(names(&slots), ["a", "b", "d"]);
         slots.evict(0, AGE);
-        assert_eq!(kept(&slots), ["a"]);
+        assert_eq!(names(&slots), ["a"]);
         drop(held);
         slots.evict(COST, AGE);
-        assert_eq!(kept(&slots), ["a"], "it fits again");
+        assert_eq!(names(&slots), ["a"], "it fits again");
         slots.evict(COST, Duration::ZERO);
-        assert_eq!(kept(&slots), [""; 0]);
+        assert_eq!(names(&slots), [""; 0]);
         assert_eq!((slots.cost, slots.by_use.len()), (0, 0));
     }
 
@@ -218,11 +215,11 @@ mod tests {
         let first = slots.take(&digest("a"));
         let second = slots.take(&digest("a"));
         drop(first);
-        slots.settle(&digest("a"));
-        assert_eq!(kept(&slots), ["a"]);
+        slots.record(&digest("a"));
+        assert_eq!(names(&slots), ["a"]);
         drop(second);
-        slots.settle(&digest("a"));
-        assert_eq!(kept(&slots), [""; 0]);
+        slots.record(&digest("a"));
+        assert_eq!(names(&slots), [""; 0]);
         assert!(slots.by_use.is_empty());
     }
 }

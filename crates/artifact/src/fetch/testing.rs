@@ -21,12 +21,12 @@ use tree::{Disk, Tree, TreePath};
 
 use super::{
     ArtifactCache, Limits, Unpacked,
-    room::Room,
+    memory_quota::MemoryQuota,
     unpack::{Counted, unpack_into_directory, unpack_into_memory},
 };
 use crate::{Algorithm, Error, digest::of};
 
-/// A header written by hand, so that names no library would write are possible.
+/// Writes a header by hand, for names that no library would write.
 pub(super) fn entry(name: &str, kind: tar::EntryType, content: &[u8]) -> Vec<u8> {
     let mut header = tar::Header::new_ustar();
     header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
@@ -116,7 +116,7 @@ pub(super) fn hostile() -> Vec<(Vec<u8>, &'static str)> {
     ]
 }
 
-/// Returns what a tree answers about each of its files and directories, and about a missing one in its place.
+/// Returns a tree's answers about each of its files and directories, and about a missing sibling of each.
 pub(super) fn answers(tree: &dyn Tree) -> Vec<String> {
     let mut told = Vec::new();
     let mut next = vec![TreePath::root()];
@@ -133,25 +133,24 @@ pub(super) fn answers(tree: &dyn Tree) -> Vec<String> {
     told
 }
 
-/// Result of an unpacking: what was counted and what the tree answers, or the error.
+/// The totals and the tree's answers, or the error.
 pub(super) type Outcome = Result<(Counted, Vec<String>), String>;
 
 /// Unpacks into memory; `None` if it doesn't fit.
 pub(super) fn in_memory(tarball: &[u8], limits: &Limits) -> Option<Outcome> {
-    match unpack_into_memory(tarball, limits, &Room::default()) {
-        Ok(unpacked) => unpacked.map(|(held, counted)| Ok((counted, answers(held.tree())))),
+    match unpack_into_memory(tarball, limits, &MemoryQuota::default()) {
+        Ok(unpacked) => unpacked.map(|(tree, counted)| Ok((counted, answers(tree.tree())))),
         Err(error) => Some(Err(error.to_string())),
     }
 }
 
-/// Unpacks into the new directory `root`.
 pub(super) fn on_disk(mut tarball: &[u8], root: &Path, limits: &Limits) -> Outcome {
     let unpacked = unpack_into_directory(&mut tarball, root, limits, &mut |_, _| Ok(true));
     let counted = unpacked.map_err(|error| error.to_string())?;
     Ok((counted, answers(&Disk::open(root, &limits.tree).unwrap())))
 }
 
-/// Answers each connection with the next of `answers`, and the last one for ever; counts them.
+/// Answers each connection with the next of `answers`, and repeats the last one; counts them.
 pub(super) async fn server(answers: Vec<Vec<u8>>) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!(
@@ -194,7 +193,7 @@ pub(super) struct Setup {
     pub(super) fetcher: ArtifactCache,
 }
 
-/// The policy of the tests, whose servers are on loopback.
+/// Policy for servers on loopback.
 pub(super) fn open() -> AddressPolicy {
     AddressPolicy::command_line()
 }

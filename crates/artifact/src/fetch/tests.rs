@@ -23,7 +23,7 @@ async fn an_artifact_is_fetched_once_for_all_and_read_as_a_tree() {
     assert_eq!(count.load(Ordering::SeqCst), 1);
     assert_eq!(a.read(&path("a/b.yaml")).unwrap().as_ref(), b"b: 1\n");
     assert_eq!(a.bytes(), 6);
-    // The checksum of older sources will do.
+    // The checksum of older sources is enough.
     for checksum in [of(Algorithm::Sha256, &bytes), of(Algorithm::Sha1, &bytes)] {
         let older = Artifact {
             digest: None,
@@ -50,7 +50,6 @@ async fn unused_artifacts_are_removed_over_the_limit() {
         (1, 1)
     );
     drop(held);
-    // The slot is let go of when the next one looks.
     let other = artifact("http://127.0.0.1:1/x", b"other");
     let _ = setup
         .fetcher

@@ -1,4 +1,4 @@
-//! Unpacking a tarball that may be hostile, into a directory that nothing leaves, or into memory.
+//! Unpacks a tarball that may be hostile, into a directory that no entry leaves, or into memory.
 
 mod disk;
 mod memory;
@@ -17,55 +17,51 @@ use tree::TreePath;
 use super::Limits;
 use crate::Error;
 use disk::Directory;
-pub(super) use memory::{HeldTree, unpack_into_memory};
+pub(super) use memory::{TreeInMemory, unpack_into_memory};
 
-/// Bytes of a name that is an entry of its own: sixteen times what any system can open.
+/// Maximum bytes of a name that has its own entry: sixteen times the longest path of any system.
 const MAX_NAME_BYTES: u64 = 64 << 10;
 
-/// Bytes of a path that systems can open, with the NUL byte at its end.
+/// Maximum bytes of a path in systems, with its NUL byte.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Bytes of the name of a file or directory, which file systems can store.
+/// Maximum bytes of a file name in file systems.
 const MAX_PART_BYTES: usize = 255;
 
-/// The bytes that a file or directory counts for, beside its content: its inode and its name.
+/// Bytes that a file or directory counts for, beside its content: its inode and its name.
 pub(super) const ENTRY_BYTES: u64 = 512;
 
-/// Totals of the unpacked entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) bytes: u64,
     pub(super) entries: u64,
 }
 
-/// Says if a file or directory with so many bytes is to be unpacked. Directories above one that are not in the tarball are made anyway.
+/// Returns true for a file or directory to unpack, given its size. Its missing parents are made anyway.
 pub(super) type Select<'a> = dyn FnMut(&TreePath, u64) -> Result<bool, Error> + 'a;
 
-/// Place to unpack into. All paths are checked before, and the directories above a file or directory are made first.
+/// Destination of unpacking. All paths are checked before, and parents are made first.
 trait Target {
-    /// The error of unpacking, or one of the target's own.
     type Error: From<Error>;
 
-    /// Takes the room for a file or directory with so many bytes.
-    fn take_room(&mut self, path: &TreePath, bytes: u64) -> Result<(), Self::Error>;
+    /// Reserves the bytes of a file or directory.
+    fn reserve(&mut self, path: &TreePath, bytes: u64) -> Result<(), Self::Error>;
 
-    /// Makes a directory that is not the root. Fails with [`io::ErrorKind::NotADirectory`] if there is a file at its path, or above.
+    /// Makes a directory below the root. Fails with [`io::ErrorKind::NotADirectory`] if a file is at its path, or above.
     fn make_dir(&mut self, path: &TreePath) -> io::Result<Made>;
 
-    /// Writes a new file. Fails with [`io::ErrorKind::AlreadyExists`] if there is something at its path.
+    /// Writes a new file. Fails with [`io::ErrorKind::AlreadyExists`] if its path exists.
     fn write(&mut self, path: &TreePath, executable: bool, content: &mut dyn Read) -> io::Result<()>;
 }
 
-/// Result of making a directory.
 enum Made {
     Now,
-    /// It is there.
     Already,
-    /// The directory that it would be in is not there.
+    /// The parent is missing.
     Nowhere,
 }
 
-/// Unpacks what is selected of a tarball into the new directory `root`.
+/// Unpacks the selected entries of a tarball into the new directory `root`.
 pub(super) fn unpack_into_directory(
     tarball: &mut dyn BufRead,
     root: &Path,
@@ -75,7 +71,7 @@ pub(super) fn unpack_into_directory(
     unpack_into(tarball, &mut Directory::create(root)?, limits, select)
 }
 
-/// Unpacks what is selected of a tarball.
+/// Unpacks the selected entries of a tarball.
 fn unpack_into<T: Target>(
     tarball: &mut dyn BufRead,
     target: &mut T,
@@ -87,7 +83,7 @@ fn unpack_into<T: Target>(
         limits,
         counted: Counted::default(),
     };
-    // Headers and padding are part of the stream: what expands without end is cut off there.
+    // Headers and padding are part of the stream: endless expansion is cut off there.
     let stream_limit = limits
         .unpacked_bytes
         .saturating_add(limits.entries.saturating_mul(2048));
@@ -97,7 +93,7 @@ fn unpack_into<T: Target>(
     };
     let mut archive = Archive::new(stream);
     let mut long_name = None;
-    // Raw, because a name that is an entry of its own would be read whole, however long it is.
+    // Raw, because a name in its own entry would be read whole, however long it is.
     for entry in archive
         .entries()
         .map_err(|error| malformed(&error, limits))?
@@ -123,14 +119,13 @@ fn unpack_into<T: Target>(
             .unwrap_or_else(|| entry.path_bytes().into_owned());
         let path = checked_path(&name)?;
         if select(&path, entry.size())? {
-            unpacking.target.take_room(&path, entry.size())?;
-            unpacking.place(&path, &mut entry, select)?;
+            unpacking.target.reserve(&path, entry.size())?;
+            unpacking.unpack_entry(&path, &mut entry, select)?;
         }
     }
     Ok(unpacking.counted)
 }
 
-/// Reads a name that is an entry of its own.
 fn read_name(entry: &mut Entry<'_, impl Read>, limits: &Limits) -> Result<Vec<u8>, Error> {
     if entry.size() > MAX_NAME_BYTES {
         return Err(too_large("bytes of a name", MAX_NAME_BYTES));
@@ -142,7 +137,7 @@ fn read_name(entry: &mut Entry<'_, impl Read>, limits: &Limits) -> Result<Vec<u8
     Ok(text)
 }
 
-/// The path in an extended header.
+/// Returns the path in an extended header.
 fn pax_path(records: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     let mut path = None;
     for record in PaxExtensions::new(records) {
@@ -156,7 +151,6 @@ fn pax_path(records: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     Ok(path)
 }
 
-/// Target with the limits and totals of what is unpacked into it.
 struct Unpacking<'a, T> {
     target: &'a mut T,
     limits: &'a Limits,
@@ -164,7 +158,7 @@ struct Unpacking<'a, T> {
 }
 
 impl<T: Target> Unpacking<'_, T> {
-    /// Counts a file or directory that claims so many bytes.
+    /// Counts a file or directory of this size.
     fn count(&mut self, bytes: u64) -> Result<(), Error> {
         self.counted.entries += 1;
         self.counted.bytes = self.counted.bytes.saturating_add(bytes);
@@ -177,7 +171,7 @@ impl<T: Target> Unpacking<'_, T> {
         Ok(())
     }
 
-    fn place(
+    fn unpack_entry(
         &mut self,
         path: &TreePath,
         entry: &mut Entry<'_, impl Read>,
@@ -209,14 +203,14 @@ impl<T: Target> Unpacking<'_, T> {
         let written = self.target.write(path, executable, entry);
         written.map_err(|error| match (error.kind(), error.get_ref()) {
             (io::ErrorKind::AlreadyExists, _) => Error::Malformed(format!("'{path}' is in it twice")),
-            // The operating system's own errors carry a number, those of the stream a cause.
+            // The operating system's own errors have a number, errors of the stream a cause.
             (_, Some(_)) => malformed(&error, self.limits),
             (_, None) => Error::io("unpack", path.as_str())(error),
         })
     }
 
-    /// Makes the directories above a path that are not there yet. They have no entry of their own, and count like one:
-    /// a few bytes of a tarball can name thousands.
+    /// Makes the missing parents of a path. They have no entry, and count like one: a few bytes of a tarball can name
+    /// thousands.
     fn make_parents(&mut self, path: &TreePath, select: &mut Select<'_>) -> Result<(), T::Error> {
         let mut missing = Vec::new();
         let mut next = path.parent();
@@ -243,7 +237,7 @@ impl<T: Target> Unpacking<'_, T> {
     fn count_parent(&mut self, dir: &TreePath, select: &mut Select<'_>) -> Result<(), T::Error> {
         self.count(0)?;
         select(dir, 0)?;
-        self.target.take_room(dir, 0)
+        self.target.reserve(dir, 0)
     }
 
     fn make_dir(&mut self, path: &TreePath) -> Result<Made, Error> {
@@ -257,7 +251,7 @@ impl<T: Target> Unpacking<'_, T> {
     }
 }
 
-/// The path of an entry, if it is one that stays below the root however it is read.
+/// Returns the path of an entry, if it stays below the root however it is read.
 fn checked_path(name: &[u8]) -> Result<TreePath, Error> {
     if name.len() >= MAX_PATH_BYTES {
         return Err(too_large("bytes of a path", MAX_PATH_BYTES as u64));
@@ -315,7 +309,7 @@ fn too_large(what: &'static str, limit: u64) -> Error {
 #[error("too much data")]
 struct Exhausted;
 
-/// Fails, rather than ends, when there is more than allowed.
+/// Fails, rather than ends, beyond the limit.
 struct Capped<R> {
     inner: R,
     left: u64,

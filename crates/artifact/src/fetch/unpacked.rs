@@ -3,10 +3,11 @@
 use tempfile::TempDir;
 use tree::{Disk, Tree};
 
-use super::unpack::{Counted, HeldTree};
+use super::unpack::{Counted, TreeInMemory};
 use crate::Digest;
 
-/// An unpacked artifact, whose files are a tree. Its memory or its directory goes when the last user and the cache have let go of it.
+/// An unpacked artifact, whose files are a tree. Its memory or directory is released after the last user and the cache have
+/// dropped it.
 #[derive(Debug)]
 pub struct Unpacked {
     digest: Digest,
@@ -14,21 +15,17 @@ pub struct Unpacked {
     counted: Counted,
 }
 
-/// Unpacked files. There are no links among them.
+/// Unpacked files, without links.
 #[derive(Debug)]
 pub(super) enum Files {
-    Memory(HeldTree),
-    Disk {
-        tree: Disk,
-        /// The directory, until it is removed.
-        dir: Option<TempDir>,
-    },
+    Memory(TreeInMemory),
+    Disk { tree: Disk, dir: Option<TempDir> },
 }
 
 impl Files {
     fn tree(&self) -> &dyn Tree {
         match self {
-            Self::Memory(held) => held.tree(),
+            Self::Memory(tree) => tree.tree(),
             Self::Disk { tree, .. } => tree,
         }
     }
@@ -43,25 +40,21 @@ impl Unpacked {
         }
     }
 
-    /// Returns true if its files have no directory.
     #[cfg(test)]
     pub(super) const fn is_in_memory(&self) -> bool {
         matches!(self.files, Files::Memory(_))
     }
 
-    /// The digest of its tarball.
     #[must_use]
     pub const fn digest(&self) -> &Digest {
         &self.digest
     }
 
-    /// Bytes of its files.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.counted.bytes
     }
 
-    /// Returns the number of its files and directories.
     pub(super) const fn entries(&self) -> u64 {
         self.counted.entries
     }
@@ -83,7 +76,7 @@ impl Tree for Unpacked {
 
 impl Drop for Unpacked {
     fn drop(&mut self) {
-        // Removing many files takes a while, and this may be a thread that others wait for.
+        // Removing many files takes a while, and others may wait for this thread.
         if let Files::Disk { dir, .. } = &mut self.files
             && let Some(dir) = dir.take()
         {
@@ -97,11 +90,8 @@ impl Drop for Unpacked {
     }
 }
 
-/// Current size of a cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Number of unpacked artifacts.
     pub artifacts: usize,
-    /// Bytes of their files.
     pub bytes: u64,
 }

@@ -9,7 +9,7 @@ fn path(text: &str) -> TreePath {
     TreePath::parse(text).unwrap()
 }
 
-/// Packs files, `x:` before the executable ones and a slash after empty directories, and returns the text.
+/// Packs files, `x:` before executable ones and a slash after empty directories, and returns their hashes.
 fn text(files: &[(&str, &str)]) -> Vec<u8> {
     let items = files.iter().map(|(name, content)| {
         let kind = match (name.strip_suffix('/'), name.strip_prefix("x:")) {
@@ -112,7 +112,7 @@ fn hash_of_a_directory_changes_with_what_is_below_it_alone() {
     }
 }
 
-/// Reads what a render might, also what is missing.
+/// Reads like a render, also missing paths.
 fn record(files: &[(&str, &str)]) -> Record {
     let mut tree = Mem::new();
     for (name, content) in files.iter().filter(|(name, _)| !name.ends_with('/')) {

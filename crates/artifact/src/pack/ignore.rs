@@ -2,13 +2,13 @@
 
 use tree::{TreePath, ignore::Rules};
 
-/// The name of the files that hold ignore rules, at any depth.
+/// Name of files with ignore rules, at any depth.
 pub const IGNORE_FILE: &str = ".sourceignore";
 
-/// Always left out, unless a later rule takes them back.
+/// Always ignored, unless a later rule includes them.
 const VERSION_CONTROL: &[&str] = &[".git/", ".gitignore", ".gitmodules", ".gitattributes"];
 
-/// Left out of a source that has no rules of its own.
+/// Ignored in a source without own rules.
 const DEFAULTS: &[&str] = &[
     "*.jpg",
     "*.jpeg",
@@ -32,13 +32,13 @@ const DEFAULTS: &[&str] = &[
     "**/.flux.yaml",
 ];
 
-/// The rules of a source: those of version control, then each ignore file's (given with its directory), then `spec`'s.
-/// Later rules win. Where neither files nor `spec` hold any rule, the default excludes apply.
+/// Returns the rules of a source: version control, then each ignore file's (given with its directory), then `spec`'s. Later
+/// rules win. If neither files nor `spec` have any rule, the defaults apply.
 #[must_use]
 pub fn rules(mut files: Vec<(TreePath, String)>, spec: Option<&str>) -> Rules {
     let root = TreePath::root();
     let mut own = Rules::new();
-    // A parent's rules come before those of the directories in it, which may take back what it leaves out.
+    // A parent's rules come before its subdirectories', which may include paths again.
     files.sort_by(|a, b| a.0.components().cmp(b.0.components()));
     if let Some(spec) = spec {
         files.push((root.clone(), spec.to_owned()));

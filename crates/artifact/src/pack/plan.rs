@@ -4,12 +4,9 @@ use tree::{Budget, TreePath, ignore::Rules};
 
 use crate::Error;
 
-/// File type of a path in an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
-    /// A directory.
     Dir,
-    /// A regular file.
     File {
         /// True if any executable bit is set.
         executable: bool,
@@ -18,37 +15,33 @@ pub enum PathKind {
     Other,
 }
 
-/// A path of a source with whatever its reader needs to find the content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item<T> {
-    /// The path from the source's root.
     pub path: TreePath,
-    /// File type of the path.
     pub kind: PathKind,
-    /// The reader's own data, to find the content.
     pub content: T,
 }
 
-/// Leaves out what is ignored and what is neither file nor directory, and sorts the rest: names by their bytes, each
-/// directory before what it holds.
+/// Leaves out ignored paths and everything that is neither file nor directory, and sorts the rest: names by their bytes, each
+/// directory before its content.
 ///
-/// A left out directory does not take its files along: each is asked for by itself.
+/// Files in an ignored directory are matched by themselves.
 ///
 /// # Errors
-/// Fails when a path that is not ignored could not be unpacked by consumers, or `budget` is used up.
+/// Fails when consumers could not unpack a path, or `budget` is used up.
 pub fn plan<T>(items: Vec<Item<T>>, rules: &Rules, budget: &Budget) -> Result<Vec<Item<T>>, Error> {
-    let mut kept = Vec::with_capacity(items.len());
+    let mut selected = Vec::with_capacity(items.len());
     for item in items {
         budget.check()?;
         if item.kind != PathKind::Other
             && !rules.is_ignored(&item.path, item.kind == PathKind::Dir, budget)?
         {
             refuse(&item.path)?;
-            kept.push(item);
+            selected.push(item);
         }
     }
-    kept.sort_by(|a, b| a.path.components().cmp(b.path.components()));
-    Ok(kept)
+    selected.sort_by(|a, b| a.path.components().cmp(b.path.components()));
+    Ok(selected)
 }
 
 /// Consumers take a backslash for a separator of another system and refuse the whole artifact.

@@ -1,4 +1,4 @@
-//! Tar headers exactly as Go's archive/tar writes them for normalised entries: USTAR where it suffices, else PAX.
+//! Tar headers exactly as Go's archive/tar writes them for normalised entries: USTAR if it suffices, else PAX.
 
 const BLOCK: usize = 512;
 const NAME: usize = 100;
@@ -7,7 +7,6 @@ const PREFIX: usize = 155;
 /// End of a tarball: two blocks of zeros.
 pub(super) const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 
-/// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     Dir,
@@ -31,7 +30,7 @@ impl EntryKind {
     }
 }
 
-/// The header of one entry, with a PAX header before it where its name needs one.
+/// Returns the header of one entry, with a PAX header before it if its name needs one.
 pub(super) fn header(name: &str, kind: EntryKind, size: u64) -> Vec<u8> {
     let (mode, flag) = (kind.mode(), kind.flag());
     if name.is_ascii() && name.len() <= NAME {
@@ -51,7 +50,6 @@ pub(super) fn header(name: &str, kind: EntryKind, size: u64) -> Vec<u8> {
     out
 }
 
-/// Returns the zeros that fill the last block of a content.
 pub(super) fn padding(size: u64) -> &'static [u8] {
     const ZEROS: [u8; BLOCK] = [0; BLOCK];
     let used = usize::try_from(size % BLOCK as u64).unwrap_or(0);
@@ -62,7 +60,7 @@ pub(super) fn padding(size: u64) -> &'static [u8] {
     }
 }
 
-/// Splits a name that is too long at a slash, so that both parts fit their fields.
+/// Splits a long name at a slash, so that both parts fit their fields.
 fn split(name: &str) -> Option<(&str, &str)> {
     if !name.is_ascii() {
         return None;
@@ -74,7 +72,7 @@ fn split(name: &str) -> Option<(&str, &str)> {
     fits.then_some((prefix, rest))
 }
 
-/// The name of the PAX header of `name`: in a directory of its own beside it.
+/// Returns the name of the PAX header of `name`: in its own directory beside it.
 fn pax_name(name: &str) -> String {
     let full = match name.rsplit_once('/') {
         Some((dir, file)) => format!("{dir}/PaxHeaders.0/{file}"),
@@ -126,7 +124,7 @@ impl Block {
         self
     }
 
-    /// The block with its checksum, computed with blanks in its place.
+    /// Returns the block with its checksum, computed with blanks in its field.
     fn finish(mut self) -> Vec<u8> {
         self.bytes(148, b"        ");
         let sum: u64 = self.0.iter().map(|&byte| u64::from(byte)).sum();
@@ -140,7 +138,7 @@ impl Block {
         }
     }
 
-    /// A string that fits, or as much of it as does; a cut must not end with a slash, which would make it a directory.
+    /// Writes a string, truncated to the field; a cut must not end with a slash, which would make it a directory.
     fn text(&mut self, at: usize, len: usize, text: &str) {
         let cut = text.as_bytes().get(..len);
         let bytes = match cut {

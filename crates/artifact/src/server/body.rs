@@ -1,18 +1,19 @@
 //! The content of a file as the body of an answer.
 //!
-//! While a chunk is sent, the next one is read, so that a single download doesn't wait for both in turn. Buffers are used again. Some bodies at a
-//! time have large chunks, which cost less, and all others small ones, so that the memory of all connections is bounded.
+//! While a chunk is sent, the next one is read, so that a single download doesn't wait for both in turn. Buffers are reused. A
+//! limited number of bodies have large chunks, which cost less, so that the memory of all connections is bounded.
 
 use std::{
     fs::File,
     io::{self, Read as _},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
+use parking_lot::Mutex;
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     task::{self, JoinHandle},
@@ -20,19 +21,16 @@ use tokio::{
 
 use super::Body;
 
-/// Bytes that are read at once.
+/// Bytes of a chunk.
 const SMALL: usize = 64 << 10;
-/// Bytes that are read at once for bodies with large chunks.
+/// Bytes of a large chunk.
 const LARGE: usize = 256 << 10;
-/// Maximum number of bodies with large chunks at the same time. Each holds three chunks at most.
+/// Maximum number of bodies with large chunks at the same time. Each has at most three chunks.
 const LARGE_BODIES: usize = 16;
 
 static LARGE_SLOTS: Semaphore = Semaphore::const_new(LARGE_BODIES);
 
 /// Returns a body of the next `len` bytes of a file. Blocks while the first chunk is read.
-///
-/// # Errors
-/// Fails if the first chunk can't be read, or the file is shorter.
 pub(super) fn of(file: File, len: u64) -> io::Result<Body> {
     let is_long = len > SMALL as u64;
     let slot = LARGE_SLOTS.try_acquire().ok().filter(|_| is_long);
@@ -59,18 +57,16 @@ pub(super) fn of(file: File, len: u64) -> io::Result<Body> {
     Ok(StreamBody::new(chunks).boxed_unsync())
 }
 
-/// Buffers of a body that are not in use.
+/// Unused buffers of a body.
 type Free = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// A chunk that is read on another thread.
 type Ahead = JoinHandle<io::Result<(Reading, Bytes)>>;
 
-/// A file that is being read.
 struct Reading {
     file: File,
-    /// Bytes that are left to be read.
+    /// Bytes left to read.
     left: u64,
-    /// Bytes that are read at once.
     chunk: usize,
     free: Free,
     _slot: Option<SemaphorePermit<'static>>,
@@ -79,7 +75,7 @@ struct Reading {
 impl Reading {
     fn next(&mut self) -> io::Result<Bytes> {
         let len = usize::try_from(self.left).map_or(self.chunk, |left| left.min(self.chunk));
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = self.free.lock().pop();
         let mut data = free.unwrap_or_default();
         data.resize(len, 0);
         self.file.read_exact(&mut data)?;
@@ -96,7 +92,7 @@ impl Reading {
     }
 }
 
-/// A chunk whose buffer goes back to its body.
+/// A chunk whose buffer returns to its body.
 struct Lent {
     data: Vec<u8>,
     free: Free,
@@ -111,7 +107,7 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let data = std::mem::take(&mut self.data);
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock();
         free.push(data);
     }
 }
@@ -122,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a file of so many bytes, all different from those around them, and its content.
+    /// Returns a file of `len` bytes, all different from their neighbours, and its content.
     fn file(len: usize) -> (File, Vec<u8>) {
         let content: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
         let mut file = tempfile::tempfile().unwrap();

@@ -16,7 +16,7 @@ use crate::{
     storage::{ArtifactWriter, Retention},
 };
 
-/// Bytes of a file that no buffers on the way hold: of the server, of sockets, and of the reader.
+/// More bytes than all buffers: of the server, of sockets, and of the reader.
 const SIZE: usize = 24 << 20;
 const FILE: &str = "large.tar.gz";
 
@@ -24,7 +24,7 @@ fn key() -> Key {
     Key::new("gitrepository", "ns", "slow").unwrap()
 }
 
-/// Returns a content of which no two parts are the same.
+/// Returns content without repeated parts.
 fn content(seed: u32) -> Vec<u8> {
     let words = (0..SIZE as u32 / 4).map(|at| at.wrapping_mul(0x9e37_79b1) ^ seed);
     words.flat_map(u32::to_le_bytes).collect()
@@ -53,7 +53,7 @@ fn replace(storage: &Storage, content: &[u8]) {
     assert!(replaced.unwrap());
 }
 
-/// Asks for the file, and reads the answer up to its content, and a little of that.
+/// Requests the file, and reads the answer up to a part of its content.
 async fn begin(address: SocketAddr) -> (TcpStream, String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!(
@@ -74,7 +74,7 @@ async fn begin(address: SocketAddr) -> (TcpStream, String, Vec<u8>) {
     }
 }
 
-/// Returns the head and the content of an answer; `meanwhile` runs when it has begun.
+/// Returns the head and the content of an answer; `meanwhile` runs after its start.
 async fn download(address: SocketAddr, meanwhile: impl FnOnce()) -> (String, Vec<u8>) {
     let (mut stream, head, mut content) = begin(address).await;
     meanwhile();
@@ -107,7 +107,7 @@ async fn download_has_the_old_bytes_though_the_file_is_replaced_or_removed() {
         assert!(head.starts_with("HTTP/1.1 200"), "{how}: {head}");
         assert!(head.contains(&of(Algorithm::Sha256, &old).to_string()), "{head}");
         assert!(read == old, "{how}: {} bytes, or others", read.len());
-        // Whoever asks then gets the new file with its own tag, or none.
+        // Later requests get the new file with its own tag, or none.
         let (head, read) = download(server.address, || {}).await;
         match how {
             "replaced" => {

@@ -1,4 +1,4 @@
-//! Hostile requests: to the functions that read them, and over the wire.
+//! Hostile requests: to the functions that parse them, and over the wire.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use testkit::fuzz::{self, Random};
@@ -99,7 +99,7 @@ fn fuzz_requests_are_read() {
                     .iter()
                     .all(|part| !part.is_empty() && !part.starts_with('.') && !part.contains('\0'))
             );
-            // Written with every byte encoded, it means the same; only hexadecimal digits encode.
+            // With every byte encoded, it means the same; only hexadecimal digits encode.
             let encoded: String = found.bytes().map(|byte| format!("%{byte:02x}")).collect();
             assert_eq!(storage_path(&format!("/{encoded}")), Some(found));
             assert!(!path.contains("%+"));
@@ -121,7 +121,7 @@ fn fuzz_requests_are_read() {
     });
 }
 
-/// Requests line by line, mostly with what HTTP expects.
+/// Writes requests line by line, mostly valid ones.
 fn raw(random: &mut Random, damaged: bool) -> Vec<u8> {
     let mut lines = vec![format!(
         "{} {}{} {}",
@@ -196,7 +196,7 @@ fn fuzz_the_server_answers_and_goes_on() {
         let damaged = random.one_in(4);
         let request = raw(random, damaged);
         random.note("request", &String::from_utf8_lossy(&request));
-        // What may not be whole is ended, or the server would rightly wait.
+        // Incomplete requests are ended, or the server would rightly wait.
         let (answer, _) = ask(&request, damaged);
         let answer = String::from_utf8_lossy(&answer);
         assert!(answer.is_empty() || answer.starts_with("HTTP/1."), "{answer}");

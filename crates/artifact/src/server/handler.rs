@@ -14,10 +14,9 @@ use super::body;
 use super::request::{Part, http_date, not_modified, part, storage_path};
 use crate::{Digest, Error, Storage, storage::Stamp};
 
-/// The body of an answer.
 pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// A request for a file of the storage, of which the body is not looked at.
+/// A request for a file of the storage, without its body.
 #[derive(Debug)]
 pub struct Asked {
     path: String,
@@ -26,10 +25,10 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// The answer to a request that is about no file.
+    /// The answer to a request for anything else than a file.
     pub fn parse<B>(request: Request<B>) -> Result<Self, Box<Response<Body>>> {
         let (request, _body) = request.into_parts();
         let is_head = match request.method {
@@ -55,7 +54,6 @@ impl Asked {
         })
     }
 
-    /// Returns the headers of the request.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
@@ -68,7 +66,6 @@ impl Asked {
     }
 }
 
-/// Answers a request for a file of the storage.
 pub async fn answer<B>(storage: Arc<Storage>, request: Request<B>) -> Response<Body> {
     let asked = match Asked::parse(request) {
         Ok(asked) => asked,
@@ -78,9 +75,9 @@ pub async fn answer<B>(storage: Arc<Storage>, request: Request<B>) -> Response<B
     answered.unwrap_or_else(not_found)
 }
 
-/// Answers with a file of the storage; `None` if there is none.
+/// Answers with a file of the storage; `None` if it is missing.
 pub async fn local(storage: Arc<Storage>, asked: Arc<Asked>) -> Option<Response<Body>> {
-    // All that reads from the disk, up to the first chunk, runs on a thread for blocking work.
+    // All reads from the disk, up to the first chunk, run on a thread for blocking work.
     let answered = tokio::task::spawn_blocking(move || {
         let opened = storage.open_file(&asked.path)?;
         let answer = opened.map(|(file, stamp, digest)| respond(&asked, file, stamp, &digest));
@@ -121,35 +118,29 @@ fn respond(asked: &Asked, mut file: File, stamp: Stamp, digest: &Digest) -> io::
     }
 }
 
-/// A file, as an answer describes it.
+/// Metadata of a file for an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
-    /// Bytes of the content.
     pub size: u64,
-    /// Time of the last change, in seconds since 1970.
+    /// Seconds since 1970.
     pub modified: i64,
     /// Tag of the content, without quotes.
     pub tag: &'a str,
 }
 
-/// The answer to a request for a file.
+/// An answer whose content may be missing.
 #[derive(Debug)]
 pub enum Prepared {
     /// It has no content, or is complete without it.
     Complete(Response<Body>),
-    /// It lacks its content.
     Part {
-        /// The answer with an empty body.
         response: Response<Body>,
-        /// Position of the first byte.
         first: u64,
-        /// Number of bytes.
         len: u64,
     },
 }
 
 impl Described<'_> {
-    /// Returns the answer to a request for the file.
     #[must_use]
     pub fn prepare(self, asked: &Asked) -> Prepared {
         let Self { size, modified, tag } = self;
@@ -196,7 +187,6 @@ impl Described<'_> {
     }
 }
 
-/// Returns the type of a file of the storage.
 #[must_use]
 pub fn content_type(path: &str) -> &'static str {
     if path.ends_with(".gz") || path.ends_with(".tgz") {
@@ -219,13 +209,11 @@ fn with(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
     response
 }
 
-/// Returns the answer to a request for a file that is missing.
 #[must_use]
 pub fn not_found() -> Response<Body> {
     plain(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// Returns the answer to a request that can't be met now.
 #[must_use]
 pub fn unavailable() -> Response<Body> {
     plain(StatusCode::SERVICE_UNAVAILABLE, "503 service unavailable\n")

@@ -1,9 +1,9 @@
-//! Interpretation of a request: pure functions over its path and headers.
+//! Interpretation of a request: pure functions of its path and headers.
 
 use http::{HeaderMap, header};
 use jiff::Timestamp;
 
-/// The path in the storage that a request's path names: exactly kind, namespace, name and file.
+/// Returns the path in the storage for a request's path: exactly kind, namespace, name and file.
 pub(super) fn storage_path(uri_path: &str) -> Option<String> {
     let decoded = percent_decode(uri_path.strip_prefix('/')?)?;
     let parts: Vec<&str> = decoded.split('/').collect();
@@ -19,7 +19,7 @@ fn percent_decode(text: &str) -> Option<String> {
     let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
         if first == b'%' {
-            // A sign would be read as part of the number.
+            // A sign would be parsed as part of the number.
             let digits = std::str::from_utf8(tail.get(..2)?)
                 .ok()
                 .filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
@@ -33,12 +33,11 @@ fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A part of a file.
+/// Requested part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// All of it.
     Whole,
-    /// From the first to the last byte, both included.
+    /// The first and the last byte, both included.
     Bytes(u64, u64),
     /// A range that the file does not have.
     Outside,
@@ -116,7 +115,7 @@ fn date(text: &str) -> Option<i64> {
     Some(parsed.as_second())
 }
 
-/// A time as HTTP writes it.
+/// Formats seconds since 1970 for HTTP.
 pub(super) fn http_date(seconds: i64) -> Option<String> {
     let time = Timestamp::from_second(seconds).ok()?;
     jiff::fmt::rfc2822::DateTimePrinter::new()

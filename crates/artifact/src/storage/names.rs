@@ -3,25 +3,24 @@
 use super::{Key, Storage};
 use crate::{Digest, Error};
 
-/// Ends of the names of artifacts.
+/// Suffixes of artifacts.
 const ENDS: [&str; 3] = [".tar.gz", ".tgz", ".yaml"];
-/// Maximum number of characters of a name that stay beside a digest.
+/// Maximum characters of a name that stay beside a digest.
 const MAX_STEM: usize = 180;
 /// Characters of the digest in a name.
 const DIGEST: usize = 16;
 
-/// The artifact that the status of an object names.
+/// The artifact in the status of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Current {
-    /// Name of its file.
     pub file: String,
-    /// Its digest, with the algorithm.
+    /// With the algorithm.
     pub digest: String,
 }
 
 impl Storage {
-    /// Returns the name for bytes with this digest: the usual one `file`, unless the storage has other bytes under it, or the status
-    /// names it for others (the file may be lost, and consumers may still ask for it).
+    /// Returns the name for bytes with this digest: `file`, unless the storage has other bytes under it, or the status has it
+    /// with another digest (the file may be lost, and consumers may still ask for it).
     pub(super) fn name(
         &self,
         key: &Key,
@@ -45,7 +44,7 @@ impl Storage {
     }
 }
 
-/// Returns a name with the beginning of a digest before its end: `1.tar.gz` becomes `1-<digest>.tar.gz`.
+/// Inserts the start of a digest before the suffix: `1.tar.gz` becomes `1-<digest>.tar.gz`.
 fn with_digest(file: &str, digest: &Digest) -> String {
     let ends = ENDS.iter().find_map(|end| Some((file.strip_suffix(end)?, *end)));
     let (stem, end) = ends.unwrap_or((file, ""));

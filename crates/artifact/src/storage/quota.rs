@@ -1,20 +1,20 @@
-//! Quotas of the storage, and the writer that keeps them.
+//! Quotas of the storage, and the writer that enforces them.
 
 use std::{
     fs::File,
     io::{self, BufWriter, Write},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
-use super::{Key, Storage, usage::Ledger, verify::lock};
+use parking_lot::Mutex;
+
+use super::{Key, Storage, usage::Ledger};
 use crate::error::Error;
 
-/// The bytes that the stored artifacts of an object, and of all objects of a namespace, may take.
+/// Bytes that the stored artifacts of an object, and of all objects of a namespace, may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quotas {
-    /// Quota of an object, in bytes.
     pub object: u64,
-    /// Quota of a namespace, in bytes.
     pub namespace: u64,
 }
 
@@ -35,7 +35,6 @@ impl Default for Quotas {
 /// The writer of an artifact: it fails when the quota is reached.
 pub type ArtifactWriter<'a> = BufWriter<Limited<'a>>;
 
-/// A file that takes a limited number of bytes.
 #[derive(Debug)]
 pub struct Limited<'a> {
     file: &'a File,
@@ -64,7 +63,7 @@ impl Write for Limited<'_> {
             self.exceeded = true;
             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
         }
-        // What is not written now will be soon.
+        // Bytes are counted before they are written.
         self.file.write_all(bytes)?;
         Ok(bytes.len())
     }
@@ -74,12 +73,12 @@ impl Write for Limited<'_> {
     }
 }
 
-/// The room that a new artifact takes while it is written. Writers of one namespace see each other's, so that they keep its quota
-/// together.
+/// Bytes reserved for a new artifact while it is written. Writers of one namespace see each other's, so that they share its
+/// quota.
 #[derive(Debug)]
 pub(super) struct Reservation {
     ledger: Arc<Mutex<Ledger>>,
-    room: Room,
+    allowance: Allowance,
     /// Bytes of this artifact.
     own: u64,
 }
@@ -87,15 +86,15 @@ pub(super) struct Reservation {
 impl Reservation {
     /// Returns the bytes of the namespace without the superseded artifacts, and without this one.
     const fn others(&self, ledger: &Ledger) -> u64 {
-        let stored = ledger.total().saturating_sub(self.room.freed);
+        let stored = ledger.total().saturating_sub(self.allowance.freed);
         ledger.writing.saturating_sub(self.own).saturating_add(stored)
     }
 
-    /// Takes more bytes; false if they don't fit.
+    /// Reserves more bytes; returns false if they don't fit.
     pub(super) fn grow(&mut self, bytes: u64) -> bool {
-        let mut ledger = lock(&self.ledger);
+        let mut ledger = self.ledger.lock();
         let own = self.own.saturating_add(bytes);
-        if own > self.room.most(self.others(&ledger)) {
+        if own > self.allowance.most(self.others(&ledger)) {
             return false;
         }
         ledger.writing = ledger.writing.saturating_add(bytes);
@@ -103,8 +102,8 @@ impl Reservation {
         true
     }
 
-    /// Stores the artifact in a directory by `store`, which gets the superseded artifacts that must go for it; `measure` returns the bytes
-    /// of the directory then.
+    /// Stores the artifact in a directory by `store`, which gets the superseded artifacts to remove; `measure` then returns the
+    /// bytes of the directory.
     pub(super) fn commit<T, E>(
         mut self,
         dir: String,
@@ -112,9 +111,9 @@ impl Reservation {
         measure: impl FnOnce(&str) -> u64,
     ) -> Result<T, E> {
         let shared = Arc::clone(&self.ledger);
-        let mut ledger = lock(&shared);
-        let fits = self.own <= self.room.free(self.others(&ledger));
-        let stored = store(if fits { &[] } else { &self.room.superseded });
+        let mut ledger = shared.lock();
+        let fits = self.own <= self.allowance.free(self.others(&ledger));
+        let stored = store(if fits { &[] } else { &self.allowance.superseded });
         let bytes = measure(&dir);
         ledger.set(dir, bytes);
         let own = std::mem::take(&mut self.own);
@@ -122,9 +121,8 @@ impl Reservation {
         stored
     }
 
-    /// Returns the error for an artifact that does not fit.
     pub(super) fn error(&self, key: &Key) -> Error {
-        self.room.error(key, self.others(&lock(&self.ledger)))
+        self.allowance.error(key, self.others(&self.ledger.lock()))
     }
 }
 
@@ -132,43 +130,42 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         // A stored artifact has none left, and the ledger may be locked then.
         if self.own > 0 {
-            let mut ledger = lock(&self.ledger);
+            let mut ledger = self.ledger.lock();
             ledger.writing = ledger.writing.saturating_sub(self.own);
         }
     }
 }
 
-/// The room for a new artifact of an object.
+/// Bytes available to a new artifact of an object.
 #[derive(Debug, Clone, Default)]
-struct Room {
-    /// Superseded artifacts of the object, which may go for the new one.
+struct Allowance {
+    /// Superseded artifacts of the object, which may be removed for the new one.
     superseded: Vec<String>,
-    /// Bytes of the superseded artifacts.
+    /// Bytes of `superseded`.
     freed: u64,
-    /// Bytes that the object uses without them.
+    /// Bytes that the object uses without `superseded`.
     used: u64,
     quotas: Quotas,
 }
 
-impl Room {
-    /// Returns the largest size that an artifact may have; `others` are the bytes of its namespace.
+impl Allowance {
+    /// Returns the maximum size of an artifact; `others` are the bytes of its namespace.
     const fn most(&self, others: u64) -> u64 {
         let (object, namespace) = self.left(others);
         if object < namespace { object } else { namespace }
     }
 
-    /// Returns the bytes that fit beside everything that is stored.
+    /// Returns the bytes that fit beside all stored artifacts.
     const fn free(&self, others: u64) -> u64 {
         self.most(others).saturating_sub(self.freed)
     }
 
-    /// Returns the bytes that are left of the quotas of the object and of the namespace.
+    /// Returns the bytes left of the quotas of the object and of the namespace.
     const fn left(&self, others: u64) -> (u64, u64) {
         let object = self.quotas.object.saturating_sub(self.used);
         (object, self.quotas.namespace.saturating_sub(others))
     }
 
-    /// Returns the error for an artifact that does not fit.
     fn error(&self, key: &Key, others: u64) -> Error {
         let (object_left, namespace_left) = self.left(others);
         if object_left <= namespace_left {
@@ -192,49 +189,54 @@ impl Room {
 }
 
 impl Storage {
-    /// Sets the quotas; without them, there are none.
     #[must_use]
     pub fn with_quotas(mut self, quotas: Quotas) -> Self {
         self.quotas = quotas;
         self
     }
 
-    /// Checks that an object has room for a new artifact at all, before one is fetched. `current` is the file that is its artifact.
+    /// Checks that a quota has bytes left for a new artifact, before one is fetched. `current` is the file of the current
+    /// artifact.
     ///
     /// # Errors
     /// Fails when a quota is used up, or the file system returns an error.
     pub fn check_quota(&self, key: &Key, current: Option<&str>) -> Result<(), Error> {
-        let room = self.reserve(key, current)?;
-        if room.room.most(room.others(&lock(&room.ledger))) == 0 {
-            return Err(room.error(key));
+        let reservation = self.reserve(key, current)?;
+        if reservation
+            .allowance
+            .most(reservation.others(&reservation.ledger.lock()))
+            == 0
+        {
+            return Err(reservation.error(key));
         }
         Ok(())
     }
 
-    /// Measures the room of a new artifact, which takes none of it yet. `current` is the file that is the object's artifact.
-    ///
-    /// # Errors
-    /// Fails when the file system returns an error.
+    /// Starts a reservation of no bytes for a new artifact. `current` is the file of the current artifact.
     pub(super) fn reserve(&self, key: &Key, current: Option<&str>) -> Result<Reservation, Error> {
         let ledger = self.ledger(key.namespace());
-        let room = match self.quotas {
-            Quotas::UNLIMITED => Room::default(),
+        let allowance = match self.quotas {
+            Quotas::UNLIMITED => Allowance::default(),
             _ => {
-                self.measure(key.namespace(), &mut lock(&ledger))?;
-                self.room(key, current)
+                self.measure(key.namespace(), &mut ledger.lock())?;
+                self.allowance(key, current)
             }
         };
-        Ok(Reservation { ledger, room, own: 0 })
+        Ok(Reservation {
+            ledger,
+            allowance,
+            own: 0,
+        })
     }
 
-    /// Looks at what an object has stored.
-    fn room(&self, key: &Key, current: Option<&str>) -> Room {
+    /// Measures the stored artifacts of an object.
+    fn allowance(&self, key: &Key, current: Option<&str>) -> Allowance {
         let own = self.sizes(&key.dir()).into_iter();
-        let (kept, old): (Vec<_>, Vec<_>) = own.partition(|(name, _)| Some(name.as_str()) == current);
+        let (current, old): (Vec<_>, Vec<_>) = own.partition(|(name, _)| Some(name.as_str()) == current);
         let sum = |sizes: &[(String, u64)]| sizes.iter().map(|(_, size)| size).sum::<u64>();
         // An artifact is stored beside the current one, which consumers may still be downloading.
-        Room {
-            used: sum(&kept),
+        Allowance {
+            used: sum(&current),
             freed: sum(&old),
             superseded: old.into_iter().map(|(name, _)| name).collect(),
             quotas: self.quotas,

@@ -1,4 +1,4 @@
-//! Artifacts that come back from elsewhere.
+//! Restores artifacts from another storage.
 
 use std::io::Write as _;
 
@@ -7,11 +7,11 @@ use bytes::Bytes;
 use super::{Key, Storage};
 use crate::{Digest, Error, digest::Hasher, pack::Packed};
 
-/// Failure to store an artifact that comes from elsewhere.
+/// Failure to restore an artifact.
 enum Restoring<E> {
     Storage(Error),
     Content(E),
-    /// It has another digest.
+    /// Another digest.
     Other,
 }
 
@@ -22,8 +22,8 @@ impl<E> From<Error> for Restoring<E> {
 }
 
 impl Storage {
-    /// Stores an artifact whose content `next` returns piece by piece as `file` of `key`'s object, and as its alias, if it has the digest
-    /// `wanted`. Returns false if it has another one; nothing is stored then.
+    /// Stores an artifact whose content `next` returns piece by piece as `file` of `key`'s object, and as its alias, if it has
+    /// the digest `wanted`. Returns false, and stores nothing, for another digest.
     ///
     /// # Errors
     /// Fails when `next` fails, the artifact exceeds a quota, or the file system returns an error.
@@ -34,7 +34,7 @@ impl Storage {
         wanted: &Digest,
         mut next: impl FnMut() -> Result<Option<Bytes>, E>,
     ) -> Result<bool, E> {
-        // What is there under this name is something else.
+        // A file of this name has other bytes.
         let name = |_: &Digest| Ok(file.to_owned());
         let stored = self.store_as(key, file, None, name, |out| {
             let mut hasher = Hasher::new(wanted.algorithm());

@@ -2,19 +2,18 @@
 
 use std::time::{Duration, SystemTime};
 
-/// A file of an object's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredFile {
     pub(super) name: String,
     pub(super) modified: SystemTime,
 }
 
-/// Superseded artifacts stay reachable for a while, so that consumers can move on.
+/// Retention of superseded artifacts, which lets consumers move on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// A superseded artifact older than this goes.
+    /// Maximum age of a superseded artifact.
     pub ttl: Duration,
-    /// So many artifacts stay at most, the current one included.
+    /// Maximum number of artifacts, including the current one.
     pub records: usize,
 }
 
@@ -28,7 +27,7 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// The names that may go: all that are too old, and then the oldest that are too many. The current one stays.
+    /// Returns the names to remove: expired ones, and then the oldest beyond the maximum number. The current one stays.
     pub(super) fn garbage(&self, mut files: Vec<StoredFile>, current: &str, now: SystemTime) -> Vec<String> {
         files.retain(|file| file.name != current);
         // Newest first; the name decides between equal times.

@@ -1,4 +1,4 @@
-//! Files that are being written: hidden under a name of their own until they are whole.
+//! Temporary files: hidden under their own name until they are complete.
 
 use std::io::{self, Write as _};
 
@@ -39,7 +39,7 @@ impl<'a> Temp<'a> {
         &self.file
     }
 
-    /// Brings the bytes to disk and then gives the file its name.
+    /// Syncs the file to disk and then gives it its name.
     pub(super) fn persist(mut self, name: &str) -> io::Result<()> {
         self.file.sync_all()?;
         self.dir.rename(&self.name, self.dir, name)?;
@@ -56,7 +56,7 @@ impl Drop for Temp<'_> {
     }
 }
 
-/// Brings the names in a directory to disk. Where that is not possible they follow a little later.
+/// Syncs the names in a directory to disk. If that is not possible they follow a little later.
 pub(super) fn sync_dir(dir: &Dir) {
     if let Ok(dir) = dir.open(".") {
         let _ = dir.sync_all();

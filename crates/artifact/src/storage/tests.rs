@@ -25,7 +25,7 @@ fn put(storage: &Storage, key: &Key, file: &str, superseded: Option<&str>, bytes
     stored
 }
 
-/// Names the file of a status, with a digest that is never that of new bytes.
+/// Returns a status with a file, and with a digest that new bytes never have.
 fn named(file: &str) -> Current {
     Current {
         file: file.to_owned(),
@@ -102,10 +102,10 @@ fn other_bytes_of_the_same_name_get_another_and_the_alias_follows_later() {
     storage.ensure_alias(&key("a"), &two).unwrap();
     assert_eq!(fs::read(dir.join("latest.tar.gz")).unwrap(), b"two");
 
-    // What a status names is not taken by others if the file is lost, either.
+    // Others don't take the name of a file in a status if it is lost, either.
     storage.remove(&key("a")).unwrap();
     assert_eq!(store(Some(&current), b"two").0, two);
-    // A name that a status has stays that of its bytes, and the usual one is for any that come first.
+    // The name in a status stays with its bytes, and the usual one is free for the first others.
     let renamed = Current {
         digest: of(Algorithm::Sha256, b"two").to_string(),
         file: two.clone(),
@@ -170,7 +170,7 @@ fn superseded_files_go_when_their_time_is_over() {
     old.set_modified(SystemTime::now() - Duration::from_secs(600))
         .unwrap();
     put(&storage, &key, "2.tar.gz", Some("1.tar.gz"), b"two");
-    // Its time counts from when it was superseded.
+    // Its retention counts from when it was superseded.
     assert_eq!(storage.collect(&key, "2.tar.gz", SystemTime::now()).unwrap(), 0);
     let later = SystemTime::now() + Duration::from_secs(61);
     assert_eq!(storage.collect(&key, "2.tar.gz", later).unwrap(), 1);
@@ -242,7 +242,7 @@ fn quotas_bound_objects_and_namespaces() {
     assert_eq!(names(&dir), [] as [&str; 0], "nothing is left of it");
     put(&storage, &a, "1", None, &[b'x'; 400]);
     put(&storage, &a, "2", Some("1"), &[b'x'; 400]);
-    // The superseded one goes for the new one, the current one stays.
+    // The superseded artifact is removed for the new one, the current one stays.
     let message = error(&a, "3", Some("2"), 601);
     assert!(message.contains("400 of 1000 bytes"), "{message}");
     assert_eq!(names(&dir), ["1", "2", "latest.tar.gz"]);
@@ -258,7 +258,7 @@ fn quotas_bound_objects_and_namespaces() {
         storage.check_quota(&b, Some("1")).is_err(),
         "known before a fetch"
     );
-    // Other namespaces have their own.
+    // Other namespaces have their own quota.
     let other = Key::new("gitrepository", "other", "a").unwrap();
     storage.check_quota(&other, None).unwrap();
     put(&storage, &other, "1", None, &[b'x'; 1000]);
@@ -300,10 +300,10 @@ fn quota_of_a_namespace_holds_for_artifacts_that_are_written_at_the_same_time() 
     }
     put(&storage, &key("late"), "1", None, &vec![b'x'; 2 * SIZE]);
     storage.remove(&key("late")).unwrap();
-    // Namespaces that have nothing any more are forgotten.
+    // Ledgers of empty namespaces are dropped.
     let other = Key::new("gitrepository", "other", "a").unwrap();
     put(&storage, &other, "1", None, b"x");
-    let ledgers = super::verify::lock(&storage.ledgers);
+    let ledgers = storage.ledgers.lock();
     assert_eq!(ledgers.keys().collect::<Vec<_>>(), ["other"]);
 }
 
@@ -333,14 +333,14 @@ fn usage_of_a_namespace_is_known_without_reading_it_again() {
     put(&storage, &key("a"), "1", None, &[b'x'; 300]);
     put(&storage, &key("a"), "2", Some("1"), &[b'x'; 100]);
     put(&storage, &key("b"), "1", None, &[b'x'; 300]);
-    // Another hand moves what others have stored away: nobody looks there.
+    // Files that others move away are not noticed.
     let (dir, away) = (root.path().join("gitrepository/ns/a"), root.path().join("away"));
     std::fs::rename(&dir, &away).unwrap();
     let refused = storage.store(&key("b"), "2", Some(&named("1")), |out| write(out, &[b'x'; 301]));
     let message = refused.unwrap_err().to_string();
     assert!(message.contains("700 of 1000 bytes"), "{message}");
     std::fs::rename(&away, &dir).unwrap();
-    // What is removed is free at once, one way or the other.
+    // Removed bytes are free at once, by either method.
     storage.remove_file(&key("a"), "1");
     put(&storage, &key("b"), "2", Some("1"), &[b'x'; 600]);
     storage.remove(&key("a")).unwrap();
@@ -434,7 +434,7 @@ fn hashes_of_directories_are_stored_counted_and_removed_with_their_artifact() {
     assert_eq!(storage.collect(&key("a"), "2.tar.gz", later).unwrap(), 1);
     assert_eq!(names(&dir), both("2.tar.gz"));
 
-    // They are left out if there is no room, and go with a superseded artifact.
+    // They are left out if the quota has no bytes for them, and removed with a superseded artifact.
     put_with_hashes(&storage, "3.tar.gz", Some("2.tar.gz")).unwrap();
     put_with_hashes(&storage, "4.tar.gz", Some("3.tar.gz")).unwrap();
     assert_eq!(storage.artifacts(&key("a")), ["3.tar.gz", "4.tar.gz"]);

@@ -1,29 +1,28 @@
-//! The bytes that artifacts take: a namespace is measured once, and kept up to date object by object afterwards, so that storing an
-//! artifact costs the same whatever the number of others is.
+//! Bytes of artifacts: a namespace is measured once, and updated object by object afterwards, so that storing an artifact costs
+//! the same whatever the number of others is.
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use cap_std::fs::Dir;
+use parking_lot::Mutex;
 
-use super::{Key, Storage, is_artifact, verify::lock};
+use super::{Key, Storage, is_artifact};
 use crate::{error::Error, hashes::artifact_of};
 
-/// The bytes of the artifacts of a namespace.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Bytes of those that are being written.
+    /// Bytes of artifacts that are being written.
     pub(super) writing: u64,
-    /// Bytes of those that are stored, by the directories of their objects; `None` until the namespace is measured.
+    /// Bytes of stored artifacts, by the directories of their objects; `None` until the namespace is measured.
     stored: Option<HashMap<String, u64>>,
-    /// Sum of what is stored.
+    /// Sum of `stored`.
     total: u64,
 }
 
 impl Ledger {
-    /// Returns the bytes of all stored artifacts.
     pub(super) const fn total(&self) -> u64 {
         self.total
     }
@@ -40,32 +39,28 @@ impl Ledger {
         self.total = self.total.saturating_sub(past.unwrap_or(0)).saturating_add(bytes);
     }
 
-    /// Returns true if nothing is stored or written.
     fn is_empty(&self) -> bool {
         self.writing == 0 && self.stored.as_ref().is_none_or(HashMap::is_empty)
     }
 }
 
-/// The ledgers of the namespaces that something was written to.
+/// Ledgers of the namespaces that were written to.
 pub(super) type Ledgers = Mutex<HashMap<String, Arc<Mutex<Ledger>>>>;
 
 impl Storage {
-    /// Returns the ledger of a namespace. Those that are empty and not used are dropped.
+    /// Returns the ledger of a namespace. Unused empty ones are dropped.
     pub(super) fn ledger(&self, namespace: &str) -> Arc<Mutex<Ledger>> {
-        let mut ledgers = lock(&self.ledgers);
+        let mut ledgers = self.ledgers.lock();
         if let Some(ledger) = ledgers.get(namespace) {
             return Arc::clone(ledger);
         }
-        ledgers.retain(|_, ledger| Arc::strong_count(ledger) > 1 || !lock(ledger).is_empty());
+        ledgers.retain(|_, ledger| Arc::strong_count(ledger) > 1 || !ledger.lock().is_empty());
         let ledger = Arc::default();
         ledgers.insert(namespace.to_owned(), Arc::clone(&ledger));
         ledger
     }
 
-    /// Adds up what a namespace stores, unless that is known. Reads its directories.
-    ///
-    /// # Errors
-    /// Fails when the file system returns an error.
+    /// Sums up the files of a namespace, once. Reads its directories.
     pub(super) fn measure(&self, namespace: &str, ledger: &mut Ledger) -> Result<(), Error> {
         if ledger.stored.is_some() {
             return Ok(());
@@ -86,23 +81,22 @@ impl Storage {
         Ok(())
     }
 
-    /// Notes that files of an object were removed.
+    /// Records that files of an object were removed.
     pub(super) fn removed(&self, key: &Key) {
-        let ledger = lock(&self.ledgers).get(key.namespace()).cloned();
+        let ledger = self.ledgers.lock().get(key.namespace()).cloned();
         if let Some(ledger) = ledger {
-            let mut ledger = lock(&ledger);
+            let mut ledger = ledger.lock();
             let dir = key.dir();
             let bytes = self.bytes(&dir);
             ledger.set(dir, bytes);
         }
     }
 
-    /// Returns the bytes of the stored artifacts of a directory.
     pub(super) fn bytes(&self, dir: &str) -> u64 {
         self.sizes(dir).iter().map(|(_, size)| size).sum()
     }
 
-    /// Returns the stored artifacts of a directory with their sizes and those of their hashes; none if it can't be read.
+    /// Returns the stored artifacts of a directory with their sizes, including their hashes; empty if it can't be read.
     pub(super) fn sizes(&self, dir: &str) -> Vec<(String, u64)> {
         let Ok(dir) = self.root.open_dir(dir) else {
             return Vec::new();

@@ -1,12 +1,6 @@
-//! Digests of stored files, computed once for as long as the file stays the same.
+//! Digests of stored files, cached as long as the file stays the same.
 
-use std::{
-    collections::HashMap,
-    fs::File,
-    io,
-    os::unix::fs::MetadataExt,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, fs::File, io, os::unix::fs::MetadataExt};
 
 use super::Storage;
 use crate::{Algorithm, Digest, Error, digest::Hasher};
@@ -17,7 +11,6 @@ pub struct Stamp {
     inode: u64,
     modified: i64,
     modified_nanos: i64,
-    /// Bytes of the file.
     pub size: u64,
 }
 
@@ -42,21 +35,19 @@ impl Stamp {
 /// Result of verifying a stored artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is what was stored.
     Good,
-    /// It is not there.
     Missing,
-    /// It is something else.
+    /// It has other bytes.
     Corrupt {
-        /// The digest of what is there.
+        /// Digest of the stored bytes.
         found: Digest,
     },
 }
 
-/// Maximum number of files whose digests a process knows that stores nothing.
+/// Maximum number of files in the cache of a process that stores nothing.
 pub(super) const MAX_KNOWN: usize = 4096;
 
-/// The digests that were computed already, by path: one for each requested algorithm.
+/// Cached digests by path: one for each requested algorithm.
 #[derive(Debug, Default)]
 pub(super) struct Known(HashMap<String, (Stamp, Vec<Digest>)>);
 
@@ -73,7 +64,7 @@ impl Known {
         known.1.push(digest);
     }
 
-    /// Notes that a path has become another name of the file of `from`.
+    /// Records that a path has become a hard link to `from`.
     pub(super) fn copy(&mut self, from: &str, to: &str) {
         match self.0.get(from).cloned() {
             Some(known) => self.0.insert(to.to_owned(), known),
@@ -81,7 +72,7 @@ impl Known {
         };
     }
 
-    /// Makes room for one more in a process that stores nothing, and so isn't told which files are gone.
+    /// Evicts an entry in a process that stores nothing, which doesn't notice removed files.
     fn bound(&mut self) {
         if self.0.len() >= MAX_KNOWN {
             self.0.clear();
@@ -111,12 +102,8 @@ impl Known {
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Storage {
-    /// The digest of a stored file; `None` when there is no such regular file.
+    /// Returns the digest of a stored file; `None` without such a regular file.
     pub(super) fn digest(&self, path: &str, algorithm: Algorithm) -> Result<Option<Digest>, Error> {
         if !self.is_own(path) {
             return Ok(None);
@@ -137,11 +124,11 @@ impl Storage {
         stamp: Stamp,
         algorithm: Algorithm,
     ) -> Result<Digest, Error> {
-        if let Some(digest) = lock(&self.known).get(path, stamp, algorithm) {
+        if let Some(digest) = self.known.lock().get(path, stamp, algorithm) {
             return Ok(digest);
         }
         let digest = hash(file, algorithm).map_err(Error::io("read", path))?;
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         if !self.writer.has_claimed() {
             known.bound();
         }

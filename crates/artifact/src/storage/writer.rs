@@ -1,5 +1,5 @@
-//! The processes that write to one storage. Each holds a lock on a file of its own, so that the others know which temporary files have
-//! a writer; the locks of a process end with it.
+//! Processes that write to one storage. Each locks its own file, so that the others know which temporary files have a writer;
+//! the locks of a process end with it.
 
 use std::{
     collections::HashSet,
@@ -17,22 +17,21 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 
 use super::Storage;
 
-/// Name of the file that is locked while a process looks at the locks of the others.
+/// File that is locked while a process checks the locks of the others.
 const START: &str = ".lock";
-/// End of the names of files that their writers lock.
+/// Suffix of the files that writers lock.
 const LOCK: &str = ".lock";
-/// End of the names of temporary files.
+/// Suffix of temporary files.
 const TEMP: &str = ".tmp";
-/// Time after which a temporary file counts as left behind where there are no locks. No pass takes as long.
+/// Age from which a temporary file counts as abandoned if there are no locks. No pass takes as long.
 const UNTOUCHED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A process that writes to a storage.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// Differs from that of every other process.
+    /// Unique among processes.
     id: String,
     count: AtomicU64,
-    /// Set once the process has claimed the storage: a file that is locked until its end, if there are locks.
+    /// Set once the process has claimed the storage: a file that is locked until its end, if the file system has locks.
     lock: OnceLock<Option<File>>,
 }
 
@@ -46,7 +45,6 @@ impl Writer {
         }
     }
 
-    /// Returns true if this process has claimed the storage.
     pub(super) fn has_claimed(&self) -> bool {
         self.lock.get().is_some()
     }
@@ -58,17 +56,17 @@ impl Writer {
     }
 }
 
-/// Returns the writer of a temporary file, as its name has it; `None` for another file.
+/// Returns the writer in the name of a temporary file; `None` for another file.
 fn writer_of(temp: &str) -> Option<&str> {
     let name = temp.strip_prefix('.')?.strip_suffix(TEMP)?;
     Some(name.rsplit_once('.').map_or(name, |(writer, _)| writer))
 }
 
-/// The writers of a storage, as far as they are known.
+/// The known writers of a storage.
 enum Writers {
-    /// Those that run, by their locks.
+    /// Running ones, by their locks.
     Running(HashSet<String>),
-    /// There are no locks.
+    /// Locks are not supported.
     Unknown,
 }
 
@@ -85,8 +83,8 @@ impl Writers {
 }
 
 impl Storage {
-    /// Tells other processes that this one writes here from now on, and removes what interrupted writers left behind. Others may go on
-    /// writing. Where files can't be locked, what is old is removed, and the log says so.
+    /// Announces this process as a writer, and removes the temporary files of interrupted writers. Others may go on writing. If
+    /// files can't be locked, old ones are removed, with a warning.
     pub fn claim(&self) {
         let locked = self.lock().map(Some).unwrap_or_else(|error| {
             tracing::warn!(%error, "the storage has no locks: temporary files of a crash are removed after a day");
@@ -97,7 +95,7 @@ impl Storage {
     }
 
     fn lock(&self) -> io::Result<File> {
-        // Nobody begins or ends to be a writer while the locks are looked at.
+        // No writer starts or ends while the locks are checked.
         let start = open_lock(&self.root, START, OpenOptions::new().create(true))?;
         start.lock()?;
         let running = self.running()?;
@@ -111,7 +109,7 @@ impl Storage {
         Ok(own)
     }
 
-    /// Returns the writers that run, and removes the files that those of the past had locked.
+    /// Returns the running writers, and removes the lock files of ended ones.
     fn running(&self) -> io::Result<HashSet<String>> {
         let mut running = HashSet::new();
         for id in self.writers()? {
@@ -130,11 +128,11 @@ impl Storage {
     /// Returns true if another process has claimed the storage, as far as locks tell.
     #[must_use]
     pub fn has_writer(&self) -> bool {
-        self.look().unwrap_or(false)
+        self.finds_writer().unwrap_or(false)
     }
 
-    /// Looks for a writer. All locks are shared with others that look.
-    fn look(&self) -> io::Result<bool> {
+    /// Checks for a writer. All locks are shared with other checks.
+    fn finds_writer(&self) -> io::Result<bool> {
         let start = open_lock(&self.root, START, &mut OpenOptions::new())?;
         start.try_lock_shared()?;
         for id in self.writers()?.iter().filter(|&id| *id != self.writer.id) {
@@ -146,7 +144,7 @@ impl Storage {
         Ok(false)
     }
 
-    /// Returns the writers that have a file to lock, whether they run or not.
+    /// Returns the writers that have a lock file, running or not.
     fn writers(&self) -> io::Result<Vec<String>> {
         let mut ids = Vec::new();
         for entry in self.root.entries()? {
@@ -170,18 +168,16 @@ impl Storage {
     }
 }
 
-/// Returns the name of the file that a writer locks.
 fn lock_name(id: &str) -> String {
     format!(".{id}{LOCK}")
 }
 
-/// Opens a file for its lock, to read and to write because NFS demands it.
+/// Opens a file for its lock, to read and to write because NFS requires it.
 fn open_lock(root: &Dir, name: &str, options: &mut OpenOptions) -> io::Result<File> {
     let options = options.read(true).write(true).mode(0o600);
     Ok(root.open_with(name, options)?.into_std())
 }
 
-/// Removes the temporary files of a directory that have no writer any more.
 fn remove_left(dir: &Dir, writers: &Writers) {
     let Ok(entries) = dir.entries() else { return };
     for entry in entries.filter_map(Result::ok) {

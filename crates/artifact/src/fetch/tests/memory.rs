@@ -1,29 +1,27 @@
-//! Artifacts that are downloaded and unpacked in memory, and those that are not.
+//! Artifacts that are downloaded and unpacked in memory, and others.
 
 use tar::EntryType::{Regular, XGlobalHeader};
 use tree::TreeError;
 
 use super::*;
 use crate::fetch::{
-    room::MAX_BYTES,
-    tarball::MAX_HELD_BYTES,
+    memory_quota::MAX_BYTES,
+    tarball::MAX_BYTES_IN_MEMORY,
     testing::{Setup, answers},
 };
 
-/// A tarball of more than 64 KiB with one small file.
 fn large_when_packed() -> Vec<u8> {
     let mut state = 1_u64;
     let noise = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         state.to_be_bytes()[0]
     });
-    let noise: Vec<u8> = noise.take(2 * MAX_HELD_BYTES).collect();
+    let noise: Vec<u8> = noise.take(2 * MAX_BYTES_IN_MEMORY).collect();
     let packed = tarball(&[("noise", XGlobalHeader, &noise), ("f", Regular, b"1")]);
-    assert!(packed.len() > MAX_HELD_BYTES);
+    assert!(packed.len() > MAX_BYTES_IN_MEMORY);
     packed
 }
 
-/// A small tarball with a file of 60,000 bytes.
 fn large_when_unpacked(number: usize) -> Vec<u8> {
     tarball(&[(&format!("f-{number:04}"), Regular, &[0; 60_000])])
 }
@@ -56,7 +54,7 @@ async fn artifacts_over_a_bound_have_a_directory_each() {
     let all = [
         large_when_packed(),
         tarball(&[("f", Regular, &[0; 70_000])]),
-        // More than may be read of a file.
+        // Larger than a file may be read.
         tarball(&[("f", Regular, &[0; 101])]),
     ];
     let mut held = Vec::new();
@@ -75,7 +73,7 @@ async fn artifacts_over_a_bound_have_a_directory_each() {
 async fn download_to_a_file_begins_anew_and_leaves_nothing_when_it_fails() {
     let bytes = large_when_packed();
     let whole = answer("200 OK", &bytes);
-    let cut = whole[..MAX_HELD_BYTES + 10_000].to_vec();
+    let cut = whole[..MAX_BYTES_IN_MEMORY + 10_000].to_vec();
     let (url, count) = server(vec![cut, whole]).await;
     let setup = setup(Limits::default());
     let unpacked = setup.fetch(&artifact(&url, &bytes)).await.unwrap();
@@ -83,7 +81,7 @@ async fn download_to_a_file_begins_anew_and_leaves_nothing_when_it_fails() {
     assert_eq!(answers(&*unpacked).len(), 4);
 
     let mut altered = bytes.clone();
-    altered[MAX_HELD_BYTES] ^= 1;
+    altered[MAX_BYTES_IN_MEMORY] ^= 1;
     let (url, _) = server(vec![answer("200 OK", &altered)]).await;
     let setup = super::setup(Limits::default());
     let error = setup.fetch(&artifact(&url, &bytes)).await.unwrap_err();
@@ -97,7 +95,7 @@ async fn memory_of_all_artifacts_is_bounded_and_comes_back_with_their_eviction()
         cache_bytes: 0,
         ..Limits::default()
     });
-    let room = setup.fetcher.cache.room();
+    let quota = setup.fetcher.cache.memory();
     let mut in_use = Vec::new();
     loop {
         let unpacked = fetched(&setup, &large_when_unpacked(in_use.len())).await.unwrap();
@@ -109,8 +107,8 @@ async fn memory_of_all_artifacts_is_bounded_and_comes_back_with_their_eviction()
     }
     assert_eq!(in_use.len(), MAX_BYTES / 61_500 + 1);
     assert_eq!(setup.leftovers(), 1);
-    assert!(room.left() < 61_600, "{}", room.left());
-    // What is in use stays.
+    assert!(quota.left() < 61_600, "{}", quota.left());
+    // Artifacts in use stay.
     assert!(
         !fetched(&setup, &large_when_unpacked(in_use.len()))
             .await
@@ -125,7 +123,7 @@ async fn memory_of_all_artifacts_is_bounded_and_comes_back_with_their_eviction()
         .fetch(&artifact(url, b"x"), Duration::ZERO, &cancel)
         .await;
     assert!(missing.is_err());
-    assert_eq!(room.left(), MAX_BYTES);
+    assert_eq!(quota.left(), MAX_BYTES);
     let unpacked = fetched(&setup, &large_when_unpacked(0)).await.unwrap();
     assert!(unpacked.is_in_memory());
 }

@@ -1,4 +1,4 @@
-//! A directory to unpack into, which nothing leaves.
+//! A directory to unpack into, which no entry leaves.
 
 use std::{
     io::{self, Read},
@@ -14,7 +14,6 @@ use tree::TreePath;
 use super::{Made, Target};
 use crate::Error;
 
-/// New directory to unpack into.
 pub(super) struct Directory(Dir);
 
 impl Directory {
@@ -29,8 +28,8 @@ impl Directory {
 impl Target for Directory {
     type Error = Error;
 
-    /// The limits of unpacking are those of the directory.
-    fn take_room(&mut self, _: &TreePath, _: u64) -> Result<(), Error> {
+    /// Has no own limits.
+    fn reserve(&mut self, _: &TreePath, _: u64) -> Result<(), Error> {
         Ok(())
     }
 

@@ -7,58 +7,64 @@ use tree::{Mem, NodeKind, Tree, TreePath};
 use super::{Counted, ENTRY_BYTES, Limits, Made, Target, unpack_into};
 use crate::{
     Error,
-    fetch::room::{Held, Room},
+    fetch::memory_quota::{MemoryQuota, Reservation},
 };
 
-/// Bytes that the files of an artifact in memory may have, with [`ENTRY_BYTES`] and the bytes of the path for each file and directory.
+/// Maximum bytes of an artifact in memory: its files, with [`ENTRY_BYTES`] and the path for each file and directory.
 pub(in crate::fetch) const MAX_UNPACKED_BYTES: u64 = 64 << 10;
 
-/// Bytes that an artifact in memory counts for, beside its files: its place in the cache.
+/// Bytes that an artifact in memory counts for, beside its files: its slot in the cache.
 pub(in crate::fetch) const ARTIFACT_BYTES: u64 = 1024;
 
-/// Files in memory, with the room that they hold.
 #[derive(Debug)]
-pub(in crate::fetch) struct HeldTree {
+pub(in crate::fetch) struct TreeInMemory {
     tree: Mem,
-    _held: Held,
+    _held: Reservation,
 }
 
-impl HeldTree {
-    /// Returns the files.
+impl TreeInMemory {
     pub(in crate::fetch) const fn tree(&self) -> &Mem {
         &self.tree
     }
 }
 
-/// Unpacks a tarball into memory. `None` if that takes more than [`MAX_UNPACKED_BYTES`] or than the `room` has, or if a file is
-/// larger than those that may be read: a directory is needed then.
+/// Unpacks a tarball into memory. `None` if that takes more than [`MAX_UNPACKED_BYTES`] or than the `quota` has, or if a file
+/// is larger than files that may be read: a directory is needed then.
 pub(in crate::fetch) fn unpack_into_memory(
     mut tarball: &[u8],
     limits: &Limits,
-    room: &Room,
-) -> Result<Option<(HeldTree, Counted)>, Error> {
-    let mut memory = Memory {
+    quota: &MemoryQuota,
+) -> Result<Option<(TreeInMemory, Counted)>, Error> {
+    let mut memory = MemoryTarget {
         tree: Mem::new(),
-        held: room.hold_nothing(),
+        reservation: quota.reserve_nothing(),
         left: MAX_UNPACKED_BYTES,
         file_bytes: limits.tree.file_bytes,
     };
-    if !memory.held.grow(ARTIFACT_BYTES) {
+    if !memory.reservation.grow(ARTIFACT_BYTES) {
         return Ok(None);
     }
     match unpack_into(&mut tarball, &mut memory, limits, &mut |_, _| Ok(true)) {
         Ok(counted) => {
-            let Memory { tree, held, .. } = memory;
-            Ok(Some((HeldTree { tree, _held: held }, counted)))
+            let MemoryTarget {
+                tree, reservation, ..
+            } = memory;
+            Ok(Some((
+                TreeInMemory {
+                    tree,
+                    _held: reservation,
+                },
+                counted,
+            )))
         }
         Err(Stop::Full) => Ok(None),
         Err(Stop::Failed(error)) => Err(error),
     }
 }
 
-/// Reason for which unpacking into memory ended early.
+/// Reason to stop unpacking into memory.
 enum Stop {
-    /// The tarball takes too much memory.
+    /// Too much memory is needed.
     Full,
     Failed(Error),
 }
@@ -69,31 +75,30 @@ impl From<Error> for Stop {
     }
 }
 
-/// Memory to unpack into.
-struct Memory {
+struct MemoryTarget {
     tree: Mem,
-    held: Held,
-    /// Bytes that are left of [`MAX_UNPACKED_BYTES`].
+    reservation: Reservation,
+    /// Remaining bytes of [`MAX_UNPACKED_BYTES`].
     left: u64,
-    /// Largest file that may be read. The tree itself has no such limit.
+    /// Maximum size of a file that may be read. The tree itself has no such limit.
     file_bytes: u64,
 }
 
-impl Memory {
+impl MemoryTarget {
     fn kind(&self, path: &TreePath) -> Option<NodeKind> {
         // A tree in memory always has an answer.
         self.tree.kind(path).ok().flatten()
     }
 }
 
-impl Target for Memory {
+impl Target for MemoryTarget {
     type Error = Stop;
 
-    fn take_room(&mut self, path: &TreePath, bytes: u64) -> Result<(), Stop> {
+    fn reserve(&mut self, path: &TreePath, bytes: u64) -> Result<(), Stop> {
         let entry = ENTRY_BYTES.saturating_add(path.as_str().len() as u64);
         let needed = bytes.saturating_add(entry);
         let left = self.left.checked_sub(needed).ok_or(Stop::Full)?;
-        if bytes > self.file_bytes || !self.held.grow(needed) {
+        if bytes > self.file_bytes || !self.reservation.grow(needed) {
             return Err(Stop::Full);
         }
         self.left = left;
@@ -122,7 +127,7 @@ impl Target for Memory {
         }
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes)?;
-        // No more is kept than was counted.
+        // No more bytes than were counted.
         self.tree.insert(path, bytes.into_boxed_slice(), executable);
         Ok(())
     }

@@ -3,14 +3,13 @@ use testkit::archive::gzip;
 
 use super::*;
 use crate::fetch::{
-    room::Room,
+    memory_quota::MemoryQuota,
     testing::{Outcome, entry, hostile, in_memory, on_disk, simple, tarball},
 };
 
-/// Name, type and content of an entry.
 type Packed<'a> = (&'a str, EntryType, &'a [u8]);
 
-/// Unpacks both ways, of which the results are the same; `None` if it doesn't fit into memory.
+/// Unpacks into a directory and into memory, with the same result; `None` if it doesn't fit into memory.
 fn unpacked(tarball: &[u8], limits: &Limits) -> Option<Outcome> {
     let dir = tempfile::tempdir().unwrap();
     let disk = on_disk(tarball, &dir.path().join("root"), limits);
@@ -108,7 +107,7 @@ fn limits_are_the_same_in_memory_and_on_disk() {
             &[("a", Regular, b"12345"), ("b", Regular, b"678901")],
             "10 bytes of unpacked",
         ),
-        // Larger than memory has room for.
+        // Larger than the quota of memory.
         (&[("a", Regular, &[0; 70_000])], "10 bytes of unpacked"),
     ];
     for (entries, expected) in cases {
@@ -139,11 +138,11 @@ fn what_is_too_large_for_memory_is_not_unpacked_there() {
         &["d/"; 128].map(|name| (name, Directory, b"".as_slice())),
         &limits
     ));
-    // Directories without an entry of their own count, too, and so do their paths.
+    // Directories without an entry count, too, and so do their paths.
     let deep = "d/".repeat(150);
     let named = ("name", GNULongName, deep.as_bytes());
     assert!(!fits(&[named, ("short", Directory, b"")], &limits));
-    // A file that must not be read is refused by the tree of a directory.
+    // The tree of a directory refuses a file that must not be read.
     let small = Limits {
         tree: tree::Limits {
             file_bytes: 10,
@@ -157,23 +156,23 @@ fn what_is_too_large_for_memory_is_not_unpacked_there() {
 
 #[test]
 fn memory_is_held_by_what_is_in_it_alone() {
-    let room = Room::default();
-    let all = room.left();
-    let unpack = |bytes: &[u8]| unpack_into_memory(bytes, &Limits::default(), &room);
+    let quota = MemoryQuota::default();
+    let all = quota.left();
+    let unpack = |bytes: &[u8]| unpack_into_memory(bytes, &Limits::default(), &quota);
     let (held, _) = unpack(&tarball(&[("a/b", Regular, b"1234")])).unwrap().unwrap();
     let entries = 2 * ENTRY_BYTES as usize + "a".len() + "a/b".len();
     let expected = memory::ARTIFACT_BYTES as usize + entries + 4;
-    assert_eq!(all - room.left(), expected);
+    assert_eq!(all - quota.left(), expected);
     assert!(unpack(&hostile()[0].0).is_err());
     assert!(
         unpack(&tarball(&[("f", Regular, &[0; 70_000])]))
             .unwrap()
             .is_none()
     );
-    assert_eq!(all - room.left(), expected);
-    let mut others = room.hold_nothing();
-    assert!(others.grow(room.left() as u64) && !others.grow(1));
+    assert_eq!(all - quota.left(), expected);
+    let mut others = quota.reserve_nothing();
+    assert!(others.grow(quota.left() as u64) && !others.grow(1));
     assert!(unpack(&simple()).unwrap().is_none());
     drop((held, others));
-    assert_eq!(room.left(), all);
+    assert_eq!(quota.left(), all);
 }

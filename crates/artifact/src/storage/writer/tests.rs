@@ -12,7 +12,6 @@ use crate::{
     storage::{Limited, Retention},
 };
 
-/// Opens a storage as another process would.
 fn opened(root: &Path) -> Storage {
     Storage::open(root, "host", Retention::default()).unwrap()
 }
@@ -40,7 +39,7 @@ fn store(storage: &Storage, object: &str, meanwhile: impl FnOnce()) -> Result<()
     storage.store(&key, "1.tar.gz", None, write).map(drop)
 }
 
-/// Lays a temporary file beside the artifacts of an object.
+/// Creates a temporary file beside the artifacts of an object.
 fn lay(storage: &Storage, root: &Path, object: &str) -> PathBuf {
     let path = root
         .join("gitrepository/ns")
@@ -139,7 +138,7 @@ fn readers_forget_files_that_are_gone() {
         read(&reader, number);
         read(&writer, number);
     }
-    let known = |storage: &Storage| crate::storage::verify::lock(&storage.known).len();
+    let known = |storage: &Storage| storage.known.lock().len();
     assert!(known(&reader) <= most, "{}", known(&reader));
     assert!(known(&writer) > most, "it is told what is gone");
 }
