@@ -130,9 +130,9 @@ impl<R: Reconciler> Reconciler for Panicking<R> {
         self.inner.finalize_undecodable(pass, why).await
     }
 
-    async fn settled(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
+    async fn unchanged(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
         reach(&key.name, "settled");
-        self.inner.settled(key, slot).await
+        self.inner.unchanged(key, slot).await
     }
 
     fn forget(&self, key: &ObjectKey) {

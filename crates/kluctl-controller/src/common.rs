@@ -1,13 +1,43 @@
 //! Parts that both kinds of KluctlDeployment share.
 
 pub(crate) mod cluster_id;
-pub(crate) mod memory;
-pub(crate) mod message;
 pub(crate) mod owners;
-pub(crate) mod patience;
-pub(crate) mod search;
-pub(crate) mod settled;
 pub(crate) mod sharers;
-mod work;
 
-pub(crate) use work::{in_time, working};
+use std::sync::Arc;
+
+use deployer::removal::Remains;
+use futures::{FutureExt as _, future::BoxFuture};
+use objects::ObjectRef;
+
+/// The objects that a render read besides its files.
+#[derive(Debug)]
+pub(crate) struct BuildReads(engine::ReadObjects);
+
+impl BuildReads {
+    pub(crate) fn shared(read: engine::ReadObjects) -> Arc<dyn deployer::ReadObjects> {
+        Arc::new(Self(read))
+    }
+}
+
+impl deployer::ReadObjects for BuildReads {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn are_unchanged(&self) -> BoxFuture<'_, bool> {
+        self.0.are_unchanged().boxed()
+    }
+}
+
+/// Returns the objects that a removal left. `known` are those that were deployed.
+pub(crate) fn remains<'a>(result: &'a results::CommandResult, known: &'a [ObjectRef]) -> Remains<'a> {
+    let errors = result.errors.iter();
+    Remains {
+        gaps: result.completeness.gaps(),
+        errors: errors
+            .map(|error| (error.reference.as_ref(), error.denied))
+            .collect(),
+        known,
+    }
+}

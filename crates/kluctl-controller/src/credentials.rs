@@ -6,11 +6,11 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use api::{Fault, Reason};
-use engine::{DecryptionKeys, ReadSecret, SecretEntries, ServiceAccountRole, UrlCredentials};
+use deployer::{Clusters, KubeconfigError};
+use engine::{DecryptionKeys, ServiceAccountRole};
+use remote::{ReadSecret, SecretEntries, UrlCredentials};
 use futures::{FutureExt as _, future::BoxFuture};
-use kluctl::CallbackError;
 use kube::{Client, Config};
-use references::{Clusters, KubeconfigError};
 use runtime::{
     Context,
     client::describe,
@@ -120,10 +120,10 @@ impl GitSecret {
         self.ctx.client_for(&config)
     }
 
-    async fn entries(&self) -> Result<Option<SecretEntries>, CallbackError> {
+    async fn entries(&self) -> Result<Option<SecretEntries>, remote::Error> {
         let failed = |why: String| {
             let (namespace, name) = (&self.namespace, &self.name);
-            CallbackError::new(format!("failed to get secret '{namespace}/{name}': {why}"))
+            remote::Error::Credentials(format!("failed to get secret '{namespace}/{name}': {why}"))
         };
         let client = self.client().map_err(|error| failed(error.to_string()))?;
         let found = secret::find(&client, &self.namespace, &self.name).await;
@@ -134,7 +134,7 @@ impl GitSecret {
 }
 
 impl ReadSecret for GitSecret {
-    fn read(&self) -> BoxFuture<'_, Result<Option<SecretEntries>, CallbackError>> {
+    fn read(&self) -> BoxFuture<'_, Result<Option<SecretEntries>, remote::Error>> {
         self.entries().boxed()
     }
 }

@@ -4,8 +4,9 @@ mod original;
 mod parse;
 
 use clap::Args;
+use deployer::ReferenceFlags;
 use engine::{EnvironmentVariables, ExternalAccess};
-use references::ReferenceFlags;
+use remote::ServerAccess;
 use runtime::{
     Context,
     flags::{Idle, idle},
@@ -95,7 +96,10 @@ impl Flags {
     pub fn external(&self, ctx: &Context) -> ExternalAccess {
         ExternalAccess {
             environment: EnvironmentVariables::from_process().only(&self.allow_env),
-            addresses: ctx.addresses().clone(),
+            servers: ServerAccess {
+                addresses: ctx.addresses().clone(),
+                ..ServerAccess::default()
+            },
             vars_addresses: ctx.vars_addresses(),
             ..ExternalAccess::default()
         }

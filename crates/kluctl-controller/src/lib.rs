@@ -11,6 +11,7 @@ pub mod orphans;
 pub mod overrides;
 
 use clap::Parser;
+use deployer::DeployReconciler;
 use runtime::{
     CommonFlags, Connection, Context, EventsFlags, Reconciler, RunOptions, flags::LogLevel, run_kind,
 };
@@ -89,8 +90,8 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
 pub async fn run_within<F: Reconciler, G: Reconciler>(
     ctx: Context,
     flags: Flags,
-    within_flux: impl FnOnce(flux_kluctl_deployment::Controller) -> F,
-    within_gitops: impl FnOnce(gitops_kluctl_deployment::Controller) -> G,
+    within_flux: impl FnOnce(DeployReconciler<flux_kluctl_deployment::Controller>) -> F,
+    within_gitops: impl FnOnce(DeployReconciler<gitops_kluctl_deployment::Controller>) -> G,
 ) -> anyhow::Result<()> {
     runtime::flags::report_idle(&flags.idle());
     let reconciler = flux_kluctl_deployment::Controller::new(&ctx, &flags)?;
@@ -106,8 +107,12 @@ pub async fn run_within<F: Reconciler, G: Reconciler>(
     let gitops = gitops.with(overrides);
     let cleaning = tokio::spawn(orphaned.run(ctx.clone()));
     let both = tokio::try_join!(
-        run_kind(&ctx, within_flux(reconciler), options),
-        run_kind(&ctx, within_gitops(gitops), RunOptions::default()),
+        run_kind(&ctx, within_flux(DeployReconciler::new(reconciler)), options),
+        run_kind(
+            &ctx,
+            within_gitops(DeployReconciler::new(gitops)),
+            RunOptions::default()
+        ),
     );
     both?;
     // It ends at a shutdown, as the kinds do.

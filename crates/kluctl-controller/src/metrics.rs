@@ -2,12 +2,9 @@
 //!
 //! Labels are names of objects and commands, never messages; the series of an object go with it.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use prometheus::{GaugeVec, HistogramVec, IntGaugeVec, Opts, histogram_opts};
 use runtime::{
     ObjectKey,
@@ -309,7 +306,7 @@ impl Metrics {
                 reference.clone(),
             ]
         };
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sources = self.sources.lock();
         if now.as_ref() == sources.get(key) {
             return;
         }

@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 
 use cluster::{Cluster, Detail, ResourceKind};
-use engine::{ResultStore, StoredResult};
 use futures::{StreamExt as _, stream};
 use objects::{ObjectRef, meta};
+use results::{ResultStore, StoredResult};
 use runtime::{Context, ObjectKey};
 use tokio::sync::mpsc;
 
@@ -29,7 +29,7 @@ pub struct GoneObjects(mpsc::UnboundedSender<ObjectKey>);
 
 impl GoneObjects {
     /// Deletes the results of an object, once it is really gone. Returns at once.
-    pub fn tell(&self, key: &ObjectKey) {
+    pub fn send(&self, key: &ObjectKey) {
         // The process may be ending.
         let _ = self.0.send(key.clone());
     }
@@ -99,28 +99,28 @@ impl OrphanedResults {
     /// Adds the labels to results of the original, once, so that nothing needs to list them again.
     async fn adopt(&self) {
         match self.store.adopt().await {
-            Ok(0) | Err(engine::Error::Cancelled) => {}
+            Ok(0) | Err(results::Error::Cancelled) => {}
             Ok(results) => tracing::info!(results, "labelled stored results with their project and target"),
             // Writes and deletions find them without the labels, too.
             Err(error) => tracing::debug!(%error, "cannot label stored results"),
         }
     }
 
-    fn report(&self, deleted: Result<usize, engine::Error>) {
+    fn report(&self, deleted: Result<usize, results::Error>) {
         match deleted {
             Ok(0) => {}
             Ok(results) => tracing::info!(results, "deleted results of KluctlDeployments that are gone"),
-            Err(engine::Error::Cancelled) => {}
+            Err(results::Error::Cancelled) => {}
             Err(error) => tracing::warn!(%error, "cannot delete results of KluctlDeployments that are gone"),
         }
     }
 
     /// Deletes the results of an object unless there is one again, and returns their number.
-    async fn delete(&self, key: ObjectKey) -> Result<usize, engine::Error> {
+    async fn delete(&self, key: ObjectKey) -> Result<usize, results::Error> {
         if !self.is_own(&key) {
             return Ok(0);
         }
-        let deployment = engine::KluctlDeployment {
+        let deployment = results::KluctlDeployment {
             name: key.name,
             namespace: key.namespace,
             cluster_id: self.cluster_id.read().await?.unwrap_or_default(),
@@ -134,7 +134,7 @@ impl OrphanedResults {
     }
 
     /// Returns true unless the API server says that there is no such object.
-    async fn may_exist(&self, deployment: &engine::KluctlDeployment) -> Result<bool, engine::Error> {
+    async fn may_exist(&self, deployment: &results::KluctlDeployment) -> Result<bool, results::Error> {
         // The answer about an object is the same if there is no such kind.
         if self.kind().await?.is_none() {
             return Ok(true);
@@ -153,7 +153,7 @@ impl OrphanedResults {
     }
 
     /// Deletes the results of all objects that are gone, and returns their number.
-    async fn delete_left_behind(&self) -> Result<usize, engine::Error> {
+    async fn delete_left_behind(&self) -> Result<usize, results::Error> {
         // Results first: an object that is created in between is listed.
         let mut results = self.store.of_deployments().await?;
         results.retain(|result| key(result).is_some_and(|key| self.is_own(&key)));
@@ -178,7 +178,7 @@ impl OrphanedResults {
     }
 
     /// Returns the kind; `None` if the API server doesn't serve it.
-    async fn kind(&self) -> Result<Option<ResourceKind>, engine::Error> {
+    async fn kind(&self) -> Result<Option<ResourceKind>, results::Error> {
         match self.cluster.kind(GROUP.0, GROUP.1, KIND).await {
             Err(cluster::Error::NoMatch { .. }) => Ok(None),
             other => Ok(Some(other?)),
@@ -186,7 +186,7 @@ impl OrphanedResults {
     }
 
     /// Lists all objects; `None` if it is unknown which there are.
-    async fn live(&self) -> Result<Option<HashSet<ObjectKey>>, engine::Error> {
+    async fn live(&self) -> Result<Option<HashSet<ObjectKey>>, results::Error> {
         let Some(kind) = self.kind().await? else {
             return Ok(None);
         };

@@ -9,6 +9,7 @@ use std::{
 
 use api::kluctl::gitops::SourceOverride;
 use bytes::Bytes;
+use deployer::objects;
 use engine::{RemoteFiles, RemoteOverride};
 use futures::future::BoxFuture;
 use k8s_openapi::{
@@ -19,7 +20,6 @@ use kluctl::CallbackError;
 use kube::{Api, api::PostParams};
 use net::AddressPolicy;
 use overrides::{Answer, CA, CONFIG_MAP, Error, Material, OverrideUrl, SECRET, Server, Sessions};
-use references::objects;
 use runtime::{Context, client::describe};
 use tokio::{
     net::{TcpListener, TcpStream},

@@ -2,12 +2,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use cluster::{Cluster, Error};
-use references::ClusterIdentity;
+use deployer::ClusterIdentity;
 use runtime::ObjectKey;
 use tokio::sync::Mutex;
 
@@ -88,7 +88,7 @@ struct Denial {
 
 /// The denials to read the identities of remote clusters, by the objects that deploy to them: other objects may have other rights.
 #[derive(Debug, Default)]
-pub(crate) struct RemoteDenials(std::sync::Mutex<HashMap<ObjectKey, Denial>>);
+pub(crate) struct RemoteDenials(parking_lot::Mutex<HashMap<ObjectKey, Denial>>);
 
 impl RemoteDenials {
     /// Returns the identity of the remote cluster of an object; `None` without the right to read it. Then the API server is not asked again
@@ -113,7 +113,7 @@ impl RemoteDenials {
                     connection: Arc::clone(connection),
                     at: Instant::now(),
                 };
-                self.lock().insert(key.clone(), denial);
+                self.0.lock().insert(key.clone(), denial);
                 Ok(None)
             }
             read => read.map(Some),
@@ -122,7 +122,7 @@ impl RemoteDenials {
 
     /// Forgets an object.
     pub(crate) fn forget(&self, key: &ObjectKey) {
-        self.lock().remove(key);
+        self.0.lock().remove(key);
     }
 
     fn is_denied(
@@ -132,15 +132,11 @@ impl RemoteDenials {
         connection: &Arc<ClusterIdentity>,
         now: Instant,
     ) -> bool {
-        self.lock().get(key).is_some_and(|denial| {
+        self.0.lock().get(key).is_some_and(|denial| {
             denial.generation == generation
                 && Arc::ptr_eq(&denial.connection, connection)
                 && now.saturating_duration_since(denial.at) < DENIED_FOR
         })
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectKey, Denial>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

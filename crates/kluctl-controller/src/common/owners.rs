@@ -6,15 +6,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use cluster::{Cluster, Error, ResourceKind};
+use deployer::{ClusterIdentity, Clusters};
 use engine::Confirm;
 use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use objects::ObjectRef;
-use references::{ClusterIdentity, Clusters};
+use parking_lot::Mutex;
 
 use super::sharers::{Claim, ClaimedTarget};
 
@@ -77,7 +77,7 @@ impl<'a> ForeignOwners<'a> {
 
     /// Returns why a deletion was refused.
     pub(crate) fn refusal(self) -> Option<Refusal> {
-        self.refusal.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.refusal.into_inner()
     }
 
     async fn check(&self, objects: &[ObjectRef]) -> Option<Refusal> {
@@ -204,7 +204,7 @@ impl<'a> ForeignOwners<'a> {
 }
 
 impl Confirm for ForeignOwners<'_> {
-    fn changes<'a>(&'a self, _: &'a engine::CommandResult) -> BoxFuture<'a, bool> {
+    fn changes<'a>(&'a self, _: &'a results::CommandResult) -> BoxFuture<'a, bool> {
         std::future::ready(true).boxed()
     }
 
@@ -212,7 +212,7 @@ impl Confirm for ForeignOwners<'_> {
         async {
             let refusal = self.check(objects).await;
             let is_confirmed = refusal.is_none();
-            *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
+            *self.refusal.lock() = refusal;
             is_confirmed
         }
         .boxed()

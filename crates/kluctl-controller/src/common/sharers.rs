@@ -4,11 +4,11 @@
 use std::{collections::BTreeMap, fmt};
 
 use api::{Fault, KubeConfig, Reason, group, kluctl::KluctlDeployment};
+use deployer::{ClusterIdentity, Clusters, objects};
 use kube::{
     Client, ResourceExt,
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
-use references::{ClusterIdentity, Clusters, objects};
 use runtime::{ObjectKey, client::describe};
 use serde::Deserialize;
 use serde_json::Value;

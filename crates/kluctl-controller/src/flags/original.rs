@@ -104,8 +104,8 @@ pub struct ResultFlags {
 impl ResultFlags {
     /// Returns the number of results to keep.
     #[must_use]
-    pub fn keep(&self) -> engine::Keep {
-        engine::Keep {
+    pub fn keep(&self) -> results::Retention {
+        results::Retention {
             commands: self.keep_command_results_count,
             validations: self.keep_validate_results_count,
         }

@@ -1,285 +1,98 @@
 //! KluctlDeployment of `flux.kluctl.io/v1alpha1`: a target of a kluctl project, deployed from the artifact of a source.
 //!
-//! A pass observes, renders, plans, acts, and writes the status:
+//! The steps of [`deployer::DeployKind`], each in its module:
 //!
 //! - `spec` refuses fields that are invalid or not supported (pure);
-//! - `consumer` names what an object refers to, and `references` reads it live;
-//! - `observe` reads the rest, and changes nothing;
-//! - `prepare` fetches the artifact, connects to the cluster, and renders;
-//! - `plan` decides (pure);
-//! - `act` deploys, prunes and validates as planned;
-//! - `status` computes status and events (pure);
-//! - `begun` has what may be deployed, and remembers the kinds and namespaces of a deployment until it has a result;
-//! - `settled` remembers passes that left nothing to do, and `elsewhere` ends those whose artifact changed in other places only;
+//! - `consumer` names the references of an object, and `source` finds the artifact or commit;
+//! - `build` connects to the cluster and renders, with the keys and credentials of `secrets`;
+//! - `facts` and `plan` decide (pure);
+//! - `act` deploys, prunes and validates;
+//! - `report`, `status` and `events` make the status and the events (pure);
+//! - `inventory` has the objects that may be deployed, `discriminators` those that the object deployed with before (pure);
+//! - `unchanged` has the inputs of passes that left nothing to do;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
 mod act;
-mod begun;
+mod build;
 mod consumer;
+mod controller;
 mod discriminators;
-mod elsewhere;
 mod events;
-mod observe;
+mod facts;
+mod inventory;
 mod plan;
-mod prepare;
 mod removal;
-mod results;
+mod report;
 mod secrets;
-mod settled;
 mod source;
 mod spec;
 mod status;
+mod unchanged;
 
-use std::{
-    borrow::Cow,
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, ops::ControlFlow};
 
 use api::{
-    Fault, condition_type, conditions, finalizer,
+    Fault, Time, condition_type, conditions, finalizer,
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
-use engine::{ChartCache, ExternalAccess, RenderSlots, SshConnections};
+use deployer::{
+    Acted, Consumer as _, DeployKind, DeploySpec, Inputs, NewRevision, Parts, RemovalFailure, Start,
+    UnchangedSource, idle::Ages,
+};
+use remote::SshConnections;
 use futures::stream::BoxStream;
-use kube::{Client, api::DynamicObject};
-use references::{ClusterIdentity, Consumer, LabelIndex, ObjectNames, References};
-use runtime::{
-    Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, Trigger, WorkSlot, now, scratch,
-};
+use runtime::{Context, ObjectKey, Outcome, Pass, Requeue, Trigger, now};
 
-use crate::{
-    common::{
-        memory::{self, Ages, Memory},
-        message, owners,
-        settled::SettledPasses,
-        sharers::{self, Claimant, Sharing},
-    },
-    flags::Flags,
-    kinds::gitops_kluctl_deployment::SharedParts,
-    metrics::{Metrics, SpecValues},
-};
+use crate::{kinds::gitops_kluctl_deployment::SharedParts, metrics::SpecValues};
+use act::CommandResults;
+use build::Built;
 use consumer::{FluxKluctlDeployment, key};
-use plan::{Deploy, Period, Work};
-use prepare::Prepared;
-use results::Report;
-use settled::SettledRead;
+pub use controller::Controller;
+use plan::{Decision, Deploy, Period};
+use report::Report;
+use source::ProjectSource;
 use status::Failure;
+pub use unchanged::FluxInputs;
 
 /// Wakes objects when their sources and dependencies change.
 #[must_use]
 pub fn triggers(ctx: &Context, controller: &Controller) -> BoxStream<'static, Trigger> {
-    references::triggers::<FluxKluctlDeployment>(ctx, controller.references.offered())
+    deployer::triggers::<FluxKluctlDeployment>(ctx, controller.references.offered())
 }
 
-/// Reconciles the KluctlDeployments of `flux.kluctl.io`.
+/// The object of a pass, with the status that is written on the way.
 #[derive(Debug)]
-pub struct Controller {
-    ctx: Context,
-    memory: Memory,
-    metrics: Metrics,
-    references: References<FluxKluctlDeployment>,
-    /// The objects of `gitops.kluctl.io`, which may take over.
-    successors: ObjectNames,
-    /// The objects with a discriminator.
-    deployed: LabelIndex,
-    settled: SettledPasses<SettledRead>,
-    rendering: tree::Limits,
-    external: ExternalAccess,
-    render_slots: RenderSlots,
-    chart_cache: ChartCache,
-    dry_run: bool,
-    git_credentials_hosts: Vec<String>,
+pub struct Draft {
+    object: KluctlDeployment,
+    /// Connections to SSH servers, until the project is rendered.
+    ssh: SshConnections,
 }
 
 impl Controller {
-    /// Starts without any memory of earlier passes.
-    ///
-    /// # Errors
-    /// If the directory for artifacts cannot be created, or a metric of the same name is registered.
-    pub fn new(ctx: &Context, flags: &Flags) -> anyhow::Result<Self> {
-        let dir = scratch::directory(&std::env::temp_dir(), "kluctl-controller")?;
-        let limits = flags.references.fetching(flags.rendering());
-        let references = References::new(ctx, &flags.references, &dir, limits)?;
-        Ok(Self {
-            ctx: ctx.clone(),
-            memory: Memory::default(),
-            metrics: Metrics::of_flux(
-                &ctx.metrics()
-                    .registry()
-                    .labelled("group", api::group::FLUX_KLUCTL),
-            )?,
-            successors: ObjectNames::start(ctx, &sharers::successor()),
-            deployed: LabelIndex::start(
-                ctx,
-                references.clusters().local(),
-                kluctl::annotations::DISCRIMINATOR,
-            ),
-            settled: SettledPasses::default(),
-            references,
-            rendering: flags.rendering(),
-            external: flags.external(ctx),
-            render_slots: RenderSlots::default(),
-            chart_cache: ChartCache::default(),
-            dry_run: flags.dry_run,
-            git_credentials_hosts: flags.git_credentials_hosts.clone(),
-        })
-    }
-
-    /// Returns what other kinds of the process use, too.
+    /// Returns the parts that other kinds of the process use, too.
     #[must_use]
     pub fn shared(&self) -> SharedParts {
         SharedParts {
-            clusters: self.references.shared_clusters(),
+            parts: self.parts.of_another_kind(),
             render_slots: self.render_slots.clone(),
             chart_cache: self.chart_cache.clone(),
-            deployed: self.deployed.clone(),
         }
     }
 
-    fn client(&self) -> &Client {
-        self.ctx.client()
-    }
-
-    /// Lists the other objects that deploy with this discriminator.
-    async fn sharers(
+    fn facts<'a>(
         &self,
-        object: &KluctlDeployment,
-        discriminator: &str,
-        own: &ClusterIdentity,
-    ) -> Result<sharers::Sharers, Fault> {
-        let (sharing, itself) = self.sharing(object);
-        sharing.sharers(&itself, discriminator, own).await
+        object: &'a KluctlDeployment,
+        built: &'a Built,
+        ages: Ages,
+        now: &Time,
+    ) -> plan::Facts<'a> {
+        facts::facts(object, &built.hash, self.is_dry_run(object), ages, now)
     }
 
-    /// Returns what finds the objects that share labels with an object, and that object in its terms.
-    fn sharing(&self, object: &KluctlDeployment) -> (Sharing<'_>, Claimant) {
-        let sharing = Sharing {
-            client: self.client(),
-            namespace: self.ctx.flags().watch_namespace(),
-            clusters: self.references.clusters(),
-        };
-        let itself = Claimant {
-            key: key(object),
-            is_successor: false,
-        };
-        (sharing, itself)
-    }
-
-    /// Returns true if all changes of an object are dry runs.
-    fn is_dry_run(&self, object: &KluctlDeployment) -> bool {
-        self.dry_run || object.spec.dry_run
-    }
-
-    /// Reconciles an object. `object` is that of the pass, and gets the status that is written on the way.
-    async fn work(
-        &self,
-        pass: &Pass<'_, KluctlDeployment>,
-        object: &mut Cow<'_, KluctlDeployment>,
-    ) -> Result<Outcome<KluctlDeploymentStatus>, Failure> {
-        let (started, key) = (Instant::now(), key(object));
-        let handed_over = match self.successors.contains(&key) {
-            Some(handed_over) => handed_over,
-            None => observe::handed_over(self.client(), &key).await?,
-        };
-        if handed_over {
-            tracing::info!(
-                "a KluctlDeployment of gitops.kluctl.io with this name took over: nothing is done"
-            );
-            return Ok(left_alone(object));
-        }
-        let ssh = SshConnections::default();
-        let artifact = pass
-            .slot
-            .waiting(self.newest_source(object, &ssh, &pass.cancel))
-            .await?;
-        self.references
-            .check_dependencies(object, artifact.artifact())
-            .await?;
-        let failure = |fault| Failure::of(artifact.revision(), fault);
-        // Nothing is applied yet, so it need not be completed.
-        let prepared = tokio::select! {
-            prepared = self.prepare(pass, &artifact, ssh) => prepared,
-            () = pass.superseded.cancelled() => Err(self.superseded(object, &artifact).await),
-        };
-        let mut prepared = prepared.map_err(failure)?;
-        let previous = discriminators::previous(object.status.as_ref(), prepared.discriminator());
-        let facts = observe::facts(
-            object,
-            &prepared.hash,
-            self.is_dry_run(object),
-            self.memory.ages(&key),
-            &now(),
-        );
-        let work = plan::work(&facts);
-        tracing::debug!(?work, revision = artifact.revision(), "planned");
-        let (since_compared, since_validated) = (facts.since_compared, facts.since_validated);
-        self.begin(pass, object, &prepared, work, &previous)
-            .await
-            .map_err(failure)?;
-        let object = &**object;
-        let done = self
-            .act(pass, &artifact, &prepared, work, previous)
-            .await
-            .map_err(failure)?;
-        let ages = self.memory.ages(&key);
-        // What a deployment left without a result is remembered until one has all kinds and namespaces.
-        let begun = begun::recorded(object).filter(|_| done.inventory.is_none() || self.is_dry_run(object));
-        let report = Report {
-            revision: artifact.revision().to_owned(),
-            hash: prepared.hash.clone(),
-            involved: results::involved(&prepared.involved),
-            discriminator: prepared.discriminator().map(str::to_owned),
-            raw_target: prepared.raw_target(&done.previous, begun.as_ref()),
-            previous: done.previous,
-            left: done.left,
-            deploy: done.deploy,
-            confirmed: done.confirmed,
-            prune: done.prune,
-            validate: done.validate,
-            inventory: done.inventory,
-            dry_run: self.is_dry_run(object),
-            since_compared: ages.since_compared.unwrap_or(since_compared),
-            since_validated: ages.since_validated.or(since_validated).unwrap_or_default(),
-            took: started.elapsed(),
-        };
-        let outcome = status::done(object, &report, &runtime::now());
-        self.settle(object, &artifact, &mut prepared, &outcome, report.since_compared);
-        Ok(outcome)
-    }
-
-    /// Records the discriminator, and the kinds and namespaces of a deployment that begins: should the process end in the middle of
-    /// it, a removal must know what to delete.
-    async fn begin(
-        &self,
-        pass: &Pass<'_, KluctlDeployment>,
-        object: &mut Cow<'_, KluctlDeployment>,
-        prepared: &Prepared,
-        work: Work,
-        previous: &[String],
-    ) -> Result<(), Fault> {
-        let discriminator = prepared.discriminator().filter(|text| !text.is_empty());
-        if self.is_dry_run(object) || discriminator.is_none() {
-            return Ok(());
-        }
-        let begun = match work.deploy {
-            Deploy::Nothing => None,
-            _ => begun::unrecorded(object, &prepared.references(), &prepared.hash),
-        };
-        if begun.is_none() && has_discriminator(object, discriminator) {
-            return Ok(());
-        }
-        let begun = begun.or_else(|| begun::recorded(object));
-        let target = prepared.raw_target(previous, begun.as_ref());
-        let status = status::with_discriminator(object, discriminator.map(str::to_owned), target, &now());
-        pass.checkpoint(&status).await?;
-        object.to_mut().status = Some(status);
-        Ok(())
-    }
-
-    fn observe_outcome(&self, object: &KluctlDeployment, outcome: &Outcome<KluctlDeploymentStatus>) {
-        let (key, spec) = (key(object), &object.spec);
-        let wanted = SpecValues {
+    fn spec_values(&self, object: &KluctlDeployment) -> SpecValues {
+        let spec = &object.spec;
+        let source = || FluxKluctlDeployment::source(object).map(|source| source.to_string());
+        SpecValues {
             interval: match spec::deploy_period(spec) {
                 Period::Every(interval) => Some(interval),
                 Period::Never => None,
@@ -290,35 +103,12 @@ impl Controller {
             images: spec.images.len(),
             source: match &spec.source {
                 Some(source) => source.url.to_string(),
-                None => FluxKluctlDeployment::source(object)
-                    .map(|source| source.to_string())
-                    .unwrap_or_default(),
+                None => source().unwrap_or_default(),
             },
             path: spec::path_text(spec).to_owned(),
             reference: String::new(),
-        };
-        self.metrics.wanted(&key, &wanted);
-        self.metrics.ready(
-            &key,
-            conditions::is_true(&outcome.status.conditions, condition_type::READY),
-        );
+        }
     }
-
-    fn forget_object(&self, key: &ObjectKey) {
-        self.memory.forget(key);
-        self.settled.forget(key);
-        self.references.forget(key);
-        self.metrics.forget(key);
-    }
-}
-
-/// Returns true if the status already has the discriminator.
-fn has_discriminator(object: &KluctlDeployment, discriminator: Option<&str>) -> bool {
-    let stored = object
-        .status
-        .as_ref()
-        .and_then(|status| status.discriminator.as_deref());
-    stored == discriminator
 }
 
 fn left_alone(object: &KluctlDeployment) -> Outcome<KluctlDeploymentStatus> {
@@ -330,85 +120,256 @@ fn left_alone(object: &KluctlDeployment) -> Outcome<KluctlDeploymentStatus> {
     }
 }
 
-impl Reconciler for Controller {
+impl DeployKind for Controller {
     type Object = KluctlDeployment;
     type Status = KluctlDeploymentStatus;
+    type Draft = Draft;
+    type Source = ProjectSource;
+    type Built = Built;
+    type Decision = Decision;
+    type Applied = CommandResults;
+    type Failure = Fault;
+    type Inputs = FluxInputs;
+    type Removed = ();
 
     const FINALIZER: &'static str = finalizer::FLUX_KLUCTL;
     const METRICS_GROUP: Option<&'static str> = Some(api::group::FLUX_KLUCTL);
-    // What is being applied is applied up to the next barrier.
-    const FINISHES: bool = true;
 
-    fn suspended(object: &KluctlDeployment) -> bool {
-        object.spec.suspend
+    fn parts(&self) -> &Parts {
+        &self.parts
     }
 
-    fn timeout(&self, object: &KluctlDeployment) -> Duration {
-        spec::timeout(&object.spec)
+    fn spec(object: &KluctlDeployment) -> DeploySpec {
+        let spec = &object.spec;
+        DeploySpec {
+            interval: spec::interval(spec),
+            retry: spec::retry_interval(spec),
+            timeout: spec::timeout(spec),
+            suspend: spec.suspend,
+        }
     }
 
     fn validate(&self, object: &KluctlDeployment) -> Result<(), Fault> {
         spec::check(object)
     }
 
-    fn progressing(&self, object: &KluctlDeployment) -> Option<KluctlDeploymentStatus> {
-        status::progressing(object, &now())
+    fn progressing(&self, object: &KluctlDeployment, now: &Time) -> Option<KluctlDeploymentStatus> {
+        status::progressing(object, now)
     }
 
-    fn faulted(&self, object: &KluctlDeployment, fault: &Fault) -> Outcome<KluctlDeploymentStatus> {
-        let outcome = status::failed(object, &Failure::from(fault.clone()), &now());
-        self.observe_outcome(object, &outcome);
-        outcome
+    fn faulted(
+        &self,
+        object: &KluctlDeployment,
+        fault: &Fault,
+        now: &Time,
+    ) -> Outcome<KluctlDeploymentStatus> {
+        status::failed(object, &Failure::from(fault.clone()), now)
     }
 
-    fn event_metadata(&self, object: &KluctlDeployment) -> BTreeMap<String, String> {
-        object
-            .status
-            .as_ref()
-            .map_or_else(BTreeMap::new, events::current_metadata)
-    }
-
-    fn suspended_status(&self, object: &KluctlDeployment) -> Option<KluctlDeploymentStatus> {
-        // An object that was suspended from its beginning has no status; it may be taken over all the same.
+    fn suspended_status(&self, object: &KluctlDeployment, _: &Time) -> Option<KluctlDeploymentStatus> {
+        // An object that was suspended from its creation on has no status; it may be taken over all the same.
         Some(status::untouched(object))
     }
 
-    async fn reconcile(&self, pass: &Pass<'_, KluctlDeployment>) -> Outcome<KluctlDeploymentStatus> {
-        let mut object = Cow::Borrowed(pass.object);
-        let outcome = match self.unaffected(pass).await {
-            Some(outcome) => outcome,
-            None => {
-                self.settled.forget(&pass.key());
-                match self.work(pass, &mut object).await {
-                    Ok(outcome) => outcome,
-                    Err(failure) => status::failed(&object, &failure, &now()),
-                }
-            }
-        };
-        self.observe_outcome(pass.object, &outcome);
-        outcome
+    fn event_metadata(status: &KluctlDeploymentStatus) -> BTreeMap<String, String> {
+        events::current_metadata(status)
     }
 
-    async fn finalize(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
-        self.settled.forget(&pass.key());
-        self.remove(pass).await?;
-        self.forget_object(&key(pass.object));
+    async fn start(&self, pass: &Pass<'_, KluctlDeployment>) -> Start<Self> {
+        match self.is_handed_over(&pass.key()).await {
+            Ok(false) => {}
+            Ok(true) => {
+                tracing::info!(
+                    "a KluctlDeployment of gitops.kluctl.io with this name took over: nothing is done"
+                );
+                return ControlFlow::Break(left_alone(pass.object));
+            }
+            Err(fault) => {
+                let failure = Failure::from(fault);
+                return ControlFlow::Break(status::failed(pass.object, &failure, &now()));
+            }
+        }
+        ControlFlow::Continue(Draft {
+            object: pass.object.clone(),
+            ssh: SshConnections::default(),
+        })
+    }
+
+    async fn fetch(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        draft: &mut Draft,
+    ) -> Result<ProjectSource, Fault> {
+        let source = self.newest_source(pass.object, &draft.ssh, &pass.cancel);
+        let source = pass.slot.waiting(source).await?;
+        let checked = self.references.check_dependencies(pass.object, source.artifact());
+        checked.await?;
+        Ok(source)
+    }
+
+    async fn build(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        draft: &mut Draft,
+        source: &ProjectSource,
+    ) -> Result<Built, Fault> {
+        let ssh = std::mem::take(&mut draft.ssh);
+        self.render(pass, source, ssh).await
+    }
+
+    async fn superseded(&self, pass: &Pass<'_, KluctlDeployment>, source: Option<&ProjectSource>) -> Fault {
+        self.superseded_by(pass.object, source).await
+    }
+
+    fn plan(&self, draft: &Draft, built: &Built, ages: Ages, now: &Time) -> Decision {
+        plan::decide(&self.facts(&draft.object, built, ages, now))
+    }
+
+    /// Records the discriminator, and the kinds and namespaces of a deployment that starts.
+    async fn begin(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        draft: &mut Draft,
+        built: &Built,
+        decision: Decision,
+    ) -> Result<(), Fault> {
+        let object = &mut draft.object;
+        let discriminator = built.discriminator().filter(|text| !text.is_empty());
+        if self.is_dry_run(object) || discriminator.is_none() {
+            return Ok(());
+        }
+        let started = match decision.deploy {
+            Deploy::Nothing => None,
+            _ => inventory::unrecorded(object, &built.references(), &built.hash),
+        };
+        if started.is_none() && status::has_discriminator(object, discriminator) {
+            return Ok(());
+        }
+        let started = started.or_else(|| inventory::in_progress(object));
+        let target = built.raw_target(&built.previous, started.as_ref());
+        let status = status::with_discriminator(object, discriminator.map(str::to_owned), target, &now());
+        pass.checkpoint(&status).await?;
+        object.status = Some(status);
         Ok(())
     }
 
-    async fn finalize_undecodable(
+    async fn act(
         &self,
-        _: &Pass<'_, DynamicObject>,
-        why: &Fault,
-    ) -> Result<Vec<EventDraft>, Fault> {
-        Ok(vec![removal::undecodable(why)])
+        pass: &Pass<'_, KluctlDeployment>,
+        _: &mut Draft,
+        source: &ProjectSource,
+        built: &Built,
+        decision: Decision,
+    ) -> Result<CommandResults, Fault> {
+        self.deploy(pass, source, built, decision).await
     }
 
-    async fn settled(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
-        self.still_settled(key, slot).await
+    fn report(
+        &self,
+        draft: Draft,
+        acted: Acted<'_, Self>,
+        ages: Ages,
+        now: &Time,
+    ) -> Outcome<KluctlDeploymentStatus> {
+        let (object, built, done) = (&draft.object, acted.built, acted.applied);
+        // A deployment without a result stays recorded until one has all kinds and namespaces.
+        let started =
+            inventory::in_progress(object).filter(|_| done.inventory.is_none() || self.is_dry_run(object));
+        let before = self.facts(object, built, ages, now);
+        let report = Report {
+            revision: acted.source.revision().to_owned(),
+            hash: built.hash.clone(),
+            involved: report::involved(&built.involved),
+            discriminator: built.discriminator().map(str::to_owned),
+            raw_target: built.raw_target(&done.previous, started.as_ref()),
+            previous: done.previous,
+            left: done.left,
+            deploy: done.deploy,
+            confirmed: done.confirmed,
+            prune: done.prune,
+            validate: done.validate,
+            inventory: done.inventory,
+            dry_run: self.is_dry_run(object),
+            since_compared: ages.since_compared.unwrap_or(before.since_compared),
+            since_validated: ages
+                .since_validated
+                .or(before.since_validated)
+                .unwrap_or_default(),
+            took: acted.took,
+        };
+        status::done(object, &report, now)
+    }
+
+    fn failed(
+        &self,
+        draft: Draft,
+        source: Option<&ProjectSource>,
+        fault: Fault,
+        now: &Time,
+    ) -> Outcome<KluctlDeploymentStatus> {
+        let failure = match source {
+            Some(source) => Failure::of(source.revision(), fault),
+            None => Failure::from(fault),
+        };
+        status::failed(&draft.object, &failure, now)
+    }
+
+    fn inputs(
+        &self,
+        object: &KluctlDeployment,
+        source: ProjectSource,
+        built: Built,
+        outcome: &Outcome<KluctlDeploymentStatus>,
+    ) -> Option<Inputs<FluxInputs>> {
+        self.inputs_of(object, &source, built, outcome)
+    }
+
+    async fn unchanged_source(
+        &self,
+        key: &ObjectKey,
+        inputs: &Inputs<FluxInputs>,
+    ) -> UnchangedSource<FluxInputs> {
+        UnchangedSource::known(self.still_offers(key, &inputs.own))
+    }
+
+    fn time_left(inputs: &Inputs<FluxInputs>) -> Option<std::time::Duration> {
+        inputs.own.is_idle().then_some(inputs.interval)
+    }
+
+    fn confirmed(
+        &self,
+        object: &KluctlDeployment,
+        inputs: &Inputs<FluxInputs>,
+        now: &Time,
+    ) -> Option<(KluctlDeploymentStatus, FluxInputs)> {
+        self.recorded(object, &inputs.own, now)
+    }
+
+    async fn new_revision(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        inputs: &Inputs<FluxInputs>,
+    ) -> Option<NewRevision<FluxInputs>> {
+        self.newer_artifact(pass, inputs).await
+    }
+
+    fn with_revision(&self, status: KluctlDeploymentStatus, inputs: &FluxInputs) -> KluctlDeploymentStatus {
+        Self::attempted(status, inputs)
+    }
+
+    async fn remove(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<Option<()>, RemovalFailure<()>> {
+        self.remove_deployed(pass).await.map(|()| None)
+    }
+
+    fn observe_outcome(&self, object: &KluctlDeployment, outcome: &Outcome<KluctlDeploymentStatus>) {
+        let key = key(object);
+        self.metrics.wanted(&key, &self.spec_values(object));
+        let is_ready = conditions::is_true(&outcome.status.conditions, condition_type::READY);
+        self.metrics.ready(&key, is_ready);
     }
 
     fn forget(&self, key: &ObjectKey) {
-        self.forget_object(key);
+        self.references.forget(key);
+        self.metrics.forget(key);
     }
 }

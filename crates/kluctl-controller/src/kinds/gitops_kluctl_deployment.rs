@@ -1,238 +1,90 @@
 //! KluctlDeployment of `gitops.kluctl.io`: a target of a kluctl project, which the controller fetches by itself.
 //!
-//! A pass handles one request, or makes a full reconciliation:
+//! A pass handles one request, or makes a full reconciliation, in the steps of [`deployer::DeployKind`]:
 //!
 //! - `spec` refuses fields that are invalid or not supported, and has the values of the others (pure);
-//! - `requests` reads requests by annotation and applies their overrides (pure);
-//! - `credentials` reads Secrets, `prepare` fetches the project, connects to the cluster, and renders;
-//! - `plan` decides (pure), `work` goes through the pass, `begin` notes what it is about to deploy, `act` runs its commands;
+//! - `requests` reads requests by annotation and applies their overrides (pure); `pass` starts and ends a pass;
+//! - `build` fetches the project, connects to the cluster, and renders, with the Secrets of `credentials`;
+//! - `plan` decides (pure), `act` runs the `commands` and the detection of `drift`;
 //! - `guard` is asked before objects are deleted;
-//! - `inventory` has the kinds and namespaces of what was deployed (pure);
-//! - `status` has conditions and messages (pure);
-//! - `results` stores the results of commands;
-//! - `settled` remembers passes that left nothing to do, and `elsewhere` leaves out renders that would read the same;
+//! - `inventory` has the kinds and namespaces of the deployed objects, `status` conditions and messages, `events` the events (pure);
+//! - `stored_results` stores the results of commands;
+//! - `unchanged` has the inputs of passes that left nothing to do;
 //! - `removal` deletes the deployed objects when the KluctlDeployment is deleted.
 
 mod act;
-mod begin;
+mod build;
+mod command_event;
+mod commands;
+mod controller;
 mod credentials;
-mod elsewhere;
+mod drift;
 mod events;
 mod guard;
 mod inventory;
+mod pass;
 mod plan;
-mod prepare;
 mod removal;
 mod requests;
-mod results;
-mod settled;
 mod spec;
 mod status;
-mod work;
+mod stored_results;
+mod unchanged;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use api::{
-    Fault, condition_type, conditions, finalizer,
+    Fault, Time, condition_type, conditions, finalizer,
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
 };
-use cluster::Cluster;
-use engine::{ChartCache, ExternalAccess, RenderSlots, ResultStore, SourceCache, SshConnections};
-use kube::{Client, ResourceExt as _, api::DynamicObject};
-use references::{ClusterIdentity, Clusters, LabelIndex};
-use runtime::{Context, EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, WorkSlot, now};
-
-use crate::{
-    common::{
-        cluster_id::{OwnClusterId, RemoteDenials},
-        memory::Memory,
-        settled::SettledPasses,
-    },
-    flags::{Flags, ResultFlags},
-    metrics::{Metrics, SpecValues},
-    orphans::{GoneObjects, OrphanedResults},
-    overrides::SourceOverrides,
+use deployer::{
+    Acted, DeployKind, DeploySpec, Inputs, NewRevision, Parts, RemovalFailure, Start, UnchangedSource,
+    idle::Ages,
 };
-use settled::SettledRead;
+use results::CommandResult;
+use runtime::{ObjectKey, Outcome, Pass, Requeue};
 
-/// The parts of the process that all its kinds share.
-#[derive(Debug, Clone)]
-pub struct SharedParts {
-    /// Connections to all clusters.
-    pub clusters: Arc<Clusters>,
-    /// Slots of all renders.
-    pub render_slots: RenderSlots,
-    /// Charts of all renders.
-    pub chart_cache: ChartCache,
-    /// The objects with a discriminator.
-    pub deployed: LabelIndex,
-}
+use build::{Built, FetchedProject, PrepareError};
+use controller::key;
+pub use controller::{Controller, SharedParts};
+use pass::{Applied, Draft};
+use plan::Decision;
+use requests::RequestKind;
+pub use unchanged::GitopsInputs;
 
-/// Reconciles the KluctlDeployments of `gitops.kluctl.io`.
-#[derive(Debug)]
-pub struct Controller {
-    ctx: Context,
-    memory: Memory,
-    metrics: Metrics,
-    clusters: Arc<Clusters>,
-    rendering: tree::Limits,
-    external: ExternalAccess,
-    render_slots: RenderSlots,
-    chart_cache: ChartCache,
-    deployed: LabelIndex,
-    settled: SettledPasses<SettledRead>,
-    results: ResultFlags,
-    dry_run: bool,
-    cluster_id: OwnClusterId,
-    remote_denials: RemoteDenials,
-    gone: GoneObjects,
-    store: ResultStore,
-    overrides: Option<SourceOverrides>,
-}
-
-/// Returns namespace and name of an object.
-fn key(object: &KluctlDeployment) -> ObjectKey {
-    ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
-}
-
-/// Returns the identity of a cluster, empty if it could not be read.
-fn shown_id(read: Result<String, cluster::Error>) -> String {
-    read.unwrap_or_else(|error| {
-        tracing::info!(%error, "cannot read the identity of the cluster");
-        String::new()
-    })
-}
-
-impl Controller {
-    /// Starts without any memory of earlier passes. Objects that are gone are reported to `gone`, so that `orphaned` deletes their results.
-    ///
-    /// # Errors
-    /// If a metric of the same name is registered.
-    pub fn new(
-        ctx: &Context,
-        flags: &Flags,
-        shared: SharedParts,
-        orphaned: &OrphanedResults,
-        gone: GoneObjects,
-    ) -> Result<Self, prometheus::Error> {
-        Ok(Self {
-            ctx: ctx.clone(),
-            memory: Memory::default(),
-            metrics: Metrics::new(ctx.metrics().registry())?,
-            clusters: shared.clusters,
-            rendering: flags.rendering(),
-            external: ExternalAccess {
-                source_cache: Some(SourceCache::default()),
-                ..flags.external(ctx)
-            },
-            render_slots: shared.render_slots,
-            chart_cache: shared.chart_cache,
-            deployed: shared.deployed,
-            settled: SettledPasses::default(),
-            results: flags.results.clone(),
-            dry_run: flags.dry_run,
-            cluster_id: orphaned.cluster_id().clone(),
-            remote_denials: RemoteDenials::default(),
-            gone,
-            store: orphaned.store().clone(),
-            overrides: None,
-        })
-    }
-
-    /// Lets the controller read the files of command lines; `None` refuses `spec.sourceOverrides`.
-    #[must_use]
-    pub fn with(self, overrides: Option<SourceOverrides>) -> Self {
-        Self { overrides, ..self }
-    }
-
-    fn client(&self) -> &Client {
-        self.ctx.client()
-    }
-
-    /// Returns true if all changes of an object are dry runs.
-    fn is_dry_run(&self, object: &KluctlDeployment) -> bool {
-        self.dry_run || object.spec.dry_run
-    }
-
-    /// Returns the identity of the cluster of the controller; empty without rights to read it.
-    async fn own_cluster_id(&self) -> String {
-        shown_id(self.cluster_id.read().await.map(Option::unwrap_or_default))
-    }
-
-    /// Returns the identity of the cluster that is deployed to; empty without rights to read it.
-    async fn cluster_id(
-        &self,
-        object: &KluctlDeployment,
-        cluster: &Cluster,
-        connection: &Arc<ClusterIdentity>,
-    ) -> String {
-        if object.spec.kube_config.is_none() {
-            return self.own_cluster_id().await;
-        }
-        let of = (&key(object), object.metadata.generation);
-        let read = self.remote_denials.read(of, cluster, connection).await;
-        shown_id(read.map(Option::unwrap_or_default))
-    }
-
-    /// Shows the source of an object in the metrics.
-    fn show_source(&self, object: &KluctlDeployment, source: &spec::Source) {
-        let (url, reference) = source.labels();
-        self.metrics.wanted(
-            &key(object),
-            &self.spec_values(object, url, source.path.clone(), reference),
-        );
-    }
-
-    fn spec_values(
-        &self,
-        object: &KluctlDeployment,
-        source: String,
-        path: String,
-        reference: String,
-    ) -> SpecValues {
-        let spec = &object.spec;
-        SpecValues {
-            interval: Some(spec::deploy_interval(spec).unwrap_or_else(|| spec::interval(spec))),
-            dry_run: self.is_dry_run(object),
-            prune: spec.prune,
-            delete: spec.delete,
-            images: spec.images.len(),
-            source,
-            path,
-            reference,
-        }
-    }
-
-    fn observe_outcome(&self, object: &KluctlDeployment, outcome: &Outcome<KluctlDeploymentStatus>) {
-        let ready = conditions::is_true(&outcome.status.conditions, condition_type::READY);
-        self.metrics.ready(&key(object), ready);
-    }
-
-    fn forget_object(&self, key: &ObjectKey) {
-        self.memory.forget(key);
-        self.settled.forget(key);
-        self.remote_denials.forget(key);
-        self.metrics.forget(key);
-    }
-}
-
-impl Reconciler for Controller {
+impl DeployKind for Controller {
     type Object = KluctlDeployment;
     type Status = KluctlDeploymentStatus;
+    type Draft = Draft;
+    type Source = FetchedProject;
+    type Built = Built;
+    type Decision = Decision;
+    type Applied = Applied;
+    type Failure = PrepareError;
+    type Inputs = GitopsInputs;
+    type Removed = Box<CommandResult>;
 
     const FINALIZER: &'static str = finalizer::GITOPS_KLUCTL;
     const CONTROLLER: &'static str = "kluctldeployment-gitops";
-    // What is being applied is applied up to the next barrier.
-    const FINISHES: bool = true;
     // kluctl's definition has no inventories: then anything may be deployed.
     const DROPS_UNKNOWN_STATUS: bool = true;
 
-    fn suspended(object: &KluctlDeployment) -> bool {
-        object.spec.suspend && !requests::is_pending(object)
+    fn parts(&self) -> &Parts {
+        &self.parts
     }
 
-    fn timeout(&self, object: &KluctlDeployment) -> Duration {
-        spec::timeout(&object.spec)
+    fn spec(object: &KluctlDeployment) -> DeploySpec {
+        let spec = &object.spec;
+        DeploySpec {
+            interval: spec::interval(spec),
+            retry: spec::retry_interval(spec),
+            timeout: spec::timeout(spec),
+            suspend: spec.suspend,
+        }
+    }
+
+    fn is_suspended(object: &KluctlDeployment) -> bool {
+        object.spec.suspend && !requests::is_pending(object)
     }
 
     fn validate(&self, _: &KluctlDeployment) -> Result<(), Fault> {
@@ -240,80 +92,181 @@ impl Reconciler for Controller {
         Ok(())
     }
 
-    fn progressing(&self, object: &KluctlDeployment) -> Option<KluctlDeploymentStatus> {
-        Some(status::starting(object, &now()))
+    fn progressing(&self, object: &KluctlDeployment, now: &Time) -> Option<KluctlDeploymentStatus> {
+        Some(status::starting(object, now))
     }
 
-    fn faulted(&self, object: &KluctlDeployment, fault: &Fault) -> Outcome<KluctlDeploymentStatus> {
+    fn faulted(
+        &self,
+        object: &KluctlDeployment,
+        fault: &Fault,
+        now: &Time,
+    ) -> Outcome<KluctlDeploymentStatus> {
         let mut status = object.status.clone().unwrap_or_default();
-        requests::end_interrupted(&mut status, &fault.message, &now());
-        status::set_ready(&mut status, object, fault.reason, &fault.message, &now());
-        let outcome = Outcome {
+        requests::end_interrupted(&mut status, &fault.message, now);
+        status::set_ready(&mut status, object, fault.reason, &fault.message, now);
+        Outcome {
             status,
             requeue: Requeue::from(fault.class),
             events: Vec::new(),
             fault: Some(fault.clone()),
-        };
-        self.observe_outcome(object, &outcome);
-        outcome
+        }
     }
 
-    fn event_metadata(&self, object: &KluctlDeployment) -> BTreeMap<String, String> {
-        object
-            .status
-            .as_ref()
-            .map_or_else(BTreeMap::new, events::current_metadata)
-    }
-
-    fn suspended_status(&self, object: &KluctlDeployment) -> Option<KluctlDeploymentStatus> {
+    fn suspended_status(&self, object: &KluctlDeployment, now: &Time) -> Option<KluctlDeploymentStatus> {
         let mut status = object.status.clone().unwrap_or_default();
         status.observed_generation = object.metadata.generation;
         requests::end_interrupted(
             &mut status,
             "the reconciliation of the request was interrupted",
-            &now(),
+            now,
         );
         match status.last_prepare_error {
-            None => drop(status::set_final(&mut status, object, &now())),
+            None => drop(status::set_final(&mut status, object, now)),
             Some(_) => status::observe(&mut status, object),
         }
         Some(status)
     }
 
-    async fn reconcile(&self, pass: &Pass<'_, KluctlDeployment>) -> Outcome<KluctlDeploymentStatus> {
-        let ssh = SshConnections::default();
-        let outcome = match self.unaffected(pass, &ssh).await {
-            Some(outcome) => outcome,
-            None => {
-                self.settled.forget(&pass.key());
-                work::Work::new(self, pass, ssh).run().await
-            }
-        };
-        self.observe_outcome(pass.object, &outcome);
-        outcome
+    fn event_metadata(status: &KluctlDeploymentStatus) -> BTreeMap<String, String> {
+        events::current_metadata(status)
     }
 
-    async fn finalize(&self, pass: &Pass<'_, KluctlDeployment>) -> Result<(), Fault> {
-        self.settled.forget(&pass.key());
-        self.remove(pass).await?;
-        self.forget_object(&key(pass.object));
+    async fn start(&self, pass: &Pass<'_, KluctlDeployment>) -> Start<Self> {
+        self.start_pass(pass).await
+    }
+
+    async fn fetch(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        draft: &mut Draft,
+    ) -> Result<FetchedProject, PrepareError> {
+        self.fetch_source(pass, draft).await
+    }
+
+    async fn build(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        draft: &mut Draft,
+        source: &FetchedProject,
+    ) -> Result<Built, PrepareError> {
+        self.render(pass, draft, source).await
+    }
+
+    async fn superseded(&self, _: &Pass<'_, KluctlDeployment>, _: Option<&FetchedProject>) -> PrepareError {
+        PrepareError::superseded()
+    }
+
+    fn plan(&self, draft: &Draft, built: &Built, ages: Ages, now: &Time) -> Decision {
+        match draft.kind() {
+            None | Some(RequestKind::Reconcile) => {
+                let dry_run = self.is_dry_run(&draft.object);
+                Decision::Reconcile(plan::due(&draft.object, &built.hash, dry_run, ages, now))
+            }
+            Some(kind) => Decision::Requested(kind),
+        }
+    }
+
+    async fn begin(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        draft: &mut Draft,
+        built: &Built,
+        decision: Decision,
+    ) -> Result<(), PrepareError> {
+        if decision.deploys() {
+            self.begin_deployment(pass, draft, built).await?;
+        }
         Ok(())
     }
 
-    async fn finalize_undecodable(
+    async fn act(
         &self,
-        _: &Pass<'_, DynamicObject>,
-        why: &Fault,
-    ) -> Result<Vec<EventDraft>, Fault> {
-        Ok(vec![removal::undecodable(why)])
+        pass: &Pass<'_, KluctlDeployment>,
+        draft: &mut Draft,
+        _: &FetchedProject,
+        built: &Built,
+        decision: Decision,
+    ) -> Result<Applied, PrepareError> {
+        Ok(self.run(pass, draft, built, decision).await)
     }
 
-    async fn settled(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
-        self.still_settled(key, slot).await
+    fn report(
+        &self,
+        draft: Draft,
+        acted: Acted<'_, Self>,
+        ages: Ages,
+        now: &Time,
+    ) -> Outcome<KluctlDeploymentStatus> {
+        draft.done(acted.applied, ages, now)
+    }
+
+    fn failed(
+        &self,
+        draft: Draft,
+        _: Option<&FetchedProject>,
+        failure: PrepareError,
+        now: &Time,
+    ) -> Outcome<KluctlDeploymentStatus> {
+        draft.failed(&failure, now)
+    }
+
+    fn inputs(
+        &self,
+        object: &KluctlDeployment,
+        _: FetchedProject,
+        built: Built,
+        outcome: &Outcome<KluctlDeploymentStatus>,
+    ) -> Option<Inputs<GitopsInputs>> {
+        self.inputs_of(object, built, outcome)
+    }
+
+    async fn unchanged_source(
+        &self,
+        _: &ObjectKey,
+        inputs: &Inputs<GitopsInputs>,
+    ) -> UnchangedSource<GitopsInputs> {
+        self.compare_revision(inputs).await
+    }
+
+    fn time_left(inputs: &Inputs<GitopsInputs>) -> Option<Duration> {
+        inputs.own.until_due(inputs.interval)
+    }
+
+    async fn new_revision(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        inputs: &Inputs<GitopsInputs>,
+    ) -> Option<NewRevision<GitopsInputs>> {
+        self.newer_revision(pass, inputs).await
+    }
+
+    fn with_revision(&self, status: KluctlDeploymentStatus, inputs: &GitopsInputs) -> KluctlDeploymentStatus {
+        inputs.observed(status)
+    }
+
+    async fn remove(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+    ) -> Result<Option<Box<CommandResult>>, RemovalFailure<Box<CommandResult>>> {
+        self.remove_deployed(pass).await
+    }
+
+    async fn store_removal(&self, object: &KluctlDeployment, removed: Box<CommandResult>, is_last: bool) {
+        self.store_removed(object, &removed, is_last).await;
+    }
+
+    fn observe_outcome(&self, object: &KluctlDeployment, outcome: &Outcome<KluctlDeploymentStatus>) {
+        let is_ready = conditions::is_true(&outcome.status.conditions, condition_type::READY);
+        self.metrics.ready(&key(object), is_ready);
     }
 
     fn forget(&self, key: &ObjectKey) {
-        self.forget_object(key);
-        self.gone.tell(key);
+        self.remote_denials.forget(key);
+        self.metrics.forget(key);
+    }
+
+    fn gone(&self, key: &ObjectKey) {
+        self.gone.send(key);
     }
 }

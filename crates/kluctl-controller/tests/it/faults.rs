@@ -7,7 +7,7 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use serde_json::json;
-use testkit::{Fate, Options, eventually, proxy::ApiRequest, wait_gone};
+use testkit::{Options, Outcome, eventually, proxy::ApiRequest, wait_gone};
 
 use crate::fixture::{Fixture, TIMEOUT, own_plane, plane};
 
@@ -88,9 +88,9 @@ async fn list_of_5000_objects_that_is_gone_halfway_deletes_nothing() -> Result<(
     let steady = fixture.controller.usage()?.peak;
 
     let pages = |request: &ApiRequest| request.path.ends_with("/configmaps") && request.is_next_page();
-    let fates = [Fate::Pass, Fate::Pass, Fate::Pass, Fate::Compacted];
+    let outcomes = [Outcome::Pass, Outcome::Pass, Outcome::Pass, Outcome::Compacted];
     let before = proxy.answers().len();
-    proxy.fates(pages, fates);
+    proxy.outcomes(pages, outcomes);
     // The object that goes now is pruned after a complete list only.
     let revision = source.offer(&fixture.maps(&[("a", "3")])).await?;
     fixture.deployed("shop", &revision).await?;
@@ -132,8 +132,8 @@ async fn deletion_during_an_apply_ends_it_and_leaves_nothing() -> Result<()> {
     proxy.rule(|request| {
         let is_write = request.method == "PATCH" && request.path.contains("/configmaps/");
         match is_write && !request.is_dry_run() {
-            true => Fate::Delay(std::time::Duration::from_millis(300)),
-            false => Fate::Pass,
+            true => Outcome::Delay(std::time::Duration::from_millis(300)),
+            false => Outcome::Pass,
         }
     });
     let names: Vec<String> = (0..OBJECTS).map(|i| format!("map-{i:02}")).collect();

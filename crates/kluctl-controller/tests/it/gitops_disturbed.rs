@@ -9,7 +9,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use testkit::{Controller, Fate, Page, WebServer, eventually, proxy::ApiRequest, wait_for};
+use testkit::{Controller, Outcome, Page, WebServer, eventually, proxy::ApiRequest, wait_for};
 
 use crate::{
     fixture::{Fixture, TIMEOUT, grant, plane},
@@ -48,19 +48,19 @@ async fn status_that_meets_faults_is_written_late_and_the_deployment_not_repeate
     let is_status = |request: &ApiRequest| request.method == "PATCH" && request.path.ends_with("/status");
     for seed in 0..SEEDS {
         let name = format!("seed-{seed}");
-        let mut fates = vec![
-            Fate::Status(409, None),
-            Fate::Status(429, Some(1)),
-            Fate::Status(500, None),
-            Fate::Status(504, None),
-            Fate::Cut,
-            Fate::CutAnswer,
-            Fate::Hang,
+        let mut outcomes = vec![
+            Outcome::Status(409, None),
+            Outcome::Status(429, Some(1)),
+            Outcome::Status(500, None),
+            Outcome::Status(504, None),
+            Outcome::Cut,
+            Outcome::CutAnswer,
+            Outcome::Hang,
         ];
-        fastrand::Rng::with_seed(seed).shuffle(&mut fates);
-        let (count, before) = (fates.len(), proxy.requests().len());
-        let shown = format!("seed {seed}: {fates:?}");
-        proxy.fates(is_status, fates);
+        fastrand::Rng::with_seed(seed).shuffle(&mut outcomes);
+        let (count, before) = (outcomes.len(), proxy.requests().len());
+        let shown = format!("seed {seed}: {outcomes:?}");
+        proxy.outcomes(is_status, outcomes);
         shop.deploy_dir(&name, json!({})).await?;
         shop.ready(&name, SUCCEEDED).await.context(shown.clone())?;
         eventually("the status to be written after all faults", TIMEOUT, || async {

@@ -8,7 +8,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use testkit::{Fate, Fault, Registry, eventually, proxy::ApiRequest, registry::Login, wait_gone};
+use testkit::{Fault, Outcome, Registry, eventually, proxy::ApiRequest, registry::Login, wait_gone};
 
 use crate::{
     fixture::{Fixture, TIMEOUT, plane},
@@ -230,8 +230,8 @@ async fn search_for_orphans_that_fails_is_repeated_by_the_next_pass() -> Result<
             && !request.is_watch()
     };
     proxy.rule(move |request| match is_search(request) {
-        true => Fate::Status(400, None),
-        false => Fate::Pass,
+        true => Outcome::Status(400, None),
+        false => Outcome::Pass,
     });
     let status = shop.reconcile("shop").await?;
     let before = proxy.requests().into_iter().filter(is_search).count();

@@ -1,7 +1,7 @@
 //! A deployment of gitops.kluctl.io with more errors than a status or an annotation can hold.
 
 use anyhow::{Context as _, Result, ensure};
-use engine::{Keep, ResultStore, text};
+use results::{ResultStore, Retention, text};
 use serde_json::json;
 
 use crate::gitops::{Gitops, ready_of};
@@ -37,14 +37,14 @@ async fn thousand_errors_are_counted_stored_and_shown() -> Result<()> {
 
     let id = result.result_id.context("the result is not stored")?;
     let cluster = cluster::Cluster::new(shop.fixture.client.clone());
-    let store = ResultStore::new(cluster, "gl-errors-results", Keep::default());
+    let store = ResultStore::new(cluster, "gl-errors-results", Retention::default());
     let stored = store.find(&id).await?.context("the result is not found")?;
     let shown = stored.summary.get("errors").and_then(yaml::Value::as_seq);
     let shown = shown.context("no errors")?;
     let last = shown.last().and_then(|entry| entry.get("message")?.as_str());
     let last = last.context("no last message")?;
     ensure!(
-        engine::left_out(last) == u64::try_from(REFUSED + 1 - shown.len()).ok(),
+        results::left_out(last) == u64::try_from(REFUSED + 1 - shown.len()).ok(),
         "{last}"
     );
     let printed = text::stored_command_result(&store.read_compacted(&stored).await?, text::Style::default());

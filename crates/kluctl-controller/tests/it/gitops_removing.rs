@@ -11,7 +11,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use testkit::{Fate, eventually, proxy::ApiRequest, wait_for, wait_gone};
+use testkit::{Outcome, eventually, proxy::ApiRequest, wait_for, wait_gone};
 
 use crate::{
     fixture::{Fixture, TIMEOUT, grant_in, plane},
@@ -243,20 +243,20 @@ async fn removal_is_repeated_while_its_checks_fail_and_leaves_nothing() -> Resul
     };
     let reads =
         |request: &ApiRequest| request.path.ends_with("/kluctldeployments/shop") && request.query.is_empty();
-    let cases: [(&str, Selection, Fate); 4] = [
-        ("list", lists, Fate::Status(500, None)),
-        ("list", lists, Fate::Cut),
-        ("read", reads, Fate::Status(500, None)),
-        ("read", reads, Fate::Cut),
+    let cases: [(&str, Selection, Outcome); 4] = [
+        ("list", lists, Outcome::Status(500, None)),
+        ("list", lists, Outcome::Cut),
+        ("read", reads, Outcome::Status(500, None)),
+        ("read", reads, Outcome::Cut),
     ];
-    for (what, selects, fate) in cases {
-        let shown = format!("{what}, {fate:?}");
+    for (what, selects, outcome) in cases {
+        let shown = format!("{what}, {outcome:?}");
         shop.push(&[("a", "1")])?;
         shop.create("shop", json!({ "delete": true })).await?;
         shop.ready("shop", SUCCEEDED).await.context(shown.clone())?;
         proxy.rule(move |request| match request.method == "GET" && selects(request) {
-            true => fate.clone(),
-            false => Fate::Pass,
+            true => outcome.clone(),
+            false => Outcome::Pass,
         });
         shop.api().delete("shop", &DeleteParams::default()).await?;
         let message = shop.retried("shop").await.context(shown.clone())?;

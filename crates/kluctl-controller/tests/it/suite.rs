@@ -206,7 +206,7 @@ impl Suite {
             .context("no summary")?;
         SUMMARY.decode(&serde_json::from_str(summary)?)?;
         let cluster = cluster::Cluster::new(self.fixture.client.clone());
-        let store = engine::ResultStore::new(cluster, &namespace, engine::Keep::default());
+        let store = results::ResultStore::new(cluster, &namespace, results::Retention::default());
         let stored = store.find(id).await?.context("the result is not found")?;
         let result = store.read_compacted(&stored).await?.to_json();
         COMMAND_RESULT

@@ -11,33 +11,33 @@ use std::{
 };
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
+use deployer::{
+    idle::{
+        LastDeployment,
+        search::{self, Occasion, SearchFacts},
+    },
+    retried_after,
+};
 use engine::{
-    AppliedVersions, CommandResult, CompareOptions, Completeness, DeployOptions, Error, Inventory,
-    ObjectError, PokedImage, SearchedKinds,
+    AppliedVersions, CompareOptions, Completeness, DeployOptions, Error, PokedImage, SearchedKinds,
 };
 use jiff::Timestamp;
-use objects::{ObjectId, ObjectRef, conflict::is_warning_of_left_field};
+use objects::{ObjectId, ObjectRef};
+use results::{CommandResult, Inventory, ObjectError};
 use runtime::{ObjectKey, Pass};
 
 use self::done::{command_done, counted, refused, validate_done};
 use super::{
-    Controller, begun,
+    build::Built,
     consumer::key,
-    memory::LastDeployment,
-    owners::{ForeignOwners, Refusal},
-    plan::{self, ApplyReason, Deploy, Prune, Validate, Work},
-    prepare::Prepared,
-    results::{self, CommandDone},
+    controller::Controller,
+    inventory,
+    plan::{self, ApplyReason, Decision, Deploy, Prune, Validate},
+    report::{self, CommandDone},
     source::ProjectSource,
     spec,
 };
-use crate::{
-    common::{
-        in_time,
-        search::{self, Occasion, SearchFacts},
-    },
-    metrics::{Command, CommandCounts},
-};
+use crate::metrics::{Command, CommandCounts};
 
 /// Time for which the answers to reads and applies count as the current state of the objects.
 const JUST_NOW: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ const START_OVER: Duration = Duration::from_secs(1);
 
 /// Results of the commands of a pass.
 #[derive(Debug, Default)]
-pub(super) struct CommandResults {
+pub struct CommandResults {
     pub(super) deploy: Option<CommandDone>,
     pub(super) prune: Option<CommandDone>,
     pub(super) validate: Option<CommandDone>,
@@ -61,12 +61,12 @@ pub(super) struct CommandResults {
 }
 
 /// A pass that executes its plan.
-struct Acting<'a> {
+struct Deployment<'a> {
     controller: &'a Controller,
     object: &'a KluctlDeployment,
     key: &'a ObjectKey,
     artifact: &'a ProjectSource,
-    prepared: &'a Prepared,
+    built: &'a Built,
     dry_run: bool,
 }
 
@@ -88,77 +88,82 @@ struct Deployed {
 
 impl Controller {
     /// Returns the fault of a pass that ended for something newer, and names that.
-    pub(super) async fn superseded(&self, object: &KluctlDeployment, artifact: &ProjectSource) -> Fault {
+    pub(super) async fn superseded_by(
+        &self,
+        object: &KluctlDeployment,
+        source: Option<&ProjectSource>,
+    ) -> Fault {
+        let artifact = source.and_then(ProjectSource::artifact);
         let newer = match artifact {
-            ProjectSource::Artifact(_) => self.references.artifact(object).await.ok(),
-            ProjectSource::Git(_) => None,
+            Some(_) => self.references.artifact(object).await.ok(),
+            None => None,
         };
-        let message = match newer {
-            Some(newer) if newer.revision() != artifact.revision() => {
-                format!("superseded by revision {}: starting over", newer.revision())
-            }
-            _ => "superseded by a change of the object or its source: starting over".to_owned(),
-        };
+        let message =
+            match newer.filter(|newer| artifact.is_some_and(|last| last.revision() != newer.revision())) {
+                Some(newer) => {
+                    format!("superseded by revision {}: starting over", newer.revision())
+                }
+                _ => "superseded by a change of the object or its source: starting over".to_owned(),
+            };
         Fault::wait(START_OVER, Reason::Progressing, message)
     }
 
     /// Executes the plan. Errors about single objects are part of the results.
-    pub(super) async fn act(
+    pub(super) async fn deploy(
         &self,
         pass: &Pass<'_, KluctlDeployment>,
         artifact: &ProjectSource,
-        prepared: &Prepared,
-        work: Work,
-        previous: Vec<String>,
+        built: &Built,
+        decision: Decision,
     ) -> Result<CommandResults, Fault> {
         let (object, key) = (pass.object, &key(pass.object));
         let dry_run = self.is_dry_run(object);
-        let acting = Acting {
+        let deployment = Deployment {
             controller: self,
             object,
             key,
             artifact,
-            prepared,
+            built,
             dry_run,
         };
-        let deployed = match work.deploy {
+        let deployed = match decision.deploy {
             Deploy::Apply(why) => {
                 tracing::info!(?why, revision = artifact.revision(), "deploying");
-                acting.deploy(why).await?
+                deployment.deploy(why).await?
             }
-            Deploy::Compare => acting.compare(work.prune == Prune::IfSeen).await?,
+            Deploy::Compare => deployment.compare(decision.prune == Prune::IfSeen).await?,
             Deploy::Nothing => Deployed::default(),
         };
         let mut done = CommandResults {
-            confirmed: work.deploy == Deploy::Compare && self.notes_deployments(object),
-            inventory: acting.inventory(&deployed),
-            previous,
+            confirmed: decision.deploy == Deploy::Compare && self.records_deployments(object),
+            inventory: deployment.inventory(&deployed),
+            previous: built.previous.clone(),
             deploy: deployed.done,
             ..CommandResults::default()
         };
         if failed(&done.deploy) {
             return Ok(done);
         }
-        done.prune = acting
-            .prune(work.prune, deployed.orphans, deployed.kinds.as_ref())
+        done.prune = deployment
+            .prune(decision.prune, deployed.orphans, deployed.kinds.as_ref())
             .await?;
         if done.prune.is_some() && !failed(&done.prune) && !dry_run {
-            done.inventory = Some(acting.pruned_inventory());
+            done.inventory = Some(deployment.pruned_inventory());
         }
         if failed(&done.prune) {
-            self.memory.request_sweep(key);
+            self.parts.states.request_sweep(key);
             return Ok(done);
         }
         // Objects that are still rendered have the new discriminator by now.
         if object.spec.prune || deployed.objects.is_some() {
-            acting.prune_previous(&mut done).await?;
+            deployment.prune_previous(&mut done).await?;
             if failed(&done.prune) {
                 return Ok(done);
             }
         }
         let changed = done.deploy.is_some() || done.prune.is_some();
-        if work.validate == Validate::Run || (work.validate == Validate::IfDeployed && changed) {
-            done.validate = Some(acting.validate(&deployed.ready).await?);
+        if decision.validate == Validate::Run || (decision.validate == Validate::IfDeployed && changed) {
+            done.validate = Some(deployment.validate(&deployed.ready).await?);
         }
         Ok(done)
     }
@@ -176,10 +181,8 @@ fn occasion(why: Option<ApplyReason>) -> Occasion {
 }
 
 /// Returns the objects with fields that other managers hold, by the warnings about them.
-fn held_by_others(warnings: &[ObjectError]) -> HashSet<ObjectId> {
-    let lost = warnings
-        .iter()
-        .filter(|warning| is_warning_of_left_field(&warning.message));
+fn contested_objects(warnings: &[ObjectError]) -> HashSet<ObjectId> {
+    let lost = warnings.iter().filter(|warning| warning.lost_field);
     lost.filter_map(|warning| Some(warning.reference.as_ref()?.id()))
         .collect()
 }
@@ -188,10 +191,10 @@ fn failed(done: &Option<CommandDone>) -> bool {
     done.as_ref().is_some_and(|done| !done.errors.is_empty())
 }
 
-impl Acting<'_> {
+impl Deployment<'_> {
     /// Applies all rendered objects.
     async fn deploy(&self, why: ApplyReason) -> Result<Deployed, Fault> {
-        let (memory, started) = (&self.controller.memory, Instant::now());
+        let (memory, started) = (&self.controller.parts.states, Instant::now());
         let last = memory.begin_deployment(self.key);
         let kinds = self.searched(Some(why), &last).await;
         let options = DeployOptions {
@@ -206,7 +209,7 @@ impl Acting<'_> {
         let orphans = result.completeness.is_complete().then(|| result.counts().orphans);
         let done = Some(command_done(&result));
         if !self.dry_run {
-            memory.note_held(self.key, held_by_others(&result.warnings));
+            memory.note_contested(self.key, contested_objects(&result.warnings));
             memory.compared(self.key, result.versions);
             if result.errors.is_empty() && result.completeness.is_complete() {
                 memory.end_deployment(self.key, last.known().filter(|_| kinds.is_some()));
@@ -230,11 +233,11 @@ impl Acting<'_> {
 
     /// Returns the kinds that may have orphans; `None` if every kind may.
     async fn searched(&self, why: Option<ApplyReason>, last: &LastDeployment) -> Option<SearchedKinds> {
-        let (previous, rendered) = (self.previous(), self.prepared.references());
-        let indexed = match self.prepared.discriminator() {
+        let (previous, rendered) = (self.previous(), self.built.references());
+        let indexed = match self.built.discriminator() {
             // The index is that of the controller's own cluster.
             Some(value) if self.object.spec.kube_config.is_none() => {
-                self.controller.deployed.objects(value).await
+                self.controller.parts.index.objects(value).await
             }
             _ => None,
         };
@@ -248,7 +251,7 @@ impl Acting<'_> {
             pruned: self.object.spec.prune
                 && spec::deploys_everything(&self.object.spec)
                 && last_prune.is_some()
-                && results::failure_of(last_prune).is_none(),
+                && report::failure_of(last_prune).is_none(),
             last,
             indexed: indexed.as_deref(),
             previous: previous.as_deref(),
@@ -268,7 +271,7 @@ impl Acting<'_> {
 
     /// Returns the kinds and namespaces of what is deployed after a prune that left no orphans.
     fn pruned_inventory(&self) -> Inventory {
-        let now = Inventory::of(Some(&self.prepared.references()));
+        let now = Inventory::of(Some(&self.built.references()));
         if spec::deploys_everything(&self.object.spec) {
             return now;
         }
@@ -280,9 +283,9 @@ impl Acting<'_> {
         if spec::pokes_images(&self.object.spec) {
             return self.compare_images(orphans).await;
         }
-        let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
+        let (cluster, rendered) = (&self.built.cluster, &self.built.rendered);
         let inclusion = spec::inclusion(&self.object.spec);
-        let (memory, started) = (&self.controller.memory, Instant::now());
+        let (memory, started) = (&self.controller.parts.states, Instant::now());
         let last = memory.last_deployment(self.key);
         let before = memory.take_seen(self.key);
         let kinds = match orphans {
@@ -332,7 +335,7 @@ impl Acting<'_> {
             warnings.extend(result.warnings);
             seen.extend(result.versions);
         }
-        self.note_held(&before, &seen, &warnings);
+        self.note_contested(&before, &seen, &warnings);
         memory.compared(self.key, seen);
         if is_swept {
             memory.swept(self.key);
@@ -343,19 +346,20 @@ impl Acting<'_> {
 
     /// Records the objects with fields that others hold after a comparison: those that it warned of, and those that it did not compare,
     /// because they have the version that they had before.
-    fn note_held(&self, before: &AppliedVersions, seen: &AppliedVersions, warnings: &[ObjectError]) {
-        let memory = &self.controller.memory;
-        let mut held = memory.held(self.key);
-        held.retain(|id| before.version(id).is_some() && before.version(id) == seen.version(id));
-        held.extend(held_by_others(warnings));
-        memory.note_held(self.key, held);
+    fn note_contested(&self, before: &AppliedVersions, seen: &AppliedVersions, warnings: &[ObjectError]) {
+        let memory = &self.controller.parts.states;
+        let mut contested = memory.contested(self.key);
+        contested.retain(|id| before.version(id).is_some() && before.version(id) == seen.version(id));
+        contested.extend(contested_objects(warnings));
+        memory.note_contested(self.key, contested);
     }
 
     /// Replaces the images of deployed objects that are not those that the project requests.
     async fn compare_images(&self, orphans: bool) -> Result<Deployed, Fault> {
         let result = self.apply(self.options()).await?;
         self.controller
-            .memory
+            .parts
+            .states
             .compared(self.key, AppliedVersions::default());
         let is_news = !result.is_unchanged() || !result.errors.is_empty();
         Ok(Deployed {
@@ -369,7 +373,7 @@ impl Acting<'_> {
         let started = Instant::now();
         let metrics = &self.controller.metrics;
         metrics.deploy_starts(self.key, seconds_since_epoch());
-        let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
+        let (cluster, rendered) = (&self.built.cluster, &self.built.rendered);
         let result = if spec::pokes_images(&self.object.spec) {
             let images = PokedImage::requested(rendered);
             engine::poke_images(cluster, rendered, &images, &options).await
@@ -406,18 +410,20 @@ impl Acting<'_> {
 
     /// Returns the objects that may have been deployed before; `None` if they are not known.
     fn previous(&self) -> Option<Vec<ObjectRef>> {
-        begun::deployed_objects(self.object)
+        inventory::deployed_objects(self.object)
     }
 
     /// Returns the fault of a deployment that ended for something newer.
     async fn superseded(&self) -> Fault {
-        self.controller.superseded(self.object, self.artifact).await
+        self.controller
+            .superseded_by(self.object, Some(self.artifact))
+            .await
     }
 
     /// Checks that all objects exist and are ready, except for those that just were.
     async fn validate(&self, ready: &HashSet<ObjectId>) -> Result<CommandDone, Fault> {
         let started = Instant::now();
-        let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
+        let (cluster, rendered) = (&self.built.cluster, &self.built.rendered);
         let done = match engine::validate_besides(cluster, rendered, ready).await {
             Ok(result) => validate_done(&result),
             Err(error @ Error::Cancelled) => return Err(self.fault(&error)),
@@ -430,12 +436,12 @@ impl Acting<'_> {
         self.controller
             .metrics
             .done(self.key, Command::Validate, started.elapsed(), counted);
-        self.controller.memory.validated(self.key);
+        self.controller.parts.states.validated(self.key);
         Ok(done)
     }
 
     fn fault(&self, error: &Error) -> Fault {
-        in_time(
+        retried_after(
             error.fault(Reason::DeployFailed),
             spec::retry_interval(&self.object.spec),
         )

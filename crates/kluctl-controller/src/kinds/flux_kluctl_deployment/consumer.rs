@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::{KubeConfig, NamespacedObjectReference, SourceReference, kluctl::KluctlDeployment};
-use references::{Consumer, SourceKind};
+use deployer::{Consumer, SourceKind};
 use runtime::ObjectKey;
 
 use super::spec;

@@ -6,10 +6,11 @@ use api::{
     Class, Condition, Reason, condition_type, conditions,
     kluctl::{KluctlDeployment, KluctlDeploymentStatus},
 };
-use references::SourceArtifact;
+use deployer::SourceArtifact;
 use runtime::{EventDraft, Severity};
 
-use super::{message, results::Report, spec, status::Failure};
+use super::{report::Report, spec, status::Failure};
+use deployer::message;
 
 /// Metadata key for the revision of an event.
 const REVISION: &str = "flux.kluctl.io/revision";

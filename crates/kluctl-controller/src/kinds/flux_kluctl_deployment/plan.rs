@@ -86,7 +86,7 @@ pub(crate) struct Facts<'a> {
 
 /// The reason to apply all objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ApplyReason {
+pub enum ApplyReason {
     /// There is no deployment yet.
     NeverDeployed,
     /// The deploy annotation asks for it.
@@ -101,7 +101,7 @@ pub(crate) enum ApplyReason {
 
 /// The decision about the rendered objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deploy {
+pub enum Deploy {
     /// All of them are applied.
     Apply(ApplyReason),
     /// They are compared with the cluster; only those that differ are applied.
@@ -112,7 +112,7 @@ pub(crate) enum Deploy {
 
 /// The decision about orphans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Prune {
+pub enum Prune {
     /// Pruning is off.
     Disabled,
     /// They are pruned.
@@ -125,7 +125,7 @@ pub(crate) enum Prune {
 
 /// The decision about readiness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Validate {
+pub enum Validate {
     /// Validation is off.
     Disabled,
     /// It is validated.
@@ -136,7 +136,7 @@ pub(crate) enum Validate {
 
 /// The plan of a pass with a rendered project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Work {
+pub struct Decision {
     /// The decision about the rendered objects.
     pub deploy: Deploy,
     /// The decision about orphans.
@@ -147,9 +147,9 @@ pub(crate) struct Work {
 
 /// Decides what a pass does with a rendered project.
 #[must_use]
-pub(crate) fn work(facts: &Facts<'_>) -> Work {
+pub(crate) fn decide(facts: &Facts<'_>) -> Decision {
     let deploy = deploy(facts);
-    Work {
+    Decision {
         deploy,
         prune: prune(facts, deploy),
         validate: validate(facts, deploy),

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use api::{Fault, Reason, kluctl::KluctlDeployment};
+use deployer::{GitOrigin, SourceArtifact};
 use engine::{DecryptionKeys, ExternalAccess, PinnedSources};
-use references::{GitOrigin, SourceArtifact};
 use runtime::ObjectKey;
 
-use super::{Controller, consumer::key, source::ProjectSource, spec};
+use super::{consumer::key, controller::Controller, source::ProjectSource, spec};
 use crate::credentials::{GitSecret, Secrets, kms_role};
 
 impl Controller {
@@ -41,10 +41,10 @@ impl Controller {
             credentials.set_git(source.url.expose(), hosts, Arc::new(secret));
         }
         let external = ExternalAccess {
-            credentials: Some(Arc::new(credentials)),
             pinned: PinnedSources::default(),
             ..self.external.clone()
-        };
+        }
+        .with_credentials(Arc::new(credentials));
         Ok((self.decryption_keys(object, &key, &secrets).await?, external))
     }
 
@@ -52,12 +52,12 @@ impl Controller {
     /// controller, everyone who may refer to the GitRepository could read what its credentials can.
     fn git_secret(&self, object: &KluctlDeployment, artifact: &SourceArtifact, git: &GitOrigin) -> GitSecret {
         let (own, source) = (key(object).namespace, &artifact.source.key);
-        let default = self.ctx.flags().default_service_account.as_str();
+        let default = self.parts.ctx.flags().default_service_account.as_str();
         let account = object.spec.service_account_name.as_deref();
         let account = account.filter(|name| !name.is_empty()).unwrap_or(default);
         let acts_as_other = own != source.namespace && !account.is_empty();
         GitSecret {
-            ctx: self.ctx.clone(),
+            ctx: self.parts.ctx.clone(),
             namespace: source.namespace.clone(),
             name: git.secret.clone(),
             user: acts_as_other.then(|| cluster::access::service_account(&own, account)),
@@ -78,10 +78,10 @@ impl Controller {
         let mut keys = secrets
             .decryption_keys(secret.map(|secret| secret.name.as_str()))
             .await?;
-        keys.set_addresses(self.external.addresses.clone());
+        keys.set_addresses(self.external.servers.addresses.clone());
         let own = object.spec.service_account_name.as_deref();
-        let default = self.ctx.flags().default_service_account.as_str();
-        let clusters = self.references.clusters();
+        let default = self.parts.ctx.flags().default_service_account.as_str();
+        let clusters = self.clusters();
         let account = decryption.service_account.as_deref();
         let role = kms_role(clusters, &key.namespace, account, own, default).await;
         let role =

@@ -6,17 +6,18 @@ use api::{
     Fault, Reason,
     kluctl::{GitSource, KluctlDeployment},
 };
-use engine::{ExternalAccess, PinnedSources, SshConnections, UrlCredentials};
+use deployer::SourceArtifact;
+use engine::{ExternalAccess, PinnedSources};
+use remote::{SshConnections, UrlCredentials};
 use kluctl::{GitReference, SourceAddress};
-use references::SourceArtifact;
 use tokio_util::sync::CancellationToken;
 use tree::Tree;
 
-use super::{Controller, consumer::key, spec};
+use super::{consumer::key, controller::Controller, spec};
 use crate::credentials::GitSecret;
 
 /// The source of a pass.
-pub(super) enum ProjectSource {
+pub enum ProjectSource {
     /// The artifact of a source object.
     Artifact(Box<SourceArtifact>),
     /// A commit of the repository of `spec.source`.
@@ -24,7 +25,7 @@ pub(super) enum ProjectSource {
 }
 
 /// A fetched commit.
-pub(super) struct GitProject {
+pub struct GitProject {
     /// Reference and commit, as in `refs/heads/main/5394cb7f`.
     revision: String,
     pub(super) files: Arc<dyn Tree>,
@@ -100,7 +101,7 @@ impl Controller {
     pub(super) fn own_git_secret(&self, object: &KluctlDeployment, source: &GitSource) -> Option<GitSecret> {
         let secret = source.secret_ref.as_ref()?;
         Some(GitSecret {
-            ctx: self.ctx.clone(),
+            ctx: self.parts.ctx.clone(),
             namespace: key(object).namespace,
             name: secret.name.clone(),
             user: None,
@@ -122,10 +123,10 @@ impl Controller {
             credentials.set_git(url, &[], Arc::new(secret));
         }
         let external = ExternalAccess {
-            credentials: Some(Arc::new(credentials)),
             pinned: PinnedSources::default(),
             ..self.external.clone()
-        };
+        }
+        .with_credentials(Arc::new(credentials));
         let (reference, name) = reference(source);
         let address = SourceAddress::Git {
             url: url.to_owned(),

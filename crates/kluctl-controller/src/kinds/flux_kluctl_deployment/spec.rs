@@ -30,7 +30,7 @@ pub(crate) fn check(object: &KluctlDeployment) -> Result<(), Fault> {
     fixed_images(spec)?;
     source(spec)?;
     secrets(spec)?;
-    references::check::<FluxKluctlDeployment>(object)?;
+    deployer::check::<FluxKluctlDeployment>(object)?;
     path(spec).map(drop)
 }
 
@@ -111,7 +111,7 @@ fn source(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
     }
     let secret = source.secret_ref.as_ref();
     secret.map_or(Ok(()), |secret| {
-        references::check_name("spec.source.secretRef.name", &secret.name)
+        deployer::check_name("spec.source.secretRef.name", &secret.name)
     })
 }
 
@@ -119,20 +119,20 @@ fn source(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
 fn secrets(spec: &KluctlDeploymentSpec) -> Result<(), Fault> {
     for (i, credentials) in spec.helm_credentials.iter().enumerate() {
         let path = format!("spec.helmCredentials[{i}].secretRef.name");
-        references::check_name(&path, &credentials.secret_ref.name)?;
+        deployer::check_name(&path, &credentials.secret_ref.name)?;
     }
     let Some(decryption) = &spec.decryption else {
         return Ok(());
     };
     if let Some(secret) = &decryption.secret_ref {
-        references::check_name("spec.decryption.secretRef.name", &secret.name)?;
+        deployer::check_name("spec.decryption.secretRef.name", &secret.name)?;
     }
     let account = decryption
         .service_account
         .as_deref()
         .filter(|name| !name.is_empty());
     account.map_or(Ok(()), |name| {
-        references::check_name("spec.decryption.serviceAccount", name)
+        deployer::check_name("spec.decryption.serviceAccount", name)
     })
 }
 

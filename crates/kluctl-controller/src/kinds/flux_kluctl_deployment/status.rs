@@ -10,10 +10,11 @@ use kube::ResourceExt;
 use runtime::{Outcome, Requeue};
 
 use super::{
-    discriminators, events, message, plan,
-    results::{self, Errors, Report},
+    discriminators, events, plan,
+    report::{self, Errors, Report},
     spec,
 };
+use deployer::message;
 
 /// A pass that ended before it could deploy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +85,13 @@ pub(crate) fn with_discriminator(
     }
 }
 
+/// Returns true if the stored status has the discriminator.
+#[must_use]
+pub(crate) fn has_discriminator(object: &KluctlDeployment, discriminator: Option<&str>) -> bool {
+    let stored = object.status.as_ref();
+    stored.and_then(|status| status.discriminator.as_deref()) == discriminator
+}
+
 /// Returns the unchanged status, with the permission for `gitops.kluctl.io` to take over.
 #[must_use]
 pub(crate) fn untouched(object: &KluctlDeployment) -> KluctlDeploymentStatus {
@@ -105,7 +113,7 @@ pub(crate) fn failed(
     if failure.revision.is_some() {
         status.last_attempted_revision.clone_from(&failure.revision);
     }
-    settle(
+    finish(
         &mut status,
         object,
         &Ready {
@@ -150,7 +158,7 @@ pub(crate) fn done(
     let mut status = attempted(object, report, now);
     let errors = Errors::of(&status, report);
     let reason = verdict(&errors);
-    settle(
+    finish(
         &mut status,
         object,
         &Ready {
@@ -205,7 +213,7 @@ fn attempted(object: &KluctlDeployment, report: &Report, now: &Time) -> KluctlDe
     status.discriminator.clone_from(&report.discriminator);
     status.raw_target = Some(report.raw_target.clone());
     status.involved_repos.clone_from(&report.involved);
-    results::note(&mut status, object, report, now);
+    report::note(&mut status, object, report, now);
     status
 }
 
@@ -239,7 +247,7 @@ struct Ready {
 }
 
 /// Sets Ready, and removes Stalled and Reconciling.
-fn settle(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, ready: &Ready, now: &Time) {
+fn finish(status: &mut KluctlDeploymentStatus, object: &KluctlDeployment, ready: &Ready, now: &Time) {
     conditions::remove(&mut status.conditions, condition_type::STALLED);
     conditions::remove(&mut status.conditions, condition_type::RECONCILING);
     let ready = condition(

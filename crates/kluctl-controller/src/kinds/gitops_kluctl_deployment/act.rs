@@ -1,494 +1,220 @@
-//! The commands of a pass: deploy, diff, prune, validate, and the detection of drift.
+//! Runs the commands that were decided, and notes their results in the status.
 
-use std::{
-    collections::HashSet,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use api::{
     Reason,
-    kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
+    kluctl::gitops::{KluctlDeployment, TargetKey},
 };
-use cluster::Gap;
-use engine::{
-    CommandResult, CompareOptions, DeployOptions, Error, Inventory, ObjectError, ResultObject, SearchedKinds,
-    commands::{self, Project},
-};
-use jiff::Timestamp;
-use objects::{ObjectId, ObjectRef};
-use references::LabelledObject;
-use runtime::{ObjectKey, Severity};
-use serde_json::Value;
+use runtime::{Pass, Severity, now};
 
 use super::{
-    Controller,
-    guard::Guard,
-    inventory, key,
-    prepare::Prepared,
+    build::{Built, PrepareError},
+    command_event::CommandEvent,
+    commands::Commands,
+    controller::{Controller, key},
+    inventory,
+    pass::{Applied, Draft},
+    plan::{self, Decision},
+    requests::{self, RequestKind},
     spec, status,
-    work::{Told, Work},
-};
-use crate::{
-    common::{
-        memory::LastDeployment,
-        search::{self, Occasion, SearchFacts},
-    },
-    metrics::{Command, CommandCounts},
 };
 
-/// Time after which a drift detection searches for orphans again, although nothing was deployed.
-const ORPHANS_AGE: Duration = Duration::from_secs(600);
+/// Time after which a deployment that wrote no progress before it started shows in the status.
+const ANNOUNCE_AFTER: Duration = Duration::from_secs(2);
 
-/// A command that ran.
-pub(super) struct Done {
-    /// Identity of the result.
-    pub(super) id: String,
-    pub(super) stored: bool,
-    /// The error of the command, as requests have it.
-    pub(super) error: Option<String>,
+/// Describes a running deployment.
+fn performing(object: &KluctlDeployment) -> String {
+    format!("Performing kluctl {}", spec::deploy_mode(&object.spec))
 }
 
-/// The state of the cluster after a deployment of everything without errors: it need not be read again in the same pass.
-pub(super) struct Fresh {
-    /// Objects that are ready.
-    ready: HashSet<ObjectId>,
-    /// Objects that are no longer rendered, and still there.
-    orphans: Vec<ObjectRef>,
+impl Draft {
+    /// Notes the target that is deployed to from now on, unless one-time overrides chose another one, and names the discriminator that it
+    /// leaves: a removal deletes the objects with the one in the status.
+    fn begin_target(&mut self, target: TargetKey) {
+        let past = self.status.target_key.as_ref();
+        if self.is_overridden() && past.is_some() {
+            return;
+        }
+        let past = past.and_then(|past| past.discriminator.clone());
+        if let Some(past) = past.filter(|past| target.discriminator.as_ref() != Some(past)) {
+            self.events.push(CommandEvent {
+                severity: Severity::Error,
+                message: format!(
+                    "objects with the previous discriminator {past} may be left: check and delete them with \"weir delete \
+                     --discriminator {past}\""
+                ),
+            });
+        }
+        self.status.target_key = Some(target);
+    }
 }
 
-/// A pass that runs commands on a rendered project.
-pub(super) struct Acting<'w, 'a, 'p, 'r> {
-    work: &'w mut Work<'a, 'p>,
-    object: &'r KluctlDeployment,
-    prepared: &'r Prepared,
-    key: ObjectKey,
-}
-
-impl<'w, 'a, 'p, 'r> Acting<'w, 'a, 'p, 'r> {
-    pub(super) fn new(
-        work: &'w mut Work<'a, 'p>,
-        object: &'r KluctlDeployment,
-        prepared: &'r Prepared,
-    ) -> Self {
-        Self {
-            key: key(object),
-            work,
-            object,
-            prepared,
-        }
-    }
-
-    fn controller(&self) -> &'a Controller {
-        self.work.controller
-    }
-
-    fn options(&self) -> DeployOptions {
-        let spec = &self.object.spec;
-        DeployOptions {
-            dry_run: self.controller().is_dry_run(self.object),
-            force_apply: spec.force_apply,
-            replace_on_error: spec.replace_on_error,
-            force_replace_on_error: spec.force_replace_on_error,
-            no_wait: spec.no_wait,
-            abort_on_error: spec.abort_on_error,
-            inclusion: spec::inclusion(spec),
-            contents: true,
-            previous: self.past().objects(),
-            ..DeployOptions::default()
-        }
-    }
-
-    fn guard(&self) -> Guard<'r>
-    where
-        'a: 'r,
-    {
-        let discriminator = self
-            .prepared
-            .rendered
-            .target
-            .discriminator
-            .as_deref()
-            .unwrap_or_default();
-        Guard::new(
-            self.controller(),
-            self.work_object(),
-            &self.prepared.cluster,
-            &self.prepared.identity,
-            discriminator,
-        )
-        .at(&self.prepared.read)
-    }
-
-    /// The object as it is in the cluster, which must not change before something is deleted.
-    fn work_object(&self) -> &'r KluctlDeployment
-    where
-        'a: 'r,
-    {
-        self.object
-    }
-
-    fn project<'g>(&'g self, guard: &'g Guard<'g>, previous: Option<&'g [ObjectRef]>) -> Project<'g> {
-        let mut project = Project::new(&self.prepared.cluster, &self.prepared.rendered);
-        project.origin = self.prepared.origin.clone();
-        project.guard = Some(guard);
-        project.previous = previous;
-        project
-    }
-
-    /// Deploys, and prunes if the spec says so. The result of a request is stored in any case.
-    pub(super) async fn deploy(mut self, is_request: bool) -> Result<Done, Error> {
-        let (memory, started) = (&self.controller().memory, Instant::now());
-        let dry_run = self.controller().is_dry_run(self.object);
-        let last = match dry_run {
-            true => memory.last_deployment(&self.key),
-            false => memory.begin_deployment(&self.key),
-        };
-        let occasion = match is_request {
-            true => Occasion::Request,
-            false => self.occasion(),
-        };
-        let indexed = self.indexed().await;
-        let kinds = self.searched(occasion, &last, indexed.as_deref());
-        let options = DeployOptions {
-            kinds: kinds.clone(),
-            seen: last.known().map(|known| Arc::clone(&known.objects)),
-            ..self.options()
-        };
-        let metrics = &self.controller().metrics;
-        metrics.deploy_starts(&self.key, Timestamp::now().as_duration().as_secs_f64());
-        let mut result = {
-            let (guard, previous) = (self.guard(), self.past().objects());
-            let project = self.project(&guard, previous.as_deref());
-            let mut result = if spec::pokes_images(&self.object.spec) {
-                commands::poke_images(&project, &options).await?
-            } else {
-                commands::deploy(&project, &options, self.object.spec.prune).await?
-            };
-            // A new pass begins with what the source has now. Somebody who asked for this deployment gets its result.
-            if guard.is_outdated() && !is_request {
-                return Err(Error::Interrupted);
-            }
-            guard.explain(&mut result);
-            result
-        };
-        let command = Command::deploying(spec::pokes_images(&self.object.spec));
-        metrics.done(&self.key, command, started.elapsed(), counted(&result));
-        let versions = std::mem::take(&mut result.versions);
-        match dry_run {
-            true => drop(memory.take_seen(&self.key)),
-            false => memory.compared(&self.key, versions),
-        }
-        if !dry_run && result.errors.is_empty() && result.completeness.is_complete() {
-            memory.end_deployment(&self.key, last.known().filter(|_| kinds.is_some()));
-            memory.searched_orphans(&self.key);
-            self.work.fresh = self.fresh(&mut result);
-        }
-        let stored = self.controller().store_command(&result, is_request).await;
-        let prunes = self.object.spec.prune && !spec::pokes_images(&self.object.spec);
-        let is_failure = |gap: &Gap| !gap.forbidden;
-        self.work.unpruned = prunes && !dry_run && result.completeness.gaps().iter().any(is_failure);
-        let replaces = prunes && self.sees_all(&result);
-        self.note(&result, options.dry_run, replaces);
-        // A new pass begins with the newest spec. Somebody who asked for this deployment gets its result.
-        if result.interrupted && !is_request {
-            return Err(Error::Interrupted);
-        }
-        Ok(self.told(&result, stored))
-    }
-
-    /// Returns what is known after a deployment that had no errors and saw everything.
-    fn fresh(&self, result: &mut CommandResult) -> Option<Fresh> {
-        let ready = std::mem::take(&mut result.ready);
-        let left = result.objects.iter().filter(|object| object.orphan);
-        let orphans = left.map(|object| object.reference.clone()).collect();
-        (!spec::pokes_images(&self.object.spec)).then_some(Fresh { ready, orphans })
-    }
-
-    /// Returns the occasion of a search that nobody asked for.
-    fn occasion(&self) -> Occasion {
-        let object = self.work.pass.object;
-        let status = object.status.as_ref();
-        let is_observed =
-            status.is_some_and(|status| status.observed_generation == object.metadata.generation);
-        match is_observed && self.was_deployed() {
-            true => Occasion::Revision,
-            false => Occasion::Other,
-        }
-    }
-
-    /// Returns true if there was a deployment, and the last one had no errors.
-    fn was_deployed(&self) -> bool {
-        let status = self.work.pass.object.status.as_ref();
-        let result = status.and_then(|status| status.last_deploy_result.as_ref());
-        let errors = |result: &Value| result.get("errors").and_then(Value::as_array).map_or(0, Vec::len);
-        result.is_some_and(|result| errors(result) == 0)
-    }
-
-    /// Returns the objects with the discriminator that the index knows; `None` without an index of the cluster.
-    async fn indexed(&self) -> Option<Vec<LabelledObject>> {
-        let value = self.prepared.rendered.target.discriminator.as_deref()?;
-        // The index is that of the controller's own cluster.
-        if value.is_empty() || self.object.spec.kube_config.is_some() {
-            return None;
-        }
-        self.controller().deployed.objects(value).await
-    }
-
-    /// Returns the kinds that may have orphans; `None` if every kind may.
-    fn searched(
+impl Controller {
+    /// Writes the target, and the kinds and namespaces of the objects, before the first object is applied, unless the stored status has
+    /// them: should the process end in the middle of the deployment, a removal must know what to delete.
+    pub(super) async fn begin_deployment(
         &self,
-        occasion: Occasion,
-        last: &LastDeployment,
-        indexed: Option<&[LabelledObject]>,
-    ) -> Option<SearchedKinds> {
-        let rendered = self.prepared.references();
-        let spec = &self.object.spec;
-        // The status names kinds and namespaces only; the memory of the last deployment has its objects.
-        let previous = match last.known() {
-            Some(_) => Some(Vec::new()),
-            None => self.past().objects(),
-        };
-        search::kinds(&SearchFacts {
-            occasion,
-            pruned: spec.prune
-                && !spec::pokes_images(spec)
-                && spec::inclusion(spec).is_empty()
-                && self.was_deployed(),
-            last,
-            indexed,
-            previous: previous.as_deref(),
-            rendered: &rendered,
-        })
-    }
-
-    /// Deletes orphans. Its result is that of the last deployment, too, as tools expect it.
-    pub(super) async fn prune(mut self) -> Result<Done, Error> {
-        let (options, started) = (self.options(), Instant::now());
-        let mut result = {
-            let (guard, previous) = (self.guard(), self.past().objects());
-            let project = self.project(&guard, previous.as_deref());
-            let options = DeployOptions {
-                no_wait: true,
-                ..options
-            };
-            let mut result = commands::prune(&project, &options).await?;
-            guard.explain(&mut result);
-            result
-        };
-        result
-            .errors
-            .extend(result.completeness.message().map(ObjectError::general));
-        self.controller()
-            .metrics
-            .done(&self.key, Command::Prune, started.elapsed(), counted(&result));
-        if !result.errors.is_empty() {
-            self.controller().memory.request_sweep(&self.key);
+        pass: &Pass<'_, KluctlDeployment>,
+        draft: &mut Draft,
+        built: &Built,
+    ) -> Result<(), PrepareError> {
+        if !self.is_dry_run(&draft.object) {
+            draft.begin_target(built.target_key());
+            inventory::begin(&mut draft.status, &built.references());
         }
-        let stored = self.controller().store_command(&result, true).await;
-        let replaces = self.sees_all(&result);
-        self.note(&result, result.dry_run, replaces);
-        Ok(self.told(&result, stored))
-    }
-
-    /// Returns what may have been deployed before.
-    fn past(&self) -> Inventory {
-        inventory::of(self.work.pass.object.status.as_ref())
-    }
-
-    /// Returns true if a prune deleted all orphans.
-    fn sees_all(&self, result: &CommandResult) -> bool {
-        result.errors.is_empty()
-            && result.completeness.is_complete()
-            && spec::inclusion(&self.object.spec).is_empty()
-    }
-
-    /// Notes the result of a deployment, or a prune, with what may be deployed now.
-    fn note(&mut self, result: &CommandResult, dry_run: bool, replaces: bool) {
-        let rendered = self.prepared.references();
-        let deployed = if dry_run { &[][..] } else { &rendered };
-        let inventory = inventory::after(self.past(), deployed, replaces && !dry_run);
-        let summary = status::bounded(result.summary().to_json());
-        inventory::note(&mut self.work.status, summary, &inventory);
-        if result.is_empty_render {
-            self.work.failure = Some((Reason::EmptyRender, Error::EmptyRender.to_string()));
+        let stored = pass.object.status.as_ref();
+        if stored.is_some_and(|stored| inventory::records_as_much(stored, &draft.status)) {
+            return Ok(());
         }
-        if !dry_run {
-            inventory::end(&mut self.work.status);
-        }
-    }
-
-    /// Shows what a deployment would change.
-    pub(super) async fn diff(self) -> Result<Done, Error> {
-        let result = {
-            let (guard, previous) = (self.guard(), self.past().objects());
-            commands::diff(&self.project(&guard, previous.as_deref()), &self.options()).await?
-        };
-        let stored = self.controller().store_command(&result, true).await;
-        self.work.status.last_diff_result = Some(status::bounded(result.summary().to_json()));
-        Ok(self.told(&result, stored))
-    }
-
-    fn told(self, result: &CommandResult, stored: bool) -> Done {
-        for warning in &result.warnings {
-            tracing::info!(%warning, "{}", result.command.as_str());
-        }
-        for error in &result.errors {
-            tracing::info!(%error, "{}", result.command.as_str());
-        }
-        let failed = !result.errors.is_empty();
-        let severity = if failed { Severity::Error } else { Severity::Info };
-        let text = match result.failure() {
-            Some(failure) => format!("{} failed. {failure}", result.command.as_str()),
-            None => result.message(),
-        };
-        self.work.told.push(Told {
-            severity,
-            message: text,
-        });
-        let count = result.errors.len();
-        Done {
-            id: result.origin.id.clone(),
-            stored,
-            error: failed.then(|| format!("{} failed with {count} errors.", result.command.as_str())),
-        }
-    }
-
-    /// Checks that all objects exist and are ready.
-    pub(super) async fn validate(self, is_request: bool) -> Result<Done, Error> {
-        let started = Instant::now();
-        let result = {
-            let (guard, previous) = (self.guard(), self.past().objects());
-            let ready = self.work.fresh.as_ref().map(|fresh| fresh.ready.clone());
-            let project = self.project(&guard, previous.as_deref());
-            commands::validate_besides(&project, &ready.unwrap_or_default()).await?
-        };
-        let counted = CommandCounts {
-            errors: result.errors.len(),
-            warnings: result.warnings.len(),
-            ..CommandCounts::default()
-        };
-        let controller = self.controller();
-        controller
-            .metrics
-            .done(&self.key, Command::Validate, started.elapsed(), counted);
-        controller.memory.validated(&self.key);
-        let value = status::bounded(result.to_value().to_json());
-        let is_same = status::is_same(self.work.status.last_validate_result.as_ref(), &value);
-        let stored = match is_request || !is_same {
-            true => self.controller().store_validation(&result).await,
-            false => false,
-        };
-        // Results that say the same keep their time, so that nothing is written.
-        if !is_same || is_request {
-            self.work.status.last_validate_result = Some(value);
-        }
-        let count = result.errors.len();
-        Ok(Done {
-            id: result.origin.id.clone(),
-            stored,
-            error: (count > 0).then(|| format!("validate failed with {count} errors.")),
-        })
-    }
-
-    /// Compares the cluster with the rendered objects, without changing it. Right after a deployment, that knows the outcome.
-    pub(super) async fn detect_drift(self, is_new: bool) -> Result<(), Error> {
-        let (differing, orphans) = match self.work.fresh.take() {
-            Some(fresh) => (HashSet::new(), fresh.orphans),
-            None => self.compare(is_new).await?,
-        };
-        let options = DeployOptions {
-            only: Some(differing),
-            orphans: false,
-            contents: false,
-            ..self.options()
-        };
-        let mut result = {
-            let (guard, previous) = (self.guard(), self.past().objects());
-            commands::diff(&self.project(&guard, previous.as_deref()), &options).await?
-        };
-        result.objects.extend(orphans.into_iter().map(|reference| {
-            let mut orphan = ResultObject::new(reference);
-            orphan.orphan = true;
-            orphan
-        }));
-        let drift = status::bounded(result.drift().to_json());
-        let last = &mut self.work.status;
-        if !status::is_same(last.last_drift_detection_result.as_ref(), &drift) {
-            last.last_drift_detection_result = Some(drift);
-        }
-        last.last_drift_detection_result_message = Some(result.drift_message());
+        let progress = performing(&draft.object);
+        let written = draft.checkpoint(pass, &progress).await;
+        written.map_err(PrepareError::Unrecorded)?;
+        draft.is_announced = true;
         Ok(())
     }
 
-    /// Returns the objects that an apply would change, and those that are no longer rendered.
-    async fn compare(&self, is_new: bool) -> Result<(HashSet<ObjectId>, Vec<ObjectRef>), Error> {
-        let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
-        let memory = &self.controller().memory;
-        let age = memory.orphans_age(&self.key);
-        let has_discriminator = rendered
-            .target
-            .discriminator
-            .as_deref()
-            .is_some_and(|text| !text.is_empty());
-        // Without an index, a search is a list of every kind.
-        let is_due = is_new || had_orphans(&self.work.status) || age.is_none_or(|age| age > ORPHANS_AGE);
-        let indexed = self.indexed().await;
-        let kinds = self.searched(
-            self.occasion(),
-            &memory.last_deployment(&self.key),
-            indexed.as_deref(),
-        );
-        let kinds = kinds.filter(|_| indexed.is_some() || !is_due);
-        let orphans = has_discriminator && (is_due || kinds.is_some());
-        let before = memory.take_seen(&self.key);
-        let inclusion = spec::inclusion(&self.object.spec);
-        let known = inventory::of(Some(&self.work.status)).objects();
-        let options = CompareOptions {
-            versions: Some(&before),
-            orphans,
-            force_apply: self.object.spec.force_apply,
-            inclusion: Some(&inclusion),
-            previous: known.as_deref(),
-            kinds: kinds.as_ref(),
+    /// Runs the commands of a decision.
+    pub(super) async fn run(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        draft: &mut Draft,
+        built: &Built,
+        decision: Decision,
+    ) -> Applied {
+        let mut commands = Commands {
+            controller: self,
+            pass,
+            object: &draft.object,
+            built,
+            key: key(pass.object),
+            status: std::mem::take(&mut draft.status),
+            events: std::mem::take(&mut draft.events),
+            failure: None,
+            after_deployment: None,
+            unpruned: false,
         };
-        let comparison = engine::compare(cluster, rendered, options).await?;
-        if is_due {
-            memory.searched_orphans(&self.key);
-        }
-        let differing = comparison.to_apply();
-        memory.compared(&self.key, comparison.versions);
-        if orphans
-            && kinds.is_none()
-            && comparison.orphans.is_empty()
-            && comparison.completeness.is_complete()
-        {
-            memory.swept(&self.key);
-        }
-        Ok((differing, comparison.orphans))
+        let applied = match decision {
+            Decision::Reconcile(due) => {
+                let is_request = draft.requested.is_some();
+                commands.reconcile(due, draft.is_announced, is_request).await
+            }
+            Decision::Requested(kind) => commands.requested(kind, draft.is_overridden()).await,
+        };
+        let Commands { status, events, .. } = commands;
+        (draft.status, draft.events) = (status, events);
+        applied
     }
 }
 
-fn had_orphans(status: &KluctlDeploymentStatus) -> bool {
-    let drift = status.last_drift_detection_result.as_ref();
-    let objects = drift
-        .and_then(|drift| drift.get("objects"))
-        .and_then(Value::as_array);
-    objects.is_some_and(|objects| {
-        objects
-            .iter()
-            .any(|object| object.get("orphan").and_then(Value::as_bool) == Some(true))
-    })
-}
+impl Commands<'_, '_> {
+    /// Runs the command of a request.
+    async fn requested(&mut self, kind: RequestKind, is_overridden: bool) -> Applied {
+        let replaces_result = matches!(kind, RequestKind::Deploy | RequestKind::Prune);
+        if replaces_result && is_overridden && plan::is_unpruned(self.pass.object) {
+            // Its result takes the place of the one that says that orphans are left.
+            self.status.last_objects_hash = None;
+        }
+        let done = match kind {
+            RequestKind::Diff => self.diff().await,
+            RequestKind::Prune => self.prune().await,
+            RequestKind::Validate => self.validate(true).await,
+            RequestKind::Deploy | RequestKind::Reconcile => self.deploy(true).await,
+        };
+        match done {
+            Ok(done) => Applied {
+                failure: self.failure.take(),
+                result_id: done.stored.then_some(done.id),
+                error: done.error,
+            },
+            Err(error) => {
+                let text = error.to_string();
+                Applied {
+                    failure: Some((Reason::DeployFailed, text.clone())),
+                    result_id: None,
+                    error: Some(text),
+                }
+            }
+        }
+    }
 
-/// Returns the counts of a result for the metrics.
-pub(super) fn counted(result: &CommandResult) -> CommandCounts {
-    let counts = result.counts();
-    CommandCounts {
-        changed: counts.new + counts.changed,
-        deleted: counts.deleted,
-        orphans: counts.orphans,
-        errors: counts.errors,
-        warnings: counts.warnings,
+    /// Makes a full reconciliation.
+    async fn reconcile(&mut self, due: plan::Due, is_announced: bool, is_request: bool) -> Applied {
+        if due.unapproved {
+            tracing::info!(hash = self.built.hash, "deployment is not approved");
+        }
+        let is_same = self.status.last_objects_hash.as_deref() == Some(self.built.hash.as_str());
+        if !due.deploy && !is_same {
+            // The next drift detection compares all objects.
+            self.controller.parts.states.take_seen(&self.key);
+        }
+        let done = if due.deploy && !is_announced {
+            self.announced(due, is_same).await
+        } else {
+            self.due_commands(due, is_same).await
+        };
+        if let Err(error) = done {
+            let reason = match error {
+                engine::Error::Interrupted => Reason::Progressing,
+                _ => Reason::DeployFailed,
+            };
+            self.failure = Some((reason, error.to_string()));
+            self.status.last_objects_hash = None;
+        } else {
+            self.note_hash(due.deploy);
+        }
+        self.status.observed_generation = self.object.metadata.generation;
+        let failure = self.failure.take();
+        Applied {
+            error: failure
+                .as_ref()
+                .filter(|_| is_request)
+                .map(|(_, text)| text.clone()),
+            failure,
+            result_id: None,
+        }
+    }
+
+    /// Runs the commands of a deployment. If they take longer than a moment, the status says that it is running.
+    async fn announced(&mut self, due: plan::Due, is_same: bool) -> Result<(), engine::Error> {
+        let pass = self.pass;
+        let mut running = self.status.clone();
+        status::set_progress(&mut running, pass.object, &performing(self.object), &now());
+        let mut commands = std::pin::pin!(self.due_commands(due, is_same));
+        if let Ok(done) = tokio::time::timeout(ANNOUNCE_AFTER, &mut commands).await {
+            return done;
+        }
+        // A failed write is in the log, and the pass writes its status at its end.
+        let (done, _) = futures::join!(commands, pass.checkpoint(&running));
+        done
+    }
+
+    async fn due_commands(&mut self, due: plan::Due, is_same: bool) -> Result<(), engine::Error> {
+        if due.deploy {
+            self.deploy(false).await?;
+        }
+        if !self.object.spec.validate {
+            self.status.last_validate_result = None;
+        } else if due.validate {
+            self.validate(false).await?;
+        }
+        self.detect_drift(due.deploy || !is_same).await
+    }
+
+    /// Notes the hash of the objects, and the approved one, unless one-time overrides have their part in it.
+    fn note_hash(&mut self, deployed: bool) {
+        let is_overridden = requests::changes_deployment(self.pass.object, self.object);
+        let end = plan::FullEnd {
+            is_overridden,
+            deployed,
+            is_new_generation: self.status.observed_generation != self.object.metadata.generation,
+            unpruned: self.unpruned,
+        };
+        let past = self.status.last_objects_hash.take();
+        self.status.last_objects_hash = plan::noted_hash(past, &self.built.hash, end);
+        if !is_overridden {
+            let approved = &self.object.spec.manual_objects_hash;
+            self.status.last_manual_objects_hash.clone_from(approved);
+        }
     }
 }

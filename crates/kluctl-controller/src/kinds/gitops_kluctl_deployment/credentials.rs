@@ -6,13 +6,14 @@ use std::{
 };
 
 use api::{Secret, kluctl::gitops::KluctlDeployment};
-use engine::{CredentialEntry, DecryptionKeys, ExternalAccess, SecretCredentials};
+use deployer::objects;
+use engine::{DecryptionKeys, ExternalAccess};
+use remote::{CredentialEntry, SecretCredentials};
 use k8s_openapi::api::core::v1::Secret as SecretObject;
 use kube::{Api, Client, ResourceExt as _};
-use references::objects;
 use runtime::client::describe;
 
-use super::prepare::PrepareError;
+use super::build::PrepareError;
 
 /// Maximum number of entries of all lists of credentials.
 const MOST: usize = 200;
@@ -104,12 +105,9 @@ pub(super) async fn external(
         git: secrets.entries(git).await?,
         oci: secrets.entries(oci).await?,
         helm: secrets.entries(helm).await?,
-        loopback: Some(external.addresses.clone()),
+        loopback: Some(external.servers.addresses.clone()),
     };
-    Ok(ExternalAccess {
-        credentials: Some(Arc::new(credentials)),
-        ..external.clone()
-    })
+    Ok(external.clone().with_credentials(Arc::new(credentials)))
 }
 
 /// Reads the keys for encrypted files of the project; `None` without `spec.decryption`.
@@ -125,7 +123,7 @@ pub(super) async fn decryption(
         return Ok(None);
     };
     let mut keys = DecryptionKeys::new();
-    keys.set_addresses(external.addresses.clone());
+    keys.set_addresses(external.servers.addresses.clone());
     let secret = decryption.secret_ref.as_ref().map(|secret| secret.name.as_str());
     if let Some(name) = secret.filter(|name| !name.is_empty()) {
         for (key, value) in &Secrets::new(client, object).get(name).await? {

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use api::{Reason, condition_type, conditions, kluctl::gitops::KluctlDeploymentStatus};
+use deployer::message;
 use runtime::{EventDraft, Severity};
 
-use super::work::Work;
-use crate::common::message;
+use super::command_event::CommandEvent;
 
 /// Metadata key for the revision of an event.
 const REVISION: &str = "gitops.kluctl.io/revision";
@@ -33,45 +33,64 @@ fn metadata(status: &KluctlDeploymentStatus, updates_commit: bool) -> BTreeMap<S
     metadata
 }
 
-impl Work<'_, '_> {
-    /// Returns the events: one for each command that did something, and one at the end if something changed.
-    pub(super) fn events(&self, reason: Reason, delay: Duration) -> Vec<EventDraft> {
-        let event = |severity, message: String, is_end: bool| EventDraft {
+/// The end of a pass.
+pub(super) struct Ended<'a> {
+    /// The status before the pass.
+    pub(super) past: Option<&'a KluctlDeploymentStatus>,
+    pub(super) status: &'a KluctlDeploymentStatus,
+    pub(super) commands: &'a [CommandEvent],
+    pub(super) reason: Reason,
+    /// The error of the preparation, which the status may have in fewer words.
+    pub(super) unprepared: Option<&'a str>,
+    pub(super) took: Duration,
+    /// Delay before the next pass.
+    pub(super) delay: Duration,
+}
+
+impl Ended<'_> {
+    fn event(&self, severity: Severity, text: String, is_end: bool) -> EventDraft {
+        EventDraft {
             severity,
-            reason,
-            message: message::limit(message, message::MESSAGE_BYTES),
-            metadata: metadata(&self.status, is_end),
-        };
-        let mut events: Vec<EventDraft> = self
-            .told
-            .iter()
-            .map(|told| event(told.severity, told.message.clone(), false))
-            .collect();
-        let past = self.pass.object.status.as_ref();
+            reason: self.reason,
+            message: message::limit(text, message::MESSAGE_BYTES),
+            metadata: metadata(self.status, is_end),
+        }
+    }
+
+    /// Returns true if Ready or the error of the preparation differ from the stored status.
+    fn is_news(&self) -> bool {
         let ready = |status: &KluctlDeploymentStatus| {
             let ready = conditions::get(&status.conditions, condition_type::READY);
             ready.map(|ready| (ready.status, ready.reason.clone(), ready.message.clone()))
         };
-        let prepared = |status: &KluctlDeploymentStatus| status.last_prepare_error.clone();
-        let news = past.is_none_or(|past| {
-            ready(past) != ready(&self.status) || prepared(past) != prepared(&self.status)
-        });
-        match reason {
-            Reason::ReconciliationSucceeded if news || !events.is_empty() => {
-                let message = message::finished(self.started.elapsed(), delay);
-                events.push(event(Severity::Info, message, true));
-            }
-            Reason::ReconciliationSucceeded | Reason::Progressing => {}
-            _ if news => {
-                let error = self
-                    .unprepared
-                    .as_ref()
-                    .or(self.status.last_prepare_error.as_ref());
-                let message = error.cloned().unwrap_or_else(|| self.ready_message());
-                events.push(event(Severity::Error, message, false));
-            }
-            _ => {}
-        }
-        events
+        self.past.is_none_or(|past| {
+            ready(past) != ready(self.status) || past.last_prepare_error != self.status.last_prepare_error
+        })
     }
+}
+
+/// Returns the events: one for each command that did something, and one at the end if something changed.
+pub(super) fn of_pass(ended: &Ended<'_>) -> Vec<EventDraft> {
+    let commands = ended.commands.iter();
+    let mut events: Vec<EventDraft> = commands
+        .map(|command| ended.event(command.severity, command.message.clone(), false))
+        .collect();
+    let news = ended.is_news();
+    match ended.reason {
+        Reason::ReconciliationSucceeded if news || !events.is_empty() => {
+            let text = message::finished(ended.took, ended.delay);
+            events.push(ended.event(Severity::Info, text, true));
+        }
+        Reason::ReconciliationSucceeded | Reason::Progressing => {}
+        _ if news => {
+            let ready = conditions::get(&ended.status.conditions, condition_type::READY);
+            let text = ended
+                .unprepared
+                .or(ended.status.last_prepare_error.as_deref())
+                .or(ready.map(|ready| ready.message.as_str()));
+            events.push(ended.event(Severity::Error, text.unwrap_or_default().to_owned(), false));
+        }
+        _ => {}
+    }
+    events
 }

@@ -3,20 +3,22 @@
 
 use std::{
     fmt,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use api::{Fault, kluctl::gitops::KluctlDeployment};
-use engine::{CommandResult, Confirm, ObjectError};
+use engine::Confirm;
 use futures::{FutureExt as _, future::BoxFuture};
 use kube::{Api, ResourceExt as _};
 use objects::ObjectRef;
+use parking_lot::Mutex;
+use results::{CommandResult, ObjectError};
 
-use super::{Controller, key, prepare::ProjectRead};
+use super::{
+    build::ProjectRead,
+    controller::{Controller, key},
+};
 use crate::common::{
     owners::{self, ForeignOwners},
     sharers::{Claimant, Sharing},
@@ -67,7 +69,7 @@ pub(super) struct Guard<'a> {
     pub(super) controller: &'a Controller,
     pub(super) object: &'a KluctlDeployment,
     pub(super) cluster: &'a cluster::Cluster,
-    pub(super) identity: &'a references::ClusterIdentity,
+    pub(super) identity: &'a deployer::ClusterIdentity,
     pub(super) discriminator: &'a str,
     /// The source that must not have moved; absent in a removal, which needs none.
     source: Option<&'a ProjectRead>,
@@ -81,7 +83,7 @@ impl<'a> Guard<'a> {
         controller: &'a Controller,
         object: &'a KluctlDeployment,
         cluster: &'a cluster::Cluster,
-        identity: &'a references::ClusterIdentity,
+        identity: &'a deployer::ClusterIdentity,
         discriminator: &'a str,
     ) -> Self {
         Self {
@@ -111,10 +113,7 @@ impl<'a> Guard<'a> {
 
     /// Returns why a deletion was refused.
     pub(super) fn refusal(&self) -> Option<Refusal> {
-        self.refusal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.refusal.lock().clone()
     }
 
     /// Replaces the error of a refused deletion by the reason.
@@ -140,8 +139,8 @@ impl<'a> Guard<'a> {
         }
         let sharing = Sharing {
             client: self.controller.client(),
-            namespace: self.controller.ctx.flags().watch_namespace(),
-            clusters: &self.controller.clusters,
+            namespace: self.controller.parts.ctx.flags().watch_namespace(),
+            clusters: &self.controller.parts.clusters,
         };
         let itself = Claimant {
             key: key(self.object),
@@ -158,7 +157,7 @@ impl<'a> Guard<'a> {
             )));
         }
         let owners = ForeignOwners::new(
-            &self.controller.clusters,
+            &self.controller.parts.clusters,
             self.cluster,
             self.identity,
             sharers.foreign,
@@ -198,7 +197,7 @@ impl<'a> Guard<'a> {
     async fn is_unchanged(&self) -> Result<bool, Fault> {
         let namespace = self.object.namespace().unwrap_or_default();
         let api: Api<KluctlDeployment> = Api::namespaced(self.controller.client().clone(), &namespace);
-        let found = references::objects::found(api.get_metadata(&self.object.name_any()).await);
+        let found = deployer::objects::found(api.get_metadata(&self.object.name_any()).await);
         let found = found.map_err(|error| {
             let message = format!(
                 "cannot read the object again: {}",
@@ -224,7 +223,7 @@ impl Confirm for Guard<'_> {
         async {
             let checked = self.check(objects).await;
             let is_confirmed = checked.is_ok();
-            *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = checked.err();
+            *self.refusal.lock() = checked.err();
             is_confirmed
         }
         .boxed()

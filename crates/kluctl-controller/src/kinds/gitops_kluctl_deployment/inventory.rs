@@ -5,8 +5,8 @@
 //! Identities with rights in some namespaces only cannot list all objects: a search is complete for them if it saw these.
 
 use api::kluctl::gitops::KluctlDeploymentStatus;
-use engine::Inventory;
 use objects::ObjectRef;
+use results::Inventory;
 use serde_json::{Map, Value};
 
 /// Field with the kinds and namespaces.

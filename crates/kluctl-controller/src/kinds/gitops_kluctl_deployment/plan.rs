@@ -6,20 +6,39 @@ use api::{
     Time,
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec, KluctlDeploymentStatus, TargetKey},
 };
+use deployer::idle::Ages;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::spec;
-use crate::common::memory::Ages;
+use super::{requests::RequestKind, spec};
 
 /// Minimum delay before the next pass.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Maximum delay before objects that are not ready are checked again.
 const LONGEST_RECHECK: Duration = Duration::from_secs(60);
 
-/// The work of a full reconciliation.
+/// The decision about a rendered project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Work {
+pub enum Decision {
+    /// A full reconciliation.
+    Reconcile(Due),
+    /// The command of a request.
+    Requested(RequestKind),
+}
+
+impl Decision {
+    /// Returns true if objects may be applied.
+    pub(crate) fn deploys(self) -> bool {
+        match self {
+            Self::Reconcile(due) => due.deploy,
+            Self::Requested(kind) => kind == RequestKind::Deploy,
+        }
+    }
+}
+
+/// The commands of a full reconciliation that are due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
     /// True if the objects are deployed.
     pub(crate) deploy: bool,
     /// True if the readiness of the objects is validated.
@@ -29,7 +48,7 @@ pub(crate) struct Work {
 }
 
 /// Decides what is done with the rendered objects, whose hash is `hash`.
-pub(crate) fn work(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: Ages, now: &Time) -> Work {
+pub(crate) fn due(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: Ages, now: &Time) -> Due {
     let (spec, status) = (&object.spec, object.status.clone().unwrap_or_default());
     let approved = spec.manual_objects_hash.as_deref().unwrap_or_default();
     let is_new = status.last_deploy_result.is_none() || status.last_objects_hash.as_deref() != Some(hash);
@@ -50,7 +69,7 @@ pub(crate) fn work(object: &KluctlDeployment, hash: &str, dry_run: bool, ages: A
     let validate = spec.validate
         && (deploy || is_due || is_unready(&status))
         && !(dry_run && deploy && status.last_deploy_result.is_none());
-    Work {
+    Due {
         deploy,
         validate,
         unapproved,
@@ -257,41 +276,44 @@ mod tests {
 
     #[test]
     fn deployment_is_due_for_changes_approvals_and_periods() {
-        let work = |change: Value| {
-            let work = work(&object(&change), "h", false, Ages::default(), &now());
-            (work.deploy, work.validate)
+        let due_after = |change: Value| {
+            let due = due(&object(&change), "h", false, Ages::default(), &now());
+            (due.deploy, due.validate)
         };
-        assert_eq!(work(json!({})), (false, false));
+        assert_eq!(due_after(json!({})), (false, false));
         assert_eq!(
-            work(json!({ "status": { "lastObjectsHash": "x" } })),
+            due_after(json!({ "status": { "lastObjectsHash": "x" } })),
             (true, true)
         );
         assert_eq!(
-            work(json!({ "status": { "lastDeployResult": null } })),
+            due_after(json!({ "status": { "lastDeployResult": null } })),
             (true, true)
         );
         assert_eq!(
-            work(json!({ "status": { "observedGeneration": 1 } })),
+            due_after(json!({ "status": { "observedGeneration": 1 } })),
             (true, true)
         );
-        assert_eq!(work(json!({ "spec": { "deployInterval": "59s" } })), (true, true));
         assert_eq!(
-            work(json!({ "spec": { "deployInterval": "61s" } })),
+            due_after(json!({ "spec": { "deployInterval": "59s" } })),
+            (true, true)
+        );
+        assert_eq!(
+            due_after(json!({ "spec": { "deployInterval": "61s" } })),
             (false, false)
         );
         assert_eq!(
-            work(json!({ "spec": { "validateInterval": "59s" } })),
+            due_after(json!({ "spec": { "validateInterval": "59s" } })),
             (false, true)
         );
         assert_eq!(
-            work(json!({ "spec": { "validateInterval": "59s", "validate": false } })),
+            due_after(json!({ "spec": { "validateInterval": "59s", "validate": false } })),
             (false, false)
         );
         let failed = json!({ "commandInfo": { "endTime": "2026-01-01T00:59:00Z" }, "errors": [{}] });
         let failed = |prune: bool, more: Value| {
             let mut change = json!({ "spec": { "prune": prune }, "status": { "lastDeployResult": failed } });
             json_patch(&mut change, &more);
-            work(change)
+            due_after(change)
         };
         assert_eq!(failed(true, json!({})), (true, true), "orphans are left");
         assert_eq!(failed(false, json!({})), (false, false));
@@ -305,15 +327,15 @@ mod tests {
             "not approved"
         );
         let manual = json!({ "spec": { "manual": true }, "status": { "lastObjectsHash": "x" } });
-        assert_eq!(work(manual), (false, false), "not approved");
+        assert_eq!(due_after(manual), (false, false), "not approved");
         let manual = json!({ "spec": { "manual": true, "manualObjectsHash": "h" } });
-        assert_eq!(work(manual), (true, true), "approved");
+        assert_eq!(due_after(manual), (true, true), "approved");
         let manual = json!({
             "spec": { "manual": true, "manualObjectsHash": "h" }, "status": { "lastManualObjectsHash": "h" },
         });
-        assert_eq!(work(manual), (false, false), "deployed before");
+        assert_eq!(due_after(manual), (false, false), "deployed before");
         let unready = json!({ "status": { "lastValidateResult": { "errors": [{}] } } });
-        assert_eq!(work(unready), (false, true));
+        assert_eq!(due_after(unready), (false, true));
     }
 
     #[test]
@@ -323,7 +345,7 @@ mod tests {
             let mut status = json!({ "lastDeployResult": { "reconcileId": "p", "commandInfo": info } });
             json_patch(&mut status, &more);
             let object = object(&json!({ "status": status }));
-            work(&object, "h", dry_run, Ages::default(), &now()).deploy
+            due(&object, "h", dry_run, Ages::default(), &now()).deploy
         };
         assert!(deploys(json!({}), false) && !deploys(json!({}), true));
         let real = json!({ "lastDeployResult": { "commandInfo": { "dryRun": false } } });

@@ -31,7 +31,7 @@ const UNDEPLOYED: [&str; 8] = [
 
 /// The kind of a request, in the order in which requests are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestKind {
+pub enum RequestKind {
     Diff,
     Deploy,
     Prune,
@@ -226,7 +226,7 @@ pub(crate) async fn remove(
         ..PatchParams::default()
     };
     for _ in 0..ATTEMPTS {
-        let Some(live) = references::objects::found(api.get_metadata(&name).await).map_err(failed)? else {
+        let Some(live) = deployer::objects::found(api.get_metadata(&name).await).map_err(failed)? else {
             return Ok(());
         };
         let value = live

@@ -7,7 +7,7 @@ use api::{
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentSpec, ProjectKey, SourceOverride},
 };
 use cluster::access::Contexts;
-use engine::ServerAddress;
+use remote::ServerAddress;
 use kluctl::{FixedImage, GitReference, Inclusion, Request, SourceAddress};
 use tree::TreePath;
 use yaml::{Map, Value};
@@ -27,7 +27,7 @@ const POKE_IMAGES: &str = "poke-images";
 
 /// An error about a value of the spec.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidSpec {
+pub enum InvalidSpec {
     /// A field that the original does not support any more.
     #[error("{field} is not supported anymore, use 'spec.credentials.git' instead")]
     Removed { field: &'static str },
@@ -151,7 +151,7 @@ fn refuse(spec: &KluctlDeploymentSpec) -> Result<(), InvalidSpec> {
             .as_deref()
             .filter(|name| !name.is_empty())
         {
-            references::check_name("spec.decryption.serviceAccount", name)
+            deployer::check_name("spec.decryption.serviceAccount", name)
                 .map_err(|fault| InvalidSpec::Name(fault.message))?;
         }
     }

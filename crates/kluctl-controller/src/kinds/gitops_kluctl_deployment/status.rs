@@ -6,10 +6,10 @@ use api::{
     Condition, ConditionStatus, Reason, Time, condition_type, conditions,
     kluctl::gitops::{KluctlDeployment, KluctlDeploymentStatus},
 };
+use deployer::message;
 use serde_json::Value;
 
-use super::prepare::PrepareError;
-use crate::common::message;
+use super::build::PrepareError;
 
 /// Message of Ready while there is no other.
 const IN_PROGRESS: &str = "Reconciliation in progress";
@@ -148,7 +148,7 @@ fn verdict(status: &KluctlDeploymentStatus, validates: bool) -> (Reason, String)
 fn messages(result: &Value, field: &str) -> u64 {
     let last = result.get(field).and_then(|list| list.as_array()?.last());
     let text = last.and_then(|last| last.get("message")?.as_str());
-    match text.and_then(engine::left_out) {
+    match text.and_then(results::left_out) {
         Some(others) => others.saturating_add(count(result, field).saturating_sub(1)),
         None => count(result, field),
     }
@@ -213,13 +213,13 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Returns a result that fits into a status: [`engine::bounded`] says what is left out first.
+/// Returns a result that fits into a status: [`results::bounded`] says what is left out first.
 pub(crate) fn bounded(result: Value) -> Value {
     let size = serde_json::to_vec(&result).map_or(0, |json| json.len());
     if size <= RESULT_BYTES {
         return result;
     }
-    engine::bounded(yaml::Value::from_json(result), RESULT_BYTES).to_json()
+    results::bounded(yaml::Value::from_json(result), RESULT_BYTES).to_json()
 }
 
 #[cfg(test)]

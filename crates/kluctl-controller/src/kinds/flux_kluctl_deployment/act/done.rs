@@ -1,6 +1,6 @@
 //! The results of commands, as a status has them. Pure.
 
-use engine::{CommandResult, ValidateResult};
+use results::{CommandResult, ValidateResult};
 use yaml::Value;
 
 use super::CommandDone;
@@ -74,8 +74,8 @@ pub(super) fn validate_done(result: &ValidateResult) -> CommandDone {
 
 #[cfg(test)]
 mod tests {
-    use engine::ObjectError;
     use jiff::Timestamp;
+    use results::ObjectError;
 
     use super::*;
 

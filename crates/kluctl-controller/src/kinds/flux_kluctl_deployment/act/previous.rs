@@ -1,17 +1,18 @@
 //! The objects with discriminators that the deployment had before.
 
 use api::Fault;
-use engine::{CommandResult, Error, RemoveOptions};
+use engine::{Error, RemoveOptions};
+use results::CommandResult;
 
 use super::{
-    Acting, CommandResults,
+    CommandResults, Deployment,
     done::nothing_pruned,
     plan,
     prune::{refusal_text, shared_text},
     spec,
 };
 
-impl Acting<'_> {
+impl Deployment<'_> {
     /// Deletes the objects with previous discriminators, or only finds them if pruning is off. A discriminator is forgotten when a
     /// complete search left no objects.
     pub(super) async fn prune_previous(&self, done: &mut CommandResults) -> Result<(), Fault> {
@@ -59,7 +60,7 @@ impl Acting<'_> {
         discriminator: &str,
         prunes: bool,
     ) -> Result<Result<CommandResult, String>, Fault> {
-        let identity = &self.prepared.identity;
+        let identity = &self.built.identity;
         let sharers = self
             .controller
             .sharers(self.object, discriminator, identity)
@@ -78,7 +79,7 @@ impl Acting<'_> {
             confirm: Some(&owners),
             ..RemoveOptions::default()
         };
-        let (cluster, rendered) = (&self.prepared.cluster, &self.prepared.rendered);
+        let (cluster, rendered) = (&self.built.cluster, &self.built.rendered);
         let pruned = engine::prune_discriminator(cluster, rendered, discriminator, &options).await;
         if let Some(refusal) = owners.refusal() {
             return Ok(Err(shared_text(Some(discriminator), refusal)));

@@ -3,16 +3,23 @@
 use std::time::Instant;
 
 use api::Fault;
-use engine::{Error, RemoveOptions, SearchedKinds, SshConnections, discriminator::DiscriminatorError};
+use engine::{Error, RemoveOptions, SearchedKinds, discriminator::DiscriminatorError};
+use remote::{SshConnections};
 
 use super::{
-    Acting, CommandDone, ForeignOwners, Prune, Refusal,
+    CommandDone, Deployment, Prune,
     done::{command_done, counted, nothing_pruned, refused},
     plan, spec,
 };
-use crate::{common::sharers::Claim, metrics::Command};
+use crate::{
+    common::{
+        owners::{ForeignOwners, Refusal},
+        sharers::Claim,
+    },
+    metrics::Command,
+};
 
-impl Acting<'_> {
+impl Deployment<'_> {
     /// Deletes objects that are no longer rendered, if the discriminator proves that they belong to this object.
     pub(super) async fn prune(
         &self,
@@ -24,7 +31,7 @@ impl Acting<'_> {
             (Prune::Disabled | Prune::NotNow, _) | (Prune::IfSeen, None | Some(0)) => return Ok(None),
             (Prune::Run, _) | (Prune::IfSeen, Some(_)) => {}
         }
-        let discriminator = self.prepared.discriminator();
+        let discriminator = self.built.discriminator();
         if let Err(refusal) = plan::may_prune(discriminator, &[]) {
             return Ok(Some(refused(refusal_text(&refusal))));
         }
@@ -36,7 +43,7 @@ impl Acting<'_> {
             .sharers(
                 self.object,
                 discriminator.unwrap_or_default(),
-                &self.prepared.identity,
+                &self.built.identity,
             )
             .await?;
         if let Err(refusal) = plan::may_prune(discriminator, &sharers.own) {
@@ -54,7 +61,7 @@ impl Acting<'_> {
             confirm: Some(&owners),
             ..RemoveOptions::default()
         };
-        let pruned = engine::prune(&self.prepared.cluster, &self.prepared.rendered, &options).await;
+        let pruned = engine::prune(&self.built.cluster, &self.built.rendered, &options).await;
         if let Some(refusal) = owners.refusal() {
             return Ok(Some(refused(shared_text(discriminator, refusal))));
         }
@@ -74,8 +81,8 @@ impl Acting<'_> {
 
     /// Returns the check if objects that are about to be deleted may belong to these deployments of other namespaces.
     pub(super) fn owners(&self, claims: Vec<Claim>) -> ForeignOwners<'_> {
-        let clusters = self.controller.references.clusters();
-        ForeignOwners::new(clusters, &self.prepared.cluster, &self.prepared.identity, claims)
+        let clusters = self.controller.clusters();
+        ForeignOwners::new(clusters, &self.built.cluster, &self.built.identity, claims)
     }
 
     /// Fails if the object or its source changed since this pass began: objects of a newer revision must not be deleted.
@@ -91,7 +98,7 @@ impl Acting<'_> {
 
     /// Reads the revision of the source again.
     async fn revision_now(&self) -> Result<String, Fault> {
-        let cluster = &self.prepared.cluster;
+        let cluster = &self.built.cluster;
         let ssh = SshConnections::default();
         let source = self.controller.source(self.object, &ssh, cluster.cancellation());
         Ok(cluster.waiting(source).await?.revision().to_owned())

@@ -29,30 +29,30 @@ fn quiet() -> Facts<'static> {
     }
 }
 
-fn with(change: impl FnOnce(&mut Facts<'static>)) -> Work {
+fn with(change: impl FnOnce(&mut Facts<'static>)) -> Decision {
     let mut facts = quiet();
     change(&mut facts);
-    work(&facts)
+    decide(&facts)
 }
 
 #[test]
 fn work_decides_about_a_rendered_project() {
-    let everything = |why| Work {
+    let everything = |why| Decision {
         deploy: Deploy::Apply(why),
         prune: Prune::Run,
         validate: Validate::Run,
     };
-    let nothing = Work {
+    let nothing = Decision {
         deploy: Deploy::Nothing,
         prune: Prune::NotNow,
         validate: Validate::IfDeployed,
     };
-    let compare = Work {
+    let compare = Decision {
         deploy: Deploy::Compare,
         prune: Prune::NotNow,
         validate: Validate::IfDeployed,
     };
-    let cases: Vec<(&str, Work, Work)> = vec![
+    let cases: Vec<(&str, Decision, Decision)> = vec![
         ("quiet", with(|_| {}), nothing),
         (
             "never deployed",
@@ -133,7 +133,7 @@ fn work_decides_about_a_rendered_project() {
         (
             "asked to reconcile",
             with(|f| f.reconcile_requested = true),
-            Work {
+            Decision {
                 prune: Prune::IfSeen,
                 validate: Validate::Run,
                 ..compare
@@ -145,7 +145,7 @@ fn work_decides_about_a_rendered_project() {
                 f.reconcile_requested = true;
                 f.compare_on_request = false;
             }),
-            Work {
+            Decision {
                 validate: Validate::Run,
                 ..nothing
             },
@@ -156,7 +156,7 @@ fn work_decides_about_a_rendered_project() {
                 f.recovering = true;
                 f.deploy_period = Period::Never;
             }),
-            Work {
+            Decision {
                 prune: Prune::IfSeen,
                 validate: Validate::Run,
                 ..compare
@@ -165,7 +165,7 @@ fn work_decides_about_a_rendered_project() {
         (
             "prune failed",
             with(|f| f.last_prune_failed = true),
-            Work {
+            Decision {
                 prune: Prune::Run,
                 ..nothing
             },
@@ -176,7 +176,7 @@ fn work_decides_about_a_rendered_project() {
                 f.prune = false;
                 f.hash = "b";
             }),
-            Work {
+            Decision {
                 prune: Prune::Disabled,
                 ..everything(ApplyReason::ObjectsChanged)
             },
@@ -187,7 +187,7 @@ fn work_decides_about_a_rendered_project() {
                 f.dry_run = true;
                 f.since_compared = HOUR;
             }),
-            Work {
+            Decision {
                 validate: Validate::Disabled,
                 ..nothing
             },
@@ -198,7 +198,7 @@ fn work_decides_about_a_rendered_project() {
                 f.dry_run = true;
                 f.hash = "b";
             }),
-            Work {
+            Decision {
                 validate: Validate::Disabled,
                 ..everything(ApplyReason::ObjectsChanged)
             },
@@ -206,7 +206,7 @@ fn work_decides_about_a_rendered_project() {
         (
             "never validated",
             with(|f| f.since_validated = None),
-            Work {
+            Decision {
                 validate: Validate::Run,
                 ..nothing
             },
@@ -214,7 +214,7 @@ fn work_decides_about_a_rendered_project() {
         (
             "not ready",
             with(|f| f.last_validate_failed = true),
-            Work {
+            Decision {
                 validate: Validate::Run,
                 ..nothing
             },
@@ -222,7 +222,7 @@ fn work_decides_about_a_rendered_project() {
         (
             "validation due",
             with(|f| f.since_validated = Some(HOUR)),
-            Work {
+            Decision {
                 validate: Validate::Run,
                 ..nothing
             },
@@ -230,7 +230,7 @@ fn work_decides_about_a_rendered_project() {
         (
             "validation is off",
             with(|f| f.validate = false),
-            Work {
+            Decision {
                 validate: Validate::Disabled,
                 ..nothing
             },

@@ -9,7 +9,7 @@ use api::{
 use runtime::Severity;
 use serde_json::{Value, json};
 
-use super::{super::results::CommandDone, *};
+use super::{super::report::CommandDone, *};
 
 const REV: &str = "main@sha1:abc";
 

@@ -1,8 +1,8 @@
 //! Tests of events: their messages, and how often they are sent.
 
-use references::SourceArtifact;
+use deployer::SourceArtifact;
 
-use super::{super::super::results::failure_of, *};
+use super::{super::super::report::failure_of, *};
 
 #[test]
 fn pass_without_changes_has_no_events() {

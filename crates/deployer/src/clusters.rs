@@ -1,0 +1,290 @@
+//! The clusters that objects deploy to, and the identities that they deploy with.
+
+mod admission;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use api::{Fault, KubeConfig, Reason};
+use cluster::{
+    Cluster, Settings,
+    access::{self, KubeconfigRules},
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Config, ResourceExt};
+use runtime::{Context, client::describe};
+use tokio::sync::Mutex;
+use tree::ByteBudget;
+
+use crate::Consumer;
+
+/// Bytes of memory for answers of the cluster of the process.
+const LOCAL_ANSWERS: u64 = 256 << 20;
+/// Bytes of memory for answers of all other clusters, whose servers users name.
+const REMOTE_ANSWERS: u64 = 128 << 20;
+
+/// Time for which passes use the rules of webhooks and policies that another pass of the same identity read, while no watch tells of changes.
+const ADMISSION_AGE: Duration = Duration::from_secs(30);
+
+static REMOTE_MEMORY: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(REMOTE_ANSWERS));
+
+/// Maximum number of kept connections to remote clusters.
+const MAX_CONNECTIONS: usize = 64;
+/// Keys of a Secret that may hold a kubeconfig, if the reference names none.
+const DEFAULT_KEYS: [&str; 2] = ["value", "value.yaml"];
+
+/// Tells clusters apart: two of these may be one cluster if they have the same address, or certificates of the same
+/// authority.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterIdentity {
+    pub(crate) server: String,
+    pub(crate) authority: Option<Vec<Vec<u8>>>,
+}
+
+impl ClusterIdentity {
+    fn new(config: &Config) -> Self {
+        Self {
+            server: config.cluster_url.to_string(),
+            authority: config.root_cert.clone(),
+        }
+    }
+
+    /// Returns true if both may be one cluster.
+    #[must_use]
+    pub fn may_be(&self, other: &Self) -> bool {
+        self.server == other.server || (self.authority.is_some() && self.authority == other.authority)
+    }
+}
+
+/// An error about the kubeconfig of an object. Messages name the Secret and hold nothing of its contents.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeconfigError {
+    /// The Secret is missing, or cannot be read.
+    #[error("unable to read KubeConfig secret '{secret}' error: {why}")]
+    Unreadable {
+        /// Namespace and name of the Secret.
+        secret: String,
+        /// The error of the API server.
+        why: String,
+    },
+    /// The Secret has no such key.
+    #[error("KubeConfig secret '{secret}' does not contain a '{key}' key with a kubeconfig")]
+    MissingKey {
+        /// Namespace and name of the Secret.
+        secret: String,
+        /// The missing key.
+        key: String,
+    },
+    /// The kubeconfig is invalid or refused.
+    #[error("KubeConfig secret '{secret}': {error}")]
+    Invalid {
+        /// Namespace and name of the Secret.
+        secret: String,
+        /// The error.
+        error: cluster::Error,
+    },
+}
+
+impl KubeconfigError {
+    /// Returns the reason for the Ready condition.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Invalid {
+                error: cluster::Error::KubeconfigRefused(_),
+                ..
+            } => Reason::AccessDenied,
+            _ => Reason::PrepareFailed,
+        }
+    }
+}
+
+/// A cluster with its identity.
+#[derive(Debug, Clone)]
+struct Connection {
+    cluster: Cluster,
+    identity: Arc<ClusterIdentity>,
+}
+
+/// A cluster, accessed with the identity that an object deploys with.
+#[derive(Debug, Clone)]
+pub struct TargetCluster {
+    /// Connection to the cluster.
+    pub cluster: Cluster,
+    /// Tells it apart from others.
+    pub identity: Arc<ClusterIdentity>,
+}
+
+/// One version of the contents of a Secret.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct SecretVersion {
+    uid: String,
+    resource_version: String,
+    key: Option<String>,
+}
+
+/// All clusters that this process deploys to. Connections to remote clusters are kept until their Secret changes.
+#[derive(Debug)]
+pub struct Clusters {
+    ctx: Context,
+    default_service_account: String,
+    kubeconfigs: KubeconfigRules,
+    local: Connection,
+    remote: Mutex<HashMap<SecretVersion, Connection>>,
+}
+
+impl Clusters {
+    /// Starts with the cluster of the process, and watches its webhooks and policies while their rules are used.
+    pub(crate) fn new(ctx: &Context, kubeconfigs: KubeconfigRules) -> Self {
+        let local = Connection {
+            cluster: connected(ctx.client().clone(), ctx.config(), ByteBudget::new(LOCAL_ANSWERS)),
+            identity: Arc::new(ClusterIdentity::new(ctx.config())),
+        };
+        admission::keep(ctx, local.cluster.clone());
+        Self {
+            ctx: ctx.clone(),
+            default_service_account: ctx.flags().default_service_account.clone(),
+            kubeconfigs,
+            local,
+            remote: Mutex::default(),
+        }
+    }
+
+    /// Returns the cluster of the process, with its own identity.
+    #[must_use]
+    pub fn local(&self) -> Cluster {
+        self.local.cluster.clone()
+    }
+
+    /// Connects to the cluster of an object, with the identity that it deploys with.
+    pub(crate) async fn target<C: Consumer>(&self, object: &C::Object) -> Result<TargetCluster, Fault> {
+        let namespace = C::key(object).namespace;
+        self.of(
+            &namespace,
+            C::kube_config(object),
+            C::service_account_name(object),
+        )
+        .await
+        .map_err(|error| Fault::wait(C::retry_interval(object), error.reason(), error.to_string()))
+    }
+
+    /// Connects to the cluster that an object of `namespace` with this kubeconfig and ServiceAccount deploys to, with the
+    /// identity that it deploys with: the ServiceAccount, otherwise the default one, otherwise the user of the kubeconfig, or the
+    /// process itself.
+    ///
+    /// # Errors
+    /// If its kubeconfig is missing, invalid or refused.
+    pub async fn of(
+        &self,
+        namespace: &str,
+        kube_config: Option<&KubeConfig>,
+        service_account: Option<&str>,
+    ) -> Result<TargetCluster, KubeconfigError> {
+        let connection = self.connection(namespace, kube_config).await?;
+        let cluster = connection.cluster.memory_of(namespace);
+        let cluster = match self.user(namespace, service_account) {
+            Some(user) => cluster.impersonate(&user),
+            None => cluster,
+        };
+        Ok(TargetCluster {
+            cluster,
+            identity: connection.identity,
+        })
+    }
+
+    /// Returns the user to impersonate; `None` if the process deploys with its own identity.
+    fn user(&self, namespace: &str, service_account: Option<&str>) -> Option<String> {
+        let own = service_account.filter(|name| !name.is_empty());
+        let name = own.unwrap_or(&self.default_service_account);
+        (!name.is_empty()).then(|| access::service_account(namespace, name))
+    }
+
+    async fn connection(
+        &self,
+        namespace: &str,
+        kube_config: Option<&KubeConfig>,
+    ) -> Result<Connection, KubeconfigError> {
+        let Some(KubeConfig { secret_ref }) = kube_config else {
+            return Ok(self.local.clone());
+        };
+        let name = || format!("{namespace}/{}", secret_ref.name);
+        let api: Api<Secret> = Api::namespaced(self.ctx.client().clone(), namespace);
+        let secret = api
+            .get(&secret_ref.name)
+            .await
+            .map_err(|error| KubeconfigError::Unreadable {
+                secret: name(),
+                why: describe(&error),
+            })?;
+        let version = SecretVersion {
+            uid: secret.uid().unwrap_or_default(),
+            resource_version: secret.resource_version().unwrap_or_default(),
+            key: secret_ref.key.clone(),
+        };
+        if let Some(connection) = self.remote.lock().await.get(&version) {
+            return Ok(connection.clone());
+        }
+        let kubeconfig = kubeconfig_in(&secret, secret_ref.key.as_deref()).map_err(|key| {
+            let key = key.to_owned();
+            KubeconfigError::MissingKey { secret: name(), key }
+        })?;
+        let connection = self
+            .connect(kubeconfig)
+            .await
+            .map_err(|error| KubeconfigError::Invalid {
+                secret: name(),
+                error,
+            })?;
+        self.keep(version, &connection).await;
+        Ok(connection)
+    }
+
+    async fn connect(&self, kubeconfig: &[u8]) -> Result<Connection, cluster::Error> {
+        let config = access::user_config_with(kubeconfig, self.kubeconfigs).await?;
+        let identity = Arc::new(ClusterIdentity::new(&config));
+        // Through the process, so that nothing is written once the lease is over.
+        let client = self
+            .ctx
+            .client_for(&config)
+            .map_err(|error| cluster::Error::Kubeconfig(error.to_string()))?;
+        Ok(Connection {
+            cluster: connected(client, &config, REMOTE_MEMORY.clone()),
+            identity,
+        })
+    }
+
+    async fn keep(&self, version: SecretVersion, connection: &Connection) {
+        let mut remote = self.remote.lock().await;
+        remote.retain(|kept, _| kept.uid != version.uid || kept.key != version.key);
+        if remote.len() >= MAX_CONNECTIONS {
+            remote.clear();
+        }
+        remote.insert(version, connection.clone());
+    }
+}
+
+fn connected(client: kube::Client, config: &Config, memory: ByteBudget) -> Cluster {
+    let server = config.cluster_url.to_string();
+    let settings = Settings {
+        server: server.trim_end_matches('/').to_owned(),
+        memory,
+        admission_age: ADMISSION_AGE,
+        ..Settings::default()
+    };
+    Cluster::with_settings(client, settings)
+}
+
+/// Finds the kubeconfig in a Secret. The error is the missing key.
+pub(crate) fn kubeconfig_in<'a>(secret: &'a Secret, key: Option<&'a str>) -> Result<&'a [u8], &'a str> {
+    let data = |key: &str| {
+        let bytes = &secret.data.as_ref()?.get(key)?.0;
+        (!bytes.is_empty()).then_some(bytes.as_slice())
+    };
+    match key.filter(|key| !key.is_empty()) {
+        Some(key) => data(key).ok_or(key),
+        None => DEFAULT_KEYS.into_iter().find_map(data).ok_or("value"),
+    }
+}

@@ -1,0 +1,69 @@
+//! The flags of every controller that deploys from sources.
+
+use std::path::PathBuf;
+
+use artifact::FetchLimits;
+use clap::Args;
+use net::TokenFile;
+
+use crate::sources::hosts::ArtifactHosts;
+
+/// The flags of every controller that deploys from sources.
+#[derive(Debug, Clone, Args)]
+pub struct ReferenceFlags {
+    /// Accept insecure-skip-tls-verify in the kubeconfigs of spec.kubeConfig; otherwise such a kubeconfig is refused.
+    #[arg(long, default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub insecure_kubeconfig_tls: bool,
+
+    /// Hosts that artifacts may be downloaded from, each with or without a port; by default the Service source-controller in the namespace
+    /// of this controller, and in flux-system.
+    #[arg(long, value_delimiter = ',', value_name = "HOST")]
+    pub artifact_hosts: Vec<String>,
+
+    /// File with the token that is sent with downloads of artifacts, such as a projected ServiceAccount token; it is read for each download.
+    /// All hosts of --artifact-hosts get it.
+    #[arg(long, value_name = "FILE")]
+    pub artifact_token_file: Option<PathBuf>,
+
+    /// Host (and port) that replaces the host of artifact URLs, for processes outside of the cluster.
+    #[arg(long, env = "SOURCE_CONTROLLER_LOCALHOST", default_value = "", hide = true)]
+    pub source_controller_localhost: String,
+
+    /// Maximum size of an artifact in bytes, packed and unpacked.
+    #[arg(long, default_value_t = 1 << 30)]
+    pub limit_artifact_bytes: u64,
+
+    /// Maximum number of files and directories in an artifact.
+    #[arg(long, default_value_t = 200_000)]
+    pub limit_artifact_entries: u64,
+}
+
+impl ReferenceFlags {
+    /// Returns the hosts that artifacts may be downloaded from, for a controller in the namespace `own`.
+    pub(crate) fn hosts(&self, own: &str) -> ArtifactHosts {
+        if self.source_controller_localhost.is_empty() {
+            ArtifactHosts::new(&self.artifact_hosts, own)
+        } else {
+            ArtifactHosts::any()
+        }
+    }
+
+    /// Returns the token that is sent with downloads.
+    pub(crate) fn token(&self) -> Option<TokenFile> {
+        let path = self.artifact_token_file.clone()?;
+        let flag = "--artifact-token-file";
+        Some(TokenFile { path, flag })
+    }
+
+    /// Returns the limits of fetching artifacts. `tree` are the limits of reading the unpacked files.
+    #[must_use]
+    pub fn fetching(&self, tree: tree::Limits) -> FetchLimits {
+        FetchLimits {
+            download_bytes: self.limit_artifact_bytes,
+            unpacked_bytes: self.limit_artifact_bytes,
+            entries: self.limit_artifact_entries,
+            tree,
+            ..FetchLimits::default()
+        }
+    }
+}

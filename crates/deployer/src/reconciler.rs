@@ -1,0 +1,264 @@
+//! The steps of a pass, which all kinds that deploy share.
+
+use std::{
+    collections::BTreeMap,
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
+
+use api::Fault;
+use kube::api::DynamicObject;
+use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, Requeue, WorkSlot, now};
+
+use crate::{
+    DeployKind,
+    idle::{UnchangedPasses, spec_fingerprint},
+    kind::{Acted, Inputs, NewRevision, UnchangedSource, in_time, record_holds},
+    removal,
+};
+
+/// The objects of a pass, the decision about them, and its results.
+type Deployed<K> = (
+    <K as DeployKind>::Built,
+    <K as DeployKind>::Decision,
+    <K as DeployKind>::Applied,
+);
+
+/// Reconciles the objects of a kind that deploys.
+#[derive(Debug)]
+pub struct DeployReconciler<K: DeployKind> {
+    kind: K,
+    unchanged: UnchangedPasses<K::Inputs>,
+}
+
+impl<K: DeployKind> DeployReconciler<K> {
+    /// Starts without any knowledge of earlier passes.
+    pub fn new(kind: K) -> Self {
+        Self {
+            kind,
+            unchanged: UnchangedPasses::default(),
+        }
+    }
+
+    /// Makes a complete pass.
+    async fn steps(&self, pass: &Pass<'_, K::Object>) -> Outcome<K::Status> {
+        let started = Instant::now();
+        let mut draft = match self.kind.start(pass).await {
+            ControlFlow::Continue(draft) => draft,
+            ControlFlow::Break(outcome) => return outcome,
+        };
+        let source = match self.fetch(pass, &mut draft).await {
+            Ok(source) => source,
+            Err(failure) => return self.kind.failed(draft, None, failure, &now()),
+        };
+        let (built, decision, applied) = match self.deploy(pass, &mut draft, &source).await {
+            Ok(deployed) => deployed,
+            Err(failure) => return self.kind.failed(draft, Some(&source), failure, &now()),
+        };
+        let acted = Acted {
+            object: pass.object,
+            source: &source,
+            built: &built,
+            decision,
+            applied,
+            took: started.elapsed(),
+        };
+        let ages = self.kind.parts().states.ages(&pass.key());
+        let outcome = self.kind.report(draft, acted, ages, &now());
+        self.remember(pass.object, source, built, &outcome);
+        outcome
+    }
+
+    /// Finds the source, unless something newer supersedes the pass.
+    async fn fetch(&self, pass: &Pass<'_, K::Object>, draft: &mut K::Draft) -> Result<K::Source, K::Failure> {
+        tokio::select! {
+            source = self.kind.fetch(pass, draft) => source,
+            () = pass.superseded.cancelled() => Err(self.kind.superseded(pass, None).await),
+        }
+    }
+
+    /// Builds, decides and acts. What is being applied is not interrupted here: it ends at the next barrier.
+    async fn deploy(
+        &self,
+        pass: &Pass<'_, K::Object>,
+        draft: &mut K::Draft,
+        source: &K::Source,
+    ) -> Result<Deployed<K>, K::Failure> {
+        let built = tokio::select! {
+            built = self.kind.build(pass, draft, source) => built?,
+            () = pass.superseded.cancelled() => return Err(self.kind.superseded(pass, Some(source)).await),
+        };
+        let ages = self.kind.parts().states.ages(&pass.key());
+        let decision = self.kind.plan(draft, &built, ages, &now());
+        tracing::debug!(?decision, "planned");
+        self.kind.begin(pass, draft, &built, decision).await?;
+        let applied = self.kind.act(pass, draft, source, &built, decision).await?;
+        Ok((built, decision, applied))
+    }
+
+    /// Remembers the inputs of a pass that left nothing to do.
+    fn remember(&self, object: &K::Object, source: K::Source, built: K::Built, outcome: &Outcome<K::Status>) {
+        let is_done = outcome.fault.is_none() && matches!(outcome.requeue, Requeue::Interval(_));
+        if !is_done {
+            return;
+        }
+        if let Some(inputs) = self.kind.inputs(object, source, built, outcome) {
+            let known = self.kind.parts().known_objects();
+            self.unchanged
+                .remember(key::<K>(object), spec_fingerprint(object), known, inputs);
+        }
+    }
+
+    /// Returns the outcome of a pass whose build would read the same as the last one: at most the revision of its source changed, in other
+    /// places than the build read. `None` if a complete pass is needed.
+    async fn same_build(&self, pass: &Pass<'_, K::Object>) -> Option<Outcome<K::Status>> {
+        let (key, object) = (pass.key(), pass.object);
+        let known = self.kind.parts().known_objects();
+        let last = self.unchanged.of_spec(&key, spec_fingerprint(object), known)?;
+        if !self.has_same_reads(&last, &pass.slot).await {
+            return None;
+        }
+        let (status, own) = match self.kind.confirmed(object, &last, &now()) {
+            Some(confirmed) => confirmed,
+            None => {
+                K::time_left(&last)?;
+                self.new_revision(pass, &last).await?
+            }
+        };
+        let inputs = last.with(own);
+        let requeue = Requeue::Interval(K::time_left(&inputs)?);
+        self.unchanged.replace(&key, &last, inputs);
+        Some(Outcome {
+            status,
+            requeue,
+            events: Vec::new(),
+            fault: None,
+        })
+    }
+
+    async fn new_revision(
+        &self,
+        pass: &Pass<'_, K::Object>,
+        last: &Inputs<K::Inputs>,
+    ) -> Option<(K::Status, K::Inputs)> {
+        let record = last.record.clone()?;
+        let status = kube::core::object::HasStatus::status(pass.object)?.clone();
+        let changed = async {
+            let NewRevision { files, own } = self.kind.new_revision(pass, last).await?;
+            let is_same = match files {
+                Some(files) => record_holds(record, files, &pass.cancel).await,
+                None => true,
+            };
+            is_same.then_some(own)
+        };
+        let own = tokio::select! {
+            own = changed => own?,
+            () = pass.superseded.cancelled() => return None,
+        };
+        tracing::info!("the changes of the new revision are in other files: nothing is built");
+        Some((self.kind.with_revision(status, &own), own))
+    }
+
+    async fn has_same_reads(&self, last: &Inputs<K::Inputs>, slot: &WorkSlot) -> bool {
+        last.objects.is_empty() || in_time(last.objects.are_unchanged(), slot, last.timeout).await
+    }
+
+    fn forget_object(&self, key: &ObjectKey) {
+        self.kind.parts().states.forget(key);
+        self.unchanged.forget(key);
+        self.kind.forget(key);
+    }
+}
+
+fn key<K: DeployKind>(object: &K::Object) -> ObjectKey {
+    use kube::ResourceExt as _;
+    ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
+}
+
+impl<K: DeployKind> Reconciler for DeployReconciler<K> {
+    type Object = K::Object;
+    type Status = K::Status;
+
+    const FINALIZER: &'static str = K::FINALIZER;
+    const CONTROLLER: &'static str = K::CONTROLLER;
+    const METRICS_GROUP: Option<&'static str> = K::METRICS_GROUP;
+    // What is being applied is applied up to the next barrier.
+    const FINISHES: bool = true;
+    const DROPS_UNKNOWN_STATUS: bool = K::DROPS_UNKNOWN_STATUS;
+
+    fn suspended(object: &K::Object) -> bool {
+        K::is_suspended(object)
+    }
+
+    fn timeout(&self, object: &K::Object) -> Duration {
+        K::spec(object).timeout
+    }
+
+    fn validate(&self, object: &K::Object) -> Result<(), Fault> {
+        self.kind.validate(object)
+    }
+
+    fn progressing(&self, object: &K::Object) -> Option<K::Status> {
+        self.kind.progressing(object, &now())
+    }
+
+    fn faulted(&self, object: &K::Object, fault: &Fault) -> Outcome<K::Status> {
+        let outcome = self.kind.faulted(object, fault, &now());
+        self.kind.observe_outcome(object, &outcome);
+        outcome
+    }
+
+    fn suspended_status(&self, object: &K::Object) -> Option<K::Status> {
+        self.kind.suspended_status(object, &now())
+    }
+
+    fn event_metadata(&self, object: &K::Object) -> BTreeMap<String, String> {
+        let status = kube::core::object::HasStatus::status(object);
+        status.map_or_else(BTreeMap::new, K::event_metadata)
+    }
+
+    async fn reconcile(&self, pass: &Pass<'_, K::Object>) -> Outcome<K::Status> {
+        let outcome = match self.same_build(pass).await {
+            Some(outcome) => outcome,
+            None => {
+                self.unchanged.forget(&pass.key());
+                self.steps(pass).await
+            }
+        };
+        self.kind.observe_outcome(pass.object, &outcome);
+        outcome
+    }
+
+    async fn finalize(&self, pass: &Pass<'_, K::Object>) -> Result<(), Fault> {
+        self.unchanged.forget(&pass.key());
+        removal::remove(&self.kind, pass).await?;
+        self.forget_object(&pass.key());
+        Ok(())
+    }
+
+    async fn finalize_undecodable(
+        &self,
+        _: &Pass<'_, DynamicObject>,
+        why: &Fault,
+    ) -> Result<Vec<EventDraft>, Fault> {
+        Ok(vec![removal::undecodable(why)])
+    }
+
+    async fn unchanged(&self, key: &ObjectKey, slot: &WorkSlot) -> Option<Duration> {
+        let last = self.unchanged.unchanged(key, self.kind.parts().known_objects())?;
+        let left = K::time_left(&last)?;
+        let asked = tokio::time::timeout(last.timeout, self.kind.unchanged_source(key, &last));
+        match slot.waiting(asked).await.ok()? {
+            UnchangedSource::No => return None,
+            UnchangedSource::Yes => {}
+            UnchangedSource::YesWith(own) => self.unchanged.replace(key, &last, last.with(own)),
+        }
+        // Replaced inputs have the same objects.
+        self.has_same_reads(&last, slot).await.then_some(left)
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.forget_object(key);
+        self.kind.gone(key);
+    }
+}

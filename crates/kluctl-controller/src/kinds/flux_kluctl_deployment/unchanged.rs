@@ -1,0 +1,179 @@
+//! Passes that find nothing changed: the artifact of a watched source is the input of its own.
+//!
+//! A pass is remembered if it succeeded, on the cluster of the controller, with an index, without dependencies, and with a render that
+//! depends on nothing but the artifact and objects with names. All others read everything at each interval. In a repository of many
+//! projects, a commit changes the artifact of them all: if the new one answers the calls of the last render in the same way, nothing is
+//! rendered; if its hashes of directories say so, it is not even downloaded.
+
+use std::time::{Duration, Instant};
+
+use api::{
+    DurationOrNever, Time,
+    kluctl::{KluctlDeployment, KluctlDeploymentStatus},
+};
+use deployer::{Inputs, NewRevision, SourceArtifact};
+use runtime::{ObjectKey, Outcome, Pass, now};
+
+use super::{
+    build::Built, consumer::key, controller::Controller, plan::Period, report, source::ProjectSource, spec,
+    status,
+};
+use crate::common::BuildReads;
+
+/// The source of a pass, and the schedule of its deployments.
+#[derive(Debug, Clone)]
+pub struct FluxInputs {
+    artifact: SourceArtifact,
+    /// Time of the next deployment, if it is recorded although nothing changed.
+    recorded_at: Option<Instant>,
+}
+
+impl FluxInputs {
+    /// Returns true if a deployment is due that has to be recorded.
+    fn is_due(&self) -> bool {
+        self.recorded_at.is_some_and(|at| at <= Instant::now())
+    }
+
+    /// Returns true if nothing is due before the next interval.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_due()
+    }
+}
+
+impl Controller {
+    /// Returns the inputs of a pass that left nothing to do.
+    pub(super) fn inputs_of(
+        &self,
+        object: &KluctlDeployment,
+        source: &ProjectSource,
+        mut built: Built,
+        outcome: &Outcome<KluctlDeploymentStatus>,
+    ) -> Option<Inputs<FluxInputs>> {
+        let spec = &object.spec;
+        let deployed = outcome.status.last_deploy_result.as_ref();
+        let is_deployed = deployed.is_some_and(|last| last.objects_hash.as_deref() == Some(&*built.hash));
+        let will_deploy = !is_deployed && spec::deploy_period(spec) != Period::Never;
+        let is_watched = spec.kube_config.is_none() && spec.depends_on.is_empty();
+        if !is_watched || will_deploy || self.is_dry_run(object) {
+            return None;
+        }
+        let deployed_for = deployed.map(|last| status::since(&last.time, &now()));
+        let since_compared = self
+            .parts
+            .states
+            .ages(&key(object))
+            .since_compared
+            .or(deployed_for);
+        Some(Inputs {
+            owner: built.discriminator()?.to_owned(),
+            record: built.record.take().map(Into::into),
+            objects: BuildReads::shared(built.outside.take()?),
+            timeout: spec::timeout(spec) / 3,
+            interval: shortest_period(object),
+            own: FluxInputs {
+                artifact: source.artifact()?.clone(),
+                recorded_at: self.recorded_at(object, since_compared.unwrap_or_default()),
+            },
+        })
+    }
+
+    /// Returns true if deployments are recorded in the status although they change nothing: where the spec asks for them at an interval of
+    /// their own, and as long as other managers own fields of deployed objects.
+    pub(super) fn records_deployments(&self, object: &KluctlDeployment) -> bool {
+        matches!(object.spec.deploy_interval, Some(DurationOrNever::Every(_)))
+            || !self.parts.states.contested(&key(object)).is_empty()
+    }
+
+    /// Returns the time of the next deployment that has to be recorded.
+    fn recorded_at(&self, object: &KluctlDeployment, since_compared: Duration) -> Option<Instant> {
+        let period = match spec::deploy_period(&object.spec) {
+            Period::Every(_) if !self.records_deployments(object) => return None,
+            Period::Every(period) => period,
+            Period::Never => return None,
+        };
+        // As for other deployments, the last tenth of the period counts as passed.
+        Some(Instant::now() + period.mul_f32(0.9).saturating_sub(since_compared))
+    }
+
+    /// Returns true if the source still offers the artifact, and no successor took over, as far as watches know.
+    pub(super) fn still_offers(&self, key: &ObjectKey, inputs: &FluxInputs) -> bool {
+        self.successors.contains(key) == Some(false) && self.references.still_offers(&inputs.artifact)
+    }
+
+    /// Returns the status of a pass that only has to record a deployment, because everything is as the last one left it.
+    pub(super) fn recorded(
+        &self,
+        object: &KluctlDeployment,
+        inputs: &FluxInputs,
+        now: &Time,
+    ) -> Option<(KluctlDeploymentStatus, FluxInputs)> {
+        if !inputs.is_due() || !self.still_offers(&key(object), inputs) {
+            return None;
+        }
+        let mut status = object.status.clone()?;
+        let last = status.last_deploy_result.as_mut()?;
+        last.time = report::later(&last.time, now);
+        let next = FluxInputs {
+            artifact: inputs.artifact.clone(),
+            recorded_at: self.recorded_at(object, Duration::ZERO),
+        };
+        Some((status, next))
+    }
+
+    /// Returns the new artifact of the source, if it has another revision. It is downloaded unless the hashes of its directories say that the
+    /// render would read the same.
+    pub(super) async fn newer_artifact(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        inputs: &Inputs<FluxInputs>,
+    ) -> Option<NewRevision<FluxInputs>> {
+        let (object, last) = (pass.object, &inputs.own.artifact);
+        let record = inputs.record.clone()?;
+        let attempted = object.status.as_ref()?.last_attempted_revision.as_deref();
+        if self.successors.contains(&pass.key()) != Some(false) || attempted != Some(last.revision()) {
+            return None;
+        }
+        let newest = self.references.newest_artifact(object, attempted);
+        let artifact = pass.slot.waiting(newest).await.ok()?;
+        let is_same_source = artifact.source == last.source && artifact.git == last.git;
+        if !is_same_source || artifact.revision() == last.revision() {
+            return None;
+        }
+        let is_same = self.references.is_same_for(object, (last, &artifact), &record);
+        let files = match pass.slot.waiting(is_same).await {
+            true => None,
+            false => {
+                let limit = spec::timeout(&object.spec) / 3;
+                let files = self.references.files(object, &artifact, limit, &pass.cancel);
+                Some(pass.slot.waiting(files).await.ok()? as _)
+            }
+        };
+        let own = FluxInputs {
+            artifact,
+            recorded_at: inputs.own.recorded_at,
+        };
+        Some(NewRevision { files, own })
+    }
+
+    /// Returns the status with the revision of the inputs.
+    pub(super) fn attempted(status: KluctlDeploymentStatus, inputs: &FluxInputs) -> KluctlDeploymentStatus {
+        KluctlDeploymentStatus {
+            last_attempted_revision: Some(inputs.artifact.revision().to_owned()),
+            ..status
+        }
+    }
+}
+
+/// Returns the shortest time after which something is due by the spec. Pure.
+fn shortest_period(object: &KluctlDeployment) -> Duration {
+    let spec = &object.spec;
+    let periods = [
+        Some(spec::deploy_period(spec)),
+        spec.validate.then(|| spec::validate_period(spec)),
+    ];
+    let every = periods.into_iter().flatten().filter_map(|period| match period {
+        Period::Every(period) => Some(period),
+        Period::Never => None,
+    });
+    every.fold(spec::interval(spec), Duration::min)
+}

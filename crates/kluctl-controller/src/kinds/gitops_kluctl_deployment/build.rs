@@ -1,0 +1,376 @@
+//! Prepares a deployment: fetches the project, connects to the cluster, renders.
+
+use std::{sync::Arc, time::Duration};
+
+use api::{
+    Class, Fault, Reason,
+    kluctl::gitops::{KluctlDeployment, TargetKey},
+};
+use cluster::Cluster;
+use deployer::{ClusterIdentity, working};
+use engine::{DecryptionKeys, ExternalAccess, ProjectError, ReadObjects, RemoteOverride, RenderOptions};
+use kluctl::{GitReference, Rendered, SourceAddress};
+use objects::ObjectRef;
+use results::{GitInfo, Origin, ProjectKey};
+use runtime::Pass;
+use tree::{Record, Recording, Tree};
+
+use super::{
+    controller::{Controller, key},
+    credentials,
+    pass::Draft,
+    plan,
+    spec::{self, InvalidSpec, Source},
+};
+use crate::credentials::kms_role;
+
+/// Delay before the next pass after one that a change of its object ended.
+const AT_ONCE: Duration = Duration::from_millis(1);
+/// The words of kluctl about a Git server that asks for a login, or refuses one.
+const LOGIN_REQUIRED: &str = "http transport: authentication required";
+
+/// An error before anything could be deployed.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// The spec is invalid.
+    #[error(transparent)]
+    Spec(#[from] InvalidSpec),
+    /// A request is invalid.
+    #[error("{0}")]
+    Request(String),
+    /// A Secret is missing or unusable.
+    #[error("failed to get secret '{name}': {why}")]
+    Secret { name: String, why: String },
+    /// There are too many credentials.
+    #[error("spec.credentials: there are more than {0} entries")]
+    ManyCredentials(usize),
+    /// The project cannot be fetched.
+    #[error(transparent)]
+    Fetch(#[from] ProjectError),
+    /// The project took too long to be fetched.
+    #[error("failed to clone git source: it did not finish within {0:?}")]
+    FetchTimeout(Duration),
+    /// The files of command lines cannot be used.
+    #[error("spec.sourceOverrides: the controller was started without --source-override-bind-address")]
+    NoOverrides,
+    /// The project has no such directory.
+    #[error("kluctlDeployment path not found: {0}")]
+    NoDirectory(String),
+    /// The cluster cannot be connected to.
+    #[error(transparent)]
+    Cluster(#[from] deployer::KubeconfigError),
+    /// The project cannot be loaded or rendered.
+    #[error("{0}")]
+    Render(String, Option<usize>),
+    /// The start of the deployment can't be recorded.
+    #[error(transparent)]
+    Unrecorded(Fault),
+    /// Something else failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl PrepareError {
+    /// Returns the error of a pass that ended for something newer.
+    pub(crate) fn superseded() -> Self {
+        Self::Fault(Fault::wait(
+            AT_ONCE,
+            Reason::Progressing,
+            "superseded by a change of the object: starting over",
+        ))
+    }
+
+    /// Returns the number of errors, if it is about the parts of a deployment.
+    pub(crate) fn count(&self) -> Option<usize> {
+        match self {
+            Self::Render(_, count) => *count,
+            _ => None,
+        }
+    }
+
+    /// Returns the error as the status has it. If the source asks for a login, these are the words of kluctl alone, to which others compare
+    /// it; the event has the whole text.
+    pub(crate) fn in_status(&self) -> String {
+        match self {
+            Self::Fetch(ProjectError::Git(text)) if text.starts_with(LOGIN_REQUIRED) => {
+                ProjectError::Git(LOGIN_REQUIRED.to_owned()).to_string()
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// Returns true if a change of the object ended the work: the next pass begins at once, and this one has found out nothing.
+    pub(crate) fn is_superseded(&self) -> bool {
+        matches!(self, Self::Fault(fault) | Self::Unrecorded(fault) if fault.reason == Reason::Progressing)
+    }
+
+    /// Returns true if the project was rendered, and the status could not be written then.
+    pub(crate) fn is_unrecorded(&self) -> bool {
+        matches!(self, Self::Unrecorded(_))
+    }
+
+    /// Returns the fault, which is retried after the retry interval, or with a backoff if the API server failed.
+    pub(crate) fn fault(&self, retry: Duration) -> Fault {
+        match self {
+            Self::Fault(fault) | Self::Unrecorded(fault)
+                if fault.class == Class::Bug || self.is_superseded() =>
+            {
+                fault.clone()
+            }
+            Self::Fault(fault) | Self::Unrecorded(fault) if fault.class == Class::Retry => {
+                Fault::retry(Reason::PrepareFailed, fault.message.clone())
+            }
+            other => Fault::wait(retry, Reason::PrepareFailed, other.to_string()),
+        }
+    }
+}
+
+/// A rendered project, and the cluster to deploy it to.
+#[derive(Debug)]
+pub struct Built {
+    pub(crate) cluster: Cluster,
+    pub(crate) identity: Arc<ClusterIdentity>,
+    pub(crate) rendered: Rendered,
+    /// The hash of the rendered objects.
+    pub(crate) hash: String,
+    pub(crate) origin: Origin,
+    pub(super) read: ProjectRead,
+}
+
+/// The source that a render read, and if it read anything else.
+#[derive(Debug)]
+pub(super) struct ProjectRead {
+    pub(super) address: SourceAddress,
+    /// Access to the source, with the credentials of the object.
+    pub(super) external: ExternalAccess,
+    /// The revision that the source named: a commit or a digest; `None` for files of a command line.
+    pub(super) revision: Option<String>,
+    /// The commit that the status shows.
+    pub(super) commit: Option<String>,
+    /// The calls by which the render read the files; `None` if they were too many.
+    pub(super) record: Option<Record>,
+    /// The objects that the render read besides; `None` if it read anything else.
+    pub(super) outside: Option<ReadObjects>,
+}
+
+impl Built {
+    /// Returns the references of all rendered objects.
+    pub(super) fn references(&self) -> Vec<ObjectRef> {
+        let objects = self.rendered.objects();
+        objects.filter_map(|object| ObjectRef::of(object).ok()).collect()
+    }
+
+    /// Returns target, cluster and discriminator, as a status has them.
+    pub(crate) fn target_key(&self) -> TargetKey {
+        let target = &self.rendered.target;
+        TargetKey {
+            target_name: Some(target.name.clone()).filter(|name| !name.is_empty()),
+            cluster_id: self.origin.cluster_id.clone(),
+            discriminator: target.discriminator.clone().filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+/// The fetched project of a pass.
+pub struct FetchedProject {
+    source: Source,
+    external: ExternalAccess,
+    tree: Arc<dyn Tree>,
+    revision: Option<String>,
+    commit: Option<String>,
+}
+
+impl Controller {
+    /// Fetches the project. The status gets its address and commit.
+    pub(super) async fn fetch_source(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        draft: &mut Draft,
+    ) -> Result<FetchedProject, PrepareError> {
+        let (object, status) = (&draft.object, &mut draft.status);
+        let source = spec::source(&object.spec)?;
+        status.project_key = Some(source.key.clone());
+        self.show_source(object, &source);
+        let mut external = credentials::external(self.client(), object, &self.external).await?;
+        external.remote_overrides = self.remote_overrides(object)?;
+        let limit = spec::timeout(&object.spec) / 3;
+        let fetching = engine::fetch_project(
+            source.address.clone(),
+            &external,
+            &self.rendering,
+            &draft.ssh,
+            &pass.cancel,
+        );
+        let fetched = pass.slot.waiting(tokio::time::timeout(limit, fetching)).await;
+        let fetched = fetched.map_err(|_| PrepareError::FetchTimeout(limit))??;
+        status.observed_commit.clone_from(&fetched.commit);
+        if !fetched.tree.is_dir(&source.dir) {
+            return Err(PrepareError::NoDirectory(source.path));
+        }
+        Ok(FetchedProject {
+            source,
+            external,
+            tree: fetched.tree,
+            revision: fetched.revision,
+            commit: fetched.commit,
+        })
+    }
+
+    /// Connects to the cluster, and renders.
+    pub(super) async fn render(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        draft: &mut Draft,
+        project: &FetchedProject,
+    ) -> Result<Built, PrepareError> {
+        let (object, source) = (&draft.object, &project.source);
+        let spec = &object.spec;
+        let recording = Arc::new(Recording::new(Arc::clone(&project.tree)));
+        let files: Arc<dyn Tree> = Arc::<Recording>::clone(&recording);
+        let account = spec.service_account_name.as_deref();
+        let target = self
+            .parts
+            .clusters
+            .of(pass.namespace, spec.kube_config.as_ref(), account)
+            .await?;
+        let cluster = working(&target.cluster, pass);
+        let options = RenderOptions {
+            name: format!("KluctlDeployment.{}/{}", api::group::GITOPS_KLUCTL, key(object)),
+            slots: self.render_slots.clone(),
+            chart_cache: self.chart_cache.clone(),
+            external: project.external.clone(),
+            ssh: std::mem::take(&mut draft.ssh),
+            keys: self.decryption_keys(pass, object).await?,
+            limits: self.rendering.clone(),
+            timeout: Some(spec::timeout(spec) / 2),
+            ..RenderOptions::default()
+        };
+        let request = spec::request(object, source)?;
+        let rendered = engine::render(&cluster, files, request, &options)
+            .await
+            .map_err(|error| render_error(&error))?;
+        let hash = kluctl::objects_hash(rendered.objects());
+        let cluster_id = self.cluster_id(object, &cluster, &target.identity).await;
+        let mut origin = self.origin(pass, object, source, project.commit.as_deref()).await;
+        origin.cluster_id = cluster_id;
+        if let Some(requested) = draft.requested.as_ref().filter(|_| !draft.is_full()) {
+            let patch = requested.request.overrides_patch.clone();
+            let patch = patch.map(|patch| yaml::Value::from_json(serde_json::Value::Object(patch)));
+            origin.overrides_patch = patch;
+        }
+        let built = Built {
+            cluster,
+            identity: target.identity,
+            rendered,
+            hash,
+            origin,
+            read: ProjectRead {
+                address: source.address.clone(),
+                external: project.external.clone(),
+                revision: project.revision.clone(),
+                commit: project.commit.clone(),
+                record: recording.take(),
+                outside: options.external_reads.objects_of(&target.cluster),
+            },
+        };
+        draft.status.last_prepare_error = None;
+        let target = built.target_key();
+        if plan::shows_target(&draft.status, &target, draft.is_overridden()) {
+            draft.status.target_key = Some(target);
+        }
+        Ok(built)
+    }
+
+    /// Returns the files of command lines that replace sources.
+    fn remote_overrides(&self, object: &KluctlDeployment) -> Result<Vec<RemoteOverride>, PrepareError> {
+        let wanted = &object.spec.source_overrides;
+        match &self.overrides {
+            Some(overrides) => Ok(overrides.of(wanted)),
+            None if wanted.is_empty() => Ok(Vec::new()),
+            None => Err(PrepareError::NoOverrides),
+        }
+    }
+
+    /// Returns the keys of SOPS; `None` without `spec.decryption`.
+    async fn decryption_keys(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        object: &KluctlDeployment,
+    ) -> Result<Option<Arc<DecryptionKeys>>, PrepareError> {
+        let keys = credentials::decryption(self.client(), object, &self.external).await?;
+        let Some(mut keys) = keys else {
+            return Ok(None);
+        };
+        let decryption = object.spec.decryption.as_ref();
+        let account = decryption.and_then(|decryption| decryption.service_account.as_deref());
+        let deploying = object.spec.service_account_name.as_deref();
+        let default = self.parts.ctx.flags().default_service_account.as_str();
+        let role = kms_role(&self.parts.clusters, pass.namespace, account, deploying, default).await?;
+        if let Some(role) = role {
+            keys.set_aws_role(role);
+        }
+        Ok(Some(Arc::new(keys)))
+    }
+
+    async fn origin(
+        &self,
+        pass: &Pass<'_, KluctlDeployment>,
+        object: &KluctlDeployment,
+        source: &Source,
+        commit: Option<&str>,
+    ) -> Origin {
+        let project = ProjectKey {
+            repo_key: source.key.repo_key.clone().unwrap_or_default(),
+            sub_dir: source.key.sub_dir.clone().unwrap_or_default(),
+        };
+        Origin {
+            git: git_info(source, commit),
+            ..self.own_origin(pass, object, project).await
+        }
+    }
+}
+
+fn git_info(source: &Source, commit: Option<&str>) -> Option<GitInfo> {
+    let commit = commit?.to_owned();
+    let (branch, tag) = match &source.address {
+        SourceAddress::Git { reference, .. } => match reference {
+            GitReference::Branch(name) => (format!("refs/heads/{name}"), String::new()),
+            GitReference::Tag(name) => (String::new(), format!("refs/tags/{name}")),
+            _ => (String::new(), String::new()),
+        },
+        SourceAddress::Oci { .. } => (String::new(), String::new()),
+    };
+    Some(GitInfo {
+        url: api::redact(source.address.url()),
+        branch,
+        tag,
+        sub_dir: source.key.sub_dir.clone().unwrap_or_default(),
+        commit,
+        dirty: false,
+    })
+}
+
+/// Returns the error of a failed render, with the number of failed parts of the deployment. Projects and targets that cannot be loaded
+/// have no parts.
+fn render_error(error: &engine::Error) -> PrepareError {
+    use kluctl::Error as E;
+    let count = match error {
+        engine::Error::Render(E::Many(errors)) => Some(errors.len()),
+        engine::Error::Render(
+            E::Yaml { .. }
+            | E::Template { .. }
+            | E::Kustomize { .. }
+            | E::Chart { .. }
+            | E::Helm(_)
+            | E::Pull { .. }
+            | E::Decrypt { .. }
+            | E::NoDecryption(_)
+            | E::Object(_),
+        ) => Some(1),
+        _ => None,
+    };
+    match error {
+        engine::Error::Panicked => PrepareError::Fault(error.fault(Reason::PrepareFailed)),
+        _ => PrepareError::Render(error.to_string(), count),
+    }
+}

@@ -1,0 +1,149 @@
+//! The state of the controller of this kind, which all steps of its passes use.
+
+use std::sync::Arc;
+
+use api::kluctl::gitops::KluctlDeployment;
+use cluster::Cluster;
+use deployer::{ClusterIdentity, Parts};
+use engine::{ExternalAccess, RenderSlots};
+use remote::{ChartCache, SourceCache};
+use kube::{Client, ResourceExt as _};
+use results::ResultStore;
+use runtime::{Context, ObjectKey};
+
+use super::spec;
+use crate::{
+    common::cluster_id::{OwnClusterId, RemoteDenials},
+    flags::{Flags, ResultFlags},
+    metrics::{Metrics, SpecValues},
+    orphans::{GoneObjects, OrphanedResults},
+    overrides::SourceOverrides,
+};
+
+/// The parts of the process that all its kinds share.
+#[derive(Debug, Clone)]
+pub struct SharedParts {
+    /// Clusters, index and states.
+    pub parts: Parts,
+    /// Slots of all renders.
+    pub render_slots: RenderSlots,
+    /// Charts of all renders.
+    pub chart_cache: ChartCache,
+}
+
+/// Reconciles the KluctlDeployments of `gitops.kluctl.io`.
+#[derive(Debug)]
+pub struct Controller {
+    pub(super) parts: Parts,
+    pub(super) metrics: Metrics,
+    pub(super) rendering: tree::Limits,
+    pub(super) external: ExternalAccess,
+    pub(super) render_slots: RenderSlots,
+    pub(super) chart_cache: ChartCache,
+    pub(super) results: ResultFlags,
+    pub(super) gone: GoneObjects,
+    pub(super) store: ResultStore,
+    pub(super) overrides: Option<SourceOverrides>,
+    pub(super) remote_denials: RemoteDenials,
+    cluster_id: OwnClusterId,
+    dry_run: bool,
+}
+
+/// Returns namespace and name of an object.
+pub(super) fn key(object: &KluctlDeployment) -> ObjectKey {
+    ObjectKey::new(object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// Returns the identity of a cluster, empty if it could not be read.
+fn printed_id(read: Result<String, cluster::Error>) -> String {
+    read.unwrap_or_else(|error| {
+        tracing::info!(%error, "cannot read the identity of the cluster");
+        String::new()
+    })
+}
+
+impl Controller {
+    /// Starts without any knowledge of earlier passes. Objects that are gone are reported to `gone`, so that `orphaned` deletes their results.
+    ///
+    /// # Errors
+    /// If a metric of the same name is registered.
+    pub fn new(
+        ctx: &Context,
+        flags: &Flags,
+        shared: SharedParts,
+        orphaned: &OrphanedResults,
+        gone: GoneObjects,
+    ) -> Result<Self, prometheus::Error> {
+        Ok(Self {
+            parts: shared.parts,
+            metrics: Metrics::new(ctx.metrics().registry())?,
+            rendering: flags.rendering(),
+            external: {
+                let mut external = flags.external(ctx);
+                external.servers.source_cache = Some(SourceCache::default());
+                external
+            },
+            render_slots: shared.render_slots,
+            chart_cache: shared.chart_cache,
+            results: flags.results.clone(),
+            dry_run: flags.dry_run,
+            cluster_id: orphaned.cluster_id().clone(),
+            remote_denials: RemoteDenials::default(),
+            gone,
+            store: orphaned.store().clone(),
+            overrides: None,
+        })
+    }
+
+    /// Lets the controller read the files of command lines; `None` refuses `spec.sourceOverrides`.
+    #[must_use]
+    pub fn with(self, overrides: Option<SourceOverrides>) -> Self {
+        Self { overrides, ..self }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        self.parts.ctx.client()
+    }
+
+    /// Returns true if all changes of an object are dry runs.
+    pub(super) fn is_dry_run(&self, object: &KluctlDeployment) -> bool {
+        self.dry_run || object.spec.dry_run
+    }
+
+    /// Returns the identity of the cluster of the controller; empty without rights to read it.
+    pub(super) async fn own_cluster_id(&self) -> String {
+        printed_id(self.cluster_id.read().await.map(Option::unwrap_or_default))
+    }
+
+    /// Returns the identity of the cluster that is deployed to; empty without rights to read it.
+    pub(super) async fn cluster_id(
+        &self,
+        object: &KluctlDeployment,
+        cluster: &Cluster,
+        connection: &Arc<ClusterIdentity>,
+    ) -> String {
+        if object.spec.kube_config.is_none() {
+            return self.own_cluster_id().await;
+        }
+        let of = (&key(object), object.metadata.generation);
+        let read = self.remote_denials.read(of, cluster, connection).await;
+        printed_id(read.map(Option::unwrap_or_default))
+    }
+
+    /// Shows the source of an object in the metrics.
+    pub(super) fn show_source(&self, object: &KluctlDeployment, source: &spec::Source) {
+        let (url, reference) = source.labels();
+        let spec = &object.spec;
+        let values = SpecValues {
+            interval: Some(spec::deploy_interval(spec).unwrap_or_else(|| spec::interval(spec))),
+            dry_run: self.is_dry_run(object),
+            prune: spec.prune,
+            delete: spec.delete,
+            images: spec.images.len(),
+            source: url,
+            path: source.path.clone(),
+            reference,
+        };
+        self.metrics.wanted(&key(object), &values);
+    }
+}
