@@ -9,7 +9,6 @@
 
 pub mod alerts;
 mod body;
-mod cel;
 pub mod delivery;
 mod error;
 mod event;

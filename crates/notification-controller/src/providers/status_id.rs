@@ -4,17 +4,14 @@ use api::{
     Event, Fault, Reason,
     notification::{Alert, Provider, ProviderSpec},
 };
+use cel::{Program, Scope, Value, Variables};
 use serde::Serialize;
 
 use super::Takes;
-use crate::{
-    Error,
-    cel::{Program, Value},
-};
+use crate::Error;
 
 const FIELD: &str = "spec.commitStatusExpr";
-/// Variables of the expression, in this order.
-const VARIABLES: [&str; 3] = ["event", "alert", "provider"];
+const SCOPE: Scope<'_> = Scope::Declared(&["event", "alert", "provider"]);
 /// Maximum length of a name, in characters.
 const LENGTH: usize = 1024;
 
@@ -25,7 +22,7 @@ pub(super) fn refused(spec: &ProviderSpec, takes: Takes) -> Option<Fault> {
     if takes != Takes::Commits {
         return Some(Fault::unsupported(FIELD, &format!("'{text}' with this type")));
     }
-    let why = Program::compile(text, &VARIABLES).err()?;
+    let why = Program::compile(text, SCOPE).err()?;
     Some(Fault::stall(Reason::InvalidSpec, format!("{FIELD}: {why}")))
 }
 
@@ -36,9 +33,13 @@ pub(crate) fn evaluate(event: &Event, alert: &Alert, provider: &Provider) -> Res
     let Some(text) = &provider.spec.commit_status_expr else {
         return Ok(None);
     };
-    let program = Program::compile(text, &VARIABLES).map_err(|error| Error::Expression(error.to_string()))?;
+    let program = Program::compile(text, SCOPE).map_err(|error| Error::Expression(error.to_string()))?;
     let failed = |why: String| Error::Expression(api::redact(&why));
-    match program.evaluate(&[value(event), value(alert), value(provider)]) {
+    let variables = Variables::new()
+        .with("event", value(event))
+        .with("alert", value(alert))
+        .with("provider", value(provider));
+    match program.evaluate(&variables) {
         Ok(Value::String(name)) if (1..=LENGTH).contains(&name.chars().count()) => Ok(Some(name.to_string())),
         Ok(Value::String(_)) => Err(failed(format!(
             "the name must have between 1 and {LENGTH} characters"

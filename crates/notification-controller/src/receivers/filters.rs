@@ -1,18 +1,16 @@
 //! The CEL filters of a Receiver.
 
 use api::notification::ReceiverSpec;
+use cel::{EvalError, Program, Scope, Value, Variables};
 
-use crate::cel::{EvalError, Program, Value};
+const SCOPE: Scope<'_> = Scope::Declared(&["res", "req", "claims"]);
+/// The scope of Receivers whose senders have no claims.
+const WITHOUT_CLAIMS: Scope<'_> = Scope::Declared(&["res", "req"]);
 
-/// The variables of filters, in this order.
-const VARIABLES: [&str; 3] = ["res", "req", "claims"];
-/// The variables of Receivers whose senders have no claims.
-const WITHOUT_CLAIMS: [&str; 2] = ["res", "req"];
-
-fn variables(spec: &ReceiverSpec) -> &'static [&'static str] {
+fn scope(spec: &ReceiverSpec) -> Scope<'static> {
     match spec.type_.as_str() {
-        super::OIDC => &VARIABLES,
-        _ => &WITHOUT_CLAIMS,
+        super::OIDC => SCOPE,
+        _ => WITHOUT_CLAIMS,
     }
 }
 
@@ -27,7 +25,7 @@ pub(super) fn broken(spec: &ReceiverSpec) -> Option<String> {
         Some((format!("spec.resources[{at}].filter"), text))
     });
     own.chain(each).find_map(|(path, text)| {
-        let why = Program::compile_bool(text, variables(spec)).err()?;
+        let why = Program::compile_bool(text, scope(spec)).err()?;
         Some(format!("{path}: {why}"))
     })
 }
@@ -49,7 +47,7 @@ impl Filters {
     /// Compiles the filters for a request; `None` if one does not compile.
     pub(super) fn new(spec: &ReceiverSpec, request: Value, claims: Value) -> Option<Self> {
         let compile = |text: &Option<String>| match text {
-            Some(text) => Program::compile_bool(text, variables(spec)).map(Some),
+            Some(text) => Program::compile_bool(text, scope(spec)).map(Some),
             None => Ok(None),
         };
         let each = spec.resources.iter().map(|resource| compile(&resource.filter));
@@ -68,10 +66,13 @@ impl Filters {
 
     /// Returns true if an object passes the filters of the resource with this index in the spec.
     pub(super) fn pass(&self, at: usize, object: Value) -> Result<bool, EvalError> {
-        let values = [object, self.request.clone(), self.claims.clone()];
+        let variables = Variables::new()
+            .with("res", object)
+            .with("req", self.request.clone())
+            .with("claims", self.claims.clone());
         for filter in [self.all.as_ref(), self.each.get(at).and_then(Option::as_ref)] {
             if let Some(filter) = filter
-                && !filter.holds(&values)?
+                && !filter.is_true(&variables)?
             {
                 return Ok(false);
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::notification::{OidcProvider, ReceiverSpec};
+use cel::{Program, Scope, Value, Variables};
 use serde_json::{Map, Value as Json};
 
 use super::{
@@ -11,12 +12,10 @@ use super::{
     keys::{KeyLocation, Keys},
     types::Refused,
 };
-use crate::cel::{Program, Value};
 
 /// Audience of the tokens if the Receiver names none.
 const AUDIENCE: &str = "notification-controller";
-/// The variables of expressions, in this order.
-const VARIABLES: [&str; 2] = ["claims", "vars"];
+const SCOPE: Scope<'_> = Scope::Declared(&["claims", "vars"]);
 /// Maximum number of issuers of a Receiver, and of expressions of an issuer.
 const MOST: usize = 100;
 
@@ -93,12 +92,12 @@ impl<'a> Rules<'a> {
             validations: Vec::new(),
         };
         for (at, variable) in provider.variables.iter().enumerate() {
-            let program = Program::compile(&variable.expression, &VARIABLES);
+            let program = Program::compile(&variable.expression, SCOPE);
             let program = program.map_err(|why| format!("variables[{at}].expression: {why}"))?;
             rules.variables.push((&variable.name, program));
         }
         for (at, validation) in provider.validations.iter().enumerate() {
-            let program = Program::compile_bool(&validation.expression, &VARIABLES);
+            let program = Program::compile_bool(&validation.expression, SCOPE);
             let program = program.map_err(|why| format!("validations[{at}].expression: {why}"))?;
             rules.validations.push((&validation.message, program));
         }
@@ -109,14 +108,18 @@ impl<'a> Rules<'a> {
     fn judge(&self, claims: &Value) -> Result<(), Refused> {
         let mut known: Vec<(String, Value)> = Vec::new();
         for (name, program) in &self.variables {
-            let values = [claims.clone(), Value::object(known.iter().cloned())];
-            let value = program.evaluate(&values);
+            let variables = Variables::new()
+                .with("claims", claims.clone())
+                .with("vars", Value::object(known.iter().cloned()));
+            let value = program.evaluate(&variables);
             let value = value.map_err(|why| Refused::new(format!("variable {name}: {why}")))?;
             known.push(((*name).to_owned(), value));
         }
-        let values = [claims.clone(), Value::object(known)];
+        let variables = Variables::new()
+            .with("claims", claims.clone())
+            .with("vars", Value::object(known));
         for (message, program) in &self.validations {
-            match program.holds(&values) {
+            match program.is_true(&variables) {
                 Ok(true) => {}
                 Ok(false) => return Err(Refused::new(format!("the claims are refused: {message}"))),
                 Err(why) => return Err(Refused::new(format!("a validation has no result: {why}"))),

@@ -11,6 +11,7 @@ use axum::{
     extract::{Request as HttpRequest, State},
     response::{IntoResponse as _, Response},
 };
+use cel::Value;
 use http::{HeaderMap, StatusCode};
 use kube::{Client, ResourceExt as _};
 use runtime::{
@@ -31,7 +32,6 @@ use super::{
 };
 use crate::{
     body,
-    cel::Value,
     metrics::HttpMetrics,
     server::{busy, closing},
 };
@@ -151,12 +151,12 @@ impl Server {
             let payload = verified.payload.unwrap_or(body);
             let (spec, claims) = (
                 receiver.spec.clone(),
-                verified.claims.unwrap_or_else(Value::empty),
+                verified.claims.unwrap_or_else(Value::empty_map),
             );
             let filters = apart(move || {
                 let request = match json {
                     true => Value::from_json(&serde_json::from_slice(&payload).ok()?),
-                    false => Value::empty(),
+                    false => Value::empty_map(),
                 };
                 Filters::new(&spec, request, claims)
             });

@@ -6,6 +6,7 @@ use api::{
     annotation, group,
     notification::{Receiver, ReceiverResource},
 };
+use cel::Value;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -17,10 +18,7 @@ use serde_json::{Value as Json, json};
 use tokio::sync::Semaphore;
 
 use super::filters::Filters;
-use crate::{
-    cel::Value,
-    served::{ServedKinds, is_segment},
-};
+use crate::served::{ServedKinds, is_segment};
 
 /// Timeout of a response of the API server.
 const ANSWER: Duration = Duration::from_secs(10);

@@ -2,6 +2,7 @@
 
 use api::notification::ReceiverSpec;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use cel::Value;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, header};
 use runtime::secret::SecretData;
@@ -18,7 +19,6 @@ use super::{
     keys::{KeyLocation, Keys, KeysError},
     oidc,
 };
-use crate::cel::Value;
 
 /// The reason why a request is refused, for the log: it contains no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,139 +1,44 @@
 //! Tokens to a tree of bounded height, with names resolved.
 
-use super::{
-    CompileError, Value,
-    functions::Function,
+use crate::{
+    CompileError, Scope, Value,
+    functions::{Function, type_named},
     lexer::{Kind, Token, tokens},
+    tree::{Arithmetic, Comparison, Fold, FoldKind, Global, Node, Op},
 };
 
-/// Maximum height of a tree: evaluation and the end of its life recurse.
+/// Maximum height of a tree: evaluating and dropping it recurse.
 const MAX_HEIGHT: usize = 60;
 
-/// A part of an expression.
-#[derive(Debug)]
-pub(super) struct Node {
-    pub(super) op: Op,
-    height: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Comparison {
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arithmetic {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-}
-
-/// The effect of a macro on the items of a list or the keys of a map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FoldKind {
-    All,
-    Exists,
-    ExistsOne,
-    Filter,
-    Map,
-}
-
-impl FoldKind {
-    pub(super) fn returns_bool(self) -> bool {
-        matches!(self, Self::All | Self::Exists | Self::ExistsOne)
-    }
-}
-
-/// A macro over a range. Its variable is the innermost one in its parts.
-#[derive(Debug)]
-pub(super) struct Fold {
-    pub(super) kind: FoldKind,
-    pub(super) range: Node,
-    pub(super) predicate: Option<Node>,
-    pub(super) result: Option<Node>,
-}
-
-#[derive(Debug)]
-pub(super) enum Op {
-    Literal(Value),
-    /// A variable, by its place: the given ones first, then those of macros from the outermost one.
-    Variable(usize),
-    /// A field; with true, an optional one.
-    Field(Box<Node>, String, bool),
-    Has(Box<Node>, String),
-    Index(Box<Node>, Box<Node>, bool),
-    Not(Box<Node>),
-    Negate(Box<Node>),
-    And(Box<Node>, Box<Node>),
-    Or(Box<Node>, Box<Node>),
-    Compare(Comparison, Box<Node>, Box<Node>),
-    In(Box<Node>, Box<Node>),
-    Arithmetic(Arithmetic, Box<Node>, Box<Node>),
-    Conditional(Box<Node>, Box<Node>, Box<Node>),
-    List(Vec<(bool, Node)>),
-    Map(Vec<(bool, Node, Node)>),
-    Call(Function, Vec<Node>),
-    Fold(Box<Fold>),
-    /// The result for the value of an optional, which is the innermost variable; with true, the result is an optional itself.
-    OptionalMap(Box<Node>, Box<Node>, bool),
-}
-
-impl Op {
-    fn children(&self) -> Vec<&Node> {
-        match self {
-            Self::Literal(_) | Self::Variable(_) => Vec::new(),
-            Self::Field(a, ..) | Self::Has(a, _) | Self::Not(a) | Self::Negate(a) => vec![a],
-            Self::Index(a, b, _)
-            | Self::And(a, b)
-            | Self::Or(a, b)
-            | Self::Compare(_, a, b)
-            | Self::In(a, b)
-            | Self::Arithmetic(_, a, b)
-            | Self::OptionalMap(a, b, _) => vec![a, b],
-            Self::Conditional(a, b, c) => vec![a, b, c],
-            Self::List(items) => items.iter().map(|(_, item)| item).collect(),
-            Self::Map(entries) => entries.iter().flat_map(|(_, key, value)| [key, value]).collect(),
-            Self::Call(_, args) => args.iter().collect(),
-            Self::Fold(fold) => {
-                let parts = [Some(&fold.range), fold.predicate.as_ref(), fold.result.as_ref()];
-                parts.into_iter().flatten().collect()
-            }
-        }
-    }
-}
-
-/// Parses an expression over these variables.
-pub(super) fn parse(text: &str, variables: &[&str]) -> Result<Node, CompileError> {
+/// Parses an expression, and returns the variables that it names.
+pub(super) fn parse(source: &str, scope: Scope<'_>) -> Result<(Node, Vec<Global>), CompileError> {
     let mut parser = Parser {
-        tokens: tokens(text)?,
+        tokens: tokens(source)?,
         at: 0,
-        scope: variables.iter().map(|name| (*name).to_owned()).collect(),
+        scope,
+        globals: Vec::new(),
+        locals: Vec::new(),
         nesting: 0,
     };
     let root = parser.expression()?;
     match parser.peek() {
-        Kind::End => Ok(root),
+        Kind::End => Ok((root, parser.globals)),
         _ => parser.error("unexpected text after the expression"),
     }
 }
 
-struct Parser {
+struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
-    scope: Vec<String>,
+    scope: Scope<'a>,
+    globals: Vec<Global>,
+    locals: Vec<String>,
     nesting: usize,
 }
 
 type Parsed = Result<Node, CompileError>;
 
-impl Parser {
+impl Parser<'_> {
     fn peek(&self) -> &Kind {
         self.tokens.get(self.at).map_or(&Kind::End, |token| &token.kind)
     }
@@ -334,7 +239,7 @@ impl Parser {
         }
     }
 
-    /// Parses what begins with a name: a variable, a function, or a function of a namespace.
+    /// Parses a variable, a function, a function of a namespace, or a type.
     fn named(&mut self, name: &str) -> Parsed {
         if self.sign(&["("]).is_some() {
             if name == "has" {
@@ -343,25 +248,49 @@ impl Parser {
             let args = self.arguments()?;
             return self.call(name, args, false);
         }
-        if let Some(at) = self.scope.iter().rposition(|known| known == name) {
-            return self.node(Op::Variable(at));
+        if let Some(at) = self.locals.iter().rposition(|known| known == name) {
+            return self.node(Op::Local(at));
         }
-        let [dot, function, open] =
-            [0, 1, 2].map(|ahead| self.tokens.get(self.at + ahead).map(|token| &token.kind));
-        if let (Some(Kind::Sign(".")), Some(Kind::Name(function)), Some(Kind::Sign("("))) =
-            (dot, function, open)
-        {
-            let function = format!("{name}.{function}");
+        if matches!(self.scope, Scope::Declared(names) if names.contains(&name)) {
+            return self.global(name);
+        }
+        if let Some(function) = self.namespaced(name) {
             self.at += 3;
             let args = self.arguments()?;
             return self.call(&function, args, false);
         }
-        match super::functions::type_named(name) {
-            Some(name) => self.node(Op::Literal(Value::Type(name))),
-            None => {
+        match (self.scope, type_named(name)) {
+            (Scope::Any, _) => self.global(name),
+            (Scope::Declared(_), Some(name)) => self.node(Op::Literal(Value::Type(name))),
+            (Scope::Declared(_), None) => {
                 self.at -= 1;
                 self.error(format!("undeclared name {name:?}"))
             }
+        }
+    }
+
+    fn global(&mut self, name: &str) -> Parsed {
+        let known = self.globals.iter().position(|global| global.name == name);
+        let at = known.unwrap_or_else(|| {
+            self.globals.push(Global {
+                name: name.to_owned(),
+            });
+            self.globals.len() - 1
+        });
+        self.node(Op::Global(at))
+    }
+
+    /// Returns the function of the namespace `name` that is called next, such as `sets.contains`.
+    fn namespaced(&self, name: &str) -> Option<String> {
+        let [dot, function, open] =
+            [0, 1, 2].map(|ahead| self.tokens.get(self.at + ahead).map(|token| &token.kind));
+        match (dot, function, open) {
+            (Some(Kind::Sign(".")), Some(Kind::Name(function)), Some(Kind::Sign("("))) => {
+                let function = format!("{name}.{function}");
+                let is_called = matches!(self.scope, Scope::Declared(_)) || Function::is_known(&function);
+                is_called.then_some(function)
+            }
+            _ => None,
         }
     }
 
@@ -434,12 +363,12 @@ impl Parser {
     /// Parses the arguments of a macro, at most `most`: the name of its variable, and expressions with that variable.
     fn bound(&mut self, most: usize) -> Result<Vec<Node>, CompileError> {
         let name = self.name()?;
-        self.scope.push(name);
+        self.locals.push(name);
         let mut parts = Vec::new();
         while parts.len() + 1 < most && self.sign(&[","]).is_some() {
             parts.push(self.expression()?);
         }
-        self.scope.pop();
+        self.locals.pop();
         if parts.is_empty() {
             return self.error("a macro needs a name and an expression");
         }

@@ -1,11 +1,11 @@
 //! Tokens of expressions.
 
-use super::{CompileError, Value};
+use crate::{CompileError, Value};
 
-/// A token and its position, in characters from 1.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
     pub(super) kind: Kind,
+    /// Position in the expression, in characters from 1.
     pub(super) column: usize,
 }
 
@@ -17,13 +17,13 @@ pub(super) enum Kind {
     End,
 }
 
-/// Signs, longer ones before their beginnings.
+/// Signs, longer ones before their prefixes.
 const SIGNS: &[&str] = &[
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",", "(", ")",
     "[", "]", "{", "}",
 ];
 
-/// Splits a text into tokens; the last one is the end.
+/// Splits an expression into tokens; the last one is the end.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, CompileError> {
     let mut lexer = Lexer {
         chars: text.chars().collect(),
@@ -59,7 +59,7 @@ impl Lexer {
         })
     }
 
-    fn looking_at(&self, text: &str) -> bool {
+    fn starts_with(&self, text: &str) -> bool {
         text.chars().enumerate().all(|(at, c)| self.peek(at) == Some(c))
     }
 
@@ -68,7 +68,7 @@ impl Lexer {
             while self.peek(0).is_some_and(char::is_whitespace) {
                 self.at += 1;
             }
-            if !self.looking_at("//") {
+            if !self.starts_with("//") {
                 return;
             }
             while self.peek(0).is_some_and(|c| c != '\n') {
@@ -104,7 +104,7 @@ impl Lexer {
                 _ => Kind::Name(name),
             });
         }
-        match SIGNS.iter().find(|sign| self.looking_at(sign)) {
+        match SIGNS.iter().find(|sign| self.starts_with(sign)) {
             Some(sign) => {
                 self.at += sign.len();
                 Ok(Kind::Sign(sign))
@@ -113,7 +113,7 @@ impl Lexer {
         }
     }
 
-    /// Returns if a string begins here: whether it is raw, whether it is bytes, and the length of its prefix.
+    /// Returns true for a raw string, true for bytes, and the length of the prefix, if a string starts here.
     fn string_prefix(&self) -> Option<(bool, bool, usize)> {
         let (mut raw, mut bytes, mut length) = (false, false, 0);
         while let Some(c) = self.peek(length).filter(|_| length < 3) {
@@ -135,7 +135,7 @@ impl Lexer {
         self.at += closing.len();
         let mut octets = Vec::new();
         loop {
-            if self.looking_at(&closing) {
+            if self.starts_with(&closing) {
                 self.at += closing.len();
                 break;
             }
@@ -171,7 +171,7 @@ impl Lexer {
         }
     }
 
-    /// Reads what follows a backslash: a character, and true if it is a single byte in bytes.
+    /// Reads an escape after its backslash: a character, and true if it is a single byte in bytes.
     fn escape(&mut self) -> Result<(u32, bool), CompileError> {
         let Some(c) = self.peek(0) else {
             return self.error("the string does not end");

@@ -2,9 +2,11 @@
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
+use jiff::Timestamp;
+
 /// A value; cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) enum Value {
+pub enum Value {
     Null,
     Bool(bool),
     Int(i64),
@@ -12,23 +14,33 @@ pub(crate) enum Value {
     Double(f64),
     String(Arc<str>),
     Bytes(Arc<[u8]>),
+    /// A time of the years 1 to 9999.
+    Timestamp(Timestamp),
+    /// A duration in nanoseconds, at most 292 years.
+    Duration(i64),
     List(Arc<Vec<Value>>),
     Map(Arc<BTreeMap<Key, Value>>),
     Optional(Option<Arc<Value>>),
+    /// The name of a type.
     Type(&'static str),
 }
 
-/// Key of a map. Numbers are equal if their values are.
+/// The seconds of `0001-01-01T00:00:00Z` and `9999-12-31T23:59:59Z` since 1970.
+const MIN_SECONDS: i64 = -62_135_596_800;
+const MAX_SECONDS: i64 = 253_402_300_799;
+
+/// Key of a map. Numbers of any type with the same value are the same key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Key {
+pub enum Key {
     Bool(bool),
     Number(i128),
     String(Arc<str>),
 }
 
 impl Value {
-    /// Returns the value of a JSON document. Numbers are doubles, as in the original.
-    pub(crate) fn from_json(json: &serde_json::Value) -> Self {
+    /// Converts a JSON document. Numbers are doubles, as in the webhooks of Flux.
+    #[must_use]
+    pub fn from_json(json: &serde_json::Value) -> Self {
         use serde_json::Value as Json;
         match json {
             Json::Null => Self::Null,
@@ -45,13 +57,12 @@ impl Value {
         }
     }
 
-    /// Returns an empty map.
-    pub(crate) fn empty() -> Self {
+    #[must_use]
+    pub fn empty_map() -> Self {
         Self::Map(Arc::default())
     }
 
-    /// Returns a map with these fields.
-    pub(crate) fn object(fields: impl IntoIterator<Item = (String, Value)>) -> Self {
+    pub fn object(fields: impl IntoIterator<Item = (String, Value)>) -> Self {
         let fields = fields.into_iter();
         Self::Map(Arc::new(
             fields
@@ -60,8 +71,29 @@ impl Value {
         ))
     }
 
-    /// Returns the name of the type.
-    pub(crate) fn type_name(&self) -> &'static str {
+    pub(crate) fn some(value: Self) -> Self {
+        Self::Optional(Some(Arc::new(value)))
+    }
+
+    /// Returns a timestamp, unless its year is out of range.
+    pub(crate) fn timestamp(at: Timestamp) -> Option<Self> {
+        let seconds = at.as_second();
+        (MIN_SECONDS..=MAX_SECONDS)
+            .contains(&seconds)
+            .then_some(Self::Timestamp(at))
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the type in the language.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
             Self::Bool(_) => "bool",
@@ -70,6 +102,8 @@ impl Value {
             Self::Double(_) => "double",
             Self::String(_) => "string",
             Self::Bytes(_) => "bytes",
+            Self::Timestamp(_) => "google.protobuf.Timestamp",
+            Self::Duration(_) => "google.protobuf.Duration",
             Self::List(_) => "list",
             Self::Map(_) => "map",
             Self::Optional(_) => "optional_type",
@@ -77,7 +111,7 @@ impl Value {
         }
     }
 
-    /// Returns the key that this value is in maps; none for types that can't be one.
+    /// Returns the value as a key of a map; `None` for types that can't be a key.
     pub(crate) fn key(&self) -> Option<Key> {
         Some(match self {
             Self::Bool(value) => Key::Bool(*value),
@@ -106,6 +140,8 @@ impl Value {
             Self::Double(value) => *value == 0.0,
             Self::String(text) => text.is_empty(),
             Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Timestamp(at) => at.as_nanosecond() == 0,
+            Self::Duration(nanos) => *nanos == 0,
             Self::List(items) => items.is_empty(),
             Self::Map(fields) => fields.is_empty(),
             Self::Optional(value) => value.is_none(),
@@ -113,12 +149,14 @@ impl Value {
         }
     }
 
-    /// Compares numbers of any type, strings, bytes and booleans; none for what has no order.
-    pub(crate) fn order(&self, other: &Self) -> Option<Ordering> {
+    /// Compares numbers of any type, and two strings, bytes, booleans or times; `None` for other types.
+    pub(crate) fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
             (Self::String(a), Self::String(b)) => Some(a.cmp(b)),
             (Self::Bytes(a), Self::Bytes(b)) => Some(a.cmp(b)),
+            (Self::Timestamp(a), Self::Timestamp(b)) => Some(a.cmp(b)),
+            (Self::Duration(a), Self::Duration(b)) => Some(a.cmp(b)),
             _ => match (self.integer(), other.integer()) {
                 (Some(a), Some(b)) => Some(a.cmp(&b)),
                 _ => self.number()?.partial_cmp(&other.number()?),
@@ -149,7 +187,6 @@ impl Value {
 }
 
 impl Key {
-    /// Returns the key as a value.
     pub(crate) fn value(&self) -> Value {
         match self {
             Self::Bool(value) => Value::Bool(*value),
@@ -171,5 +208,28 @@ impl From<&str> for Value {
 impl From<String> for Value {
     fn from(text: String) -> Self {
         Self::String(text.into())
+    }
+}
+
+/// Integers stay integers, as in objects that the Kubernetes client decodes.
+impl From<&yaml::Value> for Value {
+    fn from(value: &yaml::Value) -> Self {
+        match value {
+            yaml::Value::Null => Self::Null,
+            yaml::Value::Bool(value) => Self::Bool(*value),
+            yaml::Value::Int(value) => Self::Int(*value),
+            yaml::Value::UInt(value) => Self::Uint(*value),
+            yaml::Value::Float(value) => Self::Double(*value),
+            yaml::Value::String(text) => text.as_str().into(),
+            yaml::Value::Seq(items) => Self::List(Arc::new(items.iter().map(Self::from).collect())),
+            yaml::Value::Map(fields) => fields.into(),
+        }
+    }
+}
+
+impl From<&yaml::Map> for Value {
+    fn from(fields: &yaml::Map) -> Self {
+        let fields = fields.iter();
+        Self::object(fields.map(|(key, value)| (key.to_owned(), value.into())))
     }
 }
