@@ -323,17 +323,8 @@ impl<R: Reconciler> Driver<R> {
         state.memory.see(seen);
         let kind = Arc::clone(&self.kind);
         let (slots, abort) = (self.slots.clone(), self.abort.clone());
-        // It only tells passes apart in logs, so it needs no secure random numbers.
-        let id = uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes());
-        let id = id.into_uuid().to_string();
-        let span = tracing::error_span!(
-            "pass",
-            controller = controller::<R>(),
-            controllerKind = self.name,
-            name = key.name,
-            namespace = key.namespace,
-            reconcileID = id,
-        );
+        let id = pass_id();
+        let span = self.span(&key, &id);
         let pass = async move {
             let shutdown = kind.ctx.shutdown().clone();
             let permit = shutdown.run_until_cancelled(slots.acquire(&key.namespace)).await;
@@ -377,6 +368,17 @@ impl<R: Reconciler> Driver<R> {
             }
         };
         self.passes.spawn(pass.instrument(span));
+    }
+
+    fn span(&self, key: &ObjectKey, id: &str) -> tracing::Span {
+        tracing::error_span!(
+            "pass",
+            controller = controller::<R>(),
+            controllerKind = self.name,
+            name = key.name,
+            namespace = key.namespace,
+            reconcileID = id,
+        )
     }
 
     fn joined(&mut self, finished: Result<FinishedPass, tokio::task::JoinError>) {
@@ -465,6 +467,12 @@ fn controller<R: Reconciler>() -> String {
         "" => R::Object::kind(&()).to_lowercase(),
         name => name.to_owned(),
     }
+}
+
+/// Returns a UUID. It only tells passes apart in logs, so it needs no secure random numbers.
+fn pass_id() -> String {
+    let id = uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes());
+    id.into_uuid().to_string()
 }
 
 async fn sleep_until(due: Option<Instant>) {

@@ -26,7 +26,7 @@ use tracing_subscriber::{
 use crate::flags::{LogEncoding, LogLevel};
 
 /// The crates of this project, which log at the chosen level, as the program does. Controllers are among them, because their names (in
-/// events, as field managers) need not be those of their crates.
+/// events, as field managers) need not be their crates'.
 const OWN: &[&str] = &[
     "api",
     "apply",

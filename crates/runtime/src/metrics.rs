@@ -109,7 +109,7 @@ impl Metrics {
         self.0.dropped.with_label_values(&[sink]).inc();
     }
 
-    /// Returns the series of one kind. Those of its objects have the label `group`, if the kind needs one.
+    /// Returns the series of one kind. The series of its objects have the label `group`, if the kind needs one.
     pub(crate) fn kind(
         &self,
         kind: &str,

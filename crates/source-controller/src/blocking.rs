@@ -19,11 +19,11 @@ const CANCELLATION: Duration = Duration::from_millis(100);
 
 /// Limits of one piece of blocking work.
 #[derive(Debug, Clone)]
-pub struct Job {
-    pub namespace: String,
-    pub timeout: Duration,
+pub(crate) struct Job {
+    pub(crate) namespace: String,
+    pub(crate) timeout: Duration,
     /// True once the pass is cancelled or dropped.
-    pub cancelled: Arc<AtomicBool>,
+    pub(crate) cancelled: Arc<AtomicBool>,
 }
 
 /// The end of a job before its future.

@@ -1,7 +1,6 @@
 //! Building an artifact: fetch, pack and store, the same for all kinds.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -22,14 +21,14 @@ use tree::Budget;
 use crate::{
     blocking::{self, panicked},
     permits::FetchPermits,
-    source_kind::{PackOptions, SourceKind, Verification},
+    source_kind::{Details, PackOptions, SourceKind},
 };
 
 /// Time for the parts of a pass without the server, which `spec.timeout` bounds: packing, mostly.
 pub(crate) const PACK_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, thiserror::Error)]
-pub enum BuildError {
+pub(crate) enum BuildError {
     #[error("unable to archive artifact to storage: {0}")]
     Artifact(#[from] artifact::Error),
     #[error("{0}")]
@@ -99,10 +98,7 @@ pub(crate) struct BuildRequest<K: SourceKind> {
 pub(crate) struct Built<K: SourceKind> {
     pub(crate) stored: Stored,
     pub(crate) resolved: K::Resolved,
-    pub(crate) description: Option<String>,
-    pub(crate) event_metadata: BTreeMap<String, String>,
-    pub(crate) metadata: BTreeMap<String, String>,
-    pub(crate) verification: Option<Verification>,
+    pub(crate) details: Details,
 }
 
 impl Builder {
@@ -132,8 +128,8 @@ impl Builder {
             current,
         } = build;
         let (storage, at) = (Arc::clone(&self.storage), key.clone());
-        let kept = current.as_ref().map(|current| current.file.clone());
-        let checked = tokio::task::spawn_blocking(move || storage.check_quota(&at, kept.as_deref()));
+        let file = current.as_ref().map(|current| current.file.clone());
+        let checked = tokio::task::spawn_blocking(move || storage.check_quota(&at, file.as_deref()));
         let checked = checked.await.map_err(|_| panicked())?;
         checked.map_err(BuildError::from)?;
         let server = K::server(&request);
@@ -152,7 +148,7 @@ impl Builder {
         let packing = packs.map_err(|_| panicked())?;
         let (storage, algorithm) = (Arc::clone(&self.storage), self.algorithm);
         let built = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |job| {
-            let _held = packing;
+            let _permit = packing;
             let options = PackOptions {
                 ignore,
                 algorithm,
@@ -167,10 +163,7 @@ impl Builder {
             Ok::<_, BuildError>(Built {
                 stored,
                 resolved,
-                description: K::describe(&fetched),
-                event_metadata: K::event_metadata(&fetched),
-                metadata: K::metadata(&fetched),
-                verification: K::verification(&fetched),
+                details: K::details(&fetched),
             })
         })
         .await;

@@ -2,7 +2,7 @@
 //!
 //! Each process serves its storage or the shared store from its start. Only the leader reconciles: it claims the storage, removes the
 //! artifacts of deleted objects, and stores new ones. `standby` says which of the others are ready. All kinds share everything but
-//! resolving, fetching and packing, which are in [`SourceKind`].
+//! resolving, fetching and packing, which a `SourceKind` does.
 
 mod blocking;
 mod builder;
@@ -15,6 +15,7 @@ mod plan;
 mod proxy;
 mod reconciler;
 mod secrets;
+mod server;
 mod shared_store;
 mod single_flight;
 mod source_kind;
@@ -26,37 +27,24 @@ mod temp_files;
 mod threads;
 mod wake;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use artifact::Storage;
-use axum::{Router, extract::Request};
 use clap::Parser;
 use futures::future::try_join_all;
 use net::AddressPolicy;
-use runtime::{CommonFlags, Context, EventsFlags, Spec, http, secret, tokens::TokenReviews};
+use runtime::{CommonFlags, Context, EventsFlags, Spec, secret, tokens::TokenReviews};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use builder::Builder;
 pub use flags::Flags;
 use identity::Identities;
 use reconciler::Shared;
-use shared_store::{Files, SharedStore};
-pub use source_kind::SourceKind;
+use server::Files;
+use shared_store::SharedStore;
 
 pub const NAME: &str = "source-controller";
-
-/// Limits of the artifact server: many consumers download at the same time, and a download may take long. A consumer has a few connections
-/// at a time; one with very many slow ones leaves three quarters to the others.
-const SERVING: http::Limits = http::Limits {
-    connections: 512,
-    connections_of_address: 512 / 4,
-    header_bytes: 16 << 10,
-    header_time: Duration::from_secs(15),
-    slowest: http::Pace::DEFAULT,
-    lifetime: Duration::from_secs(30 * 60),
-    grace: Duration::from_secs(5),
-};
 
 /// Command-line arguments of the controller.
 #[derive(Debug, Parser)]
@@ -108,7 +96,7 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let storage = Storage::open(&flags.storage_path, &flags.advertised(), flags.retention())?;
     let storage = Arc::new(storage.with_quotas(flags.quotas()));
     let files = Files::new(Arc::clone(&storage), shared_store.clone(), tokens);
-    let server = serve(&ctx, &flags, files).await?;
+    let server = server::start(&ctx, &flags, files).await?;
     let led = standby::wait(&ctx, &storage, shared_store.is_some()).await;
     if led.is_err() {
         return finished(server).await;
@@ -135,23 +123,6 @@ pub async fn run(ctx: Context, flags: Flags) -> anyhow::Result<()> {
     let kinds = kinds::ALL.iter();
     try_join_all(kinds.map(|kind| (kind.run)(ctx.clone(), Arc::clone(&shared)))).await?;
     finished(server).await
-}
-
-async fn serve(ctx: &Context, flags: &Flags, files: Files) -> anyhow::Result<JoinHandle<()>> {
-    let listener = http::listen(&flags.storage_addr).await;
-    let listener = listener.context("artifacts cannot be served, see --storage-addr")?;
-    tracing::info!(address = %listener.local_addr()?, advertised = flags.advertised(), "serving artifacts");
-    let files = Arc::new(files);
-    let router = Router::new().fallback(move |request: Request| {
-        let files = Arc::clone(&files);
-        async move { files.answer(request).await }
-    });
-    Ok(tokio::spawn(http::serve(
-        listener,
-        router,
-        SERVING,
-        ctx.shutdown().clone(),
-    )))
 }
 
 async fn finished(server: JoinHandle<()>) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! The decision of a pass on the artifact. Pure.
+//! The decisions of a pass: first on the stored artifact, then on a new one. Pure.
 
 use api::{Artifact, revision};
 use runtime::bounded_text;
@@ -26,12 +26,52 @@ impl StoredArtifact {
             _ => None,
         }
     }
+}
 
-    pub(crate) fn file(&self) -> Option<String> {
-        match self {
-            Self::Good { file, .. } => Some(file.clone()),
-            _ => None,
-        }
+/// Knowledge about the copy of a good artifact in the shared store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SharedCopy {
+    /// True if the local file may be served.
+    pub(crate) is_served: bool,
+    /// True if the shared store certainly has the artifact.
+    pub(crate) is_uploaded: bool,
+    /// True if the shared store has no other files of the object.
+    pub(crate) is_tidy: bool,
+}
+
+/// The decision on the stored artifact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StoragePlan {
+    Nothing,
+    /// Downloads the lost artifact from the shared store. Then the storage is observed again.
+    Restore,
+    RemoveCorrupt,
+    Tidy(Tidying),
+}
+
+/// The optional steps for a good artifact, in their order. Before the last one, its alias is restored and superseded artifacts are removed
+/// from the storage, always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tidying {
+    /// Lets the local file be served.
+    pub(crate) serve: bool,
+    /// Uploads it to the shared store.
+    pub(crate) upload: bool,
+    /// Removes superseded files from the shared store.
+    pub(crate) tidy_shared: bool,
+}
+
+/// Decides on the stored artifact; `shared` is `None` without a shared store that may have it.
+pub(crate) fn storage(stored: &StoredArtifact, shared: Option<SharedCopy>) -> StoragePlan {
+    match (stored, shared) {
+        (StoredArtifact::None, _) | (StoredArtifact::Missing, None) => StoragePlan::Nothing,
+        (StoredArtifact::Missing | StoredArtifact::Corrupt { .. }, Some(_)) => StoragePlan::Restore,
+        (StoredArtifact::Corrupt { .. }, None) => StoragePlan::RemoveCorrupt,
+        (StoredArtifact::Good { .. }, shared) => StoragePlan::Tidy(Tidying {
+            serve: shared.is_some_and(|copy| !copy.is_served),
+            upload: shared.is_some_and(|copy| !copy.is_uploaded),
+            tidy_shared: shared.is_some_and(|copy| !copy.is_tidy),
+        }),
     }
 }
 
@@ -42,6 +82,18 @@ pub(crate) struct Wanted<'a> {
     pub(crate) observed_ignore: Option<&'a str>,
     /// True if a field of this kind only has changed.
     pub(crate) config_changed: bool,
+    /// True if this generation of the object was verified.
+    pub(crate) is_verified: bool,
+    /// True if the trusted keys have changed.
+    pub(crate) keys_changed: bool,
+}
+
+/// The decision on a new artifact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) plan: Plan,
+    /// True if the revision is to be verified, if the object asks for it.
+    pub(crate) verify: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +130,16 @@ impl Cause {
     }
 }
 
-/// Decides if a new artifact is to be built.
-pub(crate) fn plan(stored: &StoredArtifact, wanted: &Wanted<'_>) -> Plan {
+/// Decides if the revision is to be verified, and if a new artifact is to be built.
+pub(crate) fn decide(stored: &StoredArtifact, wanted: &Wanted<'_>) -> Decision {
+    let plan = plan(stored, wanted);
+    Decision {
+        plan,
+        verify: plan != Plan::Keep || !wanted.is_verified || wanted.keys_changed,
+    }
+}
+
+fn plan(stored: &StoredArtifact, wanted: &Wanted<'_>) -> Plan {
     match stored {
         StoredArtifact::None => Plan::Build(Cause::First),
         StoredArtifact::Missing => Plan::Build(Cause::Missing),

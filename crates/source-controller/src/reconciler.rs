@@ -1,29 +1,30 @@
-//! The reconciler of all kinds of sources. A pass observes, plans, acts, and makes the status.
+//! The reconciler of all kinds of sources. A pass observes, plans and acts twice: on the stored artifact ([`storage`]), and on the source
+//! ([`source`], [`build`]). Then it makes the status.
+
+mod build;
+mod source;
+mod storage;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use api::{Artifact, Fault, Reason, finalizer, revision::Style};
-use artifact::{
-    Key, Storage,
-    storage::{Stored, alias},
-};
+use artifact::{Key, Storage, storage::alias};
 use git::SshAlgorithms;
 use kube::{Api, Client, api::DynamicObject};
 use runtime::{EventDraft, ObjectKey, Outcome, Pass, Reconciler, WorkSlot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    blocking,
-    builder::{BuildError, BuildRequest, BuildScope, Builder, PACK_TIMEOUT},
+    builder::{BuildScope, Builder, PACK_TIMEOUT},
     flags::HelmLimits,
     identity::Identities,
-    plan::{self, Plan, StoredArtifact},
-    secrets,
+    plan::{self, Decision, Plan, StoredArtifact},
     shared_store::SharedStore,
     source_kind::{SourceKind, Verification},
     status::{FailedPass, Report, Success},
-    stored,
 };
+use build::CurrentArtifact;
+use source::Source;
 
 const GATE: &str = "to use spec.serviceAccountName for provider authentication please enable the ObjectLevelWorkloadIdentity feature \
                     gate in the controller: start it with --feature-gates=ObjectLevelWorkloadIdentity=true";
@@ -81,12 +82,6 @@ impl<'a, K: SourceKind> Input<'a, K> {
     }
 }
 
-struct Observed<K: SourceKind> {
-    stored: StoredArtifact,
-    /// The request and its revision, or why there is none.
-    resolved: Result<(K::Request, K::Resolved), Fault>,
-}
-
 impl<K: SourceKind> SourceReconciler<K> {
     pub(crate) fn new(kind: K, shared: Arc<Shared>) -> Self {
         Self {
@@ -113,173 +108,86 @@ impl<K: SourceKind> SourceReconciler<K> {
     async fn steps(&self, pass: &Input<'_, K>) -> Result<Outcome<K::Status>, FailedPass> {
         let report = self.report(pass.object);
         let key = key::<K>(pass.namespace, pass.name)?;
-        let observed = self.observe(pass, &key).await?;
-        let stored = observed.stored;
-        let tidied = self.with_storage(&key, stored.clone(), stored::tidy).await;
-        let past = K::past(pass.object);
-        tidied.map_err(|fault| FailedPass::keeping(past.artifact.clone(), fault))?;
-        if let (Some(shared), Some(file)) = (&self.shared.shared_store, stored.file())
-            && !shared.is_tidy(&key, &file)
-        {
-            let tidied = shared.tidy(&self.shared.storage, &key, &file);
-            pass.slot.waiting(tidied).await;
-        }
-        let usable = stored.artifact().cloned();
-        let (request, resolved) = observed
-            .resolved
-            .map_err(|fault| FailedPass::keeping(usable, fault))?;
-        let revision = K::revision(&resolved, self.shared.style);
-        let wanted = plan::Wanted {
-            revision: &revision,
-            ignore: K::spec(pass.object).ignore.filter(|_| !K::IGNORE_IN_REVISION),
-            observed_ignore: past.observed_ignore.as_deref().filter(|_| !K::IGNORE_IN_REVISION),
-            config_changed: K::config_changed(pass.object) || K::inputs_changed(pass.object, &resolved),
-        };
-        let plan = plan::plan(&stored, &wanted);
-        tracing::debug!(revision, ?plan, "planned");
-        let outdated = matches!(plan, Plan::Build(why) if why.is_new_revision());
-        let outdated = outdated.then(|| K::outdated(pass.object, &resolved, &revision));
+        let stored = self.repair(pass, &key).await?;
+        let keeping = |fault| FailedPass::keeping(stored.artifact().cloned(), fault);
+        let source = self.resolve(pass).await.map_err(keeping)?;
+        let decision = self.decide(&report, &stored, &source);
+        let outdated = self.outdated(&report, decision.plan, &source);
         let failed = |fault| FailedPass {
             outdated: outdated.clone(),
             ..FailedPass::keeping(stored.artifact().cloned(), fault)
         };
-        let mut verification =
-            match report.is_verified() && plan == Plan::Keep && !K::keys_changed(pass.object, &request) {
-                true => None,
-                false => self.verify(pass, &request, &resolved).await.map_err(failed)?,
-            };
-        let (artifact, resolved, description, event_metadata) = match plan {
-            Plan::Keep => {
-                let artifact = stored.artifact().cloned().unwrap_or_default();
-                (artifact, resolved, None, BTreeMap::new())
+        let verification = match decision.verify {
+            true => self.verify(pass, &source).await.map_err(failed)?,
+            false => None,
+        };
+        let current = match (decision.plan, &stored) {
+            (Plan::Keep, StoredArtifact::Good { artifact, .. }) => {
+                CurrentArtifact::unchanged(artifact.clone(), source)
             }
-            Plan::Build(why) => {
-                let named = past.artifact.as_ref();
-                tracing::info!(revision, why = why.message(), "building an artifact");
-                let build = BuildRequest {
-                    key: key.clone(),
-                    request,
-                    resolved,
-                    ignore: K::spec(pass.object).ignore.map(str::to_owned),
-                    current: named.and_then(|artifact| stored::current(&key, artifact)),
-                };
-                let scope = pass.scope();
-                let built = self.shared.builder.build(&self.kind, &scope, build).await;
-                let built = built.map_err(&failed)?;
-                self.publish(pass, &key, &built.stored).await.map_err(&failed)?;
-                verification = verification.or(built.verification);
-                let revision = K::revision(&built.resolved, self.shared.style);
-                let mut metadata = built.metadata;
-                metadata.extend(artifact::hashes::metadata(&built.stored.packed.hashes));
-                let artifact = Artifact {
-                    metadata,
-                    ..report.artifact(built.stored, &revision)
-                };
-                (artifact, built.resolved, built.description, built.event_metadata)
+            (plan, _) => {
+                let built = self.build(pass, &report, &key, plan, source).await;
+                built.map_err(failed)?
             }
         };
-        let revision = K::revision(&resolved, self.shared.style);
-        let artifact = Artifact {
-            url: self.shared.storage.url(&artifact.path),
-            revision,
-            ..artifact
+        Ok(self.succeeded(&report, &key, current, verification, &stored))
+    }
+
+    /// Decides on a new artifact.
+    fn decide(&self, report: &Report<'_, K>, stored: &StoredArtifact, source: &Source<K>) -> Decision {
+        let object = report.object;
+        let revision = K::revision(&source.resolved, self.shared.style);
+        let past = K::past(object);
+        let has_rules = !K::IGNORE_IN_REVISION;
+        let wanted = plan::Wanted {
+            revision: &revision,
+            ignore: K::spec(object).ignore.filter(|_| has_rules),
+            observed_ignore: past.observed_ignore.as_deref().filter(|_| has_rules),
+            config_changed: K::config_changed(object) || K::inputs_changed(object, &source.resolved),
+            is_verified: report.is_verified(),
+            keys_changed: K::keys_changed(object, &source.request),
         };
-        let event = (
-            K::event_reason(&resolved),
-            K::event_message(&resolved, &artifact, description.as_deref()),
-        );
-        let url = self
-            .shared
-            .storage
-            .url(&key.path(alias(&K::file_name(&resolved))));
-        let success = Success {
-            ready: K::ready(&resolved, &artifact.revision),
-            artifact,
-            url,
-            event,
-            event_metadata,
-            verification,
-        };
-        let mut outcome = report.ready(success, &stored);
-        K::observe_inputs(&mut outcome.status, &resolved);
-        Ok(outcome)
+        let decision = plan::decide(stored, &wanted);
+        tracing::debug!(revision, plan = ?decision.plan, "planned");
+        decision
     }
 
-    /// Lets consumers find an artifact that was stored, before a status names it: it goes to the shared store, if there is one, and then it
-    /// is served and the alias leads to it.
-    async fn publish(&self, pass: &Input<'_, K>, key: &Key, stored: &Stored) -> Result<(), Fault> {
-        let file = stored.path.rsplit('/').next().unwrap_or_default().to_owned();
-        let shared = self.shared.shared_store.as_ref();
-        if let Some(shared) = shared {
-            let published = shared.publish(&self.shared.storage, key, stored);
-            pass.slot.waiting(published).await?;
-        }
-        let pointed = self.with_storage(key, file.clone(), |storage, key, file| {
-            let pointed = storage.renew_alias(key, file);
-            Ok(pointed.map_err(BuildError::from)?)
-        });
-        pointed.await?;
-        if let Some(shared) = shared {
-            shared.serve(key, &file);
-        }
-        Ok(())
+    /// Returns reason and message of ArtifactOutdated, for failures after the decision.
+    fn outdated(&self, report: &Report<'_, K>, plan: Plan, source: &Source<K>) -> Option<(Reason, String)> {
+        let is_outdated = matches!(plan, Plan::Build(cause) if cause.is_new_revision());
+        let revision = K::revision(&source.resolved, self.shared.style);
+        is_outdated.then(|| K::outdated(report.object, &source.resolved, &revision))
     }
 
-    async fn observe(&self, pass: &Input<'_, K>, key: &Key) -> Result<Observed<K>, FailedPass> {
-        let artifact = K::past(pass.object).artifact;
-        let checked = self.with_storage(key, artifact.clone(), |storage, key, artifact| {
-            stored::check(storage, key, artifact.clone())
-        });
-        let failed = |fault| FailedPass::keeping(artifact.clone(), fault);
-        let mut stored = checked.await.map_err(failed)?;
-        if let Some(shared) = &self.shared.shared_store
-            && !shared.is_settled(key, &stored)
-        {
-            let scope = pass.scope();
-            let settled = shared.settle(&self.shared.storage, key, artifact.as_ref(), stored, &scope);
-            stored = pass.slot.waiting(settled).await.map_err(failed)?;
-        }
-        let resolved = self.resolve(pass).await;
-        Ok(Observed { stored, resolved })
-    }
-
-    async fn resolve(&self, pass: &Input<'_, K>) -> Result<(K::Request, K::Resolved), Fault> {
-        let secrets = secrets::read::<K>(
-            &self.shared.client,
-            &self.shared.identities,
-            pass.namespace,
-            pass.object,
-        )
-        .await?;
-        let object = pass.object.clone();
-        let request = tokio::task::spawn_blocking(move || K::request(&object, &secrets)).await;
-        let request = request.unwrap_or_else(|error| {
-            let message = format!("failed to configure authentication options: {error}");
-            Err(Fault::retry(Reason::AuthenticationFailed, message))
-        })?;
-        let scope = pass.scope();
-        let (kind, asked) = (Arc::clone(&self.kind), request.clone());
-        let resolved = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
-            kind.resolve(&asked, work)
-        });
-        Ok((request, scope.slot.waiting(resolved).await?))
-    }
-
-    async fn verify(
+    fn succeeded(
         &self,
-        pass: &Input<'_, K>,
-        request: &K::Request,
-        resolved: &K::Resolved,
-    ) -> Result<Option<Verification>, Fault> {
-        if !K::verifies(pass.object) {
-            return Ok(None);
-        }
-        let scope = pass.scope();
-        let (kind, request, resolved) = (Arc::clone(&self.kind), request.clone(), resolved.clone());
-        let verified = blocking::run(scope.namespace, scope.timeout, scope.cancel, move |work| {
-            kind.verify(&request, &resolved, work)
-        });
-        scope.slot.waiting(verified).await
+        report: &Report<'_, K>,
+        key: &Key,
+        current: CurrentArtifact<K>,
+        verification: Option<Verification>,
+        stored: &StoredArtifact,
+    ) -> Outcome<K::Status> {
+        let (storage, resolved) = (&self.shared.storage, &current.resolved);
+        let artifact = Artifact {
+            url: storage.url(&current.artifact.path),
+            revision: K::revision(resolved, self.shared.style),
+            ..current.artifact
+        };
+        let description = current.details.description.as_deref();
+        let success = Success {
+            ready: K::ready(resolved, &artifact.revision),
+            url: storage.url(&key.path(alias(&K::file_name(resolved)))),
+            event: (
+                K::event_reason(resolved),
+                K::event_message(resolved, &artifact, description),
+            ),
+            event_metadata: current.details.event_metadata,
+            verification: verification.or(current.details.verification),
+            artifact,
+        };
+        let mut outcome = report.ready(success, stored);
+        K::observe_inputs(&mut outcome.status, resolved);
+        outcome
     }
 
     async fn with_storage<A: Send + 'static, T: Send + 'static>(

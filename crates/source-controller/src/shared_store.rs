@@ -3,9 +3,9 @@
 //! Passes work with the local storage. An artifact is in the bucket before a status names it; a file that the local storage lacks is
 //! restored from the bucket, if it has the digest of the status; and files that retention or deletion removes here are removed there, too.
 
+mod answer;
 mod connection;
 mod ledger;
-mod serve;
 
 use std::{
     sync::Arc,
@@ -33,12 +33,10 @@ use tokio_util::io::ReaderStream;
 use crate::{
     blocking::{self, panicked},
     builder::{BuildError, BuildScope, PACK_TIMEOUT},
-    plan::StoredArtifact,
-    stored,
+    plan::{SharedCopy, StoredArtifact},
 };
 use connection::{Connection, StoreError};
 use ledger::{Ledger, base};
-pub(crate) use serve::Files;
 
 const CHUNK: usize = 128 << 10;
 /// Slowest upload before its timeout, in bytes a second, beside the time for an empty upload.
@@ -74,74 +72,47 @@ impl SharedStore {
         }
     }
 
-    /// Returns true if [`SharedStore::settle`] has nothing to do.
-    pub(crate) fn is_settled(&self, key: &Key, stored: &StoredArtifact) -> bool {
-        let ledger = self.ledger.lock();
-        match stored {
-            StoredArtifact::None => true,
-            StoredArtifact::Missing | StoredArtifact::Corrupt { .. } => false,
-            StoredArtifact::Good { artifact, file } => {
-                let digest = artifact.digest.as_deref().unwrap_or_default();
-                ledger.is_served(&artifact.path) && ledger.is_confirmed(&key.dir(), file, digest)
-            }
+    /// Returns the knowledge about the copy of an artifact, without any request.
+    pub(crate) fn copy(&self, key: &Key, stored: &StoredArtifact) -> SharedCopy {
+        let StoredArtifact::Good { artifact, file } = stored else {
+            return SharedCopy::default();
+        };
+        let (ledger, dir) = (self.ledger.lock(), key.dir());
+        let digest = artifact.digest.as_deref().unwrap_or_default();
+        SharedCopy {
+            is_served: ledger.is_served(&artifact.path),
+            is_uploaded: ledger.is_confirmed(&dir, file, digest),
+            is_tidy: !ledger.is_unlisted(&dir) && !ledger.has_others(&dir, file),
         }
     }
 
-    /// Returns true if [`SharedStore::tidy`] has nothing to do.
-    pub(crate) fn is_tidy(&self, key: &Key, current: &str) -> bool {
-        let (ledger, dir) = (self.ledger.lock(), key.dir());
-        !ledger.is_unlisted(&dir) && !ledger.has_others(&dir, current)
-    }
-
-    /// Brings storage and store together for the artifact of a status: a good file is uploaded if the store lacks it, a missing or corrupt
-    /// one comes back from the store. Returns what is stored then. Fails when the file has to come back and the store doesn't answer.
-    pub(crate) async fn settle(
+    /// Lets a verified file be served from here.
+    pub(crate) async fn serve_verified(
         &self,
         storage: &Arc<Storage>,
         key: &Key,
-        wanted: Option<&Artifact>,
-        stored: StoredArtifact,
-        scope: &BuildScope<'_>,
-    ) -> Result<StoredArtifact, Fault> {
-        match (&stored, wanted) {
-            (StoredArtifact::Good { artifact, file }, _) => {
-                self.settle_good(storage, key, artifact, file).await?;
-                Ok(stored)
-            }
-            (StoredArtifact::Missing | StoredArtifact::Corrupt { .. }, Some(wanted)) => {
-                match self.restore(storage, key, wanted, scope).await? {
-                    true => check(storage, key, wanted).await,
-                    false => Ok(stored),
-                }
-            }
-            _ => Ok(stored),
-        }
+        file: &str,
+    ) -> Result<(), Fault> {
+        let (storage, at, name) = (Arc::clone(storage), key.clone(), file.to_owned());
+        let renewed = spawn_blocking(move || storage.renew_alias(&at, &name)).await;
+        let renewed = renewed.map_err(|_| panicked())?;
+        renewed.map_err(|error| unusable(&error))?;
+        self.serve(key, file);
+        Ok(())
     }
 
-    /// Lets a verified file be served from here, and uploads it if the store lacks it. The next pass tries again if that fails.
-    async fn settle_good(
+    /// Uploads a verified file if the store lacks it. The next pass tries again if that fails.
+    pub(crate) async fn upload_verified(
         &self,
         storage: &Arc<Storage>,
         key: &Key,
         artifact: &Artifact,
         file: &str,
-    ) -> Result<(), Fault> {
-        let is_served = self.ledger.lock().is_served(&artifact.path);
-        if !is_served {
-            let (storage, at, name) = (Arc::clone(storage), key.clone(), file.to_owned());
-            let renewed = spawn_blocking(move || storage.renew_alias(&at, &name)).await;
-            let renewed = renewed.map_err(|_| panicked())?;
-            renewed.map_err(|error| unusable(&error))?;
-            self.serve(key, file);
-        }
+    ) {
         let digest = artifact.digest.as_deref().unwrap_or_default();
-        if self.ledger.lock().is_confirmed(&key.dir(), file, digest) {
-            return Ok(());
-        }
         if let Err(error) = self.ensure(storage, key, file, digest).await {
             tracing::warn!(%error, path = artifact.path, "the shared store may lack an artifact");
         }
-        Ok(())
     }
 
     /// Uploads a file unless the store has it with this digest.
@@ -272,7 +243,8 @@ impl SharedStore {
         Ok(())
     }
 
-    async fn restore(
+    /// Downloads the artifact of a status into the storage. Returns false if the store doesn't have it. Fails if it doesn't answer.
+    pub(crate) async fn restore(
         &self,
         storage: &Arc<Storage>,
         key: &Key,
@@ -398,12 +370,6 @@ fn pieces(
         Ok::<_, std::io::Error>(ReaderStream::with_capacity(file, CHUNK))
     };
     stream::once(opened).try_flatten()
-}
-
-async fn check(storage: &Arc<Storage>, key: &Key, wanted: &Artifact) -> Result<StoredArtifact, Fault> {
-    let (storage, key, wanted) = (Arc::clone(storage), key.clone(), wanted.clone());
-    let checked = spawn_blocking(move || stored::check(&storage, &key, Some(wanted))).await;
-    checked.map_err(|_| panicked())?
 }
 
 fn failed_to_read(error: &StoreError) -> Fault {

@@ -162,25 +162,7 @@ impl<K: SourceKind> Report<'_, K> {
             ));
         }
         if self.style == Style::Rfc5 {
-            let failures = K::failure_conditions(*reason);
-            // SourceVerified is good when it is true, the others are bad.
-            let is_good = |name: &str| name == types::SOURCE_VERIFIED;
-            new.extend(
-                failures
-                    .iter()
-                    .map(|name| self.condition(name, !is_good(name), *reason, message)),
-            );
-            // Ready has the reason of the worst condition: without a condition of this failure, no other may report a problem.
-            let has_own = !failures.is_empty();
-            if K::verifies(self.object) && !failures.iter().any(|name| is_good(name)) {
-                let verified = conditions::get(&past.conditions, types::SOURCE_VERIFIED);
-                new.extend(verified.filter(|verified| has_own || verified.is_true()).cloned());
-            }
-            if let Some((reason, message)) = failed.outdated.as_ref().filter(|_| has_own) {
-                new.push(self.condition(types::ARTIFACT_OUTDATED, true, *reason, message));
-            }
-            let stored = conditions::get(&past.conditions, types::ARTIFACT_IN_STORAGE);
-            new.extend(stored.filter(|_| failed.artifact.is_some()).cloned());
+            new.extend(self.problems(failed, &past));
         }
         let observed_generation = if stalled {
             self.generation()
@@ -205,6 +187,32 @@ impl<K: SourceKind> Report<'_, K> {
             events,
             fault: Some(failed.fault.clone()),
         }
+    }
+
+    /// Returns the conditions of a failure beside Ready, and the ones that it leaves as they were.
+    fn problems(&self, failed: &FailedPass, past: &SourceStatus) -> Vec<Condition> {
+        let Fault { reason, message, .. } = &failed.fault;
+        let mut new = Vec::new();
+        let failures = K::failure_conditions(*reason);
+        // SourceVerified is good when it is true, the others are bad.
+        let is_good = |name: &str| name == types::SOURCE_VERIFIED;
+        new.extend(
+            failures
+                .iter()
+                .map(|name| self.condition(name, !is_good(name), *reason, message)),
+        );
+        // Ready has the reason of the worst condition: without a condition of this failure, no other may report a problem.
+        let has_own = !failures.is_empty();
+        if K::verifies(self.object) && !failures.iter().any(|name| is_good(name)) {
+            let verified = conditions::get(&past.conditions, types::SOURCE_VERIFIED);
+            new.extend(verified.filter(|verified| has_own || verified.is_true()).cloned());
+        }
+        if let Some((reason, message)) = failed.outdated.as_ref().filter(|_| has_own) {
+            new.push(self.condition(types::ARTIFACT_OUTDATED, true, *reason, message));
+        }
+        let stored = conditions::get(&past.conditions, types::ARTIFACT_IN_STORAGE);
+        new.extend(stored.filter(|_| failed.artifact.is_some()).cloned());
+        new
     }
 
     /// Returns the status at the start of work on a new generation or request.

@@ -1,4 +1,4 @@
-//! The stored artifact of an object: [`check`] changes nothing; [`tidy`] repairs and removes.
+//! The stored artifact of an object: [`check`] changes nothing; [`remove_corrupt`] and [`tidy`] carry out a plan.
 
 use std::time::SystemTime;
 
@@ -49,23 +49,21 @@ pub(crate) fn check(
     )
 }
 
-/// Removes a corrupt artifact; restores the alias of a good one and removes superseded ones. Fails when the storage can't be written.
-pub(crate) fn tidy(storage: &Storage, key: &Key, stored: &StoredArtifact) -> Result<(), Fault> {
-    match stored {
-        StoredArtifact::Corrupt { path, wanted, found } => {
-            let file = path.rsplit('/').next().unwrap_or(path);
-            storage.remove_file(key, file);
-            tracing::error!(path, wanted, found, "removed a corrupt artifact");
-        }
-        StoredArtifact::Good { file, .. } => {
-            storage.ensure_alias(key, file).map_err(|error| failed(&error))?;
-            match storage.collect(key, file, SystemTime::now()) {
-                Ok(0) => {}
-                Ok(removed) => tracing::info!(removed, "removed superseded artifacts"),
-                Err(error) => tracing::warn!(%error, "failed to remove superseded artifacts"),
-            }
-        }
-        StoredArtifact::None | StoredArtifact::Missing => {}
+pub(crate) fn remove_corrupt(storage: &Storage, key: &Key, stored: &StoredArtifact) {
+    if let StoredArtifact::Corrupt { path, wanted, found } = stored {
+        let file = path.rsplit('/').next().unwrap_or(path);
+        storage.remove_file(key, file);
+        tracing::error!(path, wanted, found, "removed a corrupt artifact");
+    }
+}
+
+/// Restores the alias of a good artifact and removes superseded ones. Fails when the storage can't be written.
+pub(crate) fn tidy(storage: &Storage, key: &Key, file: &str) -> Result<(), Fault> {
+    storage.ensure_alias(key, file).map_err(|error| failed(&error))?;
+    match storage.collect(key, file, SystemTime::now()) {
+        Ok(0) => {}
+        Ok(removed) => tracing::info!(removed, "removed superseded artifacts"),
+        Err(error) => tracing::warn!(%error, "failed to remove superseded artifacts"),
     }
     Ok(())
 }

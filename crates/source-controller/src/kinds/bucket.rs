@@ -34,8 +34,8 @@ use crate::{
     blocking::{self, Job, Purpose},
     builder::BuildError,
     source_kind::{
-        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, given, named,
-        timeout,
+        Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SecretRole, SourceKind,
+        SourceObject, SourceSecrets, SourceSpec, Verify, Words, given, named, timeout,
     },
     temp_files::{Filled, Filling, Refusal},
 };
@@ -56,27 +56,11 @@ pub(crate) struct BucketRequest {
     ignore: Option<String>,
 }
 
-impl SourceKind for Buckets {
+impl SourceObject for Buckets {
     type Object = Bucket;
     type Status = BucketStatus;
-    type Request = BucketRequest;
-    type Resolved = Listed;
-    type Fetched = Filled<Snapshot>;
 
     const DIRECTORY: &'static str = "bucket";
-    const LEGACY_READY: Reason = Reason::BucketOperationSucceed;
-    const IGNORE_IN_REVISION: bool = true;
-
-    fn new(settings: KindSettings) -> Self {
-        Self {
-            runtime: Handle::current(),
-            disk: settings.disk,
-            context: bucket::Context {
-                ambient: settings.identities.ambient().clone(),
-                ..bucket::Context::new(settings.addresses)
-            },
-        }
-    }
 
     fn spec(object: &Bucket) -> SourceSpec<'_> {
         let spec = &object.spec;
@@ -110,6 +94,12 @@ impl SourceKind for Buckets {
         credentials::unreadable(role, fault)
     }
 
+    fn validate(object: &Bucket) -> Result<(), Fault> {
+        spec::validate(&object.spec)
+    }
+}
+
+impl Identity for Buckets {
     fn service_account(object: &Bucket) -> Option<&str> {
         given(&object.spec.service_account_name)
     }
@@ -121,10 +111,11 @@ impl SourceKind for Buckets {
     fn has_credentials(object: &Bucket) -> bool {
         object.spec.secret_ref.is_some()
     }
+}
 
-    fn validate(object: &Bucket) -> Result<(), Fault> {
-        spec::validate(&object.spec)
-    }
+impl Resolve for Buckets {
+    type Request = BucketRequest;
+    type Resolved = Listed;
 
     fn request(object: &Bucket, secrets: &SourceSecrets) -> Result<BucketRequest, Fault> {
         let settings = credentials::settings(&object.spec, secrets)?;
@@ -159,6 +150,14 @@ impl SourceKind for Buckets {
     fn file_name(listed: &Listed) -> String {
         format!("{}.tar.gz", listed.digest())
     }
+}
+
+impl Inputs for Buckets {
+    const IGNORE_IN_REVISION: bool = true;
+}
+
+impl Pack for Buckets {
+    type Fetched = Filled<Snapshot>;
 
     fn fetch(
         &self,
@@ -210,10 +209,12 @@ impl SourceKind for Buckets {
         };
         pack::pack_streams(&items, open, options.algorithm, UNPACKED_BYTES, out)
     }
+}
 
-    fn describe(_: &Filled<Snapshot>) -> Option<String> {
-        None
-    }
+impl Verify for Buckets {}
+
+impl Words for Buckets {
+    const LEGACY_READY: Reason = Reason::BucketOperationSucceed;
 
     fn ready(_: &Listed, revision: &str) -> (Reason, String) {
         (
@@ -228,6 +229,19 @@ impl SourceKind for Buckets {
             listed.index().len(),
             listed.bucket_name()
         )
+    }
+}
+
+impl SourceKind for Buckets {
+    fn new(settings: KindSettings) -> Self {
+        Self {
+            runtime: Handle::current(),
+            disk: settings.disk,
+            context: bucket::Context {
+                ambient: settings.identities.ambient().clone(),
+                ..bucket::Context::new(settings.addresses)
+            },
+        }
     }
 }
 

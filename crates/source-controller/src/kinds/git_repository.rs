@@ -2,52 +2,51 @@
 //!
 //! - [`spec`] refuses invalid and unsupported fields (pure);
 //! - [`credentials`] interprets the Secrets (pure);
-//! - [`checkout`] fetches a commit with its submodules, [`include`] the artifacts of other objects, and [`fetch`] packs them;
 //! - [`shared`] has the requests that passes share;
+//! - [`fetch`] fetches a commit: by [`checkout`] with its submodules, and by [`include`] the artifacts of other objects;
 //! - [`verification`] verifies signatures (pure);
+//! - [`pack`] packs them;
+//! - [`failure`] and [`words`] have reasons and messages (pure).
 
 mod checkout;
 mod credentials;
+mod failure;
 mod fetch;
 mod include;
+mod pack;
 mod shared;
 mod spec;
 mod tokens;
 mod verification;
+mod words;
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use api::{
-    Artifact, Fault, Reason, condition_type as types,
+    Artifact, Fault, Reason,
     revision::Style,
     source::{GitRepository, GitRepositoryInclude, GitRepositoryStatus},
 };
-use artifact::{Storage, pack::Packed, storage::ArtifactWriter};
+use artifact::Storage;
 use cloud::Cloud;
 use futures::stream::BoxStream;
 use git::{Network, Reference, Remote, SshConnections};
 use runtime::{Context, Trigger};
-use tree::{Budget, TreePath};
 
 use crate::{
     blocking::Job,
-    builder::BuildError,
     identity::{self, GitCredentials, Identities},
     proxy,
     source_kind::{
-        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, Verification,
-        given, named, timeout,
+        Identity, Inputs, KindSettings, Named, Resolve, SecretRole, SourceKind, SourceObject, SourceSecrets,
+        SourceSpec, Verification, Verify, given, named, timeout,
     },
-    status,
     wake::{self, Links, SourceName, Wake},
 };
-use checkout::{Checkout, Part, Sparse};
-use include::{Include, IncludeQuota, Includes};
-use shared::Contents;
-use verification::Verify;
+use include::Include;
+use verification::VerifyRequest;
 
 const KIND: &str = "GitRepository";
-const SUBJECT_CHARS: usize = 50;
 const NO_PROXY: &str = "failed to configure proxy options";
 
 pub(crate) struct GitRepositories {
@@ -72,7 +71,7 @@ pub(crate) struct GitRequest {
     submodules: bool,
     sparse: Vec<String>,
     includes: Vec<Include>,
-    verify: Option<Verify>,
+    verify: Option<VerifyRequest>,
     app: Option<tokens::AppLogin>,
     identity: Option<identity::Login>,
     ssh: SshConnections,
@@ -89,40 +88,11 @@ pub(crate) struct Resolved {
     fetch: shared::Fetch,
 }
 
-impl SourceKind for GitRepositories {
+impl SourceObject for GitRepositories {
     type Object = GitRepository;
     type Status = GitRepositoryStatus;
-    type Request = GitRequest;
-    type Resolved = Resolved;
-    type Fetched = fetch::Fetched;
 
     const DIRECTORY: &'static str = "gitrepository";
-    const LEGACY_READY: Reason = Reason::GitOperationSucceed;
-
-    fn new(settings: KindSettings) -> Self {
-        let runtime = tokio::runtime::Handle::current();
-        let network = Network::new(runtime.clone(), settings.addresses.clone());
-        Self {
-            network: network.with_ssh_algorithms(settings.ssh).with_disk(settings.disk),
-            heads: shared::Heads::default(),
-            fetches: shared::Fetches::default(),
-            runtime,
-            client: settings.client,
-            storage: settings.storage,
-            requeue_dependency: settings.requeue_dependency,
-            wake: Wake::default(),
-            tokens: tokens::Tokens::new(settings.addresses, settings.identities.bounds()),
-            identities: settings.identities,
-        }
-    }
-
-    fn triggers(&self, ctx: &Context) -> Vec<BoxStream<'static, Trigger>> {
-        let changes = wake::changes(ctx, KIND, |object: &GitRepository| Links {
-            uses: object.spec.include.iter().map(included).collect(),
-            artifact: object.status.as_ref().and_then(|status| status.artifact.clone()),
-        });
-        vec![self.wake.triggers(KIND, vec![changes])]
-    }
 
     fn secrets(object: &GitRepository) -> Named<'_> {
         let spec = &object.spec;
@@ -157,6 +127,12 @@ impl SourceKind for GitRepositories {
         }
     }
 
+    fn validate(object: &GitRepository) -> Result<(), Fault> {
+        spec::validate(&object.spec)
+    }
+}
+
+impl Identity for GitRepositories {
     fn service_account(object: &GitRepository) -> Option<&str> {
         given(&object.spec.service_account_name)
     }
@@ -164,10 +140,11 @@ impl SourceKind for GitRepositories {
     fn cloud(object: &GitRepository) -> Option<Cloud> {
         spec::cloud(&object.spec)
     }
+}
 
-    fn validate(object: &GitRepository) -> Result<(), Fault> {
-        spec::validate(&object.spec)
-    }
+impl Resolve for GitRepositories {
+    type Request = GitRequest;
+    type Resolved = Resolved;
 
     fn request(object: &GitRepository, secrets: &SourceSecrets) -> Result<GitRequest, Fault> {
         let remote = spec::remote(&object.spec)?;
@@ -224,7 +201,7 @@ impl SourceKind for GitRepositories {
             remote,
             head: head.clone(),
             submodules: request.submodules,
-            verify: request.verify.as_ref().map(Verify::key),
+            verify: request.verify.as_ref().map(VerifyRequest::key),
         });
         Ok(Resolved {
             head,
@@ -247,45 +224,9 @@ impl SourceKind for GitRepositories {
     fn file_name(resolved: &Resolved) -> String {
         format!("{}.tar.gz", resolved.head.commit)
     }
+}
 
-    fn fetch(
-        &self,
-        request: &GitRequest,
-        resolved: &Resolved,
-        job: &Job,
-        scratch: &Path,
-    ) -> Result<fetch::Fetched, Fault> {
-        let contents = resolved.fetch.get_or(
-            &self.runtime,
-            job,
-            |_| true,
-            |timeout| {
-                let job = Job {
-                    timeout,
-                    ..job.clone()
-                };
-                self.contents(request, resolved, &job, scratch)
-            },
-        )?;
-        let parts = contents.parts();
-        let included = self.unpack_includes(request, resolved, (job, scratch), &parts)?;
-        Ok(fetch::Fetched {
-            sparse: Sparse::new(&request.sparse, &parts)?,
-            parts,
-            included,
-            verification: contents.verification.clone(),
-            _contents: contents,
-        })
-    }
-
-    fn pack(
-        fetched: &fetch::Fetched,
-        options: &PackOptions,
-        out: &mut ArtifactWriter<'_>,
-    ) -> Result<Packed, BuildError> {
-        fetch::pack(fetched, options, out)
-    }
-
+impl Inputs for GitRepositories {
     fn config_changed(object: &GitRepository) -> bool {
         object
             .status
@@ -318,42 +259,38 @@ impl SourceKind for GitRepositories {
         status.included_artifacts.clone_from(&resolved.includes);
         status.source_verification_fingerprint.clone_from(&resolved.keys);
     }
+}
 
+impl Verify for GitRepositories {
     fn verifies(object: &GitRepository) -> bool {
         verification::mode(&object.spec).is_some()
     }
+}
 
-    fn verification(fetched: &fetch::Fetched) -> Option<Verification> {
-        fetched.verification.clone()
-    }
-
-    fn failure_conditions(reason: Reason) -> &'static [&'static str] {
-        match reason {
-            Reason::NotFound | Reason::NoArtifact => &[types::INCLUDE_UNAVAILABLE],
-            Reason::CopyFailure => &[types::STORAGE_OPERATION_FAILED],
-            Reason::InvalidVerificationMode
-            | Reason::InvalidGitObject
-            | Reason::InvalidTagSignature
-            | Reason::InvalidCommitSignature => &[types::SOURCE_VERIFIED],
-            reason => status::failure_conditions(reason),
+impl SourceKind for GitRepositories {
+    fn new(settings: KindSettings) -> Self {
+        let runtime = tokio::runtime::Handle::current();
+        let network = Network::new(runtime.clone(), settings.addresses.clone());
+        Self {
+            network: network.with_ssh_algorithms(settings.ssh).with_disk(settings.disk),
+            heads: shared::Heads::default(),
+            fetches: shared::Fetches::default(),
+            runtime,
+            client: settings.client,
+            storage: settings.storage,
+            requeue_dependency: settings.requeue_dependency,
+            wake: Wake::default(),
+            tokens: tokens::Tokens::new(settings.addresses, settings.identities.bounds()),
+            identities: settings.identities,
         }
     }
 
-    fn describe(fetched: &fetch::Fetched) -> Option<String> {
-        let first = fetched.parts.first()?;
-        Some(first.snapshot.subject().to_owned())
-    }
-
-    fn event_metadata(fetched: &fetch::Fetched) -> BTreeMap<String, String> {
-        fetched
-            .parts
-            .first()
-            .map(|first| fetch::commit_metadata(&first.snapshot))
-            .unwrap_or_default()
-    }
-
-    fn event_message(_: &Resolved, artifact: &Artifact, subject: Option<&str>) -> String {
-        event_message(&artifact.revision, subject)
+    fn triggers(&self, ctx: &Context) -> Vec<BoxStream<'static, Trigger>> {
+        let changes = wake::changes(ctx, KIND, |object: &GitRepository| Links {
+            uses: object.spec.include.iter().map(included).collect(),
+            artifact: object.status.as_ref().and_then(|status| status.artifact.clone()),
+        });
+        vec![self.wake.triggers(KIND, vec![changes])]
     }
 }
 
@@ -398,31 +335,7 @@ impl GitRepositories {
                 self.identities.forget_git(login, request.remote.url());
             }
         }
-        fetch::fault(error)
-    }
-
-    fn contents(
-        &self,
-        request: &GitRequest,
-        resolved: &Resolved,
-        job: &Job,
-        scratch: &Path,
-    ) -> Result<Arc<Contents>, Fault> {
-        let remote = self.remote(request, job)?;
-        let mut checkout = Checkout::new(&self.network, job, &request.ssh, scratch);
-        checkout
-            .fetch(&remote, &resolved.head, TreePath::root())
-            .map_err(|error| self.fault(request, &error))?;
-        let verification = match &request.verify {
-            Some(verify) => Some(verify.check(checkout.first()?, resolved.head.name.as_deref())?),
-            None => None,
-        };
-        if request.submodules {
-            let fetched = checkout.fetch_submodules(&remote);
-            fetched.map_err(|error| fetch::fault(&error))?;
-        }
-        let parts = checkout.into_parts();
-        Ok(Arc::new(Contents::new(parts, verification, self.runtime.clone())))
+        failure::fault(error)
     }
 
     fn read_includes(&self, request: &GitRequest) -> Result<Vec<Artifact>, Fault> {
@@ -437,33 +350,6 @@ impl GitRepositories {
             self.requeue_dependency,
         );
         self.runtime.block_on(read)
-    }
-
-    fn unpack_includes(
-        &self,
-        request: &GitRequest,
-        resolved: &Resolved,
-        (job, scratch): (&Job, &Path),
-        parts: &[Part],
-    ) -> Result<Includes, Fault> {
-        let budget = Budget::default()
-            .with_timeout(job.timeout)
-            .with_cancellation(Arc::clone(&job.cancelled));
-        let quota = IncludeQuota::new(parts, self.network.disk(&request.namespace).share(), budget);
-        let both = request.includes.iter().zip(&resolved.includes);
-        include::unpack_all(&self.storage, both, scratch, quota)
-    }
-}
-
-fn event_message(revision: &str, subject: Option<&str>) -> String {
-    let commit = subject.map_or_else(|| revision.to_owned(), shorten);
-    format!("stored artifact for commit '{commit}'")
-}
-
-fn shorten(subject: &str) -> String {
-    match subject.char_indices().nth(SUBJECT_CHARS) {
-        Some((cut, _)) => format!("{}...", subject.get(..cut).unwrap_or_default()),
-        None => subject.to_owned(),
     }
 }
 

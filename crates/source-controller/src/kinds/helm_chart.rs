@@ -39,7 +39,10 @@ use crate::{
     builder::BuildError,
     flags::HelmLimits,
     identity::Identities,
-    source_kind::{KindSettings, Named, PackOptions, SourceKind, SourceSecrets, SourceSpec, Verification},
+    source_kind::{
+        Details, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SourceKind, SourceObject,
+        SourceSecrets, SourceSpec, Verification, Verify, Words,
+    },
     temp_files::Filled,
     wake::{self, Links, SourceName, Wake},
 };
@@ -88,16 +91,185 @@ pub(crate) struct FetchedChart {
     dependencies: usize,
 }
 
-impl SourceKind for HelmCharts {
+impl SourceObject for HelmCharts {
     type Object = HelmChart;
     type Status = HelmChartStatus;
-    type Request = ChartRequest;
-    type Resolved = ResolvedChart;
-    type Fetched = Filled<FetchedChart>;
 
     const DIRECTORY: &'static str = "helmchart";
+
+    fn spec(object: &HelmChart) -> SourceSpec<'_> {
+        SourceSpec {
+            interval: object.spec.interval.as_duration(),
+            // The timeout of the HelmRepository, which the pass reads, is shorter.
+            timeout: lookup::LONGEST,
+            suspend: object.spec.suspend,
+            ignore: None,
+        }
+    }
+
+    /// The Secrets are the source's, and read with it.
+    fn secrets(_: &HelmChart) -> Named<'_> {
+        Vec::new()
+    }
+
+    fn validate(object: &HelmChart) -> Result<(), Fault> {
+        spec::validate(&object.spec)
+    }
+}
+
+impl Identity for HelmCharts {}
+
+impl Resolve for HelmCharts {
+    type Request = ChartRequest;
+    type Resolved = ResolvedChart;
+
+    fn request(object: &HelmChart, _: &SourceSecrets) -> Result<ChartRequest, Fault> {
+        Ok(ChartRequest {
+            namespace: object.meta().namespace.clone().unwrap_or_default(),
+            generation: object.meta().generation,
+            spec: object.spec.clone(),
+            past: object.status.clone(),
+        })
+    }
+
+    fn server(request: &ChartRequest) -> String {
+        let source = &request.spec.source_ref;
+        format!("{}/{}/{}", source.kind, request.namespace, source.name)
+    }
+
+    fn resolve(&self, request: &ChartRequest, job: &Job) -> Result<ResolvedChart, Fault> {
+        self.wake.start();
+        self.lookup(request, job)
+    }
+
+    fn revision(chart: &ResolvedChart, _: Style) -> String {
+        chart.version.clone()
+    }
+
+    fn file_name(chart: &ResolvedChart) -> String {
+        format!("{}-{}.tgz", chart.name, chart.version)
+    }
+}
+
+impl Inputs for HelmCharts {
+    /// Each generation is built again, as in the original: the values may be others.
+    fn config_changed(object: &HelmChart) -> bool {
+        let observed = object
+            .status
+            .as_ref()
+            .and_then(|status| status.observed_generation);
+        observed != object.meta().generation
+    }
+
+    fn inputs_changed(object: &HelmChart, chart: &ResolvedChart) -> bool {
+        let observed = object.status.as_ref();
+        observed.and_then(|status| status.observed_chart_name.as_deref()) != Some(chart.name.as_str())
+    }
+
+    fn observe_inputs(status: &mut HelmChartStatus, chart: &ResolvedChart) {
+        status.observed_chart_name = Some(chart.name.clone());
+        status
+            .observed_source_artifact_revision
+            .clone_from(&chart.source_revision);
+        status.observed_values_files = match chart.ignores_missing {
+            true => chart.values_files.clone(),
+            false => Vec::new(),
+        };
+    }
+}
+
+impl Pack for HelmCharts {
+    type Fetched = Filled<FetchedChart>;
+
+    fn fetch(
+        &self,
+        request: &ChartRequest,
+        chart: &ResolvedChart,
+        job: &Job,
+        scratch: &Path,
+    ) -> Result<Filled<FetchedChart>, Fault> {
+        self.build(request, chart, job, scratch)
+    }
+
+    fn fetched(fetched: &Filled<FetchedChart>, chart: ResolvedChart) -> ResolvedChart {
+        ResolvedChart {
+            values_files: fetched.values_files.clone(),
+            ..chart
+        }
+    }
+
+    fn pack(
+        fetched: &Filled<FetchedChart>,
+        options: &PackOptions,
+        out: &mut ArtifactWriter<'_>,
+    ) -> Result<Packed, BuildError> {
+        options.budget.check()?;
+        let archive = File::open(&fetched.archive).map_err(|error| disk(&error))?;
+        Ok(pack::copy(archive, options.algorithm, u64::MAX, out)?)
+    }
+
+    fn details(fetched: &Filled<FetchedChart>) -> Details {
+        let description = match fetched.dependencies {
+            0 => None,
+            count => Some(format!("resolved {count} chart dependencies")),
+        };
+        Details {
+            description,
+            ..Details::default()
+        }
+    }
+}
+
+impl Verify for HelmCharts {
+    fn verifies(object: &HelmChart) -> bool {
+        object.spec.verify.is_some()
+    }
+
+    /// The keys are not recorded, so each pass verifies, as in the original.
+    fn keys_changed(object: &HelmChart, _: &ChartRequest) -> bool {
+        object.spec.verify.is_some()
+    }
+
+    fn verify(
+        &self,
+        _: &ChartRequest,
+        chart: &ResolvedChart,
+        job: &Job,
+    ) -> Result<Option<Verification>, Fault> {
+        self.verify_chart(chart, job)
+    }
+}
+
+impl Words for HelmCharts {
     const LEGACY_READY: Reason = Reason::ChartPullSucceeded;
 
+    fn ready(chart: &ResolvedChart, _: &str) -> (Reason, String) {
+        (chart.reason(), chart.summary())
+    }
+
+    fn outdated(_: &HelmChart, chart: &ResolvedChart, _: &str) -> (Reason, String) {
+        let (name, version) = (&chart.name, &chart.version);
+        let message = format!("new '{name}' chart with version '{version}'");
+        (Reason::NewChart, message)
+    }
+
+    fn event_reason(chart: &ResolvedChart) -> Option<Reason> {
+        Some(chart.reason())
+    }
+
+    fn event_message(chart: &ResolvedChart, _: &Artifact, description: Option<&str>) -> String {
+        match description {
+            Some(description) => format!("{}; {description}", chart.summary()),
+            None => chart.summary(),
+        }
+    }
+
+    fn failure_conditions(reason: Reason) -> &'static [&'static str] {
+        failure::conditions(reason)
+    }
+}
+
+impl SourceKind for HelmCharts {
     fn new(settings: KindSettings) -> Self {
         Self {
             runtime: Handle::current(),
@@ -136,154 +308,6 @@ impl SourceKind for HelmCharts {
             }),
         ];
         vec![self.wake.triggers("HelmChart", changes)]
-    }
-
-    fn spec(object: &HelmChart) -> SourceSpec<'_> {
-        SourceSpec {
-            interval: object.spec.interval.as_duration(),
-            // The timeout of the HelmRepository, which the pass reads, is shorter.
-            timeout: lookup::LONGEST,
-            suspend: object.spec.suspend,
-            ignore: None,
-        }
-    }
-
-    /// The Secrets are the source's, and read with it.
-    fn secrets(_: &HelmChart) -> Named<'_> {
-        Vec::new()
-    }
-
-    fn validate(object: &HelmChart) -> Result<(), Fault> {
-        spec::validate(&object.spec)
-    }
-
-    fn request(object: &HelmChart, _: &SourceSecrets) -> Result<ChartRequest, Fault> {
-        Ok(ChartRequest {
-            namespace: object.meta().namespace.clone().unwrap_or_default(),
-            generation: object.meta().generation,
-            spec: object.spec.clone(),
-            past: object.status.clone(),
-        })
-    }
-
-    fn server(request: &ChartRequest) -> String {
-        let source = &request.spec.source_ref;
-        format!("{}/{}/{}", source.kind, request.namespace, source.name)
-    }
-
-    fn resolve(&self, request: &ChartRequest, job: &Job) -> Result<ResolvedChart, Fault> {
-        self.wake.start();
-        self.lookup(request, job)
-    }
-
-    fn revision(chart: &ResolvedChart, _: Style) -> String {
-        chart.version.clone()
-    }
-
-    fn file_name(chart: &ResolvedChart) -> String {
-        format!("{}-{}.tgz", chart.name, chart.version)
-    }
-
-    /// Each generation is built again, as in the original: the values may be others.
-    fn config_changed(object: &HelmChart) -> bool {
-        let observed = object
-            .status
-            .as_ref()
-            .and_then(|status| status.observed_generation);
-        observed != object.meta().generation
-    }
-
-    fn inputs_changed(object: &HelmChart, chart: &ResolvedChart) -> bool {
-        let observed = object.status.as_ref();
-        observed.and_then(|status| status.observed_chart_name.as_deref()) != Some(chart.name.as_str())
-    }
-
-    fn observe_inputs(status: &mut HelmChartStatus, chart: &ResolvedChart) {
-        status.observed_chart_name = Some(chart.name.clone());
-        status
-            .observed_source_artifact_revision
-            .clone_from(&chart.source_revision);
-        status.observed_values_files = match chart.ignores_missing {
-            true => chart.values_files.clone(),
-            false => Vec::new(),
-        };
-    }
-
-    fn verifies(object: &HelmChart) -> bool {
-        object.spec.verify.is_some()
-    }
-
-    /// The keys are not recorded, so each pass verifies, as in the original.
-    fn keys_changed(object: &HelmChart, _: &ChartRequest) -> bool {
-        object.spec.verify.is_some()
-    }
-
-    fn verify(
-        &self,
-        _: &ChartRequest,
-        chart: &ResolvedChart,
-        job: &Job,
-    ) -> Result<Option<Verification>, Fault> {
-        self.verify_chart(chart, job)
-    }
-
-    fn fetch(
-        &self,
-        request: &ChartRequest,
-        chart: &ResolvedChart,
-        job: &Job,
-        scratch: &Path,
-    ) -> Result<Filled<FetchedChart>, Fault> {
-        self.build(request, chart, job, scratch)
-    }
-
-    fn fetched(fetched: &Filled<FetchedChart>, chart: ResolvedChart) -> ResolvedChart {
-        ResolvedChart {
-            values_files: fetched.values_files.clone(),
-            ..chart
-        }
-    }
-
-    fn pack(
-        fetched: &Filled<FetchedChart>,
-        options: &PackOptions,
-        out: &mut ArtifactWriter<'_>,
-    ) -> Result<Packed, BuildError> {
-        options.budget.check()?;
-        let archive = File::open(&fetched.archive).map_err(|error| disk(&error))?;
-        Ok(pack::copy(archive, options.algorithm, u64::MAX, out)?)
-    }
-
-    fn describe(fetched: &Filled<FetchedChart>) -> Option<String> {
-        match fetched.dependencies {
-            0 => None,
-            count => Some(format!("resolved {count} chart dependencies")),
-        }
-    }
-
-    fn ready(chart: &ResolvedChart, _: &str) -> (Reason, String) {
-        (chart.reason(), chart.summary())
-    }
-
-    fn outdated(_: &HelmChart, chart: &ResolvedChart, _: &str) -> (Reason, String) {
-        let (name, version) = (&chart.name, &chart.version);
-        let message = format!("new '{name}' chart with version '{version}'");
-        (Reason::NewChart, message)
-    }
-
-    fn event_reason(chart: &ResolvedChart) -> Option<Reason> {
-        Some(chart.reason())
-    }
-
-    fn event_message(chart: &ResolvedChart, _: &Artifact, description: Option<&str>) -> String {
-        match description {
-            Some(description) => format!("{}; {description}", chart.summary()),
-            None => chart.summary(),
-        }
-    }
-
-    fn failure_conditions(reason: Reason) -> &'static [&'static str] {
-        failure::conditions(reason)
     }
 }
 

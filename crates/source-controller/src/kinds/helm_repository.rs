@@ -35,7 +35,8 @@ use crate::{
     builder::BuildError,
     flags::HelmLimits,
     source_kind::{
-        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, named, timeout,
+        Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SecretRole, SourceKind,
+        SourceObject, SourceSecrets, SourceSpec, Verify, Words, named, timeout,
     },
     status,
     temp_files::{Filled, Filling, Refusal, TempFiles},
@@ -76,25 +77,11 @@ pub(crate) struct FetchedIndex {
     json: PathBuf,
 }
 
-impl SourceKind for HelmRepositories {
+impl SourceObject for HelmRepositories {
     type Object = HelmRepository;
     type Status = HelmRepositoryStatus;
-    type Request = HelmRequest;
-    type Resolved = HelmIndex;
-    type Fetched = Filled<FetchedIndex>;
 
     const DIRECTORY: &'static str = "helmrepository";
-    const LEGACY_READY: Reason = Reason::IndexationSucceed;
-
-    fn new(settings: KindSettings) -> Self {
-        Self {
-            runtime: Handle::current(),
-            addresses: settings.addresses,
-            sizes: settings.helm,
-            disk: settings.disk,
-            known: KnownIndexes::default(),
-        }
-    }
 
     fn is_static(object: &HelmRepository) -> bool {
         object.spec.is_oci()
@@ -120,6 +107,13 @@ impl SourceKind for HelmRepositories {
     fn validate(object: &HelmRepository) -> Result<(), Fault> {
         spec::validate(&object.spec)
     }
+}
+
+impl Identity for HelmRepositories {}
+
+impl Resolve for HelmRepositories {
+    type Request = HelmRequest;
+    type Resolved = HelmIndex;
 
     fn request(object: &HelmRepository, secrets: &SourceSecrets) -> Result<HelmRequest, Fault> {
         let spec = &object.spec;
@@ -168,6 +162,12 @@ impl SourceKind for HelmRepositories {
         let digest = index.file.digest.to_string();
         format!("index-{}.yaml", digest.trim_start_matches("sha256:"))
     }
+}
+
+impl Inputs for HelmRepositories {}
+
+impl Pack for HelmRepositories {
+    type Fetched = Filled<FetchedIndex>;
 
     fn fetch(
         &self,
@@ -207,10 +207,12 @@ impl SourceKind for HelmRepositories {
         let json = File::open(&fetched.json).map_err(|error| disk(&error))?;
         Ok(pack::copy(json, options.algorithm, u64::MAX, out)?)
     }
+}
 
-    fn describe(_: &Filled<FetchedIndex>) -> Option<String> {
-        None
-    }
+impl Verify for HelmRepositories {}
+
+impl Words for HelmRepositories {
+    const LEGACY_READY: Reason = Reason::IndexationSucceed;
 
     fn ready(_: &HelmIndex, revision: &str) -> (Reason, String) {
         (
@@ -236,6 +238,18 @@ impl SourceKind for HelmRepositories {
         match reason {
             Reason::Failed | Reason::IndexationFailed => &[types::FETCH_FAILED],
             reason => status::failure_conditions(reason),
+        }
+    }
+}
+
+impl SourceKind for HelmRepositories {
+    fn new(settings: KindSettings) -> Self {
+        Self {
+            runtime: Handle::current(),
+            addresses: settings.addresses,
+            sizes: settings.helm,
+            disk: settings.disk,
+            known: KnownIndexes::default(),
         }
     }
 }

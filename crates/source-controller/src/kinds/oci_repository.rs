@@ -3,24 +3,28 @@
 //! - [`spec`] refuses invalid and unsupported fields, and chooses tags (pure);
 //! - [`credentials`] interprets the Secrets (pure);
 //! - [`verification`] verifies signatures;
-//! - [`layer`] downloads, unpacks and packs a layer.
+//! - [`layer`] downloads, unpacks and packs a layer;
+//! - [`charts`] has the requests for charts in registries;
+//! - [`words`] has messages (pure).
 
+mod charts;
 mod credentials;
 mod layer;
 mod spec;
 mod verification;
+mod words;
 
-use std::{collections::BTreeMap, future::Future, path::Path, sync::Arc};
+use std::{future::Future, path::Path, sync::Arc};
 
 use api::{
-    Artifact, Fault, Reason,
+    Fault, Reason,
     revision::Style,
     source::{OCIRepository, OCIRepositoryStatus},
 };
 use artifact::{pack::Packed, storage::ArtifactWriter};
 use cloud::Cloud;
 use net::{AddressPolicy, Need, Proxies};
-use oci::{Access, Archive, Client, Digest, Limits, Reference, Registry, Wanted, cosign::TrustedRoot};
+use oci::{Access, Client, Digest, Limits, Reference, Registry, Wanted, cosign::TrustedRoot};
 use tokio::runtime::Handle;
 use tree::ByteBudget;
 
@@ -33,14 +37,11 @@ use crate::{
     builder::BuildError,
     identity::{Identities, Login},
     source_kind::{
-        KindSettings, Named, PackOptions, SecretRole, SourceKind, SourceSecrets, SourceSpec, Verification,
-        given, named, timeout,
+        Details, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SecretRole, SourceKind,
+        SourceObject, SourceSecrets, SourceSpec, Verification, Verify, given, named, timeout,
     },
     temp_files::{Filled, Filling, Refusal, TempFiles},
 };
-
-const SOURCE: &str = "org.opencontainers.image.source";
-const REVISION: &str = "org.opencontainers.image.revision";
 
 pub(crate) struct OciRepositories {
     runtime: Handle,
@@ -84,26 +85,11 @@ impl OciResolved {
     }
 }
 
-impl SourceKind for OciRepositories {
+impl SourceObject for OciRepositories {
     type Object = OCIRepository;
     type Status = OCIRepositoryStatus;
-    type Request = OciRequest;
-    type Resolved = OciResolved;
-    type Fetched = Filled<Layer>;
 
     const DIRECTORY: &'static str = "ocirepository";
-    const LEGACY_READY: Reason = Reason::Succeeded;
-
-    fn new(settings: KindSettings) -> Self {
-        Self {
-            runtime: Handle::current(),
-            addresses: settings.addresses,
-            identities: settings.identities,
-            trusted_root: settings.trusted_root,
-            chart_bytes: settings.helm.chart,
-            disk: settings.disk,
-        }
-    }
 
     fn spec(object: &OCIRepository) -> SourceSpec<'_> {
         let spec = &object.spec;
@@ -133,6 +119,12 @@ impl SourceKind for OciRepositories {
         credentials::unreadable(&object.spec, role, fault)
     }
 
+    fn validate(object: &OCIRepository) -> Result<(), Fault> {
+        spec::validate(&object.spec)
+    }
+}
+
+impl Identity for OciRepositories {
     fn service_account(object: &OCIRepository) -> Option<&str> {
         given(&object.spec.service_account_name)
     }
@@ -144,33 +136,11 @@ impl SourceKind for OciRepositories {
     fn has_credentials(object: &OCIRepository) -> bool {
         object.spec.secret_ref.is_some()
     }
+}
 
-    fn verifies(object: &OCIRepository) -> bool {
-        object.spec.verify.is_some()
-    }
-
-    fn config_changed(object: &OCIRepository) -> bool {
-        let observed = object.status.as_ref();
-        observed.is_none_or(|status| status.observed_layer_selector != object.spec.layer_selector)
-    }
-
-    fn observe(status: &mut OCIRepositoryStatus, object: &OCIRepository, verified: Option<&Verification>) {
-        status
-            .observed_layer_selector
-            .clone_from(&object.spec.layer_selector);
-        if object.spec.verify.is_some() {
-            let past = object.status.as_ref();
-            let past = past.and_then(|status| status.source_verification_fingerprint.clone());
-            status.source_verification_fingerprint = match verified {
-                Some(verified) => verified.fingerprint.clone(),
-                None => past,
-            };
-        }
-    }
-
-    fn validate(object: &OCIRepository) -> Result<(), Fault> {
-        spec::validate(&object.spec)
-    }
+impl Resolve for OciRepositories {
+    type Request = OciRequest;
+    type Resolved = OciResolved;
 
     fn request(object: &OCIRepository, secrets: &SourceSecrets) -> Result<OciRequest, Fault> {
         let reference = spec::repository(&object.spec)?;
@@ -197,37 +167,31 @@ impl SourceKind for OciRepositories {
     fn file_name(resolved: &OciResolved) -> String {
         format!("{}.tar.gz", resolved.digest)
     }
+}
 
-    fn keys_changed(object: &OCIRepository, request: &OciRequest) -> bool {
-        let past = object.status.as_ref();
-        let past = past.and_then(|status| status.source_verification_fingerprint.as_deref());
-        object.spec.verify.is_some() && past != Some(request.fingerprint.as_str())
+impl Inputs for OciRepositories {
+    fn config_changed(object: &OCIRepository) -> bool {
+        let observed = object.status.as_ref();
+        observed.is_none_or(|status| status.observed_layer_selector != object.spec.layer_selector)
     }
 
-    fn verify(
-        &self,
-        request: &OciRequest,
-        resolved: &OciResolved,
-        job: &Job,
-    ) -> Result<Option<Verification>, Fault> {
-        let failed = |why: String| {
-            let message = format!("{}: {why}", request.trusted.failed());
-            Fault::retry(Reason::VerificationError, message)
-        };
-        let verified = async {
-            let registry = self.registry(request, resolved.plain_http, job).await;
-            let registry = registry.map_err(|fault| fault.message)?;
-            let root = self.trusted_root.as_deref();
-            request.trusted.verify(&registry, request, resolved, root).await
-        };
-        let verified = blocking::wait(&self.runtime, job, verified);
-        let is_signed = verified.map_err(|unfinished| failed(unfinished.to_string()))?;
-        let is_signed = is_signed.map_err(failed)?;
-        Ok(Some(Verification {
-            message: is_signed.then(|| format!("verified signature of revision {}", resolved.revision())),
-            fingerprint: Some(request.fingerprint.clone()),
-        }))
+    fn observe(status: &mut OCIRepositoryStatus, object: &OCIRepository, verified: Option<&Verification>) {
+        status
+            .observed_layer_selector
+            .clone_from(&object.spec.layer_selector);
+        if object.spec.verify.is_some() {
+            let past = object.status.as_ref();
+            let past = past.and_then(|status| status.source_verification_fingerprint.clone());
+            status.source_verification_fingerprint = match verified {
+                Some(verified) => verified.fingerprint.clone(),
+                None => past,
+            };
+        }
     }
+}
+
+impl Pack for OciRepositories {
+    type Fetched = Filled<Layer>;
 
     fn fetch(
         &self,
@@ -266,90 +230,60 @@ impl SourceKind for OciRepositories {
         layer::pack(layer, options, out)
     }
 
-    fn metadata(layer: &Filled<Layer>) -> BTreeMap<String, String> {
-        layer.annotations.clone()
-    }
-
-    fn describe(_: &Filled<Layer>) -> Option<String> {
-        None
-    }
-
-    fn ready(_: &OciResolved, revision: &str) -> (Reason, String) {
-        (
-            Reason::Succeeded,
-            format!("stored artifact for digest '{revision}'"),
-        )
-    }
-
-    fn outdated(object: &OCIRepository, _: &OciResolved, revision: &str) -> (Reason, String) {
-        let name = spec::repository(&object.spec).ok().zip(revision.rsplit_once('@'));
-        let name = name.map_or_else(
-            || object.spec.url.to_string(),
-            |(reference, (tag, _))| format!("{}/{}:{tag}", reference.host(), reference.repository()),
-        );
-        (
-            Reason::NewRevision,
-            format!("new revision '{revision}' for '{name}'"),
-        )
-    }
-
-    fn event_message(resolved: &OciResolved, artifact: &Artifact, _: Option<&str>) -> String {
-        let noted = |name: &str| artifact.metadata.get(name).filter(|text| !text.is_empty());
-        let origin = match (noted(SOURCE), noted(REVISION)) {
-            (Some(source), Some(revision)) => {
-                let source = api::UrlText::from(source.as_str());
-                format!(", origin source '{source}', origin revision '{revision}'")
-            }
-            _ => String::new(),
-        };
-        let (revision, url) = (&artifact.revision, &resolved.url);
-        format!("stored artifact with revision '{revision}' from '{url}'{origin}")
+    fn details(layer: &Filled<Layer>) -> Details {
+        Details {
+            metadata: layer.annotations.clone(),
+            ..Details::default()
+        }
     }
 }
 
-impl OciRepositories {
-    /// Returns the request for a chart of a HelmRepository, whose Secret may have a user name and a password.
-    pub(super) fn chart_request(
-        object: &OCIRepository,
-        secrets: &SourceSecrets,
-    ) -> Result<OciRequest, Fault> {
-        let reference = spec::repository(&object.spec)?;
-        let access = credentials::access_of_charts(&object.spec, &reference, secrets)?;
-        Self::request_with(object, reference, access, secrets)
+impl Verify for OciRepositories {
+    fn verifies(object: &OCIRepository) -> bool {
+        object.spec.verify.is_some()
     }
 
-    pub(super) fn chart_tags(&self, request: &OciRequest, job: &Job) -> Result<Vec<String>, Fault> {
-        let failed = format!("could not get tags for {}", request.url);
-        let tags = async {
-            let registry = self.open(request, job).await?.0;
-            let tags = registry.tags().await;
-            tags.map_err(|error| self.fault(request, &failed, &error))
-        };
-        self.run(job, &failed, tags)
+    fn keys_changed(object: &OCIRepository, request: &OciRequest) -> bool {
+        let past = object.status.as_ref();
+        let past = past.and_then(|status| status.source_verification_fingerprint.as_deref());
+        object.spec.verify.is_some() && past != Some(request.fingerprint.as_str())
     }
 
-    pub(super) fn chart(
+    fn verify(
         &self,
         request: &OciRequest,
         resolved: &OciResolved,
         job: &Job,
-    ) -> Result<Archive, Fault> {
-        let failed = format!("failed to get {}", request.url);
-        let pulled = async {
-            let registry = self.registry(request, resolved.plain_http, job).await?;
-            let wanted = Wanted::Digest(resolved.digest.clone());
-            let chart = registry.chart(&wanted).await;
-            chart.map_err(|error| self.fault(request, &failed, &error))
+    ) -> Result<Option<Verification>, Fault> {
+        let failed = |why: String| {
+            let message = format!("{}: {why}", request.trusted.failed());
+            Fault::retry(Reason::VerificationError, message)
         };
-        self.run(job, &failed, pulled)
+        let verified = async {
+            let registry = self.registry(request, resolved.plain_http, job).await;
+            let registry = registry.map_err(|fault| fault.message)?;
+            let root = self.trusted_root.as_deref();
+            request.trusted.verify(&registry, request, resolved, root).await
+        };
+        let verified = blocking::wait(&self.runtime, job, verified);
+        let is_signed = verified.map_err(|unfinished| failed(unfinished.to_string()))?;
+        let is_signed = is_signed.map_err(failed)?;
+        Ok(Some(Verification {
+            message: is_signed.then(|| format!("verified signature of revision {}", resolved.revision())),
+            fingerprint: Some(request.fingerprint.clone()),
+        }))
     }
 }
 
-impl OciRequest {
-    pub(super) fn with_tag(self, tag: String) -> Self {
+impl SourceKind for OciRepositories {
+    fn new(settings: KindSettings) -> Self {
         Self {
-            selector: Selector::Tag(tag),
-            ..self
+            runtime: Handle::current(),
+            addresses: settings.addresses,
+            identities: settings.identities,
+            trusted_root: settings.trusted_root,
+            chart_bytes: settings.helm.chart,
+            disk: settings.disk,
         }
     }
 }

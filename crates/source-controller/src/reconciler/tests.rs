@@ -21,7 +21,10 @@ use super::*;
 use crate::{
     blocking::Job,
     builder::BuildError,
-    source_kind::{KindSettings, Named, PackOptions, SourceSecrets, SourceSpec, Verification},
+    source_kind::{
+        Details, Identity, Inputs, KindSettings, Named, Pack, PackOptions, Resolve, SourceObject,
+        SourceSecrets, SourceSpec, Verification, Verify, Words,
+    },
 };
 
 #[derive(Default)]
@@ -30,22 +33,11 @@ struct UrlKind {
     verifications: AtomicUsize,
 }
 
-impl SourceKind for UrlKind {
+impl SourceObject for UrlKind {
     type Object = GitRepository;
     type Status = GitRepositoryStatus;
-    type Request = String;
-    type Resolved = String;
-    type Fetched = String;
 
     const DIRECTORY: &'static str = "url";
-    const LEGACY_READY: Reason = Reason::Succeeded;
-
-    fn new(_: KindSettings) -> Self {
-        Self {
-            fetches: AtomicUsize::new(0),
-            verifications: AtomicUsize::new(0),
-        }
-    }
 
     fn spec(object: &GitRepository) -> SourceSpec<'_> {
         SourceSpec {
@@ -63,6 +55,13 @@ impl SourceKind for UrlKind {
     fn validate(_: &GitRepository) -> Result<(), Fault> {
         Ok(())
     }
+}
+
+impl Identity for UrlKind {}
+
+impl Resolve for UrlKind {
+    type Request = String;
+    type Resolved = String;
 
     fn request(object: &GitRepository, _: &SourceSecrets) -> Result<String, Fault> {
         Ok(object.spec.url.expose().to_owned())
@@ -83,21 +82,12 @@ impl SourceKind for UrlKind {
     fn file_name(resolved: &String) -> String {
         format!("{resolved}.tar.gz")
     }
+}
 
-    fn verifies(object: &GitRepository) -> bool {
-        object.spec.verify.is_some()
-    }
+impl Inputs for UrlKind {}
 
-    fn verify(&self, request: &String, _: &String, _: &Job) -> Result<Option<Verification>, Fault> {
-        self.verifications.fetch_add(1, Ordering::Relaxed);
-        match request.as_str() {
-            "unsigned" => Err(Fault::retry(Reason::VerificationError, "no signature")),
-            _ => Ok(Some(Verification {
-                message: (request != "accepted").then(|| format!("verified {request}")),
-                fingerprint: None,
-            })),
-        }
-    }
+impl Pack for UrlKind {
+    type Fetched = String;
 
     fn fetch(&self, _: &String, resolved: &String, _: &Job, dir: &Path) -> Result<String, Fault> {
         assert!(dir.is_dir());
@@ -127,13 +117,46 @@ impl SourceKind for UrlKind {
         pack::pack(&[item], read, options.algorithm, 1 << 20, out)
     }
 
-    fn describe(fetched: &String) -> Option<String> {
-        Some(format!("fetched {fetched}"))
+    fn details(fetched: &String) -> Details {
+        Details {
+            description: Some(format!("fetched {fetched}")),
+            ..Details::default()
+        }
     }
+}
+
+impl Verify for UrlKind {
+    fn verifies(object: &GitRepository) -> bool {
+        object.spec.verify.is_some()
+    }
+
+    fn verify(&self, request: &String, _: &String, _: &Job) -> Result<Option<Verification>, Fault> {
+        self.verifications.fetch_add(1, Ordering::Relaxed);
+        match request.as_str() {
+            "unsigned" => Err(Fault::retry(Reason::VerificationError, "no signature")),
+            _ => Ok(Some(Verification {
+                message: (request != "accepted").then(|| format!("verified {request}")),
+                fingerprint: None,
+            })),
+        }
+    }
+}
+
+impl Words for UrlKind {
+    const LEGACY_READY: Reason = Reason::Succeeded;
 
     fn event_message(_: &String, artifact: &Artifact, description: Option<&str>) -> String {
         let revision = &artifact.revision;
         format!("{revision}: {description:?}")
+    }
+}
+
+impl SourceKind for UrlKind {
+    fn new(_: KindSettings) -> Self {
+        Self {
+            fetches: AtomicUsize::new(0),
+            verifications: AtomicUsize::new(0),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use api::{
 
 use super::{Buckets, spec::validate};
 use crate::kinds::tests::{Field, check_schema, field};
-use crate::source_kind::{SecretRole, SourceKind as _};
+use crate::source_kind::{SecretRole, SourceObject as _};
 
 pub(super) fn spec(change: impl FnOnce(&mut BucketSpec)) -> BucketSpec {
     let mut spec = BucketSpec {

@@ -1,83 +1,25 @@
-//! Packing a fetched commit, and the failures of the Git server in the words of conditions.
+//! Fetching a commit with its submodules and includes.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fs::File,
-    io::{Cursor, Read},
-    path::Path,
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
-use api::{Fault, Reason, commit_metadata};
-use artifact::pack::{self, IGNORE_FILE, Item, Packed, PathKind};
-use artifact::storage::ArtifactWriter;
-use git::{Node, NodeKind, Snapshot};
-use net::Need;
+use api::Fault;
+use artifact::{pack::Packed, storage::ArtifactWriter};
 use tree::{Budget, TreePath};
 
 use super::{
-    checkout::{Part, Sparse},
-    include::{Include, IncludedPath, Includes},
+    GitRepositories, GitRequest, Resolved,
+    checkout::{Checkout, Part, Sparse},
+    failure,
+    include::{self, IncludeQuota, Includes},
+    pack,
     shared::Contents,
+    words,
 };
 use crate::{
+    blocking::Job,
     builder::BuildError,
-    source_kind::{PackOptions, Verification},
+    source_kind::{Details, Pack, PackOptions, Verification},
 };
-
-pub(super) const UNPACKED_BYTES: u64 = 1 << 30;
-
-const IGNORE_BYTES: usize = 1 << 20;
-const IGNORE_LINES: usize = 5000;
-
-pub(super) fn fault(error: &git::Error) -> Fault {
-    let reason = match error {
-        git::Error::EmptyRepository { .. } => {
-            return Fault::retry(Reason::EmptyGitRepository, error.to_string());
-        }
-        git::Error::AuthenticationFailed { .. } => Reason::AuthenticationFailed,
-        git::Error::Disk(_) => Reason::DirectoryCreationFailed,
-        _ => Reason::GitOperationFailed,
-    };
-    let remedy = error.need().map(remedy);
-    let remedy = remedy.map(|remedy| format!(": {remedy}")).unwrap_or_default();
-    Fault::retry(
-        reason,
-        format!("failed to checkout and determine revision: {error}{remedy}"),
-    )
-}
-
-/// Returns the metadata of a commit for an event. URLs in it lose possible secrets.
-pub(super) fn commit_metadata(commit: &Snapshot) -> BTreeMap<String, String> {
-    let texts = [
-        (commit_metadata::AUTHOR, commit.author(), 256),
-        (commit_metadata::SUBJECT, commit.subject(), 256),
-        (commit_metadata::MESSAGE, commit.message(), 2048),
-    ];
-    let bounded = |text: &str, chars: usize| api::redact(text).chars().take(chars).collect::<String>();
-    texts
-        .into_iter()
-        .map(|(key, text, chars)| (key.to_owned(), bounded(text, chars)))
-        .filter(|(_, text)| !text.is_empty())
-        .collect()
-}
-
-fn remedy(need: Need) -> &'static str {
-    match need {
-        Need::Credentials => "name a secret with username and password in spec.secretRef",
-        Need::OtherCredentials => "check username and password in the secret",
-        Need::CaBundle => "add the server's CA to the secret as ca.crt",
-        Need::ValidCaBundle => "check ca.crt in the secret",
-        Need::ClientCertificate => "add tls.crt and tls.key to the secret",
-        Need::ValidClientCertificate => "check tls.crt and tls.key in the secret",
-        Need::SshKey => "add the private key to the secret as identity",
-        Need::OtherSshKey => "check identity in the secret, and that the server knows its public key",
-        Need::HostKey => "add the host key to known_hosts in the secret, if it is the server's own",
-        Need::OtherHostKey => "only replace known_hosts in the secret if the key is the server's own",
-        Need::LongerTimeout => "raise spec.timeout or check the server",
-        Need::FewerRequests => "raise spec.interval",
-    }
-}
 
 pub(crate) struct Fetched {
     pub(super) parts: Vec<Part>,
@@ -88,167 +30,95 @@ pub(crate) struct Fetched {
     pub(super) _contents: Arc<Contents>,
 }
 
-enum Content<'a> {
-    Commit(&'a Snapshot, &'a Node),
-    File(&'a Path),
+impl Pack for GitRepositories {
+    type Fetched = Fetched;
+
+    fn fetch(
+        &self,
+        request: &GitRequest,
+        resolved: &Resolved,
+        job: &Job,
+        scratch: &Path,
+    ) -> Result<Fetched, Fault> {
+        let contents = resolved.fetch.get_or(
+            &self.runtime,
+            job,
+            |_| true,
+            |timeout| {
+                let job = Job {
+                    timeout,
+                    ..job.clone()
+                };
+                self.contents(request, resolved, &job, scratch)
+            },
+        )?;
+        let parts = contents.parts();
+        let included = self.unpack_includes(request, resolved, (job, scratch), &parts)?;
+        Ok(Fetched {
+            sparse: Sparse::new(&request.sparse, &parts)?,
+            parts,
+            included,
+            verification: contents.verification.clone(),
+            _contents: contents,
+        })
+    }
+
+    fn pack(
+        fetched: &Fetched,
+        options: &PackOptions,
+        out: &mut ArtifactWriter<'_>,
+    ) -> Result<Packed, BuildError> {
+        pack::pack(fetched, options, out)
+    }
+
+    fn details(fetched: &Fetched) -> Details {
+        let first = fetched.parts.first().map(|part| &part.snapshot);
+        Details {
+            description: first.map(|commit| commit.subject().to_owned()),
+            event_metadata: first.map(words::commit_metadata).unwrap_or_default(),
+            verification: fetched.verification.clone(),
+            ..Details::default()
+        }
+    }
 }
 
-/// Reads the commits of an artifact. Only the current one caches decoded objects.
-#[derive(Default)]
-struct Reader<'a>(Option<(&'a Snapshot, Snapshot)>);
-
-impl<'a> Reader<'a> {
-    fn read(&mut self, snapshot: &'a Snapshot, node: &Node) -> Result<Vec<u8>, git::Error> {
-        let (_, reading) = match self.0.take() {
-            Some((last, reading)) if std::ptr::eq(last, snapshot) => self.0.insert((last, reading)),
-            // This drops the cache of the last commit.
-            _ => self.0.insert((snapshot, snapshot.clone())),
+impl GitRepositories {
+    fn contents(
+        &self,
+        request: &GitRequest,
+        resolved: &Resolved,
+        job: &Job,
+        scratch: &Path,
+    ) -> Result<Arc<Contents>, Fault> {
+        let remote = self.remote(request, job)?;
+        let mut checkout = Checkout::new(&self.network, job, &request.ssh, scratch);
+        checkout
+            .fetch(&remote, &resolved.head, TreePath::root())
+            .map_err(|error| self.fault(request, &error))?;
+        let verification = match &request.verify {
+            Some(verify) => Some(verify.check(checkout.first()?, resolved.head.name.as_deref())?),
+            None => None,
         };
-        let mut buffer = Vec::new();
-        reading.read(node, &mut buffer)?;
-        Ok(buffer)
-    }
-}
-
-impl<'a> Content<'a> {
-    fn open(&self, reader: &mut Reader<'a>) -> Result<(u64, Box<dyn Read>), Fault> {
-        match self {
-            Self::Commit(snapshot, node) => {
-                let buffer = reader.read(snapshot, node).map_err(|error| fault(&error))?;
-                Ok((buffer.len() as u64, Box::new(Cursor::new(buffer))))
-            }
-            Self::File(path) => {
-                let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
-                let (size, file) = opened.map_err(|error| {
-                    let message = format!("failed to read an included file: {error}");
-                    Fault::retry(Reason::CopyFailure, message)
-                })?;
-                Ok((size, Box::new(file)))
-            }
+        if request.submodules {
+            let fetched = checkout.fetch_submodules(&remote);
+            fetched.map_err(|error| failure::fault(&error))?;
         }
+        let parts = checkout.into_parts();
+        Ok(Arc::new(Contents::new(parts, verification, self.runtime.clone())))
     }
-}
 
-pub(super) fn pack<'a>(
-    fetched: &'a Fetched,
-    options: &PackOptions,
-    out: &mut ArtifactWriter<'_>,
-) -> Result<Packed, BuildError> {
-    let budget = &options.budget;
-    let items = items(fetched)?;
-    let ignore = options.ignore.as_deref();
-    let mut reader = Reader::default();
-    let rules = pack::rules(ignore_files(&items, ignore, (budget, &mut reader))?, ignore);
-    let items = pack::plan(items, &rules, budget)?;
-    let open = |item: &Item<Content<'a>>| {
-        budget.check()?;
-        Ok::<_, BuildError>(item.content.open(&mut reader)?)
-    };
-    pack::pack_streams(&items, open, options.algorithm, UNPACKED_BYTES, out)
-}
-
-fn items(fetched: &Fetched) -> Result<Vec<Item<Content<'_>>>, Fault> {
-    let mut items = Vec::new();
-    for (at, part) in fetched.parts.iter().enumerate() {
-        for node in part.nodes.iter() {
-            let path = part.path(node);
-            if !fetched.sparse.keeps(&path, node.kind) {
-                continue;
-            }
-            let kind = match node.kind {
-                NodeKind::Dir => PathKind::Dir,
-                NodeKind::File { executable } => PathKind::File { executable },
-                NodeKind::Submodule if is_fetched(&fetched.parts, at, &path) => PathKind::Dir,
-                NodeKind::Link | NodeKind::Submodule => PathKind::Other,
-            };
-            let content = Content::Commit(&part.snapshot, node);
-            items.push(Item { path, kind, content });
-        }
+    fn unpack_includes(
+        &self,
+        request: &GitRequest,
+        resolved: &Resolved,
+        (job, scratch): (&Job, &Path),
+        parts: &[Part],
+    ) -> Result<Includes, Fault> {
+        let budget = Budget::default()
+            .with_timeout(job.timeout)
+            .with_cancellation(Arc::clone(&job.cancelled));
+        let quota = IncludeQuota::new(parts, self.network.disk(&request.namespace).share(), budget);
+        let both = request.includes.iter().zip(&resolved.includes);
+        include::unpack_all(&self.storage, both, scratch, quota)
     }
-    for (include, paths) in fetched.included.iter() {
-        add_include(&mut items, include, paths)?;
-    }
-    Ok(items)
-}
-
-fn is_fetched(parts: &[Part], above: usize, path: &TreePath) -> bool {
-    parts.iter().skip(above + 1).any(|part| part.mount == *path)
-}
-
-fn add_include<'a>(
-    items: &mut Vec<Item<Content<'a>>>,
-    include: &Include,
-    paths: &'a [IncludedPath],
-) -> Result<(), Fault> {
-    let kinds: HashMap<&TreePath, PathKind> = items.iter().map(|item| (&item.path, item.kind)).collect();
-    let target = include.target();
-    if target.is_root() || kinds.contains_key(target) {
-        return Err(include.exists());
-    }
-    // The directories above the target may be new.
-    let mut above = Vec::new();
-    let mut at = target.parent();
-    while let Some(path) = at.filter(|path| !path.is_root()) {
-        match kinds.get(&path) {
-            Some(PathKind::Dir) => {}
-            Some(_) => return Err(include.exists()),
-            None => above.push(path.clone()),
-        }
-        at = path.parent();
-    }
-    let nothing = Path::new("");
-    items.extend(above.into_iter().map(|path| Item {
-        path,
-        kind: PathKind::Dir,
-        content: Content::File(nothing),
-    }));
-    items.extend(paths.iter().map(|found| Item {
-        path: found.path.clone(),
-        kind: found.kind,
-        content: Content::File(&found.file),
-    }));
-    Ok(())
-}
-
-fn ignore_files<'a>(
-    items: &[Item<Content<'a>>],
-    spec: Option<&str>,
-    (budget, reader): (&Budget, &mut Reader<'a>),
-) -> Result<Vec<(TreePath, String)>, BuildError> {
-    let mut files = Vec::new();
-    let (mut bytes, mut lines) = (0, spec.map_or(0, |spec| spec.lines().count()));
-    for item in items {
-        budget.check()?;
-        let is_file = matches!(item.kind, PathKind::File { .. });
-        let Some(dir) = item
-            .path
-            .parent()
-            .filter(|_| is_file && item.path.name() == IGNORE_FILE)
-        else {
-            continue;
-        };
-        let (size, content) = item.content.open(reader)?;
-        let too_long = || invalid_ignore(&format!("there are more than {IGNORE_BYTES} bytes of them"));
-        let size = usize::try_from(size).unwrap_or(usize::MAX);
-        bytes = size.saturating_add(bytes);
-        if bytes > IGNORE_BYTES {
-            return Err(too_long().into());
-        }
-        let mut text = String::new();
-        { content }
-            .take(IGNORE_BYTES as u64)
-            .read_to_string(&mut text)
-            .map_err(|_| invalid_ignore(&format!("'{}' is not UTF-8", item.path)))?;
-        lines += text.lines().count();
-        files.push((dir, text));
-    }
-    if lines > IGNORE_LINES {
-        return Err(invalid_ignore(&format!("there are more than {IGNORE_LINES} lines of them")).into());
-    }
-    Ok(files)
-}
-
-fn invalid_ignore(why: &str) -> Fault {
-    let message = format!("failed to load source ignore patterns from repository: {why}");
-    Fault::retry(Reason::SourceIgnoreError, message)
 }

@@ -17,7 +17,7 @@ use tree::{Budget, Share, TreePath};
 
 use super::{
     checkout::{ENTRIES, PATH_BYTES, Part},
-    fetch::UNPACKED_BYTES,
+    pack::UNPACKED_BYTES,
 };
 use crate::builder::temp_dir;
 

@@ -6,11 +6,11 @@ use api::{
 };
 use git::{Reference, SignedObject, Snapshot, TrustedKeys};
 
-use super::{fetch, spec};
+use super::{failure, spec};
 use crate::{secret::SecretData, source_kind::Verification};
 
 #[derive(Debug, Clone)]
-pub(crate) struct Verify {
+pub(crate) struct VerifyRequest {
     mode: Mode,
     keys: TrustedKeys,
     /// Name of the followed tag for messages; `None` for a version range, whose tag is known later.
@@ -83,7 +83,7 @@ pub(super) fn request(
     object: &GitRepository,
     reference: &Reference,
     secret: Option<&SecretData>,
-) -> Result<Option<Verify>, Fault> {
+) -> Result<Option<VerifyRequest>, Fault> {
     let (Some(mode), Some(secret)) = (mode(&object.spec).and_then(Mode::parse), secret) else {
         return Ok(None);
     };
@@ -99,12 +99,12 @@ pub(super) fn request(
         }
         _ => None,
     };
-    Ok(Some(Verify { mode, keys, tag }))
+    Ok(Some(VerifyRequest { mode, keys, tag }))
 }
 
 pub(super) type VerifyKey = (Mode, String, Option<String>);
 
-impl Verify {
+impl VerifyRequest {
     /// Returns a value that differs for verifications that may have different results.
     pub(super) fn key(&self) -> VerifyKey {
         (self.mode, self.fingerprint().to_owned(), self.tag.clone())
@@ -118,7 +118,7 @@ impl Verify {
     pub(super) fn check(&self, snapshot: &Snapshot, name: Option<&str>) -> Result<Verification, Fault> {
         let mut lines = Vec::new();
         if self.mode.tag {
-            let tag = snapshot.signed_tag().map_err(|error| fetch::fault(&error))?;
+            let tag = snapshot.signed_tag().map_err(|error| failure::fault(&error))?;
             let id = tag
                 .as_ref()
                 .map_or_else(|| snapshot.commit(), |tag| tag.id.clone());
@@ -128,7 +128,7 @@ impl Verify {
             lines.push(format!("\n\t- tag '{label}' with key '{key}'"));
         }
         if self.mode.commit {
-            let commit = snapshot.signed_commit().map_err(|error| fetch::fault(&error))?;
+            let commit = snapshot.signed_commit().map_err(|error| failure::fault(&error))?;
             let key = commit.verify(&self.keys).map_err(|error| {
                 let message = format!(
                     "signature verification of commit '{}' failed: unable to verify Git commit: {error}",

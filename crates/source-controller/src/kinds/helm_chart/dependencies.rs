@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     blocking::{self, Job, Purpose},
-    source_kind::SourceKind as _,
+    source_kind::Resolve as _,
 };
 
 const MAX_MISSING: usize = 100;
@@ -57,7 +57,10 @@ impl HelmCharts {
             return Err(failure::build(Reason::DependencyBuildError, &why));
         }
         let failed = |required: &Required, why: &str| {
-            let why = format!("failed to add chart dependency '{}': {why}", required.shown());
+            let why = format!(
+                "failed to add chart dependency '{}': {why}",
+                required.alias_or_name()
+            );
             failure::build(Reason::DependencyBuildError, &why)
         };
         // Listed once for all, and only if a chart comes from a repository.

@@ -22,7 +22,7 @@ use crate::{
         oci_repository::{OciRepositories, OciRequest, OciResolved},
     },
     secrets,
-    source_kind::{SourceKind, Verification, timeout},
+    source_kind::{Resolve as _, SourceObject as _, Verification, Verify as _, timeout},
     temp_files::{Filling, Refusal, TempFiles},
 };
 

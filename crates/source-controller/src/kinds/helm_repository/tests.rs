@@ -10,7 +10,7 @@ use super::{HelmRepositories, credentials, human, spec};
 use crate::{
     kinds::tests::{Field, check_schema, field},
     secret::SecretData,
-    source_kind::{SecretRole, SourceKind as _, SourceSecrets},
+    source_kind::{SecretRole, SourceObject as _, SourceSecrets, Words as _},
 };
 
 fn repository(change: impl FnOnce(&mut HelmRepositorySpec)) -> HelmRepositorySpec {

@@ -13,7 +13,7 @@ use runtime::{Outcome, Requeue, Severity};
 
 use super::object;
 use crate::{
-    kinds::git_repository::{GitRepositories, event_message},
+    kinds::git_repository::{GitRepositories, words::event_message},
     plan::StoredArtifact,
     status::{FailedPass, Report, Success},
 };

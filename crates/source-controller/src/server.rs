@@ -1,27 +1,58 @@
-//! Answers to downloads of artifacts, with or without the local storage.
+//! The artifact server: answers downloads from the local storage, or else from the shared store.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use anyhow::Context as _;
 use artifact::{
     Storage,
-    server::{self, Asked, Body, Described, Prepared},
-    storage::{is_alias, is_artifact},
+    server::{self, Asked},
 };
 use axum::{
+    Router,
     extract::Request,
     response::{IntoResponse as _, Response},
 };
-use futures::TryStreamExt as _;
 use http::{HeaderValue, StatusCode, header};
-use http_body_util::{BodyExt as _, StreamBody};
-use hyper::body::Frame;
-use runtime::tokens::{TokenRefusal, TokenReviews};
-use tokio::sync::Semaphore;
+use runtime::{
+    Context, http as listener,
+    tokens::{TokenRefusal, TokenReviews},
+};
+use tokio::{sync::Semaphore, task::JoinHandle};
 
-use super::{SharedStore, StoreError, alias_path, content};
+use crate::{flags::Flags, shared_store::SharedStore};
 
+/// Limits of the artifact server: many consumers download at the same time, and a download may take long. A consumer has a few connections
+/// at a time; one with very many slow ones leaves three quarters to the others.
+const SERVING: listener::Limits = listener::Limits {
+    connections: 512,
+    connections_of_address: 512 / 4,
+    header_bytes: 16 << 10,
+    header_time: Duration::from_secs(15),
+    slowest: listener::Pace::DEFAULT,
+    lifetime: Duration::from_secs(30 * 60),
+    grace: Duration::from_secs(5),
+};
+
+/// Maximum number of answers that wait for the shared store at the same time.
 const WAITING: usize = 64;
-const MAX_NAME: usize = 253;
+
+/// Serves files at the address of the flags until the shutdown.
+pub(crate) async fn start(ctx: &Context, flags: &Flags, files: Files) -> anyhow::Result<JoinHandle<()>> {
+    let socket = listener::listen(&flags.storage_addr).await;
+    let socket = socket.context("artifacts cannot be served, see --storage-addr")?;
+    tracing::info!(address = %socket.local_addr()?, advertised = flags.advertised(), "serving artifacts");
+    let files = Arc::new(files);
+    let router = Router::new().fallback(move |request: Request| {
+        let files = Arc::clone(&files);
+        async move { files.answer(request).await }
+    });
+    Ok(tokio::spawn(listener::serve(
+        socket,
+        router,
+        SERVING,
+        ctx.shutdown().clone(),
+    )))
+}
 
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -59,7 +90,7 @@ impl Files {
         }
         let path = asked.path();
         let shared = self.shared.as_ref();
-        let is_local = shared.is_none_or(|shared| shared.ledger.lock().is_served(path));
+        let is_local = shared.is_none_or(|shared| shared.is_served_locally(path));
         if is_local && let Some(response) = server::local(Arc::clone(&self.storage), Arc::clone(&asked)).await
         {
             return response.into_response();
@@ -101,58 +132,4 @@ fn refused(why: TokenRefusal) -> Response {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
     }
     response
-}
-
-impl SharedStore {
-    /// Answers a request by the service's content, as a stream.
-    async fn answer(&self, asked: &Asked) -> Result<http::Response<Body>, StoreError> {
-        let Some(path) = self.resolve(asked.path()).await? else {
-            return Ok(server::not_found());
-        };
-        let Some(stat) = self.connection.stat(&path).await? else {
-            return Ok(server::not_found());
-        };
-        let described = Described {
-            size: stat.size,
-            modified: stat.modified,
-            tag: stat.digest.as_deref().unwrap_or_default(),
-        };
-        let (mut response, first, len) = match described.prepare(asked) {
-            Prepared::Complete(response) => return Ok(response),
-            Prepared::Part { response, first, len } => (response, first, len),
-        };
-        if len == 0 {
-            return Ok(response);
-        }
-        let part = (len < stat.size).then_some((first, len));
-        match self.connection.get(&path, part).await? {
-            Some((now, object)) if part.is_some() || now == stat => {
-                let body = StreamBody::new(content(object).map_ok(Frame::data));
-                *response.body_mut() = body.boxed_unsync();
-                Ok(response)
-            }
-            // It was replaced meanwhile.
-            _ => Ok(server::unavailable()),
-        }
-    }
-
-    /// Returns the path of the file that a path stands for; `None` if it is not in an artifact.
-    async fn resolve(&self, path: &str) -> Result<Option<String>, StoreError> {
-        let (dir, file) = path.rsplit_once('/').unwrap_or_default();
-        if !is_alias(file) {
-            return Ok(is_artifact(file).then(|| path.to_owned()));
-        }
-        let Some((_, mut object)) = self.connection.get(&alias_path(path), None).await? else {
-            return Ok(None);
-        };
-        let mut name = Vec::new();
-        while let Some(piece) = object.chunk().await? {
-            name.extend_from_slice(&piece);
-            if name.len() > MAX_NAME {
-                return Ok(None);
-            }
-        }
-        let name = String::from_utf8(name).ok().filter(|name| is_artifact(name));
-        Ok(name.map(|name| format!("{dir}/{name}")))
-    }
 }

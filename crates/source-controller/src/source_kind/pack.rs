@@ -1,0 +1,63 @@
+//! From a revision to the artifact.
+
+use std::{collections::BTreeMap, path::Path};
+
+use api::Fault;
+use artifact::{Algorithm, pack::Packed, storage::ArtifactWriter};
+use tree::Budget;
+
+use super::{resolve::Resolve, verify::Verification};
+use crate::{blocking::Job, builder::BuildError};
+
+/// Fetches and packs a revision, each on a thread of its own.
+pub(crate) trait Pack: Resolve {
+    /// A fetched revision, ready to be packed. It owns its temporary directories.
+    type Fetched: Send + 'static;
+
+    /// Fetches the revision; temporary directories are made in `scratch`. Fails with a fault in the words of conditions.
+    fn fetch(
+        &self,
+        request: &Self::Request,
+        resolved: &Self::Resolved,
+        job: &Job,
+        scratch: &Path,
+    ) -> Result<Self::Fetched, Fault>;
+
+    /// Returns the fetched revision, for sources that may change between resolving and fetching. Pure.
+    fn fetched(_: &Self::Fetched, resolved: Self::Resolved) -> Self::Resolved {
+        resolved
+    }
+
+    /// Packs a fetched revision into a tarball. Fails with a failure of packing, or a fault in the words of conditions.
+    fn pack(
+        fetched: &Self::Fetched,
+        options: &PackOptions,
+        out: &mut ArtifactWriter<'_>,
+    ) -> Result<Packed, BuildError>;
+
+    /// Describes a fetched revision. Pure. Default: nothing.
+    fn details(_: &Self::Fetched) -> Details {
+        Details::default()
+    }
+}
+
+/// Details of a fetched revision.
+#[derive(Debug, Default)]
+pub(crate) struct Details {
+    /// Short description for the event of a new artifact, such as the subject of a commit.
+    pub(crate) description: Option<String>,
+    /// Further metadata of that event.
+    pub(crate) event_metadata: BTreeMap<String, String>,
+    /// Metadata of the artifact, such as the annotations of a manifest.
+    pub(crate) metadata: BTreeMap<String, String>,
+    /// Verification by a kind that verifies while it fetches.
+    pub(crate) verification: Option<Verification>,
+}
+
+#[derive(Debug)]
+pub(crate) struct PackOptions {
+    /// The ignore rules of the spec.
+    pub(crate) ignore: Option<String>,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) budget: Budget,
+}
