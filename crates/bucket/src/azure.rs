@@ -20,9 +20,7 @@ use crate::{
 pub(crate) use self::listing::page;
 pub use self::sign::AccountKey;
 
-/// Version of the interface.
 const VERSION: &str = "2021-12-02";
-/// Names of blobs on a page of a listing.
 const PAGE: &str = "1000";
 /// Domains of storage accounts, which may get tokens of the process.
 const DOMAINS: [&str; 4] = [
@@ -32,23 +30,20 @@ const DOMAINS: [&str; 4] = [
     ".blob.storage.azure.net",
 ];
 
-/// Credentials for Azure Blob Storage.
 #[derive(Debug, Clone)]
 pub enum Login {
-    /// The key of the storage account, which signs requests.
+    /// Signs requests.
     AccountKey(AccountKey),
     /// A shared access signature: the query of a URL, without `?`.
     Sas(Secret<String>),
-    /// An application of Entra ID.
     Application(Box<azure::Client>),
-    /// The credentials of the process, or the managed identity of this client ID.
+    /// The process's credentials, or a managed identity.
     Own {
-        /// Client ID of the managed identity; default that of the environment, or the only one of the machine.
+        /// Client ID of the managed identity; default the environment's, or the machine's only one.
         client_id: Option<String>,
     },
 }
 
-/// A storage account, and the credentials for it.
 #[derive(Debug, Clone)]
 pub struct Location {
     base: Url,
@@ -56,10 +51,10 @@ pub struct Location {
 }
 
 impl Location {
-    /// Takes the URL of a storage account, as in `https://shop.blob.core.windows.net`.
+    /// Parses the URL of a storage account, as in `https://shop.blob.core.windows.net`.
     ///
     /// # Errors
-    /// Fails when the endpoint is no URL, or one that must not get a token of the process.
+    /// Fails when the endpoint is not a URL, or must not get a token of the process.
     pub fn new(endpoint: &str, login: Login) -> Result<Self, Error> {
         let refused = |why| Error::Endpoint {
             endpoint: api::redact(endpoint),
@@ -90,7 +85,8 @@ impl Location {
         Ok(Self { base, login })
     }
 
-    /// Returns the name of the storage account: the first label of the host, or the first part of the path if that is an IP address.
+    /// Returns the name of the storage account: the first label of the host, or the first segment of the path if the host is an
+    /// IP address.
     #[must_use]
     pub fn account(endpoint: &str) -> Option<String> {
         let url = Url::parse(endpoint).ok()?;
@@ -137,28 +133,25 @@ impl Location {
     }
 }
 
-/// The proof that a request has.
+/// The authentication of a request.
 #[derive(Debug)]
 enum Proof {
     Key(AccountKey),
     Sas(Secret<String>),
-    /// Value of the `Authorization` header.
     Bearer(Secret<String>),
 }
 
-/// A container of a storage account.
 #[derive(Debug)]
 pub(crate) struct Client {
     http: net::Client,
     base: Url,
-    /// Path of the container.
     path: String,
     proof: Proof,
 }
 
 impl Client {
     pub(crate) async fn exists(&self, prefix: &str) -> Result<bool, Error> {
-        // A shared access signature may be for listing alone.
+        // A shared access signature may permit listing only.
         let query = [
             ("comp", "list"),
             ("maxresults", "1"),

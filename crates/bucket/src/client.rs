@@ -8,35 +8,27 @@ use url::Url;
 
 use crate::{Entry, Error, ListPage, azure, gcs, http, s3};
 
-/// Connections to a server that are kept for further requests.
+/// Maximum number of idle connections to a server.
 pub(crate) const IDLE_CONNECTIONS: usize = 100;
 
-/// A service, and the credentials for it.
 #[derive(Debug, Clone)]
 pub enum Service {
-    /// An S3-compatible service, or AWS.
     S3(s3::Location),
-    /// Google Cloud Storage.
     Gcs(gcs::Location),
-    /// Azure Blob Storage.
     Azure(azure::Location),
 }
 
-/// A bucket, and everything that is needed to connect to it.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Name of the bucket, or container.
     pub name: String,
-    /// The service with the bucket.
     pub service: Service,
     /// Trusted authorities and client certificate for the service.
     pub tls: Tls,
-    /// The proxy for all requests; default that of the environment.
+    /// Proxy for all requests; default the environment's.
     pub proxy: Option<Proxy>,
 }
 
 impl Settings {
-    /// Returns host and port of the service.
     #[must_use]
     pub fn server(&self) -> String {
         let base = self.service.base();
@@ -55,17 +47,15 @@ impl Service {
     }
 }
 
-/// The environment of requests.
+/// Policy and credentials for requests.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// The addresses that requests may lead to.
     pub addresses: AddressPolicy,
-    /// Credentials of the process, for services that are to be used with these.
+    /// Credentials of the process.
     pub ambient: Ambient,
 }
 
 impl Context {
-    /// Returns an environment without credentials.
     #[must_use]
     pub fn new(addresses: AddressPolicy) -> Self {
         Self {
@@ -74,7 +64,6 @@ impl Context {
         }
     }
 
-    /// Makes a client for token services.
     pub(crate) fn tokens(&self, tls: Tls, proxy: Option<&Proxy>) -> Result<cloud::http::Client, Error> {
         let settings = cloud::http::Settings {
             addresses: self.addresses.clone(),
@@ -90,7 +79,7 @@ fn proxies(proxy: Option<&Proxy>) -> Proxies {
     proxy.map_or(Proxies::Environment, |proxy| Proxies::Only(proxy.clone()))
 }
 
-/// A bucket that requests can be made to. Its credentials last for an hour at least, or until they are revoked.
+/// A connected bucket. Its credentials last for an hour at least, or until they are revoked.
 #[derive(Debug)]
 pub struct Bucket(Inner);
 
@@ -101,7 +90,6 @@ enum Inner {
     Azure(azure::Client),
 }
 
-/// An object whose content is being read.
 #[derive(Debug)]
 pub struct Object {
     pub(crate) response: Response,
@@ -109,10 +97,7 @@ pub struct Object {
 }
 
 impl Bucket {
-    /// Obtains the credentials and makes the clients. The service isn't asked for anything yet.
-    ///
-    /// # Errors
-    /// Fails when credentials are missing or refused, or certificates or the proxy can't be used.
+    /// Obtains the credentials and creates the clients. Doesn't ask the service for anything yet.
     pub async fn connect(settings: &Settings, context: &Context) -> Result<Self, Error> {
         let options = ClientOptions {
             tls: settings.tls.clone(),
@@ -133,11 +118,8 @@ impl Bucket {
         }))
     }
 
-    /// Returns true if the bucket exists. `prefix` is what will be listed: credentials may be for that alone. A service that
-    /// names another region for the bucket is asked there from now on.
-    ///
-    /// # Errors
-    /// Fails when the service refuses the request or doesn't answer.
+    /// Returns true if the bucket exists. `prefix` is the prefix of later listings, for which alone credentials may be valid.
+    /// If the service names another region for the bucket, requests go there from now on.
     pub async fn exists(&mut self, prefix: &str) -> Result<bool, Error> {
         match &mut self.0 {
             Inner::S3(client) => client.exists(prefix).await,
@@ -146,10 +128,10 @@ impl Bucket {
         }
     }
 
-    /// Returns a page of the objects whose names begin with `prefix`: the first one, or that of the token of the page before.
+    /// Returns a page of the objects with `prefix`: the first one, or the page of a token.
     ///
     /// # Errors
-    /// Fails when the service refuses the request or doesn't answer, or its answer is too large or not understood.
+    /// Fails when the service refuses the request or doesn't answer, or its answer is too large or invalid.
     pub async fn list(&self, prefix: &str, token: Option<&str>) -> Result<ListPage, Error> {
         match &self.0 {
             Inner::S3(client) => client.list(prefix, token).await,
@@ -158,10 +140,7 @@ impl Bucket {
         }
     }
 
-    /// Begins to read an object of a listing, or the newest one of its name; `None` if there is none (any more).
-    ///
-    /// # Errors
-    /// Fails when the service refuses the request or doesn't answer, or the name can't be requested.
+    /// Opens an object of a listing, or the newest one of its name; `None` if it is missing.
     pub async fn get(&self, entry: &Entry) -> Result<Option<Object>, Error> {
         let found = match &self.0 {
             Inner::S3(client) => client.get(&entry.key).await?,
@@ -173,16 +152,12 @@ impl Bucket {
 }
 
 impl Object {
-    /// Returns the tag of the content, without quotes.
     #[must_use]
     pub fn etag(&self) -> &str {
         &self.etag
     }
 
     /// Returns the next piece of the content; `None` at the end.
-    ///
-    /// # Errors
-    /// Fails when the connection breaks off.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let chunk = self.response.chunk().await;
         chunk.map_err(|error| Error::Request {

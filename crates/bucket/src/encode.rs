@@ -1,10 +1,10 @@
-//! Paths and queries of URLs, encoded as signatures want it.
+//! Paths and queries of URLs, encoded as in signatures.
 
 use url::Url;
 
 use crate::Error;
 
-/// Encodes all bytes but the unreserved characters of RFC 3986, and but `/` if it is kept.
+/// Encodes all bytes but the unreserved characters of RFC 3986, and `/` unless `keep_slash`.
 pub(crate) fn percent(text: &str, keep_slash: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -39,7 +39,7 @@ pub(crate) fn decoded(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// Returns the URL with a path and a query of names and values, which are encoded here. The path is encoded already.
+/// Returns the URL with an encoded path and a query that is encoded here.
 pub(crate) fn url(base: &Url, path: &str, query: &[(&str, &str)]) -> Url {
     let mut url = base.clone();
     url.set_path(path);
@@ -58,7 +58,6 @@ pub(crate) fn check(key: &str) -> Result<(), Error> {
     if is_changed { Err(Error::Key) } else { Ok(()) }
 }
 
-/// Returns a tag without its quotes.
 pub(crate) fn etag(text: &str) -> String {
     let text = text.strip_prefix('"').unwrap_or(text);
     text.strip_suffix('"').unwrap_or(text).to_owned()

@@ -2,53 +2,34 @@
 
 use net::Need;
 
-/// A request to a storage service that failed, or settings that can't be used. No message holds credentials or the query of a URL.
+/// A failed request to a storage service, or invalid settings. No message contains credentials or the query of a URL.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An endpoint that is no host or URL of the service.
     #[error("the endpoint '{endpoint}' can't be used: {why}")]
-    Endpoint {
-        /// The endpoint, without credentials.
-        endpoint: String,
-        /// The reason, as a sentence.
-        why: &'static str,
-    },
-    /// Credentials that are missing, invalid or refused, or a token service that doesn't answer.
+    Endpoint { endpoint: String, why: &'static str },
+    /// Missing, invalid or refused credentials, or a token service that doesn't answer.
     #[error(transparent)]
     Credentials(#[from] cloud::Error),
-    /// A client that can't be made with the certificates or the proxy, or a server that doesn't answer.
+    /// Unusable certificates or proxy, or a server that doesn't answer.
     #[error("{host}: {source}")]
-    Request {
-        /// Host and port of the server.
-        host: String,
-        /// The reason of the failure.
-        source: net::Error,
-    },
-    /// A service that refuses a request.
+    Request { host: String, source: net::Error },
     #[error("{}", refusal(*.status, .code, .message))]
     Refused {
-        /// The status code of the response.
         status: u16,
-        /// The service's code of the error; may be empty.
         code: String,
-        /// The service's own words, shortened; may be empty.
+        /// Shortened; may be empty.
         message: String,
     },
-    /// A response that isn't understood.
+    /// An invalid response.
     #[error("the response of {host} is not understood: {why}")]
-    Response {
-        /// Host and port of the server.
-        host: String,
-        /// The part that is missing or invalid.
-        why: &'static str,
-    },
-    /// The name of an object that can't stand in a URL.
+    Response { host: String, why: &'static str },
+    /// The name of an object can't stand in a URL.
     #[error("an object whose name has '.' or '..' between slashes can't be requested")]
     Key,
 }
 
 impl Error {
-    /// Returns what the service demands, if a user can meet it.
+    /// Returns the credentials that the service requires, if a user can provide them.
     #[must_use]
     pub fn need(&self) -> Option<Need> {
         match self {
@@ -72,7 +53,6 @@ impl Error {
         }
     }
 
-    /// Returns the status code, if the service refused the request.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {

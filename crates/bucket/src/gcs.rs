@@ -16,24 +16,17 @@ use crate::{
     http::{self, Headers},
 };
 
-/// Names of objects on a page of a listing.
 const PAGE: &str = "1000";
-/// The fields of a listing that are used.
 const LIST_FIELDS: &str = "nextPageToken,items(name,etag,size,generation)";
 const OBJECT_FIELDS: &str = "name,etag,size,generation";
 
-/// Credentials for Google Cloud Storage.
 #[derive(Debug, Clone)]
 pub enum Login {
-    /// The key of a service account.
     Key(Box<Credentials>),
-    /// The credentials of the process.
     Own,
-    /// A service account of Kubernetes.
     Workload(GcpWorkload),
 }
 
-/// Google Cloud Storage, and the credentials for it.
 #[derive(Debug, Clone)]
 pub struct Location {
     base: Url,
@@ -42,9 +35,6 @@ pub struct Location {
 
 impl Location {
     /// Takes the host of the service, `storage.googleapis.com` for most. It is asked by https, unless it is `insecure`.
-    ///
-    /// # Errors
-    /// Fails when the endpoint is no host and port, or a host that must not get a token of the process.
     pub fn new(endpoint: &str, login: Login, insecure: bool) -> Result<Self, Error> {
         let base = crate::s3::parse_endpoint(endpoint, insecure)?;
         let is_own = !matches!(login, Login::Key(_));
@@ -91,12 +81,10 @@ fn is_google(base: &Url) -> bool {
     base.scheme() == "https" && base.host_str().is_some_and(is_host)
 }
 
-/// A bucket of Google Cloud Storage.
 #[derive(Debug)]
 pub(crate) struct Client {
     http: net::Client,
     base: Url,
-    /// Path of the bucket.
     path: String,
     headers: Headers,
 }
@@ -142,7 +130,7 @@ impl Client {
         page(&body).map_err(|why| http::not_understood(&self.base, why))
     }
 
-    /// Reads the version of the listing, or the newest if that is gone.
+    /// Reads the version of the listing, or the newest if it is missing.
     pub(crate) async fn get(&self, entry: &Entry) -> Result<Option<(Response, String)>, Error> {
         let path = format!("{}/o/{}", self.path, percent(&entry.key, false));
         if let Some(version) = &entry.version
@@ -179,7 +167,6 @@ impl Client {
     }
 }
 
-/// Reads a page of a listing.
 pub(crate) fn page(document: &[u8]) -> Result<ListPage, &'static str> {
     let listing: Listing = serde_json::from_slice(document).map_err(|_| "it is not a listing")?;
     let entries = listing.items.into_iter().map(|item| Entry {
@@ -196,7 +183,6 @@ pub(crate) fn page(document: &[u8]) -> Result<ListPage, &'static str> {
     Ok(ListPage { entries, next })
 }
 
-/// Returns the code and the message of an error.
 fn words(body: &[u8]) -> (String, String) {
     #[derive(Deserialize, Default)]
     struct Document {

@@ -10,17 +10,16 @@ use url::Url;
 
 use crate::Error;
 
-/// The largest page of a listing, and of other documents, in bytes: 1000 names of 1024 bytes, each encoded, with their properties.
+/// Maximum size of a page and of other documents, in bytes: 1000 names of 1024 bytes, each encoded, with their properties.
 const DOCUMENT_BYTES: u64 = 8 << 20;
-/// The largest description of an error that is read, in bytes.
+/// Maximum size of an error's description, in bytes.
 const ERROR_BYTES: u64 = 64 << 10;
-/// The longest text of a service that a message repeats, in characters.
+/// Maximum characters of a service's message in an error.
 const MESSAGE_CHARS: usize = 300;
 
-/// Headers that a request has, some of which are secret.
+/// Headers of a request, some of which are secret.
 pub(crate) type Headers = Vec<(&'static str, Secret<String>)>;
 
-/// Host and port of a URL, for messages.
 pub(crate) fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {
@@ -29,7 +28,6 @@ pub(crate) fn host(url: &Url) -> String {
     }
 }
 
-/// Returns the error of a response that isn't understood.
 pub(crate) fn not_understood(base: &Url, why: &'static str) -> Error {
     Error::Response {
         host: host(base),
@@ -37,7 +35,7 @@ pub(crate) fn not_understood(base: &Url, why: &'static str) -> Error {
     }
 }
 
-/// Sends a request without a body and returns the response, whichever status it has.
+/// Sends a request without a body and returns the response, whatever its status.
 pub(crate) async fn send(
     client: &net::Client,
     method: Method,
@@ -47,7 +45,7 @@ pub(crate) async fn send(
     send_body(client, method, url, headers, None).await
 }
 
-/// Sends a request and returns the response, whichever status it has.
+/// Sends a request and returns the response, whatever its status.
 pub(crate) async fn send_body(
     client: &net::Client,
     method: Method,
@@ -72,7 +70,7 @@ pub(crate) async fn send_body(
     sent.map_err(|source| Error::Request { host, source })
 }
 
-/// Reads the document of a successful response. `refused` returns what another one says.
+/// Reads the document of a successful response. `words` finds code and message of others.
 pub(crate) async fn document(
     mut response: Response,
     refused: impl AsyncFnOnce(Response) -> Error,
@@ -85,10 +83,10 @@ pub(crate) async fn document(
     read.map_err(|source| Error::Request { host, source })
 }
 
-/// Returns the refusal that a response describes. `words` finds code and message in its body.
+/// Returns the error of a refusal. `words` finds code and message in its body.
 pub(crate) async fn refused(mut response: Response, words: impl FnOnce(&[u8]) -> (String, String)) -> Error {
     let status = response.status().as_u16();
-    // A long description is none.
+    // A description that is too long is ignored.
     let body = read_body(&mut response, ERROR_BYTES).await.unwrap_or_default();
     let (code, message) = words(&body);
     Error::Refused {
@@ -106,7 +104,6 @@ fn shortened(text: &str) -> String {
         .collect()
 }
 
-/// Returns a header of a response; empty if it is missing.
 pub(crate) fn header(response: &Response, name: &str) -> String {
     let value = response.headers().get(name).and_then(|value| value.to_str().ok());
     value.unwrap_or_default().to_owned()

@@ -37,21 +37,19 @@ mod xml;
 pub use client::{Bucket, Context, Object, Service, Settings};
 pub use error::Error;
 
-/// An object of a bucket, as a listing names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Name of the object.
     pub key: String,
-    /// Tag of the content, without quotes. It changes with the content.
+    /// Without quotes. Changes with the content.
     pub etag: String,
-    /// Bytes of the content; 0 if the listing doesn't say.
+    /// Bytes of the content; 0 if the listing doesn't have it.
     pub size: u64,
-    /// Version of the content, where reading needs it.
+    /// Version of the content, if reading needs it.
     pub version: Option<String>,
 }
 
 impl Entry {
-    /// Returns an object of which only the name is known.
+    /// Creates an entry with a name only.
     #[must_use]
     pub fn named(key: &str) -> Self {
         Self {
@@ -63,11 +61,9 @@ impl Entry {
     }
 }
 
-/// A part of a listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListPage {
-    /// The objects, in the order of the service.
     pub entries: Vec<Entry>,
-    /// Token of the next page; `None` if this is the last one.
+    /// Token of the next page; `None` for the last one.
     pub next: Option<String>,
 }

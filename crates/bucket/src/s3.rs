@@ -22,42 +22,35 @@ use crate::{
     http::{self, Headers},
 };
 
-/// Names of objects on a page of a listing.
 const PAGE: &str = "1000";
-/// The region of services that have none.
+/// Default region.
 const REGION: &str = "us-east-1";
 
-/// Credentials for an S3-compatible service.
 #[derive(Debug, Clone)]
 pub enum Login {
-    /// None: the bucket is public.
+    /// For public buckets.
     Anonymous,
-    /// An access key.
     Keys(Credentials),
-    /// Temporary keys from a token service for a user of LDAP.
+    /// Temporary keys from a token service for an LDAP user.
     Ldap {
-        /// URL of the token service.
         endpoint: Url,
-        /// Name and password of the user.
         identity: LdapIdentity,
         /// Trusted authorities and client certificate for the token service.
         tls: Tls,
     },
-    /// The credentials of the process for AWS.
+    /// The process's credentials for AWS.
     Own {
-        /// URL of the token service; default that of the environment, or of the region.
+        /// URL of the token service; default the environment's, or the region's.
         sts: Option<Url>,
     },
-    /// A role of AWS, for a token that the role trusts.
+    /// A role of AWS, for a web identity token.
     Role {
-        /// The role and the token.
         token: cloud::TrustedToken,
-        /// URL of the token service; default that of the region.
+        /// URL of the token service; default the region's.
         sts: Option<Url>,
     },
 }
 
-/// An S3-compatible service, and the credentials for it.
 #[derive(Debug, Clone)]
 pub struct Location {
     base: Url,
@@ -66,10 +59,10 @@ pub struct Location {
 }
 
 impl Location {
-    /// Takes the host (and port) of a service. It is asked by https, unless it is `insecure`.
+    /// Creates the location of a service by its host (and port). It is asked by https, unless `insecure`.
     ///
     /// # Errors
-    /// Fails when the endpoint is no host and port.
+    /// Fails when the endpoint is not a host and port.
     pub fn new(endpoint: &str, login: Login, insecure: bool) -> Result<Self, Error> {
         Ok(Self {
             base: endpoint::parse(endpoint, insecure)?,
@@ -78,7 +71,7 @@ impl Location {
         })
     }
 
-    /// Sets the region of the bucket; default that of the endpoint, or the one that the service names.
+    /// Sets the region of the bucket; default the endpoint's, or the one that the service names.
     #[must_use]
     pub fn with_region(self, region: &str) -> Self {
         Self {
@@ -153,7 +146,6 @@ impl Location {
     }
 }
 
-/// A bucket of an S3-compatible service.
 #[derive(Debug)]
 pub(crate) struct Client {
     http: net::Client,
@@ -182,7 +174,8 @@ impl Client {
         }
     }
 
-    /// Asks if the bucket exists. Responses to HEAD have no words, so a refused one is followed by a listing, which is what counts.
+    /// Asks if the bucket exists. Responses to HEAD have no message, so a refused one is followed by a listing, whose answer
+    /// counts.
     async fn head(&self, prefix: &str) -> Head {
         let response = match self.send(Method::HEAD, "/", &[]).await {
             Ok(response) => response,
@@ -257,7 +250,6 @@ impl Client {
         }
     }
 
-    /// Sends a signed request for a path in the bucket.
     async fn send(&self, method: Method, path: &str, query: &[(&str, &str)]) -> Result<Response, Error> {
         let url = self.url(path, query);
         let headers = self.signed(&method, &url, &[])?;
@@ -268,7 +260,7 @@ impl Client {
         url(&self.address.url, &format!("{}{path}", self.address.path), query)
     }
 
-    /// Returns the headers of a signed request: `own`, and those that are added.
+    /// Returns the headers of a signed request, including `own`.
     fn signed(&self, method: &Method, url: &Url, own: &[(&'static str, &str)]) -> Result<Headers, Error> {
         let mut headers: Headers = own
             .iter()
@@ -293,7 +285,6 @@ impl Client {
     }
 }
 
-/// The answer to the question if a bucket exists.
 enum Head {
     Is(Result<bool, Error>),
     /// The bucket is in another region.
@@ -305,7 +296,6 @@ fn words(body: &[u8]) -> (String, String) {
     (words.code, words.message)
 }
 
-/// Returns an access key.
 #[must_use]
 pub fn keys(access_key: &str, secret_key: Secret<String>) -> Login {
     Login::Keys(Credentials {

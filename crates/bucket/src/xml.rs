@@ -2,21 +2,21 @@
 
 use quick_xml::{Reader, escape::resolve_predefined_entity, events::Event};
 
-/// Depth of nested elements; listings have five.
+/// Maximum depth of nested elements; listings have five.
 const MAX_DEPTH: usize = 16;
 
-/// A document that is no XML, or nested too deeply.
+/// Invalid XML, or nested too deeply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Invalid;
 
-/// Calls `visit` at the end of each element, with the names of the elements around it and its own, joined by `/`, and the text that
-/// is directly in it. Documents without any element are invalid. Entities of a document type are not expanded.
+/// Calls `visit` at the end of each element, with its path (names joined by `/`) and its own text. Documents without elements
+/// are invalid. Entities of a document type are not expanded.
 pub(crate) fn read(document: &[u8], mut visit: impl FnMut(&str, &str)) -> Result<(), Invalid> {
     let text = std::str::from_utf8(document).map_err(|_| Invalid)?;
     let mut reader = Reader::from_str(text);
     reader.config_mut().expand_empty_elements = true;
     let mut path = String::new();
-    // The length of the path before each open element, and the text in it.
+    // The length of the path before each open element, and its text.
     let mut open: Vec<(usize, String)> = Vec::new();
     let mut any = false;
     loop {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The metadata and host services of clouds outside of the link-local ranges: Azure, Alibaba Cloud, Oracle Cloud.
+/// Metadata and host services of clouds outside of the link-local ranges: Azure, Alibaba Cloud, Oracle Cloud.
 const METADATA_V4: &[Ipv4Addr] = &[
     Ipv4Addr::new(168, 63, 129, 16),
     Ipv4Addr::new(100, 100, 100, 200),
@@ -18,7 +18,7 @@ const METADATA_V6: &[Ipv6Addr] = &[
     Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
 ];
 
-/// The class of an address, as the policy tells them apart.
+/// Class of an address for the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddressClass {
     LinkLocal,
@@ -38,7 +38,6 @@ pub(crate) fn unmasked(address: IpAddr) -> IpAddr {
         return address.to_canonical();
     };
     match six.segments() {
-        // `::` and `::1` are addresses of their own.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => IpAddr::V6(six),
         [0, 0, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 0 | 1, _, _, _, high, low] => embedded(high, low),
         [0x2002, high, low, ..] => embedded(high, low),
@@ -51,7 +50,7 @@ fn embedded(high: u16, low: u16) -> IpAddr {
     IpAddr::from([a, b, c, d])
 }
 
-/// Returns the class of an address, whichever form it is written in.
+/// Returns the class of an address in any notation.
 pub(crate) fn classify(address: IpAddr) -> AddressClass {
     match unmasked(address) {
         IpAddr::V4(four) => classify_v4(four),

@@ -4,10 +4,7 @@ use reqwest::Response;
 
 use crate::Error;
 
-/// Reads the body of a response that is no larger than `limit` bytes.
-///
-/// # Errors
-/// If the body is larger, or the connection breaks off.
+/// Reads a body of at most `limit` bytes.
 pub async fn read_body(response: &mut Response, limit: u64) -> Result<Vec<u8>, Error> {
     let too_large = || Error::TooLarge { limit };
     if response.content_length().is_some_and(|len| len > limit) {

@@ -1,8 +1,7 @@
-//! Describes the cause of a failed request without its address.
+//! Finds the cause of a failed request, without its address.
 
 use std::{error::Error, io};
 
-/// Returns the error of TLS, if that was the cause.
 #[must_use]
 pub fn tls(error: &(dyn Error + 'static)) -> Option<String> {
     let mut next = Some(error);
@@ -10,7 +9,7 @@ pub fn tls(error: &(dyn Error + 'static)) -> Option<String> {
         if let Some(tls) = error.downcast_ref::<rustls::Error>() {
             return Some(tls.to_string());
         }
-        // An io::Error hides what it wraps from source().
+        // An io::Error hides its inner error from source().
         let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         if let Some(cause) = wrapped.and_then(|inner| tls(inner)) {
             return Some(cause);
@@ -20,7 +19,7 @@ pub fn tls(error: &(dyn Error + 'static)) -> Option<String> {
     None
 }
 
-/// The innermost cause, in a line and without what may be secret: it names what happened and no URL.
+/// Returns the innermost cause, in one line and without URLs or secrets.
 #[must_use]
 pub fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut last = error;

@@ -14,17 +14,16 @@ use url::{Host, Url};
 
 use crate::{AddressPolicy, Error, Proxy, Redirects, Resolver, Tls, Unresolved, redirect};
 
-/// The user agent of all clients that no protocol demands another of.
+/// Default user agent.
 pub const USER_AGENT: &str = concat!("weir/", env!("CARGO_PKG_VERSION"));
 
-/// Timeouts of a client's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Timeout for making a connection; default 30 s.
+    /// Timeout for connecting; default 30 s.
     pub connect: Duration,
     /// Timeout for each read of a response; default 30 s.
     pub read: Option<Duration>,
-    /// Timeout for a request with its redirects and the body of its response; none by default.
+    /// Timeout for a request with its redirects and the body of its response; default none.
     pub total: Option<Duration>,
 }
 
@@ -38,40 +37,34 @@ impl Default for Timeouts {
     }
 }
 
-/// The proxies that a client uses. The policy is applied to what is asked of them, too.
+/// Proxies of a client. The policy applies to the targets of requests through them, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proxies {
-    /// Those of the variables `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. No policy applies to their own addresses.
+    /// The variables `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. No policy applies to these proxies' own addresses.
     Environment,
-    /// None.
     Direct,
     /// One for all requests. The policy applies to its own address, too.
     Only(Proxy),
 }
 
-/// The settings of a [`Client`].
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// The addresses that requests may lead to.
     pub policy: AddressPolicy,
-    /// Trusted authorities and client certificate.
     pub tls: Tls,
-    /// Timeouts of connections and requests.
     pub timeouts: Timeouts,
-    /// The redirects that are followed; none by default.
+    /// Default: none are followed.
     pub redirects: Redirects,
-    /// The proxies; those of the environment by default.
+    /// Default: the environment's.
     pub proxies: Proxies,
     /// The `User-Agent` header; default [`USER_AGENT`].
     pub user_agent: &'static str,
-    /// The largest number of idle connections that are kept for a host; default 2.
+    /// Maximum number of idle connections to a host; default 2.
     pub idle_per_host: usize,
-    /// Speaks HTTP/1.1 alone, so that concurrent downloads have a connection each; by default HTTP/2 with servers that offer it.
+    /// Speaks HTTP/1.1 only, so that concurrent downloads have a connection each; default false: HTTP/2 if servers offer it.
     pub http1_only: bool,
 }
 
 impl ClientOptions {
-    /// Returns the default settings under a policy.
     #[must_use]
     pub fn new(policy: AddressPolicy) -> Self {
         Self {
@@ -87,9 +80,6 @@ impl ClientOptions {
     }
 
     /// Makes the client. It connects to no server yet.
-    ///
-    /// # Errors
-    /// If the certificates cannot be used.
     pub fn build(self) -> Result<Client, Error> {
         // Another part of the process may have chosen already; then that choice stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -144,7 +134,6 @@ impl ClientOptions {
     }
 }
 
-/// The hosts of the proxies in the environment.
 fn hosts(matcher: &Matcher) -> Vec<String> {
     let schemes = ["http://proxied.invalid/", "https://proxied.invalid/"];
     let uris = schemes.iter().filter_map(|uri| uri.parse().ok());
@@ -154,7 +143,7 @@ fn hosts(matcher: &Matcher) -> Vec<String> {
         .collect()
 }
 
-/// An HTTP client under an [`AddressPolicy`]; cheap to clone, and its connections are shared.
+/// An HTTP client with an [`AddressPolicy`]. Clones share its connections.
 #[derive(Debug, Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -164,7 +153,7 @@ struct Inner {
     redirects: Redirects,
     total: Option<Duration>,
     matcher: Option<Matcher>,
-    /// The proxy of all requests, if a user named it.
+    /// The user's proxy for all requests.
     only_proxy: Option<Url>,
     proxies: Vec<String>,
 }
@@ -178,17 +167,16 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Client {
-    /// Returns the policy of the client.
     #[must_use]
     pub fn policy(&self) -> &AddressPolicy {
         &self.0.policy
     }
 
-    /// Sends a request, and follows the redirects that the client follows. Any status is a response. Credentials in the URL are
-    /// sent in the `Authorization` header, unless the request has one.
+    /// Sends a request, and follows redirects as configured. Any status is a response. Credentials in the URL are sent in the
+    /// `Authorization` header, unless the request has one.
     ///
     /// # Errors
-    /// If the policy refuses the URL or the target of a redirect, or the server does not respond.
+    /// Fails if the policy refuses the URL or the target of a redirect, or the server does not respond.
     pub async fn send(&self, mut request: Request) -> Result<Response, Error> {
         self.move_url_credentials(&mut request)?;
         let deadline = self.0.total.map(|total| Instant::now() + total);
@@ -222,7 +210,6 @@ impl Client {
         }
     }
 
-    /// Moves credentials from the URL to the `Authorization` header.
     fn move_url_credentials(&self, request: &mut Request) -> Result<(), Error> {
         let url = request.url();
         if url.username().is_empty() && url.password().is_none() {
@@ -243,8 +230,8 @@ impl Client {
         Ok(())
     }
 
-    /// Checks a URL before it is requested. The addresses of its name are checked when a connection is made, or here if that is made
-    /// by a proxy, or the port matters.
+    /// Checks a URL before it is requested. Addresses of a name are checked when a connection is made, or here if a proxy makes
+    /// it, or the port matters.
     async fn permit(&self, url: &Url) -> Result<(), Error> {
         let inner = &self.0;
         inner.policy.check_url(url)?;
@@ -272,7 +259,7 @@ impl Client {
     }
 }
 
-/// Returns the `Authorization` header for a user and a password. It is marked as sensitive, so that no log shows it.
+/// Returns the `Authorization` header for a user and a password, marked as sensitive so that logs don't contain it.
 #[must_use]
 pub fn basic_auth(username: &str, password: &str) -> HeaderValue {
     let pair = STANDARD.encode(format!("{username}:{password}"));
@@ -283,7 +270,7 @@ pub fn basic_auth(username: &str, password: &str) -> HeaderValue {
     value
 }
 
-/// Returns the `Authorization` header for a bearer token, marked as sensitive; `None` if no header can hold the token.
+/// Returns the `Authorization` header for a bearer token, marked as sensitive; `None` if no header can contain the token.
 #[must_use]
 pub fn bearer_auth(token: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;

@@ -7,28 +7,23 @@ use url::Host;
 
 use crate::{AddressPolicy, Unresolved};
 
-/// The reason why there is no connection to a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The host has no address that may be used.
     #[error(transparent)]
     Unresolved(#[from] Unresolved),
-    /// No address of the host answers.
     #[error("{0}")]
     Failed(#[from] io::Error),
-    /// The proxy can't be reached, or doesn't connect.
     #[error("proxy: {0}")]
     Proxy(String),
-    /// The timeout was over.
     #[error("the connection timed out")]
     Timeout,
 }
 
-/// Connects to a host by TCP under an address policy. Its addresses are tried in their order; each gets an equal part of the time
-/// that is left.
+/// Connects to a host by TCP under an address policy. Its addresses are tried in order; each gets an equal part of the
+/// remaining time.
 ///
 /// # Errors
-/// If the host cannot be resolved, the policy refuses it or all of its addresses, or none of them answers in time.
+/// Fails if the host cannot be resolved, the policy refuses it or all of its addresses, or none of them answers in time.
 pub async fn connect(
     policy: &AddressPolicy,
     host: &Host<impl AsRef<str>>,

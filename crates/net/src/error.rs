@@ -4,42 +4,34 @@ use std::error::Error as StdError;
 
 use crate::{Refusal, Unresolved, innermost, tls_cause};
 
-/// Cause of a connection that the server closed after the handshake.
+/// Error of a connection that the server closed after the handshake.
 const CUT_OFF: &str = "the server closed the connection right after the handshake, as if a certificate required by it was missing";
 
-/// An HTTP request that failed, or a client that cannot be made. No message holds a URL, a credential or key material.
+/// A failed HTTP request, or a client that cannot be created. No message contains a URL, a credential or key material.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address policy refuses the URL.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The host of the URL cannot be resolved.
     #[error("the host cannot be resolved")]
     Unresolved,
-    /// A redirect that is not followed.
     #[error("{0}")]
     Redirect(String),
-    /// The body of the response is larger than the limit.
+    /// The body of the response is too large.
     #[error("it is larger than the limit of {limit} bytes")]
-    TooLarge {
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// The CA bundle is not PEM, or holds no certificate.
+    TooLarge { limit: u64 },
+    /// The CA bundle is not PEM, or has no certificate.
     #[error("{0}")]
     InvalidCa(String),
-    /// The client certificate and its key are not PEM, or do not belong together.
     #[error("it needs a certificate and its private key, both as PEM")]
     InvalidIdentity,
-    /// A client cannot be made with the certificates.
     #[error("{0}")]
     InvalidTls(String),
-    /// The request failed.
     #[error("{}", .0.cause())]
     Request(Failure),
 }
 
-/// A request that failed: no connection, no response in time, or a connection that broke off.
+/// A failed request: no connection, no response in time, or a connection that broke off.
 #[derive(Debug)]
 pub struct Failure {
     error: reqwest::Error,
@@ -48,20 +40,18 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Returns true if a timeout was over.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         self.error.is_timeout()
     }
 
-    /// Returns true if no connection could be made.
     #[must_use]
     pub fn is_connect(&self) -> bool {
         self.error.is_connect()
     }
 
-    /// Returns the error of TLS behind the failure, if there is one. A server that misses a client certificate says so after the
-    /// handshake, and closes the connection: if that is seen first, it is the cause.
+    /// Returns the TLS error behind the failure. A server that misses a client certificate reports it after the handshake, and
+    /// closes the connection: if that is noticed first, it is the cause.
     #[must_use]
     pub fn tls_cause(&self) -> Option<String> {
         tls_cause(&self.error).or_else(|| self.is_cut_off.then(|| CUT_OFF.to_owned()))
@@ -75,7 +65,6 @@ impl Failure {
 }
 
 impl Error {
-    /// Returns the failure, if a request was made.
     #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
         match self {
@@ -84,19 +73,16 @@ impl Error {
         }
     }
 
-    /// Returns true if a timeout was over.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         self.failure().is_some_and(Failure::is_timeout)
     }
 
-    /// Returns true if no connection could be made.
     #[must_use]
     pub fn is_connect(&self) -> bool {
         self.failure().is_some_and(Failure::is_connect)
     }
 
-    /// Returns the error of TLS behind the failure, if there is one.
     #[must_use]
     pub fn tls_cause(&self) -> Option<String> {
         self.failure().and_then(Failure::tls_cause)

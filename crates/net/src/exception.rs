@@ -1,4 +1,4 @@
-//! Exceptions of an address policy, as `--allow-addresses` names them.
+//! Exceptions of an address policy, as in `--allow-addresses`.
 
 use std::{net::IpAddr, str::FromStr};
 
@@ -19,9 +19,9 @@ pub struct Exception(ExceptionKind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ExceptionKind {
-    /// A name, in lower case and without the last dot.
+    /// In lower case and without the last dot.
     Host(String),
-    /// All names below a domain, which begins with a dot.
+    /// All names below a domain; begins with a dot.
     Below(String),
     Address(IpAddr),
     Network {
@@ -30,7 +30,6 @@ enum ExceptionKind {
     },
 }
 
-/// An exception that is neither a host, nor an IP address, nor a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a host, an IP address or a network such as 10.0.0.0/8")]
 pub struct InvalidException(String);
@@ -71,7 +70,7 @@ fn parse(text: &str) -> Option<ExceptionKind> {
 }
 
 impl Exception {
-    /// Returns true if the exception names a host, which is in lower case and has no dot at its end.
+    /// Returns true if the exception names a host (in lower case, without trailing dot).
     pub(crate) fn names(&self, host: &str) -> bool {
         match &self.0 {
             ExceptionKind::Host(name) => name == host,
@@ -80,12 +79,11 @@ impl Exception {
         }
     }
 
-    /// Returns true if the exception is this one address.
     pub(crate) fn is(&self, wanted: IpAddr) -> bool {
         matches!(&self.0, ExceptionKind::Address(address) if *address == wanted)
     }
 
-    /// Returns true if the exception is a network that holds an address.
+    /// Returns true if the exception is a network with this address.
     pub(crate) fn holds(&self, wanted: IpAddr) -> bool {
         match (&self.0, wanted) {
             (

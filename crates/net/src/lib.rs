@@ -1,4 +1,4 @@
-//! HTTP clients for servers that users name, and the policy of addresses that these may lead to.
+//! HTTP clients for servers that users name, and the policy of addresses for them.
 //!
 //! Every HTTP client of the workspace is a [`Client`] of [`ClientOptions`]: one user agent, bounded redirects that never carry
 //! credentials or custom headers to another origin, timeouts, TLS, proxies, and an [`AddressPolicy`]. The policy is applied to

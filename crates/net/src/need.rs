@@ -1,43 +1,37 @@
-//! Demands of servers that users can meet.
+//! Server requirements that users can meet.
 
-/// Something that a server demands and a user can give. Errors carry it, and each program says how to give it: a controller names
-/// the field of a resource, the command line a flag.
+/// A server requirement that a user can meet. Errors carry it, and each program explains how to: a controller names the field
+/// of a resource, the command line a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Need {
-    /// Credentials, as none were given.
     Credentials,
-    /// Other credentials, as those given were refused.
+    /// Other credentials: the given ones were refused.
     OtherCredentials,
-    /// A CA bundle that verifies the certificate of the server.
+    /// A CA bundle that verifies the server's certificate.
     CaBundle,
-    /// A CA bundle in PEM format, as the given one has no certificate.
     ValidCaBundle,
-    /// A client certificate.
     ClientCertificate,
-    /// A client certificate and its key in PEM format, as the given ones are not.
+    /// A client certificate and its key in PEM format: the given ones are invalid.
     ValidClientCertificate,
-    /// An SSH key, as none was given.
     SshKey,
-    /// Another SSH key, as the server accepts none of the given ones.
+    /// Another SSH key: the server accepts none of the given ones.
     OtherSshKey,
-    /// The host key of an SSH server, as none is known.
+    /// The host key of an SSH server: none is known.
     HostKey,
-    /// Another host key of an SSH server, as it has none of the known ones.
+    /// Another host key of an SSH server: it has none of the known ones.
     OtherHostKey,
-    /// A longer timeout.
     LongerTimeout,
-    /// Fewer requests.
     FewerRequests,
 }
 
 impl Need {
-    /// Returns what the message of a TLS error says is missing; `None` if nothing that the client is given would help.
+    /// Returns the requirement behind a TLS error; `None` if the client's settings can't help.
     #[must_use]
     pub fn of_tls(why: &str) -> Option<Self> {
         let lower = why.to_ascii_lowercase().replace(' ', "");
         if lower.contains("certificaterequired") {
             Some(Self::ClientCertificate)
-        // The second one is of a CA that was made anew under its old name.
+        // The second one belongs to a CA that was recreated under its old name.
         } else if lower.contains("unknownissuer") || lower.contains("badsignature") {
             Some(Self::CaBundle)
         } else {

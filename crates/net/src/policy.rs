@@ -1,4 +1,4 @@
-//! The policy of addresses: which servers a client may connect to.
+//! The policy of addresses: the servers that a client may connect to.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -12,37 +12,30 @@ use crate::{
     address::{AddressClass, classify, unmasked},
 };
 
-/// The reason why an address is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The URL has another scheme than `http` and `https`.
     #[error("only http and https are supported")]
     Scheme,
-    /// The URL has no host.
     #[error("it has no host")]
     NoHost,
-    /// An address of the link-local ranges, where clouds have their metadata services.
     #[error("link-local addresses are not allowed")]
     LinkLocal,
-    /// The metadata service of a cloud outside of the link-local ranges.
+    /// A metadata service of a cloud outside of the link-local ranges.
     #[error("metadata services of clouds are not allowed")]
     Metadata,
-    /// An address of the machine or Pod itself.
     #[error("loopback addresses are not allowed")]
     Loopback,
     /// `0.0.0.0/8` or `::`, which means the machine or Pod itself.
     #[error("the unspecified address is not allowed")]
     Unspecified,
-    /// The address of a group.
     #[error("multicast addresses are not allowed")]
     Multicast,
-    /// The broadcast address, or one of the reserved range around it.
+    /// The broadcast address, or the reserved range around it.
     #[error("the broadcast address is not allowed")]
     Broadcast,
-    /// An address of a private network.
     #[error("private addresses are not allowed")]
     Private,
-    /// The API server of the cluster that the process runs in.
+    /// The API server of the process's cluster.
     #[error("the API server is not allowed")]
     ApiServer,
     /// A service in the namespace of the process.
@@ -50,23 +43,21 @@ pub enum Refusal {
     OwnService,
 }
 
-/// The reason why a host has no address to connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {
     /// The policy refuses the host or all of its addresses.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The name has no address.
     #[error("the host cannot be resolved")]
     Unknown,
 }
 
-/// The services of the cluster that a controller must not be led to: the API server and those of its own namespace.
+/// Services of the cluster that a controller's users must not reach: the API server and the controller's own namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterServices {
     /// IP addresses of the API server, refused with any port.
     pub api_server: Vec<IpAddr>,
-    /// Addresses of the API server where other ports of the IP address belong to others.
+    /// Addresses of the API server, for IP addresses whose other ports belong to others.
     pub api_server_sockets: Vec<SocketAddr>,
     /// IP addresses of services in the process's own namespace.
     pub own_services: Vec<IpAddr>,
@@ -75,8 +66,8 @@ pub struct ClusterServices {
 }
 
 impl ClusterServices {
-    /// Finds the services in the variables that Kubernetes sets in each Pod: `KUBERNETES_SERVICE_HOST`, and
-    /// `<NAME>_SERVICE_HOST` for each service that its namespace had when the Pod started.
+    /// Reads the variables that Kubernetes sets in each Pod: `KUBERNETES_SERVICE_HOST`, and `<NAME>_SERVICE_HOST` for each
+    /// service that its namespace had when the Pod started.
     #[must_use]
     pub fn from_variables(
         variables: impl IntoIterator<Item = (String, String)>,
@@ -103,7 +94,7 @@ impl ClusterServices {
         self.api_server.contains(&ip) || self.api_server_sockets.iter().any(same)
     }
 
-    /// Returns true if a name may mean a service of the own namespace: `x`, `x.NAMESPACE`, `x.NAMESPACE.svc` and
+    /// Returns true for possible names of a service of the own namespace: `x`, `x.NAMESPACE`, `x.NAMESPACE.svc` and
     /// `x.NAMESPACE.svc.DOMAIN`.
     fn is_own_service(&self, host: &str) -> bool {
         if self.own_namespace.is_empty() || host == "localhost" {
@@ -127,8 +118,8 @@ fn is_api_server_name(host: &str) -> bool {
 
 /// A policy of addresses, applied to hosts that are IP addresses, to the results of name resolution, and to redirects.
 ///
-/// Link-local addresses and metadata services of clouds are refused by all policies but [`AddressPolicy::unrestricted`].
-/// IPv6 addresses that embed an IPv4 address count as that.
+/// All policies but [`AddressPolicy::unrestricted`] refuse link-local addresses and metadata services of clouds. IPv6 addresses
+/// that embed an IPv4 address count as the IPv4 address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressPolicy(Arc<Rules>);
 
@@ -156,9 +147,9 @@ impl AddressPolicy {
         }))
     }
 
-    /// The policy of a controller, whose users must not reach through it what they cannot reach themselves: also refuses
-    /// loopback, unspecified, multicast and broadcast addresses, the API server, and services of the controller's own namespace.
-    /// Private networks are allowed.
+    /// The policy of a controller, whose users must not reach more through it than directly: also refuses loopback,
+    /// unspecified, multicast and broadcast addresses, the API server, and services of the controller's own namespace. Private
+    /// networks are allowed.
     #[must_use]
     pub fn controller(services: ClusterServices) -> Self {
         Self(Arc::new(Rules {
@@ -183,13 +174,13 @@ impl AddressPolicy {
         self
     }
 
-    /// Refuses private networks, too.
+    /// Also refuses private networks.
     #[must_use]
     pub fn refusing_private(self) -> Self {
         self.with(|rules| rules.private = true)
     }
 
-    /// Refuses the API server at these addresses and by its names, too.
+    /// Also refuses the API server at these addresses and by its names.
     #[must_use]
     pub fn refusing_api_server(self, services: ClusterServices) -> Self {
         self.with(|rules| {
@@ -198,28 +189,29 @@ impl AddressPolicy {
         })
     }
 
-    /// Allows the API server: for clients that have credentials of the user for it.
+    /// Allows the API server: for clients that have the user's credentials for it.
     #[must_use]
     pub fn allowing_api_server(self) -> Self {
         self.with(|rules| rules.api_server = false)
     }
 
-    /// Allows services of the own namespace: for artifacts, which the source-controller serves.
+    /// Allows services of the own namespace: for artifacts of the source-controller.
     #[must_use]
     pub fn allowing_own_services(self) -> Self {
         self.with(|rules| rules.own_services = false)
     }
 
-    /// Allows hosts, addresses and networks. A network does not open the API server: that has to be named by its host or address.
+    /// Allows hosts, addresses and networks. A network does not include the API server, which must be allowed by its host or
+    /// address.
     #[must_use]
     pub fn allowing(self, exceptions: impl IntoIterator<Item = Exception>) -> Self {
         self.with(|rules| rules.exceptions.extend(exceptions))
     }
 
-    /// Checks a URL as far as that is possible without resolving its host.
+    /// Checks a URL without resolving its host.
     ///
     /// # Errors
-    /// If the scheme is neither `http` nor `https`, or the host is refused by its name or its IP address.
+    /// Fails if the scheme is neither `http` nor `https`, or the host is refused by its name or its IP address.
     pub fn check_url(&self, url: &Url) -> Result<(), Refusal> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refusal::Scheme);
@@ -228,10 +220,7 @@ impl AddressPolicy {
         self.check_host(&host, url.port_or_known_default())
     }
 
-    /// Checks the host of a server, of any protocol, as far as that is possible without resolving it.
-    ///
-    /// # Errors
-    /// If the host is refused by its name or its IP address.
+    /// Checks the host of a server, of any protocol, without resolving it.
     pub fn check_host(&self, host: &Host<impl AsRef<str>>, port: Option<u16>) -> Result<(), Refusal> {
         match host {
             Host::Ipv4(ip) => self.check_address((*ip).into(), port),
@@ -240,10 +229,7 @@ impl AddressPolicy {
         }
     }
 
-    /// Checks an IP address. Without a port, addresses that are the API server's with one port alone are not recognized.
-    ///
-    /// # Errors
-    /// If the address is refused.
+    /// Checks an IP address. Without a port, addresses of an API server with one port are not recognized.
     pub fn check_address(&self, address: IpAddr, port: Option<u16>) -> Result<(), Refusal> {
         let (rules, ip) = (&self.0, unmasked(address));
         let excepted = |is: fn(&Exception, IpAddr) -> bool| {
@@ -293,16 +279,16 @@ impl AddressPolicy {
         Ok(false)
     }
 
-    /// Returns true if a port decides whether an address is the API server's, so that names have to be resolved with it.
+    /// Returns true if the port decides if an address is the API server's, so that names must be resolved with it.
     pub(crate) fn needs_port(&self, port: Option<u16>) -> bool {
         let mut sockets = self.0.services.api_server_sockets.iter();
         self.0.api_server && sockets.any(|socket| Some(socket.port()) == port)
     }
 
-    /// Resolves the host of a URL, and returns its addresses that are allowed.
+    /// Resolves the host of a URL, and returns its allowed addresses.
     ///
     /// # Errors
-    /// If the host cannot be resolved, or it or all of its addresses are refused.
+    /// Fails if the host cannot be resolved, or it or all of its addresses are refused.
     pub async fn resolve(&self, url: &Url) -> Result<Vec<SocketAddr>, Unresolved> {
         self.check_url(url)?;
         let host = url.host().ok_or(Refusal::NoHost)?;
@@ -310,10 +296,7 @@ impl AddressPolicy {
             .await
     }
 
-    /// Resolves the host of a server, of any protocol, and returns its addresses that are allowed.
-    ///
-    /// # Errors
-    /// If the host cannot be resolved, or it or all of its addresses are refused.
+    /// Resolves the host of a server, of any protocol, as [`AddressPolicy::resolve`] does.
     pub async fn resolve_host(
         &self,
         host: &Host<impl AsRef<str>>,
@@ -327,7 +310,7 @@ impl AddressPolicy {
         }
     }
 
-    /// Resolves a name, and returns its addresses that are allowed.
+    /// Resolves a name, and returns its allowed addresses.
     pub(crate) async fn lookup(&self, name: &str, port: Option<u16>) -> Result<Vec<SocketAddr>, Unresolved> {
         let excepted = self.check_name(name)?;
         let found = tokio::net::lookup_host((name, port.unwrap_or_default())).await;

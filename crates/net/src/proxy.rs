@@ -1,56 +1,47 @@
-//! HTTP and SOCKS5 proxies that users name.
+//! HTTP and SOCKS5 proxies of users.
 
 use api::Secret;
 use url::Url;
 
 use crate::Error;
 
-/// Longest address of a proxy, in bytes.
 const MAX_ADDRESS: usize = 2048;
 
-/// Default port of SOCKS5 proxies.
 const SOCKS_PORT: u16 = 1080;
 
-/// The protocol of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyProtocol {
-    /// HTTP, by `http` or `https`.
     Http,
     /// SOCKS5. The proxy resolves names, as with clients of Go.
     Socks5,
 }
 
-/// A proxy that users name, and the credentials for it.
+/// A user's proxy, and its credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
-    /// Address of the proxy without credentials. Its scheme is `http` or `https`; that of a SOCKS5 proxy is `http`, so that its host is read as
-    /// those of other servers are.
+    /// Address without credentials. Its scheme is `http` or `https`; SOCKS5 has `http`, so that its host is parsed as others
+    /// are.
     pub url: Url,
-    /// The protocol that the proxy speaks.
     pub protocol: ProxyProtocol,
-    /// Username and password for the proxy.
     pub auth: Option<(String, Secret<String>)>,
 }
 
-/// The reason why an address names no proxy. No message holds the address.
+/// An invalid proxy. No message contains the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProxy {
-    /// The address is longer than 2048 bytes.
     #[error("address is longer than 2048 bytes")]
     Long,
-    /// The address is not a URL with a host.
     #[error("address is not the URL of a proxy")]
     NoUrl,
-    /// The proxy speaks another protocol than HTTP and SOCKS5.
     #[error("the proxy is not supported: only http, https and socks5 are")]
     Scheme,
-    /// A password is there, and no username.
+    /// A password without a username.
     #[error("a password needs a username")]
     PasswordAlone,
 }
 
 impl Proxy {
-    /// Makes a proxy of its address and the credentials that are named beside it; those in the address come second.
+    /// Creates a proxy from its address and separate credentials, which take precedence over credentials in the address.
     ///
     /// # Errors
     /// Fails when the address is not an `http`, `https`, `socks5` or `socks5h` URL with a host, or a password has no username.
@@ -110,7 +101,7 @@ fn of_socks(url: &Url) -> Result<Url, InvalidProxy> {
     Ok(http)
 }
 
-/// The credentials in a URL, decoded.
+/// Returns the decoded credentials in a URL.
 fn inside(url: &Url) -> Option<(String, Secret<String>)> {
     let text = |text: &str| {
         percent_encoding::percent_decode_str(text)

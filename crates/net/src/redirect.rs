@@ -10,19 +10,16 @@ use reqwest::{
 
 use crate::Error;
 
-/// The largest number of redirects that are followed in a row.
 pub(crate) const MAX_REDIRECTS: usize = 10;
 
-/// The headers that a redirect to another origin keeps: they hold no credential.
+/// Headers that a redirect to another origin keeps: they contain no credentials.
 const HARMLESS: [HeaderName; 4] = [ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, USER_AGENT];
 
-/// The headers that describe a body.
 const OF_BODY: [HeaderName; 4] = [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING, TRANSFER_ENCODING];
 
-/// The redirects that a client follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redirects {
-    /// None: the response of the first server is returned, whichever status it has.
+    /// The response of the first server is returned, whatever its status.
     None,
     /// Up to ten in a row. Credentials, custom headers and bodies stay at their origin.
     Follow {
@@ -36,7 +33,7 @@ impl Redirects {
     pub const FOLLOW: Self = Self::Follow { to_http: false };
 }
 
-/// Returns the next request for a response, or `None` if that is no redirect. `request` is the one that was answered.
+/// Returns the next request after the response to `request`; `None` if it is not a redirect.
 pub(crate) fn next(
     mut request: Request,
     status: StatusCode,
@@ -84,7 +81,7 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// The target of a redirect, without credentials that would be sent to it.
+/// Returns the target of a redirect, without credentials.
 fn target(from: &Url, location: &str) -> Result<Url, String> {
     let mut to = from
         .join(location)

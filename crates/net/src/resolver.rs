@@ -12,8 +12,8 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::{AddressPolicy, Unresolved};
 
-/// The system's resolver, without the addresses that a policy refuses. It resolves for [`crate::Client`] and, as a tower
-/// service, for connectors of hyper.
+/// The system's resolver, without refused addresses. It resolves for [`crate::Client`] and, as a tower service, for connectors
+/// of hyper.
 #[derive(Debug, Clone)]
 pub struct Resolver {
     policy: AddressPolicy,
@@ -22,7 +22,7 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Makes a resolver for direct connections.
+    /// Creates a resolver for direct connections.
     #[must_use]
     pub fn new(policy: AddressPolicy) -> Self {
         Self::with_proxies(policy, Vec::new())

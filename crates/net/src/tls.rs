@@ -7,24 +7,22 @@ use reqwest::{Certificate, ClientBuilder, Identity};
 
 use crate::{Error, innermost};
 
-/// The certificate authorities that a client trusts.
+/// Trusted certificate authorities.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Roots {
-    /// Those of the system.
     #[default]
     System,
-    /// Those of the system and of a PEM bundle.
+    /// The system's and a PEM bundle.
     SystemAnd(Vec<u8>),
-    /// Those of a PEM bundle alone.
+    /// A PEM bundle only.
     Only(Vec<u8>),
 }
 
-/// TLS settings of a client: trusted authorities, and a certificate of its own.
+/// Trusted authorities and client certificate of a client.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// The trusted certificate authorities.
     pub roots: Roots,
-    /// The client certificate, those above it, and its private key, in one PEM string.
+    /// Client certificate, its intermediates, and its private key, in one PEM string.
     pub identity: Option<Secret<Vec<u8>>>,
     /// Trusts every server certificate.
     pub insecure_skip_verify: bool,
@@ -40,7 +38,7 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Returns the settings for a PEM bundle of authorities that are trusted beside the system's.
+    /// Trusts a PEM bundle of authorities beside the system's.
     #[must_use]
     pub fn with_ca(pem: Option<&[u8]>) -> Self {
         Self {
@@ -49,10 +47,10 @@ impl Tls {
         }
     }
 
-    /// Makes a client of a builder. A system without CA certificates can still use those of the bundle, and plain http.
+    /// Builds a client. A system without CA certificates can still use the bundle, and plain http.
     pub(crate) fn build(&self, builder: impl Fn() -> ClientBuilder) -> Result<reqwest::Client, Error> {
         let identity = match &self.identity {
-            // What the parser says may repeat a piece of the key.
+            // The parser's message may repeat a piece of the key.
             Some(pem) => Some(Identity::from_pem(pem.expose()).map_err(|_| Error::InvalidIdentity)?),
             None => None,
         };
@@ -82,7 +80,6 @@ impl Tls {
     }
 }
 
-/// The certificates of a PEM bundle.
 fn bundle(pem: &[u8]) -> Result<Vec<Certificate>, Error> {
     let found = Certificate::from_pem_bundle(pem).map_err(|error| Error::InvalidCa(innermost(&error)))?;
     if found.is_empty() {

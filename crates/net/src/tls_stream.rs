@@ -18,7 +18,7 @@ impl Tls {
     /// Encrypts a connection, and verifies the server's certificate for a host.
     ///
     /// # Errors
-    /// Fails when a certificate of the settings is invalid; the result within is that of the handshake.
+    /// Fails when a certificate of the settings is invalid; the inner result is the handshake's.
     pub async fn connect(
         &self,
         host: &Host<impl AsRef<str>>,
@@ -76,7 +76,7 @@ impl Tls {
     }
 }
 
-/// The certificates of a PEM bundle, at least one.
+/// Parses a PEM bundle of at least one certificate.
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let found = found.map_err(|_| Error::InvalidCa("it is not PEM".to_owned()))?;

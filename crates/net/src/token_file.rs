@@ -1,4 +1,4 @@
-//! Tokens in files, such as those of ServiceAccounts that a kubelet renews.
+//! Tokens in files, such as tokens of ServiceAccounts that a kubelet renews.
 
 use std::{
     fs::File,
@@ -10,31 +10,27 @@ use reqwest::header::HeaderValue;
 
 use crate::bearer_auth;
 
-/// Maximum length of a token, in bytes.
+/// Maximum size of a token in bytes.
 const MAX_TOKEN: u64 = 16 * 1024;
 
-/// A file with a token, which is read for each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenFile {
-    /// Path of the file.
     pub path: PathBuf,
-    /// Flag that names it, for errors.
+    /// Flag with the path, for errors.
     pub flag: &'static str,
 }
 
-/// A token that can't be sent. No message holds it.
+/// A token that can't be sent. No message contains it.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
-    /// A file that can't be read.
     #[error("cannot read the file of {0}: {1}")]
     Unreadable(&'static str, io::Error),
-    /// A file without a token that fits into a header.
     #[error("the file of {0} has no token of at most {MAX_TOKEN} characters")]
     NoToken(&'static str),
 }
 
 impl TokenFile {
-    /// Reads the token, and returns the header `Authorization` that sends it.
+    /// Reads the token, and returns the `Authorization` header.
     ///
     /// # Errors
     /// Fails if the file can't be read, or has no token of at most 16 KiB.

@@ -1,6 +1,6 @@
-//! TCP connections through the proxies that users name, for protocols other than HTTP.
+//! TCP connections through users' proxies, for protocols other than HTTP.
 //!
-//! The connectors of hyper-util drop what the server sends together with the proxy's answer, which servers of SSH do.
+//! The connectors of hyper-util drop bytes that the server sends together with the proxy's answer, as servers of SSH do.
 
 use std::time::Duration;
 
@@ -20,21 +20,19 @@ use crate::{
     AddressPolicy, ConnectError, Proxy, ProxyProtocol, Tls, Unresolved, basic_auth, connect, innermost,
 };
 
-/// Longest head of a proxy's answer, in bytes.
 const MAX_HEAD: usize = 16 << 10;
 
-/// A connection in both directions.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 impl Proxy {
-    /// Connects to a host through the proxy, by `CONNECT` or SOCKS5. The address policy applies to the proxy, and to the host as far as its
-    /// name can be resolved here; the proxy resolves it once more.
+    /// Connects to a host through the proxy, by `CONNECT` or SOCKS5. The address policy applies to the proxy, and to the host
+    /// as far as its name can be resolved here; the proxy resolves it again.
     ///
     /// # Errors
-    /// If the policy refuses one of them, the proxy can't be reached or doesn't connect, or the timeout is over. Errors of the proxy are
-    /// [`ConnectError::Proxy`], without its address and credentials.
+    /// Fails if the policy refuses one of them, the proxy can't be reached or doesn't connect, or the timeout is over. Errors
+    /// of the proxy are [`ConnectError::Proxy`], without its address and credentials.
     pub async fn connect(
         &self,
         policy: &AddressPolicy,
@@ -149,7 +147,7 @@ mod tests {
         Proxy::parse(address, Some("me"), Some(password)).unwrap()
     }
 
-    /// Starts a server that speaks first, and repeats what it gets.
+    /// Starts a server that speaks first, and echoes.
     async fn talkative() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -180,7 +178,7 @@ mod tests {
         assert_eq!(through.asked(), vec![format!("127.0.0.1:{port}"); 2]);
     }
 
-    /// Starts a proxy that sends the beginning of the server's bytes together with its answer.
+    /// Starts a proxy that sends the start of the server's bytes together with its answer.
     async fn hasty(answer: &'static [u8]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

@@ -2,7 +2,6 @@
 
 use crate::{Entry, ListPage, encode, xml};
 
-/// Returns code and message of an error; whatever is missing is empty.
 pub(super) fn error(document: &[u8]) -> (String, String) {
     let (mut code, mut message) = (String::new(), String::new());
     // The service begins its documents with a byte order mark.
@@ -15,7 +14,7 @@ pub(super) fn error(document: &[u8]) -> (String, String) {
     (code, message)
 }
 
-/// Reads a page of a listing. Directories of hierarchical namespaces are left out.
+/// Parses a page of a listing. Directories of hierarchical namespaces are left out.
 pub(crate) fn page(document: &[u8]) -> Result<ListPage, &'static str> {
     let document = document.strip_prefix(b"\xef\xbb\xbf").unwrap_or(document);
     let mut found = Listing::default();

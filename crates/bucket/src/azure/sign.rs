@@ -10,7 +10,6 @@ use url::Url;
 
 use crate::http::Headers;
 
-/// Name and key of a storage account.
 #[derive(Debug, Clone)]
 pub struct AccountKey {
     account: String,
@@ -18,7 +17,7 @@ pub struct AccountKey {
 }
 
 impl AccountKey {
-    /// Takes the name of the account, and its key in base64; `None` if that isn't base64.
+    /// Creates the key of an account from base64; `None` if it isn't base64.
     #[must_use]
     pub fn new(account: &str, key: &str) -> Option<Self> {
         let key = BASE64_STANDARD.decode(key.trim()).ok()?;
@@ -45,7 +44,7 @@ impl AccountKey {
         Secret::new(format!("SharedKey {}:{signature}", self.account))
     }
 
-    /// Returns the text to sign: the method, eleven headers that no request has, those of Azure, and the resource.
+    /// Returns the string to sign: the method, eleven headers that no request has, Azure's headers, and the resource.
     fn text(&self, method: &str, url: &Url, query: &[(&str, &str)], headers: &Headers) -> String {
         let headers: BTreeMap<&str, &str> = headers
             .iter()
@@ -94,7 +93,7 @@ mod tests {
         assert!(AccountKey::new("a", "no base64!").is_none());
     }
 
-    /// The signature was made of the same text by openssl.
+    /// The signature was made by openssl.
     #[test]
     fn signatures_are_those_of_another_implementation() {
         let key = AccountKey::new("myaccount", "a2V5").unwrap();

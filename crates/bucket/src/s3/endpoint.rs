@@ -7,16 +7,15 @@ use crate::Error;
 /// The URL of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
-    /// Scheme, host and port.
     pub(super) url: Url,
-    /// Path of the bucket, without a slash at its end; empty if the host names the bucket.
+    /// Without a trailing slash; empty if the host names the bucket.
     pub(super) path: String,
 }
 
-/// Reads host and port of a service, as in `minio.example:9000`.
+/// Parses host and port, as in `minio.example:9000`.
 pub(crate) fn parse(endpoint: &str, insecure: bool) -> Result<Url, Error> {
     let refused = |why| Error::Endpoint {
-        endpoint: shown(endpoint),
+        endpoint: printable(endpoint),
         why,
     };
     if endpoint.contains("://") {
@@ -34,13 +33,13 @@ pub(crate) fn parse(endpoint: &str, insecure: bool) -> Result<Url, Error> {
     Ok(url)
 }
 
-/// Returns an endpoint without what may be a credential.
-fn shown(endpoint: &str) -> String {
+/// Returns an endpoint without possible credentials.
+fn printable(endpoint: &str) -> String {
     let host = endpoint.rsplit_once('@').map_or(endpoint, |(_, host)| host);
     api::redact(host.split(['?', '#']).next().unwrap_or_default())
 }
 
-/// Returns the region that a host of AWS names, as in `s3.eu-west-1.amazonaws.com`.
+/// Returns the region in a host of AWS, as in `s3.eu-west-1.amazonaws.com`.
 pub(super) fn region(base: &Url) -> Option<String> {
     let (rest, _) = amazon(base)?;
     let region = rest.strip_prefix('.').or_else(|| rest.strip_prefix('-'))?;
@@ -54,7 +53,7 @@ pub(super) fn is_google(base: &Url) -> bool {
     base.host_str() == Some("storage.googleapis.com")
 }
 
-/// Returns what is between `s3` and the domain of AWS in a host, and the domain.
+/// Returns the part between `s3` and the domain of AWS in a host, and the domain.
 fn amazon(base: &Url) -> Option<(&str, &'static str)> {
     let host = base.host_str()?;
     let domain = [".amazonaws.com", ".amazonaws.com.cn"]
@@ -66,8 +65,8 @@ fn amazon(base: &Url) -> Option<(&str, &'static str)> {
 }
 
 impl Address {
-    /// Returns the address of a bucket: in the host at AWS, in the path everywhere else, and if a certificate wouldn't fit the host. The
-    /// host of AWS without a region leads to the region's.
+    /// Returns the address of a bucket: in the host at AWS, in the path for all others, and if a certificate wouldn't fit the
+    /// host. The host of AWS without a region leads to the region's.
     pub(super) fn new(base: &Url, region: &str, bucket: &str) -> Self {
         let in_path = |url: Url| Self {
             url,
@@ -77,7 +76,7 @@ impl Address {
             return in_path(base.clone());
         };
         let mut url = base.clone();
-        // Neither can fail: the parts are those of a host.
+        // Neither can fail: the parts come from a host.
         if rest.is_empty() {
             let domain = if region.starts_with("cn-") {
                 ".amazonaws.com.cn"

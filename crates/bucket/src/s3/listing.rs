@@ -2,19 +2,19 @@
 
 use crate::{Entry, ListPage, encode, xml};
 
-/// An error in the service's own words.
+/// An error in the service's words.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) code: String,
     pub(super) message: String,
-    /// The region that the request should have been signed for.
+    /// Region that the request should have been signed for.
     pub(super) region: Option<String>,
 }
 
-/// Reads the description of an error; whatever is missing is empty.
+/// Parses the description of an error; missing parts are empty.
 pub(super) fn error(document: &[u8]) -> Words {
     let mut words = Words::default();
-    // What was read until the document became invalid is used.
+    // The part before an invalid one is used.
     let _ = xml::read(document, |path, text| match path {
         "Error/Code" => text.clone_into(&mut words.code),
         "Error/Message" => text.clone_into(&mut words.message),
@@ -24,7 +24,7 @@ pub(super) fn error(document: &[u8]) -> Words {
     words
 }
 
-/// Reads a page of a listing. Listings of the first version continue behind the last name, `by_marker`.
+/// Parses a page of a listing. Listings of the first version continue after the last name, `by_marker`.
 pub(crate) fn page(document: &[u8], by_marker: bool) -> Result<ListPage, &'static str> {
     let mut found = Listing::default();
     xml::read(document, |path, text| found.element(path, text)).map_err(|_| "the listing is not XML")?;

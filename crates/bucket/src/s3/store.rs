@@ -14,10 +14,11 @@ use crate::{
     http,
 };
 
-/// Header with the metadata of an object that [`Upload::digest`] is.
+/// Metadata header for [`Upload::digest`].
 const DIGEST: &str = "x-amz-meta-digest";
 
-/// A bucket of an S3-compatible service that is read and written. Its credentials last for an hour at least, or until they are revoked.
+/// A bucket of an S3-compatible service to read and write. Its credentials last for an hour at least, or until they are
+/// revoked.
 #[derive(Debug)]
 pub struct Store {
     client: Client,
@@ -25,34 +26,29 @@ pub struct Store {
     uploads: net::Client,
 }
 
-/// An object, as the service describes it.
+/// Metadata of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
-    /// Bytes of the content.
     pub size: u64,
-    /// Time of the last change, in seconds since 1970; 0 if the service doesn't say.
+    /// Seconds since 1970; 0 if unknown.
     pub modified: i64,
-    /// The digest that the object was uploaded with; `None` if the service doesn't say.
+    /// Digest of the upload; `None` if unknown.
     pub digest: Option<String>,
 }
 
-/// An object to upload.
 #[derive(Debug)]
 pub struct Upload<S> {
-    /// The content, in pieces of any length.
     pub content: S,
-    /// Bytes of the content.
     pub size: u64,
     /// SHA-256 of the content in hexadecimal.
     pub sha256: String,
-    /// A digest that [`Stat`] repeats.
+    /// Returned by [`Stat`].
     pub digest: String,
-    /// Type of the content.
     pub content_type: &'static str,
 }
 
 impl Store {
-    /// Obtains the credentials, and asks the service if the bucket `name` exists and where. The proxy is that of the environment.
+    /// Obtains the credentials, and asks the service for the bucket `name` and its region. Uses the environment's proxy.
     ///
     /// # Errors
     /// Fails when credentials are missing or refused, the bucket is missing, or the service doesn't answer.
@@ -91,10 +87,7 @@ impl Store {
         Ok(Self { client, uploads })
     }
 
-    /// Describes an object; `None` if there is none.
-    ///
-    /// # Errors
-    /// Fails when the service refuses the request or doesn't answer, or the name can't be requested.
+    /// Returns the metadata of an object; `None` if it is missing.
     pub async fn stat(&self, key: &str) -> Result<Option<Stat>, Error> {
         let response = self.client.send(Method::HEAD, &path(key)?, &[]).await?;
         match response.status() {
@@ -104,10 +97,7 @@ impl Store {
         }
     }
 
-    /// Begins to read an object, or so many bytes of it from a position on; `None` if there is none.
-    ///
-    /// # Errors
-    /// Fails when the service refuses the request or doesn't answer, or the name can't be requested.
+    /// Opens an object, or a part of it (position and length); `None` if it is missing.
     pub async fn get(&self, key: &str, part: Option<(u64, u64)>) -> Result<Option<(Stat, Object)>, Error> {
         let url = self.client.url(&path(key)?, &[]);
         let range = part.map(|(first, len)| {
@@ -136,7 +126,7 @@ impl Store {
         }
     }
 
-    /// Writes an object, in place of one of the same name. It appears whole, or not at all. There is no timeout.
+    /// Writes an object, replacing one of the same name. It appears whole, or not at all. There is no timeout.
     ///
     /// # Errors
     /// Fails when the content ends early, the service refuses it or doesn't answer, or the name can't be requested.
@@ -162,10 +152,7 @@ impl Store {
         }
     }
 
-    /// Deletes an object; succeeds if there is none.
-    ///
-    /// # Errors
-    /// Fails when the service refuses the request or doesn't answer, or the name can't be requested.
+    /// Deletes an object; succeeds if it is missing.
     pub async fn delete(&self, key: &str) -> Result<(), Error> {
         let response = self.client.send(Method::DELETE, &path(key)?, &[]).await?;
         match response.status() {
@@ -175,16 +162,12 @@ impl Store {
         }
     }
 
-    /// Returns a page of the objects whose names begin with `prefix`, as [`crate::Bucket::list`] does.
-    ///
-    /// # Errors
-    /// Fails when the service refuses the request or doesn't answer, or its answer is too large or not understood.
+    /// Returns a page of the objects with `prefix`, as [`crate::Bucket::list`] does.
     pub async fn list(&self, prefix: &str, token: Option<&str>) -> Result<ListPage, Error> {
         self.client.list(prefix, token).await
     }
 }
 
-/// Returns the path of an object in its bucket.
 fn path(key: &str) -> Result<String, Error> {
     check(key)?;
     Ok(format!("/{}", percent(key, true)))
@@ -219,7 +202,6 @@ mod tests {
         Store::connect(name, &location, &Tls::default(), &context).await
     }
 
-    /// Returns an upload of two pieces.
     fn upload(
         first: &'static [u8],
         second: &'static [u8],

@@ -1,4 +1,4 @@
-//! Buckets of a real S3-compatible server, and of services that check what they are asked.
+//! Buckets of a real S3-compatible server, and of services that check requests.
 
 #![allow(
     clippy::expect_used,
@@ -15,7 +15,6 @@ use api::Secret;
 use bucket::{Bucket, Context, Entry, Error, Service, Settings};
 use net::{AddressPolicy, Tls};
 
-/// A service with default settings.
 fn settings(name: &str, service: Service) -> Settings {
     Settings {
         name: name.to_owned(),
@@ -33,7 +32,6 @@ async fn connect(settings: &Settings) -> Bucket {
     Bucket::connect(settings, &context()).await.unwrap()
 }
 
-/// Lists all pages.
 async fn list(bucket: &Bucket, prefix: &str) -> Vec<Entry> {
     let (mut entries, mut token) = (Vec::new(), None);
     loop {
@@ -50,7 +48,7 @@ fn keys(entries: &[Entry]) -> Vec<&str> {
     entries.iter().map(|entry| entry.key.as_str()).collect()
 }
 
-/// Reads an object: its tag and its content; `None` if there is none.
+/// Returns the tag and the content of an object; `None` if it is missing.
 async fn read(bucket: &Bucket, entry: &Entry) -> Option<(String, String)> {
     let mut object = bucket.get(entry).await.unwrap()?;
     let mut content = Vec::new();
@@ -64,7 +62,7 @@ fn secret(text: &str) -> Secret<String> {
     Secret::new(text.to_owned())
 }
 
-/// Returns the message of the failure to ask for the bucket.
+/// Returns the error of asking for the bucket.
 async fn refusal(settings: &Settings) -> String {
     let failed = |error: Error| {
         let message = error.to_string();

@@ -7,7 +7,7 @@ use api::Secret;
 use super::*;
 use crate::{ClusterServices, Refusal, read_body};
 
-/// A policy of controllers that may reach the servers of the tests.
+/// A controller's policy that allows the servers of the tests.
 fn policy() -> AddressPolicy {
     let loopback = ["127.0.0.0/8", "::1"].map(|text| text.parse().unwrap());
     AddressPolicy::controller(ClusterServices::default()).allowing(loopback)
@@ -205,7 +205,7 @@ async fn server_that_asks_for_a_certificate_is_told_from_a_broken_connection() {
     let clients = testkit::Authority::new(names).unwrap();
     let authority = testkit::Authority::new(names).unwrap().asking_for(&clients);
     let server = WebServer::start_tls(authority).unwrap();
-    // The server ends the connection while the request is on its way, now a bit earlier, now a bit later.
+    // The server ends the connection during the request, sometimes earlier, sometimes later.
     for attempt in 0..150 {
         let options = ClientOptions {
             tls: Tls::with_ca(Some(server.ca_pem().as_bytes())),
@@ -220,7 +220,7 @@ async fn server_that_asks_for_a_certificate_is_told_from_a_broken_connection() {
         let Error::Request(failure) = &error else {
             panic!("{error}");
         };
-        // A server that is slow to say why is another matter.
+        // A slow refusal is another failure.
         if failure.is_timeout() {
             continue;
         }

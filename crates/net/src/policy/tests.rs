@@ -4,7 +4,6 @@ fn url(text: &str) -> Url {
     Url::parse(text).unwrap()
 }
 
-/// The services of a Pod in the namespace `flux-system`.
 fn services() -> ClusterServices {
     let variables = [
         ("KUBERNETES_SERVICE_HOST", "10.96.0.1"),
@@ -140,7 +139,7 @@ fn exceptions_allow_the_named_addresses_only() {
             ("http://[::ffff:127.0.0.1]:8080/", None),
             ("http://git.flux-system.svc/", None),
             ("http://[fe80::1]/", None),
-            // A network does not open the API server.
+            // A network does not include the API server.
             ("https://127.0.0.1:6443/", Some(Refusal::ApiServer)),
             ("http://[::1]/", Some(Refusal::Loopback)),
             ("http://git/", Some(Refusal::OwnService)),
