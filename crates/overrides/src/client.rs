@@ -1,4 +1,4 @@
-//! The clients: command lines, which have files, and controllers, which ask other controllers for them.
+//! Clients: command lines, which have files, and controllers, which ask other controllers for them.
 
 use std::{future::Future, time::Duration};
 
@@ -26,14 +26,12 @@ use crate::{
     tls::{self, NAME},
 };
 
-/// Time to connect.
 const CONNECT: Duration = Duration::from_secs(20);
 /// Bytes of a stream that are read ahead.
 const WINDOW: u32 = 1 << 20;
-/// Maximum size of the headers of a response, in bytes.
 const HEADER_BYTES: u32 = 16 << 10;
 
-/// A stream to a controller, which asks for the files of repositories.
+/// A stream to a controller, which asks for files of repositories.
 pub struct Client {
     reader: Reader,
     stream: SendStream<Bytes>,
@@ -51,7 +49,7 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Opens a stream over a connection to a controller whose certificate this authority has signed.
+    /// Opens a stream over a connection to a controller whose certificate was signed by `ca`.
     ///
     /// # Errors
     /// Fails when the controller is another one, refuses, or doesn't answer in time.
@@ -93,16 +91,12 @@ impl Client {
             .map_err(|_| Error::Timeout(CONNECT))?
     }
 
-    /// Returns the name of the stream, for the URLs of overrides.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
     /// Answers questions for the files of repositories until the connection ends, or `end` is cancelled.
-    ///
-    /// # Errors
-    /// Fails when the connection breaks.
     pub async fn serve<F>(
         mut self,
         end: CancellationToken,
@@ -138,11 +132,11 @@ impl Client {
     }
 }
 
-/// Asks the controller of a URL, which is the one at the other end of a connection, for a repository. Both controllers have the same
-/// certificates and secret.
+/// Asks the controller at the other end of a connection for a repository. Both controllers have the same certificates and
+/// secret.
 ///
 /// # Errors
-/// Fails when the other controller is none of this namespace, has no such stream, or the command line doesn't answer.
+/// Fails when the other controller belongs to another namespace, has no such stream, or the command line doesn't answer.
 pub async fn ask(
     io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     material: &Material,
@@ -171,7 +165,6 @@ pub async fn ask(
     }
 }
 
-/// A call of a method.
 struct Call {
     stream: SendStream<Bytes>,
     response: ResponseFuture,
@@ -211,7 +204,7 @@ impl Call {
         })
     }
 
-    /// Waits for the headers of the response, and returns what reads its messages.
+    /// Waits for the headers of the response, and returns the reader of its messages.
     async fn reader(&mut self) -> Result<Reader, Error> {
         let response = (&mut self.response).await?;
         if response.status() != StatusCode::OK {

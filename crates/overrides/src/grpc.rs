@@ -9,14 +9,12 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::Error;
 
-/// Size of the header of a message: a flag and a length.
+/// Size of a message's header: a flag and a length.
 const HEADER: usize = 5;
-/// Characters that are escaped in a status message.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
-/// Maximum size of a status message that is read, in bytes.
+/// Maximum size of a status message, in bytes.
 const STATUS_BYTES: usize = 1024;
 
-/// The messages that the other side sends.
 pub(crate) struct Reader {
     body: RecvStream,
     buffer: BytesMut,
@@ -30,7 +28,7 @@ impl Reader {
         }
     }
 
-    /// Reads a message of at most `limit` bytes; `None` at the end of the stream. What was read is kept if the future is dropped.
+    /// Reads a message of at most `limit` bytes; `None` at the end of the stream. Cancel safe: read bytes stay in the buffer.
     pub(crate) async fn message(&mut self, limit: usize) -> Result<Option<Bytes>, Error> {
         loop {
             if let Some(message) = self.buffered(limit)? {
@@ -48,7 +46,7 @@ impl Reader {
         }
     }
 
-    /// Takes a message from the buffer, if it is complete.
+    /// Takes a complete message from the buffer.
     fn buffered(&mut self, limit: usize) -> Result<Option<Bytes>, Error> {
         let Some((&[flag, a, b, c, d], rest)) = self.buffer.split_first_chunk::<HEADER>() else {
             return Ok(None);
@@ -67,10 +65,7 @@ impl Reader {
         Ok(Some(self.buffer.split_to(bytes).freeze()))
     }
 
-    /// Reads the status after the last message.
-    ///
-    /// # Errors
-    /// Fails with the message of a status that isn't that of success.
+    /// Reads the status after the last message. Fails unless it is a success.
     pub(crate) async fn status(&mut self) -> Result<(), Error> {
         match self.body.trailers().await? {
             Some(trailers) => check_status(&trailers),
@@ -79,7 +74,7 @@ impl Reader {
     }
 }
 
-/// Fails if there is a status that isn't that of success.
+/// Fails with a status other than success.
 pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Error> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     match text("grpc-status") {
@@ -95,7 +90,6 @@ pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Error> {
     }
 }
 
-/// Returns the trailers of a stream that ends, with the failure if there is one.
 pub(crate) fn trailers(ended: &Result<(), Error>) -> HeaderMap {
     let mut trailers = HeaderMap::new();
     let status = if ended.is_ok() { "0" } else { "2" };
@@ -109,7 +103,7 @@ pub(crate) fn trailers(ended: &Result<(), Error>) -> HeaderMap {
     trailers
 }
 
-/// Sends a message as the window of the other side allows.
+/// Sends a message as the flow-control window allows.
 pub(crate) async fn send(stream: &mut SendStream<Bytes>, message: Bytes) -> Result<(), Error> {
     let length = u32::try_from(message.len()).map_err(|_| Error::Protocol("a message is too large"))?;
     let mut header = BytesMut::with_capacity(HEADER);

@@ -1,8 +1,9 @@
 //! Local sources for a controller: the source override protocol of kluctl.
 //!
-//! A command line keeps a stream open to a controller ([`Client`]), and is asked through it for the files of repositories. The controller
-//! has a [`Server`] with all open streams, known by the hash of a key that each command line makes for itself and proves to have. Both
-//! use gRPC over TLS, of which `grpc` and `message` are the parts that this protocol needs. All input is bounded before it is held.
+//! A command line keeps a stream open to a controller ([`Client`]), and is asked through it for files of repositories. The
+//! controller has a [`Server`] with all open streams, identified by the hash of a key that each command line generates and
+//! proves to have. Both use gRPC over TLS; `grpc` and `message` have the parts that this protocol needs. All input is bounded
+//! before it is stored.
 
 mod client;
 mod error;
@@ -24,13 +25,12 @@ pub use url::OverrideUrl;
 pub const ARTIFACT_BYTES: usize = 32 << 20;
 /// Maximum total size of the unpacked files of a repository, in bytes.
 pub const UNPACKED_BYTES: u64 = 64 << 20;
-/// Name of the Secret with certificate, key and shared secret of the controllers of a namespace.
+/// Secret with certificate, key and shared secret of the controllers of a namespace.
 pub const SECRET: &str = "kluctl-source-override-secret";
-/// Name of the ConfigMap with the certificate authority that command lines trust.
+/// ConfigMap with the certificate authority that command lines trust.
 pub const CONFIG_MAP: &str = "kluctl-source-override-ca";
 /// Key of the certificate authority in the Secret and in the ConfigMap.
 pub const CA: &str = "ca.pem";
-/// Name of the port in the Pods of controllers.
 pub const PORT: &str = "source-override";
 
 /// Maximum size of a message with packed files, in bytes.

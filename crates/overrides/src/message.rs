@@ -1,4 +1,4 @@
-//! The messages, in the wire format of protocol buffers. All their fields are texts, bytes, or messages. Pure.
+//! Messages in the wire format of protocol buffers. All their fields are strings, bytes, or messages. Pure.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -7,41 +7,37 @@ use crate::Error;
 /// Wire type of fields with a length.
 const WITH_LENGTH: u64 = 2;
 
-/// Proofs of identity, of which each message has one part.
+/// Proofs of identity; each message has one part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Auth {
     pub(crate) public_key: Bytes,
     pub(crate) challenge: Bytes,
     /// Signature that proves that the sender has the key.
     pub(crate) proof: Bytes,
-    /// An empty text accepts the proof.
     pub(crate) error: Option<String>,
     /// Hash of the public key, in hexadecimal.
     pub(crate) key_hash: Option<String>,
     pub(crate) controller_secret: Bytes,
 }
 
-/// A message to the command line, or to the controller that is connected with it.
+/// A message to the command line, or to its controller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) auth: Option<Auth>,
-    /// Key of the wanted repository.
     pub(crate) repo_key: Option<String>,
 }
 
-/// A message from the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Response {
     pub(crate) auth: Option<Auth>,
     pub(crate) answer: Option<Answer>,
 }
 
-/// The answer of a command line to the question for a repository. Without error and files, the repository is not replaced.
+/// A command line's answer for a repository. Without error and files, the repository is not replaced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Failure of the command line.
     pub error: Option<String>,
-    /// The packed files, a gzipped tarball.
+    /// Packed files, a gzipped tarball.
     pub artifact: Option<Bytes>,
 }
 

@@ -10,7 +10,6 @@ use ring::{
 
 use crate::Error;
 
-/// Size of challenges, in bytes.
 pub(crate) const CHALLENGE: usize = 32;
 /// The DER encoding of a public key of the curve P-256, up to the point.
 const PREFIX: [u8; 26] = [
@@ -18,10 +17,9 @@ const PREFIX: [u8; 26] = [
     0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
 
-/// A key that a command line makes for one connection.
+/// A command line's key for one connection.
 pub(crate) struct Key {
     pair: EcdsaKeyPair,
-    /// The public key, DER encoded.
     pub(crate) public: Vec<u8>,
 }
 
@@ -45,7 +43,6 @@ impl Key {
     }
 }
 
-/// Returns random bytes.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
@@ -58,7 +55,6 @@ pub(crate) fn id(public: &[u8]) -> String {
     hex::encode(digest(&SHA256, public))
 }
 
-/// Checks the proof of a command line.
 pub(crate) fn check(public: &[u8], challenge: &[u8], proof: &[u8]) -> Result<(), Error> {
     let point = public.strip_prefix(&PREFIX);
     let point = point.ok_or(Error::Protocol("not an ECDSA public key of the curve P-256"))?;
@@ -67,12 +63,12 @@ pub(crate) fn check(public: &[u8], challenge: &[u8], proof: &[u8]) -> Result<(),
         .map_err(|_| Error::Protocol("proof of possession failed"))
 }
 
-/// Returns true if both are equal. The time that this takes says nothing about the bytes.
+/// Compares in constant time.
 pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
     digest(&SHA256, one).as_ref() == digest(&SHA256, other).as_ref()
 }
 
-/// Returns what is signed, apart from the hash that the signature contains.
+/// Returns the signed bytes, apart from the hash that the signature contains.
 fn question(public: &[u8], challenge: &[u8]) -> Vec<u8> {
     [digest(&SHA256, public).as_ref(), challenge].concat()
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use h2::{
     server::{Builder, SendResponse},
 };
 use http::{HeaderValue, Method, Request as HttpRequest, Response as HttpResponse, StatusCode};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, mpsc, oneshot},
@@ -28,24 +29,18 @@ use crate::{
     proof,
 };
 
-/// Maximum number of connections.
 const CONNECTIONS: usize = 64;
-/// Maximum number of streams of a connection.
 const STREAMS: u32 = 4;
-/// Maximum number of answers that are received at the same time: each can be as large as a message may be.
+/// Maximum number of answers that are received at the same time: each can have the maximum size of a message.
 const RELAYS: usize = 2;
-/// Maximum size of the headers of a request, in bytes.
 const HEADER_BYTES: u32 = 16 << 10;
 /// Bytes of a stream that are read ahead.
 const WINDOW: u32 = 1 << 20;
-/// Time for a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Time for an answer.
 const ANSWER: Duration = Duration::from_secs(2 * 60);
-/// Time that a connection may live.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 
-/// The streams to command lines; clones share them.
+/// Streams to command lines; clones share them.
 #[derive(Debug, Clone)]
 pub struct Sessions(Arc<Inner>);
 
@@ -55,7 +50,6 @@ struct Inner {
     relays: Semaphore,
 }
 
-/// A question to a command line.
 #[derive(Debug)]
 struct Question {
     repo_key: String,
@@ -94,7 +88,7 @@ impl Sessions {
     }
 
     fn streams(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Question>>> {
-        self.0.streams.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.streams.lock()
     }
 
     /// Adds a stream, which is removed when the result is dropped.
@@ -112,7 +106,6 @@ impl Sessions {
     }
 }
 
-/// A stream that can be asked.
 struct Registered<'a> {
     sessions: &'a Sessions,
     id: String,
@@ -143,9 +136,6 @@ impl std::fmt::Debug for Server {
 
 impl Server {
     /// Makes a server with the certificates and the secret of its namespace.
-    ///
-    /// # Errors
-    /// Fails when these are unusable.
     pub fn new(sessions: Sessions, material: &Material) -> Result<Self, Error> {
         Ok(Self {
             sessions,
@@ -154,7 +144,7 @@ impl Server {
         })
     }
 
-    /// Serves until `shutdown`, then breaks all connections.
+    /// Serves until `shutdown`, then closes all connections.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
         let (slots, tasks) = (Arc::new(Semaphore::new(CONNECTIONS)), TaskTracker::new());
         loop {
@@ -261,7 +251,7 @@ impl Server {
             let asking = timeout(ANSWER, put(&registered.id, &question.repo_key, reader, stream));
             let answered = asking.await.unwrap_or(Err(Error::Timeout(ANSWER)));
             let failed = answered.is_err();
-            // Who asked may have given up.
+            // The receiver may have given up.
             let _ = question.answer.send(answered);
             if failed {
                 return Err(Error::Protocol("a question was not answered"));
@@ -269,7 +259,7 @@ impl Server {
         }
     }
 
-    /// Lets a command line prove that it has the key whose hash names its stream.
+    /// Lets a command line prove that it has the key of its stream.
     async fn handshake(
         &self,
         reader: &mut Reader,
@@ -295,7 +285,6 @@ impl Server {
         Ok(registered)
     }
 
-    /// Answers another controller.
     async fn resolve(&self, reader: &mut Reader, stream: &mut SendStream<Bytes>) -> Result<(), Error> {
         let reading = timeout(HANDSHAKE, reader.message(SHORT_MESSAGE_BYTES)).await;
         let message = reading.map_err(|_| Error::Timeout(HANDSHAKE))??;
@@ -312,7 +301,6 @@ impl Server {
     }
 }
 
-/// Asks the command line at the other end of a stream.
 async fn put(
     id: &str,
     repo_key: &str,

@@ -1,4 +1,4 @@
-//! Certificates and keys of the controllers of a namespace, as their Secret has them.
+//! Certificates and keys of the controllers of a namespace, as in their Secret.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,19 +16,18 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::{CA, Error, proof};
 
-/// Name of every controller, for which its certificate is made.
+/// Name of every controller in its certificate.
 pub(crate) const NAME: &str = "source-override";
 /// Keys of the Secret, besides [`CA`].
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 const SHARED: &str = "controllerSecret";
-/// Size of the secret that controllers share, in bytes.
+/// Size of the controllers' shared secret, in bytes.
 const SHARED_BYTES: usize = 32;
 
-/// The content of the Secret: an authority, a certificate with its key, and a secret that controllers know each other by.
+/// The content of the Secret: an authority, a certificate with its key, and a secret that controllers share.
 #[derive(Debug, Clone)]
 pub struct Material {
-    /// The certificate authority, PEM encoded.
     pub ca: String,
     certificate: String,
     key: Secret<Vec<u8>>,
@@ -36,7 +35,7 @@ pub struct Material {
 }
 
 impl Material {
-    /// Makes new certificates and a new secret. They don't expire: who doubts them deletes the Secret and restarts the controllers.
+    /// Generates certificates and a secret. They don't expire: to rotate them, delete the Secret and restart the controllers.
     ///
     /// # Errors
     /// Fails when there is no randomness.
@@ -68,7 +67,7 @@ impl Material {
     /// Reads the values of the Secret.
     ///
     /// # Errors
-    /// Fails when one is missing or unusable. The message holds none of them.
+    /// Fails when one is missing or unusable. The message contains no value.
     pub fn read(values: &BTreeMap<String, Vec<u8>>) -> Result<Self, Error> {
         let value = |key: &'static str| {
             let value = values.get(key).filter(|value| !value.is_empty());
@@ -86,7 +85,6 @@ impl Material {
         Ok(material)
     }
 
-    /// Returns the values of the Secret.
     #[must_use]
     pub fn values(&self) -> [(&'static str, Secret<Vec<u8>>); 4] {
         [
@@ -111,7 +109,7 @@ impl Material {
     }
 }
 
-/// Returns what connects to controllers with a certificate of this authority.
+/// Returns a connector to controllers with a certificate of this authority.
 pub(crate) fn connector(ca: &str) -> Result<TlsConnector, Error> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(ca).ok_or(Error::Material(CA))? {

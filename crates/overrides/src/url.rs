@@ -1,28 +1,21 @@
-//! URLs of overrides, as specs have them. Pure.
+//! URLs of overrides in specs. Pure.
 
 use std::fmt;
 
 use crate::Error;
 
-/// Scheme of the URLs, with the separator.
 const SCHEME: &str = "grpc+source-override://";
 
-/// The URL of the stream to a command line: the controller that has it, and the name of the stream.
+/// The URL of the stream to a command line: its controller, and the name of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverrideUrl {
-    /// Host of the controller, without the brackets of an IPv6 address.
+    /// Without the brackets of an IPv6 address.
     pub host: String,
-    /// Port of the controller.
     pub port: u16,
-    /// Name of the stream.
     pub id: String,
 }
 
 impl OverrideUrl {
-    /// Reads a URL.
-    ///
-    /// # Errors
-    /// Fails when it isn't the URL of an override.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let parts = || {
             let (server, id) = text.strip_prefix(SCHEME)?.split_once('/')?;

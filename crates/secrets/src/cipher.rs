@@ -30,7 +30,7 @@ impl fmt::Debug for DataKey {
 }
 
 impl DataKey {
-    /// The key of these bytes, which are 32.
+    /// Creates a key from 32 bytes.
     pub(crate) fn new(bytes: &[u8]) -> Option<Self> {
         let mut key = Zeroizing::new([0; 32]);
         if bytes.len() != key.len() {
@@ -66,9 +66,8 @@ impl DataKey {
     }
 }
 
-/// An encrypted value in its parts.
 struct Sealed<'t> {
-    /// The data, and behind it the tag.
+    /// The data, followed by the tag.
     data: Vec<u8>,
     iv: Vec<u8>,
     kind: &'t str,
@@ -119,7 +118,7 @@ fn go_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// A time of RFC 3339, without zeros at the end of its fraction.
+/// Formats a time in RFC 3339, without zeros at the end of its fraction.
 pub(crate) fn time(text: &str) -> Option<String> {
     text.parse::<jiff::Timestamp>().ok()?;
     let (date, time) = text.split_once('T')?;

@@ -8,7 +8,7 @@ use crate::{
     shamir,
 };
 
-/// Decrypts the data key. Groups are tried in their order; within a group, keys that need no network come first.
+/// Decrypts the data key. Groups are tried in order; within a group, keys that need no network come first.
 pub(crate) async fn get(metadata: &Metadata, keys: &Keys) -> Result<DataKey, Error> {
     let wanted = match (metadata.groups.len(), metadata.threshold) {
         (groups, 0) => groups,
@@ -37,17 +37,16 @@ pub(crate) async fn get(metadata: &Metadata, keys: &Keys) -> Result<DataKey, Err
     DataKey::new(&key).ok_or_else(|| Error::DataKey("what was decrypted is no key of 32 bytes".to_owned()))
 }
 
-/// Error of opening a part of the data key with the master keys of a group.
+/// Failure to open a part of the data key with a group's master keys.
 #[derive(Debug, thiserror::Error)]
 enum GroupError {
     #[error("it has no keys")]
     Empty,
-    /// The failures of all keys.
     #[error("{}", .0.join("; "))]
     Failed(Vec<String>),
 }
 
-/// Opens the part of the data key that is encrypted for each of the master keys of a group.
+/// Opens the part of the data key that is encrypted for each master key of a group.
 async fn open(group: &[Master], keys: &Keys) -> Result<Zeroizing<Vec<u8>>, GroupError> {
     let mut masters: Vec<&Master> = group.iter().collect();
     masters.sort_by_key(|master| master.rank());

@@ -1,8 +1,7 @@
-//! The content of a file in any format: values in their order, with the comments between them.
+//! The content of a file in any format: values in order, with the comments between them.
 
 use zeroize::Zeroize;
 
-/// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -12,7 +11,7 @@ pub(crate) enum Value {
     Text(String),
     /// A string that is not UTF-8.
     Bytes(Vec<u8>),
-    /// A time of day of YAML, as RFC 3339 has it.
+    /// A time of day in YAML, in RFC 3339.
     Time(String),
     /// A comment between the items of a list.
     Comment(String),
@@ -20,7 +19,7 @@ pub(crate) enum Value {
     Map(Branch),
 }
 
-/// The entries of a map, in their order; a key may be there twice.
+/// Entries of a map, in order; keys may be duplicate.
 pub(crate) type Branch = Vec<Item>;
 
 /// An entry of a map, or a comment between entries.
@@ -31,7 +30,7 @@ pub(crate) enum Item {
 }
 
 impl Value {
-    /// A string, or bytes that are not UTF-8.
+    /// Creates a string, or bytes that are not UTF-8.
     pub(crate) fn text(bytes: Vec<u8>) -> Self {
         match String::from_utf8(bytes) {
             Ok(text) => Self::Text(text),
@@ -39,7 +38,7 @@ impl Value {
         }
     }
 
-    /// The bytes that the MAC covers; null and comments are not covered.
+    /// Returns the bytes that the MAC covers; null and comments are not covered.
     pub(crate) fn mac_bytes(&self) -> Vec<u8> {
         match self {
             Self::Bool(true) => b"True".to_vec(),
@@ -53,7 +52,7 @@ impl Value {
     }
 }
 
-/// Without an exponent, and as many digits as it takes.
+/// Formats without an exponent, in as many digits as needed.
 fn float(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
@@ -69,7 +68,6 @@ impl Drop for Wiped {
     }
 }
 
-/// Values that are overwritten when they are no longer needed.
 pub(crate) struct Wiped(pub(crate) Vec<Branch>);
 
 fn wipe_branch(branch: &mut Branch) {

@@ -2,50 +2,34 @@
 
 use tree::Exceeded;
 
-/// Reason why a file could not be decrypted. It never contains a value of the file or a key.
+/// Failure to decrypt a file. It never contains a value of the file or a key.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is not of its format.
     #[error("the encrypted file is no {format}: {why}")]
     Syntax {
-        /// The format that was expected.
         format: &'static str,
-        /// The reason, with its position where known.
+        /// With the position if known.
         why: String,
     },
-    /// The SOPS metadata of the file is incomplete or contradicts itself.
+    /// The SOPS metadata of the file is incomplete or contradictory.
     #[error("sops metadata: {0}")]
     Metadata(String),
-    /// No key opened the file.
     #[error("cannot get sops data key: {0}")]
     DataKey(String),
-    /// A value that is to be decrypted cannot be.
+    /// A value cannot be decrypted.
     #[error("error decrypting sops tree: {path}: {why}")]
-    Value {
-        /// The keys that lead to it.
-        path: String,
-        /// The reason for the failure.
-        why: &'static str,
-    },
-    /// The file isn't what was encrypted.
+    Value { path: String, why: &'static str },
+    /// The file changed after its encryption.
     #[error(
         "MAC mismatch: it was changed since it was encrypted; encrypt it again, with `sops edit --ignore-mac` if the change is yours"
     )]
     Mac,
-    /// The values cannot be printed in the wanted format.
     #[error("the decrypted values cannot be printed as {format}: {why}")]
-    Print {
-        /// The format.
-        format: &'static str,
-        /// The reason why the values do not fit.
-        why: &'static str,
-    },
-    /// A key that was given cannot be used.
+    Print { format: &'static str, why: &'static str },
     #[error("{what}: {why}")]
     Key {
-        /// The kind of input that was read ("age identities").
+        /// Kind of input ("age identities").
         what: &'static str,
-        /// The reason why it cannot be used.
         why: String,
     },
     /// A limit was reached.

@@ -10,30 +10,25 @@ use crate::{
     store, walk,
 };
 
-/// An encrypted file that was read.
 pub struct File {
     metadata: Metadata,
     documents: Vec<Branch>,
     format: Format,
 }
 
-/// Result of checking the MAC over a file's values.
+/// Result of checking the MAC of a file's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mac {
-    /// They are those that were encrypted.
     Verified,
-    /// They were changed since, or the file was made without the key.
+    /// They changed since, or the file was made without the key.
     Mismatch,
-    /// The file has none.
     Absent,
 }
 
-/// The content of a decrypted file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Decrypted {
-    /// Its content, as `sops --decrypt` prints it.
+    /// As `sops --decrypt` prints it.
     pub content: Vec<u8>,
-    /// The result of the MAC check.
     pub mac: Mac,
 }
 
@@ -50,10 +45,7 @@ impl std::fmt::Debug for File {
 }
 
 impl File {
-    /// Reads a file; `None` when it has no metadata of SOPS, and so is not encrypted.
-    ///
-    /// # Errors
-    /// Fails when the file is not of its format, its metadata cannot be used, or a limit is reached.
+    /// Reads a file; `None` if it has no SOPS metadata, and so is not encrypted.
     pub fn read(format: Format, bytes: &[u8], budget: &Budget) -> Result<Option<Self>, Error> {
         let Some(loaded) = store::load(format, bytes, budget)? else {
             return Ok(None);
@@ -65,8 +57,7 @@ impl File {
         }))
     }
 
-    /// Returns a hash of the encrypted data key. Files with equal hashes share one data key, which has to
-    /// be decrypted only once.
+    /// Returns a hash of the encrypted data key. Files with equal hashes share one data key, which is decrypted only once.
     #[must_use]
     pub fn key_id(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
@@ -83,27 +74,18 @@ impl File {
         hash.finalize().into()
     }
 
-    /// Asks for the data key.
-    ///
-    /// # Errors
-    /// Fails when too few keys open it; the message says why each did not.
+    /// Asks for the data key. Fails when too few keys open it, with a reason for each.
     pub async fn data_key(&self, keys: &Keys) -> Result<DataKey, Error> {
         data_key::get(&self.metadata, keys).await
     }
 
-    /// Decrypts the values, and prints them in the format that they were read in.
-    ///
-    /// # Errors
-    /// Fails when a value cannot be decrypted or a limit is reached. A MAC that does not match is not an error.
+    /// Decrypts the values, and prints them in the format of the file. A MAC that does not match is not an error.
     pub fn decrypt(self, key: &DataKey, budget: &Budget) -> Result<Decrypted, Error> {
         let format = self.format;
         self.decrypt_as(format, key, budget)
     }
 
     /// Decrypts the values, and prints them in another format.
-    ///
-    /// # Errors
-    /// As [`File::decrypt`], and when the values do not fit the format.
     pub fn decrypt_as(self, format: Format, key: &DataKey, budget: &Budget) -> Result<Decrypted, Error> {
         let mut documents = Wiped(self.documents);
         let computed = walk::decrypt(&mut documents.0, &self.metadata, key, budget)?;
@@ -114,7 +96,7 @@ impl File {
     }
 }
 
-/// Compares the MAC of the file with that of the values. One that cannot be decrypted doesn't match.
+/// Compares the file's MAC with the computed one. A MAC that cannot be decrypted doesn't match.
 fn verified(metadata: &Metadata, key: &DataKey, computed: &str) -> Mac {
     if metadata.mac.is_empty() {
         return Mac::Absent;
@@ -125,10 +107,6 @@ fn verified(metadata: &Metadata, key: &DataKey, computed: &str) -> Mac {
     }
 }
 
-/// Decrypts a file with these keys; `None` when it is not encrypted.
-///
-/// # Errors
-/// Those of [`File`].
 pub async fn decrypt(
     format: Format,
     bytes: &[u8],
@@ -142,7 +120,7 @@ pub async fn decrypt(
     file.decrypt(&key, budget).map(Some)
 }
 
-/// Returns true if a file has SOPS metadata. A file that cannot be read counts as not encrypted.
+/// Returns true if a file has SOPS metadata. An invalid file counts as not encrypted.
 #[must_use]
 pub fn is_encrypted(format: Format, bytes: &[u8], budget: &Budget) -> bool {
     store::load(format, bytes, budget).is_ok_and(|loaded| loaded.is_some())

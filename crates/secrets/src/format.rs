@@ -1,13 +1,10 @@
-//! The formats of files.
+//! Formats of encrypted files.
 
-/// Format of an encrypted file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// YAML, of any number of documents.
+    /// Any number of documents.
     Yaml,
-    /// A JSON object.
     Json,
-    /// Lines of `KEY=value`.
     Dotenv,
     /// Sections of keys.
     Ini,
@@ -16,7 +13,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format of a file by its name, as SOPS does.
+    /// Returns the format for a file name, as SOPS does.
     #[must_use]
     pub fn of_name(name: &str) -> Self {
         let ends = |end: &str| name.ends_with(end);

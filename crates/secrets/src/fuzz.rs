@@ -61,7 +61,7 @@ const PIECES: &[&str] = &[
     "lastmodified: 2020-01-01T00:00:00Z",
 ];
 
-/// A damaged file is refused, not encrypted, or decrypted; what is decrypted can be read again.
+/// A damaged file is refused, not encrypted, or decrypted; its decrypted content can be read again.
 #[test]
 fn fuzz_damaged_files() {
     let keys = age_keys();
@@ -184,7 +184,6 @@ fn branch(random: &mut Random, depth: usize) -> Branch {
         .collect()
 }
 
-/// Printed YAML is read back as the same values.
 #[test]
 fn fuzz_printed_yaml() {
     fuzz::run("printed yaml", |random| {
@@ -204,7 +203,7 @@ fn fuzz_printed_yaml() {
     });
 }
 
-/// Every number of a JSON text is the float next to it, wherever it stands.
+/// Every number of a JSON document is the nearest float.
 #[test]
 fn fuzz_json_numbers() {
     fuzz::run("json numbers", |random| {

@@ -30,7 +30,7 @@ use crate::{
     metadata::{Master, MasterKind},
 };
 
-/// Keys that open files. A new set is empty and does not look anything up in the environment.
+/// Keys that open files. A new set is empty and reads no environment.
 #[derive(Debug, Default)]
 pub struct Keys {
     age: Identities,
@@ -39,67 +39,52 @@ pub struct Keys {
     gcp: Option<Gcp>,
     azure: Option<Azure>,
     vault: Option<Vault>,
-    /// The environment whose cloud credentials are used for services without given ones.
+    /// Environment whose cloud credentials are used for services without given ones.
     ambient: Option<Arc<Ambient>>,
-    /// The credentials for AWS that were found in the environment, by the profile that a key names.
+    /// AWS credentials from the environment, by the profile in a key.
     ambient_aws: Mutex<BTreeMap<String, Aws>>,
-    /// The role whose credentials are used for AWS without given ones.
+    /// Role whose credentials are used for AWS without given ones.
     role: Option<Arc<dyn AwsRole>>,
-    /// The credentials of the role; `None` if there is no role.
+    /// Credentials of the role; `None` without a role.
     role_aws: OnceCell<Option<Aws>>,
-    /// The policy of addresses that key services may have; that of the command line by default.
+    /// Policy of addresses of key services; default the command line's.
     addresses: Option<AddressPolicy>,
     http: OnceCell<Client>,
-    /// Problems found while looking for keys in the environment.
+    /// Problems found while reading keys from the environment.
     notes: Vec<String>,
 }
 
-/// Addresses of the key services in tests, used instead of the usual ones.
+/// Addresses of the key services in tests. The vault of a key still decides the audience of its token.
 #[cfg(test)]
 #[derive(Debug, Clone, Default)]
 struct Endpoints {
-    /// AWS KMS.
     aws: Option<Url>,
-    /// AWS STS, for roles.
     sts: Option<Url>,
-    /// Google Cloud KMS.
     gcp: Option<Url>,
-    /// Azure Key Vault; the vault of a key still decides what its token is for.
     azure: Option<Url>,
 }
 
 impl Keys {
-    /// Creates an empty set of keys.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds age identities, one per line; empty lines and comments with `#` are skipped.
-    ///
-    /// # Errors
-    /// Fails when a line is not an X25519 identity.
     pub fn add_age(&mut self, text: &Secret<String>) -> Result<(), Error> {
         self.age.add(text.expose())
     }
 
     /// Adds a private SSH key (ed25519 or RSA, without a passphrase) as an age identity.
-    ///
-    /// # Errors
-    /// Fails when it is not an SSH key that can be used, or has a passphrase.
     pub fn add_ssh(&mut self, text: &Secret<String>) -> Result<(), Error> {
         self.age.add_ssh(text.expose())
     }
 
     /// Adds OpenPGP private keys, armored or binary, without a passphrase.
-    ///
-    /// # Errors
-    /// Fails when it holds no private key.
     pub fn add_pgp(&mut self, text: &Secret<Vec<u8>>) -> Result<(), Error> {
         self.pgp.add(text.expose())
     }
 
-    /// Uses these credentials for AWS.
     pub fn set_aws(&mut self, credentials: cloud::aws::Credentials) {
         self.aws = Some(Aws {
             credentials,
@@ -113,7 +98,6 @@ impl Keys {
         self.role = Some(role);
     }
 
-    /// Uses these credentials for Google Cloud.
     pub fn set_gcp(&mut self, credentials: cloud::gcp::Credentials) {
         self.gcp = Some(Gcp {
             access: gcp::Access::Credentials(credentials),
@@ -121,7 +105,6 @@ impl Keys {
         });
     }
 
-    /// Uses this application for Azure.
     pub fn set_azure(&mut self, client: cloud::azure::Client) {
         self.azure = Some(Azure {
             access: azure::Access::Application(client),
@@ -134,12 +117,11 @@ impl Keys {
         self.vault = Some(Vault { token, server });
     }
 
-    /// Restricts the addresses that key services may have: the author of a file chooses the address of its Vault.
+    /// Restricts the addresses of key services: the author of a file chooses the address of its Vault.
     pub fn set_addresses(&mut self, addresses: AddressPolicy) {
         self.addresses = Some(addresses);
     }
 
-    /// Replaces the usual addresses of the services whose credentials are set.
     #[cfg(test)]
     fn set_endpoints(&mut self, endpoints: &Endpoints) {
         if let Some(aws) = &mut self.aws {
@@ -154,8 +136,8 @@ impl Keys {
         }
     }
 
-    /// Adds what an entry of a Secret holds, by its name: `*.agekey`, `*.asc`, `sops.vault-token`, `sops.aws-kms`,
-    /// `sops.azure-kv` or `sops.gcp-kms`. False, and nothing done, for any other name.
+    /// Adds an entry of a Secret by its name: `*.agekey`, `*.asc`, `sops.vault-token`, `sops.aws-kms`, `sops.azure-kv` or
+    /// `sops.gcp-kms`. Returns false for any other name.
     ///
     /// # Errors
     /// Fails when it cannot be used.
@@ -208,7 +190,7 @@ impl Keys {
         }
     }
 
-    /// Returns the given credentials for AWS, those of the role, or those of the environment. Each is looked up once.
+    /// Returns the given AWS credentials, the role's, or the environment's. Each is looked up once.
     async fn aws(&self, http: &Client, kind: &MasterKind) -> Result<Aws, OpenError> {
         if let Some(given) = &self.aws {
             return Ok(given.clone());
@@ -257,14 +239,13 @@ impl Keys {
         }
     }
 
-    /// Returns the HTTP client, which is made for the first request.
     async fn http(&self) -> Result<&Client, OpenError> {
         let addresses = self.addresses.clone();
         let make = async || service::client(addresses.unwrap_or_else(AddressPolicy::command_line));
         self.http.get_or_try_init(make).await
     }
 
-    /// Returns the problems found while looking for keys in the environment.
+    /// Returns the problems found while reading keys from the environment.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -1,12 +1,12 @@
 //! Files that SOPS encrypted, and the keys that open them.
 //!
 //! A [`File`] is read in one of five [`Format`]s. [`File::data_key`] asks [`Keys`] for the key of its values: first the keys
-//! that need no network (age, OpenPGP), then the services (AWS, GCP, Azure, Vault). [`File::decrypt`] is pure: it decrypts
-//! the values, prints them as `sops --decrypt` does, and says whether the [`Mac`] matches; what a mismatch means is up to the
-//! caller. [`decrypt`] is all three in one; a [`Session`] does it for many files, and decides about the MAC.
+//! that need no network (age, OpenPGP), then the services (AWS, GCP, Azure, Vault). [`File::decrypt`] is pure: it decrypts the
+//! values, prints them as `sops --decrypt` does, and checks the [`Mac`]; callers decide about a mismatch. [`decrypt`] is all
+//! three in one; a [`Session`] does it for many files, and decides about the MAC.
 //!
-//! Nothing is looked up in the environment unless [`Keys::from_environment`] is asked to: controllers give keys alone that
-//! somebody put into a Secret. No program is run: no gpg, no agent, no plugin of age.
+//! Only [`Keys::from_environment`] reads the environment: controllers use keys of Secrets only. No program is run: no gpg, no
+//! agent, no plugin of age.
 
 mod cipher;
 mod data_key;

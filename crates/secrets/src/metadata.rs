@@ -11,12 +11,11 @@ use yaml::{Map, Value};
 
 use crate::{Error, selection::Selection};
 
-/// More keys than this no file of people has; each one may cost a request.
-const MOST_KEYS: usize = 100;
-/// Largest compiled size of a regular expression from a file, in bytes (1 MiB).
+/// Maximum number of master keys; each one may cost a request.
+const MAX_KEYS: usize = 100;
+/// Maximum compiled size of a regular expression from a file, in bytes.
 const REGEX_BYTES: usize = 1 << 20;
 
-/// The metadata of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Metadata {
     /// Groups of master keys; with several groups each one opens a part of the data key.
@@ -24,14 +23,13 @@ pub(crate) struct Metadata {
     /// Number of groups needed to open the file; 0 means all groups.
     pub(crate) threshold: usize,
     pub(crate) mac: String,
-    /// The additional data of the MAC.
+    /// Additional data of the MAC.
     pub(crate) last_modified: String,
     pub(crate) mac_only_encrypted: bool,
     pub(crate) selection: Selection,
 }
 
 impl Metadata {
-    /// Parses the field `sops`.
     pub(crate) fn read(sops: &Value) -> Result<Self, Error> {
         let wrong = |why: &str| Error::Metadata(why.to_owned());
         let sops = sops.as_map().ok_or_else(|| wrong("`sops` is no map"))?;
@@ -40,8 +38,8 @@ impl Metadata {
         if keys == 0 {
             return Err(wrong("no keys found in file"));
         }
-        if keys > MOST_KEYS {
-            return Err(Error::Metadata(format!("more than {MOST_KEYS} keys in file")));
+        if keys > MAX_KEYS {
+            return Err(Error::Metadata(format!("more than {MAX_KEYS} keys in file")));
         }
         Ok(Self {
             threshold: threshold(sops, groups.len())?,
@@ -55,7 +53,7 @@ impl Metadata {
     }
 }
 
-/// The keys beside the rest are the one group; only without any, `key_groups` counts.
+/// Top-level keys are the only group; only without any, `key_groups` counts.
 fn groups(sops: &Map) -> Result<Vec<Vec<Master>>, Error> {
     let own = Master::all(sops)?;
     if !own.is_empty() {
@@ -73,10 +71,10 @@ fn groups(sops: &Map) -> Result<Vec<Vec<Master>>, Error> {
             "`key_groups` holds something else than maps".to_owned(),
         )),
     };
-    groups.iter().take(MOST_KEYS + 1).map(group).collect()
+    groups.iter().take(MAX_KEYS + 1).map(group).collect()
 }
 
-/// A number, which dotenv and INI have as text, once even with a fraction.
+/// Parses a number, which dotenv and INI have as a string, possibly with a fraction.
 fn threshold(sops: &Map, groups: usize) -> Result<usize, Error> {
     let text = text(sops, "shamir_threshold")?;
     if text.is_empty() {
@@ -133,7 +131,7 @@ fn selection(sops: &Map) -> Result<Selection, Error> {
     })
 }
 
-/// The time as it is printed again: without a fraction of seconds.
+/// Returns the time as it is printed again: without a fraction of seconds.
 fn last_modified(text: &str) -> Option<String> {
     let time = crate::cipher::time(text)?;
     let Some((seconds, rest)) = time.split_once('.') else {
@@ -143,7 +141,7 @@ fn last_modified(text: &str) -> Option<String> {
     Some(format!("{seconds}{}", rest.get(zone..)?))
 }
 
-/// A text, or what a number or boolean without quotes looks like; empty when it isn't there.
+/// Returns a string, or the spelling of an unquoted number or boolean; empty if it is missing.
 fn text(map: &Map, name: &str) -> Result<String, Error> {
     match map.get(name) {
         None | Some(Value::Null) => Ok(String::new()),

@@ -5,13 +5,13 @@ use regex::Regex;
 /// The one rule of a file.
 #[derive(Debug, Clone)]
 pub(crate) enum Selection {
-    /// All but those below a key with this end.
+    /// All but values below a key with this suffix.
     UnencryptedSuffix(String),
-    /// Only those below a key with this end.
+    /// Only values below a key with this suffix.
     EncryptedSuffix(String),
-    /// All but those below a key that matches.
+    /// All but values below a key that matches.
     UnencryptedRegex(Regex),
-    /// Only those below a key that matches.
+    /// Only values below a key that matches.
     EncryptedRegex(Regex),
     /// All values except those after a matching comment.
     UnencryptedCommentRegex(Regex),
@@ -25,7 +25,7 @@ impl Default for Selection {
     }
 }
 
-/// The comments before a value and before its parents, outermost first.
+/// Comments before a value and before its parents, outermost first.
 pub(crate) type Comments = Vec<Vec<String>>;
 
 impl Selection {

@@ -1,10 +1,8 @@
-//! The files of one piece of work: each data key is asked for once, and what a MAC means is decided.
+//! Files of one operation: each data key is asked for once, and a MAC mismatch is judged.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
+use parking_lot::Mutex;
 use tree::Budget;
 
 use crate::{DataKey, Error, File, Format, Keys, Mac};
@@ -16,16 +14,13 @@ pub struct Session<'k> {
     cache: &'k Cache,
 }
 
-/// The data keys that were decrypted so far.
 #[derive(Debug, Default)]
 pub struct Cache(Mutex<HashMap<[u8; 32], DataKey>>);
 
-/// The content of a file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// Its content in clear.
     pub content: Vec<u8>,
-    /// It was changed since it was encrypted: after it was read from its repository, by templates for example.
+    /// True if it changed after its encryption: after it was read from its repository, by templates for example.
     pub changed: bool,
 }
 
@@ -35,26 +30,24 @@ impl std::fmt::Debug for Opened {
     }
 }
 
-/// Knowledge about the original file before any operation on it.
+/// The original file before any operation on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Original {
-    /// Nothing.
     Unknown,
-    /// Its bytes.
     Bytes(Vec<u8>),
 }
 
 impl<'k> Session<'k> {
-    /// A session with these keys, and data keys that are known already.
+    /// Creates a session with these keys and cached data keys.
     #[must_use]
     pub fn new(keys: &'k Keys, cache: &'k Cache) -> Self {
         Self { keys, cache }
     }
 
-    /// Decrypts a file; `None` when it is not encrypted. `original` is asked only when its MAC doesn't match.
+    /// Decrypts a file; `None` if it is not encrypted. `original` is asked only when its MAC doesn't match.
     ///
     /// # Errors
-    /// Those of [`File`]; and [`Error::Mac`] when the file in the repository isn't what was encrypted.
+    /// Fails as [`File`] does, and with [`Error::Mac`] when the file in the repository changed after its encryption.
     pub async fn open(
         &self,
         format: Format,
@@ -77,7 +70,7 @@ impl<'k> Session<'k> {
         }))
     }
 
-    /// The MAC of what is in the repository has to match, whatever became of it.
+    /// Checks the MAC of the file in the repository.
     async fn check(
         &self,
         format: Format,
@@ -103,14 +96,14 @@ impl<'k> Session<'k> {
     async fn data_key(&self, file: &File) -> Result<DataKey, Error> {
         let id = file.key_id();
         let known = |cache: &Cache| {
-            let keys = cache.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let keys = cache.0.lock();
             keys.get(&id).cloned()
         };
         if let Some(key) = known(self.cache) {
             return Ok(key);
         }
         let key = file.data_key(self.keys).await?;
-        let mut keys = self.cache.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.cache.0.lock();
         keys.insert(id, key.clone());
         Ok(key)
     }

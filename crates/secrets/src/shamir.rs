@@ -1,8 +1,8 @@
-//! Putting the parts of a shared secret together: Shamir's scheme over the field of 256 elements that AES uses.
+//! Combines the parts of a shared secret: Shamir's scheme over the field of 256 elements that AES uses.
 
 use zeroize::Zeroizing;
 
-/// The secret of these parts; each is its y-coordinates with the x-coordinate behind them.
+/// Returns the secret of these parts; each has its y-coordinates, then its x-coordinate.
 pub(crate) fn combine(parts: &[Zeroizing<Vec<u8>>]) -> Result<Zeroizing<Vec<u8>>, &'static str> {
     let length = parts.first().map_or(0, |part| part.len());
     if parts.len() < 2 || length < 2 {
@@ -43,7 +43,7 @@ fn inverse(a: u8) -> u8 {
     (0..253).fold(a, |power, _| multiply(power, a))
 }
 
-/// Without branches that depend on the operands.
+/// Multiplies without branches that depend on the operands.
 fn multiply(a: u8, b: u8) -> u8 {
     (0..8).rev().fold(0_u8, |product, bit| {
         let doubled = (product << 1) ^ (0x1b & 0_u8.wrapping_sub(product >> 7));

@@ -1,4 +1,4 @@
-//! The formats: what each one makes of bytes, and of values.
+//! The formats: parsing and printing of each.
 
 mod dotenv;
 mod flat;
@@ -12,13 +12,13 @@ use crate::{Error, Format, document::Branch};
 
 /// A file before it is decrypted.
 pub(crate) struct Loaded {
-    /// The value of the `sops` key.
+    /// Value of the `sops` key.
     pub(crate) metadata: ::yaml::Value,
-    /// The documents without it; one, but for YAML.
+    /// Documents without it; only YAML has more than one.
     pub(crate) documents: Vec<Branch>,
 }
 
-/// Reads a file. It is `None` when it has no metadata, and so is not encrypted.
+/// Parses a file. `None` if it has no metadata, and so is not encrypted.
 pub(crate) fn load(format: Format, bytes: &[u8], budget: &Budget) -> Result<Option<Loaded>, Error> {
     let limit = budget.limits().file_bytes;
     if bytes.len() as u64 > limit {
@@ -40,7 +40,6 @@ pub(crate) fn load(format: Format, bytes: &[u8], budget: &Budget) -> Result<Opti
     }
 }
 
-/// Prints decrypted values.
 pub(crate) fn print(format: Format, documents: &[Branch]) -> Result<Vec<u8>, Error> {
     let one = || match documents {
         [one] => Ok(one),
@@ -58,7 +57,6 @@ pub(crate) fn print(format: Format, documents: &[Branch]) -> Result<Vec<u8>, Err
     }
 }
 
-/// Decodes UTF-8; the error has the position.
 fn utf8<'b>(format: &'static str, bytes: &'b [u8]) -> Result<&'b str, Error> {
     str::from_utf8(bytes).map_err(|error| {
         let line = bytes

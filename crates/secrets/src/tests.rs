@@ -137,7 +137,7 @@ fn changed_files_do_not_match_the_mac() {
             .unwrap()
             .contains("kind: ConfigMap\n")
     );
-    // With this option only what is encrypted counts.
+    // With this option only encrypted values count.
     let changed = text("mac-only.yaml").replace("name: shop", "name: store");
     let found = opened("x.yaml", changed.as_bytes(), &age_keys())
         .unwrap()
@@ -175,7 +175,7 @@ fn files_without_metadata_are_not_encrypted() {
         ("x.env", "A=sops\n"),
         ("x.env", "sops_enabled=yes\n"),
         ("x.ini", "[a]\nb=sops\n"),
-        // None of these is of its format, or could be encrypted.
+        // None of these is valid in its format, or could be encrypted.
         ("x.yaml", "- sops\n- lastmodified\n"),
         ("x.yaml", "1: sops lastmodified\n"),
         ("x.yaml", "sops: ["),

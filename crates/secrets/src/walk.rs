@@ -1,4 +1,4 @@
-//! Decrypting all values of a file in their order, and the MAC over them.
+//! Decrypts all values of a file in order, and computes their MAC.
 
 use sha2::{Digest, Sha512};
 use tree::Budget;
@@ -16,7 +16,7 @@ const ONLY_ENCRYPTED: [u8; 32] = [
     0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
 ];
 
-/// Decrypts all documents in place, and gives their MAC.
+/// Decrypts all documents in place, and returns their MAC.
 pub(crate) fn decrypt(
     documents: &mut [Branch],
     metadata: &Metadata,
@@ -44,7 +44,7 @@ struct Walk<'a> {
     metadata: &'a Metadata,
     key: &'a DataKey,
     budget: &'a Budget,
-    /// The keys that lead to where it is.
+    /// Keys that lead to the value.
     path: Vec<String>,
     comments: Comments,
     hash: Sha512,
@@ -123,8 +123,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The clear text of a comment. One that was never encrypted stays as it is; the MAC doesn't cover comments, but does
-    /// what was encrypted as another type.
+    /// Returns the decrypted comment; one that was never encrypted stays as it is. The MAC doesn't cover comments, except
+    /// values that were encrypted as another type.
     fn comment(&mut self, text: &str) -> Result<Option<String>, Error> {
         self.budget.step(1)?;
         let selected = self.metadata.selection.picks(&self.path, &self.comments, true);
@@ -156,7 +156,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The keys that lead here. They may be long, and are looked at for each value.
+    /// Returns the keys joined. They may be long, and are read for each value.
     fn aad(&self) -> Result<String, Error> {
         let aad = self.path.join(":") + ":";
         self.budget.step(aad.len() as u64 / 64)?;

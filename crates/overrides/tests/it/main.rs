@@ -1,4 +1,4 @@
-//! A server with command lines and controllers over real connections, and with others that don't keep to the protocol.
+//! A server with command lines and controllers over real connections, and with clients that violate the protocol.
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
@@ -100,7 +100,7 @@ async fn controllers_of_other_namespaces_are_refused() {
         .await
         .unwrap_err();
     assert!(matches!(error, Error::Io(_)), "{error}");
-    // One that knows the certificate, which is public, but not the secret.
+    // A controller that knows the certificate, which is public, but not the secret.
     let values = other.values().into_iter();
     let mut values: BTreeMap<String, Vec<u8>> = values
         .map(|(key, value)| (key.to_owned(), value.into_inner()))

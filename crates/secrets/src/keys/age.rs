@@ -9,10 +9,9 @@ use super::OpenError;
 use crate::Error;
 
 const WHAT: &str = "age identities";
-/// The maximum size of a data key in bytes.
-const MOST_BYTES: u64 = 4096;
-/// The maximum number of identities.
-const MOST_IDENTITIES: usize = 1000;
+/// Maximum size of a data key in bytes.
+const MAX_BYTES: u64 = 4096;
+const MAX_IDENTITIES: usize = 1000;
 
 /// Identities. Debug output shows only their number.
 #[derive(Clone, Default)]
@@ -65,14 +64,13 @@ impl Identities {
     }
 
     fn push(&mut self, identity: Arc<dyn age::Identity + Send + Sync>) -> Result<(), Error> {
-        if self.0.len() >= MOST_IDENTITIES {
-            return Err(Error::key(WHAT, format!("there are more than {MOST_IDENTITIES}")));
+        if self.0.len() >= MAX_IDENTITIES {
+            return Err(Error::key(WHAT, format!("there are more than {MAX_IDENTITIES}")));
         }
         self.0.push(identity);
         Ok(())
     }
 
-    /// Decrypts an armored data key.
     pub(super) fn open(&self, enc: &str) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         if self.is_empty() {
             return Err(OpenError::NoKey("no age identity is given"));
@@ -90,7 +88,7 @@ impl Identities {
             _ => OpenError::InvalidCiphertext("its encrypted key is damaged"),
         })?;
         let mut key = Zeroizing::new(Vec::new());
-        let read = reader.take(MOST_BYTES).read_to_end(&mut key);
+        let read = reader.take(MAX_BYTES).read_to_end(&mut key);
         read.map_err(|_| OpenError::InvalidCiphertext("its encrypted key is damaged"))?;
         Ok(key)
     }

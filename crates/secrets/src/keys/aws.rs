@@ -21,7 +21,7 @@ const JSON: &str = "application/x-amz-json-1.1";
 /// Session name of assumed roles, as in the logs of AWS.
 const SESSION: &str = "sops@weir";
 
-/// Credentials, and addresses that replace the usual ones of the services.
+/// Credentials, and addresses that replace the services' usual ones.
 #[derive(Debug, Clone)]
 pub(super) struct Aws {
     pub(super) credentials: Credentials,
@@ -53,8 +53,8 @@ pub(super) fn parse(entry: &str) -> Result<Credentials, Error> {
 }
 
 impl Aws {
-    /// Finds credentials and addresses of the services in the environment: those of `profile`, which a key of SOPS may name, or
-    /// if it is empty, those that the environment prefers.
+    /// Finds credentials and addresses of the services in the environment: of `profile`, or of the environment's default if it
+    /// is empty.
     pub(super) async fn find(ambient: &Ambient, http: &Client, profile: &str) -> Result<Self, OpenError> {
         let found = if profile.is_empty() {
             ambient.aws(http, None, None).await
@@ -68,7 +68,7 @@ impl Aws {
         })
     }
 
-    /// Exchanges the token of a role for its credentials, at the token service in the region of a key; `None` if there is no role.
+    /// Exchanges the token of a role for its credentials, at the token service in the region of a key; `None` without a role.
     pub(super) async fn of_role(
         role: &dyn AwsRole,
         ambient: Option<&Ambient>,

@@ -24,7 +24,7 @@ use super::{
 
 const API: &str = "7.4";
 
-/// Credentials, and the address that replaces those of the vaults.
+/// Credentials, and the address that replaces the vaults'.
 #[derive(Debug, Clone)]
 pub(super) struct Azure {
     pub(super) access: Access,
@@ -34,7 +34,6 @@ pub(super) struct Azure {
 #[derive(Debug, Clone)]
 pub(super) enum Access {
     Application(Client),
-    /// The credentials of the environment.
     Ambient(Arc<Ambient>),
 }
 

@@ -1,4 +1,4 @@
-//! Keys of the current user, found in the places where sops looks for them, except agents and programs.
+//! Keys of the current user, from the files and variables that sops reads, except agents and programs.
 
 use std::{
     fs::File,
@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use super::Keys;
 use crate::Error;
 
-/// The maximum size of a file of keys, in bytes.
+/// Maximum size of a file of keys, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
 /// Search for keys in the environment.
@@ -26,9 +26,8 @@ struct Search {
 
 impl Keys {
     /// Finds the keys that sops would use: age identities and SSH keys, the secret keyring of gpg, and the token of Vault.
-    /// The credentials of the clouds are looked up by [`Ambient`] when a file needs them.
-    ///
-    /// Problems are reported only when no key opens a file, as other keys may do.
+    /// [`Ambient`] finds the credentials of clouds when a file needs them. Problems are reported only when no key opens a file,
+    /// as other keys may do.
     #[must_use]
     pub fn from_environment(ambient: Ambient) -> Self {
         let mut search = Search {
@@ -57,14 +56,13 @@ impl Search {
         self.keys.notes.push(format!("{origin}: {why}"));
     }
 
-    /// Notes the error of a variable or a file.
     fn check(&mut self, origin: &str, outcome: Result<(), Error>) {
         if let Err(error) = outcome {
             self.note(origin, &error.to_string());
         }
     }
 
-    /// Reads a file; returns `None` and adds a note if it is missing or unreadable.
+    /// Reads a file. `None`, with a note, if it is missing or unreadable.
     fn read(&mut self, path: &Path) -> Option<Zeroizing<Vec<u8>>> {
         match read(path) {
             Ok(bytes) => Some(bytes),
@@ -150,14 +148,14 @@ impl Search {
                 let token = Secret::new(token.expose().trim().to_owned());
                 self.keys.set_vault(token, server);
             }
-            // Without the address, the token would be sent to any server that a file names.
+            // Without the address, the token would be sent to any server in a file.
             (Some(_), Err(_)) => self.note("VAULT_ADDR", "it is not a URL"),
             (None, _) => {}
         }
     }
 }
 
-/// Error of reading a file of keys. Messages follow the path.
+/// Failure to read a file of keys. Messages follow the path.
 #[derive(Debug, thiserror::Error)]
 enum FileError {
     #[error("no such file")]
@@ -179,7 +177,6 @@ impl From<std::io::Error> for FileError {
     }
 }
 
-/// Reads a file as UTF-8.
 fn read_text(path: &Path) -> Result<Secret<String>, FileError> {
     match str::from_utf8(&read(path)?) {
         Ok(text) => Ok(Secret::new(text.to_owned())),

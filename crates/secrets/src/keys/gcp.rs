@@ -16,7 +16,7 @@ use super::{
 
 const SERVER: &str = "https://cloudkms.googleapis.com/";
 
-/// Credentials, and the address that replaces the usual one of the service.
+/// Credentials, and the address that replaces the service's.
 #[derive(Debug, Clone)]
 pub(super) struct Gcp {
     pub(super) access: Access,
@@ -26,7 +26,6 @@ pub(super) struct Gcp {
 #[derive(Debug, Clone)]
 pub(super) enum Access {
     Credentials(Credentials),
-    /// The credentials of the environment.
     Ambient(Arc<Ambient>),
 }
 

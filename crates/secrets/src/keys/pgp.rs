@@ -12,14 +12,12 @@ use super::OpenError;
 use crate::Error;
 
 const WHAT: &str = "OpenPGP keys";
-/// The maximum size of a data key in bytes.
-const MOST_BYTES: u64 = 4096;
-/// The maximum number of keys.
-const MOST_KEYS: usize = 100;
-/// The maximum size of an encrypted data key in bytes.
-const LARGEST: usize = 64 << 10;
+/// Maximum size of a data key in bytes.
+const MAX_BYTES: u64 = 4096;
+const MAX_KEYS: usize = 100;
+/// Maximum size of an encrypted data key in bytes.
+const MAX_ENCRYPTED_BYTES: usize = 64 << 10;
 
-/// Private keys. Debug output shows only their number.
 #[derive(Clone, Default)]
 pub(super) struct SecretKeys(Vec<Arc<SignedSecretKey>>);
 
@@ -51,20 +49,19 @@ impl SecretKeys {
         if found.is_empty() {
             return Err(wrong());
         }
-        if self.0.len() + found.len() > MOST_KEYS {
-            return Err(Error::key(WHAT, format!("there are more than {MOST_KEYS}")));
+        if self.0.len() + found.len() > MAX_KEYS {
+            return Err(Error::key(WHAT, format!("there are more than {MAX_KEYS}")));
         }
         self.0.extend(found);
         Ok(())
     }
 
-    /// Decrypts an armored data key.
     pub(super) fn open(&self, enc: &str) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         if self.is_empty() {
             return Err(OpenError::NoKey("no OpenPGP key is given"));
         }
         let damaged = || OpenError::InvalidCiphertext("its encrypted key is no OpenPGP message");
-        if enc.len() > LARGEST {
+        if enc.len() > MAX_ENCRYPTED_BYTES {
             return Err(damaged());
         }
         let (message, _) = Message::from_armor(enc.as_bytes()).map_err(|_| damaged())?;
@@ -79,7 +76,7 @@ impl SecretKeys {
             .map_err(|_| OpenError::NoKey("no OpenPGP key that is given opens it"))?;
         let mut message = message.decompress().map_err(|_| damaged())?;
         let mut key = Zeroizing::new(Vec::new());
-        let read = (&mut message).take(MOST_BYTES).read_to_end(&mut key);
+        let read = (&mut message).take(MAX_BYTES).read_to_end(&mut key);
         read.map_err(|_| OpenError::InvalidCiphertext("its encrypted key is damaged"))?;
         Ok(key)
     }

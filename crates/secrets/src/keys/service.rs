@@ -1,4 +1,4 @@
-//! Requests to key services, and the messages of services that refuse.
+//! Requests to key services, and messages of their refusals.
 
 use std::time::Duration;
 
@@ -11,14 +11,13 @@ use zeroize::Zeroizing;
 
 use super::OpenError;
 
-/// Timeout for an answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// The largest size of an answer in bytes.
+/// Maximum size of an answer in bytes.
 const MAX_ANSWER: u64 = 256 << 10;
-/// The largest number of characters of a service's message that an error repeats.
+/// Maximum characters of a service's message in an error.
 const MAX_REASON: usize = 300;
 
-/// Makes the client for key services, which follows no redirect.
+/// Creates the client for key services, which follows no redirects.
 pub(super) fn client(addresses: AddressPolicy) -> Result<Client, OpenError> {
     let settings = Settings {
         addresses,
@@ -47,17 +46,14 @@ pub(super) async fn post(
     http.send(request).await.map_err(failed)
 }
 
-/// Returns the value of an `Authorization` header with a token.
 pub(super) fn bearer(token: &Secret<String>) -> Zeroizing<String> {
     Zeroizing::new(format!("Bearer {}", token.expose()))
 }
 
-/// Converts the error of a request.
 pub(super) fn failed(error: cloud::Error) -> OpenError {
     OpenError::Request(error)
 }
 
-/// Describes a failed request.
 pub(super) fn request_failure(error: &cloud::Error) -> String {
     match error {
         cloud::Error::Address { why, .. } => format!("its address is refused: {why}"),
@@ -100,11 +96,11 @@ fn refusal(status: u16, json: &Value) -> OpenError {
         .find_map(|path| json.pointer(path).and_then(Value::as_str))
         .unwrap_or_default();
     let line = message.lines().next().unwrap_or_default().trim();
-    let shown: String = api::redact(line).chars().take(MAX_REASON).collect();
-    let message = if shown.is_empty() {
-        shown
+    let message: String = api::redact(line).chars().take(MAX_REASON).collect();
+    let message = if message.is_empty() {
+        message
     } else {
-        format!(": {shown}")
+        format!(": {message}")
     };
     OpenError::Refused { status, message }
 }

@@ -1,4 +1,4 @@
-//! Keys from the environment and from Secrets, and key services that look at what they are asked.
+//! Keys from the environment and from Secrets, and key services that check requests.
 
 mod services;
 
@@ -44,9 +44,9 @@ fn keys_are_found_where_sops_looks() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().to_str().unwrap();
     let error = outcome("secret.yaml", &from(&[("HOME", home)])).unwrap_err();
-    let place = dir.path().join(".config/sops/age/keys.txt");
+    let file = dir.path().join(".config/sops/age/keys.txt");
     assert!(
-        error.contains(&format!("{}: no such file", place.display())),
+        error.contains(&format!("{}: no such file", file.display())),
         "{error}"
     );
 
@@ -54,10 +54,10 @@ fn keys_are_found_where_sops_looks() {
         outcome("secret.yaml", &from(&[("SOPS_AGE_KEY", &text("age.txt"))])),
         Ok(())
     );
-    fs::create_dir_all(place.parent().unwrap()).unwrap();
-    fs::write(&place, fixture("age.txt")).unwrap();
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, fixture("age.txt")).unwrap();
     assert_eq!(outcome("secret.yaml", &from(&[("HOME", home)])), Ok(()));
-    let named = place.to_str().unwrap();
+    let named = file.to_str().unwrap();
     assert_eq!(
         outcome("secret.yaml", &from(&[("SOPS_AGE_KEY_FILE", named)])),
         Ok(())
@@ -89,13 +89,11 @@ fn unusable_keys_are_reported_if_no_key_opens_the_file() {
     assert!(!error.contains("HUNTER2"), "{error}");
 }
 
-/// Returns the credentials for AWS that keys find in an environment.
 async fn aws(variables: &[(&str, &str)]) -> Result<Aws, OpenError> {
     let keys = from(variables);
     keys.aws(keys.http().await?, &kms("")).await
 }
 
-/// Returns a key of AWS with the profile that its file names.
 fn kms(profile: &str) -> MasterKind {
     MasterKind::Aws {
         arn: "arn:aws:kms:eu-central-1:1:key/k".to_owned(),
@@ -134,7 +132,7 @@ async fn aws_credentials_of_the_environment_are_found_by_their_chain() {
     let set = [("AWS_ACCESS_KEY_ID", "e"), ("AWS_SECRET_ACCESS_KEY", "x")];
     assert_eq!(id(&set).await.unwrap(), "e");
 
-    // The profile that a key names wins over the environment, as in sops.
+    // The profile in a key takes precedence over the environment, as in sops.
     let keys = from(&[&[home][..], &set].concat());
     let http = keys.http().await.unwrap();
     for (profile, expected) in [("other", "b"), ("third", "c"), ("", "e"), ("other", "b")] {
@@ -149,7 +147,7 @@ async fn aws_credentials_of_the_environment_are_found_by_their_chain() {
     assert_eq!(id(&role).await.unwrap(), "ASIA");
 }
 
-/// A role that counts how often it is asked for.
+/// A role that counts its lookups.
 #[derive(Debug)]
 struct CountedRole(Option<&'static str>, AtomicUsize);
 

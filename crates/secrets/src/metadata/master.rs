@@ -1,4 +1,4 @@
-//! A key that opens a file, or its part of one: what SOPS calls a master key.
+//! Master keys of SOPS: each opens a file, or its part of the data key.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::Error;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Master {
     pub(crate) kind: MasterKind,
-    /// The encrypted data key, in the encoding of its kind.
+    /// Encrypted data key, in the encoding of its kind.
     pub(crate) enc: String,
 }
 
-/// The kinds of keys, with what names one.
+/// Kinds of master keys, with their identifiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MasterKind {
     Age {
@@ -43,14 +43,14 @@ pub(crate) enum MasterKind {
         engine: String,
         name: String,
     },
-    /// Keys of Huawei Cloud, which nothing here opens.
+    /// Keys of Huawei Cloud, which are not supported.
     Huawei {
         id: String,
     },
 }
 
 impl Master {
-    /// The keys of one group, in the order in which SOPS reads them.
+    /// Returns the keys of one group, in SOPS' order.
     pub(super) fn all(group: &Map) -> Result<Vec<Self>, Error> {
         let mut found = Vec::new();
         for list in ["kms", "gcp_kms", "hckms", "azure_kv", "hc_vault", "pgp", "age"] {

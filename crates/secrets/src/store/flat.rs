@@ -6,16 +6,16 @@ use crate::{Error, document};
 
 const MAP: &str = "__map_";
 const LIST: &str = "__list_";
-/// Longer lists are no metadata.
-const LONGEST: usize = 1000;
+/// Longer lists are not metadata.
+const MAX_ITEMS: usize = 1000;
 
 /// Restores metadata from flat names and values.
 pub(super) fn unflatten<'t>(entries: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Value, Error> {
     let mut root = Value::Null;
     for (name, text) in entries {
         let text = text.replace("\\n", "\n");
-        let slot = place(&mut root, name)
-            .ok_or_else(|| Error::Metadata(format!("`{}` contradicts other names", shown(name))))?;
+        let slot = slot(&mut root, name)
+            .ok_or_else(|| Error::Metadata(format!("`{}` contradicts other names", printable(name))))?;
         *slot = Value::String(text);
     }
     Ok(if root.is_null() {
@@ -25,13 +25,13 @@ pub(super) fn unflatten<'t>(entries: impl IntoIterator<Item = (&'t str, &'t str)
     })
 }
 
-/// A name, cut to what a message bears.
-fn shown(name: &str) -> String {
+/// Shortens a name for messages.
+fn printable(name: &str) -> String {
     name.chars().take(100).collect()
 }
 
 /// Returns the slot for the value of a flattened name.
-fn place<'v>(root: &'v mut Value, name: &str) -> Option<&'v mut Value> {
+fn slot<'v>(root: &'v mut Value, name: &str) -> Option<&'v mut Value> {
     let end = next(name);
     let (first, mut rest) = name.split_at_checked(end)?;
     let mut slot = entry(root, first)?;
@@ -72,14 +72,14 @@ fn item(slot: &mut Value, index: usize) -> Option<&mut Value> {
     if slot.is_null() {
         *slot = Value::Seq(Vec::new());
     }
-    let items = slot.as_seq_mut().filter(|_| index < LONGEST)?;
+    let items = slot.as_seq_mut().filter(|_| index < MAX_ITEMS)?;
     if items.len() <= index {
         items.resize(index + 1, Value::Null);
     }
     items.get_mut(index)
 }
 
-/// A value as text, where a format knows nothing else.
+/// Formats a value as a string, for formats without other types.
 pub(super) fn text(value: &document::Value) -> Option<Vec<u8>> {
     use document::Value as V;
     Some(match value {
@@ -93,7 +93,7 @@ pub(super) fn text(value: &document::Value) -> Option<Vec<u8>> {
     })
 }
 
-/// A float that cannot be taken for a whole number; the exponent is upper case.
+/// Formats a float so that it can't be taken for an integer; the exponent is upper case.
 fn float(number: f64) -> String {
     let value = Value::Float(number);
     let text = yaml::print::json(&value).to_uppercase();

@@ -11,7 +11,7 @@ use crate::{
 };
 
 const FORMAT: &str = "INI file";
-/// The section of keys before the first section header.
+/// Section of keys before the first section header.
 const DEFAULT: &str = "DEFAULT";
 const METADATA: &str = "sops";
 
@@ -51,7 +51,7 @@ fn items(section: Section) -> Branch {
     items
 }
 
-/// A comment without the marks and blanks that it begins with.
+/// Strips a comment's leading marks and blanks.
 fn uncommented(text: &str) -> String {
     let text = match text.as_bytes().first() {
         Some(b';') => text.trim_start_matches([';', ' ']),
@@ -61,7 +61,7 @@ fn uncommented(text: &str) -> String {
     text.to_owned()
 }
 
-/// A key that is to be printed.
+/// A key to print.
 struct Line<'b> {
     name: &'b str,
     value: Vec<u8>,

@@ -1,4 +1,4 @@
-//! A JSON object, and the one that binary files are wrapped into.
+//! A JSON object, also as the wrapper of binary files.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ use crate::{
 };
 
 const FORMAT: &str = "JSON object";
-/// Key that holds the content of binary files.
+/// Key of the content of binary files.
 const DATA: &str = "data";
 
 pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded>, Error> {
-    // The message of the parser names line and column, and may repeat a word of the text.
+    // The parser's message names line and column, and may repeat a word of the file.
     let wrong = |error: &serde_json::Error| {
         let (line, column) = (error.line(), error.column());
         Error::syntax(
@@ -48,7 +48,7 @@ pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded>, Error> {
     }))
 }
 
-/// All numbers of a JSON text, in their order. The parser's may be off by the last bit, which the MAC would show.
+/// Returns all numbers of a JSON document, in order. The parser's may be off by the last bit, which the MAC would reveal.
 fn numbers(text: &[u8]) -> Vec<f64> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -69,7 +69,7 @@ fn numbers(text: &[u8]) -> Vec<f64> {
     found
 }
 
-/// The length of what is left of a string behind its first quote.
+/// Returns the length of the rest of a string after its opening quote.
 fn quoted(text: &[u8]) -> usize {
     let mut length = 0;
     loop {
@@ -82,7 +82,7 @@ fn quoted(text: &[u8]) -> usize {
     }
 }
 
-/// Replaces the parsed numbers by `numbers`, in their order.
+/// Replaces the parsed numbers by `numbers`, in order.
 fn restore(value: &mut Value, numbers: &mut impl Iterator<Item = f64>) {
     match value {
         Value::Float(number) => *number = numbers.next().unwrap_or(*number),
@@ -98,7 +98,7 @@ fn restore(value: &mut Value, numbers: &mut impl Iterator<Item = f64>) {
     }
 }
 
-/// Metadata as a value of the project.
+/// Converts metadata to a YAML value.
 pub(super) fn plain(value: Value) -> yaml::Value {
     match value {
         Value::Null | Value::Comment(_) | Value::Bytes(_) => yaml::Value::Null,
@@ -125,7 +125,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// Every number is a float, and keys may be there twice.
+/// Every number is a float, and keys may be duplicate.
 struct Reader;
 
 impl<'de> Visitor<'de> for Reader {
@@ -240,7 +240,7 @@ fn line(depth: usize, out: &mut String) {
     out.extend(std::iter::repeat_n('\t', depth));
 }
 
-/// The content of a binary file.
+/// Returns the content of a binary file.
 pub(super) fn print_binary(branch: &Branch) -> Result<Vec<u8>, Error> {
     let data = branch.iter().find_map(|item| match item {
         Item::Entry(key, value) if key == DATA => Some(value),

@@ -56,7 +56,7 @@ pub(super) fn load(bytes: &[u8], budget: &Budget) -> Result<Option<Loaded>, Erro
     }))
 }
 
-/// The line of the `---` behind each document.
+/// Returns the line of the `---` after each document.
 fn ends(text: &str, documents: &[Node]) -> Vec<Option<u32>> {
     let is_marker = |line: &str| {
         line.strip_prefix("---")
@@ -81,11 +81,11 @@ fn ends(text: &str, documents: &[Node]) -> Vec<Option<u32>> {
     begins.chain([None]).collect()
 }
 
-/// Reads nodes in the order of the text, and takes the comments that it passes.
+/// Reads nodes in order, and takes the comments on the way.
 struct Reader<'a> {
-    /// Those that were not passed yet.
+    /// Comments that are not taken yet.
     comments: &'a [Comment],
-    /// The line where each document ends.
+    /// Line where each document ends.
     ends: Vec<Option<u32>>,
 }
 
@@ -112,7 +112,7 @@ impl Reader<'_> {
         Ok(branch)
     }
 
-    /// Passes the comments at the front that `belong`.
+    /// Takes the comments at the front that `belong`.
     fn take(&mut self, belong: impl Fn(&Comment) -> bool) -> Vec<String> {
         let count = self.comments.iter().take_while(|comment| belong(comment)).count();
         let (taken, rest) = self.comments.split_at_checked(count).unwrap_or_default();
@@ -121,23 +121,23 @@ impl Reader<'_> {
         texts.filter(|text| !text.is_empty()).collect()
     }
 
-    fn before(&mut self, place: LineColumn) -> Vec<String> {
-        self.take(|comment| self::place(comment.position) < place)
+    fn before(&mut self, end: LineColumn) -> Vec<String> {
+        self.take(|comment| position(comment.position) < end)
     }
 
-    /// Passes the comments on the line where something ends.
+    /// Takes the comments on the line where something ends.
     fn beside(&mut self, line: u32) -> Vec<String> {
         self.take(|comment| comment.position.line <= line && !comment.alone)
     }
 
-    /// Passes the comments behind the last part of a list or map, up to what follows it, that are indented as it is.
+    /// Takes the comments after the last part of a list or map, before `end`, with at least its indentation.
     fn behind(&mut self, column: u32, end: LineColumn) -> Vec<String> {
         self.take(|comment| {
-            comment.alone && comment.position.column >= column && self::place(comment.position) < end
+            comment.alone && comment.position.column >= column && position(comment.position) < end
         })
     }
 
-    /// The entries of a map; what follows it begins at `end`.
+    /// Reads the entries of a map; the next node begins at `end`.
     fn branch(&mut self, node: &Node, end: LineColumn) -> Result<Branch, Error> {
         let Content::Map(mapping) = &node.content else {
             return Ok(Branch::new());
@@ -145,13 +145,13 @@ impl Reader<'_> {
         let mut branch = Branch::new();
         let mut entries = mapping.entries().iter().peekable();
         while let Some(entry) = entries.next() {
-            let end = entries.peek().map_or(end, |next| place(next.position));
+            let end = entries.peek().map_or(end, |next| position(next.position));
             let name = name(entry)?;
-            let mut comments = self.before(place(entry.position));
+            let mut comments = self.before(position(entry.position));
             let inner = match &entry.value.content {
                 Content::Scalar(scalar) => {
                     let line = entry.value.position.line.max(entry.position.line);
-                    comments.extend(self.before(place(entry.value.position)));
+                    comments.extend(self.before(position(entry.value.position)));
                     if !is_block(scalar) {
                         comments.extend(self.beside(line));
                     }
@@ -165,7 +165,7 @@ impl Reader<'_> {
         // The entries of an alias are at its anchor.
         if let Some(first) = mapping.entries().first()
             && first.position.column > 1
-            && place(first.position) >= place(node.position)
+            && position(first.position) >= position(node.position)
         {
             let comments = self.behind(first.position.column, end);
             branch.extend(comments.into_iter().map(Item::Comment));
@@ -185,8 +185,8 @@ impl Reader<'_> {
         let mut items = Vec::with_capacity(nodes.len());
         let mut rest = nodes.iter().peekable();
         while let Some(item) = rest.next() {
-            let end = rest.peek().map_or(end, |next| place(next.position));
-            let mut comments = self.before(place(item.position));
+            let end = rest.peek().map_or(end, |next| position(next.position));
+            let mut comments = self.before(position(item.position));
             if let Content::Scalar(scalar) = &item.content
                 && !is_block(scalar)
             {
@@ -197,7 +197,7 @@ impl Reader<'_> {
         }
         if nodes
             .first()
-            .is_some_and(|first| place(first.position) >= place(node.position))
+            .is_some_and(|first| position(first.position) >= position(node.position))
             && node.position.column > 1
         {
             let comments = self.behind(node.position.column, end);
@@ -210,11 +210,11 @@ impl Reader<'_> {
 /// Line and column.
 type LineColumn = (u32, u32);
 
-fn place(position: Position) -> LineColumn {
+fn position(position: Position) -> LineColumn {
     (position.line, position.column)
 }
 
-/// A text of several lines ends somewhere else than it begins.
+/// Returns true for a scalar of several lines.
 fn is_block(scalar: &Scalar) -> bool {
     !scalar.plain && scalar.text.contains('\n')
 }
@@ -237,7 +237,7 @@ fn name(entry: &Entry) -> Result<String, Error> {
     }
 }
 
-/// The key that brings in the entries of other maps.
+/// Key that merges the entries of other maps.
 const MERGE: &str = "<<";
 
 fn scalar(scalar: &Scalar, node: &Node) -> Result<Value, Error> {

@@ -1,4 +1,4 @@
-//! An application out of a Secret: YAML or JSON, as the az program and Flux write it.
+//! An application in a Secret: YAML or JSON, as the az program and Flux write it.
 
 use api::Secret;
 use cloud::azure::{Client, Proof};
@@ -10,10 +10,9 @@ use crate::Error;
 
 const WHAT: &str = "sops.azure-kv";
 
-/// Reads an application.
 pub(in crate::keys) fn parse(text: &[u8]) -> Result<Client, Error> {
     let wrong = |why: &str| Error::key(WHAT, why);
-    // The reader's message may repeat a word of the text. It reads UTF-16 with its mark, too.
+    // The parser's message may repeat a word of the secret. It reads UTF-16 with its mark, too.
     let document = yaml::read::goyaml(text, &Budget::default()).map_err(|_| wrong("it is no YAML"))?;
     let field = |names: &[&str]| {
         let texts = names

@@ -1,4 +1,4 @@
-//! Services of this process, which answer only to requests that are signed and made as theirs are.
+//! Services of this process, which answer only to correctly signed requests.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -25,7 +25,7 @@ const ROLE: &str = "<Credentials><AccessKeyId>ASIA</AccessKeyId><SecretAccessKey
                     <SessionToken>session</SessionToken></Credentials>";
 const RESOURCE: &str = "projects/p/locations/global/keyRings/r/cryptoKeys/k";
 
-/// A server that hands each request to `answer`.
+/// A server that passes each request to `answer`.
 async fn serve(answer: fn(&Uri, &HeaderMap, &[u8]) -> Option<Response>) -> SocketAddr {
     let handle = move |State(()): State<()>, uri: Uri, headers: HeaderMap, body: Bytes| async move {
         answer(&uri, &headers, &body).unwrap_or_else(|| {
@@ -43,7 +43,6 @@ async fn serve(answer: fn(&Uri, &HeaderMap, &[u8]) -> Option<Response>) -> Socke
     address
 }
 
-/// Starts a token service of AWS that gives a role to everybody.
 pub(super) async fn sts() -> Url {
     let role = |_: &Uri, _: &HeaderMap, body: &[u8]| {
         let is_role = body.starts_with(b"Action=AssumeRole&RoleArn=r&");
@@ -92,7 +91,7 @@ fn credentials(id: &str) -> aws::Credentials {
     }
 }
 
-/// Returns true if a request bears the signature that these credentials make.
+/// Returns true if a request has the signature of these credentials.
 fn is_signed(headers: &HeaderMap, body: &[u8], known: &aws::Credentials, service: &str) -> bool {
     let at = Url::parse(&format!("http://{}/", header(headers, "host"))).unwrap();
     let covered: Vec<(&str, &str)> = ["content-type", "x-amz-target"]

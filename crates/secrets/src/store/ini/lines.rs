@@ -1,11 +1,11 @@
-//! From lines to sections.
+//! Parses lines to sections.
 
 use std::collections::HashMap;
 
 use super::{DEFAULT, FORMAT};
 use crate::Error;
 
-/// A section; its name may be there several times.
+/// A section; several may have one name.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Section {
     pub(super) name: String,
@@ -20,14 +20,14 @@ pub(super) struct Key {
     pub(super) comment: String,
 }
 
-/// All sections, the nameless one first.
+/// Returns all sections, the nameless one first.
 pub(super) fn sections(text: &str) -> Result<Vec<Section>, Error> {
     let mut reader = Reader {
         rest: text,
         line: 0,
         comment: String::new(),
         counted: 1,
-        places: HashMap::new(),
+        positions: HashMap::new(),
     };
     let mut sections = Vec::new();
     let mut section = Section {
@@ -54,7 +54,7 @@ pub(super) fn sections(text: &str) -> Result<Vec<Section>, Error> {
                 keys: Vec::new(),
             };
             reader.counted = 1;
-            reader.places.clear();
+            reader.positions.clear();
             sections.push(std::mem::replace(&mut section, next));
         } else if !line.is_empty() {
             reader.key(line, &mut section)?;
@@ -66,18 +66,17 @@ pub(super) fn sections(text: &str) -> Result<Vec<Section>, Error> {
 
 struct Reader<'t> {
     rest: &'t str,
-    /// The number of the last line.
     line: usize,
-    /// The comments since the last key.
+    /// Comments since the last key.
     comment: String,
-    /// The number of the next key that is called `-`.
+    /// Number of the next key that is called `-`.
     counted: usize,
-    /// Positions of the section's keys that were read, by name.
-    places: HashMap<String, usize>,
+    /// Positions of the section's keys, by name.
+    positions: HashMap<String, usize>,
 }
 
 impl<'t> Reader<'t> {
-    /// The next line, with its end.
+    /// Returns the next line, with its end.
     fn next(&mut self) -> Option<&'t str> {
         if self.rest.is_empty() {
             return None;
@@ -93,7 +92,7 @@ impl<'t> Reader<'t> {
         Error::syntax(FORMAT, format!("line {}: {why}", self.line))
     }
 
-    /// The comments since the last key.
+    /// Takes the comments since the last key.
     fn heard(&mut self) -> String {
         std::mem::take(&mut self.comment).trim().to_owned()
     }
@@ -113,16 +112,16 @@ impl<'t> Reader<'t> {
         let value = self.value(value)?;
         let comment = self.heard();
         let known = self
-            .places
+            .positions
             .get(&name)
-            .and_then(|place| section.keys.get_mut(*place));
+            .and_then(|position| section.keys.get_mut(*position));
         match known {
             Some(key) => {
                 key.value = value;
                 key.comment = comment;
             }
             None => {
-                self.places.insert(name.clone(), section.keys.len());
+                self.positions.insert(name.clone(), section.keys.len());
                 section.keys.push(Key { name, value, comment });
             }
         }
@@ -132,7 +131,7 @@ impl<'t> Reader<'t> {
     fn value(&mut self, text: &str) -> Result<String, Error> {
         let line = text.trim_start();
         for quote in ["\"\"\"", "`"] {
-            // Three quotes alone are no beginning.
+            // Three quotes alone start nothing.
             if let Some(inner) = line.strip_prefix(quote)
                 && !(inner.is_empty() && quote.len() == 3)
             {
@@ -143,8 +142,8 @@ impl<'t> Reader<'t> {
             }
         }
         let line = line.trim_end();
-        if let Some(begun) = line.strip_suffix('\\') {
-            return Ok(self.continued(begun));
+        if let Some(first) = line.strip_suffix('\\') {
+            return Ok(self.continued(first));
         }
         let (value, comment) = match line.find(['#', ';']).and_then(|at| line.split_at_checked(at)) {
             Some((value, comment)) => (value.trim(), comment),
@@ -154,8 +153,8 @@ impl<'t> Reader<'t> {
         Ok(unquoted(value).to_owned())
     }
 
-    fn lines_until(&mut self, quote: &str, begun: &str) -> Result<String, Error> {
-        let mut value = begun.to_owned();
+    fn lines_until(&mut self, quote: &str, first: &str) -> Result<String, Error> {
+        let mut value = first.to_owned();
         while let Some(line) = self.next() {
             if let Some((last, behind)) = line.rsplit_once(quote) {
                 value.push_str(last);
@@ -169,8 +168,8 @@ impl<'t> Reader<'t> {
         Err(self.wrong("a value has no closing quote"))
     }
 
-    fn continued(&mut self, begun: &str) -> String {
-        let mut value = begun.to_owned();
+    fn continued(&mut self, first: &str) -> String {
+        let mut value = first.to_owned();
         while let Some(line) = self.next() {
             let line = line.trim();
             if line.is_empty() {
@@ -201,7 +200,7 @@ fn split(line: &str) -> Result<(&str, &str), &'static str> {
     Ok((name.trim(), value))
 }
 
-/// A value without the quotes around it, unless there are more of them.
+/// Removes a value's quotes, unless there are more of them.
 fn unquoted(value: &str) -> &str {
     for quote in ['\'', '"'] {
         let inner = value

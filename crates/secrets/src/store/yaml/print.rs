@@ -6,15 +6,14 @@ use yaml::print::goyaml_v3;
 use super::MERGE;
 use crate::document::{Branch, Item, Value};
 
-/// Columns a level.
+/// Columns per level.
 const LEVEL: usize = 4;
 
-/// Prints all documents.
 pub(in crate::store) fn print(documents: &[Branch]) -> Vec<u8> {
     let texts = documents.iter().map(|branch| {
         let mut printer = Printer {
             out: String::new(),
-            begun: false,
+            is_started: false,
         };
         if has_entries(branch) {
             printer.branch(branch, 0);
@@ -29,8 +28,8 @@ pub(in crate::store) fn print(documents: &[Branch]) -> Vec<u8> {
 
 struct Printer {
     out: String,
-    /// The cursor is where the first line of what comes next goes.
-    begun: bool,
+    /// True if the cursor is at the position of the next line's content.
+    is_started: bool,
 }
 
 fn of_item(item: &Item) -> Option<&str> {
@@ -55,15 +54,15 @@ fn has_items(items: &[Value]) -> bool {
     items.iter().any(|item| of_value(item).is_none())
 }
 
-/// The column of what is in a map at `column`: the next level.
+/// Returns the column of the content of a map at `column`: the next level.
 fn inside(column: usize) -> usize {
     (column + LEVEL) / LEVEL * LEVEL
 }
 
 impl Printer {
-    /// Begins a line, unless it has begun.
+    /// Starts a line, unless one is started.
     fn line(&mut self, column: usize) {
-        if !std::mem::take(&mut self.begun) {
+        if !std::mem::take(&mut self.is_started) {
             self.out.extend(std::iter::repeat_n(' ', column));
         }
     }
@@ -77,7 +76,7 @@ impl Printer {
         }
     }
 
-    /// Prints the comments that a list or map begins with before the line on which it begins, and counts them.
+    /// Prints the leading comments of a list or map before its first line, and returns their number.
     fn hoist(&mut self, value: &Value, column: usize) -> usize {
         let texts: Vec<&str> = match value {
             Value::Map(branch) if has_entries(branch) => branch.iter().map_while(of_item).collect(),
@@ -88,7 +87,7 @@ impl Printer {
         texts.len()
     }
 
-    /// A map that has entries.
+    /// Prints a map that has entries.
     fn branch(&mut self, branch: &[Item], column: usize) {
         for item in branch {
             match item {
@@ -106,7 +105,7 @@ impl Printer {
         if !is_simple && is_collection(value) {
             let gap = inner.saturating_sub(column + 1);
             self.out.extend(std::iter::repeat_n(' ', gap));
-            self.begun = true;
+            self.is_started = true;
         } else if is_collection(value) {
             self.out.push('\n');
         } else {
@@ -120,7 +119,7 @@ impl Printer {
         }
     }
 
-    /// A list that has items.
+    /// Prints a list that has items.
     fn seq(&mut self, items: &[Value], column: usize) {
         let inner = column + 2;
         for item in items {
@@ -132,11 +131,11 @@ impl Printer {
                     self.out.push_str("- ");
                     match item {
                         Value::Map(branch) if has_entries(branch) => {
-                            self.begun = true;
+                            self.is_started = true;
                             self.branch(rest(branch, hoisted), inner);
                         }
                         Value::Seq(items) if has_items(items) => {
-                            self.begun = true;
+                            self.is_started = true;
                             self.seq(rest(items, hoisted), inner);
                         }
                         leaf => self.leaf(leaf, inner, 2),
@@ -146,8 +145,8 @@ impl Printer {
         }
     }
 
-    /// A scalar or an empty list or map, and the end of its line. A text of several lines is indented to `column`, which is
-    /// `by` more than what it is in.
+    /// Prints a scalar or an empty list or map, and the end of its line. A string of several lines is indented to `column`,
+    /// which is `by` more than its parent's.
     fn leaf(&mut self, value: &Value, column: usize, by: usize) {
         let text = match value {
             Value::Null | Value::Comment(_) => "null".to_owned(),
@@ -208,7 +207,7 @@ fn is_collection(value: &Value) -> bool {
     }
 }
 
-/// A scalar as the value of a key, without its last line break.
+/// Prints a scalar as the value of a key, without its last line break.
 fn scalar(value: yaml::Value) -> String {
     if let yaml::Value::String(text) = &value
         && let Some(quoted) = quoted(text)
@@ -222,8 +221,8 @@ fn scalar(value: yaml::Value) -> String {
     text.strip_suffix('\n').unwrap_or(text).to_owned()
 }
 
-/// A text of several lines that begins with a tab or has line ends of Unicode: as a block, which the original makes of it,
-/// nobody could read it.
+/// Quotes a string of several lines that begins with a tab or has line ends of Unicode: the original's block of it would be
+/// invalid.
 fn quoted(text: &str) -> Option<String> {
     let tab = text.trim_start_matches('\n').starts_with('\t');
     if !text.contains('\n') || !(tab || text.contains(['\u{2028}', '\u{2029}'])) {
@@ -242,7 +241,7 @@ fn quoted(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// A key with its colon, and whether both are on one line without a question mark.
+/// Returns a key with its colon, and true if both are on one line without a question mark.
 fn lead(key: &str, column: usize) -> (String, bool) {
     if key == MERGE {
         return ("!!merge <<:".to_owned(), true);
@@ -260,7 +259,7 @@ fn lead(key: &str, column: usize) -> (String, bool) {
     let text = explicit.strip_suffix("\n: null\n").unwrap_or(explicit);
     let mut printer = Printer {
         out: "? ".to_owned(),
-        begun: false,
+        is_started: false,
     };
     let inner = inside(column);
     printer.block(text, inner, inner - column);
