@@ -12,24 +12,21 @@ use crate::{Cluster, Error};
 
 pub use local::LocalKubeconfig;
 
-/// The name of the one context that every cluster is offered as.
+/// Name of the only context of every cluster.
 pub const DEFAULT_CONTEXT: &str = "default";
 
-/// The user name of a service account.
+/// Returns the user name of a service account.
 #[must_use]
 pub fn service_account(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
 }
 
 /// Connects to the cluster of a user's kubeconfig, which has to meet the rules of [`user_config`].
-///
-/// # Errors
-/// As [`user_config`] and [`client`].
 pub async fn connect(kubeconfig: &[u8]) -> Result<Cluster, Error> {
     Ok(Cluster::new(client(user_config(kubeconfig).await?)?))
 }
 
-/// A client for a configuration. Retries are left to [`crate::Cluster`], which knows what may be sent again.
+/// Creates a client for a configuration. [`crate::Cluster`] retries, as it knows which requests may be repeated.
 ///
 /// # Errors
 /// Fails when the proxy, certificates or credentials of the configuration can't be used.
@@ -41,40 +38,35 @@ pub fn client(mut config: Config) -> Result<Client, Error> {
         kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
             Error::KubeconfigRefused("proxy-url is not supported: remove it".to_owned())
         }
-        // What the TLS library says may hold a piece of the key material.
+        // The TLS library's message may contain a piece of the key material.
         _ => Error::Kubeconfig("its certificates or credentials are malformed".to_owned()),
     })
 }
 
-/// Settings of a user's kubeconfig that are accepted. By default, none.
+/// Accepted settings of a user's kubeconfig; default none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KubeconfigRules {
-    /// True if `insecure-skip-tls-verify` is accepted; default false.
+    /// Accepts `insecure-skip-tls-verify`; default false.
     pub insecure_tls: bool,
 }
 
-/// The configuration of the current context of a user's kubeconfig. Only what stands inside of it counts: whatever would
-/// run a program or read a file of this process is refused.
+/// Returns the configuration of the current context of a user's kubeconfig. Only inline values count: everything that would run
+/// a program or read a file of this process is refused.
 ///
 /// # Errors
-/// Fails when the kubeconfig is larger than 1 MiB, does not parse, has an incomplete current context, or uses a
-/// field that is refused.
+/// Fails when the kubeconfig is larger than 1 MiB, does not parse, has an incomplete current context, or uses a refused field.
 pub async fn user_config(kubeconfig: &[u8]) -> Result<Config, Error> {
     user_config_with(kubeconfig, KubeconfigRules::default()).await
 }
 
-/// Does the same as [`user_config`], but accepts what the rules name.
-///
-/// # Errors
-/// Fails when the kubeconfig is larger than 1 MiB, does not parse, has an incomplete current context, or uses a
-/// field that is refused.
+/// Does the same as [`user_config`], but accepts the settings in `rules`.
 pub async fn user_config_with(kubeconfig: &[u8], rules: KubeconfigRules) -> Result<Config, Error> {
     let kubeconfig = parse(kubeconfig)?;
     check(&kubeconfig, rules)?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .map_err(|error| Error::Kubeconfig(describe(&error).to_owned()))?;
-    // Who acts is decided by the service account alone.
+    // The service account alone decides who acts.
     config.auth_info.impersonate = None;
     config.auth_info.impersonate_uid = None;
     config.auth_info.impersonate_groups = None;
@@ -89,12 +81,12 @@ fn parse(kubeconfig: &[u8]) -> Result<Kubeconfig, Error> {
     }
     let text =
         std::str::from_utf8(kubeconfig).map_err(|_| Error::Kubeconfig("it is no UTF-8 text".to_owned()))?;
-    // What the parser says may quote a token.
+    // The parser's message may quote a token.
     Kubeconfig::from_yaml(text)
         .map_err(|_| Error::Kubeconfig("it is no valid YAML, or has not the form of a kubeconfig".to_owned()))
 }
 
-/// Words for an error of the kubeconfig that hold nothing of its contents.
+/// Describes an error of the kubeconfig without its contents.
 fn describe(error: &kube::config::KubeconfigError) -> &'static str {
     use kube::config::KubeconfigError as E;
     match error {
@@ -113,8 +105,7 @@ fn describe(error: &kube::config::KubeconfigError) -> &'static str {
     }
 }
 
-/// Refuses what a kubeconfig of a stranger must not ask for. All its users and clusters are looked at, so that nothing
-/// depends on which one is chosen.
+/// Refuses dangerous settings of an untrusted kubeconfig. All its users and clusters are checked, not only the chosen ones.
 fn check(kubeconfig: &Kubeconfig, rules: KubeconfigRules) -> Result<(), Error> {
     for user in &kubeconfig.auth_infos {
         if let Some(info) = &user.auth_info {
@@ -146,7 +137,7 @@ fn check(kubeconfig: &Kubeconfig, rules: KubeconfigRules) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fails with the first field that is present: whether it is, its name, and what to use instead.
+/// Fails with the first present field; `fields` has presence, name, and the alternative.
 fn refuse(what: &str, name: &str, fields: &[(bool, &str, &str)]) -> Result<(), Error> {
     match fields.iter().find(|(present, ..)| *present) {
         None => Ok(()),
@@ -189,12 +180,10 @@ fn check_user(name: &str, info: &AuthInfo) -> Result<(), Error> {
     }
 }
 
-/// The contexts that a project may choose from.
+/// Contexts that a project may choose from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contexts {
-    /// The name that is used when a target names none.
     pub current: Option<String>,
-    /// The names of all contexts.
     pub names: Vec<String>,
 }
 
@@ -208,10 +197,10 @@ impl Default for Contexts {
 }
 
 impl Contexts {
-    /// Renames contexts, one after the other; the current one keeps being current.
+    /// Renames contexts, one after the other; the current one stays current.
     ///
     /// # Errors
-    /// Fails when an old name is missing or a new one is taken.
+    /// Fails when an old name is missing or a new one exists.
     pub fn rename<'a>(
         mut self,
         renames: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -1,4 +1,4 @@
-//! Work and waits of an operation: while all its branches wait, it gives back its permit to work.
+//! Work and waits of an operation: while all its branches wait, it gives back its permit.
 
 use std::{
     fmt,
@@ -13,7 +13,6 @@ use futures::future::BoxFuture;
 
 use crate::Cluster;
 
-/// The permit of an operation to work.
 pub trait WorkPermit: Send + Sync {
     /// Gives the permit back, because the operation only waits.
     fn pause(&self);
@@ -22,13 +21,13 @@ pub trait WorkPermit: Send + Sync {
     fn resume(&self) -> BoxFuture<'_, ()>;
 }
 
-/// The branches of an operation that work, and its permit.
+/// The working branches of an operation, and its permit.
 #[derive(Clone)]
 pub(crate) struct Activity(Arc<Inner>);
 
 struct Inner {
     permit: Arc<dyn WorkPermit>,
-    /// Number of branches that work. Requests at the same time within a branch may make it smaller.
+    /// Number of working branches. Concurrent requests within a branch may make it smaller.
     working: AtomicIsize,
 }
 
@@ -40,7 +39,6 @@ impl fmt::Debug for Activity {
     }
 }
 
-/// A part of an operation that runs beside others, until it is dropped.
 #[derive(Debug)]
 #[must_use = "the branch ends when it is dropped"]
 pub struct Branch(Option<Activity>);
@@ -53,7 +51,6 @@ impl Drop for Branch {
     }
 }
 
-/// A wait, until it is dropped.
 struct Wait<'a>(&'a Activity);
 
 impl Drop for Wait<'_> {
@@ -63,7 +60,7 @@ impl Drop for Wait<'_> {
 }
 
 impl Cluster {
-    /// The same cluster for an operation with a permit, which waits give back.
+    /// Returns the cluster for an operation with a permit, which waits give back.
     #[must_use]
     pub fn working_with(&self, permit: Arc<dyn WorkPermit>) -> Self {
         let inner = Inner {
@@ -75,7 +72,7 @@ impl Cluster {
         cluster
     }
 
-    /// The same cluster for requests within a wait, which has no permit anyway.
+    /// Returns the cluster for requests within a wait, which has no permit anyway.
     #[must_use]
     pub fn within_wait(&self) -> Self {
         let mut cluster = self.clone();
@@ -83,7 +80,7 @@ impl Cluster {
         cluster
     }
 
-    /// Begins a part of the operation that runs beside others. The permit is given back when all of them wait.
+    /// Starts a concurrent part of the operation. The permit is given back when all of them wait.
     pub fn branch(&self) -> Branch {
         if let Some(activity) = &self.activity {
             activity.0.working.fetch_add(1, Ordering::AcqRel);
@@ -91,7 +88,7 @@ impl Cluster {
         Branch(self.activity.clone())
     }
 
-    /// Waits for something. If nothing else of the operation works, its permit is given back in the meantime.
+    /// Waits for a future. If nothing else of the operation works, its permit is given back meanwhile.
     pub async fn waiting<T>(&self, wait: impl Future<Output = T>) -> T {
         let Some(activity) = &self.activity else {
             return wait.await;

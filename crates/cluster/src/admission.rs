@@ -2,17 +2,17 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures::{StreamExt as _, stream};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use yaml::Value;
 
 use crate::{Cluster, Error, ResourceKind};
 
-/// The API group of webhook configurations and policies.
 const GROUP: &str = "admissionregistration.k8s.io";
 /// Maximum age of the snapshot that the kinds are read from: they come and go with versions of the API server.
 const KINDS_AGE: Duration = Duration::from_secs(600);
@@ -20,13 +20,12 @@ const KINDS_AGE: Duration = Duration::from_secs(600);
 const WATCHED_AGE: Duration = Duration::from_secs(600);
 /// Time after their last use for which the changes of rules are watched.
 const USED_FOR: Duration = Duration::from_secs(300);
-/// Maximum number of identities whose rules are kept.
 const IDENTITIES: usize = 1_000;
 /// Maximum number of objects of one kind; with more, every update counts as seen.
-const MOST: usize = 5_000;
+const MAX_OBJECTS: usize = 5_000;
 
-/// The updates that the webhooks and policies of a cluster see. Their conditions on users and single objects are
-/// ignored, so an update that none of them sees may count as seen.
+/// Updates that the webhooks and policies of a cluster see. Their conditions on users and single objects are ignored, so an
+/// update that none of them sees may count as seen.
 #[derive(Debug, Clone, Default)]
 pub struct Admission {
     rules: Vec<Rule>,
@@ -34,7 +33,6 @@ pub struct Admission {
     unclear: bool,
 }
 
-/// The resources of one rule.
 #[derive(Debug, Clone)]
 struct Rule {
     groups: Vec<String>,
@@ -42,7 +40,7 @@ struct Rule {
 }
 
 impl Rule {
-    /// A resource that is named is meant in every group: it may be served in several.
+    /// A resource matches in every group: it may be served in several.
     fn sees(&self, kind: &ResourceKind) -> bool {
         let everything = self
             .resources
@@ -57,8 +55,7 @@ impl Rule {
 }
 
 impl Admission {
-    /// Returns true if a webhook or policy may see updates of objects of this kind, and change, refuse or warn
-    /// about them.
+    /// Returns true if a webhook or policy may see updates of objects of this kind, and change, refuse or warn about them.
     #[must_use]
     pub fn sees_updates(&self, kind: &ResourceKind) -> bool {
         self.unclear || self.rules.iter().any(|rule| rule.sees(kind))
@@ -75,7 +72,7 @@ impl Admission {
             None if object.pointer(&["spec", "matchConstraints"]).is_some() => {
                 Some(items(object.pointer(&["spec", "matchConstraints", "resourceRules"])).collect())
             }
-            // Webhooks may be without any; what else has no rules is not understood.
+            // Webhooks may have no rules; other objects without rules are unknown.
             None => object
                 .get("kind")
                 .and_then(Value::as_str)
@@ -108,19 +105,18 @@ fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
     list.and_then(Value::as_seq).unwrap_or_default().iter()
 }
 
-/// The rules that an identity read.
+/// Rules that an identity read.
 struct ReadRules {
     read: Instant,
-    /// The state of the watch when the read began.
+    /// State of the watch when the read started.
     epoch: Option<u64>,
     rules: Arc<Admission>,
 }
 
-/// The rules that one identity read last.
 type RulesOfIdentity = Arc<tokio::sync::Mutex<Option<ReadRules>>>;
 
-/// The rules that each identity on a cluster read last. They are never shared: what one identity may not list is unknown to
-/// it, whatever others may.
+/// The rules that each identity on a cluster read last. They are never shared: an identity may not learn objects that it may
+/// not list.
 #[derive(Default)]
 pub(crate) struct KnownRules {
     identities: Mutex<HashMap<Option<Arc<str>>, RulesOfIdentity>>,
@@ -130,7 +126,7 @@ pub(crate) struct KnownRules {
 impl KnownRules {
     fn of(&self, identity: Option<&str>) -> RulesOfIdentity {
         let identity: Option<Arc<str>> = identity.map(Arc::from);
-        let mut known = self.identities.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.identities.lock();
         if known.len() >= IDENTITIES && !known.contains_key(&identity) {
             known.clear();
         }
@@ -138,9 +134,9 @@ impl KnownRules {
     }
 }
 
-/// The news of a watch of webhooks and policies for those who use their rules, and its need to know of their use. Clones are the same.
+/// Connects a watch of webhooks and policies with the users of their rules. Clones share it.
 ///
-/// The watch only says that something changed, so that whoever watches needs no rights of the identities that read the rules.
+/// The watch only reports that something changed, so that it needs no rights of the identities that read the rules.
 #[derive(Debug, Clone, Default)]
 pub struct AdmissionWatch(Arc<WatchState>);
 
@@ -152,39 +148,39 @@ struct WatchState {
 
 #[derive(Debug, Default)]
 struct WatchFacts {
-    /// Time at which rules were asked for last.
+    /// Time of the last use of rules.
     used: Option<Instant>,
-    /// Number of changes that were told.
+    /// Number of reported changes.
     changes: u64,
-    /// True while every change is told.
+    /// True while every change is reported.
     is_complete: bool,
 }
 
 impl AdmissionWatch {
-    /// Waits until somebody asks for the rules.
+    /// Waits until rules are needed.
     pub async fn asked(&self) {
         self.0.asked.notified().await;
     }
 
-    /// Returns true if somebody asked for the rules in the last minutes.
+    /// Returns true if rules were used in the last minutes.
     #[must_use]
     pub fn is_used(&self) -> bool {
         self.facts().used.is_some_and(|used| used.elapsed() < USED_FOR)
     }
 
-    /// Tells that webhooks or policies changed, and that later changes will be told: all rules are read again.
+    /// Reports that webhooks or policies changed, and that later changes will be reported: all rules are read again.
     pub fn changed(&self) {
         let mut facts = self.facts();
         facts.changes += 1;
         facts.is_complete = true;
     }
 
-    /// Tells that changes are no longer told: rules expire after [`crate::Settings::admission_age`].
+    /// Reports that changes are no longer watched: rules expire after [`crate::Settings::admission_age`].
     pub fn ended(&self) {
         self.facts().is_complete = false;
     }
 
-    /// Notes a use, and returns the number of changes; `None` if nobody tells of them.
+    /// Records a use, and returns the number of changes; `None` without a watch.
     fn epoch(&self) -> Option<u64> {
         let mut facts = self.facts();
         facts.used = Some(Instant::now());
@@ -193,22 +189,22 @@ impl AdmissionWatch {
     }
 
     fn facts(&self) -> MutexGuard<'_, WatchFacts> {
-        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.inner.lock()
     }
 }
 
-/// Returns true if rules that were read `age` ago, in the state `then` of the watch, are current in the state `now`. Without a watch they
-/// expire after `unwatched`.
+/// Returns true if rules that were read `age` ago, in the state `then` of the watch, are current in the state `now`. Without a
+/// watch they expire after `unwatched`.
 fn is_current(age: Duration, then: Option<u64>, now: Option<u64>, unwatched: Duration) -> bool {
     then == now && age < if now.is_some() { WATCHED_AGE } else { unwatched }
 }
 
 impl Cluster {
     /// Returns the rules of webhooks and policies, which are not older than [`crate::Settings::admission_age`], unless a watch
-    /// ([`Cluster::admission_watch`]) told of no change. If the identity may not list them, every update counts as seen.
+    /// ([`Cluster::admission_watch`]) reported no change. If the identity may not list them, every update counts as seen.
     ///
     /// # Errors
-    /// Fails when discovery fails, or the work is cancelled.
+    /// Fails when discovery fails, or the operation is cancelled.
     pub async fn admission(&self) -> Result<Arc<Admission>, Error> {
         let known = self.known_rules().of(self.impersonated());
         let mut known = known.lock().await;
@@ -231,7 +227,6 @@ impl Cluster {
         Ok(rules)
     }
 
-    /// Returns where a watch tells of changes of the webhooks and policies of this cluster.
     #[must_use]
     pub fn admission_watch(&self) -> AdmissionWatch {
         self.known_rules().watch.clone()
@@ -240,7 +235,7 @@ impl Cluster {
     /// Returns the kinds of webhook configurations and policies.
     ///
     /// # Errors
-    /// Fails when discovery fails, or the work is cancelled.
+    /// Fails when discovery fails, or the operation is cancelled.
     pub async fn admission_kinds(&self) -> Result<Vec<ResourceKind>, Error> {
         let snapshot = self.recent_snapshot(KINDS_AGE).await?;
         let kinds = snapshot
@@ -253,7 +248,7 @@ impl Cluster {
         let kinds = self.admission_kinds().await?;
         let mut lists = stream::iter(kinds)
             .map(|kind| async move {
-                let list = self.list(&kind, None, MOST).await;
+                let list = self.list(&kind, None, MAX_OBJECTS).await;
                 (kind, list)
             })
             .buffer_unordered(4);
@@ -345,7 +340,7 @@ mod tests {
             (599, Some(1), Some(1), true),
             (600, Some(1), Some(1), false),
             (0, Some(1), Some(2), false),
-            // The watch began, or broke off: a change before may have been missed.
+            // The watch started, or broke off: a change before may have been missed.
             (0, None, Some(1), false),
             (0, Some(1), None, false),
         ] {

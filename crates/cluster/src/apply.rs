@@ -9,7 +9,7 @@ use yaml::Value;
 
 use crate::{Cluster, Error, connection::Call, path};
 
-/// Pauses between the attempts to apply an object of a kind that is known but not served yet.
+/// Pauses between the attempts to apply an object of a known kind that is not served yet.
 const NOT_YET_SERVED: [Duration; 5] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
@@ -18,20 +18,15 @@ const NOT_YET_SERVED: [Duration; 5] = [
     Duration::from_millis(1500),
 ];
 
-/// The options of a server-side apply.
 #[derive(Debug, Clone, Copy)]
 pub struct ApplyOptions<'a> {
-    /// If set, the API server does everything but store the result.
     pub dry_run: bool,
-    /// If set, the fields of other managers are taken over. To be used only on a patch without the fields that are left to
-    /// others, or because the user asked for it.
+    /// Takes over fields of other managers. Only for a patch without fields that are left to others, or at the user's request.
     pub force: bool,
-    /// Name of the field manager.
     pub manager: &'a str,
 }
 
 impl<'a> ApplyOptions<'a> {
-    /// Returns the options for an apply as a manager, without force.
     #[must_use]
     pub const fn new(manager: &'a str) -> Self {
         Self {
@@ -42,21 +37,15 @@ impl<'a> ApplyOptions<'a> {
     }
 }
 
-/// The result of an apply or a replacement.
 #[derive(Debug, Clone)]
 pub struct Applied {
-    /// The object after the apply.
     pub object: Value,
-    /// Warnings of the API server.
     pub warnings: Vec<String>,
 }
 
 impl Cluster {
-    /// Replaces an object as a whole. With a `metadata.resourceVersion` in it, the API server refuses if the object was
-    /// changed since, and the request can be sent again without harm.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses or can't be reached.
+    /// Replaces an object as a whole. With a `metadata.resourceVersion`, the API server refuses if the object changed since,
+    /// and the request can be repeated safely.
     pub async fn replace(&self, object: &Value, options: ApplyOptions<'_>) -> Result<Applied, Error> {
         let reference = ObjectRef::of(object)?;
         let what = format!("replace {reference}");
@@ -82,12 +71,12 @@ impl Cluster {
         })
     }
 
-    /// Applies an object as a field manager. With a `metadata.resourceVersion` in it, the API server refuses if the object
-    /// was changed since.
+    /// Applies an object as a field manager. With a `metadata.resourceVersion`, the API server refuses if the object changed
+    /// since.
     ///
     /// # Errors
-    /// Fails when the kind is not served ([`Error::NoMatch`]), other managers own fields ([`Error::Api`] with
-    /// causes), or the API server refuses or can't be reached.
+    /// Fails when the kind is not served ([`Error::NoMatch`]), other managers own fields ([`Error::Api`] with causes), or the
+    /// API server refuses or can't be reached.
     pub async fn apply(&self, object: &Value, options: ApplyOptions<'_>) -> Result<Applied, Error> {
         let reference = ObjectRef::of(object)?;
         let what = format!("apply {reference}");

@@ -1,4 +1,4 @@
-//! One cluster under one identity, and how requests to it are sent.
+//! One cluster under one identity, and the sending of requests to it.
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
@@ -15,14 +15,13 @@ use crate::{
     watch::Watches,
 };
 
-/// Time after which an operation that waits for the answer to a request counts as waiting.
+/// Time after which an operation that waits for an answer counts as waiting.
 const SLOW_REQUEST: Duration = Duration::from_secs(2);
-/// Default bytes of memory that answers take.
+/// Default bytes of memory for answers.
 const MEMORY: u64 = 512 << 20;
 /// Bytes of memory of a value in an answer, beside its text.
 const VALUE: u64 = 64;
 
-/// The bounds of requests.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Maximum number of requests in flight; default 16.
@@ -33,13 +32,11 @@ pub struct Settings {
     pub attempts: u32,
     /// Maximum size of the body of an answer, in bytes; default 32 MiB.
     pub answer_bytes: usize,
-    /// Address of the API server in errors; empty by default.
+    /// Address of the API server in errors; default empty.
     pub server: String,
-    /// The memory of the process that answers are held in, for the tenant with the name of the server; by default 512 MiB that
-    /// belong to this connection.
+    /// Memory for answers, of the tenant with the name of the server; default 512 MiB for this connection.
     pub memory: ByteBudget,
-    /// Time for which the rules of webhooks and policies that an identity read are used again; by default they are read
-    /// each time.
+    /// Time for which an identity's rules of webhooks and policies are reused; default 0: they are read each time.
     pub admission_age: Duration,
 }
 
@@ -66,8 +63,7 @@ struct Shared {
     watches: Watches,
 }
 
-/// A cluster under an identity. Clones, and clones under another identity or cancellation, share connections and what
-/// is known of the cluster.
+/// A cluster under an identity. Clones, also with another identity or cancellation, share connections and discovery.
 #[derive(Clone)]
 pub struct Cluster {
     shared: Arc<Shared>,
@@ -86,16 +82,14 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// An answer of the API server.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) warnings: Vec<String>,
     pub(crate) body: Bytes,
-    /// The memory of the body, and of the value that it holds.
+    /// Memory of the body and its value.
     pub(crate) share: Share,
 }
 
-/// A request that can be sent again.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) method: Method,
@@ -117,20 +111,17 @@ impl Call {
     }
 }
 
-/// The outcome of one attempt.
 enum Attempt {
     Done(Result<Answer, Error>),
     Again { after: Option<Duration>, error: Error },
 }
 
 impl Cluster {
-    /// A cluster under the identity of the client.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self::with_settings(client, Settings::default())
     }
 
-    /// The same with other bounds.
     #[must_use]
     pub fn with_settings(client: Client, settings: Settings) -> Self {
         let permits = Semaphore::new(settings.concurrency.max(1));
@@ -152,7 +143,7 @@ impl Cluster {
         }
     }
 
-    /// The same cluster as another user: every request carries the name, and has only that user's rights.
+    /// Returns the cluster as another user: every request has only that user's rights.
     #[must_use]
     pub fn impersonate(&self, user: &str) -> Self {
         Self {
@@ -161,7 +152,7 @@ impl Cluster {
         }
     }
 
-    /// The same cluster, whose answers are held in the memory of a tenant, such as a namespace.
+    /// Returns the cluster with another tenant, such as a namespace, for the memory of answers.
     #[must_use]
     pub fn memory_of(&self, tenant: &str) -> Self {
         Self {
@@ -170,7 +161,7 @@ impl Cluster {
         }
     }
 
-    /// The same cluster, whose requests and waits end when `cancel` is cancelled.
+    /// Returns the cluster with requests and waits that end when `cancel` is cancelled.
     #[must_use]
     pub fn until(&self, cancel: CancellationToken) -> Self {
         Self {
@@ -179,7 +170,8 @@ impl Cluster {
         }
     }
 
-    /// The same cluster, whose waits end when `interrupt` is cancelled. Requests go on, so that what was begun is completed.
+    /// Returns the cluster with waits that end when `interrupt` is cancelled. Requests go on, so that started changes are
+    /// completed.
     #[must_use]
     pub fn waits_until(&self, interrupt: CancellationToken) -> Self {
         Self {
@@ -188,19 +180,18 @@ impl Cluster {
         }
     }
 
-    /// Returns true if waits end, because there is something newer to do.
+    /// Returns true if waits end, because something newer is to be done.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.is_cancelled()
     }
 
-    /// The token that ends requests and waits.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// The user in whose name requests are sent, unless it is the client's own.
+    /// Returns the impersonated user, if any.
     #[must_use]
     pub fn impersonated(&self) -> Option<&str> {
         self.impersonate.as_deref()
@@ -214,7 +205,6 @@ impl Cluster {
         &self.shared.watches
     }
 
-    /// Returns the maximum size of an answer, in bytes.
     pub(crate) fn answer_bytes(&self) -> usize {
         self.shared.settings.answer_bytes
     }
@@ -223,23 +213,16 @@ impl Cluster {
         &self.shared.admission
     }
 
-    /// Returns the time for which rules of webhooks and policies are used again.
     pub(crate) fn admission_age(&self) -> Duration {
         self.shared.settings.admission_age
     }
 
-    /// Sleeps.
-    ///
-    /// # Errors
-    /// Fails when the work is cancelled in the meantime.
+    /// Sleeps. Fails when the operation is cancelled.
     pub async fn pause(&self, duration: Duration) -> Result<(), Error> {
         self.waiting(self.unless_cancelled(time::sleep(duration))).await
     }
 
-    /// Sleeps within a wait.
-    ///
-    /// # Errors
-    /// Fails when the work is cancelled or its waits are interrupted in the meantime.
+    /// Sleeps within a wait. Fails when the operation is cancelled or its waits are interrupted.
     pub async fn pause_wait(&self, duration: Duration) -> Result<(), Error> {
         let paused = self.interrupt.run_until_cancelled(self.pause(duration)).await;
         paused.unwrap_or(Err(Error::Cancelled))
@@ -252,21 +235,20 @@ impl Cluster {
             .ok_or(Error::Cancelled)
     }
 
-    /// Sends a request until it is answered, with backoff. Everything sent here is idempotent: reads, server-side
-    /// applies, and deletes that name the UID. An answer 404 or 409 is an answer; so is every other error that will not
-    /// heal by trying again.
+    /// Sends a request until it is answered, with backoff. Everything sent here is idempotent: reads, server-side applies, and
+    /// deletes with a UID. A 404 or 409 is an answer; so is every other error that a retry can't heal.
     pub(crate) async fn send(&self, what: &str, call: &Call) -> Result<Answer, Error> {
         self.send_beside(what, call, &self.no_memory()).await
     }
 
-    /// The same for one of several answers: `held` is the memory of the others.
-    pub(crate) async fn send_beside(&self, what: &str, call: &Call, held: &Share) -> Result<Answer, Error> {
+    /// Does the same for one of several answers; `held` is the memory of the others.
+    pub(crate) async fn send_beside(&self, what: &str, call: &Call, share: &Share) -> Result<Answer, Error> {
         let settings = &self.shared.settings;
         let mut backoff = Duration::from_millis(100);
         let mut timeouts = 0;
         for attempt in 1.. {
             let outcome = self
-                .unless_cancelled(self.attempt_patiently(what, call, held))
+                .unless_cancelled(self.attempt_with_pause(what, call, share))
                 .await?;
             let (after, error) = match outcome {
                 Attempt::Done(result) => return result,
@@ -284,10 +266,10 @@ impl Cluster {
         Err(Error::Cancelled)
     }
 
-    /// Makes one attempt at a request that has a replacement; `None` if it failed.
+    /// Makes one attempt at a request that has a fallback; `None` if it failed.
     pub(crate) async fn send_once(&self, what: &str, call: &Call) -> Option<Answer> {
-        let held = self.no_memory();
-        let attempt = self.attempt_patiently(what, call, &held);
+        let share = self.no_memory();
+        let attempt = self.attempt_with_pause(what, call, &share);
         match self.unless_cancelled(attempt).await {
             Ok(Attempt::Done(Ok(answer))) => Some(answer),
             _ => None,
@@ -295,20 +277,20 @@ impl Cluster {
     }
 
     /// Makes an attempt. While a server is slow, the operation counts as waiting.
-    async fn attempt_patiently(&self, what: &str, call: &Call, held: &Share) -> Attempt {
-        let mut attempt = std::pin::pin!(self.attempt(what, call, held));
+    async fn attempt_with_pause(&self, what: &str, call: &Call, share: &Share) -> Attempt {
+        let mut attempt = std::pin::pin!(self.attempt(what, call, share));
         match time::timeout(SLOW_REQUEST, attempt.as_mut()).await {
             Ok(attempt) => attempt,
             Err(_) => self.waiting(attempt).await,
         }
     }
 
-    async fn attempt(&self, what: &str, call: &Call, held: &Share) -> Attempt {
+    async fn attempt(&self, what: &str, call: &Call, share: &Share) -> Attempt {
         let limit = self.shared.settings.request_timeout;
         let Ok(_permit) = self.shared.permits.acquire().await else {
             return Attempt::Done(Err(Error::Cancelled));
         };
-        match time::timeout(limit, self.exchange(what, call, held)).await {
+        match time::timeout(limit, self.exchange(what, call, share)).await {
             Ok(attempt) => attempt,
             Err(_) => Attempt::Again {
                 after: None,
@@ -320,7 +302,7 @@ impl Cluster {
         }
     }
 
-    async fn exchange(&self, what: &str, call: &Call, held: &Share) -> Attempt {
+    async fn exchange(&self, what: &str, call: &Call, share: &Share) -> Attempt {
         let unreachable = |reason: String| Error::Unreachable {
             what: what.to_owned(),
             reason,
@@ -340,9 +322,9 @@ impl Cluster {
             }
         };
         let (parts, body) = answer.into_parts();
-        let (body, share) = match self.body(body, held.beside()).await {
+        let (body, share) = match self.body(body, share.beside()).await {
             Ok(read) => read,
-            // What was read is given back: answers never hold memory while they wait for that of others.
+            // Releases its bytes: answers never hold memory while they wait for memory of others.
             Err(BodyError::Limit(why @ AnswerLimit::Memory(ByteBudgetError::InUse))) => {
                 return Attempt::Again {
                     after: None,
@@ -384,7 +366,7 @@ impl Cluster {
         }))
     }
 
-    /// Reads a body, whose bytes and values are counted before they are held.
+    /// Reads a body, whose bytes and values are counted before they are stored.
     async fn body(&self, mut body: Body, mut share: Share) -> Result<(Bytes, Share), BodyError> {
         let limit = self.shared.settings.answer_bytes;
         let (mut bytes, mut values) = (BytesMut::new(), 0);
@@ -413,13 +395,13 @@ impl Cluster {
         }
     }
 
-    /// Sends a request once, and returns the status and the body of the answer, which is not read yet.
+    /// Sends a request once, and returns the status and the unread body of the answer.
     pub(crate) async fn open(&self, what: &str, call: &Call) -> Result<(u16, Body), Error> {
         let answer = self.answer(what, self.request(what, call)?).await?;
         Ok((answer.status().as_u16(), answer.into_body()))
     }
 
-    /// Sends a request once, and returns the answer, whose body is not read yet.
+    /// Sends a request once, and returns the answer with its unread body.
     pub(crate) async fn answer(&self, what: &str, request: Request<Body>) -> Result<Response<Body>, Error> {
         let sent = time::timeout(self.request_timeout(), self.shared.client.send(request));
         let answer = self.unless_cancelled(sent).await?.map_err(|_| Error::Timeout {
@@ -432,12 +414,11 @@ impl Cluster {
         })
     }
 
-    /// Returns the timeout of one attempt.
     pub(crate) fn request_timeout(&self) -> Duration {
         self.shared.settings.request_timeout
     }
 
-    /// Returns a share of the memory for answers without any bytes yet.
+    /// Returns an empty share of the memory for answers.
     pub(crate) fn no_memory(&self) -> Share {
         self.memory.share()
     }
@@ -462,7 +443,6 @@ impl Cluster {
     }
 }
 
-/// The error of reading a body.
 enum BodyError {
     Limit(AnswerLimit),
     Broken(String),
@@ -479,13 +459,13 @@ fn values_in(json: &[u8]) -> u64 {
 fn is_transient(status: StatusCode, body: &[u8]) -> bool {
     match status.as_u16() {
         429 | 502..=504 => true,
-        // A manifest that does not fit its schema is answered with 500 and no reason: that will not heal.
+        // A manifest that does not fit its schema is answered with 500 and no reason: a retry can't heal that.
         500 => !ApiError::parse(500, body).reason.is_empty(),
         _ => false,
     }
 }
 
-/// The text of a header like `299 - "text"`.
+/// Returns the text of a header like `299 - "text"`.
 fn warning_text(header: &http::HeaderValue) -> Option<String> {
     let text = header.to_str().ok()?;
     let (_, quoted) = text.split_once('"')?;
@@ -493,7 +473,7 @@ fn warning_text(header: &http::HeaderValue) -> Option<String> {
     Some(quoted.replace("\\\"", "\"").replace("\\\\", "\\"))
 }
 
-/// An error with its causes, each of which often says only half. Some name URLs.
+/// Joins an error with its causes, as each is incomplete. Some name URLs.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

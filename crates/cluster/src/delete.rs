@@ -9,15 +9,12 @@ use yaml::{Map, Value};
 
 use crate::{Cluster, Error, connection::Call, path};
 
-/// The treatment of the objects that a deleted object owns.
+/// Treatment of the objects that a deleted object owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Propagation {
-    /// They are deleted after it.
     #[default]
     Background,
-    /// They are deleted before it.
     Foreground,
-    /// They stay.
     Orphan,
 }
 
@@ -31,34 +28,27 @@ impl Propagation {
     }
 }
 
-/// The options of a deletion.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeleteOptions<'a> {
-    /// If set, the API server does everything but delete.
+    /// Validates without deleting.
     pub dry_run: bool,
-    /// Only the object with this UID: one that was created anew under the name stays.
+    /// Only the object with this UID: one that was recreated under the name stays.
     pub uid: Option<&'a str>,
-    /// Only the object as it was at this version.
+    /// Only the object at this version.
     pub resource_version: Option<&'a str>,
     pub propagation: Propagation,
 }
 
-/// The outcome of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
-    /// It is deleted, or being deleted.
     Yes,
-    /// It was not there.
     AlreadyGone,
-    /// It is another one, or was changed, since it was seen: nothing was done.
+    /// Another object has the name, or it changed: nothing was done.
     Changed,
 }
 
 impl Cluster {
     /// Deletes an object.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses or can't be reached.
     pub async fn delete(&self, reference: &ObjectRef, options: DeleteOptions<'_>) -> Result<Deleted, Error> {
         let kind = match self
             .kind(&reference.group, &reference.version, &reference.kind)
@@ -87,8 +77,8 @@ impl Cluster {
     /// Waits until an object, or the one with this UID, is gone.
     ///
     /// # Errors
-    /// Fails when the timeout ends (the error names the finalizers that hold the object), the API server refuses
-    /// or can't be reached, or the work is cancelled.
+    /// Fails after the timeout (the error names the finalizers of the object), when the API server refuses or can't be reached,
+    /// or the operation is cancelled.
     pub async fn wait_gone(
         &self,
         reference: &ObjectRef,
@@ -116,7 +106,7 @@ impl Cluster {
             }
             if tokio::time::Instant::now() >= deadline {
                 return Err(Error::Timeout {
-                    what: held(reference, &object),
+                    what: finalizers_wait(reference, &object),
                     after: limit,
                 });
             }
@@ -148,7 +138,7 @@ fn body(options: DeleteOptions<'_>) -> Value {
     Value::Map(body)
 }
 
-fn held(reference: &ObjectRef, object: &Value) -> String {
+fn finalizers_wait(reference: &ObjectRef, object: &Value) -> String {
     let finalizers: Vec<_> = meta::metadata(object)
         .and_then(|metadata| metadata.get("finalizers"))
         .and_then(Value::as_seq)
@@ -199,6 +189,6 @@ mod tests {
             name: "a".to_owned(),
         };
         let object = Value::from_json(json!({"metadata": {"finalizers": ["x/y", "z"]}}));
-        assert!(held(&reference, &object).ends_with("finalizers x/y, z"));
+        assert!(finalizers_wait(&reference, &object).ends_with("finalizers x/y, z"));
     }
 }

@@ -15,11 +15,11 @@ use crate::{
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// Maximum size of the names of all kinds of a server, in bytes: they are kept as long as the connection.
+/// Maximum size of the names of all kinds of a server, in bytes: they are cached as long as the connection.
 const NAMES: usize = 2 << 20;
 
 impl Cluster {
-    /// Returns the last snapshot, and reads one if there is none.
+    /// Returns the last snapshot, and reads the first one.
     ///
     /// # Errors
     /// Fails when the API server can't be reached.
@@ -31,9 +31,6 @@ impl Cluster {
     }
 
     /// Returns a snapshot that is not older than `age`.
-    ///
-    /// # Errors
-    /// Fails when the API server can't be reached.
     pub async fn recent_snapshot(&self, age: Duration) -> Result<Arc<Snapshot>, Error> {
         let snapshot = self.snapshot().await?;
         if snapshot.is_older_than(age) {
@@ -59,7 +56,7 @@ impl Cluster {
         Ok(snapshot)
     }
 
-    /// Returns a kind in a version. For an unknown kind, discovery is read once more.
+    /// Returns a kind in a version. For an unknown kind, discovery is read again.
     ///
     /// # Errors
     /// Fails when the cluster does not serve it ([`Error::NoMatch`]), or the API server can't be reached.
@@ -83,9 +80,6 @@ impl Cluster {
     }
 
     /// Returns the scope of a kind; `None` if the cluster does not serve it.
-    ///
-    /// # Errors
-    /// Fails when the API server can't be reached.
     pub async fn scope(&self, group: &str, kind: &str) -> Result<Option<Scope>, Error> {
         let snapshot = self.snapshot().await?;
         if let Some(scope) = snapshot.scope(group, kind) {
@@ -97,11 +91,7 @@ impl Cluster {
         Ok(self.refresh(Some(&snapshot)).await?.scope(group, kind))
     }
 
-    /// Returns the preferred versions of the kinds in a group, with a name, or both. If there is none, discovery is read
-    /// once more.
-    ///
-    /// # Errors
-    /// Fails when the API server can't be reached.
+    /// Returns the preferred versions of the kinds in a group, with a name, or both. If there is none, discovery is read again.
     pub async fn kinds(&self, group: Option<&str>, kind: Option<&str>) -> Result<Vec<ResourceKind>, Error> {
         let snapshot = self.snapshot().await?;
         let found = snapshot.matching(group, kind);

@@ -9,13 +9,10 @@ use yaml::Value;
 /// A limit of an answer of an API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerLimit {
-    /// The body has too many bytes.
     #[error("it has more than {0} bytes")]
     Bytes(usize),
-    /// The list has too many pages.
     #[error("the list has more than {0} pages")]
     Pages(usize),
-    /// The names of its kinds have too many bytes.
     #[error("the names of its kinds have more than {0} bytes")]
     Kinds(usize),
     /// The process has no memory for it now, or ever.
@@ -24,108 +21,56 @@ pub enum AnswerLimit {
 }
 
 impl AnswerLimit {
-    /// Returns true if a part of the answer may fit.
+    /// Returns true if a smaller part of the answer may fit.
     pub(crate) fn is_too_large(self) -> bool {
-        matches!(self, Self::Bytes(_) | Self::Memory(ByteBudgetError::TooMuch { .. }))
+        matches!(
+            self,
+            Self::Bytes(_) | Self::Memory(ByteBudgetError::TooMuch { .. })
+        )
     }
 }
 
 /// An error of an operation on a cluster or a kubeconfig.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The API server answered with an error.
     #[error(transparent)]
     Api(ApiError),
-    /// The cluster serves no such kind.
     #[error("no matches for kind \"{kind}\" in version \"{api_version}\"")]
-    NoMatch {
-        /// The kind of the object.
-        kind: String,
-        /// Group and version of the kind.
-        api_version: String,
-    },
-    /// The API server can't be reached.
+    NoMatch { kind: String, api_version: String },
     #[error("{what}: the API server can't be reached: {reason}")]
-    Unreachable {
-        /// Description of the operation.
-        what: String,
-        /// Description of the cause.
-        reason: String,
-    },
-    /// The API server did not answer in time.
+    Unreachable { what: String, reason: String },
     #[error("{what}: the API server did not answer within {after:?}")]
-    Timeout {
-        /// Description of the operation.
-        what: String,
-        /// The timeout that expired.
-        after: Duration,
-    },
-    /// The answer can't be understood.
+    Timeout { what: String, after: Duration },
     #[error("{what}: the API server's answer can't be understood: {reason}")]
-    Malformed {
-        /// Description of the operation.
-        what: String,
-        /// Description of the problem.
-        reason: String,
-    },
-    /// There are more objects than the limit.
+    Malformed { what: String, reason: String },
     #[error("{what}: there are more than {limit} objects: ask for one of them by its name")]
-    TooMany {
-        /// Description of the operation.
-        what: String,
-        /// Maximum number of objects.
-        limit: usize,
-    },
-    /// An answer of the API server is too large.
+    TooMany { what: String, limit: usize },
     #[error("{what}: the answer of the API server {server} is too large: {why}")]
     TooLarge {
-        /// Description of the operation.
         what: String,
-        /// Address of the API server.
         server: String,
-        /// The limit that was reached.
         why: AnswerLimit,
     },
     /// A name or namespace that can't stand in a URL.
     #[error("{object}: '{value}' can't be a name: use lower case letters, digits, '-' and '.'")]
-    InvalidName {
-        /// Description of the object.
-        object: String,
-        /// The invalid name or namespace.
-        value: String,
-    },
-    /// An object that is no object.
+    InvalidName { object: String, value: String },
     #[error(transparent)]
     Object(#[from] objects::Error),
-    /// The work was cancelled (shutdown, lost lease, timeout, or a newer version to work on).
+    /// Cancelled by shutdown, a lost lease, a timeout, or a newer version.
     #[error("cancelled")]
     Cancelled,
-    /// A kubeconfig can't be used.
     #[error("the kubeconfig can't be used: {0}")]
     Kubeconfig(String),
-    /// A kubeconfig asks for something that would reach into this process, which is refused.
+    /// A kubeconfig would run a program or read a file of this process.
     #[error("the kubeconfig can't be used: {0}")]
     KubeconfigRefused(String),
-    /// A context to be renamed is missing.
     #[error("failed to rename context {old} -> {new}. Old context not found in kubeconfig")]
-    ContextMissing {
-        /// Current name of the context.
-        old: String,
-        /// New name of the context.
-        new: String,
-    },
-    /// The name that a context should get is taken.
+    ContextMissing { old: String, new: String },
     #[error("failed to rename context {old} -> {new}. New context already present in kubeconfig")]
-    ContextTaken {
-        /// Current name of the context.
-        old: String,
-        /// New name of the context.
-        new: String,
-    },
+    ContextTaken { old: String, new: String },
 }
 
 impl Error {
-    /// Returns the HTTP status, if the API server answered with an error.
     #[must_use]
     pub fn code(&self) -> Option<u16> {
         if let Self::Api(error) = self {
@@ -135,7 +80,7 @@ impl Error {
         }
     }
 
-    /// Returns true if the API server answered that the object, its namespace or its kind does not exist (404).
+    /// Returns true if the object, its namespace or its kind does not exist (404).
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)
@@ -147,13 +92,13 @@ impl Error {
         matches!(self.code(), Some(401 | 403))
     }
 
-    /// Returns true if the request was refused for lack of valid credentials or permissions.
+    /// Returns true if the request lacks valid credentials or permissions.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Api(error) if error.is_denied())
     }
 
-    /// Returns the fields that other managers own, if the error is a conflict about fields.
+    /// Returns the fields that other managers own, if the error is a field conflict.
     #[must_use]
     pub fn field_conflicts(&self) -> Option<&[Cause]> {
         match self {
@@ -162,28 +107,25 @@ impl Error {
         }
     }
 
-    /// Returns true if the object was changed since it was read.
+    /// Returns true if the object changed since it was read.
     #[must_use]
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Api(error) if error.code == 409 && error.causes.is_empty())
     }
 }
 
-/// An error of the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiError {
-    /// HTTP status of the answer.
     pub code: u16,
-    /// The reason in one word, as in `Forbidden`; may be empty.
+    /// In one word, as in `Forbidden`; may be empty.
     pub reason: String,
-    /// Message of the API server; a general one if it sent none.
     pub message: String,
     /// Details of conflicts and of invalid fields.
     pub causes: Vec<Cause>,
 }
 
 impl ApiError {
-    /// Reads the body of an answer that is no success.
+    /// Parses the body of an error.
     pub(crate) fn parse(code: u16, body: &[u8]) -> Self {
         let status: Value = serde_json::from_slice(body).unwrap_or_default();
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -212,8 +154,8 @@ impl ApiError {
         }
     }
 
-    /// Returns true if the credentials are refused or permissions are missing. Quotas, admission and terminating
-    /// namespaces answer with the same status and reason; only the message of the authorizer differs.
+    /// Returns true if the credentials are refused or permissions are missing. Quotas, admission and terminating namespaces
+    /// answer with the same status and reason; only the message of the authorizer differs.
     fn is_denied(&self) -> bool {
         self.code == 401 || self.code == 403 && self.message.contains("forbidden: User ")
     }
@@ -224,7 +166,7 @@ impl ApiError {
         self.code == 404 && (self.reason.is_empty() || self.message.starts_with(unknown))
     }
 
-    /// Takes out what may hold values of a Secret: the API server quotes the values it refuses.
+    /// Removes possible values of a Secret: the API server quotes refused values.
     pub(crate) fn without_secrets(mut self, reference: &ObjectRef) -> Self {
         if !secrets::is_secret(reference) || !matches!(self.code, 400 | 409 | 422 | 500..) {
             return self;

@@ -1,7 +1,7 @@
 //! Connections to ports of Pods through the API server and the node, as of `kubectl port-forward`.
 //!
-//! One port is one WebSocket connection with the protocol `v4.channel.k8s.io`: each message begins with its channel, 0 for data and 1 for
-//! an error, and the first message of each channel repeats the number of the port.
+//! One port is one WebSocket connection with the protocol `v4.channel.k8s.io`: each message begins with its channel, 0 for data
+//! and 1 for an error, and the first message of each channel repeats the number of the port.
 
 mod websocket;
 
@@ -26,29 +26,24 @@ use websocket::{Message, Reader};
 
 use crate::{ApiError, Cluster, Error, connection::Call, path};
 
-/// The protocol of the channels.
 const PROTOCOL: &str = "v4.channel.k8s.io";
-/// Bytes that are read ahead in each direction, and the size of a message at most.
+/// Bytes that are read ahead in each direction, and maximum size of a message.
 const AHEAD: usize = 64 << 10;
-/// Maximum size of an error, in bytes.
 const ERROR_BYTES: usize = 64 << 10;
-/// Number of pings that wait for their answer.
+/// Maximum number of unanswered pings.
 const PINGS: usize = 4;
 
-/// A connection to a port of a Pod. It ends with the value.
+/// A connection to a port of a Pod. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Forward {
     io: DuplexStream,
-    /// Reason of the end, if there is one to tell.
+    /// Reason of the end, if there is one to report.
     failure: Arc<OnceLock<String>>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Cluster {
     /// Connects to a port of a Pod. If the node can't connect to it, reads of the connection fail.
-    ///
-    /// # Errors
-    /// Fails when the API server or the node of the Pod refuses or can't be reached.
     pub async fn forward(&self, pod: &ObjectRef, port: u16) -> Result<Forward, Error> {
         let what = format!("forward port {port} of {pod}");
         let kind = self.kind("", "v1", "Pod").await?;
@@ -84,7 +79,6 @@ fn add_headers(request: &mut Request<Body>, key: &str) -> Result<(), header::Inv
     Ok(())
 }
 
-/// Checks the answer to a handshake.
 fn check(headers: &HeaderMap, key: &str) -> Result<(), &'static str> {
     let is = |name, expected: &str| {
         let value = headers
@@ -101,7 +95,7 @@ fn check(headers: &HeaderMap, key: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Returns the error of an answer that is no connection.
+/// Returns the error of a refused connection.
 async fn refused(answer: Response<Body>) -> Error {
     let status = answer.status().as_u16();
     let body = Limited::new(answer.into_body(), ERROR_BYTES).collect().await;
@@ -110,15 +104,15 @@ async fn refused(answer: Response<Body>) -> Error {
 }
 
 impl Forward {
-    /// Speaks the protocol over an open connection.
+    /// Runs the protocol over an open connection.
     fn over(io: impl AsyncRead + AsyncWrite + Send + 'static, port: u16) -> Self {
         let (near, far) = tokio::io::duplex(AHEAD);
         let failure = Arc::new(OnceLock::new());
-        let told = Arc::clone(&failure);
+        let reported = Arc::clone(&failure);
         let task = tokio::spawn(async move {
             if let Err(error) = pump(io, far, port).await {
                 // There is one task only.
-                let _ = told.set(api::redact(&error.to_string()));
+                let _ = reported.set(api::redact(&error.to_string()));
             }
         });
         Self {
@@ -140,10 +134,10 @@ async fn pump(io: impl AsyncRead + AsyncWrite, far: DuplexStream, port: u16) -> 
     }
 }
 
-/// Copies what the Pod sends.
+/// Copies data from the Pod.
 ///
 /// # Errors
-/// The connection breaks, or the node says that the port can't be used.
+/// The connection breaks, or the node reports that the port can't be used.
 async fn receive(
     io: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -151,7 +145,7 @@ async fn receive(
     port: u16,
 ) -> io::Result<()> {
     let mut reader = Reader::new(io);
-    let mut begun = [false; 2];
+    let mut started = [false; 2];
     loop {
         let data = match reader.next().await? {
             Message::Data(data) => data,
@@ -165,9 +159,9 @@ async fn receive(
         let Some((&channel, data)) = data.split_first() else {
             continue;
         };
-        let begun = begun.get_mut(usize::from(channel));
-        let begun = begun.ok_or_else(|| websocket::invalid("data of an unknown channel"))?;
-        match (channel, std::mem::replace(begun, true)) {
+        let started = started.get_mut(usize::from(channel));
+        let started = started.ok_or_else(|| websocket::invalid("data of an unknown channel"))?;
+        match (channel, std::mem::replace(started, true)) {
             (_, false) if data == port.to_le_bytes() => {}
             (_, false) => return Err(websocket::invalid("the number of another port")),
             (0, true) => to.write_all(data).await?,
@@ -176,7 +170,7 @@ async fn receive(
     }
 }
 
-/// Copies what is sent to the Pod, and answers pings.
+/// Copies data to the Pod, and answers pings.
 async fn send(
     mut from: impl AsyncRead + Unpin,
     mut io: impl AsyncWrite + Unpin,
@@ -234,7 +228,7 @@ impl AsyncWrite for Forward {
 mod tests {
     use super::*;
 
-    /// Returns a connection, and the other end as of a node, which has sent the numbers of the port.
+    /// Returns a connection, and the node's end of it, which has sent the numbers of the port.
     async fn connected() -> (Forward, DuplexStream) {
         let (near, mut far) = tokio::io::duplex(AHEAD);
         far.write_all(&[0x82, 3, 0, 5, 0, 0x82, 3, 1, 5, 0])

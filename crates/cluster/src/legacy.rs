@@ -4,7 +4,6 @@ use yaml::Value;
 
 use crate::ResourceKind;
 
-/// A served version of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Served {
     pub(crate) group: String,
@@ -61,7 +60,6 @@ pub(crate) fn versions(root: &str, answer: &Value) -> Vec<Served> {
     served
 }
 
-/// Parses the kinds of one version.
 pub(crate) fn kinds(served: &Served, answer: &Value) -> Vec<ResourceKind> {
     let resources = answer
         .get("resources")

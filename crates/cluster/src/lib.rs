@@ -1,8 +1,8 @@
 //! Requests to a Kubernetes cluster about untyped objects.
 //!
-//! Server-side apply, discovery, listing by label, deletion with preconditions, impersonation and remote clusters.
-//! Objects are [`yaml::Value`]. Every request is bounded in time and size, retried where that is safe, and ends when its
-//! [`Cluster`] is cancelled. This crate decides nothing about what to apply or delete: crate `apply` does.
+//! Server-side apply, discovery, listing by label, deletion with preconditions, impersonation and remote clusters. Objects are
+//! [`yaml::Value`]. Every request is bounded in time and size, retried where that is safe, and ends when its [`Cluster`] is
+//! cancelled. Crate `apply` decides which objects to apply or delete.
 
 pub mod access;
 mod activity;

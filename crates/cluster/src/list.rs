@@ -12,17 +12,15 @@ use crate::{
     path,
 };
 
-/// Objects on one page of a list. Pages that are too large are asked for again with a tenth of it.
+/// Objects on one page of a list. Pages that are too large are repeated with a tenth of it.
 const PAGE: usize = 500;
 /// Maximum number of pages of a list: 500,000 objects.
 const PAGES: usize = 1000;
-/// Maximum age of the list of kinds: objects of a kind that was added since would be missed.
+/// Maximum age of the list of kinds: objects of newer kinds would be missed.
 const KINDS_AGE: Duration = Duration::from_secs(10);
 
-/// The requested part of each object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// The whole object.
     Full,
     /// The metadata, which is enough for a decision about deletion, and far less to transfer and to parse.
     Metadata,
@@ -39,7 +37,7 @@ impl Detail {
     }
 }
 
-/// The objects of a kind that are listed.
+/// Listed objects of a kind.
 struct Query {
     selector: String,
     detail: Detail,
@@ -50,17 +48,14 @@ struct Query {
 /// A part of the cluster that could not be listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// API group, empty for the core group.
     pub group: String,
-    /// API version without the group.
     pub version: String,
-    /// The kind; absent if the kinds of the whole version are unknown, because its API server is down.
+    /// `None` if the kinds of the whole version are unknown, because its API server is down.
     pub kind: Option<String>,
-    /// The namespace; absent for the whole cluster.
+    /// `None` for the whole cluster.
     pub namespace: Option<String>,
     /// True if the identity has no right to list it.
     pub forbidden: bool,
-    /// The reason why it could not be listed.
     pub reason: String,
 }
 
@@ -103,54 +98,51 @@ pub enum Restriction {
     /// All kinds may be listed in the whole cluster.
     #[default]
     None,
-    /// Some kind may not be listed in the whole cluster, and no object of it was found in the given namespaces.
+    /// Some kind may not be listed in the whole cluster, and the given namespaces have no object of it.
     Refused,
     /// Objects of such a kind were found in the given namespaces.
     ByNamespace,
 }
 
-/// The result of listing.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// The objects, each with `apiVersion` and `kind`.
     pub objects: Vec<Value>,
-    /// The parts that could not be listed: nothing is known about objects in them.
+    /// Parts that could not be listed: nothing is known about objects in them.
     pub gaps: Vec<Gap>,
-    /// The effect of missing rights.
     pub restriction: Restriction,
-    /// The groups and kinds with a warning of the API server on every request.
+    /// Groups and kinds with a warning of the API server on every request.
     pub warned: HashSet<(String, String)>,
-    /// The memory of the objects.
-    held: Vec<Share>,
+    /// Memory of the objects.
+    shares: Vec<Share>,
 }
 
-/// The objects of a kind, page by page.
+/// Objects of a kind, page by page.
 struct Pages {
     objects: Vec<Value>,
     /// True if the API server warned of the kind.
     warned: bool,
-    held: Share,
+    share: Share,
 }
 
 impl Listing {
     fn add(&mut self, kind: &ResourceKind, pages: Pages) {
         self.objects.extend(pages.objects);
-        self.held.push(pages.held);
+        self.shares.push(pages.share);
         if pages.warned {
             self.warned.insert((kind.group.clone(), kind.kind.clone()));
         }
     }
 
-    /// Adds the objects of another listing, and nothing of what could not be listed.
+    /// Adds the objects of another listing, without its gaps.
     pub fn add_objects(&mut self, other: Self) {
         self.objects.extend(other.objects);
-        self.held.extend(other.held);
+        self.shares.extend(other.shares);
         self.warned.extend(other.warned);
     }
 
     fn extend(&mut self, other: Self) {
         self.objects.extend(other.objects);
-        self.held.extend(other.held);
+        self.shares.extend(other.shares);
         self.gaps.extend(other.gaps);
         self.restriction = self.restriction.max(other.restriction);
         self.warned.extend(other.warned);
@@ -163,7 +155,7 @@ impl Cluster {
     /// kinds without one are not listed.
     ///
     /// # Errors
-    /// Fails when discovery fails or the work is cancelled. A kind that can't be listed is a gap of the listing.
+    /// Fails when discovery fails or the operation is cancelled. A kind that can't be listed is a gap of the listing.
     pub async fn list_labelled(
         &self,
         label: &str,
@@ -176,10 +168,7 @@ impl Cluster {
             .await
     }
 
-    /// Lists the objects as [`Cluster::list_labelled`] does, of the kinds of a snapshot.
-    ///
-    /// # Errors
-    /// Fails when the work is cancelled. A kind that can't be listed is a gap of the listing.
+    /// Lists objects as [`Cluster::list_labelled`] does, of the kinds of a snapshot.
     pub async fn list_kinds(
         &self,
         snapshot: &Snapshot,
@@ -218,11 +207,12 @@ impl Cluster {
         Ok(listing)
     }
 
-    /// Returns the objects of a kind that a label selector selects (all if it is empty), in one namespace or all, each with
+    /// Returns the objects of a kind with a label selector (all if it is empty), in one namespace or all, each with
     /// `apiVersion` and `kind`.
     ///
     /// # Errors
-    /// Fails when there are more than `most` objects, or the API server refuses (also a malformed selector) or can't be reached.
+    /// Fails when there are more than `most` objects, or the API server refuses (also a malformed selector) or can't be
+    /// reached.
     pub async fn list_selected(
         &self,
         kind: &ResourceKind,
@@ -242,10 +232,7 @@ impl Cluster {
         Ok(self.list_pages(kind, namespace, &query).await?.objects)
     }
 
-    /// Returns all objects of a kind, or those in one namespace, as a list object of the API server.
-    ///
-    /// # Errors
-    /// Fails when there are more than `most` objects, or the API server refuses or can't be reached.
+    /// Returns all objects of a kind, or all in one namespace, as a list object of the API server.
     pub async fn list(
         &self,
         kind: &ResourceKind,
@@ -293,12 +280,11 @@ impl Cluster {
                     listing.restriction = Restriction::ByNamespace;
                 }
             }
-            // The kind is not served any more.
             Err(error) if error.is_not_found() => {}
             Err(Error::Cancelled) => return Err(Error::Cancelled),
             Err(error) => listing.gaps.push(Gap::new(kind, None, &error)),
         }
-        // What can't be deleted was never applied, like metrics.
+        // Objects that can't be deleted were never applied, like metrics.
         listing.gaps.retain(|_| kind.deletable);
         Ok(listing)
     }
@@ -314,7 +300,7 @@ impl Cluster {
         let mut pages = Pages {
             objects: Vec::new(),
             warned: false,
-            held: self.no_memory(),
+            share: self.no_memory(),
         };
         let (mut size, mut next) = (PAGE, String::new());
         for _ in 0..PAGES {
@@ -322,8 +308,8 @@ impl Cluster {
                 accept: query.detail.accept(),
                 ..Call::get(format!("{url}?{}&limit={size}{next}", query.selector))
             };
-            let answer = match self.send_beside(&what, &call, &pages.held).await {
-                // A server decides itself how much it sends: each size is tried once.
+            let answer = match self.send_beside(&what, &call, &pages.share).await {
+                // A server may send more than asked for: each size is tried once.
                 Err(Error::TooLarge { why, .. }) if why.is_too_large() && size > 1 => {
                     size = size.div_ceil(10);
                     continue;
@@ -334,13 +320,13 @@ impl Cluster {
                 // The pages took so long that the snapshot of the list expired: start again.
                 Err(error) if error.code() == Some(410) && !next.is_empty() => {
                     pages.objects.clear();
-                    pages.held = self.no_memory();
+                    pages.share = self.no_memory();
                     next.clear();
                     continue;
                 }
                 other => other?,
             };
-            let merged = pages.held.merge(&mut answer.share);
+            let merged = pages.share.merge(&mut answer.share);
             merged.map_err(|why| self.too_large(&what, why.into()))?;
             match pages.add(kind, &what, &answer)? {
                 _ if pages.objects.len() > query.most => {
@@ -358,7 +344,7 @@ impl Cluster {
 }
 
 impl Pages {
-    /// Adds a page, and returns the part of the URL of the next one.
+    /// Adds a page, and returns the continue token for the URL of the next one.
     fn add(&mut self, kind: &ResourceKind, what: &str, answer: &Answer) -> Result<Option<String>, Error> {
         self.warned |= !answer.warnings.is_empty();
         let Value::Map(mut list) = answer.value(what)? else {

@@ -14,23 +14,21 @@ use crate::{
 
 /// Maximum size of a line, in bytes; longer ones are cut.
 const LINE: usize = 1 << 20;
-/// Maximum size of an error, in bytes.
 const ERROR: usize = 64 << 10;
 
-/// The requested part of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogOptions {
-    /// Name of the container; may be empty if there is one only.
+    /// May be empty if there is only one.
     pub container: String,
     /// Age of the oldest line, in seconds; 0 means all lines.
     pub since_seconds: u64,
-    /// Time of the oldest line (RFC 3339), in place of `since_seconds`.
+    /// Time of the oldest line (RFC 3339), instead of `since_seconds`.
     pub since_time: Option<String>,
-    /// True if lines are to be read as they are written, until the container ends.
+    /// Reads lines as they are written, until the container ends.
     pub follow: bool,
 }
 
-/// The lines of a log, each with the time at which it was written.
+/// The lines of a log, each with its time.
 pub struct LogLines {
     body: Body,
     what: String,
@@ -48,20 +46,15 @@ impl std::fmt::Debug for LogLines {
     }
 }
 
-/// A line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// Time at which it was written (RFC 3339).
+    /// RFC 3339.
     pub time: String,
-    /// The text, without the line break; invalid UTF-8 is replaced.
+    /// Without the line break; invalid UTF-8 is replaced.
     pub text: String,
 }
 
 impl Cluster {
-    /// Opens the log of a container of a Pod.
-    ///
-    /// # Errors
-    /// Fails when the API server or the node of the Pod refuses or can't be reached.
     pub async fn pod_log(&self, pod: &ObjectRef, options: &LogOptions) -> Result<LogLines, Error> {
         let what = format!("log of {pod}");
         let kind = self.kind("", "v1", "Pod").await?;
@@ -128,7 +121,7 @@ impl LogLines {
         }
     }
 
-    /// Takes a whole line, or as much of one as is kept, from what was read.
+    /// Takes a whole line, or the maximum size of one, from the buffer.
     fn taken(&mut self) -> Option<LogLine> {
         loop {
             let end = self.read.iter().position(|byte| *byte == b'\n');
@@ -156,18 +149,18 @@ impl LogLines {
         }
     }
 
-    /// Returns the error of an answer that is one.
+    /// Returns the error in an answer.
     async fn refused(&mut self, status: u16, cluster: &Cluster) -> Error {
         let mut bytes = BytesMut::new();
         let read = async {
             while let Some(Ok(frame)) = self.body.frame().await {
                 if let Ok(data) = frame.into_data() {
-                    let room = ERROR.saturating_sub(bytes.len()).min(data.len());
-                    bytes.extend_from_slice(data.get(..room).unwrap_or_default());
+                    let rest = ERROR.saturating_sub(bytes.len()).min(data.len());
+                    bytes.extend_from_slice(data.get(..rest).unwrap_or_default());
                 }
             }
         };
-        // Whatever arrived in time is the message.
+        // The part that arrived in time is the message.
         let _ = time::timeout(cluster.request_timeout(), read).await;
         let answer = Answer {
             status,

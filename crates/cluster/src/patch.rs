@@ -6,22 +6,16 @@ use yaml::Value;
 
 use crate::{Cluster, Error, connection::Call, path};
 
-/// A change of a part of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Patch {
-    /// A merge patch (RFC 7396).
     Merge(Value),
-    /// A merge patch of the status.
     MergeStatus(Value),
-    /// The operations of a JSON patch (RFC 6902). The API server refuses it if one of its tests fails.
+    /// Operations of a JSON patch (RFC 6902). The API server refuses it if one of its tests fails.
     Json(Value),
 }
 
 impl Cluster {
-    /// Patches an object as a field manager, and returns the object after it. The patch may be sent again if an answer gets lost.
-    ///
-    /// # Errors
-    /// Fails when the object or its kind does not exist, or the API server refuses or can't be reached.
+    /// Patches an object as a field manager, and returns it. The patch may be repeated if an answer gets lost.
     pub async fn patch(&self, reference: &ObjectRef, patch: &Patch, manager: &str) -> Result<Value, Error> {
         let what = format!("patch {reference}");
         let kind = self

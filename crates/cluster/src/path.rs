@@ -4,7 +4,7 @@ use objects::ObjectRef;
 
 use crate::{Error, ResourceKind};
 
-/// Returns the URL of all objects of a kind, or of those in one namespace.
+/// Returns the URL of all objects of a kind, or of those in a namespace.
 pub(crate) fn collection(kind: &ResourceKind, namespace: Option<&str>) -> Result<String, Error> {
     let root = if kind.group.is_empty() {
         format!("/api/{}", kind.version)
@@ -23,7 +23,6 @@ pub(crate) fn collection(kind: &ResourceKind, namespace: Option<&str>) -> Result
     })
 }
 
-/// Returns the URL of an object.
 pub(crate) fn object(kind: &ResourceKind, reference: &ObjectRef) -> Result<String, Error> {
     let namespace = if kind.namespaced {
         Some(reference.namespace.as_deref().unwrap_or("default"))

@@ -16,12 +16,12 @@ use crate::{
     path,
 };
 
-/// The HTTP statuses by which API servers without a cache may refuse a resourceVersion. One that the cache doesn't reach in time is answered
-/// with 504, which is a failed attempt.
+/// HTTP statuses by which API servers without a cache may refuse a resourceVersion. One that the cache doesn't reach in time is
+/// answered with 504, which is a failed attempt.
 const NOT_CACHED: [u16; 2] = [400, 410];
 
 impl Answer {
-    /// The answer, if it is no error.
+    /// Returns the answer unless it is an error.
     pub(crate) fn success(self, about: Option<&ObjectRef>) -> Result<Self, Error> {
         if self.status < 400 {
             return Ok(self);
@@ -33,11 +33,10 @@ impl Answer {
         }))
     }
 
-    /// The body as a value.
     pub(crate) fn value(&self, what: &str) -> Result<Value, Error> {
         serde_json::from_slice(&self.body).map_err(|error| Error::Malformed {
             what: what.to_owned(),
-            // Only where, not what: a quoted part of the body may be that of a Secret.
+            // Only the position: a quoted part of the body may belong to a Secret.
             reason: format!("no JSON at line {}, column {}", error.line(), error.column()),
         })
     }
@@ -53,27 +52,19 @@ impl Answer {
 }
 
 impl Cluster {
-    /// The live object; `None` when it, its namespace or its kind does not exist.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses or can't be reached.
+    /// Returns the live object; `None` if it, its namespace or its kind does not exist.
     pub async fn get(&self, reference: &ObjectRef) -> Result<Option<Value>, Error> {
         Ok(self.read(reference).await?.map(|(object, _)| object))
     }
 
-    /// The same, with what the API server warned of.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses or can't be reached.
+    /// Returns the live object with the API server's warnings; `None` if it, its namespace or its kind does not exist.
     pub async fn read(&self, reference: &ObjectRef) -> Result<Option<(Value, Vec<String>)>, Error> {
         self.read_since(reference, None).await
     }
 
-    /// The same, in a state that is not older than `known`, a resourceVersion of the object. The API server answers from its cache, which
-    /// takes less of its time than a read from etcd (docs/adr/0039). etcd is read if no version is known, or if the cache stays behind it.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses or can't be reached.
+    /// Returns the live object in a state that is not older than `known`, a resourceVersion of it. The API server answers from
+    /// its cache, which costs less than a read from etcd (docs/adr/0039). etcd is read if no version is known, or if the cache
+    /// stays behind it.
     pub async fn read_since(
         &self,
         reference: &ObjectRef,
@@ -98,7 +89,7 @@ impl Cluster {
         };
         let answer = match cached {
             Some(answer) if !NOT_CACHED.contains(&answer.status) => answer,
-            // Whatever went wrong, this tells, or is cancelled as well.
+            // After any failure, this request decides.
             _ => self.send(&what, &Call::get(url)).await?,
         };
         if answer.status == 404 {
@@ -108,7 +99,7 @@ impl Cluster {
         Ok(Some((answer.value(&what)?, answer.warnings)))
     }
 
-    /// The version of Kubernetes, as `v1.33.0`.
+    /// Returns the version of Kubernetes, as in `v1.33.0`.
     ///
     /// # Errors
     /// Fails when the API server can't be reached.
@@ -124,9 +115,6 @@ impl Cluster {
     }
 
     /// Returns a token of a service account for a server outside of the cluster that checks the `audience`.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses or can't be reached.
     pub async fn service_account_token(
         &self,
         account: &ObjectRef,
@@ -198,9 +186,8 @@ impl Cluster {
         Ok(items.first().cloned())
     }
 
-    /// Returns the need of an object for a status: it is known for built-in kinds; for others, the schema
-    /// of the definition says it, and if there is none or it may not be read, the status subresource of the object does.
-    /// Unknown if neither may be read.
+    /// Returns if an object needs a status: known for built-in kinds; for others, the definition's schema decides, and if there
+    /// is none or it may not be read, the object's status subresource. Unknown if neither may be read.
     ///
     /// # Errors
     /// Fails when the API server can't be reached.
@@ -232,7 +219,6 @@ impl Cluster {
         }
     }
 
-    /// Asks for the status subresource of an object.
     async fn status_subresource(
         &self,
         kind: &ResourceKind,

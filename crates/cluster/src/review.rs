@@ -9,11 +9,8 @@ use crate::{Cluster, Error, ResourceKind, connection::Call};
 const URL: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 impl Cluster {
-    /// Returns true if the identity of this connection has the right to a verb (`create`, `patch`, ...) for all objects of a kind in
-    /// a namespace, or in the whole cluster.
-    ///
-    /// # Errors
-    /// Fails when the API server refuses to answer or can't be reached.
+    /// Returns true if the identity of this connection has the right to a verb (`create`, `patch`, ...) for all objects of a
+    /// kind in a namespace, or in the whole cluster.
     pub async fn may(&self, verb: &str, kind: &ResourceKind, namespace: Option<&str>) -> Result<bool, Error> {
         let attributes = json!({
             "verb": verb,

@@ -2,42 +2,32 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use kube::core::discovery::v2::APIGroupDiscoveryList;
+use parking_lot::RwLock;
 use tokio::sync::Mutex;
 
-/// The scope of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Objects live in namespaces.
     Namespaced,
-    /// Objects belong to no namespace.
     Cluster,
 }
 
-/// A served kind in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceKind {
-    /// API group, empty for the core group.
     pub group: String,
-    /// API version without the group.
     pub version: String,
-    /// Name of the kind, as in `Deployment`.
     pub kind: String,
     /// Plural name, as in URLs.
     pub plural: String,
-    /// True if its objects live in namespaces.
     pub namespaced: bool,
-    /// True if its objects can be listed.
     pub listable: bool,
-    /// True if its objects can be deleted. Kinds that are computed, like metrics, can't.
+    /// False for kinds that are computed, like metrics.
     pub deletable: bool,
-    /// True if this is the preferred version of the kind.
     pub preferred: bool,
-    /// True if it has a status subresource.
     pub status: bool,
 }
 
@@ -54,7 +44,6 @@ impl ResourceKind {
         self.kind == "Event" && matches!(self.group.as_str(), "" | "events.k8s.io")
     }
 
-    /// Returns the scope of its objects.
     #[must_use]
     pub fn scope(&self) -> Scope {
         if self.namespaced {
@@ -69,7 +58,7 @@ impl ResourceKind {
 #[derive(Debug)]
 pub struct Snapshot {
     kinds: Vec<ResourceKind>,
-    /// The versions of groups whose kinds could not be read, or only from an outdated copy.
+    /// Versions of groups whose kinds could not be read, or only from an outdated copy.
     stale: Vec<GroupVersion>,
     /// By group and kind, preferred versions first.
     by_kind: HashMap<(String, String), Vec<usize>>,
@@ -93,7 +82,6 @@ impl Snapshot {
         }
     }
 
-    /// Returns a kind in a version.
     #[must_use]
     pub fn find(&self, group: &str, version: &str, kind: &str) -> Option<&ResourceKind> {
         self.versions(group, kind).find(|found| found.version == version)
@@ -151,22 +139,17 @@ impl Snapshot {
         &self.stale
     }
 
-    /// Returns true if it is older than this.
     pub(crate) fn is_older_than(&self, age: Duration) -> bool {
         self.taken.elapsed() > age
     }
 }
 
-/// A version of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupVersion {
-    /// API group, empty for the core group.
     pub group: String,
-    /// API version without the group.
     pub version: String,
 }
 
-/// The result of reading discovery.
 #[derive(Debug, Default)]
 pub(crate) struct Discovered {
     pub(crate) kinds: Vec<ResourceKind>,
@@ -182,14 +165,11 @@ pub(crate) struct Discovery {
 
 impl Discovery {
     pub(crate) fn current(&self) -> Option<Arc<Snapshot>> {
-        self.current
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.current.read().clone()
     }
 
     pub(crate) fn set(&self, snapshot: Arc<Snapshot>) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
+        *self.current.write() = Some(snapshot);
     }
 }
 

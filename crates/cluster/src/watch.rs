@@ -1,7 +1,7 @@
 //! Watches of single objects, which all waits of the process share.
 //!
-//! There is one watch for each kind, namespace and identity, as long as anybody waits for objects in it. An identity never sees
-//! the events of another one's watch: it may have fewer rights.
+//! There is one watch for each kind, namespace and identity, while anybody waits for objects in it. An identity never sees the
+//! events of another one's watch: it may have fewer rights.
 
 mod events;
 mod feed;
@@ -18,7 +18,7 @@ use yaml::Value;
 
 use crate::{Cluster, Error, ResourceKind};
 
-/// The objects that a watch is about. The kind is named by its URL, so that clients of two versions have two watches.
+/// Identifies a watch. The kind is the URL, so that clients of two versions have two watches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     identity: Option<Arc<str>>,
@@ -27,7 +27,7 @@ struct Key {
     namespace: Option<String>,
 }
 
-/// The running watches of a connection.
+/// Running watches of a connection.
 #[derive(Default)]
 pub(crate) struct Watches(Mutex<HashMap<Key, Weak<Watch>>>);
 
@@ -43,7 +43,7 @@ struct Inner {
     next_id: u64,
     /// True while every change is delivered.
     is_complete: bool,
-    /// The reason why it is not, if the API server refused or can't be reached.
+    /// Reason for incompleteness, if the API server refused or can't be reached.
     failure: Option<String>,
 }
 
@@ -59,14 +59,14 @@ struct Pending {
     news: News,
 }
 
-/// The news of a watch since the last ones. Of several changes of an object, only the last one is left.
+/// Changes since the last call. Of several changes of an object, only the last one is left.
 #[derive(Debug, Default)]
 pub struct News {
-    /// If set, changes before may have been missed, and all later ones are delivered: the objects are to be read once.
+    /// If set, earlier changes may have been missed, and all later ones are delivered: the objects are to be read once.
     pub restarted: bool,
-    /// If set, changes are not delivered for now, for this reason: the objects are to be read from time to time.
+    /// If set, changes are not delivered for now, for this reason: the objects are to be polled.
     pub failure: Option<String>,
-    /// The new states of objects by name; `None` if an object is gone.
+    /// New states of objects by name; `None` if an object is gone.
     pub objects: HashMap<String, Option<Arc<Value>>>,
 }
 
@@ -76,7 +76,7 @@ impl News {
     }
 }
 
-/// A subscription to the changes of some objects of a kind in a namespace. The first news say if the watch runs.
+/// A subscription to the changes of some objects of a kind in a namespace. The first news tells if the watch runs.
 pub struct ObjectWatch {
     watch: Arc<Watch>,
     id: u64,
@@ -98,7 +98,7 @@ impl Drop for ObjectWatch {
 }
 
 impl ObjectWatch {
-    /// Waits for news. A dropped future loses none.
+    /// Waits for news. Cancel safe.
     pub async fn next(&self) -> News {
         loop {
             let news = std::mem::take(&mut self.subscriber.pending.lock().news);
@@ -184,7 +184,7 @@ impl Watch {
         }
     }
 
-    /// Tells all subscribers that every change is delivered from now on.
+    /// Reports to all subscribers that every change is delivered from now on.
     fn started(&self) {
         let mut inner = self.inner.lock();
         inner.is_complete = true;
@@ -195,7 +195,7 @@ impl Watch {
         });
     }
 
-    /// Tells all subscribers that changes may be missed.
+    /// Reports to all subscribers that changes may be missed.
     fn failed(&self, error: &Error) {
         let mut inner = self.inner.lock();
         inner.is_complete = false;
@@ -206,7 +206,6 @@ impl Watch {
         });
     }
 
-    /// Returns true if somebody waits for the object.
     fn is_wanted(&self, name: &str) -> bool {
         let inner = self.inner.lock();
         let mut subscribers = inner.subscribers.values();
@@ -217,7 +216,10 @@ impl Watch {
         for subscriber in self.inner.lock().subscribers.values() {
             let mut pending = subscriber.pending.lock();
             if pending.names.contains(name) {
-                pending.news.objects.insert(name.to_owned(), object.map(Arc::clone));
+                pending
+                    .news
+                    .objects
+                    .insert(name.to_owned(), object.map(Arc::clone));
                 subscriber.notify.notify_one();
             }
         }

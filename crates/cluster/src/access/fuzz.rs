@@ -1,4 +1,4 @@
-//! Random kubeconfigs: no panic, nothing that is refused gets in, and no secret in an error.
+//! Random kubeconfigs: no panic, no refused field gets in, and no secret in an error.
 
 use serde_json::{Value, json};
 use testkit::fuzz::{self, Random};
@@ -102,7 +102,7 @@ fn fuzz_kubeconfigs() {
         let used = runtime.block_on(async { user_config(&text).await.and_then(client) });
         match used {
             Err(error) => {
-                // What is named is what the user named it, never what it is worth.
+                // Errors contain the user's names, never values.
                 let shown = format!("{error} {error:?}");
                 let named = ["users", "clusters"].iter().any(|list| {
                     let names = config[*list].as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! The kubeconfig of the person who runs this process. It is trusted: programs and files that it names are used.
+//! The kubeconfig of the person who runs this process. It is trusted: its programs and files are used.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ use kube::{
 use super::Contexts;
 use crate::Error;
 
-/// A kubeconfig of this machine: one file, or those of `$KUBECONFIG` merged, or `~/.kube/config`.
+/// A kubeconfig of this machine: one file, or the merged files of `$KUBECONFIG`, or `~/.kube/config`.
 #[derive(Clone)]
 pub struct LocalKubeconfig(Kubeconfig);
 
@@ -24,7 +24,7 @@ impl fmt::Debug for LocalKubeconfig {
 }
 
 impl LocalKubeconfig {
-    /// Reads and merges the files; returns `None` if no file is given and no default one exists.
+    /// Reads and merges the files. `None` if no file is given and no default one exists.
     ///
     /// # Errors
     /// Fails when a file can't be read or does not parse.
@@ -35,7 +35,7 @@ impl LocalKubeconfig {
         };
         let mut merged: Option<Kubeconfig> = None;
         for file in &files {
-            // What the parser says may quote a token.
+            // The parser's message may quote a token.
             let failed = |what: &str| Error::Kubeconfig(format!("{}: {what}", file.display()));
             let read = Kubeconfig::read_from(file).map_err(|error| match error {
                 KubeconfigError::ReadConfig(error, _) => failed(&error.to_string()),
@@ -54,7 +54,6 @@ impl LocalKubeconfig {
         Ok(merged.map(Self))
     }
 
-    /// The contexts that it names.
     #[must_use]
     pub fn contexts(&self) -> Contexts {
         Contexts {
@@ -68,7 +67,7 @@ impl LocalKubeconfig {
         }
     }
 
-    /// The namespace of a context, or of the current one.
+    /// Returns the namespace of a context, or of the current one.
     #[must_use]
     pub fn namespace(&self, context: Option<&str>) -> Option<String> {
         let name = context.or(self.0.current_context.as_deref())?;
@@ -76,10 +75,7 @@ impl LocalKubeconfig {
         found.context.as_ref()?.namespace.clone()
     }
 
-    /// The configuration of a context, or of the current one.
-    ///
-    /// # Errors
-    /// Fails when the context does not exist or is incomplete, or its certificates or credentials can't be loaded.
+    /// Returns the configuration of a context, or of the current one.
     pub async fn config(&self, context: Option<&str>) -> Result<Config, Error> {
         if let Some(name) = context
             && !self.0.contexts.iter().any(|context| context.name == name)

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Maximum size of a message, in bytes. The API server and nodes send 32 KiB at most.
 const MESSAGE_BYTES: usize = 4 << 20;
-/// Maximum size of the content of a ping or another control message, in bytes.
+/// Maximum size of a control message's content, in bytes.
 const CONTROL_BYTES: usize = 125;
 /// Fixed by the RFC.
 const SALT: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -20,40 +20,33 @@ const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
 
-/// A received message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    /// Data, whole.
+    /// Complete data.
     Data(Vec<u8>),
     /// A ping, whose content is to be sent back.
     Ping(Vec<u8>),
-    /// The end of the connection.
     Close,
 }
 
-/// Returns a random value of the header `Sec-WebSocket-Key`.
 pub(super) fn key() -> io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
     Ok(STANDARD.encode(bytes))
 }
 
-/// Returns the value of `Sec-WebSocket-Accept` that answers a key.
 pub(super) fn accept(key: &str) -> String {
     STANDARD.encode(Sha1::digest(format!("{key}{SALT}")))
 }
 
-/// Returns a message with data, made of a channel and bytes.
 pub(super) fn data(channel: u8, bytes: &[u8]) -> io::Result<Vec<u8>> {
     frame(BINARY, &[&[channel], bytes].concat())
 }
 
-/// Returns the answer to a ping.
 pub(super) fn pong(content: &[u8]) -> io::Result<Vec<u8>> {
     frame(PONG, content)
 }
 
-/// Returns the message that ends a connection.
 pub(super) fn close() -> io::Result<Vec<u8>> {
     frame(CLOSE, &[])
 }
@@ -64,7 +57,7 @@ fn frame(opcode: u8, content: &[u8]) -> io::Result<Vec<u8>> {
     Ok(masked(opcode, content, mask))
 }
 
-/// Returns the only frame of a message. Clients mask what they send.
+/// Returns the only frame of a message. Clients mask their messages.
 fn masked(opcode: u8, content: &[u8], mask: [u8; 4]) -> Vec<u8> {
     const MASKED: u8 = 0x80;
     let mut bytes = vec![0x80 | opcode];
@@ -85,10 +78,10 @@ fn masked(opcode: u8, content: &[u8], mask: [u8; 4]) -> Vec<u8> {
     bytes
 }
 
-/// Reads messages of a server, the parts of which it joins.
+/// Reads messages of a server, joining their fragments.
 pub(super) struct Reader<R> {
     io: R,
-    /// The parts of a message whose end is still to come.
+    /// Fragments of an incomplete message.
     partial: Option<Vec<u8>>,
 }
 
@@ -97,7 +90,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         Self { io, partial: None }
     }
 
-    /// Reads the next message. The end of the connection without a last message is an error, and so is a message of more than 4 MiB.
+    /// Reads the next message. The end of the connection without a close message is an error, and so is a message of more than
+    /// 4 MiB.
     pub(super) async fn next(&mut self) -> io::Result<Message> {
         loop {
             let (is_last, opcode, content) = self.frame().await?;
@@ -134,9 +128,9 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             127 => self.io.read_u64().await?,
             size => u64::from(size),
         };
-        let held = self.partial.as_ref().map_or(0, Vec::len);
+        let length = self.partial.as_ref().map_or(0, Vec::len);
         let most = match opcode < CLOSE {
-            true => MESSAGE_BYTES.saturating_sub(held),
+            true => MESSAGE_BYTES.saturating_sub(length),
             false => CONTROL_BYTES,
         };
         let size = usize::try_from(size)

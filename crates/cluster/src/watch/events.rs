@@ -8,18 +8,18 @@ use yaml::Value;
 /// A parsed line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Event {
-    /// An object that somebody waits for was added, changed or deleted.
+    /// A wanted object was added, changed or deleted.
     Object {
         name: String,
         version: String,
-        /// Absent if it is gone.
+        /// `None` if it is gone.
         object: Option<Arc<Value>>,
     },
     /// Another object changed, or nothing; the version to go on from.
     Progress(String),
     /// The version to go on from is too old.
     Expired,
-    /// The line is an error of the API server, or not understood.
+    /// An error of the API server, or invalid.
     Invalid,
 }
 
@@ -49,7 +49,7 @@ struct Full {
     object: Value,
 }
 
-/// Parses a line; only the objects that are wanted are parsed as a whole.
+/// Parses a line; only wanted objects are parsed as a whole.
 pub(super) fn parse(line: &[u8], is_wanted: impl Fn(&str) -> bool) -> Event {
     let Ok(Line { r#type, object }) = serde_json::from_slice::<Line>(line) else {
         return Event::Invalid;

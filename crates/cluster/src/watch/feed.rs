@@ -18,12 +18,11 @@ use crate::{AnswerLimit, ApiError, Cluster, Error, ResourceKind, connection::Cal
 const SERVED_FOR: u64 = 290;
 /// Time after which a watch counts as broken.
 const BROKEN_AFTER: Duration = Duration::from_secs(SERVED_FOR + 30);
-/// Maximum size of an error, in bytes.
 const ERROR: usize = 64 << 10;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Reads the changes of a kind in a namespace, and delivers them, as long as there are subscribers.
+/// Reads the changes of a kind in a namespace, and delivers them, while there are subscribers.
 pub(super) async fn run(cluster: Cluster, kind: ResourceKind, namespace: Option<String>, watch: Weak<Watch>) {
     let feed = Feed {
         cluster,
@@ -89,7 +88,7 @@ impl Feed {
         time::timeout(BROKEN_AFTER, lines).await.unwrap_or(Ok(()))
     }
 
-    /// Returns the version of the newest state, by a list of one object.
+    /// Returns the newest version, by a list of one object.
     async fn current_version(&self, url: &str, what: &str) -> Result<String, Error> {
         let answer = self
             .cluster
@@ -131,7 +130,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Delivers a line; returns false if the watch is to be begun again.
+    /// Delivers a line; returns false if the watch must be restarted.
     fn line(&self, line: &[u8], version: &mut Option<String>) -> bool {
         let Some(watch) = self.watch.upgrade() else {
             return false;

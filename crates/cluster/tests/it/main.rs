@@ -10,13 +10,12 @@ use kube::{Client, Config};
 use testkit::{Page, WebServer};
 use tree::ByteBudget;
 
-/// Connects to a server as a kubeconfig says, with this many bytes of memory.
 fn connect(server: &WebServer, memory: u64) -> (Cluster, ByteBudget) {
     let memory = ByteBudget::new(memory);
     (connect_in(server, "https://tenant.example", &memory), memory)
 }
 
-/// Connects to a server of this name, whose answers are held in a memory.
+/// Connects to a server of this name, with this memory for answers.
 fn connect_in(server: &WebServer, name: &str, memory: &ByteBudget) -> Cluster {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::try_from(Config::new(server.url("").parse().unwrap())).unwrap();
@@ -88,7 +87,6 @@ async fn pages_of_a_list_are_counted_together() {
     );
 }
 
-/// A list of one object of this many bytes.
 fn list_of(bytes: usize) -> String {
     format!(r#"{{"items":[{{"data":{{"a":"{}"}}}}]}}"#, "x".repeat(bytes))
 }
@@ -107,27 +105,27 @@ async fn answers_that_need_memory_of_each_other_delay_no_third_one() {
             listed
         }
     };
-    // The first one keeps half of the memory, and the second one needs more than the rest.
+    // The first one takes half of the memory, and the second one needs more than the rest.
     let unfinished = list_of(4 * MIB).trim_end_matches("]}").to_owned();
     let first = tokio::spawn(list(Page::Stalled(unfinished.into()), "https://one.example"));
     let half = (8 * MIB) as u64;
-    let held = |least: u64| {
+    let in_use = |least: u64| {
         let memory = memory.clone();
         async move {
             anyhow::ensure!(memory.in_use() >= least, "{} bytes are held", memory.in_use());
             Ok(())
         }
     };
-    let patience = Duration::from_secs(30);
-    testkit::eventually("the first answer", patience, || held(half))
+    let timeout = Duration::from_secs(30);
+    testkit::eventually("the first answer", timeout, || in_use(half))
         .await
         .unwrap();
     let second = tokio::spawn(list(
         Page::Content(list_of(6 * MIB).into()),
         "https://two.example",
     ));
-    testkit::eventually("the second answer", patience, || {
-        held(if second.is_finished() { 0 } else { half + half / 2 })
+    testkit::eventually("the second answer", timeout, || {
+        in_use(if second.is_finished() { 0 } else { half + half / 2 })
     })
     .await
     .unwrap();
