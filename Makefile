@@ -3,7 +3,13 @@ SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 CARGO ?= cargo
 CONTROLLERS := $(notdir $(wildcard crates/*-controller))
+# The programs that the demo and its relatives play with. With BIN=target/debug they are those of the tests, which are compiled anyway.
 BIN := target/release
+# All builds compile with the features of the same crates, whatever programs they make: other features would compile dependencies again.
+RELEASE = $(CARGO) build --release --locked --workspace --exclude xtask
+DEBUG = $(CARGO) build --locked --workspace --all-targets
+# Generated files, structural checks and test runs.
+XTASK := target/debug/xtask
 # The cache of things that are built once: control plane, tools.
 export WEIR_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/weir
 
@@ -14,14 +20,24 @@ help: ## Print this list
 
 .PHONY: build
 build: ## Build the release binaries into target/release
-	@echo "building the release binaries (some minutes on a fresh clone, seconds afterwards)"
-	$(CARGO) build --release --locked $(addprefix -p ,$(CONTROLLERS)) -p cli
+	@hack/progress.sh "compiling the release binaries" $(RELEASE) $(addprefix --bin ,$(CONTROLLERS) weir)
 
 # The programs of the demo: the command line is not among them.
 .PHONY: build-demo
 build-demo:
-	@echo "building the controllers and the demo (some minutes on a fresh clone, seconds afterwards)"
-	$(CARGO) build --release --locked $(addprefix -p ,$(CONTROLLERS)) -p testkit -p e2e
+ifeq ($(BIN),target/release)
+	@hack/progress.sh "compiling the controllers and the demo" $(RELEASE) $(addprefix --bin ,$(CONTROLLERS) testkit e2e)
+else
+	$(DEBUG)
+endif
+
+.PHONY: build-weir
+build-weir:
+	@hack/progress.sh "compiling weir and the benchmarks" $(RELEASE) --bin weir --bin testkit --bin e2e
+
+.PHONY: xtask
+xtask:
+	@$(CARGO) build -q --locked --workspace --bin xtask
 
 .PHONY: control-plane
 control-plane: build-demo ## Build the test control plane into the cache, once
@@ -33,44 +49,40 @@ demo: control-plane ## Play the whole story on a real control plane (KEEP=1, EXA
 	  $(if $(PROJECT),--project "$(PROJECT)") $(if $(TARGET),--target "$(TARGET)")
 
 .PHONY: test
-# The programs are built with the features of the whole workspace, as the tests are, so that dependencies are compiled once.
-test: ## Run all tests (with a real control plane), and list what was skipped
-	@echo "building and running the tests (some minutes on a fresh clone)"
-	$(CARGO) build --locked --workspace --bins
-	target/debug/testkit build --tests
+# With CONFORMANCE=1, the tests with recordings of the originals do all that `make conformance` does.
+test: xtask ## Run all tests (with a real control plane) side by side, and list the slowest and those that were skipped (LANES=3 THREADS=4 CRATE=name)
 	@rm -rf target/skipped; failed=0; \
-	  WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --workspace --locked --no-fail-fast || failed=$$?; \
+	  $(if $(CONFORMANCE),WEIR_CHARTS=1) $(XTASK) test $(TEST_OPTIONS) $(if $(CONFORMANCE),--show recorded) || failed=$$?; \
 	  if [ -d target/skipped ]; then echo "skipped:"; sed 's/^/  /' target/skipped/*; else echo "skipped: nothing"; fi; \
 	  exit $$failed
+TEST_OPTIONS = $(if $(LANES),--lanes $(LANES)) $(if $(THREADS),--threads $(THREADS)) $(addprefix --crate ,$(CRATE))
+
+.PHONY: stress
+stress: xtask ## Run each suite ten times beside two busy loops, and name what failed (TIMES=10 CRATE=name)
+	@$(XTASK) test --times $(or $(TIMES),10) --busy 2 $(TEST_OPTIONS)
 
 .PHONY: flux-cli
-flux-cli: ## Build the real flux command line into the cache, and try it as a client; later runs of `make test` do so, too
-	$(CARGO) build --locked --workspace --bins
+flux-cli: xtask ## Build the real flux command line into the cache, and try it as a client; later runs of `make test` do so, too
+	$(DEBUG)
 	target/debug/testkit build --tests --flux
-	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --locked -p e2e --test it flux_cli
+	$(XTASK) test --crate e2e flux_cli
 
 .PHONY: flux-notification
-flux-notification: ## Build the notification-controller of Flux into the cache, and send it our events; later runs of `make test` do so, too
-	$(CARGO) build --locked --workspace --bins
+flux-notification: xtask ## Build the notification-controller of Flux into the cache, and send it our events; later runs of `make test` do so, too
+	$(DEBUG)
 	target/debug/testkit build --tests --flux-notification
-	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --locked -p e2e --test it flux_notification
+	$(XTASK) test --crate e2e flux_notification
 
 .PHONY: flux-consumers
-flux-consumers: ## Build the kustomize- and helm-controller of Flux into the cache, and let them use our artifacts; later runs of `make test` do so, too
-	$(CARGO) build --locked --workspace --bins
+flux-consumers: xtask ## Build the kustomize- and helm-controller of Flux into the cache, and let them use our artifacts; later runs of `make test` do so, too
+	$(DEBUG)
 	target/debug/testkit build --tests --flux-consumers
-	WEIR_BIN_DIR=$(CURDIR)/target/debug $(CARGO) test --locked -p e2e --test it flux_consumers
+	$(XTASK) test --crate e2e flux_consumers
 
 .PHONY: conformance
-# The recorded commands run with the binary of `cli`, which cargo builds for its tests. Those on a cluster need a control plane. A case that fails fails the target, unless
-# docs/differences.md names it.
-conformance: ## Compare with recordings of the originals (CONFORMANCE_DIR=../shared/conformance)
-	@recorded=$(abspath $(or $(CONFORMANCE_DIR),../shared/conformance)); suites="-p cli -p helm -p jinja -p kustomize"; \
-	  if [ -d "$$recorded/kluctl/cases/cluster" ] || [ -d "$$recorded/more/kluctl/cases/cluster" ]; then \
-	    $(CARGO) build -q --locked -p testkit; target/debug/testkit build --tests; \
-	  fi; \
-	  WEIR_CHARTS=1 $(CARGO) test -q --locked --no-fail-fast $$suites --test it recorded -- --nocapture \
-	    | sed -E '/^(\.*|running .*|test result: ok.*)$$/d'
+# A case that fails fails the target, unless docs/differences.md names it.
+conformance: xtask ## Compare with recordings of the originals (CONFORMANCE_DIR=../shared/conformance)
+	@WEIR_CHARTS=1 $(XTASK) test --crate cli --crate helm --crate jinja --crate kustomize --show recorded recorded
 
 .PHONY: up
 up: control-plane ## Start a control plane with the controllers in the background, for trying things
@@ -78,7 +90,8 @@ up: control-plane ## Start a control plane with the controllers in the backgroun
 
 .PHONY: down
 down: ## Stop what `make up` started
-	@if [ -x $(BIN)/testkit ]; then $(BIN)/testkit down; else $(CARGO) run --release --locked -q -p testkit --bin testkit -- down; fi
+	@[ -x $(BIN)/testkit ] || $(RELEASE) -q --bin testkit
+	@$(BIN)/testkit down
 
 .PHONY: install
 install: ## Install CRDs and controllers into your current cluster (KUBECTL="kubectl --context X")
@@ -98,25 +111,25 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 .PHONY: gen
-gen: ## Write the generated files (crds/, the tables of kustomize)
-	$(CARGO) run -q --locked -p xtask -- gen
+gen: xtask ## Write the generated files (crds/, the tables of kustomize)
+	$(XTASK) gen
 	cd hack/kustomize && GOWORK=off GOFLAGS= go run .
 
 .PHONY: gen-check
-gen-check:
-	$(CARGO) run -q --locked -p xtask -- gen --check
+gen-check: xtask
+	$(XTASK) gen --check
 	cd hack/kustomize && GOWORK=off GOFLAGS= go run . --check
 
 .PHONY: layers
-layers:
-	$(CARGO) run -q --locked -p xtask -- layers
-	$(CARGO) run -q --locked -p xtask -- tidy
+layers: xtask
+	$(XTASK) layers
+	$(XTASK) tidy
 
 CARGO_DENY_VERSION := 0.20.2
 DENY := $(WEIR_CACHE_DIR)/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 $(DENY):
 	@echo "installing cargo-deny $(CARGO_DENY_VERSION) into the cache (some minutes, once)"
-	$(CARGO) install cargo-deny --version $(CARGO_DENY_VERSION) --locked --root $(WEIR_CACHE_DIR)/tools/cargo-deny-$(CARGO_DENY_VERSION)
+	CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-deny --debug --version $(CARGO_DENY_VERSION) --locked --root $(WEIR_CACHE_DIR)/tools/cargo-deny-$(CARGO_DENY_VERSION)
 
 .PHONY: deny
 deny: $(DENY) ## Check licences, bans, sources and advisories of all dependencies
@@ -166,23 +179,19 @@ fuzz-jinja: ## Compare renders of random templates with those of Jinja2 (TEMPLAT
 	  $(CARGO) test --profile fuzz --locked -q -p jinja --test it random_templates -- --nocapture
 
 .PHONY: bench-kustomize
-bench-kustomize: ## Measure builds of kustomizations beside kustomize itself
-	$(CARGO) build --release --locked -p cli -p testkit -p e2e
+bench-kustomize: build-weir ## Measure builds of kustomizations beside kustomize itself
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-kustomize $(if $(QUICK),--quick)
 
 .PHONY: bench-helm
-bench-helm: ## Measure renders of Helm charts beside helm itself
-	$(CARGO) build --release --locked -p cli -p testkit -p e2e
+bench-helm: build-weir ## Measure renders of Helm charts beside helm itself
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-helm
 
 .PHONY: bench-kluctl
-bench-kluctl: control-plane ## Measure the commands of weir with kluctl projects (ITEMS=100,1000)
-	$(CARGO) build --release --locked -p cli
+bench-kluctl: control-plane build-weir ## Measure the commands of weir with kluctl projects (ITEMS=100,1000)
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-kluctl $(if $(ITEMS),--items $(ITEMS))
 
 .PHONY: bench-gitops
 bench-gitops: control-plane ## Measure KluctlDeployments of gitops.kluctl.io while nothing changes (OBJECTS=50,200)
-	$(CARGO) build --release --locked -p kluctl-controller -p testkit -p e2e
 	@WEIR_BIN_DIR=$(CURDIR)/$(BIN) $(BIN)/e2e bench-gitops $(if $(OBJECTS),--objects $(OBJECTS))
 
 .PHONY: bench-events

@@ -7,6 +7,7 @@ mod credentials;
 mod etcd;
 mod kubectl;
 mod objects;
+mod prebuilt;
 mod shared;
 
 use std::{

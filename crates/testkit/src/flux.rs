@@ -7,14 +7,17 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::gobuild::{self, Recipe, cached_path, compile, copy_files, downloaded, version};
+use crate::{
+    gobuild::{self, Recipe, cached_path, compile, copy_files, downloaded, version},
+    progress::Progress,
+};
 
 static RECIPE: Recipe = Recipe {
     module: "flux",
     packages: &["github.com/fluxcd/flux2/v2/cmd/flux"],
     programs: &["flux"],
     tags: "",
-    usually: "5 minutes",
+    seconds: 300,
 };
 const MODULE: &str = "github.com/fluxcd/flux2/v2";
 
@@ -43,7 +46,7 @@ fn build_copy(work: &Path, program: &Path) -> Result<()> {
     fs::write(manifests.join("none.yaml"), "{}\n")?;
     let pinned = version(RECIPE.module, MODULE)?;
     let flags = format!("-s -w -X main.VERSION={}", pinned.trim_start_matches('v'));
-    compile(&RECIPE, &copy, &flags, work)?;
+    compile(&RECIPE, &copy, &flags, work, &mut Progress::new([&RECIPE]))?;
     fs::rename(work.join("flux"), program)?;
     Ok(())
 }

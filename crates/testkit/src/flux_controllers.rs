@@ -17,7 +17,7 @@ static NOTIFICATION_RECIPE: Recipe = Recipe {
     packages: &["github.com/fluxcd/notification-controller"],
     programs: &["notification-controller"],
     tags: "",
-    usually: "5 minutes",
+    seconds: 300,
 };
 static CONSUMERS_RECIPE: Recipe = Recipe {
     module: "flux-consumers",
@@ -27,7 +27,7 @@ static CONSUMERS_RECIPE: Recipe = Recipe {
     ],
     programs: &["kustomize-controller", "helm-controller"],
     tags: "",
-    usually: "6 minutes",
+    seconds: 360,
 };
 /// The folder with definitions of kinds in the modules of controllers.
 const BASES: &str = "config/crd/bases";

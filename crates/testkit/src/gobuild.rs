@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::progress::say;
+use crate::progress::{Progress, say};
 
 /// Part of the cache key: raise it when the way of building changes.
 const BUILD_VERSION: &str = "1";
@@ -23,8 +23,8 @@ pub(crate) struct Recipe {
     pub(crate) packages: &'static [&'static str],
     pub(crate) programs: &'static [&'static str],
     pub(crate) tags: &'static str,
-    /// Usual duration of the build on two cores with empty caches.
-    pub(crate) usually: &'static str,
+    /// Usual duration of the build on two cores with empty caches, downloads aside.
+    pub(crate) seconds: u32,
 }
 
 /// The answer of `go mod download -json`.
@@ -117,8 +117,15 @@ pub(crate) fn build(
     }
     sweep(cache)?;
     let work = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache)?;
+    let mut progress = Progress::new(missing.iter().copied());
     for recipe in missing {
-        compile(recipe, &hack_dir().join(recipe.module), link_flags, work.path())?;
+        compile(
+            recipe,
+            &hack_dir().join(recipe.module),
+            link_flags,
+            work.path(),
+            &mut progress,
+        )?;
         for program in recipe.programs {
             fs::rename(work.path().join(program), dir.join(program))?;
         }
@@ -171,11 +178,17 @@ fn sweep(cache: &Path) -> Result<()> {
 }
 
 /// Runs `go build` in the folder of a module, saying now and then that it still does.
-pub(crate) fn compile(recipe: &Recipe, module: &Path, link_flags: &str, out: &Path) -> Result<()> {
+pub(crate) fn compile(
+    recipe: &Recipe,
+    module: &Path,
+    link_flags: &str,
+    out: &Path,
+    progress: &mut Progress,
+) -> Result<()> {
     let names = recipe.programs.join(" and ");
     say(format_args!(
-        "building {names} (usually {}, downloads aside)",
-        recipe.usually
+        "building {names}, {}",
+        progress.left(Duration::ZERO)
     ));
     let log = out.join("go.log");
     let output = fs::File::create(&log)?;
@@ -194,21 +207,22 @@ pub(crate) fn compile(recipe: &Recipe, module: &Path, link_flags: &str, out: &Pa
         .stdout(output.try_clone()?)
         .stderr(output)
         .spawn()?;
-    let begin = Instant::now();
-    let mut told = begin;
+    let start = Instant::now();
+    let mut reported = start;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if told.elapsed() > Duration::from_secs(30) {
-            told = Instant::now();
+        if reported.elapsed() > Duration::from_secs(15) {
+            reported = Instant::now();
             say(format_args!(
-                "still building {names} ({} s)",
-                begin.elapsed().as_secs()
+                "still building {names}, {}",
+                progress.left(start.elapsed())
             ));
         }
         std::thread::sleep(Duration::from_millis(100));
     };
+    progress.finish(start.elapsed());
     let said = fs::read_to_string(&log).unwrap_or_default();
     ensure!(
         status.success(),

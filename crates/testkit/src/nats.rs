@@ -20,7 +20,7 @@ static RECIPE: Recipe = Recipe {
     packages: &["github.com/nats-io/nats-server/v2"],
     programs: &["nats-server"],
     tags: "",
-    usually: "1 minute",
+    seconds: 60,
 };
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// The user who may subscribe to everything.

@@ -21,7 +21,7 @@ static RECIPE: Recipe = Recipe {
     packages: &["./."],
     programs: &["notation"],
     tags: "",
-    usually: "20 seconds",
+    seconds: 20,
 };
 
 /// Media type of envelopes in JSON.

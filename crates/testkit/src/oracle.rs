@@ -20,7 +20,7 @@ static RECIPE: Recipe = Recipe {
     packages: &[KUSTOMIZE],
     programs: &["kustomize"],
     tags: "",
-    usually: "15 seconds",
+    seconds: 15,
 };
 
 const HELM: &str = "helm.sh/helm/v3";
@@ -29,14 +29,14 @@ static HELM_RECIPE: Recipe = Recipe {
     packages: &["helm.sh/helm/v3/cmd/helm"],
     programs: &["helm"],
     tags: "",
-    usually: "60 seconds",
+    seconds: 60,
 };
 static TEMPLATES_RECIPE: Recipe = Recipe {
     module: "helm",
     packages: &["./templates"],
     programs: &["templates"],
     tags: "",
-    usually: "60 seconds",
+    seconds: 60,
 };
 
 /// Finds kustomize, in the version that `hack/kustomize` pins, in the cache, or builds it.

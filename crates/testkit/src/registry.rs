@@ -26,7 +26,7 @@ static RECIPE: Recipe = Recipe {
     packages: &["weir/hack/registry"],
     programs: &["registry"],
     tags: "",
-    usually: "1 to 2 minutes",
+    seconds: 90,
 };
 const TIMEOUT: Duration = Duration::from_secs(30);
 

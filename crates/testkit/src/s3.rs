@@ -19,7 +19,7 @@ static RECIPE: Recipe = Recipe {
     packages: &["./."],
     programs: &["s3"],
     tags: "",
-    usually: "10 seconds",
+    seconds: 10,
 };
 const TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -43,9 +43,9 @@ pub(crate) struct Options {
     /// Number of busy loops beside the tests
     #[arg(long, default_value_t = 0)]
     busy: usize,
-    /// Print the output of passing tests, too
-    #[arg(long)]
-    show_output: bool,
+    /// Print the output of the tests whose names contain this, even if they pass
+    #[arg(long, value_name = "PART")]
+    show: Option<String>,
 }
 
 /// Runs the selected tests. The exit code is a failure if one of them fails, or a suite ends otherwise.

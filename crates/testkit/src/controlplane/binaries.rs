@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use super::prebuilt;
 use crate::gobuild::{Recipe, build, cache_dir, go, hack_dir, key, version};
 
 const RECIPES: [Recipe; 5] = [
@@ -17,14 +18,14 @@ const RECIPES: [Recipe; 5] = [
         packages: &["./etcd"],
         programs: &["etcd"],
         tags: "",
-        usually: "15 seconds",
+        seconds: 15,
     },
     Recipe {
         module: "controlplane",
         packages: &["k8s.io/kubernetes/cmd/kube-apiserver"],
         programs: &["kube-apiserver"],
         tags: "",
-        usually: "3 to 4 minutes",
+        seconds: 210,
     },
     Recipe {
         module: "controlplane",
@@ -34,21 +35,21 @@ const RECIPES: [Recipe; 5] = [
         ],
         programs: &["kube-controller-manager", "kube-scheduler"],
         tags: "",
-        usually: "1 minute",
+        seconds: 60,
     },
     Recipe {
         module: "controlplane",
         packages: &["k8s.io/kubernetes/cmd/kubectl"],
         programs: &["kubectl"],
         tags: "",
-        usually: "30 seconds",
+        seconds: 30,
     },
     Recipe {
         module: "kwok",
         packages: &["sigs.k8s.io/kwok/cmd/kwok"],
         programs: &["kwok"],
         tags: "",
-        usually: "2 minutes",
+        seconds: 120,
     },
 ];
 
@@ -71,8 +72,8 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the programs in the folder that `KUBEBUILDER_ASSETS` names, then in the cache, and builds missing ones.
-    /// Blocks for minutes when it builds.
+    /// Finds the programs in the folder that `KUBEBUILDER_ASSETS` names, then in the cache. Missing ones are looked for on `PATH`,
+    /// downloaded, or built, which blocks for minutes.
     pub fn resolve() -> Result<Self> {
         let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
         let cache = cache_dir()?.join("control-plane");
@@ -85,7 +86,12 @@ impl Binaries {
                 .map(|assets| assets.join("kubectl"))
                 .filter(|path| path.exists());
             let kubectl = given.unwrap_or_else(|| dir.join("kubectl"));
-            build(&cache, &dir, &flags, missing, |work| {
+            let unprovided = || {
+                let programs = missing().into_iter().flat_map(|recipe| recipe.programs);
+                prebuilt::provide(&dir, &programs.copied().collect::<Vec<_>>());
+                missing()
+            };
+            build(&cache, &dir, &flags, unprovided, |work| {
                 write_stages(&dir, &kubectl, work)
             })?;
         }

@@ -31,7 +31,7 @@ pub(super) struct Test {
     pub(super) name: String,
     pub(super) time: Duration,
     pub(super) passed: bool,
-    /// Standard output of a test that failed, or of every test if asked for.
+    /// Standard output of a test that failed or is to be shown.
     pub(super) output: String,
 }
 
@@ -76,7 +76,9 @@ fn run(
         let line = line?;
         let line = String::from_utf8_lossy(&line);
         match serde_json::from_str::<Value>(&line) {
-            Ok(event) if event.get("type").is_some() => outcome.tests.extend(test(&event)),
+            Ok(event) if event.get("type").is_some() => {
+                outcome.tests.extend(test(&event, options.show.as_deref()));
+            }
             _ => outcome.output += &format!("{line}\n"),
         }
     }
@@ -111,7 +113,7 @@ fn command(suite: &Suite, lane: u16, programs: &Path, options: &Options) -> Comm
         .args(["-Z", "unstable-options", "--format=json", "--report-time"])
         .arg(format!("--test-threads={}", options.threads))
         .args(options.skip.iter().flat_map(|part| ["--skip", part]))
-        .args(options.show_output.then_some("--show-output"))
+        .args(options.show.is_some().then_some("--show-output"))
         .args(&options.filters)
         .current_dir(&suite.dir)
         .env("CARGO_MANIFEST_DIR", &suite.dir)
@@ -124,8 +126,8 @@ fn command(suite: &Suite, lane: u16, programs: &Path, options: &Options) -> Comm
     command
 }
 
-/// Reads the end of a test from an event of the test harness.
-fn test(event: &Value) -> Option<Test> {
+/// Reads the end of a test from an event of the test harness. A passing test keeps its output if its name contains `show`.
+fn test(event: &Value, show: Option<&str>) -> Option<Test> {
     let text = |key: &str| event.get(key).and_then(Value::as_str);
     let passed = match (text("type")?, text("event")?) {
         ("test", "ok") => true,
@@ -133,11 +135,16 @@ fn test(event: &Value) -> Option<Test> {
         _ => return None,
     };
     let seconds = event.get("exec_time").and_then(Value::as_f64).unwrap_or_default();
+    let name = text("name")?;
+    let shows_output = !passed || show.is_some_and(|part| name.contains(part));
     Some(Test {
-        name: text("name")?.to_owned(),
+        name: name.to_owned(),
         time: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
         passed,
-        output: text("stdout").unwrap_or_default().to_owned(),
+        output: text("stdout")
+            .filter(|_| shows_output)
+            .unwrap_or_default()
+            .to_owned(),
     })
 }
 
@@ -156,16 +163,19 @@ mod tests {
             passed: false,
             output: "no".to_owned(),
         };
-        assert_eq!(test(&end("failed")), Some(expected.clone()));
+        assert_eq!(test(&end("failed"), None), Some(expected.clone()));
+        let passed = Test {
+            passed: true,
+            ..expected
+        };
+        assert_eq!(test(&end("ok"), Some("a:")), Some(passed.clone()));
+        let output = String::new();
+        assert_eq!(test(&end("ok"), Some("c")), Some(Test { output, ..passed }));
+        assert_eq!(test(&end("started"), None), None);
+        assert_eq!(test(&end("timeout"), None), None);
         assert_eq!(
-            test(&end("ok")),
-            Some(Test {
-                passed: true,
-                ..expected
-            })
+            test(&json!({"type": "suite", "event": "ok", "passed": 3}), None),
+            None
         );
-        assert_eq!(test(&end("started")), None);
-        assert_eq!(test(&end("timeout")), None);
-        assert_eq!(test(&json!({"type": "suite", "event": "ok", "passed": 3})), None);
     }
 }
