@@ -11,20 +11,18 @@ use std::{
 };
 
 use cluster::Cluster;
-use futures::{StreamExt as _, stream};
+use futures::StreamExt as _;
 use objects::{Ignore, ObjectRef, meta, normalize, order};
 use yaml::Value;
 
 use crate::{
     AppliedObject, AppliedVersions, Definitions, Error, FailedObject, Failure, Owner, PARALLEL, Query,
-    Request, Session, SessionOptions, SetWait, SetWaited, Stage, Treatment, WaitTarget, Warning, fetch,
-    stages, wait_all,
+    Request, Session, SessionOptions, SetWait, SetWaited, Stage, Treatment, WaitTarget, Warning, concurrent,
+    fetch, stages, wait_all,
 };
 
-/// Default timeout of the wait for the objects of a stage.
 const STAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The options of [`apply_all`].
 #[derive(Debug, Clone, Copy)]
 pub struct BatchOptions<'a> {
     pub session: SessionOptions,
@@ -51,14 +49,12 @@ impl Default for BatchOptions<'_> {
     }
 }
 
-/// The change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Created,
     Configured,
     /// It already equalled its manifest.
     Unchanged,
-    /// It was deleted, because its manifest is marked for that.
     Deleted,
     /// It was left as it is, because an annotation or a label asks for that.
     Skipped,
@@ -100,11 +96,9 @@ impl fmt::Display for ObjectOutcome {
 pub enum Halt {
     /// The API server refused objects in a dry run: nothing of this stage was written.
     Refused(Stage),
-    /// Objects of this stage are not ready.
     NotReady(Stage, SetWaited),
 }
 
-/// The result of [`apply_all`].
 #[derive(Debug)]
 pub struct AppliedSet {
     /// One outcome for each manifest of the stages that were begun, in the order of application.
@@ -115,7 +109,6 @@ pub struct AppliedSet {
 }
 
 impl AppliedSet {
-    /// Returns true if all manifests were applied.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.halt.is_none() && self.outcomes.iter().all(|outcome| outcome.result.is_ok())
@@ -196,7 +189,6 @@ pub async fn apply_all(
     Ok(set)
 }
 
-/// A manifest at its position.
 #[derive(Debug, Clone, Copy)]
 struct Item<'a> {
     manifest: &'a Value,
@@ -273,9 +265,7 @@ impl Batch<'_> {
                 let outcome = self.one(item).await;
                 (item.position.1, outcome)
             });
-            // Collected, because a stream that holds the closure can't be proven to be Send.
-            let work = stream::iter(work.collect::<Vec<_>>()).buffered(PARALLEL);
-            done.extend(work.collect::<Vec<_>>().await);
+            done.extend(concurrent(work, PARALLEL).collect::<Vec<_>>().await);
         }
         let done = in_order(items, done);
         let targets = targets(&done);

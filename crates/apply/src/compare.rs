@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use cluster::Cluster;
-use futures::{StreamExt as _, stream};
+use futures::StreamExt as _;
 use objects::{Ignore, ObjectRef, meta, normalize, rules::Rules};
 use yaml::Value;
 
 use crate::{
-    AppliedVersions, CompareError, LiveObjects, Owner, PARALLEL, Treatment, Warning,
+    AppliedVersions, CompareError, LiveObjects, Owner, PARALLEL, Treatment, Warning, concurrent,
     object::{Attempt, Flags, apply},
 };
 
@@ -36,7 +36,6 @@ pub enum Drift {
 #[derive(Debug)]
 pub struct Compared<'a> {
     pub desired: Desired<'a>,
-    /// The difference, or the reason why it could not be found out.
     pub drift: Result<Drift, CompareError>,
     pub warnings: Vec<Warning>,
 }
@@ -68,11 +67,7 @@ pub async fn compare<'a>(
             warnings,
         }
     });
-    // Collected, because a stream that holds the closure can't be proven to be Send.
-    stream::iter(comparisons.collect::<Vec<_>>())
-        .buffer_unordered(PARALLEL)
-        .collect()
-        .await
+    concurrent(comparisons, PARALLEL).collect().await
 }
 
 struct Comparison<'a> {

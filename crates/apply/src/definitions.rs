@@ -27,14 +27,12 @@ pub(crate) enum Definition {
     Absent,
 }
 
-/// The custom resource definitions among the manifests, with their progress.
 #[derive(Debug, Default)]
 pub struct Definitions {
     by_kind: Mutex<HashMap<(String, String), (Position, State)>>,
 }
 
 impl Definitions {
-    /// Finds the definitions among manifests at their positions.
     #[must_use]
     pub fn of<'m>(manifests: impl IntoIterator<Item = (Position, &'m Value)>) -> Self {
         let defined = manifests
@@ -65,7 +63,6 @@ impl Definitions {
         })
     }
 
-    /// Returns the definition of the kind of an object at a position.
     pub(crate) fn expect(&self, reference: &ObjectRef, position: Position) -> Definition {
         let by_kind = self.by_kind.lock();
         match by_kind.get(&(reference.group.clone(), reference.kind.clone())) {

@@ -7,7 +7,6 @@ use objects::{ObjectRef, meta};
 
 use crate::Session;
 
-/// Timeout for the end of a deleted object.
 const GONE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Attempts at an object that is created again each time.
 const ATTEMPTS: u32 = 5;
@@ -55,9 +54,6 @@ impl Session<'_> {
 
 /// Returns the references of the object with a name in each kind of a group, with a name, or both; none if no such kind is
 /// served. The namespace is left out for kinds without one.
-///
-/// # Errors
-/// If discovery fails.
 pub async fn resolve_kinds(
     cluster: &Cluster,
     group: Option<&str>,

@@ -17,7 +17,6 @@ pub enum Error {
          beginning and ending with a letter or digit"
     )]
     InvalidLabel { name: String, value: String },
-    /// A manifest lacks a label by which its object is found again.
     #[error(
         "{object} lacks the label {label} of its owner, so it would never be deleted: add it to the manifest"
     )]
@@ -29,9 +28,10 @@ pub enum Error {
     /// Pruning against an empty list would delete every object of the owner.
     #[error("there are no manifests, so nothing is pruned: delete all objects explicitly if that is meant")]
     NothingDesired,
+    #[error("the inventory can't be stored: {0}")]
+    Inventory(String),
 }
 
-/// The reason why an object could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     #[error(transparent)]
@@ -67,12 +67,10 @@ impl ApplyError {
     }
 }
 
-/// The reason why a manifest could not be compared with its live object.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     #[error(transparent)]
     Unreadable(Arc<cluster::Error>),
-    /// The API server refused the apply in a dry run, or a conflict could not be resolved.
     #[error(transparent)]
     Apply(#[from] ApplyError),
     #[error(transparent)]

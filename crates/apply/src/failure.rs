@@ -6,7 +6,6 @@ use objects::conflict::LeftField;
 
 use crate::ApplyError;
 
-/// The step that failed for an object.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error("it can't be applied: {0}")]
@@ -25,11 +24,9 @@ pub enum Failure {
     Read(Arc<cluster::Error>),
 }
 
-/// An object that could not be applied.
 #[derive(Debug)]
 pub struct FailedObject {
     pub failure: Box<Failure>,
-    /// Warnings about the attempts before.
     pub warnings: Vec<Warning>,
     /// True if it was not deleted and created again because an annotation forbids its deletion.
     pub keeps_object: bool,
@@ -44,7 +41,6 @@ impl FailedObject {
         }
     }
 
-    /// Returns true if the identity has no right to do it.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         match self.failure.as_ref() {
@@ -61,10 +57,8 @@ impl fmt::Display for FailedObject {
     }
 }
 
-/// A warning about an object that was applied, or tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warning {
-    /// Words of the API server.
     Server(String),
     /// A field is left to another manager, though the manifest has another value for it.
     FieldLeft(LeftField),

@@ -9,10 +9,8 @@ use crate::{
     object::{Attempt, Flags, apply},
 };
 
-/// The relation of an error to immutable fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Immutability {
-    /// The error names an immutable field.
     Named,
     /// A change was refused; the manifest itself may be invalid, too.
     Possible,

@@ -1,17 +1,18 @@
 //! Applying objects to a cluster on behalf of an [`Owner`].
 //!
-//! An owner is whoever keeps a set of objects on a cluster: it has a field manager, a way to find its objects again (a
-//! label or an inventory, [`Membership`]), and names for the annotations that it obeys ([`objects::Vocabulary`]). This crate
-//! takes manifests as [`yaml::Value`] and knows nothing of where they come from. Each operation returns one outcome for
-//! each object: one object that fails never stops the others.
+//! An owner is a deployer of a set of objects. It has a field manager, a rule by which it finds its objects again
+//! ([`Membership`]), names for the annotations that it obeys ([`objects::Vocabulary`]), the managers whose fields it takes over
+//! ([`objects::takeover`]), and rules of readiness ([`HealthRules`]). A live object is its own only while it carries the owner's
+//! labels. This crate knows no tool: manifests are [`yaml::Value`], outcomes are types, and words are the owner's. Each operation
+//! returns one outcome for each object.
 //!
-//! - [`reconcile`] makes the objects of an owner equal to a list of manifests. It combines what follows.
-//! - [`apply_all`] applies a list of manifests; [`Session`] applies them one by one, for callers with an order of their own.
-//!   Conflicts with other field managers are resolved field by field.
+//! - [`reconcile`] makes the objects of an owner equal to a list of manifests, by these operations:
+//! - [`apply_all`] applies a list in stages ([`Stage`]), [`prune`] deletes the owner's other objects, and [`wait_all`] waits until
+//!   the applied ones are ready. [`InventoryStore`] keeps the list of objects of an owner with an inventory.
+//! - [`delete_all`] deletes all objects of the owner. Like [`prune`], it tells by [`Completeness`] if everything could be searched.
 //! - [`compare`] finds, without changing anything, the objects that are missing or differ (drift).
-//! - [`prune`] deletes the objects of the owner that are no longer among its manifests, and [`delete_all`] all of them.
-//!   Both tell by [`Completeness`] if everything could be searched.
-//! - [`wait_ready`] waits until an object is ready.
+//! - [`Session`] applies objects one by one, for callers with an order of their own. Conflicts with other field managers are
+//!   resolved field by field.
 //!
 //! # Example
 //!
@@ -48,6 +49,8 @@ mod unchanged;
 mod versions;
 mod wait;
 
+use futures::{StreamExt as _, stream};
+
 pub use batch::{Action, AppliedSet, BatchOptions, Halt, ObjectOutcome, apply_all};
 pub use compare::{Compared, Desired, Drift, compare};
 pub use completeness::Completeness;
@@ -72,3 +75,11 @@ pub use versions::AppliedVersions;
 pub use wait::{CustomHealth, HealthRules, SetWait, SetWaited, WaitEnd, WaitTarget, wait_all, wait_all_gone};
 
 const PARALLEL: usize = 8;
+
+/// Runs futures, some at a time. They are collected, because a stream that holds a closure can't be proven to be `Send`.
+pub(crate) fn concurrent<F: Future>(
+    work: impl IntoIterator<Item = F>,
+    at_once: usize,
+) -> stream::BufferUnordered<stream::Iter<std::vec::IntoIter<F>>> {
+    stream::iter(work.into_iter().collect::<Vec<_>>()).buffer_unordered(at_once)
+}

@@ -6,12 +6,13 @@ use std::{
 };
 
 use cluster::{Cluster, Detail, Gap, Listing, ResourceKind, Restriction, Snapshot};
-use futures::{StreamExt as _, stream};
+use futures::StreamExt as _;
 use objects::{ObjectRef, Vocabulary, meta};
 use yaml::{Map, Value};
 
 use crate::{
-    AppliedVersions, Completeness, Error, Membership, OrphanSearch, Owner, find_orphans, identities,
+    AppliedVersions, Completeness, Error, Membership, OrphanSearch, Owner, concurrent, find_orphans,
+    identities,
     orphans::{completeness, namespaces},
     searched,
 };
@@ -24,7 +25,6 @@ const READS: usize = 16;
 #[derive(Debug, Default)]
 pub struct LiveObjects {
     pub objects: HashMap<ObjectRef, Arc<Value>>,
-    /// The objects that may not be read, with the error.
     pub unreadable: HashMap<ObjectRef, Arc<cluster::Error>>,
     /// The youngest object of each name for comparisons, by that name.
     named: HashMap<ObjectRef, Arc<Value>>,
@@ -40,13 +40,11 @@ pub struct LiveObjects {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'a> {
-    /// The manifests whose live state is needed.
     pub refs: &'a [ObjectRef],
     pub all: &'a [ObjectRef],
     /// The search for orphans, which needs a list of every kind of the cluster that may have any; absent if they are not
     /// needed.
     pub orphans: Option<OrphanSearch<'a>>,
-    /// The groups and kinds with objects that are compared under another name.
     pub renamed: &'a HashSet<(String, String)>,
     /// Versions in which objects were seen before: those that are read one by one may come from the cache of the API server.
     pub seen: Option<&'a AppliedVersions>,
@@ -189,7 +187,6 @@ fn add_listed(
             if listing.warned.contains(&kind) {
                 live.warned.insert(reference.clone());
             }
-            // The kinds of manifests are listed with whole objects.
             live.objects.insert(reference, object);
         }
     }
@@ -277,8 +274,7 @@ async fn read_missing(cluster: &Cluster, query: Query<'_>, live: &mut LiveObject
         let read = cluster.read_since(reference, seen(reference));
         (reference, read.await)
     });
-    // Collected, because a stream that holds the closure can't be proven to be Send.
-    let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(READS);
+    let mut reads = concurrent(reads, READS);
     while let Some((reference, found)) = reads.next().await {
         match found {
             Ok(Some((object, warnings))) => {

@@ -26,17 +26,13 @@ pub(crate) struct Attempt<'a> {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Flags {
-    /// If set, the API server does everything but store the result.
     pub(crate) dry_run: bool,
-    /// If set, all conflicts are resolved in favour of the owner.
     pub(crate) force: bool,
 }
 
-/// An object as the API server applied it.
 #[derive(Debug)]
 pub(crate) struct Applied {
     pub(crate) object: Value,
-    /// Warnings of the API server.
     pub(crate) warnings: Vec<String>,
     pub(crate) left: Vec<LeftField>,
 }

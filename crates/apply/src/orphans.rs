@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, HashSet};
 
 use cluster::{Cluster, Detail, Gap, ResourceKind, Restriction, Scope, Snapshot};
-use futures::{StreamExt as _, stream};
+use futures::StreamExt as _;
 use objects::{ObjectId, ObjectRef, inventory, order};
 use yaml::Value;
 
-use crate::{Completeness, Error, Membership, Orphan, Owner, SearchedKinds, searched, select};
+use crate::{Completeness, Error, Membership, Orphan, Owner, SearchedKinds, concurrent, searched, select};
 
 const READS: usize = 16;
 
@@ -16,7 +16,6 @@ pub type Filter<'a> = &'a (dyn Fn(&Value) -> bool + Sync);
 
 #[derive(Clone, Copy, Default)]
 pub struct OrphanSearch<'a> {
-    /// The condition for orphans; all objects of the owner if absent.
     pub filter: Option<Filter<'a>>,
     /// All objects that the owner may have applied before, if they are known. Their namespaces are searched even if the
     /// identity can't list the whole cluster, and kinds that were never applied need not be listed for completeness.
@@ -33,10 +32,8 @@ impl std::fmt::Debug for OrphanSearch<'_> {
     }
 }
 
-/// The result of a search for objects to delete.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The objects to delete, in the order of deletion.
     pub orphans: Vec<Orphan>,
     /// Namespaces that are no longer among the manifests, but with manifests in them: they are kept.
     pub used_namespaces: Vec<ObjectRef>,
@@ -132,7 +129,7 @@ async fn read_inventory(
         .copied()
         .chain(aliases)
         .map(|reference| async move { (reference, cluster.get(reference).await) });
-    let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(READS);
+    let mut reads = concurrent(reads, READS);
     let (mut objects, mut gaps) = (Vec::new(), Vec::new());
     while let Some((reference, found)) = reads.next().await {
         let reason = match found {
@@ -183,7 +180,6 @@ fn keep_used_namespaces(found: &mut Found, keep: &HashSet<ObjectId>) {
     });
 }
 
-/// Returns the completeness of a search that left these gaps.
 pub(crate) fn completeness(gaps: &[Gap], desired: &[ObjectRef], search: OrphanSearch<'_>) -> Completeness {
     if gaps.is_empty() {
         return Completeness::Complete;

@@ -9,7 +9,6 @@ use yaml::Value;
 
 use crate::{Error, HealthRules};
 
-/// Names and values of labels.
 pub type Labels = BTreeMap<String, String>;
 
 /// The rule by which an owner finds its objects on a cluster. A live object is a member only if it carries the labels now.
@@ -24,7 +23,6 @@ pub enum Membership {
     },
     /// Objects are found in a list that the owner stored, and carry its labels. Another owner that takes an object over changes them.
     Inventory {
-        /// The objects that the owner applied last.
         objects: Vec<ObjectRef>,
         /// All labels of a member; at least one.
         labels: Labels,
@@ -39,25 +37,21 @@ pub enum Proof {
     /// The owner's field manager applied it, and no other object owns it: labels are copied to pods and by people.
     #[default]
     Applied,
-    /// The labels suffice.
     Labels,
 }
 
 /// A deployer of a set of objects on a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// The field manager.
     pub manager: Cow<'static, str>,
     pub membership: Membership,
     pub proof: Proof,
-    /// The names of the annotations and labels that it obeys.
     pub vocabulary: Vocabulary,
     /// The managers whose fields are taken over in conflicts, unless an annotation or a rule says otherwise: its own other
     /// names, and tools that people use by hand.
     pub overridden: Managers,
     /// The managers whose fields are taken over before an apply, whether they conflict or not, and metadata to remove.
     pub takeover: Takeover,
-    /// The rules by which its objects are ready.
     pub health: HealthRules,
 }
 
@@ -92,7 +86,6 @@ impl Owner {
         )
     }
 
-    /// Returns an owner that keeps a list of the objects that it applied last.
     #[must_use]
     pub fn with_inventory(
         manager: impl Into<Cow<'static, str>>,
@@ -133,7 +126,6 @@ impl Owner {
         }
     }
 
-    /// Returns the labels of its objects.
     #[must_use]
     pub fn labels(&self) -> Option<&Labels> {
         match &self.membership {
@@ -143,7 +135,6 @@ impl Owner {
         }
     }
 
-    /// Adds its labels to a manifest.
     pub fn mark(&self, manifest: &mut Value) {
         for (name, value) in self.labels().into_iter().flatten() {
             meta::set_label(manifest, name, value);
@@ -163,7 +154,6 @@ impl Owner {
         }
     }
 
-    /// Returns true if the live object is a member by its labels.
     pub(crate) fn has_member(&self, live: &Value) -> bool {
         let carries = |labels: &Labels| {
             let mut labels = labels.iter();

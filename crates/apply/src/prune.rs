@@ -13,7 +13,6 @@ use crate::{
 
 const ATTEMPTS: u32 = 8;
 
-/// The order in which objects are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeletionOrder {
     /// Namespaces, then all others that are not in them: these go with their namespace, and are not reported.
@@ -23,7 +22,6 @@ pub enum DeletionOrder {
     ReverseApplication,
 }
 
-/// The confirmation of deletions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Confirmation {
     /// Nothing is waited for: objects may live on for the sake of their finalizers.
@@ -37,7 +35,6 @@ pub enum Confirmation {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeletionOptions {
-    /// If set, the API server does everything but delete.
     pub dry_run: bool,
     pub order: DeletionOrder,
     pub propagation: Propagation,
@@ -47,7 +44,6 @@ pub struct DeletionOptions {
 #[derive(Debug)]
 pub struct DeletionOutcome {
     pub reference: ObjectRef,
-    /// The UID of the object that was selected.
     pub uid: String,
     /// True if it is gone or going, false if it was changed since so that it is kept.
     pub result: Result<bool, cluster::Error>,
@@ -64,7 +60,6 @@ impl fmt::Display for DeletionOutcome {
     }
 }
 
-/// The result of pruning, or of deleting everything.
 #[derive(Debug)]
 pub struct Pruned {
     /// The objects that were found. Objects that go with their namespace are left out.
@@ -73,7 +68,6 @@ pub struct Pruned {
     pub used_namespaces: Vec<ObjectRef>,
     /// The completeness of the search: without it, objects may be left that were not found.
     pub completeness: Completeness,
-    /// The wait for the end of all objects, if that was asked for.
     pub waited: Option<SetWaited>,
 }
 
@@ -201,7 +195,6 @@ async fn delete_namespaces_first(
     outcomes
 }
 
-/// Returns the objects in groups that are deleted one after the other.
 fn by_falling_rank(mut orphans: Vec<Orphan>) -> Vec<Vec<Orphan>> {
     orphans.sort_by(|a, b| order::application(&b.reference, &a.reference));
     let mut groups: Vec<Vec<Orphan>> = Vec::new();

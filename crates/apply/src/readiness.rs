@@ -16,7 +16,6 @@ pub struct WaitOptions {
     pub limit: Duration,
 }
 
-/// The end of a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
     /// The object is ready, or is considered so for want of rights; with the warnings about that.
@@ -27,7 +26,6 @@ pub enum Waited {
     Disappeared,
     /// Timeout; the reasons why the object was not ready last.
     TimedOut(Vec<String>),
-    /// The work was cancelled.
     Cancelled,
 }
 
@@ -76,9 +74,6 @@ pub fn is_ready_at_once(vocabulary: &Vocabulary, reference: &ObjectRef, object: 
 }
 
 /// Waits until an object is ready. An object that does not exist yet is waited for too.
-///
-/// # Errors
-/// If the API server refuses or can't be reached.
 pub async fn wait_ready(
     cluster: &Cluster,
     vocabulary: &Vocabulary,

@@ -33,7 +33,6 @@ pub struct ReconcileOptions<'a> {
     pub allow_empty: bool,
     pub search: OrphanSearch<'a>,
     pub deletion: DeletionOptions,
-    /// The wait for all applied objects at the end.
     pub wait: Option<SetWait<'a>>,
 }
 
@@ -192,7 +191,6 @@ pub async fn reconcile(
     Ok(reconciled)
 }
 
-/// The inventory that is stored, and its store.
 struct Stored<'a> {
     store: Option<&'a dyn InventoryStore>,
     inventory: Vec<ObjectRef>,

@@ -7,7 +7,6 @@ use yaml::Value;
 
 use crate::Owner;
 
-/// An object that is no longer desired, exactly as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
     pub reference: ObjectRef,
@@ -17,7 +16,6 @@ pub struct Orphan {
     pub resource_version: String,
 }
 
-/// The reason why a live object is not deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepReason {
     Desired,
@@ -34,7 +32,6 @@ pub enum KeepReason {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// The objects to delete, in the order of deletion.
     pub orphans: Vec<Orphan>,
     pub retained: Vec<(ObjectRef, KeepReason)>,
 }

@@ -33,7 +33,6 @@ const DEFINITION_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct SessionOptions {
     /// If set, the API server does everything but store the results.
     pub dry_run: bool,
-    /// If set, all conflicts are resolved in favour of the owner.
     pub force: bool,
     /// If set, objects are applied even if that would change nothing.
     pub apply_unchanged: bool,
@@ -64,7 +63,6 @@ pub struct AppliedObject {
     pub warnings: Vec<Warning>,
     /// True if the fields of other managers were taken over, or their metadata removed.
     pub taken_over: bool,
-    /// True if it had to be deleted and created again.
     pub recreated: bool,
     /// True if it could not be tried in a dry run, because the definition of its kind was not really applied: the object
     /// is the manifest then.
@@ -215,9 +213,6 @@ impl<'a> Session<'a> {
     }
 
     /// Waits until an object is ready.
-    ///
-    /// # Errors
-    /// If the API server refuses or can't be reached.
     pub async fn wait_ready(
         &self,
         reference: &ObjectRef,
@@ -255,7 +250,6 @@ impl<'a> Session<'a> {
         self.pretended_gone.lock().contains(reference)
     }
 
-    /// Applies an object whose kind or namespace may be among the manifests.
     async fn apply_at(&self, attempt: Attempt<'_>, position: Position) -> Result<AppliedObject, ApplyError> {
         let flags = Flags {
             dry_run: self.options.dry_run,

@@ -17,7 +17,6 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All stages in order.
     pub const ALL: [Self; 4] = [Self::Definitions, Self::Classes, Self::Custom, Self::Rest];
 
     /// Returns the stage of an object; `custom` has groups and kinds.

@@ -8,7 +8,6 @@ use yaml::Value;
 
 use crate::{Owner, Session};
 
-/// Attempts at an object that others keep changing.
 const ATTEMPTS: u32 = 8;
 
 impl Owner {
@@ -22,9 +21,6 @@ impl Owner {
 }
 
 /// Takes an object over, and returns it as it is then; `None` if there was nothing to do. A dry run changes nothing.
-///
-/// # Errors
-/// If the API server refuses or can't be reached.
 pub(crate) async fn take_over(
     session: &Session<'_>,
     manifest: &Value,

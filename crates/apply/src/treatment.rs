@@ -5,14 +5,10 @@ use yaml::Value;
 
 use crate::Owner;
 
-/// The treatment of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Treatment {
-    /// Its manifest is applied.
     Apply,
-    /// It is deleted.
     Delete,
-    /// It is left as it is.
     Skip,
 }
 

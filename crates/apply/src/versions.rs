@@ -31,7 +31,6 @@ impl AppliedVersions {
         })
     }
 
-    /// Adds the version of a live object that equals its manifest.
     pub fn remember(&mut self, id: ObjectId, manifest: &Value, live: &Value) {
         if let Some(resource_version) = meta::resource_version(live) {
             let entry = Entry {

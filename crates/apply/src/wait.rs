@@ -36,7 +36,6 @@ pub trait CustomHealth: Send + Sync {
     fn check(&self, object: &Value) -> Option<Health>;
 }
 
-/// An object to wait for.
 #[derive(Debug, Clone)]
 pub struct WaitTarget {
     pub reference: ObjectRef,
@@ -44,7 +43,6 @@ pub struct WaitTarget {
     pub known: Option<Arc<Value>>,
 }
 
-/// The options of a wait for a set of objects.
 #[derive(Clone, Copy)]
 pub struct SetWait<'a> {
     pub timeout: Duration,
@@ -73,7 +71,6 @@ impl fmt::Debug for SetWait<'_> {
     }
 }
 
-/// The reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitEnd {
     /// All objects are ready, or gone if that was waited for.
@@ -81,13 +78,11 @@ pub enum WaitEnd {
     /// An object has failed, and the wait is to end then.
     Failed,
     TimedOut,
-    /// The operation was cancelled.
     Cancelled,
     /// There is something newer to do ([`Cluster::waits_until`]).
     Interrupted,
 }
 
-/// The result of a wait for a set of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetWaited {
     pub end: WaitEnd,
@@ -96,13 +91,11 @@ pub struct SetWaited {
 }
 
 impl SetWaited {
-    /// Returns true if everything that was waited for was reached.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.end == WaitEnd::Reached
     }
 
-    /// Returns the objects that have failed.
     pub fn failed(&self) -> impl Iterator<Item = &(ObjectRef, Health)> {
         self.open
             .iter()

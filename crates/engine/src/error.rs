@@ -63,7 +63,9 @@ impl From<apply::Error> for Error {
             apply::Error::InvalidLabel { value, .. } if value.is_empty() => DiscriminatorError::Empty.into(),
             apply::Error::InvalidLabel { value, .. } => DiscriminatorError::Invalid(value).into(),
             apply::Error::NothingDesired => Self::EmptyRender,
-            apply::Error::NoManager | apply::Error::NotMarked { .. } => Self::Panicked,
+            apply::Error::NoManager | apply::Error::NotMarked { .. } | apply::Error::Inventory(_) => {
+                Self::Panicked
+            }
         }
     }
 }

@@ -25,7 +25,6 @@ use crate::{
 pub struct Cause {
     /// Type of the cause: `FieldManagerConflict`.
     pub reason: String,
-    /// Message, as in `conflict with "hpa" using apps/v1`.
     pub message: String,
     /// Path of the field, as in `.spec.replicas`.
     pub field: String,
@@ -43,7 +42,6 @@ pub struct Resolution {
 /// A field that is left to another manager, in the words of the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftField {
-    /// Message, as in `conflict with "hpa" using apps/v1`.
     pub message: String,
     /// Path, as in `.spec.replicas`.
     pub field: String,

@@ -7,7 +7,6 @@ use crate::{ObjectId, ObjectRef};
 /// The group whose names may hold colons, which are written as two underscores.
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// An object of an inventory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Entry {
     /// `namespace_name_group_kind`; namespace and group may be empty.

@@ -14,7 +14,6 @@ use crate::meta;
 
 pub use pods::{pod_selector, with_pods};
 
-/// The status of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// The controllers have done everything that the object asks for.
@@ -23,16 +22,12 @@ pub enum Status {
     InProgress,
     /// It is stalled: waiting will not help.
     Failed,
-    /// It is being deleted.
     Terminating,
-    /// It does not exist.
     NotFound,
-    /// Its status can't be determined.
     Unknown,
 }
 
 impl Status {
-    /// Returns the word of kstatus.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -52,7 +47,6 @@ impl std::fmt::Display for Status {
     }
 }
 
-/// The status of an object with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     pub status: Status,

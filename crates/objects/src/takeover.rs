@@ -9,7 +9,6 @@ use yaml::{Map, Value};
 
 use crate::meta;
 
-/// The operation of an entry of managed fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Apply,
@@ -25,7 +24,6 @@ impl Operation {
     }
 }
 
-/// Managers whose fields are taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenManager {
     pub name: Cow<'static, str>,
@@ -50,9 +48,7 @@ impl TakenManager {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Takeover {
     pub managers: Vec<TakenManager>,
-    /// Annotations to remove.
     pub annotations: Vec<Cow<'static, str>>,
-    /// Labels to remove.
     pub labels: Vec<Cow<'static, str>>,
 }
 
@@ -138,7 +134,6 @@ fn merged(live: &Value, manager: &str, takeover: &Takeover) -> Option<Value> {
     Some([Value::Map(own)].into_iter().chain(others.cloned()).collect())
 }
 
-/// Adds the fields of another tree.
 fn unite(tree: &mut Map, other: &Map) {
     for (name, below) in other {
         match (tree.get_mut(name).and_then(Value::as_map_mut), below.as_map()) {

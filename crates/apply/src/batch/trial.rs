@@ -2,11 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use futures::{StreamExt as _, stream};
+use futures::StreamExt as _;
 
 use super::{Action, Item, ObjectOutcome, is_same, outcome, treat};
 use crate::{
-    ApplyError, FailedObject, Failure, PARALLEL, Session, Treatment, immutable,
+    ApplyError, FailedObject, Failure, PARALLEL, Session, Treatment, concurrent, immutable,
     object::{Attempt, Flags, apply},
     unchanged,
 };
@@ -17,9 +17,7 @@ pub(super) async fn run(session: &Session<'_>, items: Vec<Item<'_>>) -> HashMap<
     let trials = items
         .into_iter()
         .map(|item| async move { (item.position.1, one(session, item).await) });
-    // Collected, because a stream that holds the closure can't be proven to be Send.
-    let trials = stream::iter(trials.collect::<Vec<_>>()).buffer_unordered(PARALLEL);
-    let found = trials.filter_map(|(at, outcome)| async move { Some((at, outcome?)) });
+    let found = concurrent(trials, PARALLEL).filter_map(|(at, outcome)| async move { Some((at, outcome?)) });
     found.collect().await
 }
 

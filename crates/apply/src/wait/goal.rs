@@ -15,7 +15,6 @@ use crate::Owner;
 /// Time after which an object without a status is checked again.
 const RECHECK: SignedDuration = SignedDuration::from_secs(5);
 
-/// The state of all objects at which a wait ends.
 pub(super) enum Goal<'a> {
     Ready {
         owner: &'a Owner,
@@ -26,7 +25,6 @@ pub(super) enum Goal<'a> {
     Gone { uids: Vec<String> },
 }
 
-/// The judgement about one object.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Reached,

@@ -19,7 +19,7 @@ use super::{
     WaitEnd, WaitTarget,
     goal::{Goal, Verdict},
 };
-use crate::PARALLEL;
+use crate::{PARALLEL, concurrent};
 
 /// Pause between two reads of objects that are not watched.
 const POLL: Duration = Duration::from_secs(2);
@@ -30,14 +30,12 @@ const START: Duration = Duration::from_secs(2);
 /// Maximum number of pods of a workload that are read.
 const PODS: usize = 1_000;
 
-/// The end of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     Reached,
     Failed,
 }
 
-/// An object that is observed.
 struct Target {
     reference: ObjectRef,
     /// The state that was read last.
@@ -76,7 +74,6 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Returns the result of the wait.
     pub(super) fn result(self, end: WaitEnd) -> super::SetWaited {
         let open = self.targets.into_iter();
         super::SetWaited {
@@ -192,7 +189,6 @@ impl<'a> Observer<'a> {
         all
     }
 
-    /// Takes the news of a watch.
     async fn take(&mut self, group: usize, news: News) {
         let Some(found) = self.groups.get_mut(group) else {
             return;
@@ -232,7 +228,6 @@ impl<'a> Observer<'a> {
         self.read(due).await;
     }
 
-    /// Reads objects that are not ready.
     async fn read(&mut self, targets: Vec<usize>) {
         let open = targets.into_iter().filter_map(|at| {
             let target = self.targets.get(at)?;
@@ -240,9 +235,7 @@ impl<'a> Observer<'a> {
             let (cluster, reference) = (self.cluster, target.reference.clone());
             Some(async move { (at, cluster.get(&reference).await) })
         });
-        // Collected, because a stream that holds the closure can't be proven to be Send.
-        let reads = stream::iter(open.collect::<Vec<_>>()).buffer_unordered(PARALLEL);
-        for (at, found) in reads.collect::<Vec<_>>().await {
+        for (at, found) in concurrent(open, PARALLEL).collect::<Vec<_>>().await {
             match found {
                 Ok(object) => self.judge(at, object.map(Arc::new)).await,
                 Err(Error::Cancelled) => {}

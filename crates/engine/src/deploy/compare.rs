@@ -73,9 +73,6 @@ impl Comparison {
 }
 
 /// Compares rendered with live objects. Nothing is written: the API server returns, in a dry run, the result of an apply.
-///
-/// # Errors
-/// Fails when the live state can't be read, or the work is cancelled.
 pub async fn compare(
     cluster: &Cluster,
     rendered: &Rendered,

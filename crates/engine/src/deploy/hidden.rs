@@ -3,7 +3,6 @@
 use kluctl::annotations;
 use objects::rules::IgnoreRule;
 
-/// The kinds of differences that are left out of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HiddenDifferences {
     pub tags: bool,

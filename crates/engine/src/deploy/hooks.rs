@@ -57,7 +57,6 @@ pub(super) fn parse<'a>(
     })
 }
 
-/// Runs the hooks of a phase, in the order of their weights.
 pub(super) async fn run(pass: &mut ItemPass<'_, '_>, hooks: &[ItemHook<'_>], phase: Phase, rollout: Rollout) {
     let mut chosen: Vec<&ItemHook<'_>> = hooks
         .iter()

@@ -24,7 +24,6 @@ pub(super) async fn run(run: &Run<'_>, index: usize, item: &Item) -> ItemOutcome
     pass.finish()
 }
 
-/// Deletes, runs hooks, applies and waits, in this order.
 async fn all(pass: &mut ItemPass<'_, '_>) {
     // The references of all objects were read before the first item began.
     let item = pass.item;

@@ -109,7 +109,6 @@ impl ItemPass<'_, '_> {
         }
     }
 
-    /// Applies an object and adds its outcome; returns true if it was applied.
     pub(super) async fn apply(
         &mut self,
         manifest: &Value,
@@ -144,7 +143,6 @@ impl ItemPass<'_, '_> {
         true
     }
 
-    /// Adds the outcome of an applied object, with its changes.
     fn note_applied(&mut self, manifest: &Value, reference: &ObjectRef, done: AppliedObject, is_hook: bool) {
         for warning in done.warnings {
             self.warning(words::warning(reference, warning));
@@ -198,7 +196,6 @@ impl ItemPass<'_, '_> {
         }
     }
 
-    /// Waits until an object is ready; returns false if it is not.
     pub(super) async fn wait_for(&mut self, reference: &ObjectRef, limit: Duration) -> bool {
         let what = format!("Waiting for {reference} to get ready...");
         self.run.tell(&Event::Waiting {

@@ -45,7 +45,6 @@ pub(crate) async fn fetch_all(
     Ok(apply::fetch(cluster, &owner(discriminator), query).await?)
 }
 
-/// Returns one warning for all objects that may not be read.
 pub(crate) fn unreadable_warning(live: &LiveObjects) -> Option<ObjectError> {
     let count = live.unreadable.len();
     (count > 0).then(|| {

@@ -11,7 +11,6 @@ use results::{CommandResult, ObjectError, ResultObject};
 #[derive(Debug, Default)]
 pub(crate) struct ItemOutcome {
     pub(crate) objects: Vec<ResultObject>,
-    /// Objects that were deleted, apart from hooks.
     pub(crate) deleted: Vec<ObjectRef>,
     pub(crate) errors: Vec<ObjectError>,
     pub(crate) warnings: Vec<ObjectError>,

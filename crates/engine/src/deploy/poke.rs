@@ -51,9 +51,6 @@ impl PokedImage {
 }
 
 /// Replaces the images of containers in live objects. Objects that don't exist are warnings.
-///
-/// # Errors
-/// Fails when the live state can't be read, or the work is cancelled.
 pub async fn poke_images(
     cluster: &Cluster,
     rendered: &Rendered,
@@ -118,7 +115,6 @@ pub async fn poke_images(
     Ok(result.finish())
 }
 
-/// Adds the outcome of the replacement of an object's images to the result.
 fn note(
     result: &mut CommandResult,
     live: &LiveObjects,

@@ -20,7 +20,6 @@ use results::{Command, CommandResult, ObjectError, ResultObject};
 
 #[derive(Clone, Default)]
 pub struct RemoveOptions<'a> {
-    /// If set, the API server does everything but delete.
     pub dry_run: bool,
     /// Timeout for the end of each deleted object; if absent, nothing is waited for.
     pub wait: Option<Duration>,
@@ -63,9 +62,6 @@ pub async fn prune(
 
 /// Removes objects that carry another discriminator than the rendered ones, as [`prune`] does, after the discriminator of a
 /// deployment changed.
-///
-/// # Errors
-/// Fails as [`prune`] does.
 pub async fn prune_discriminator(
     cluster: &Cluster,
     rendered: &Rendered,

@@ -5,7 +5,6 @@ use objects::ObjectRef;
 
 use super::Run;
 
-/// The reason why a selector matches nothing.
 pub(super) enum SelectError {
     /// No kind matches; the message.
     UnknownKind(String),

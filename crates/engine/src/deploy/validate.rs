@@ -22,18 +22,12 @@ pub struct ValidationPolling {
 }
 
 /// Checks that all rendered objects exist and are ready.
-///
-/// # Errors
-/// Fails when the live state can't be read, or the work is cancelled.
 pub async fn validate(cluster: &Cluster, rendered: &Rendered) -> Result<ValidateResult, Error> {
     validate_besides(cluster, rendered, &HashSet::new()).await
 }
 
 /// Checks all rendered objects but those that are known to be ready, because they were applied a moment ago
 /// ([`results::CommandResult::ready`]).
-///
-/// # Errors
-/// Fails as [`validate`] does.
 pub async fn validate_besides(
     cluster: &Cluster,
     rendered: &Rendered,
@@ -44,9 +38,6 @@ pub async fn validate_besides(
 }
 
 /// Validates until everything is ready or the timeout ends; `attempt` is called with every result but the last one.
-///
-/// # Errors
-/// Fails when the live state can't be read, or the work is cancelled.
 pub async fn validate_until(
     cluster: &Cluster,
     rendered: &Rendered,

@@ -5,7 +5,6 @@ use objects::ObjectRef;
 
 use results::ObjectError;
 
-/// Returns the error about an object that could not be applied.
 pub(super) fn failure(reference: &ObjectRef, failed: &FailedObject) -> ObjectError {
     let message = match failed.failure.as_ref() {
         Failure::Apply(error) => patch(reference, error),
@@ -28,13 +27,11 @@ fn patch(reference: &ObjectRef, error: &ApplyError) -> String {
     }
 }
 
-/// Returns the error about an object that could not be deleted.
 pub(super) fn deletion(reference: &ObjectRef, error: &cluster::Error) -> ObjectError {
     let message = format!("failed to delete {reference}: {error}");
     ObjectError::of(reference, message).denied(error.is_denied())
 }
 
-/// Returns a warning about an object that was applied, or tried.
 pub(super) fn warning(reference: &ObjectRef, warning: Warning) -> ObjectError {
     match warning {
         Warning::Server(message) => ObjectError::of(reference, message),

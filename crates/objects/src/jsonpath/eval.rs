@@ -7,14 +7,13 @@ use yaml::Value;
 use super::{Comparison, Filter, JsonPathError, MAX_VISITS, Operand, Segment, Selector};
 use crate::path::{Key, Path};
 
-/// Returns the paths of all values that the segments match.
 pub(super) fn find(segments: &[Segment], root: &Value) -> Result<Vec<Path>, JsonPathError> {
     let mut evaluation = Evaluation { root, visits: 0 };
     let found = evaluation.walk(segments, vec![(Path::new(), root)])?;
     Ok(found.into_iter().map(|(path, _)| path).collect())
 }
 
-type Places<'v> = Vec<(Path, &'v Value)>;
+type Matches<'v> = Vec<(Path, &'v Value)>;
 
 struct Evaluation<'v> {
     root: &'v Value,
@@ -30,7 +29,7 @@ impl<'v> Evaluation<'v> {
         Ok(())
     }
 
-    fn walk(&mut self, segments: &[Segment], start: Places<'v>) -> Result<Places<'v>, JsonPathError> {
+    fn walk(&mut self, segments: &[Segment], start: Matches<'v>) -> Result<Matches<'v>, JsonPathError> {
         let mut found = start;
         for segment in segments {
             let mut next = Vec::new();
@@ -51,7 +50,7 @@ impl<'v> Evaluation<'v> {
         Ok(found)
     }
 
-    fn descend(&mut self, path: Path, value: &'v Value, into: &mut Places<'v>) -> Result<(), JsonPathError> {
+    fn descend(&mut self, path: Path, value: &'v Value, into: &mut Matches<'v>) -> Result<(), JsonPathError> {
         self.visit()?;
         for (key, member) in members(value) {
             let mut below = path.clone();
@@ -67,7 +66,7 @@ impl<'v> Evaluation<'v> {
         selector: &Selector,
         path: &Path,
         value: &'v Value,
-        into: &mut Places<'v>,
+        into: &mut Matches<'v>,
     ) -> Result<(), JsonPathError> {
         let mut push = |key: Key, member: &'v Value| {
             let mut below = path.clone();

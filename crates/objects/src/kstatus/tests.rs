@@ -205,7 +205,7 @@ fn deployments_are_current_when_all_replicas_are_updated_and_available() {
         ),
         deployment(
             two(),
-            with("conditions", unavailable.clone()),
+            with("conditions", unavailable),
             InProgress,
             "Deployment not Available",
         ),
