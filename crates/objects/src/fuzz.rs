@@ -8,6 +8,7 @@ use crate::{
     Ignore, ObjectRef,
     conflict::{self, Cause},
     diff, fixup,
+    inventory::Entry,
     jsonpath::JsonPath,
     kstatus, managed, normalize,
     path::{self, canonical},
@@ -188,6 +189,24 @@ fn fuzz_changes() {
             );
         }
         secrets::mask(&mut changes);
+    });
+}
+
+#[test]
+fn fuzz_inventory() {
+    fuzz::run("inventory", |random| {
+        let parts = ["_", "__", "n", "a", ":", "Kind", "x.io", ""];
+        let length = random.below(8);
+        let id: String = (0..length).map(|_| *random.pick(&parts)).collect();
+        random.note("id", &id);
+        let entry = Entry {
+            id,
+            version: "v1".to_owned(),
+        };
+        if let Some(reference) = entry.reference() {
+            assert!(!reference.name.is_empty() && !reference.kind.is_empty());
+            let _ = Entry::of(&reference).reference();
+        }
     });
 }
 
