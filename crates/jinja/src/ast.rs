@@ -1,42 +1,39 @@
-//! The syntax tree of a template. Names know their slot once `symbols` has seen the tree.
+//! The syntax tree of a template. `symbols` resolves the slots of names.
 
 use std::rc::Rc;
 
 use crate::value::operator::{Comparison, Operator};
 use crate::value::{Str, Value};
 
-/// The slot of a variable: the number of functions further out, and the index there.
+/// The slot of a variable: the number of enclosing functions to go out, and the index there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Slot {
     pub(crate) out: u16,
     pub(crate) at: u32,
 }
 
-/// The first value of a slot when its scope begins.
+/// The initial value of a slot in its scope.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Load {
-    /// Set by the caller that enters the scope.
+    /// Set by the caller.
     Parameter,
     /// Looked up in the context.
     Resolve(Str),
-    /// A copy of the variable of a scope further out.
+    /// A copy of the variable of an outer scope.
     Alias(Slot),
-    /// Nothing yet.
     Undefined,
 }
 
-/// The variables of a scope.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scope {
     pub(crate) loads: Vec<(u32, Load)>,
 }
 
-/// A use of a name.
 #[derive(Debug, Clone)]
 pub(crate) struct Name {
     pub(crate) id: Str,
     pub(crate) slot: Slot,
-    /// A parameter is there whatever happens.
+    /// Parameters always exist.
     pub(crate) parameter: bool,
 }
 
@@ -79,7 +76,7 @@ pub(crate) struct Cond {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Filter {
-    /// Nothing in front of a filter block, whose body it is applied to.
+    /// `None` in a filter block, whose filters apply to its body.
     pub(crate) target: Option<Expr>,
     pub(crate) name: Str,
     pub(crate) args: CallArgs,
@@ -96,9 +93,9 @@ pub(crate) struct Test {
 pub(crate) struct Call {
     pub(crate) func: Expr,
     pub(crate) args: CallArgs,
-    /// In the frame of a loop: its variables are shown to functions that take the context.
+    /// In a loop: its variables are visible to functions that take the context.
     pub(crate) in_loop: bool,
-    /// The same of a block.
+    /// Likewise, in a block.
     pub(crate) in_block: bool,
 }
 
@@ -111,7 +108,6 @@ pub(crate) struct CallArgs {
 }
 
 impl CallArgs {
-    /// All expressions among the arguments.
     pub(crate) fn each(&self) -> impl Iterator<Item = &Expr> {
         let named = self.kwargs.iter().map(|(_, value)| value);
         self.args
@@ -121,7 +117,6 @@ impl CallArgs {
             .chain(&self.double_star)
     }
 
-    /// The same, to change them.
     pub(crate) fn each_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let named = self.kwargs.iter_mut().map(|(_, value)| value);
         self.args
@@ -132,7 +127,6 @@ impl CallArgs {
     }
 }
 
-/// The target of an assignment.
 #[derive(Debug, Clone)]
 pub(crate) enum Target {
     Name(Name),
@@ -169,14 +163,13 @@ pub(crate) enum StmtKind {
     Continue,
 }
 
-/// A part of the output.
 #[derive(Debug, Clone)]
 pub(crate) enum Piece {
     Data(Str),
     Expr(Expr),
 }
 
-/// Another variable that an assignment updates, beside its own slot.
+/// Another variable that an assignment updates besides its own slot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Track {
     pub(crate) kind: TrackKind,
@@ -199,10 +192,10 @@ pub(crate) struct For {
     pub(crate) body: Vec<Stmt>,
     pub(crate) otherwise: Vec<Stmt>,
     pub(crate) test: Option<Expr>,
-    /// The target as the test sees it.
+    /// The target in the loop's test.
     pub(crate) test_target: Option<Target>,
     pub(crate) recursive: bool,
-    /// The slot of `loop`, when somebody uses it.
+    /// The slot of `loop`, if it is used.
     pub(crate) loop_slot: Option<u32>,
     pub(crate) scope: Scope,
     pub(crate) test_scope: Scope,
@@ -223,12 +216,12 @@ pub(crate) struct Macro {
     pub(crate) caller: Option<u32>,
     pub(crate) kwargs: Option<u32>,
     pub(crate) varargs: Option<u32>,
-    /// True if `caller` is used at all.
+    /// True if `caller` is used.
     pub(crate) uses_caller: bool,
     /// True if `caller` is a parameter with a default.
     pub(crate) explicit_caller: bool,
     pub(crate) line: u32,
-    /// The slot that the function of a call block is in.
+    /// The slot of a call block's function.
     pub(crate) is_caller: bool,
 }
 
@@ -241,19 +234,18 @@ pub(crate) struct SetBlock {
     pub(crate) track: Track,
 }
 
-/// The place of a block in its template; it is rendered there unless a child template overrides it.
+/// The use of a block in its template: it is rendered here unless a child template overrides it.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockUse {
     pub(crate) name: Str,
     pub(crate) scoped: bool,
     pub(crate) required: bool,
-    /// At the top level a child template shows no blocks by itself.
+    /// At the top level a child template prints no blocks.
     pub(crate) toplevel: bool,
     pub(crate) body: Vec<Stmt>,
     pub(crate) visible: Vec<Name>,
 }
 
-/// The function of a block.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
     pub(crate) name: Str,
@@ -290,13 +282,12 @@ pub(crate) struct FromImport {
     pub(crate) visible: Vec<Name>,
 }
 
-/// A whole template.
 #[derive(Debug, Default)]
 pub(crate) struct Template {
     pub(crate) body: Vec<Stmt>,
     pub(crate) scope: Scope,
     pub(crate) slots: u32,
-    /// The slot of `self`, when somebody uses it.
+    /// The slot of `self`, if it is used.
     pub(crate) own: Option<u32>,
     pub(crate) blocks: Vec<Rc<Block>>,
     pub(crate) extends: bool,

@@ -11,7 +11,6 @@ use crate::{
     value::{Object, Value, args::Args, compare, iter, operator::Comparison},
 };
 
-/// The test of a name.
 pub(crate) fn find(name: &str) -> Option<Test> {
     Some(match name {
         "odd" => |cx, value, args| rest_of_two(cx, value, args, 1),

@@ -2,10 +2,10 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// The digest in hex, cut to a number of characters.
+/// Returns the digest in hex, truncated to a number of characters.
 pub(crate) fn digest(bytes: &[u8], len: Option<i64>) -> String {
     let mut digest = hex::encode(Sha256::digest(bytes));
-    // A negative length counts from the end, as a slice of Python does.
+    // A negative length counts from the end, as in Python's slices.
     digest.truncate(match len {
         Some(len) if len < 0 => digest
             .len()

@@ -1,6 +1,5 @@
-//! The named characters of HTML 4.
+//! The named character entities of HTML 4.
 
-/// Names, and the characters that they stand for.
 const NAMES: &str = "\
 quot:\" amp:& lt:< gt:> apos:' iexcl:¡ cent:¢ pound:£ curren:¤ yen:¥ brvbar:¦ sect:§ uml:¨ copy:© ordf:ª laquo:« not:¬ \
 reg:® macr:¯ deg:° plusmn:± sup2:² sup3:³ acute:´ micro:µ para:¶ middot:· cedil:¸ sup1:¹ ordm:º raquo:» frac14:¼ \
@@ -20,7 +19,6 @@ radic:√ prop:∝ infin:∞ ang:∠ and:∧ or:∨ cap:∩ cup:∪ int:∫ ther
 sup:⊃ nsub:⊄ sube:⊆ supe:⊇ oplus:⊕ otimes:⊗ perp:⊥ sdot:⋅ lceil:⌈ rceil:⌉ lfloor:⌊ rfloor:⌋ lang:〈 rang:〉 loz:◊ \
 spades:♠ clubs:♣ hearts:♥ diams:♦";
 
-/// The character of a name.
 pub(crate) fn named(name: &str) -> Option<char> {
     match name {
         "nbsp" => return Some('\u{a0}'),

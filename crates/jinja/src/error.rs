@@ -4,16 +4,14 @@ use std::fmt;
 
 use tree::{Exceeded, TreeError, TreePath};
 
-/// The name in errors of templates that come from no file.
+/// The name of templates that come from no file, in errors.
 pub(crate) const STRING_NAME: &str = "<template>";
 
-/// The error of a template that could not be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The template raised an exception or could not be parsed.
+    /// The template raised an exception or is invalid.
     #[error("{0}")]
     Template(Box<Failure>),
-    /// No search directory has the template.
     #[error("template {0} not found")]
     NotFound(String),
     /// A file that is not UTF-8 but contains a `{`.
@@ -21,26 +19,14 @@ pub enum Error {
         "{0}: is not UTF-8 text but contains a '{{', so it can't be rendered: list it in a .templateignore"
     )]
     NotText(TreePath),
-    /// A condition rendered to neither true nor false.
+    /// A condition that rendered to neither true nor false.
     #[error("unable to evaluate conditional: {expression:?} gives {text:?}, expected True or False")]
-    Condition {
-        /// The expression.
-        expression: String,
-        /// The rendered string.
-        text: String,
-    },
-    /// A value is nested deeper than can be rendered.
+    Condition { expression: String, text: String },
+    /// A value nests too deep.
     #[error("the value nests deeper than {0} levels")]
     Depth(u32),
-    /// A limit was reached.
-    #[error("{place}: {source}")]
-    Budget {
-        /// The template.
-        place: String,
-        /// The limit.
-        source: Exceeded,
-    },
-    /// A file could not be read.
+    #[error("{template}: {source}")]
+    Budget { template: String, source: Exceeded },
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// The operating system refused a thread.
@@ -48,16 +34,16 @@ pub enum Error {
     Thread(#[from] std::io::Error),
 }
 
-/// The failure of a template: its position, and the exception that the original raises.
+/// The failure of a template: its position, and the exception of the original.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The file, or `<template>` for a string that comes from no file.
+    /// The file, or `<template>`.
     pub file: String,
-    /// The line, counted from 1; 0 if it is unknown.
+    /// Counted from 1; 0 if unknown.
     pub line: usize,
     /// True if the template could not be parsed.
     pub syntax: bool,
-    /// The line of the source, for files.
+    /// For files.
     pub source_line: Option<String>,
     /// The exception and its message, such as "UndefinedError: 'x' is undefined".
     pub message: String,
@@ -86,7 +72,7 @@ impl Error {
     }
 }
 
-/// Templates of the tree carry a leading slash inside of the engine.
+/// Removes the internal leading slash of templates in the tree.
 pub(crate) fn display_name(name: &str) -> String {
     name.strip_prefix('/').unwrap_or(name).to_owned()
 }

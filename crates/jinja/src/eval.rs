@@ -29,7 +29,6 @@ use crate::{
 use context::Cx;
 use fun::Fun;
 
-/// Evaluates an expression within a function.
 pub(crate) fn eval(rt: &Rt, fun: &Rc<Fun>, expr: &Expr) -> R<Value> {
     rt.step(1)?;
     match &expr.kind {
@@ -148,7 +147,7 @@ fn eval_all(rt: &Rt, fun: &Rc<Fun>, items: &[Expr]) -> R<Vec<Value>> {
     items.iter().map(|item| eval(rt, fun, item)).collect()
 }
 
-/// Reads a variable; what isn't there is undefined.
+/// Reads a variable; a missing one is undefined.
 pub(crate) fn variable(fun: &Fun, name: &Name) -> Value {
     match fun.get(name.slot) {
         Value::Missing => Value::undefined(Undef::Name(name.id.clone())),
@@ -156,7 +155,7 @@ pub(crate) fn variable(fun: &Fun, name: &Name) -> Value {
     }
 }
 
-/// Operators of the same strength lean to the left; a long row of them must not recurse.
+/// Evaluates left-associative operators in a loop: a long chain must not recurse.
 fn eval_binary(rt: &Rt, fun: &Rc<Fun>, expr: &Expr) -> R<Value> {
     let mut row: Vec<(Operator, &Expr)> = Vec::new();
     let mut first = expr;
@@ -210,7 +209,7 @@ fn eval_compare(
 }
 
 fn eval_test(rt: &Rt, fun: &Rc<Fun>, test: &Test) -> R<Value> {
-    let Some(check) = (fun.ctx.env.language.test)(&test.name) else {
+    let Some(check) = (fun.ctx.engine.language.test)(&test.name) else {
         return raise(
             "TemplateRuntimeError",
             format!("No test named {} found.", quoted(&test.name)),
@@ -221,9 +220,8 @@ fn eval_test(rt: &Rt, fun: &Rc<Fun>, test: &Test) -> R<Value> {
     check(&fun.cx(rt), &value, args).map(Value::Bool)
 }
 
-/// Applies a filter to a value.
 pub(crate) fn apply_filter(rt: &Rt, fun: &Rc<Fun>, filter: &Filter, value: Value) -> R<Value> {
-    let Some(apply) = (fun.ctx.env.language.filter)(&filter.name) else {
+    let Some(apply) = (fun.ctx.engine.language.filter)(&filter.name) else {
         return raise(
             "TemplateRuntimeError",
             format!("No filter named {} found.", quoted(&filter.name)),
@@ -233,7 +231,7 @@ pub(crate) fn apply_filter(rt: &Rt, fun: &Rc<Fun>, filter: &Filter, value: Value
     apply(&fun.cx(rt), value, args)
 }
 
-/// Applies a row of filters to the text of a block.
+/// Applies the filters of a block to its output.
 pub(crate) fn filter_text(rt: &Rt, fun: &Rc<Fun>, chain: &Expr, text: Value) -> R<Value> {
     match &chain.kind {
         ExprKind::Filter(filter) => {
@@ -256,9 +254,9 @@ pub(crate) fn eval_call(rt: &Rt, fun: &Rc<Fun>, call: &Call, caller: Option<Valu
         }
         args.named.push(("caller".into(), caller));
     }
-    let shown = call.in_loop || call.in_block;
-    if shown && call::takes_context(&func) {
-        let ctx = fun.shown_context(call.in_loop, call.in_block);
+    let scoped = call.in_loop || call.in_block;
+    if scoped && call::takes_context(&func) {
+        let ctx = fun.visible_context(call.in_loop, call.in_block);
         return call::call(&Cx { rt, ctx: &ctx }, &func, args);
     }
     call::call(&fun.cx(rt), &func, args)

@@ -1,19 +1,19 @@
-//! Python's exceptions, as far as templates see them.
+//! Python's exceptions that templates can observe.
 
 use tree::Exceeded;
 
 use crate::error::Failure;
 
-/// The reason why an evaluation ended.
 #[derive(Debug)]
 pub(crate) enum Exc {
-    /// An exception of Python.
-    Raised { class: &'static str, message: String },
+    Raised {
+        class: &'static str,
+        message: String,
+    },
     /// None of these templates exists.
     NotFound(String),
-    /// A template that can't be parsed.
+    /// An invalid template.
     Syntax(Box<Failure>),
-    /// A limit was reached. Nothing catches this.
     Limit(Exceeded),
 }
 

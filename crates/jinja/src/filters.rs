@@ -21,7 +21,6 @@ pub(crate) mod yaml;
 
 use crate::{eval::context::Filter, functions};
 
-/// The filter of a name.
 pub(crate) fn find(name: &str) -> Option<Filter> {
     let apply: Filter = match name {
         "default" | "d" => basic::default,

@@ -1,4 +1,4 @@
-//! Text as Python makes it of values.
+//! Python's formatting of values.
 
 pub(crate) mod escape;
 pub(crate) mod fields;

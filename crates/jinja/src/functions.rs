@@ -49,7 +49,7 @@ fn named(name: &str) -> Option<Value> {
     Some(found.value())
 }
 
-/// Returns a function that variables of the project hide.
+/// Returns a function that variables of the project override.
 pub(crate) fn builtin(name: &str) -> Option<Value> {
     match name {
         "range" | "dict" | "lipsum" | "cycler" | "joiner" | "namespace" => named(name),
@@ -57,7 +57,7 @@ pub(crate) fn builtin(name: &str) -> Option<Value> {
     }
 }
 
-/// Returns a function or library that hides variables of the project.
+/// Returns a function or library that overrides variables of the project.
 pub(crate) fn extension(name: &str) -> Option<Value> {
     let library = ["time", "images", "version"]
         .into_iter()
@@ -71,7 +71,7 @@ pub(crate) fn extension(name: &str) -> Option<Value> {
     }
 }
 
-/// Calls the constructor of a type that a template got hold of.
+/// Calls the constructor of a type that a template obtained.
 pub(crate) fn construct(cx: &Cx<'_>, name: &str, args: Args) -> R<Value> {
     match name {
         "str" => {

@@ -8,7 +8,7 @@ use yaml::{Map, Value};
 
 use crate::{Renderer, Vars};
 
-/// Pieces of templates that mean something, so that random sequences get past the parser.
+/// Meaningful pieces of templates, so that random sequences get past the parser.
 const PIECES: &[&str] = &[
     "{{ ",
     " }}",
@@ -141,7 +141,7 @@ fn template(random: &mut Random) -> String {
     }
 }
 
-/// A template that puts a value into itself many times, and uses what comes of it.
+/// Generates a template that nests a value in itself many times, and uses the result.
 fn shared(random: &mut Random) -> String {
     let (made, used) = (random.text(PIECES, 1..4), random.text(PIECES, 1..5));
     let rounds = random.below(60);

@@ -12,20 +12,20 @@ use crate::{
     value::{Value, iter},
 };
 
-/// A part of a path, applied to what was found so far.
+/// A step of a path, applied to the values found so far.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Path {
     Root,
     This,
     Parent,
-    /// Names, which may hold stars.
+    /// Names, which may contain stars.
     Fields(Vec<String>),
     Indexes(Vec<i64>),
     Slice(Option<i64>, Option<i64>, Option<i64>),
     Filter(Vec<Test>),
     Len,
     Keys,
-    /// One after the other.
+    /// In sequence.
     Child(Box<Path>, Box<Path>),
     /// At any depth.
     Descendants(Box<Path>, Box<Path>),
@@ -33,7 +33,6 @@ pub(crate) enum Path {
     Union(Box<Path>, Box<Path>),
 }
 
-/// A condition on an item.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Test {
     target: Path,
@@ -49,7 +48,7 @@ pub(crate) enum Literal {
     Text(String),
 }
 
-/// Looks up a variable; of several paths the first that leads somewhere counts.
+/// Returns a variable; the first of several paths that matches counts.
 pub(crate) fn get_var(cx: &Cx<'_>, path: &Value, default: Value) -> R<Value> {
     let paths = match path.defined()? {
         Value::List(_) | Value::Tuple(_) => iter::collect(cx.rt, path)?,
@@ -67,7 +66,7 @@ pub(crate) fn get_var(cx: &Cx<'_>, path: &Value, default: Value) -> R<Value> {
     Ok(default)
 }
 
-/// A path as text, or as a list of names and numbers.
+/// Parses a path from a string, or from a list of names and numbers.
 fn read(cx: &Cx<'_>, path: &Value) -> R<Path> {
     if let Some(text) = path.defined()?.as_str() {
         cx.rt.step(text.len() as u64)?;

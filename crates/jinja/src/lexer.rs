@@ -1,4 +1,4 @@
-//! Tokens of a template.
+//! Splits a template into tokens.
 
 mod literals;
 #[cfg(test)]
@@ -29,7 +29,7 @@ pub(crate) fn tokens(source: &str) -> Vec<Token> {
         Ok(()) => TokenKind::End,
         Err(error) => TokenKind::Bad(error),
     };
-    // The end is where the last token begins.
+    // The end is at the line of the last token.
     let last = lexer.tokens.last().map(|token| token.line);
     let line = last.filter(|_| end == TokenKind::End).unwrap_or(lexer.line);
     lexer.tokens.push(Token { line, kind: end });
@@ -43,7 +43,7 @@ struct Lexer<'a> {
     tokens: Vec<Token>,
 }
 
-/// The opening of a tag after text.
+/// The start of a tag.
 #[derive(Clone, Copy, PartialEq)]
 enum Opening {
     Variable,
@@ -59,7 +59,7 @@ impl<'a> Lexer<'a> {
         });
     }
 
-    /// Takes the next bytes, and counts their lines.
+    /// Consumes bytes and counts their lines.
     fn take(&mut self, bytes: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
         self.rest = rest;
@@ -100,7 +100,6 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// A character that begins no token.
     fn unexpected(&self, letter: char) -> SyntaxError {
         let before = self.source.len() - self.rest.len();
         let at = char_count(self.source.get(..before).unwrap_or_default());
@@ -203,7 +202,7 @@ impl<'a> Lexer<'a> {
     fn token(&mut self, open: &mut Vec<&'static str>) -> Result<(), SyntaxError> {
         let first = self.rest.chars().next().unwrap_or_default();
         if first.is_ascii_digit() {
-            // Behind a point there is no float.
+            // A float can't follow a point.
             let before = self.source.len() - self.rest.len();
             let after_point = self.source.get(..before).is_some_and(|text| text.ends_with('.'));
             let (kind, length) = number(self.rest, after_point);
@@ -298,7 +297,7 @@ fn next_opening(text: &str) -> (usize, Option<Opening>) {
     (text.len(), None)
 }
 
-/// The length of `{% raw %}`, and whether the space after it goes.
+/// Returns the length of `{% raw %}`, and true if the space after it is trimmed.
 fn raw_tag(text: &str, word: &str) -> Option<(usize, bool)> {
     let mut rest = text.strip_prefix("{%")?;
     rest = rest

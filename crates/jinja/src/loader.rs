@@ -1,10 +1,10 @@
-//! Finds and loads templates: in the search directories of one tree, and by paths relative to the caller.
+//! Finds and loads templates: in search directories, and by paths relative to the caller.
 
 use std::sync::Arc;
 
 use tree::{Tree, TreeError, TreePath};
 
-/// Finds templates in search directories. Inside of the engine a template of the tree is called `/` and its path.
+/// Finds templates in search directories. The internal name of a template in the tree is `/` and its path.
 #[derive(Clone)]
 pub(crate) struct Loader {
     tree: Arc<dyn Tree>,
@@ -23,7 +23,7 @@ impl Loader {
         &*self.tree
     }
 
-    /// The path of the template that `caller` calls `name`.
+    /// Returns the path of the template that `caller` refers to by `name`.
     pub(crate) fn resolve(&self, name: &str, caller: &str) -> Option<TreePath> {
         if name.starts_with("./") || name.starts_with("../") {
             let dir = TreePath::parse(caller.strip_prefix('/')?).ok()?.parent()?;
@@ -35,7 +35,7 @@ impl Loader {
         }
     }
 
-    /// The path of `name` in the first search directory that has it.
+    /// Returns the path in the first search directory that has it.
     pub(crate) fn find(&self, name: &str) -> Option<TreePath> {
         if name.split('/').any(|part| part == "..") || name.is_empty() {
             return None;
@@ -43,7 +43,7 @@ impl Loader {
         self.find_relative(name)
     }
 
-    /// Like [`Self::find`], but the path may climb; the tree confines it.
+    /// Like [`Self::find`], but the path may contain `..`; the tree confines it.
     pub(crate) fn find_relative(&self, name: &str) -> Option<TreePath> {
         let mut candidates = self.search.iter().filter_map(|dir| dir.join(name).ok());
         candidates.find(|path| self.tree.is_file(path))
@@ -57,7 +57,7 @@ impl Loader {
         (below && self.tree.is_file(&path)).then_some(path)
     }
 
-    /// Reads a template by its name inside of the engine.
+    /// Reads a template by its internal name.
     pub(crate) fn load(&self, name: &str) -> Result<Option<String>, LoadError> {
         let path = name.strip_prefix('/').and_then(|path| TreePath::parse(path).ok());
         let Some(path) = path.and_then(|path| self.allowed(path)) else {
@@ -74,7 +74,6 @@ impl Loader {
     }
 }
 
-/// The error of an existing template that could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
     #[error("{0}: is not UTF-8 text")]
@@ -83,7 +82,6 @@ pub(crate) enum LoadError {
     Tree(TreeError),
 }
 
-/// Templates know `\n` only.
 pub(crate) fn unify_newlines(text: &str) -> String {
     if text.contains('\r') {
         text.replace("\r\n", "\n").replace('\r', "\n")

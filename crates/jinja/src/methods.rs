@@ -98,7 +98,7 @@ fn escaped_args(cx: &Cx<'_>, name: &str, mut args: Args) -> R<Args> {
     Ok(args)
 }
 
-/// Parts of escaped text are escaped.
+/// Marks parts of an escaped string as escaped.
 fn escaped(parts: &[Value]) -> Vec<Value> {
     let escaped = |part: &Value| part.as_str().map(|text| Value::Markup(text.clone()));
     parts.iter().filter_map(escaped).collect()

@@ -1,4 +1,4 @@
-//! The grammar: tokens become statements and expressions.
+//! Parses tokens to statements and expressions.
 
 mod args;
 mod expr;
@@ -22,7 +22,7 @@ const MAX_DEPTH: u32 = 120;
 /// The maximum number of operators or calls in a chain.
 const MAX_CHAIN: usize = 2_000;
 
-/// Parses a template and finds out where its variables live.
+/// Parses a template and resolves its variables.
 pub(crate) fn parse(source: &str, vocabulary: &dyn Vocabulary) -> Parsed<Template> {
     let mut parser = Parser::new(source);
     let body = parser.subparse(&[])?;
@@ -33,9 +33,9 @@ struct Parser {
     tokens: Vec<Token>,
     at: usize,
     depth: u32,
-    /// The tags that are open.
+    /// The open tags.
     tags: Vec<String>,
-    /// The tags that would close them.
+    /// The tags that close them.
     ends: Vec<&'static [&'static str]>,
 }
 
@@ -77,7 +77,7 @@ impl Parser {
         self.fail_at(self.line(), message)
     }
 
-    /// A token that could not be read is what is wrong, whatever else was expected.
+    /// Reports an invalid token instead of the expected one, if there is one.
     fn fail_at<T>(&self, line: u32, message: impl Into<String>) -> Parsed<T> {
         match self.current() {
             TokenKind::Bad(error) => Err(error.clone()),
@@ -154,7 +154,7 @@ impl Parser {
         }
     }
 
-    /// Runs a part of the grammar one level deeper.
+    /// Parses a part one level deeper.
     fn deeper<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= MAX_DEPTH {
             return self.fail(format!("tags and brackets nest deeper than {MAX_DEPTH} levels"));
@@ -185,7 +185,6 @@ fn name(id: Str) -> Name {
     }
 }
 
-/// Quotes words of a template as Python's `repr` does.
 fn quoted(text: &str) -> String {
     crate::format::repr::quoted(text)
 }

@@ -8,9 +8,10 @@ use yaml::{Map, Value};
 
 use crate::{
     Vars, checks,
+    environment::Environment,
     error::{Error, STRING_NAME},
     eval::{
-        context::{Context, Environment, Language},
+        context::{Context, Engine, Language},
         load,
     },
     exc::{Exc, R},
@@ -18,10 +19,8 @@ use crate::{
     loader::{Loader, unify_newlines},
     methods,
     rt::{BuiltinLookup, Rt},
-    surroundings::Surroundings,
 };
 
-/// The filters, tests, methods and constructors of the dialect.
 pub(crate) const LANGUAGE: Language = Language {
     filter: filters::find,
     test: checks::find,
@@ -39,22 +38,21 @@ const MAX_VALUE_DEPTH: u32 = 200;
 /// let rendered = renderer.render_str("replicas: {{ args.replicas }}", &Budget::default())?;
 /// ```
 ///
-/// Templates that others include or import are parsed once per renderer. Later templates of the same renderer see what a
-/// template changes in a variable; other renderers don't.
+/// Included and imported templates are parsed once per renderer. Later templates of the same renderer see changes that a
+/// template makes in a variable; other renderers don't.
 pub struct Renderer {
     rt: Rt,
-    env: Rc<Environment>,
+    engine: Rc<Engine>,
 }
 
 impl Drop for Renderer {
     fn drop(&mut self) {
-        // Modules of templates hold contexts, which hold the environment.
-        self.env.clear();
+        // Modules hold contexts, which hold the engine.
+        self.engine.clear();
     }
 }
 
 impl Renderer {
-    /// Makes a renderer. Templates are searched in the directories `search`, in this order.
     #[must_use]
     pub fn new(tree: Arc<dyn Tree>, search: &[TreePath], vars: &Vars) -> Self {
         Self {
@@ -66,21 +64,18 @@ impl Renderer {
                     builtin: functions::builtin,
                 },
             ),
-            env: Rc::new(Environment::new(LANGUAGE)),
+            engine: Rc::new(Engine::new(LANGUAGE)),
         }
     }
 
-    /// Sets the facts from outside that templates may use.
+    /// Sets the time, randomness and history that templates may use; all are unset by default.
     #[must_use]
-    pub fn with_surroundings(mut self, surroundings: Surroundings) -> Self {
-        self.rt.surroundings = surroundings;
+    pub fn with_environment(mut self, environment: Environment) -> Self {
+        self.rt.environment = environment;
         self
     }
 
-    /// Renders a file. Without any `{` it is returned unchanged.
-    ///
-    /// # Errors
-    /// Fails if the file can't be read, contains a `{` but is not UTF-8, or its template fails.
+    /// Renders a file. Without any `{` it is returned unchanged. Fails if it contains a `{` but is not UTF-8.
     pub fn render_file(&mut self, path: &TreePath, budget: &Budget) -> Result<Bytes, Error> {
         let bytes = self.rt.loader.tree().read(path)?;
         if !bytes.contains(&b'{') {
@@ -95,16 +90,12 @@ impl Renderer {
         self.finish(rendered, budget, path.as_str()).map(Bytes::from)
     }
 
-    /// Finds a file by its path relative to the search directories, the first one first.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<TreePath> {
         self.rt.loader.find_relative(name)
     }
 
     /// Renders a string that comes from no file. Without any `{` it is returned unchanged.
-    ///
-    /// # Errors
-    /// Fails if the template fails or the budget is used up.
     pub fn render_str(&mut self, text: &str, budget: &Budget) -> Result<String, Error> {
         if !text.contains('{') {
             return Ok(text.to_owned());
@@ -115,10 +106,7 @@ impl Renderer {
         self.finish(rendered, budget, STRING_NAME)
     }
 
-    /// Renders every string of a value, including keys of maps; everything else is copied.
-    ///
-    /// # Errors
-    /// Returns all failures, in the order of the strings.
+    /// Renders every string of a value, including keys of maps. Returns all failures, in the order of the strings.
     pub fn render_value(&mut self, value: &Value, budget: &Budget) -> Result<Value, Vec<Error>> {
         let mut errors = Vec::new();
         let rendered = self.walk(value, budget, 0, &mut errors);
@@ -129,17 +117,14 @@ impl Renderer {
         }
     }
 
-    /// Renders all strings of a value, and returns it with the errors of those that failed, which stay unchanged.
+    /// Renders all strings of a value. Strings that fail are unchanged, and their errors are returned.
     pub fn render_partly(&mut self, value: &Value, budget: &Budget) -> (Value, Vec<Error>) {
         let mut errors = Vec::new();
         let rendered = self.walk(value, budget, 0, &mut errors);
         (rendered, errors)
     }
 
-    /// Evaluates an expression as kluctl's `when` does; an empty one is true.
-    ///
-    /// # Errors
-    /// Fails if the expression fails or is neither true nor false.
+    /// Evaluates an expression as kluctl's `when` does; an empty one is true. Fails if the result is neither true nor false.
     pub fn condition(&mut self, expression: &str, budget: &Budget) -> Result<bool, Error> {
         if expression.is_empty() {
             return Ok(true);
@@ -156,7 +141,6 @@ impl Renderer {
         }
     }
 
-    /// Returns the messages of `debug_print` since the last call.
     #[must_use]
     pub fn take_messages(&mut self) -> Vec<String> {
         self.rt.messages.take()
@@ -198,9 +182,9 @@ impl Renderer {
         })
     }
 
-    fn start(&mut self, budget: &Budget, place: &str) -> Result<(), Error> {
+    fn start(&mut self, budget: &Budget, template: &str) -> Result<(), Error> {
         budget.check().map_err(|source| Error::Budget {
-            place: place.to_owned(),
+            template: template.to_owned(),
             source,
         })?;
         self.rt.start(budget);
@@ -208,29 +192,29 @@ impl Renderer {
     }
 
     fn render(&self, name: &str, text: &str) -> R<String> {
-        let unit = load::parse(&self.rt, &self.env, name, text)?;
-        let ctx = Context::root(&self.env, &unit);
+        let unit = load::parse(&self.rt, &self.engine, name, text)?;
+        let ctx = Context::root(&self.engine, &unit);
         let mut out = String::new();
         load::render(&self.rt, &unit, &ctx, &mut out)?;
         Ok(out)
     }
 
-    fn finish(&self, rendered: R<String>, budget: &Budget, place: &str) -> Result<String, Error> {
-        let text = rendered.map_err(|error| self.error(*error, place))?;
+    fn finish(&self, rendered: R<String>, budget: &Budget, template: &str) -> Result<String, Error> {
+        let text = rendered.map_err(|error| self.error(*error, template))?;
         budget
             .step(self.rt.steps())
             .and_then(|()| budget.output(text.len() as u64))
             .map_err(|source| Error::Budget {
-                place: place.to_owned(),
+                template: template.to_owned(),
                 source,
             })?;
         Ok(text)
     }
 
-    fn error(&self, error: Exc, place: &str) -> Error {
+    fn error(&self, error: Exc, template: &str) -> Error {
         match error {
             Exc::Limit(source) => Error::Budget {
-                place: place.to_owned(),
+                template: template.to_owned(),
                 source,
             },
             Exc::NotFound(name) => Error::NotFound(name),

@@ -1,4 +1,4 @@
-//! The state of a renderer that all of its templates share: variables, counters and limits.
+//! The state shared by all templates of a renderer: variables, counters and limits.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -9,14 +9,14 @@ use std::{
 use tree::{Budget, Exceeded};
 
 use crate::{
+    environment::Environment,
     error::{Failure, STRING_NAME, display_name},
     exc::{R, raise},
     loader::Loader,
-    surroundings::Surroundings,
     value::{Dict, List, Str, Value, frozen::Vars},
 };
 
-/// The maximum number of steps of one template, with all that it includes and renders.
+/// The maximum steps of one template, with all templates that it includes and renders.
 pub(crate) const FUEL: u64 = 20_000_000;
 
 /// The maximum nesting of calls, includes and generators.
@@ -25,51 +25,46 @@ const MAX_DEPTH: u32 = 250;
 /// The maximum nesting of `render` and `load_template`.
 const MAX_NESTED: u64 = 20;
 
-/// The approximate size in bytes of an item of a container.
+/// The approximate size of a container's item, in bytes.
 pub(crate) const ENTRY: usize = 32;
 
-/// The name and the text of a template.
 #[derive(Debug)]
 pub(crate) struct SourceText {
     pub(crate) name: Str,
     pub(crate) text: Str,
 }
 
-/// Finds the variables that every template sees, beside those of the project.
+/// Finds variables of every template, besides the variables of the project.
 pub(crate) struct BuiltinLookup {
-    /// Finds the functions and libraries that hide variables of the project: those of kluctl.
+    /// Finds kluctl's functions and libraries, which override variables of the project.
     pub(crate) extension: fn(&str) -> Option<Value>,
-    /// Finds the functions that variables of the project hide: those of Jinja2.
+    /// Finds Jinja2's functions, which variables of the project override.
     pub(crate) builtin: fn(&str) -> Option<Value>,
 }
 
-/// Drops the values that it holds, so that values which refer to each other are freed.
+/// Drops the contained values, so that cycles of references are freed.
 pub(crate) trait Release {
-    /// Drops the values.
     fn release(&self);
 }
 
-/// A container that may hold itself.
+/// A container that may contain itself.
 enum Container {
     List(Weak<List>),
     Dict(Weak<Dict>),
 }
 
-/// The state of a renderer.
 pub(crate) struct Rt {
     pub(crate) loader: Loader,
     pub(crate) vars: Vars,
-    pub(crate) surroundings: Surroundings,
+    pub(crate) environment: Environment,
     builtins: BuiltinLookup,
     globals: RefCell<HashMap<Str, Value>>,
     pub(crate) messages: RefCell<Vec<String>>,
-    /// Set while a checksum is computed, so that a file may hold its own.
+    /// Set while a checksum is computed, as a file may contain its own.
     pub(crate) hashing: Cell<bool>,
     /// If set, output is escaped.
     pub(crate) escapes: Cell<bool>,
-    /// The line that is evaluated.
     pub(crate) line: Cell<u32>,
-    /// The template that is evaluated.
     source: RefCell<Rc<SourceText>>,
     budget: RefCell<Budget>,
     steps: Cell<u64>,
@@ -79,12 +74,12 @@ pub(crate) struct Rt {
     depth: Cell<u32>,
     nested: Cell<u64>,
     letters: Vec<OnceCell<Value>>,
-    kept: RefCell<Vec<Rc<dyn Release>>>,
+    retained: RefCell<Vec<Rc<dyn Release>>>,
     changed: RefCell<Vec<Container>>,
     pub(crate) random: Cell<u64>,
 }
 
-/// A level of nesting, until it is dropped.
+/// A level of nesting, left on drop.
 pub(crate) struct Deeper<'a>(&'a Rt);
 
 impl Drop for Deeper<'_> {
@@ -98,7 +93,7 @@ impl Rt {
         Self {
             loader,
             vars,
-            surroundings: Surroundings::default(),
+            environment: Environment::default(),
             builtins,
             globals: RefCell::default(),
             messages: RefCell::default(),
@@ -117,13 +112,12 @@ impl Rt {
             depth: Cell::new(0),
             nested: Cell::new(0),
             letters: (0..128).map(|_| OnceCell::new()).collect(),
-            kept: RefCell::default(),
+            retained: RefCell::default(),
             changed: RefCell::default(),
             random: Cell::new(0),
         }
     }
 
-    /// Begins a template.
     pub(crate) fn start(&self, budget: &Budget) {
         self.steps.set(0);
         self.max_steps.set(FUEL.min(budget.limits().steps));
@@ -144,7 +138,7 @@ impl Rt {
         self.budget.borrow().clone()
     }
 
-    /// Counts steps, and looks at the clock from time to time.
+    /// Counts steps, and checks the time limit now and then.
     pub(crate) fn step(&self, count: u64) -> R<()> {
         let before = self.steps.get();
         let after = before.saturating_add(count);
@@ -182,7 +176,6 @@ impl Rt {
         Ok(())
     }
 
-    /// Fails if a value would have more bytes than one value may have.
     pub(crate) fn fits(&self, bytes: usize) -> R<()> {
         let limit = self.max_bytes.get();
         if bytes as u64 > limit {
@@ -195,7 +188,6 @@ impl Rt {
         Ok(())
     }
 
-    /// Fails if the output would have more bytes than it may have.
     pub(crate) fn output_fits(&self, bytes: usize) -> R<()> {
         let limit = self.max_bytes.get();
         if bytes as u64 > limit {
@@ -208,7 +200,7 @@ impl Rt {
         Ok(())
     }
 
-    /// Counts a text that became a value, and the time that it took.
+    /// Counts a new string and the time that it took.
     pub(crate) fn made(&self, text: String) -> R<Str> {
         self.fits(text.len())?;
         self.alloc(text.len())?;
@@ -216,18 +208,15 @@ impl Rt {
         Ok(text.into())
     }
 
-    /// The same, as a value.
     pub(crate) fn text(&self, text: String) -> R<Value> {
         self.made(text).map(Value::Str)
     }
 
-    /// A list that was just made.
     pub(crate) fn list(&self, items: Vec<Value>) -> R<Value> {
         self.alloc(items.len().saturating_mul(ENTRY).saturating_add(ENTRY))?;
         Ok(Value::list(items))
     }
 
-    /// Text of one letter.
     pub(crate) fn letter(&self, letter: char) -> Value {
         match self.letters.get(letter as usize) {
             Some(cell) => cell.get_or_init(|| Value::str(letter.to_string())).clone(),
@@ -235,7 +224,6 @@ impl Rt {
         }
     }
 
-    /// Goes a level deeper.
     pub(crate) fn deeper(&self) -> R<Deeper<'_>> {
         let depth = self.depth.get();
         if depth >= MAX_DEPTH {
@@ -261,7 +249,7 @@ impl Rt {
         Ok(rendered)
     }
 
-    /// A variable that every template sees. Those of the dialect hide those of the project, which hide those of Jinja.
+    /// Returns a variable that every template sees: kluctl's hide the project's, which hide Jinja2's.
     pub(crate) fn global(&self, name: &str) -> Option<Value> {
         if let Some(value) = self.globals.borrow().get(name) {
             return Some(value.clone());
@@ -273,14 +261,14 @@ impl Rt {
         Some(value)
     }
 
-    /// Keeps a function's variables, which macros may need, until the renderer goes.
+    /// Keeps a function's variables, which macros may need, until the renderer is dropped.
     pub(crate) fn keep(&self, fun: Rc<dyn Release>) -> R<()> {
         self.alloc(ENTRY * 4)?;
-        self.kept.borrow_mut().push(fun);
+        self.retained.borrow_mut().push(fun);
         Ok(())
     }
 
-    /// Remembers a container that was given another one: both may hold each other from now on.
+    /// Records that a container got another one: they may contain each other from now on.
     pub(crate) fn linked(&self, container: &Value, item: &Value) -> R<()> {
         let plain = matches!(
             item,
@@ -318,12 +306,11 @@ impl Rt {
         Ok(())
     }
 
-    /// Enters a template, and returns the template and the line before it, for [`Self::leave`].
+    /// Enters a template, and returns the previous template and line for [`Self::leave`].
     pub(crate) fn enter(&self, source: &Rc<SourceText>) -> (Rc<SourceText>, u32) {
         (self.source.replace(source.clone()), self.line.get())
     }
 
-    /// Returns to the template and the line that [`Self::enter`] gave.
     pub(crate) fn leave(&self, (source, line): (Rc<SourceText>, u32)) {
         *self.source.borrow_mut() = source;
         self.line.set(line);
@@ -357,7 +344,7 @@ pub(crate) fn failure(name: &str, source: &str, line: u32, syntax: bool, message
 
 impl Drop for Rt {
     fn drop(&mut self) {
-        for fun in self.kept.take() {
+        for fun in self.retained.take() {
             fun.release();
         }
         for container in self.changed.take() {

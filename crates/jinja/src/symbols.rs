@@ -1,8 +1,8 @@
-//! Finds out which variable each name of a template means.
+//! Resolves the names of a template to variables.
 //!
 //! A template, a block, a macro and a recursive loop are functions with slots. Scopes within a function (loops, `with`, `set`
-//! blocks) have slots of their own there. What a scope only reads is looked up in the context where the scope begins; what
-//! it sets hides the variable further out from the beginning of the scope on, as the original does.
+//! blocks) have slots of their own there. As in the original, a name that a scope only reads is looked up in the context at the
+//! start of the scope, and a name that it sets hides the outer variable from there on.
 
 mod assign;
 mod search;
@@ -17,18 +17,16 @@ use crate::{
 };
 use table::{Id, LoadKind, Table};
 
-/// Tells which filters and tests exist.
+/// The known filters and tests.
 pub(crate) trait Vocabulary {
-    /// Returns true if there is a filter of this name.
     fn has_filter(&self, name: &str) -> bool;
 
-    /// Returns true if there is a test of this name.
     fn has_test(&self, name: &str) -> bool;
 }
 
 type Resolved<T> = Result<T, SyntaxError>;
 
-/// The position of a statement.
+/// The context of a statement.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     scope: usize,
@@ -49,7 +47,7 @@ struct Resolver<'v> {
     extends: bool,
 }
 
-/// Gives every name of a parsed template its slot.
+/// Resolves every name of a parsed template.
 pub(crate) fn resolve(mut body: Vec<Stmt>, vocabulary: &dyn Vocabulary) -> Resolved<Template> {
     let mut resolver = Resolver {
         vocabulary,
@@ -102,7 +100,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Notes which names the statements of a scope load and store.
+    /// Records the names that the statements of a scope load and store.
     fn analyze(&mut self, scope: usize, body: &[Stmt]) {
         for stmt in body {
             self.analyze_one(scope, stmt);
@@ -202,7 +200,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Visits an expression and all that it is made of.
+/// Visits an expression and its subexpressions.
 fn walk<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
     let mut left = vec![expr];
     while let Some(node) = left.pop() {
@@ -347,7 +345,6 @@ impl Undeclared<'_> {
     }
 }
 
-/// Returns true if a name is a parameter.
 fn is_parameter(table: &Table, scope: usize, id: Id) -> bool {
     matches!(table.find_load(scope, id), Some(LoadKind::Parameter))
 }

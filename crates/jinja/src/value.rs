@@ -1,4 +1,4 @@
-//! Values as Python has them: containers are shared and change in place, integers have any size.
+//! Values of Python: containers are shared and mutable, integers have any size.
 
 pub(crate) mod args;
 pub(crate) mod compare;
@@ -43,7 +43,7 @@ pub(crate) enum Value {
     Big(Rc<BigInt>),
     Float(f64),
     Str(Str),
-    /// Text that is escaped already.
+    /// An escaped string.
     Markup(Str),
     Bytes(Rc<[u8]>),
     List(Rc<List>),
@@ -60,23 +60,29 @@ impl std::fmt::Debug for Value {
     }
 }
 
-/// The reason why a value is undefined.
 #[derive(Debug)]
 pub(crate) enum Undef {
-    /// A variable.
     Name(Str),
     /// An attribute or item of an object of this type.
-    Attr { of: String, key: String },
+    Attr {
+        of: String,
+        key: String,
+    },
     /// An item of a sequence.
-    Element { of: String, index: String },
-    /// For a reason of its own.
+    Element {
+        of: String,
+        index: String,
+    },
     Hint(String),
     /// The result of an `if` without an `else`, with its position: it prints nothing.
-    Nothing { line: u32, file: Str },
+    Nothing {
+        line: u32,
+        file: Str,
+    },
 }
 
 impl Undef {
-    /// Returns the error message for its use.
+    /// Returns the error message of its use.
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Name(name) => format!("{} is undefined", quoted(name)),
@@ -136,7 +142,6 @@ impl Value {
         }
     }
 
-    /// The name of its type.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -176,7 +181,6 @@ impl Value {
         }
     }
 
-    /// The text of a string, escaped or not.
     pub(crate) fn as_str(&self) -> Option<&Str> {
         match self {
             Self::Str(text) | Self::Markup(text) => Some(text),
@@ -188,7 +192,7 @@ impl Value {
         matches!(self, Self::Undefined(_) | Self::Missing)
     }
 
-    /// Fails for what is strictly undefined.
+    /// Fails for strictly undefined values.
     pub(crate) fn defined(&self) -> R<&Self> {
         match self {
             Self::Undefined(why) if !matches!(**why, Undef::Nothing { .. }) => why.fail(),
@@ -196,7 +200,7 @@ impl Value {
         }
     }
 
-    /// Returns true if the value is true in Python.
+    /// Returns Python's truth of the value.
     pub(crate) fn truth(&self) -> R<bool> {
         Ok(match self {
             Self::Undefined(why) => match **why {
@@ -218,7 +222,6 @@ impl Value {
         })
     }
 
-    /// `len`.
     pub(crate) fn len(&self) -> R<usize> {
         let len = match self {
             Self::Undefined(why) => match **why {
@@ -240,7 +243,7 @@ impl Value {
         }
     }
 
-    /// Python's `is`, as far as it can be told.
+    /// Python's `is`, as far as it can be decided.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::None, Self::None) => true,
@@ -261,7 +264,6 @@ impl Value {
         }
     }
 
-    /// A number that tells objects apart.
     pub(crate) fn address(&self) -> usize {
         match self {
             Self::List(list) => Rc::as_ptr(list).addr(),
@@ -285,11 +287,11 @@ impl Value {
 }
 
 thread_local! {
-    /// Values whose owner was dropped. They wait here, so that dropping what nests deeply doesn't recurse.
+    /// Values whose owner was dropped. They are dropped from here, so that deep nesting doesn't recurse.
     static GRAVES: RefCell<(bool, Vec<Value>)> = const { RefCell::new((false, Vec::new())) };
 }
 
-/// Drops values one after the other, whatever they hold.
+/// Drops values in a loop instead of recursively.
 pub(crate) fn bury(values: impl Iterator<Item = Value>) {
     let digs = GRAVES.try_with(|graves| {
         let mut graves = graves.borrow_mut();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use helm::functions::Environment as _;
 use jiff::Timestamp;
-use jinja::{History, Surroundings};
+use jinja::{Environment, History};
 use tree::TreePath;
 use yaml::Map;
 
@@ -47,18 +47,18 @@ pub struct Request {
 
 impl Request {
     /// Returns the time for templates: the same moment as for charts.
-    pub(crate) fn environment(&self) -> Surroundings {
+    pub(crate) fn environment(&self) -> Environment {
         let history = self.history.clone();
         let Some(moment) = &self.charts.moment else {
-            return Surroundings {
+            return Environment {
                 history,
-                ..Surroundings::default()
+                ..Environment::default()
             };
         };
         let (seconds, nanos) = moment.now();
         let mut seed = [0; 8];
         moment.fill(&mut seed);
-        Surroundings {
+        Environment {
             now: Timestamp::new(seconds, i32::try_from(nanos).unwrap_or_default()).ok(),
             seed: Some(u64::from_le_bytes(seed)),
             history,

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use jinja::{Renderer, Surroundings, Vars};
+use jinja::{Environment, Renderer, Vars};
 use tree::{Budget, Mem, Tree, TreePath};
 use yaml::{Map, Value};
 
@@ -193,7 +193,7 @@ fn render_target(
     mut vars: Map,
     declared: &[Argument],
     request_args: &Map,
-    environment: &Surroundings,
+    environment: &Environment,
     budget: &Budget,
 ) -> Result<TargetConfig, Error> {
     let nothing: Arc<dyn Tree> = Arc::new(Mem::new());
@@ -203,7 +203,7 @@ fn render_target(
         vars.insert("args", args::compute(declared, &current.args, request_args)?);
         vars.insert("target", Value::Map(to_map(&current)));
         let mut renderer =
-            Renderer::new(nothing.clone(), &[], &Vars::sorted(&vars)).with_surroundings(environment.clone());
+            Renderer::new(nothing.clone(), &[], &Vars::sorted(&vars)).with_environment(environment.clone());
         let (value, errors) = renderer.render_partly(&Value::Map(to_map(&current)), budget);
         let rendered = from_map(&current, &value);
         let unchanged = rendered == current && errors.is_empty();

@@ -9,7 +9,7 @@ mod source;
 
 use std::sync::Arc;
 
-use jinja::{Renderer, Surroundings, Vars};
+use jinja::{Environment, Renderer, Vars};
 use objects::jsonpath::JsonPath;
 use tree::{Budget, TreePath};
 use yaml::{Map, Value};
@@ -31,11 +31,11 @@ const MAX_ERRORS: usize = 10;
 pub(crate) struct Context {
     map: Arc<Map>,
     converted: Vars,
-    environment: Surroundings,
+    environment: Environment,
 }
 
 impl Context {
-    pub(crate) fn new(map: Map, environment: Surroundings) -> Self {
+    pub(crate) fn new(map: Map, environment: Environment) -> Self {
         Self {
             converted: Vars::sorted(&map),
             map: Arc::new(map),
@@ -60,7 +60,7 @@ impl Context {
     }
 
     pub(crate) fn renderer(&self, tree: &Arc<dyn tree::Tree>, search: &[TreePath]) -> Renderer {
-        Renderer::new(tree.clone(), search, &self.converted).with_surroundings(self.environment.clone())
+        Renderer::new(tree.clone(), search, &self.converted).with_environment(self.environment.clone())
     }
 }
 

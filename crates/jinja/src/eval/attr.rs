@@ -10,7 +10,6 @@ use crate::{
     value::{Key, Object, Str, Tuple, Undef, Value, args::to_int, members},
 };
 
-/// `value.name`.
 pub(crate) fn attribute(rt: &Rt, value: &Value, name: &Str) -> R<Value> {
     if let Value::Undefined(why) = value {
         return why.fail();
@@ -31,7 +30,6 @@ fn missing_attribute(value: &Value, name: &str) -> Value {
     })
 }
 
-/// `value[index]`.
 pub(crate) fn item(rt: &Rt, value: &Value, key: &Value) -> R<Value> {
     if let Value::Undefined(why) = value {
         return why.fail();
@@ -90,15 +88,15 @@ fn index(rt: &Rt, value: &Value, key: &Value) -> R<Option<Value>> {
     }
 }
 
-/// The item at a place, which counts from the end when it is negative.
+/// Returns the item at an index, which counts from the end if negative.
 fn element(rt: &Rt, value: &Value, at: i64) -> R<Option<Value>> {
-    let place = |len: usize| {
+    let position = |len: usize| {
         let len = i64::try_from(len).unwrap_or(i64::MAX);
         usize::try_from(if at < 0 { at.saturating_add(len) } else { at }).ok()
     };
     Ok(match value {
-        Value::List(list) => place(list.len()).and_then(|at| list.get(at)),
-        Value::Tuple(tuple) => place(tuple.items.len()).and_then(|at| tuple.items.get(at).cloned()),
+        Value::List(list) => position(list.len()).and_then(|at| list.get(at)),
+        Value::Tuple(tuple) => position(tuple.items.len()).and_then(|at| tuple.items.get(at).cloned()),
         Value::Range(range) => {
             let at = if at < 0 {
                 at.saturating_add(range.len())
@@ -110,7 +108,7 @@ fn element(rt: &Rt, value: &Value, at: i64) -> R<Option<Value>> {
         Value::Str(text) | Value::Markup(text) => {
             rt.step(text.len() as u64 / 64)?;
             let len = crate::value::char_count(text);
-            let Some(at) = place(len) else { return Ok(None) };
+            let Some(at) = position(len) else { return Ok(None) };
             let letter = if text.len() == len {
                 text.as_bytes().get(at).copied().map(char::from)
             } else {
@@ -119,14 +117,14 @@ fn element(rt: &Rt, value: &Value, at: i64) -> R<Option<Value>> {
             letter.map(|letter| rt.letter(letter))
         }
         Value::Bytes(bytes) => {
-            let byte = place(bytes.len()).and_then(|at| bytes.get(at));
+            let byte = position(bytes.len()).and_then(|at| bytes.get(at));
             byte.map(|byte| Value::Int(i64::from(*byte)))
         }
         _ => None,
     })
 }
 
-/// Returns an attribute as Python's `getattr` does.
+/// Python's `getattr`.
 pub(crate) fn own_attribute(rt: &Rt, value: &Value, name: &str) -> R<Option<Value>> {
     if name == "__class__" {
         return Ok(Some(Value::object(Object::Type(value.type_name()))));

@@ -13,11 +13,10 @@ use crate::{
 /// `self` of a template: its blocks by name.
 pub(crate) struct Blocks(pub(super) Rc<Context>);
 
-/// A block, with those of the templates that it extends.
 pub(crate) struct BlockRef {
     pub(super) ctx: Rc<Context>,
     pub(super) name: Str,
-    /// The number of templates nearer to the outermost one that override it.
+    /// The number of overriding templates, nearer to the outermost child.
     pub(super) depth: usize,
 }
 
@@ -57,7 +56,7 @@ impl BlockRef {
         Value::object(Object::Runtime(Box::new(self)))
     }
 
-    /// Returns the block of the template that this one extends.
+    /// Returns the block of the parent template.
     pub(super) fn parent(&self) -> Value {
         let depth = self.depth + 1;
         let known = self

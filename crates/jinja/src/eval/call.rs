@@ -1,4 +1,4 @@
-//! Calls: arguments, functions of the dialect, and whatever else can be called.
+//! Calls: arguments, functions of the dialect, and other callables.
 
 use std::any::Any;
 
@@ -16,11 +16,10 @@ use crate::{
     value::{Object, Value, args::Args, object::RuntimeObject},
 };
 
-/// A function of the dialect.
 pub(crate) struct Builtin {
     pub(crate) name: &'static str,
     pub(crate) call: fn(&Cx<'_>, Args) -> R<Value>,
-    /// If set, the function sees the variables around its call.
+    /// If set, the function sees the variables of the caller.
     pub(crate) with_context: bool,
     /// True for the constructor of a type.
     pub(crate) is_type: bool,
@@ -30,7 +29,6 @@ pub(crate) struct Builtin {
 struct Function(&'static Builtin);
 
 impl Builtin {
-    /// Returns the function as a value.
     pub(crate) fn value(&'static self) -> Value {
         Value::object(Object::Runtime(Box::new(Function(self))))
     }
@@ -65,7 +63,7 @@ impl RuntimeObject for Function {
     }
 }
 
-/// Returns true if a function sees the variables around its call.
+/// Returns true if a function sees the variables of the caller.
 pub(crate) fn takes_context(func: &Value) -> bool {
     match func {
         Value::Object(object) => object
@@ -75,7 +73,6 @@ pub(crate) fn takes_context(func: &Value) -> bool {
     }
 }
 
-/// Calls a value.
 pub(crate) fn call(cx: &Cx<'_>, func: &Value, args: Args) -> R<Value> {
     cx.rt.step(1)?;
     let object = match func {

@@ -1,4 +1,4 @@
-//! The environment of a renderer, and the contexts of its templates: variables by name, and blocks.
+//! The template engine of a renderer, and the contexts of its templates: variables by name, and blocks.
 
 use std::{
     cell::RefCell,
@@ -16,22 +16,16 @@ use crate::{
     value::{DictMap, Key, Str, Value, args::Args},
 };
 
-/// A filter.
 pub(crate) type Filter = fn(&Cx<'_>, Value, Args) -> R<Value>;
 
-/// A test of `is`.
 pub(crate) type Test = fn(&Cx<'_>, &Value, Args) -> R<bool>;
 
-/// The library of the dialect, which the evaluator looks up by name.
+/// The library of the dialect, by name.
 #[derive(Clone, Copy)]
 pub(crate) struct Language {
-    /// Finds a filter.
     pub(crate) filter: fn(&str) -> Option<Filter>,
-    /// Finds a test of `is`.
     pub(crate) test: fn(&str) -> Option<Test>,
-    /// Calls a method of a value.
     pub(crate) method: fn(&Cx<'_>, &Value, &str, Args) -> R<Value>,
-    /// Calls the constructor of a type.
     pub(crate) constructor: fn(&Cx<'_>, &str, Args) -> R<Value>,
 }
 
@@ -46,13 +40,13 @@ impl Vocabulary for Language {
 }
 
 /// The library of the dialect and the parsed templates of a renderer.
-pub(crate) struct Environment {
+pub(crate) struct Engine {
     pub(crate) language: Language,
-    /// Templates by their names, parsed once per renderer.
+    /// Templates by name, parsed once per renderer.
     pub(super) units: RefCell<HashMap<Str, Rc<Unit>>>,
 }
 
-impl Environment {
+impl Engine {
     pub(crate) fn new(language: Language) -> Self {
         Self {
             language,
@@ -60,7 +54,6 @@ impl Environment {
         }
     }
 
-    /// Drops the parsed templates.
     pub(crate) fn clear(&self) {
         let units = self.units.take();
         drop(units);
@@ -74,12 +67,10 @@ pub(crate) struct Cx<'a> {
 }
 
 impl Cx<'_> {
-    /// Returns the library of the dialect.
     pub(crate) fn language(&self) -> &Language {
-        &self.ctx.env.language
+        &self.ctx.engine.language
     }
 
-    /// Applies a filter by its name.
     pub(crate) fn apply_filter(&self, name: &str, value: Value, args: Args) -> R<Value> {
         match (self.language().filter)(name) {
             Some(apply) => apply(self, value, args),
@@ -90,7 +81,6 @@ impl Cx<'_> {
         }
     }
 
-    /// Applies a test by its name.
     pub(crate) fn apply_test(&self, name: &str, value: &Value, args: Args) -> R<bool> {
         match (self.language().test)(name) {
             Some(test) => test(self, value, args),
@@ -112,32 +102,31 @@ impl Cx<'_> {
 
 type BlockList = Vec<(Rc<Unit>, Rc<Block>)>;
 
-/// The variables at the top level of a template, and those around it.
+/// The variables at the top level of a template, and the ones around it.
 pub(crate) struct Context {
-    pub(crate) env: Rc<Environment>,
+    pub(crate) engine: Rc<Engine>,
     parent: Option<Rc<Context>>,
     /// The variables that were visible where the context was made.
     locals: Vec<(Str, Value)>,
     vars: RefCell<HashMap<Str, Value>>,
     exported: RefCell<Vec<Str>>,
     pub(crate) blocks: RefCell<HashMap<Str, BlockList>>,
-    /// The template that it was made for.
     pub(crate) unit: Rc<Unit>,
 }
 
 impl Context {
-    /// Makes the context of a template that only global variables are around.
-    pub(crate) fn root(env: &Rc<Environment>, unit: &Rc<Unit>) -> Rc<Self> {
-        Self::around(env, unit, None, Vec::new())
+    /// Makes the context of a template that sees global variables only.
+    pub(crate) fn root(engine: &Rc<Engine>, unit: &Rc<Unit>) -> Rc<Self> {
+        Self::around(engine, unit, None, Vec::new())
     }
 
     /// Makes the context of a template that is rendered within another one.
     pub(crate) fn within(parent: &Rc<Self>, unit: &Rc<Unit>, locals: Vec<(Str, Value)>) -> Rc<Self> {
-        Self::around(&parent.env, unit, Some(parent.clone()), locals)
+        Self::around(&parent.engine, unit, Some(parent.clone()), locals)
     }
 
     fn around(
-        env: &Rc<Environment>,
+        engine: &Rc<Engine>,
         unit: &Rc<Unit>,
         parent: Option<Rc<Self>>,
         locals: Vec<(Str, Value)>,
@@ -145,7 +134,7 @@ impl Context {
         let blocks = unit.ast.blocks.iter();
         let blocks = blocks.map(|block| (block.name.clone(), vec![(unit.clone(), block.clone())]));
         Rc::new(Self {
-            env: env.clone(),
+            engine: engine.clone(),
             parent,
             locals,
             vars: RefCell::default(),
@@ -155,10 +144,10 @@ impl Context {
         })
     }
 
-    /// The same template, with more variables.
+    /// Makes a context of the same template with more variables.
     pub(crate) fn derived(of: &Rc<Self>, locals: Vec<(Str, Value)>) -> Rc<Self> {
         Rc::new(Self {
-            env: of.env.clone(),
+            engine: of.engine.clone(),
             parent: Some(of.clone()),
             locals,
             vars: RefCell::default(),
@@ -196,7 +185,7 @@ impl Context {
         drop(old);
     }
 
-    /// Shows a name to who imports the template.
+    /// Makes a name visible to importing templates.
     pub(crate) fn export(&self, name: &Str) {
         let mut exported = self.exported.borrow_mut();
         if !exported.contains(name) {
@@ -217,7 +206,7 @@ impl Context {
         exports.collect()
     }
 
-    /// All variables but the functions of the dialect.
+    /// Returns all variables except functions of the dialect.
     pub(crate) fn all(&self, rt: &Rt) -> DictMap {
         let mut names: Vec<Str> = rt.vars.values.keys().cloned().collect();
         names.sort_unstable();

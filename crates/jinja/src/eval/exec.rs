@@ -1,4 +1,4 @@
-//! Runs statements.
+//! Executes statements.
 
 use std::rc::Rc;
 
@@ -16,7 +16,6 @@ use crate::{
     value::{Key, Object, Str, Value, iter},
 };
 
-/// The way in which a body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Next,
@@ -173,7 +172,7 @@ fn print(rt: &Rt, fun: &Fun, value: &Value, out: &mut String) -> R<()> {
     rt.output_fits(out.len())
 }
 
-/// The text of a block that is a value from now on.
+/// Makes a value of the captured output of a block.
 pub(super) fn captured(rt: &Rt, text: String) -> R<Value> {
     let text = rt.made(text)?;
     Ok(if rt.escapes.get() {
@@ -200,7 +199,7 @@ fn set_block(rt: &Rt, fun: &Rc<Fun>, node: &SetBlock) -> R<Flow> {
     Ok(flow)
 }
 
-/// Fails if an attribute is assigned to something else than a namespace.
+/// Fails if an attribute of anything but a namespace is assigned.
 fn check_namespaces(fun: &Fun, target: &Target) -> R<()> {
     match target {
         Target::Name(_) => Ok(()),
@@ -219,7 +218,6 @@ fn check_namespaces(fun: &Fun, target: &Target) -> R<()> {
     }
 }
 
-/// Assigns a value to a target.
 pub(crate) fn assign(rt: &Rt, fun: &Fun, target: &Target, value: Value) -> R<()> {
     match target {
         Target::Name(name) => fun.set(name.slot, value),
@@ -261,7 +259,7 @@ pub(crate) fn assign(rt: &Rt, fun: &Fun, target: &Target, value: Value) -> R<()>
     Ok(())
 }
 
-/// Shows an assignment to who looks at the context.
+/// Makes an assignment visible in the context.
 fn tell(fun: &Fun, track: &Track) {
     let note = |vars: &mut Vec<(Str, Value)>, name: &Name| {
         let value = fun.get(name.slot);
@@ -296,7 +294,7 @@ fn for_loop(rt: &Rt, fun: &Rc<Fun>, node: &Rc<For>, out: &mut String) -> R<()> {
     run_loop(rt, fun, node, items, 0, None, out)
 }
 
-/// A recursive loop is a function of its own, which gives text.
+/// Runs a recursive loop, a function of its own that returns its output.
 pub(crate) fn recursive(rt: &Rt, outer: &Rc<Fun>, node: &Rc<For>, items: &Value, depth0: i64) -> R<String> {
     let _deeper = rt.deeper()?;
     let fun = Fun::new(
@@ -331,7 +329,7 @@ fn run_loop(
     again: Option<(Rc<For>, Rc<Fun>)>,
     out: &mut String,
 ) -> R<()> {
-    // The original runs `else` unless a round went to its end.
+    // The original runs `else` unless an iteration ran to its end.
     let mut complete = false;
     if let Some(slot) = node.loop_slot {
         let state = Value::object(Object::Runtime(Box::new(LoopState::new(items, depth0, again))));

@@ -26,9 +26,9 @@ pub(crate) struct Fun {
     pub(crate) parent: RefCell<Option<Rc<Unit>>>,
     /// Variables that `set` made in the innermost loop, for functions that take the context.
     pub(crate) loop_vars: RefCell<Vec<(Str, Value)>>,
-    /// The same of a block.
+    /// Likewise, in a block.
     pub(crate) block_vars: RefCell<Vec<(Str, Value)>>,
-    /// Text of a set block shows even in a template that extends another one.
+    /// The output of a set block is captured even in a template that extends another one.
     pub(crate) capturing: Cell<u32>,
 }
 
@@ -47,7 +47,6 @@ impl Fun {
         })
     }
 
-    /// Returns the state that filters, tests and functions are called with.
     pub(crate) fn cx<'a>(&'a self, rt: &'a Rt) -> Cx<'a> {
         Cx { rt, ctx: &self.ctx }
     }
@@ -77,16 +76,16 @@ impl Fun {
 
     pub(crate) fn set_own(&self, at: u32, value: Value) {
         let mut slots = self.slots.borrow_mut();
-        let place = usize::try_from(at).ok().and_then(|at| slots.get_mut(at));
-        if let Some(place) = place {
-            let old = std::mem::replace(place, value);
-            // Dropping may reach anything, so nothing may be borrowed.
+        let target = usize::try_from(at).ok().and_then(|at| slots.get_mut(at));
+        if let Some(target) = target {
+            let old = std::mem::replace(target, value);
+            // Drops may run any code, so nothing may be borrowed.
             drop(slots);
             drop(old);
         }
     }
 
-    /// Gives the variables of a scope their first values.
+    /// Initializes the variables of a scope.
     pub(crate) fn enter(&self, rt: &Rt, scope: &Scope) -> R<()> {
         for (at, load) in &scope.loads {
             let value = match load {
@@ -103,29 +102,28 @@ impl Fun {
         Ok(())
     }
 
-    /// Forgets the variables of a scope.
     pub(crate) fn leave(&self, scope: &Scope) {
         for (at, _) in &scope.loads {
             self.set_own(*at, Value::Missing);
         }
     }
 
-    /// The context, with what was set in this loop or block.
-    pub(crate) fn shown_context(&self, in_loop: bool, in_block: bool) -> Rc<Context> {
-        let mut shown = Vec::new();
+    /// Returns the context, with the variables of this loop or block.
+    pub(crate) fn visible_context(&self, in_loop: bool, in_block: bool) -> Rc<Context> {
+        let mut visible = Vec::new();
         if in_loop {
-            shown.extend(self.loop_vars.borrow().iter().cloned());
+            visible.extend(self.loop_vars.borrow().iter().cloned());
         }
         if in_block {
-            shown.extend(self.block_vars.borrow().iter().cloned());
+            visible.extend(self.block_vars.borrow().iter().cloned());
         }
-        if shown.is_empty() {
+        if visible.is_empty() {
             return self.ctx.clone();
         }
-        Context::derived(&self.ctx, shown)
+        Context::derived(&self.ctx, visible)
     }
 
-    /// Ends the call. What a macro may still need is kept until the renderer goes.
+    /// Ends the call. Variables that a macro may still need are kept until the renderer is dropped.
     pub(crate) fn end(self: Rc<Self>, rt: &Rt) -> R<()> {
         if Rc::strong_count(&self) > 1 {
             rt.keep(self)?;

@@ -1,4 +1,4 @@
-//! Templates that others include, import, extend and render.
+//! Loads templates that others include, import, extend and render.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use tree::TreePath;
 
 use super::{
     blocks::Blocks,
-    context::{Context, Environment},
+    context::{Context, Engine},
     exec,
     fun::Fun,
     unit::Unit,
@@ -21,10 +21,9 @@ use crate::{
     value::{Dict, Object, Value, iter, object::Module},
 };
 
-/// Parses a template.
-pub(crate) fn parse(rt: &Rt, env: &Environment, name: &str, source: &str) -> R<Rc<Unit>> {
+pub(crate) fn parse(rt: &Rt, engine: &Engine, name: &str, source: &str) -> R<Rc<Unit>> {
     rt.step(source.len() as u64 / 16)?;
-    let ast = parser::parse(source, &env.language).map_err(|error| syntax(name, source, &error))?;
+    let ast = parser::parse(source, &engine.language).map_err(|error| syntax(name, source, &error))?;
     Ok(Rc::new(Unit::new(name.into(), source.into(), ast)))
 }
 
@@ -40,18 +39,18 @@ fn syntax(name: &str, source: &str, error: &SyntaxError) -> Box<Exc> {
     ))))
 }
 
-/// The template that `caller` calls `name`, if there is one.
-pub(crate) fn find(rt: &Rt, env: &Environment, name: &str, caller: &str) -> R<Option<Rc<Unit>>> {
+/// Returns the template that `caller` refers to by `name`, if there is one.
+pub(crate) fn find(rt: &Rt, engine: &Engine, name: &str, caller: &str) -> R<Option<Rc<Unit>>> {
     let Some(path) = rt.loader.resolve(name, caller) else {
         return Ok(None);
     };
-    read(rt, env, &path)
+    read(rt, engine, &path)
 }
 
-/// A template by its path, parsed once per renderer.
-pub(crate) fn read(rt: &Rt, env: &Environment, path: &TreePath) -> R<Option<Rc<Unit>>> {
+/// Returns a template by its path, parsed once per renderer.
+pub(crate) fn read(rt: &Rt, engine: &Engine, path: &TreePath) -> R<Option<Rc<Unit>>> {
     let name = format!("/{path}");
-    if let Some(unit) = env.units.borrow().get(name.as_str()) {
+    if let Some(unit) = engine.units.borrow().get(name.as_str()) {
         return Ok(Some(unit.clone()));
     }
     let text = match rt.loader.load(&name) {
@@ -62,8 +61,8 @@ pub(crate) fn read(rt: &Rt, env: &Environment, path: &TreePath) -> R<Option<Rc<U
         }
         Err(LoadError::Tree(error)) => return raise("OSError", error.to_string()),
     };
-    let unit = parse(rt, env, &name, &text)?;
-    env.units.borrow_mut().insert(name.into(), unit.clone());
+    let unit = parse(rt, engine, &name, &text)?;
+    engine.units.borrow_mut().insert(name.into(), unit.clone());
     Ok(Some(unit))
 }
 
@@ -77,10 +76,10 @@ impl From<MissingTemplates> for Box<Exc> {
     }
 }
 
-/// The template that a tag names: a name, or a list of names of which the first counts that exists.
+/// Returns the template of a tag, the first existing one if it has a list.
 pub(crate) fn select(
     rt: &Rt,
-    env: &Environment,
+    engine: &Engine,
     value: &Value,
     caller: &str,
 ) -> R<Result<Rc<Unit>, MissingTemplates>> {
@@ -92,7 +91,7 @@ pub(crate) fn select(
                 let Some(name) = name.defined()?.as_str().cloned() else {
                     return type_error("template names are text");
                 };
-                match find(rt, env, &name, caller)? {
+                match find(rt, engine, &name, caller)? {
                     Some(unit) => return Ok(Ok(unit)),
                     None => tried.push(name.to_string()),
                 }
@@ -103,10 +102,9 @@ pub(crate) fn select(
             return type_error(format!("a template is called by text, not {}", other.type_name()));
         }
     };
-    Ok(find(rt, env, name, caller)?.ok_or_else(|| MissingTemplates(name.to_string())))
+    Ok(find(rt, engine, name, caller)?.ok_or_else(|| MissingTemplates(name.to_string())))
 }
 
-/// Renders a template with a context.
 pub(crate) fn render(rt: &Rt, unit: &Rc<Unit>, ctx: &Rc<Context>, out: &mut String) -> R<()> {
     let _deeper = rt.deeper()?;
     let before = rt.enter(&unit.source);
@@ -125,7 +123,7 @@ pub(crate) fn render(rt: &Rt, unit: &Rc<Unit>, ctx: &Rc<Context>, out: &mut Stri
     Ok(())
 }
 
-/// Renders a template, for what its top level defines.
+/// Renders a template for its top-level definitions.
 pub(crate) fn module(rt: &Rt, unit: &Rc<Unit>, ctx: &Rc<Context>) -> R<Value> {
     let mut out = String::new();
     render(rt, unit, ctx, &mut out)?;
@@ -136,13 +134,13 @@ pub(crate) fn module(rt: &Rt, unit: &Rc<Unit>, ctx: &Rc<Context>) -> R<Value> {
     })))
 }
 
-/// The same without any context: made once.
-pub(crate) fn default_module(rt: &Rt, env: &Rc<Environment>, unit: &Rc<Unit>) -> R<Value> {
+/// Likewise without a context, cached.
+pub(crate) fn default_module(rt: &Rt, engine: &Rc<Engine>, unit: &Rc<Unit>) -> R<Value> {
     let known = unit.module.borrow().clone();
     if let Some(module) = known {
         return Ok(module);
     }
-    let made = module(rt, unit, &Context::root(env, unit))?;
+    let made = module(rt, unit, &Context::root(engine, unit))?;
     *unit.module.borrow_mut() = Some(made.clone());
     Ok(made)
 }

@@ -1,4 +1,4 @@
-//! Loops: the variable `loop`, and loops that call themselves.
+//! Loops: the variable `loop`, and recursive loops.
 
 use std::{
     cell::{Cell, RefCell},
@@ -13,7 +13,7 @@ use crate::{
     value::{Iter, Undef, Value, args::Args, bury, compare, iter, object::RuntimeObject},
 };
 
-/// The items of a loop, those that its test lets pass.
+/// The items of a loop that pass its test.
 pub(crate) struct Items {
     iter: Iter,
     test: Option<(Rc<For>, Rc<Fun>)>,
@@ -47,10 +47,9 @@ impl Items {
     }
 }
 
-/// The variable `loop`.
 pub(crate) struct LoopState {
     items: RefCell<Option<Items>>,
-    /// Items that were looked at before their turn, the next one last.
+    /// Items that were read ahead, the next one last.
     ahead: RefCell<Vec<Value>>,
     previous: RefCell<Value>,
     current: RefCell<Value>,
@@ -64,8 +63,8 @@ pub(crate) struct LoopState {
 
 impl Drop for LoopState {
     fn drop(&mut self) {
-        let held = [self.previous.take(), self.current.take()];
-        bury(held.into_iter().chain(std::mem::take(self.ahead.get_mut())));
+        let values = [self.previous.take(), self.current.take()];
+        bury(values.into_iter().chain(std::mem::take(self.ahead.get_mut())));
         bury(self.changed.get_mut().take().into_iter().flatten());
     }
 }
@@ -96,7 +95,7 @@ impl LoopState {
         Ok(item)
     }
 
-    /// Looks at the next item.
+    /// Returns the next item without consuming it.
     fn peek(&self, rt: &Rt) -> R<Option<Value>> {
         if let Some(next) = self.ahead.borrow().last() {
             return Ok(Some(next.clone()));
@@ -106,7 +105,7 @@ impl LoopState {
         Ok(next)
     }
 
-    /// Goes on to the next item.
+    /// Consumes the next item.
     pub(crate) fn advance(&self, rt: &Rt) -> R<Option<Value>> {
         let next = self.ahead.borrow_mut().pop();
         let next = match next {
@@ -121,7 +120,6 @@ impl LoopState {
         Ok(next)
     }
 
-    /// Returns the total number of items.
     fn total(&self, rt: &Rt) -> R<usize> {
         if let Some(length) = self.length.get() {
             return Ok(length);
@@ -206,7 +204,7 @@ impl RuntimeObject for LoopState {
     }
 }
 
-/// `loop(items)` within a recursive loop.
+/// Runs `loop(items)` within a recursive loop.
 pub(crate) fn recurse(rt: &Rt, state: &LoopState, args: Args) -> R<Value> {
     let Some((node, fun)) = &state.again else {
         return raise(

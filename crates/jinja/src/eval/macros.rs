@@ -57,7 +57,6 @@ impl RuntimeObject for MacroObj {
     }
 }
 
-/// Calls a macro; it gives its text.
 pub(crate) fn call(rt: &Rt, made: &MacroObj, args: Args) -> R<Value> {
     let _deeper = rt.deeper()?;
     let (node, outer) = (&made.node, &made.fun);
@@ -97,7 +96,7 @@ pub(crate) fn call(rt: &Rt, made: &MacroObj, args: Args) -> R<Value> {
     })
 }
 
-/// Parameters that were not given, in their order: each sees those before it.
+/// Sets missing parameters to their defaults in order: each sees the ones before it.
 fn defaults(rt: &Rt, node: &Macro, fun: &Rc<Fun>) -> R<()> {
     let required = node.params.len().saturating_sub(node.defaults.len());
     for (index, param) in node.params.iter().enumerate() {

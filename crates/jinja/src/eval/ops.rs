@@ -1,4 +1,4 @@
-//! Operators between values.
+//! Operators.
 
 use std::rc::Rc;
 
@@ -14,7 +14,6 @@ use crate::{
     },
 };
 
-/// `left op right`.
 pub(crate) fn binary(rt: &Rt, op: Operator, left: &Value, right: &Value) -> R<Value> {
     if let (Some(a), Some(b)) = (Number::of(left), Number::of(right)) {
         return number::calculate(rt, op, &a, &b);
@@ -54,7 +53,7 @@ fn unsupported(op: Operator, left: &Value, right: &Value) -> R<Value> {
     ))
 }
 
-/// A time changes in place.
+/// Shifts a time in place.
 fn shift_time(left: &Value, right: &Value, sign: i64) -> Option<R<Value>> {
     let Value::Object(object) = left else { return None };
     let Object::Time(time) = &**object else {

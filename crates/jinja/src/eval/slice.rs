@@ -7,15 +7,15 @@ use crate::{
 };
 use std::rc::Rc;
 
-/// The places that a slice takes.
-pub(crate) struct Places {
+/// The indices of a slice.
+pub(crate) struct SliceIndices {
     start: i64,
     stop: i64,
     step: i64,
     count: usize,
 }
 
-impl Places {
+impl SliceIndices {
     pub(crate) fn each(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.count).filter_map(|index| {
             let offset = i64::try_from(index).ok()?.checked_mul(self.step)?;
@@ -32,8 +32,8 @@ fn part(value: &Value) -> R<Option<i64>> {
     }
 }
 
-/// The places of a sequence of this length.
-pub(crate) fn places(parts: &[Value; 3], len: usize) -> R<Places> {
+/// Returns the indices in a sequence of this length.
+pub(crate) fn indices(parts: &[Value; 3], len: usize) -> R<SliceIndices> {
     let [start, stop, step] = parts;
     let step = part(step)?.unwrap_or(1).max(-i64::MAX);
     if step == 0 {
@@ -54,7 +54,7 @@ pub(crate) fn places(parts: &[Value; 3], len: usize) -> R<Places> {
     let start = clamp(part(start)?, first);
     let stop = clamp(part(stop)?, last);
     let count = Range { start, stop, step }.len();
-    Ok(Places {
+    Ok(SliceIndices {
         start,
         stop,
         step,
@@ -62,22 +62,22 @@ pub(crate) fn places(parts: &[Value; 3], len: usize) -> R<Places> {
     })
 }
 
-/// `value[start:stop:step]`; nothing when it can't be sliced.
+/// Evaluates `value[start:stop:step]`; `None` if the type can't be sliced.
 pub(crate) fn slice(rt: &Rt, value: &Value, parts: &[Value; 3]) -> R<Option<Value>> {
     Ok(Some(match value {
         Value::List(list) => {
-            let places = places(parts, list.len())?;
-            rt.alloc(places.count.saturating_mul(ENTRY) + ENTRY)?;
-            rt.step(places.count as u64 / 8)?;
+            let indices = indices(parts, list.len())?;
+            rt.alloc(indices.count.saturating_mul(ENTRY) + ENTRY)?;
+            rt.step(indices.count as u64 / 8)?;
             let items = list.items();
-            Value::list(places.each().filter_map(|at| items.get(at).cloned()).collect())
+            Value::list(indices.each().filter_map(|at| items.get(at).cloned()).collect())
         }
         Value::Tuple(tuple) => {
-            let places = places(parts, tuple.items.len())?;
-            rt.alloc(places.count.saturating_mul(ENTRY) + ENTRY)?;
-            rt.step(places.count as u64 / 8)?;
+            let indices = indices(parts, tuple.items.len())?;
+            rt.alloc(indices.count.saturating_mul(ENTRY) + ENTRY)?;
+            rt.step(indices.count as u64 / 8)?;
             Value::tuple(
-                places
+                indices
                     .each()
                     .filter_map(|at| tuple.items.get(at).cloned())
                     .collect(),
@@ -85,17 +85,17 @@ pub(crate) fn slice(rt: &Rt, value: &Value, parts: &[Value; 3]) -> R<Option<Valu
         }
         Value::Str(text) | Value::Markup(text) => {
             rt.step(text.len() as u64 / 64)?;
-            let places = places(parts, char_count(text))?;
+            let indices = indices(parts, char_count(text))?;
             let text: String = if text.is_ascii() {
                 let bytes = text.as_bytes();
-                places
+                indices
                     .each()
                     .filter_map(|at| bytes.get(at).copied().map(char::from))
                     .collect()
             } else {
                 rt.alloc(text.len().saturating_mul(4))?;
                 let letters: Vec<char> = text.chars().collect();
-                places.each().filter_map(|at| letters.get(at)).collect()
+                indices.each().filter_map(|at| letters.get(at)).collect()
             };
             let text = rt.made(text)?;
             if matches!(value, Value::Markup(_)) {
@@ -105,15 +105,15 @@ pub(crate) fn slice(rt: &Rt, value: &Value, parts: &[Value; 3]) -> R<Option<Valu
             }
         }
         Value::Bytes(bytes) => {
-            let places = places(parts, bytes.len())?;
-            rt.alloc(places.count)?;
-            Value::Bytes(places.each().filter_map(|at| bytes.get(at).copied()).collect())
+            let indices = indices(parts, bytes.len())?;
+            rt.alloc(indices.count)?;
+            Value::Bytes(indices.each().filter_map(|at| bytes.get(at).copied()).collect())
         }
         Value::Range(range) => {
-            let places = places(parts, usize::try_from(range.len()).unwrap_or(usize::MAX))?;
-            let step = range.step.saturating_mul(places.step);
-            let at = |place: i64| range.start.saturating_add(range.step.saturating_mul(place));
-            let (start, stop) = (at(places.start), at(places.stop));
+            let indices = indices(parts, usize::try_from(range.len()).unwrap_or(usize::MAX))?;
+            let step = range.step.saturating_mul(indices.step);
+            let at = |offset: i64| range.start.saturating_add(range.step.saturating_mul(offset));
+            let (start, stop) = (at(indices.start), at(indices.stop));
             Value::Range(Rc::new(Range { start, stop, step }))
         }
         _ => return Ok(None),

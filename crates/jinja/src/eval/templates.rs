@@ -1,4 +1,4 @@
-//! Statements that bring in other templates, and blocks.
+//! Statements that include, import and extend templates, and blocks.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use crate::{
     value::{Object, Str, Undef, Value},
 };
 
-/// Runs the block of this name that the outermost child has.
+/// Runs the outermost child's block of this name.
 fn run_block(rt: &Rt, ctx: &Rc<Context>, name: &Str, depth: usize, out: &mut String) -> R<()> {
     let _deeper = rt.deeper()?;
     let found = ctx
@@ -51,7 +51,6 @@ fn run_block(rt: &Rt, ctx: &Rc<Context>, name: &Str, depth: usize, out: &mut Str
     Ok(())
 }
 
-/// Calls a block as a function.
 pub(crate) fn show_block(rt: &Rt, block: &BlockRef) -> R<Value> {
     let mut out = String::new();
     run_block(rt, &block.ctx, &block.name, block.depth, &mut out)?;
@@ -97,7 +96,7 @@ pub(super) fn extends(rt: &Rt, fun: &Rc<Fun>, template: &Expr) -> R<()> {
         return raise("TemplateRuntimeError", "extended multiple times");
     }
     let name = one_name(eval(rt, fun, template)?)?;
-    let parent = load::select(rt, &fun.ctx.env, &name, fun.unit.name())??;
+    let parent = load::select(rt, &fun.ctx.engine, &name, fun.unit.name())??;
     let mut blocks = fun.ctx.blocks.borrow_mut();
     for block in &parent.ast.blocks {
         rt.alloc(crate::rt::ENTRY)?;
@@ -113,7 +112,7 @@ pub(super) fn extends(rt: &Rt, fun: &Rc<Fun>, template: &Expr) -> R<()> {
 
 pub(super) fn include(rt: &Rt, fun: &Rc<Fun>, node: &Include, out: &mut String) -> R<()> {
     let name = eval(rt, fun, &node.template)?;
-    let unit = match load::select(rt, &fun.ctx.env, &name, fun.unit.name())? {
+    let unit = match load::select(rt, &fun.ctx.engine, &name, fun.unit.name())? {
         Ok(unit) => unit,
         Err(_) if node.ignore_missing => return Ok(()),
         Err(missing) => return Err(missing.into()),
@@ -122,7 +121,7 @@ pub(super) fn include(rt: &Rt, fun: &Rc<Fun>, node: &Include, out: &mut String) 
         let ctx = Context::within(&fun.ctx, &unit, locals(fun, &node.visible));
         return load::render(rt, &unit, &ctx, out);
     }
-    let module = load::default_module(rt, &fun.ctx.env, &unit)?;
+    let module = load::default_module(rt, &fun.ctx.engine, &unit)?;
     if let Value::Object(object) = &module
         && let Object::Module(module) = &**object
     {
@@ -134,12 +133,12 @@ pub(super) fn include(rt: &Rt, fun: &Rc<Fun>, node: &Include, out: &mut String) 
 
 fn imported(rt: &Rt, fun: &Rc<Fun>, template: &Expr, with_context: bool, visible: &[Name]) -> R<Value> {
     let name = one_name(eval(rt, fun, template)?)?;
-    let unit = load::select(rt, &fun.ctx.env, &name, fun.unit.name())??;
+    let unit = load::select(rt, &fun.ctx.engine, &name, fun.unit.name())??;
     if with_context {
         let ctx = Context::within(&fun.ctx, &unit, locals(fun, visible));
         return load::module(rt, &unit, &ctx);
     }
-    load::default_module(rt, &fun.ctx.env, &unit)
+    load::default_module(rt, &fun.ctx.engine, &unit)
 }
 
 pub(super) fn import(rt: &Rt, fun: &Rc<Fun>, node: &Import) -> R<()> {

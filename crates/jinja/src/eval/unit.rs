@@ -8,11 +8,10 @@ use crate::{
     value::{Str, Value},
 };
 
-/// A parsed template.
 pub(crate) struct Unit {
     pub(crate) source: Rc<SourceText>,
     pub(crate) ast: Template,
-    /// The module that templates get which import it without context; set at the first import.
+    /// The module for imports without context; set at the first import.
     pub(super) module: RefCell<Option<Value>>,
 }
 

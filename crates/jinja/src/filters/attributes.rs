@@ -7,17 +7,17 @@ use crate::{
     value::{Str, Value},
 };
 
-/// Takes a part of each item.
+/// Gets a part of each item.
 #[derive(Debug, Clone)]
 pub(crate) struct Getter {
     parts: Vec<Value>,
     default: Option<Value>,
-    /// If set, strings are compared without case.
+    /// Compares strings without case.
     folds: bool,
 }
 
 impl Getter {
-    /// Reads a path; nothing means the item itself.
+    /// Parses a path; none means the item itself.
     pub(crate) fn new(path: &Value, default: Option<Value>, folds: bool) -> Self {
         let parts = match path {
             Value::None | Value::Missing => Vec::new(),
@@ -63,7 +63,7 @@ fn part(part: &str) -> Value {
     }
 }
 
-/// Several paths between commas.
+/// Parses paths separated by commas.
 pub(crate) fn several(path: &Value, folds: bool) -> Vec<Getter> {
     match path {
         Value::Str(paths) | Value::Markup(paths) => {

@@ -1,4 +1,4 @@
-//! Filters that every template uses.
+//! Basic filters.
 
 use super::attributes::Getter;
 use crate::{
@@ -72,7 +72,7 @@ pub(super) fn first(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     Ok(first.unwrap_or_else(|| Value::hint("No first item, sequence was empty.")))
 }
 
-/// The last item of what can be read backwards.
+/// Returns the last item of a reversible value.
 pub(super) fn last(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_last")?;
     value.defined()?;

@@ -11,7 +11,7 @@ use crate::{
     value::{Str, Value, args::Args},
 };
 
-/// The text of an input, which Python would not convert.
+/// Returns a string; Python would not convert other types.
 fn required_text(value: &Value) -> R<Str> {
     match value.defined()?.as_str() {
         Some(text) => Ok(text.clone()),
@@ -30,7 +30,7 @@ pub(super) fn b64encode(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         .text(engine::general_purpose::STANDARD.encode(text.as_bytes()))
 }
 
-/// Characters outside of the alphabet are discarded, and what comes after the padding.
+/// Characters outside of the alphabet and after the padding are discarded.
 pub(super) fn b64decode(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("b64decode")?;
     let text = match &value {

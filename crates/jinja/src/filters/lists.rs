@@ -1,4 +1,4 @@
-//! Filters that put lists together and cut them.
+//! Filters that combine and split lists.
 
 use super::attributes::Getter;
 use crate::{
@@ -29,7 +29,7 @@ pub(super) fn sum(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     Ok(total)
 }
 
-/// A generator over lists that are made already.
+/// Returns a generator over finished lists.
 fn lists(cx: &Cx<'_>, function: &'static str, lists: Vec<Vec<Value>>) -> R<Value> {
     let lists: Vec<Value> = lists.into_iter().map(Value::list).collect();
     iter::generator(cx.rt, function, Iter::Owned(lists.into_iter()), |_, list| {
@@ -37,7 +37,7 @@ fn lists(cx: &Cx<'_>, function: &'static str, lists: Vec<Vec<Value>>) -> R<Value
     })
 }
 
-/// A generator that fails when it is asked, because there is nothing to iterate over.
+/// Returns a generator that fails at its first item, for values that can't be iterated.
 pub(super) fn failing(cx: &Cx<'_>, function: &'static str, value: Value) -> R<Value> {
     iter::generator(
         cx.rt,
@@ -49,7 +49,7 @@ pub(super) fn failing(cx: &Cx<'_>, function: &'static str, value: Value) -> R<Va
 
 pub(super) fn batch(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_batch", ["linecount", "fill_with"], 1)?;
-    // A row is full when its length equals the count, whatever that is.
+    // A row is full when its length equals the count, of any type.
     let count = match Number::of(args.value(0).defined()?) {
         Some(Number::Int(count)) => usize::try_from(count).ok(),
         Some(Number::Float(count)) if count.fract() == 0.0 && count >= 0.0 => Some(count as usize),

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The largest number up to which every whole float is exact.
+/// The largest number up to which every integral float is exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 pub(super) fn abs(_: &Cx<'_>, value: Value, args: Args) -> R<Value> {
@@ -95,7 +95,7 @@ fn parse_int(text: &str, base: u32) -> Option<BigInt> {
     Some(if negative { -number } else { number })
 }
 
-/// Parses a string as Python's `float` does.
+/// Python's `float` of a string.
 fn parse_float(text: &str) -> Option<f64> {
     let text = &*ascii_digits(text.trim_matches(is_space));
     let bytes = text.as_bytes();
@@ -166,7 +166,7 @@ fn common(cx: &Cx<'_>, value: &Value, precision: &Value) -> R<Value> {
     }
 }
 
-/// Up or down to a whole number, after a shift by powers of ten.
+/// Rounds in one direction at a decimal place.
 fn shifted(cx: &Cx<'_>, value: &Value, precision: &Value, to_whole: fn(f64) -> f64) -> R<Value> {
     let factor = ops::binary(cx.rt, Operator::Pow, &Value::Int(10), precision)?;
     let whole = match ops::binary(cx.rt, Operator::Mul, value.defined()?, &factor)? {

@@ -1,4 +1,4 @@
-//! `map`, `select` and their relatives: generators, which compute their items on demand.
+//! `map`, `select` and similar filters: generators, which compute their items on demand.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::{
     value::{Value, args::Args, iter},
 };
 
-/// The name that comes first among the arguments.
+/// Takes the name that comes first among the arguments.
 fn first_name(cx: &Cx<'_>, args: &mut Args) -> R<Option<String>> {
     if args.plain.is_empty() {
         return Ok(None);
@@ -22,7 +22,7 @@ fn first_name(cx: &Cx<'_>, args: &mut Args) -> R<Option<String>> {
     }
 }
 
-/// A generator that fails only when it is asked, as that of the original does.
+/// Returns a generator that fails only when it is used, as in the original.
 fn lazily(
     cx: &Cx<'_>,
     function: &'static str,
@@ -80,7 +80,6 @@ pub(super) fn map(cx: &Cx<'_>, value: Value, mut args: Args) -> R<Value> {
     })
 }
 
-/// The condition for an item.
 struct Chooser {
     getter: Getter,
     test: Option<String>,

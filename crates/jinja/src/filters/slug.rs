@@ -93,7 +93,7 @@ fn replace_all(cx: &Cx<'_>, mut text: String, pairs: &[(String, String)]) -> R<S
     Ok(text)
 }
 
-/// ASCII, or the composed form of Unicode.
+/// Converts to ASCII, or to the composed form of Unicode.
 fn plain(text: &str, unicode: bool) -> String {
     if text.is_ascii() {
         return text.to_owned();
@@ -108,7 +108,7 @@ fn plain(text: &str, unicode: bool) -> String {
     out
 }
 
-/// Replaces references to characters, of the kinds that are asked for.
+/// Replaces character references of the requested kinds.
 fn references(text: &str, args: &Bound<12>) -> R<String> {
     let (entities, decimal, hexadecimal) = (args.flag(0, true)?, args.flag(1, true)?, args.flag(2, true)?);
     if !text.contains('&') {
@@ -141,21 +141,21 @@ fn references(text: &str, args: &Bound<12>) -> R<String> {
     Ok(out)
 }
 
-/// A comma between digits groups them.
+/// Removes commas between digits.
 fn without_group_commas(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let digit = |at: Option<usize>| {
         at.and_then(|at| letters.get(at))
             .is_some_and(|letter| letter.is_numeric())
     };
-    let kept = letters
+    let remaining = letters
         .iter()
         .enumerate()
         .filter(|(at, letter)| **letter != ',' || !digit(at.checked_sub(1)) || !digit(Some(at + 1)));
-    kept.map(|(_, letter)| letter).collect()
+    remaining.map(|(_, letter)| letter).collect()
 }
 
-/// Replaces rows of letters that aren't allowed by a dash each.
+/// Replaces each run of disallowed characters by a dash.
 fn disallowed(text: &str, args: &Bound<12>, unicode: bool) -> R<String> {
     if let Some(pattern) = args.optional_text(8)? {
         let pattern = match Regex::new(&pattern) {
@@ -208,11 +208,11 @@ fn without_stopwords(cx: &Cx<'_>, text: &str, args: &Bound<12>) -> R<String> {
     if words.is_empty() {
         return Ok(text.to_owned());
     }
-    let kept: Vec<&str> = text.split('-').filter(|word| !words.contains(*word)).collect();
-    Ok(kept.join("-"))
+    let remaining: Vec<&str> = text.split('-').filter(|word| !words.contains(*word)).collect();
+    Ok(remaining.join("-"))
 }
 
-/// Cuts a slug, between words if it is told to.
+/// Truncates a slug, optionally between words.
 fn shortened(text: &str, limit: usize, word_boundary: bool, save_order: bool) -> String {
     let text = text.trim_matches('-');
     let cut = |text: &str| -> String { text.chars().take(limit).collect() };

@@ -1,4 +1,4 @@
-//! Sorting, grouping and what compares items.
+//! Sorting, grouping and other filters that compare items.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Items with what they are sorted by.
+/// Returns items with their sort keys.
 fn keyed(cx: &Cx<'_>, items: Vec<Value>, getters: &[Getter]) -> R<Vec<(Value, Value)>> {
     let mut keyed = Vec::with_capacity(items.len());
     for item in items {
@@ -48,7 +48,7 @@ pub(super) fn sort(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
 
 pub(super) fn dictsort(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     let args = args.bind("do_dictsort", ["case_sensitive", "by", "reverse"], 0)?;
-    let place = match &*args.text(1, "key")? {
+    let index = match &*args.text(1, "key")? {
         "key" => 0,
         "value" => 1,
         _ => {
@@ -69,7 +69,7 @@ pub(super) fn dictsort(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         .into_iter()
         .map(|(key, value)| Value::tuple(vec![key, value]))
         .collect();
-    let getter = Getter::new(&Value::Int(place), None, !args.flag(0, false)?);
+    let getter = Getter::new(&Value::Int(index), None, !args.flag(0, false)?);
     let keyed = keyed(cx, pairs, &[getter])?;
     cx.rt.list(sort_keyed(cx.rt, keyed, args.flag(2, false)?)?)
 }
@@ -82,7 +82,7 @@ pub(super) fn groupby(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         .filter(|default| !matches!(default, Value::None))
         .cloned();
     let getter = Getter::new(&args.value(0), default.clone(), folds);
-    let shown = Getter::new(&args.value(0), default, false);
+    let name_getter = Getter::new(&args.value(0), default, false);
     let items = iter::collect(cx.rt, &value)?;
     let keyed = keyed(cx, items, std::slice::from_ref(&getter))?;
     let sorted = sort_by(cx.rt, keyed, |rt, a, b| compare::sorts_before(rt, &a.0, &b.0))?;
@@ -95,9 +95,9 @@ pub(super) fn groupby(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     }
     let mut out = Vec::with_capacity(groups.len());
     for (key, group) in groups {
-        // The name of a group is that of its first item, in its own case.
+        // A group has the name of its first item, with its case.
         let name = match group.first() {
-            Some(first) if folds => shown.get(cx, first)?,
+            Some(first) if folds => name_getter.get(cx, first)?,
             _ => key,
         };
         out.push(Value::Tuple(Rc::new(Tuple {
@@ -125,7 +125,6 @@ pub(super) fn unique(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     })
 }
 
-/// `min` and `max`.
 pub(super) fn extreme(cx: &Cx<'_>, value: Value, args: Args, largest: bool) -> R<Value> {
     let args = args.bind("_min_or_max", ["case_sensitive", "attribute"], 0)?;
     let getter = Getter::new(&args.value(1), None, !args.flag(0, false)?);

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// The first letter of each word is a capital; words end at space, hyphens and opening brackets.
+/// Capitalizes the first letter of each word; words end at space, hyphens and opening brackets.
 pub(super) fn title(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     args.none("do_title")?;
     let text = cx.text_of(&value)?;
@@ -92,8 +92,8 @@ pub(super) fn truncate(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
     if compare::compare(cx.rt, Comparison::Le, &Value::int(value.len()?), &most)? {
         return Ok(value);
     }
-    let kept = ops::binary(cx.rt, Operator::Sub, &length, &end_length)?;
-    let Ok(kept) = to_int(&kept) else {
+    let length_left = ops::binary(cx.rt, Operator::Sub, &length, &end_length)?;
+    let Ok(length_left) = to_int(&length_left) else {
         return type_error("slice indices must be integers or None or have an __index__ method");
     };
     let Some(text) = value.as_str() else {
@@ -102,8 +102,8 @@ pub(super) fn truncate(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
             format!("'{}' object has no attribute 'rsplit'", value.type_name()),
         );
     };
-    let kept = usize::try_from(kept).unwrap_or_default();
-    let mut cut: String = text.chars().take(kept).collect();
+    let length_left = usize::try_from(length_left).unwrap_or_default();
+    let mut cut: String = text.chars().take(length_left).collect();
     if !args.flag(1, false)? {
         cut.truncate(cut.rfind(' ').unwrap_or(cut.len()));
     }

@@ -10,7 +10,6 @@ use crate::{
     value::{Value, args::Args},
 };
 
-/// The options of wrapping.
 #[derive(Debug, Clone, Copy)]
 struct Style {
     width: usize,
@@ -43,7 +42,7 @@ pub(super) fn wordwrap(cx: &Cx<'_>, value: Value, args: Args) -> R<Value> {
         break_long_words: args.flag(1, true)?,
         break_on_hyphens: args.flag(3, true)?,
     };
-    // Each letter can become a line of its own, and a part of one takes a list while it is looked at.
+    // Each letter can become a line, and a part of a line is a list in between.
     let size = text.len().saturating_mul(separator.len().saturating_add(ENTRY));
     cx.rt.fits(size)?;
     cx.rt.alloc(size)?;
@@ -81,7 +80,7 @@ fn wrapped(line: &str, style: Style) -> Vec<String> {
     lines
 }
 
-/// Puts a part of a word that fits into no line where it can.
+/// Puts a part of a word that is longer than a line where it fits.
 fn take_long(
     mut chunk: Vec<char>,
     length: usize,
@@ -97,7 +96,7 @@ fn take_long(
         }
         return;
     }
-    // On a full line nothing of the word is left, but the space before it stays.
+    // A full line takes nothing of the word, but retains the space before it.
     let mut end = style.width - length;
     if style.break_on_hyphens {
         let hyphen = chunk.iter().take(end).rposition(|letter| *letter == '-');
@@ -111,7 +110,7 @@ fn take_long(
     }
 }
 
-/// Words, the space between them, and parts of words that end with a hyphen.
+/// Splits into words, the space between them, and parts of words that end with a hyphen.
 fn chunks(line: &str, break_on_hyphens: bool) -> VecDeque<Vec<char>> {
     let mut chunks: VecDeque<Vec<char>> = VecDeque::new();
     let letters: Vec<char> = line.chars().collect();

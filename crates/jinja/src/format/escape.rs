@@ -3,7 +3,7 @@
 use super::repr;
 use crate::{exc::R, rt::Rt, value::Value};
 
-/// Appends a value; what isn't escaped yet is.
+/// Appends a value and escapes it unless it is escaped already.
 pub(crate) fn write_escaped(rt: &Rt, value: &Value, out: &mut String) -> R<()> {
     if let Value::Markup(text) = value {
         rt.fits(out.len().saturating_add(text.len()))?;
@@ -15,7 +15,6 @@ pub(crate) fn write_escaped(rt: &Rt, value: &Value, out: &mut String) -> R<()> {
     escape(rt, &text, out)
 }
 
-/// Appends text with the special characters of HTML replaced.
 pub(crate) fn escape(rt: &Rt, text: &str, out: &mut String) -> R<()> {
     for letter in text.chars() {
         match letter {

@@ -1,4 +1,4 @@
-//! `str.format`.
+//! Python's `str.format`.
 
 use super::{escape, repr, spec};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     value::{Key, Str, Value, args::Args},
 };
 
-/// The maximum nesting of fields within specifications.
+/// The maximum nesting of fields in specifications.
 const MAX_NESTING: u32 = 2;
 
 struct Fields<'a> {
@@ -16,18 +16,17 @@ struct Fields<'a> {
     /// The number of the next field without a name; `None` once a field had a number.
     next: Option<usize>,
     numbered: bool,
-    /// If set, there are only named arguments, from a map.
+    /// If set, the only arguments are the entries of a map.
     named_only: bool,
     /// If set, inserted values are escaped.
     escapes: bool,
 }
 
-/// Replaces the fields of a text.
 pub(crate) fn format(cx: &Cx<'_>, text: &Value, args: &Args) -> R<String> {
     replaced(cx, text, args, false)
 }
 
-/// Replaces the fields of a text by what a map has.
+/// Likewise, with the entries of a map.
 pub(crate) fn format_map(cx: &Cx<'_>, text: &Value, args: &Args) -> R<String> {
     replaced(cx, text, args, true)
 }
@@ -232,7 +231,7 @@ fn subscript(cx: &Cx<'_>, value: &Value, key: &str) -> R<Value> {
     }
 }
 
-/// The field up to the brace that closes it.
+/// Returns the field up to its closing brace, and the rest.
 fn field_end(text: &str) -> R<(&str, &str)> {
     let mut depth = 1;
     for (at, letter) in text.char_indices() {

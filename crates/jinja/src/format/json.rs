@@ -1,4 +1,4 @@
-//! JSON as `json.dumps` writes it.
+//! Python's `json.dumps`.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,10 @@ use crate::{
     value::{Str, Value, compare},
 };
 
-/// The maximum nesting of a value.
 const MAX_DEPTH: usize = 900;
 
-/// The layout of JSON.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Style {
-    /// If set, keys are sorted.
     pub(crate) sorted: bool,
     /// The indentation of a level; `None` for one line.
     pub(crate) indent: Option<Str>,

@@ -10,10 +10,8 @@ use std::rc::Rc;
 
 const WIDTH: usize = 80;
 
-/// The maximum nesting of a value.
 const MAX_DEPTH: usize = 300;
 
-/// Prints a value.
 pub(crate) fn format(rt: &Rt, value: &Value) -> R<String> {
     let sorted = sorted(rt, value, 0)?;
     let mut out = String::new();
@@ -21,7 +19,7 @@ pub(crate) fn format(rt: &Rt, value: &Value) -> R<String> {
     Ok(out)
 }
 
-/// The same value with dictionaries in the order of their keys.
+/// Returns the value with dictionaries in key order.
 fn sorted(rt: &Rt, value: &Value, depth: usize) -> R<Value> {
     rt.alloc(ENTRY)?;
     rt.step(1)?;
@@ -72,9 +70,9 @@ fn line(rt: &Rt, value: &Value) -> R<String> {
 fn write(rt: &Rt, value: &Value, indent: usize, allowance: usize, level: usize, out: &mut String) -> R<()> {
     rt.step(1)?;
     let text = line(rt, value)?;
-    let room = WIDTH.saturating_sub(indent + allowance);
+    let available = WIDTH.saturating_sub(indent + allowance);
     rt.fits(out.len().saturating_add(text.len()))?;
-    if char_count(&text) <= room {
+    if char_count(&text) <= available {
         out.push_str(&text);
         return Ok(());
     }
@@ -134,7 +132,7 @@ fn items(
     Ok(())
 }
 
-/// Text is cut at its spaces into texts that stand below each other.
+/// Splits a long string at its spaces into lines below each other.
 fn long_text(text: &str, (indent, allowance, level): (usize, usize, usize), out: &mut String) {
     let (mut indent, mut allowance) = (indent, allowance);
     if level == 0 {
@@ -147,19 +145,19 @@ fn long_text(text: &str, (indent, allowance, level): (usize, usize, usize), out:
     for (index, line) in lines.iter().enumerate() {
         let whole = repr::quoted(line);
         let last_line = index + 1 == lines.len();
-        let room = if last_line {
+        let available = if last_line {
             width.saturating_sub(allowance)
         } else {
             width
         };
-        if char_count(&whole) <= room {
+        if char_count(&whole) <= available {
             chunks.push(whole);
             continue;
         }
         let mut current = String::new();
         for part in words(line) {
             let candidate = format!("{current}{part}");
-            if char_count(&repr::quoted(&candidate)) > room && !current.is_empty() {
+            if char_count(&repr::quoted(&candidate)) > available && !current.is_empty() {
                 chunks.push(repr::quoted(&current));
                 current = part.to_owned();
             } else {
@@ -189,7 +187,7 @@ fn long_text(text: &str, (indent, allowance, level): (usize, usize, usize), out:
     }
 }
 
-/// Words with the space behind them.
+/// Splits into words with the space after them.
 fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut start = 0;

@@ -1,4 +1,4 @@
-//! The operator `%` of strings.
+//! Python's operator `%` of strings.
 
 use num_bigint::{BigInt, Sign};
 
@@ -27,7 +27,6 @@ struct Field {
     escapes: bool,
 }
 
-/// The values, as they are taken.
 struct Values<'a> {
     all: &'a [Value],
     at: usize,
@@ -50,7 +49,6 @@ impl Values<'_> {
     }
 }
 
-/// `text % value`.
 pub(crate) fn format(rt: &Rt, text: &str, value: &Value, escapes: bool) -> R<String> {
     let single = [value.clone()];
     let all = match value {
@@ -73,7 +71,7 @@ pub(crate) fn format(rt: &Rt, text: &str, value: &Value, escapes: bool) -> R<Str
         rt.fits(out.len())?;
     }
     out.push_str(rest);
-    // A value with items may be left over as a whole.
+    // A value with items may remain unused as a whole.
     let whole = matches!(
         value,
         Value::Dict(_) | Value::List(_) | Value::Undefined(_) | Value::Range(_) | Value::Bytes(_)
@@ -85,7 +83,7 @@ pub(crate) fn format(rt: &Rt, text: &str, value: &Value, escapes: bool) -> R<Str
     Ok(out)
 }
 
-/// Writes one field, and gives the text behind it.
+/// Writes one field, and returns the rest of the format.
 fn field<'t>(rt: &Rt, text: &'t str, values: &mut Values<'_>, out: &mut String) -> R<&'t str> {
     let mut rest = text;
     let mut named = None;

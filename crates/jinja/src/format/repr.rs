@@ -1,4 +1,4 @@
-//! `str` and `repr`.
+//! Python's `str` and `repr`.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,9 @@ use crate::{
     value::{Object, Range, Undef, Value},
 };
 
-/// The maximum nesting of a printed value.
 const MAX_DEPTH: usize = 900;
 
-/// Appends what `str(value)` gives.
+/// Appends Python's `str(value)`.
 pub(crate) fn write_str(rt: &Rt, value: &Value, out: &mut String) -> R<()> {
     match value {
         Value::Str(text) | Value::Markup(text) => {
@@ -45,20 +44,19 @@ pub(crate) fn write_str(rt: &Rt, value: &Value, out: &mut String) -> R<()> {
     }
 }
 
-/// Returns a value as Python's `str` does.
 pub(crate) fn text(rt: &Rt, value: &Value) -> R<String> {
     let mut out = String::new();
     write_str(rt, value, &mut out)?;
     Ok(out)
 }
 
-/// Appends what `repr(value)` gives.
+/// Appends Python's `repr(value)`.
 pub(crate) fn write_repr(rt: &Rt, value: &Value, out: &mut String) -> R<()> {
     write(rt, value, out, &mut Vec::new())
 }
 
 fn write(rt: &Rt, value: &Value, out: &mut String, path: &mut Vec<usize>) -> R<()> {
-    // Printing a part takes as long as several steps do.
+    // Printing a part takes as long as several steps.
     rt.step(4)?;
     rt.fits(out.len())?;
     match value {
@@ -118,7 +116,7 @@ fn write(rt: &Rt, value: &Value, out: &mut String, path: &mut Vec<usize>) -> R<(
     rt.fits(out.len())
 }
 
-/// Returns the memory address of an object. It is the same for all, so that a template always renders to the same string.
+/// Returns the address of an object, which is constant, so that templates render reproducibly.
 fn address(_: &Value) -> &'static str {
     "0x7f0000000000"
 }
@@ -256,7 +254,7 @@ fn write_quoted(rt: &Rt, text: &str, out: &mut String) -> R<()> {
     Ok(())
 }
 
-/// A printed text with everything beyond ASCII escaped.
+/// Escapes all non-ASCII characters.
 pub(crate) fn ascii(rt: &Rt, text: &str) -> R<String> {
     rt.fits(text.len().saturating_mul(4))?;
     let mut out = String::with_capacity(text.len());
@@ -304,7 +302,7 @@ fn write_bytes(rt: &Rt, bytes: &[u8], out: &mut String) -> R<()> {
     Ok(())
 }
 
-/// The shortest text that reads back as the same number, in Python's choice of notation.
+/// Returns the shortest string that parses as the same number, in Python's notation.
 pub(crate) fn float(number: f64) -> String {
     if number.is_nan() {
         return "nan".to_owned();
@@ -313,7 +311,7 @@ pub(crate) fn float(number: f64) -> String {
         return (if number > 0.0 { "inf" } else { "-inf" }).to_owned();
     }
     let shortest = format!("{number:e}");
-    // Of two texts of this length that mean the number, Python takes the one that is closer.
+    // Of two such strings, Python takes the closer one.
     let digits = shortest.bytes().take_while(|byte| *byte != b'e');
     let digits = digits.filter(u8::is_ascii_digit).count();
     let rounded = format!("{number:.*e}", digits.saturating_sub(1));
@@ -322,9 +320,9 @@ pub(crate) fn float(number: f64) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
     if (-4..16).contains(&exponent) {
-        let places = i32::try_from(digits).unwrap_or(17) - 1 - exponent;
-        let plain = match usize::try_from(places) {
-            Ok(places) if closer => format!("{number:.places$}"),
+        let decimals = i32::try_from(digits).unwrap_or(17) - 1 - exponent;
+        let plain = match usize::try_from(decimals) {
+            Ok(decimals) if closer => format!("{number:.decimals$}"),
             _ => number.to_string(),
         };
         return if plain.contains('.') { plain } else { plain + ".0" };

@@ -12,7 +12,6 @@ use crate::{
     },
 };
 
-/// The largest width and precision.
 const MAX_WIDTH: usize = 10_000_000;
 
 #[derive(Debug, Clone, Default)]
@@ -28,7 +27,6 @@ struct Spec {
     kind: Option<char>,
 }
 
-/// `format(value, spec)`.
 pub(crate) fn format(rt: &Rt, value: &Value, spec: &str) -> R<String> {
     if spec.is_empty() {
         return repr::text(rt, value);
@@ -250,7 +248,7 @@ fn of_float(number: &Number, spec: &Spec) -> (bool, &'static str, String) {
     (negative, "", text)
 }
 
-/// Like `g`, but a whole number keeps a digit behind its point.
+/// Like `g`, but an integral number keeps a digit after its point.
 fn shortest(number: f64, precision: usize) -> String {
     let text = float_text(number, 'g', Some(precision), false);
     if text.bytes().all(|byte| byte.is_ascii_digit()) && number.is_finite() {
@@ -259,7 +257,7 @@ fn shortest(number: f64, precision: usize) -> String {
     text
 }
 
-/// `%e`, `%f` and `%g` of a number that is not negative.
+/// Formats `%e`, `%f` and `%g` of a number that is not negative.
 pub(crate) fn float_text(number: f64, kind: char, precision: Option<usize>, alternate: bool) -> String {
     let upper = kind.is_ascii_uppercase();
     if !number.is_finite() {
@@ -317,7 +315,7 @@ fn general(number: f64, precision: usize, alternate: bool) -> String {
     format!("{mantissa}{tail}")
 }
 
-/// Puts separators between groups of digits; leading zeros of the field are grouped too.
+/// Separates groups of digits; leading zeros of the field are grouped too.
 fn grouped(digits: &str, spec: &Spec, head: usize) -> String {
     let Some(separator) = spec.group else {
         return digits.to_owned();
@@ -334,8 +332,8 @@ fn grouped(digits: &str, spec: &Spec, head: usize) -> String {
     }
     let mut whole = whole.to_owned();
     if spec.align == Some('=') && spec.fill == Some('0') {
-        let room = spec.width.saturating_sub(head + tail.len());
-        while whole.len() + (whole.len() - 1) / size < room {
+        let digits_width = spec.width.saturating_sub(head + tail.len());
+        while whole.len() + (whole.len() - 1) / size < digits_width {
             whole.insert(0, '0');
         }
     }

@@ -9,7 +9,6 @@ use crate::{
     value::{Dict, DictMap, Key, Value, args::Args},
 };
 
-/// The maximum nesting of merged values.
 const MAX_DEPTH: u32 = 300;
 
 fn too_deep<T>() -> R<T> {
@@ -24,7 +23,7 @@ fn no_items<T>(value: &Value) -> R<T> {
     )
 }
 
-/// A copy in which no container is shared with the original.
+/// Copies a value so that no container is shared with the original.
 fn deep_copy(rt: &Rt, value: &Value, depth: u32) -> R<Value> {
     rt.step(1)?;
     if depth > MAX_DEPTH {
@@ -52,7 +51,7 @@ fn deep_copy(rt: &Rt, value: &Value, depth: u32) -> R<Value> {
     })
 }
 
-/// Merges maps key by key; everything else is replaced.
+/// Merges maps key by key; other values are replaced.
 fn merge_into(rt: &Rt, base: &Rc<Dict>, over: &Value, depth: u32) -> R<()> {
     if depth > MAX_DEPTH {
         return too_deep();
@@ -77,7 +76,6 @@ fn merge_into(rt: &Rt, base: &Rc<Dict>, over: &Value, depth: u32) -> R<()> {
     Ok(())
 }
 
-/// A merged copy.
 pub(crate) fn merged(rt: &Rt, base: &Value, over: &Value) -> R<Value> {
     let Value::Dict(_) = base else {
         return no_items(base);

@@ -5,9 +5,9 @@ use crate::{
     rt::Rt,
 };
 
-/// Returns the next number of the sequence that begins with the seed of the render (splitmix64).
+/// Returns the next number of the sequence of the render's seed (splitmix64).
 pub(crate) fn random(rt: &Rt) -> R<u64> {
-    let Some(seed) = rt.surroundings.seed else {
+    let Some(seed) = rt.environment.seed else {
         return raise("NotImplementedError", "nothing random is given to this render");
     };
     let next = rt.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -18,14 +18,14 @@ use crate::{
     value::{Str, Value, args::Args},
 };
 
-/// The checksum of a file while that checksum is being computed.
+/// The checksum of a file while it is being computed.
 const SELF_SHA256: &str = "__self_sha256__";
 
 fn not_found<T>(name: &str) -> R<T> {
     Err(Box::new(Exc::NotFound(name.to_owned())))
 }
 
-/// Renders a text as a template that sees the same variables.
+/// Renders a string as a template that sees the same variables.
 pub(crate) fn render_text(cx: &Cx<'_>, text: &Value) -> R<Value> {
     let Some(text) = text.defined()?.as_str() else {
         return type_error(format!("Can't compile non template nodes: {}", text.type_name()));
@@ -33,7 +33,7 @@ pub(crate) fn render_text(cx: &Cx<'_>, text: &Value) -> R<Value> {
     cx.rt.alloc(text.len().saturating_mul(8))?;
     let text = unify_newlines(text);
     cx.rt.nested(|| {
-        let unit = load::parse(cx.rt, &cx.ctx.env, STRING_NAME, &text)?;
+        let unit = load::parse(cx.rt, &cx.ctx.engine, STRING_NAME, &text)?;
         render_unit(cx, &unit, Vec::new())
     })
 }
@@ -52,7 +52,7 @@ pub(super) fn render(cx: &Cx<'_>, args: Args) -> R<Value> {
 }
 
 fn unit(cx: &Cx<'_>, name: &Value) -> R<Rc<Unit>> {
-    match load::select(cx.rt, &cx.ctx.env, name, cx.ctx.unit.name())? {
+    match load::select(cx.rt, &cx.ctx.engine, name, cx.ctx.unit.name())? {
         Ok(unit) => Ok(unit),
         Err(missing) => Err(missing.into()),
     }
@@ -97,7 +97,7 @@ pub(super) fn load_sha256(cx: &Cx<'_>, args: Args) -> R<Value> {
     Ok(Value::str(digest(text.as_bytes(), len)))
 }
 
-/// Reads raw bytes; unlike the others only search directories count, as in the original.
+/// Reads raw bytes; as in the original, only search directories count.
 pub(super) fn load_base64(cx: &Cx<'_>, args: Args) -> R<Value> {
     let args = args.bind("load_base64", ["path", "width"], 1)?;
     let name = args.text(0, "")?;

@@ -1,4 +1,4 @@
-//! Follows a path.
+//! Evaluates a path.
 
 use regex::Regex;
 
@@ -10,10 +10,9 @@ use crate::{
     value::{Value, compare},
 };
 
-/// A value that was found, with those that hold it.
+/// A value that was found, with its parents.
 type Found = Vec<Value>;
 
-/// Maximum nesting of values that are searched.
 const MAX_DEPTH: usize = 300;
 
 struct Finder<'a> {
@@ -21,7 +20,7 @@ struct Finder<'a> {
     root: Value,
 }
 
-/// All values that a path leads to from all variables.
+/// Returns all values of a path from all variables.
 pub(super) fn find(cx: &Cx<'_>, path: &Path) -> R<Vec<Value>> {
     let finder = Finder {
         cx,
@@ -135,14 +134,14 @@ impl Finder<'_> {
 
     fn slice(&self, value: &Value, parts: [Option<i64>; 3]) -> R<Vec<Value>> {
         let Value::List(list) = value else {
-            // What is no list counts as a list of one.
+            // Other values count as a list of one.
             return Ok(vec![value.clone()]);
         };
         let parts = parts.map(|part| part.map_or(Value::None, Value::Int));
         let items = list.to_vec();
         self.cx.rt.alloc(items.len().saturating_mul(ENTRY))?;
-        let places = slice::places(&parts, items.len())?;
-        Ok(places.each().filter_map(|at| items.get(at).cloned()).collect())
+        let indices = slice::indices(&parts, items.len())?;
+        Ok(indices.each().filter_map(|at| items.get(at).cloned()).collect())
     }
 
     fn filter(&self, value: &Value, tests: &[Test]) -> R<Vec<Value>> {
@@ -151,17 +150,17 @@ impl Finder<'_> {
             Value::Dict(dict) => dict.pairs().into_iter().map(|(_, value)| value).collect(),
             _ => Vec::new(),
         };
-        let mut kept = Vec::new();
+        let mut matching = Vec::new();
         for item in items {
             let mut holds = true;
             for test in tests {
                 holds = holds && self.holds(test, &item)?;
             }
             if holds {
-                kept.push(item);
+                matching.push(item);
             }
         }
-        Ok(kept)
+        Ok(matching)
     }
 
     fn holds(&self, test: &Test, item: &Value) -> R<bool> {

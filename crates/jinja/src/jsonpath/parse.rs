@@ -1,8 +1,7 @@
-//! Reads a path.
+//! Parses a path.
 
 use super::{Literal, Path, Test};
 
-/// Maximum number of parts of a path.
 pub(crate) const MAX_PARTS: usize = 200;
 
 const AT_END: &str = "Parse error near the end of string!";

@@ -1,4 +1,4 @@
-//! Paths that are read, and those that aren't.
+//! Valid and invalid paths.
 
 use super::{Path, parse::parse};
 

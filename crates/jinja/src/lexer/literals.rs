@@ -34,7 +34,7 @@ pub(super) fn number(text: &str, after_point: bool) -> (TokenKind, usize) {
     let (part, length) = if radix != 10 && length > 0 {
         (body.get(..skipped + length), 2 + skipped + length)
     } else if text.starts_with('0') {
-        // No number but zero begins with a zero.
+        // Leading zeros are invalid, except in zero.
         let zeros = digits(text, |byte| byte == b'0');
         (text.get(..zeros), zeros)
     } else {
@@ -71,7 +71,7 @@ fn float(text: &str, whole: usize) -> Option<(TokenKind, usize)> {
     Some((TokenKind::Float(number), length))
 }
 
-/// The reason why the escapes of a string can't be decoded, in the words of Python.
+/// The reason why the escapes of a string can't be decoded, in Python's words.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InvalidEscape {
     #[error("'unicodeescape' codec can't decode bytes: \\ at end of string")]
@@ -120,7 +120,7 @@ pub(super) fn unescaped(text: &str) -> Result<String, InvalidEscape> {
                 let Some(code) = code else {
                     return Err(InvalidEscape::Truncated(letter));
                 };
-                // Half of a pair has no character of its own.
+                // A lone surrogate has no character.
                 out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
                 rest = rest.get(width..).unwrap_or_default();
             }

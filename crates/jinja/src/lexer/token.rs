@@ -1,15 +1,14 @@
-//! Tokens, and the error of a template that can't be parsed.
+//! Tokens and syntax errors.
 
 use num_bigint::BigInt;
 
 use crate::value::Str;
 
-/// The error of a template that can't be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     pub(crate) line: u32,
     pub(crate) message: String,
-    /// Names that don't exist have an exception of their own.
+    /// Unknown names have an exception of their own.
     pub(crate) assertion: bool,
 }
 
@@ -40,7 +39,6 @@ pub(crate) enum TokenKind {
 }
 
 impl TokenKind {
-    /// Returns the name of the token in errors.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Data(_) => "template data / text".to_owned(),

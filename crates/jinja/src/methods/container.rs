@@ -16,13 +16,13 @@ use crate::{
     },
 };
 
-/// A place in a list; from the end when it is negative.
-pub(super) fn place(key: &Value, len: usize, message: &str) -> R<usize> {
+/// Converts a list index, which counts from the end if negative.
+pub(super) fn list_index(key: &Value, len: usize, message: &str) -> R<usize> {
     let at = to_int(key)?;
     let len = i64::try_from(len).unwrap_or(i64::MAX);
     let at = if at < 0 { at.saturating_add(len) } else { at };
     match usize::try_from(at) {
-        Ok(place) if at < len => Ok(place),
+        Ok(list_index) if at < len => Ok(list_index),
         _ => raise("IndexError", message),
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn of_list(cx: &Cx<'_>, list: &Rc<List>, name: &str, args: Args) -> R
                 return raise("IndexError", "pop from empty list");
             }
             let at = args.get(0).cloned().unwrap_or(Value::Int(-1));
-            let at = place(&at, list.len(), "pop index out of range")?;
+            let at = list_index(&at, list.len(), "pop index out of range")?;
             rt.step(list.len().saturating_sub(at) as u64 / 16)?;
             let item = list.change(|items| (at < items.len()).then(|| items.remove(at)));
             return Ok(item.unwrap_or(Value::None));
@@ -206,7 +206,7 @@ pub(super) fn from_keys(cx: &Cx<'_>, args: Args) -> R<Value> {
     Ok(Value::dict(map))
 }
 
-/// Copies a key or a value of another value into a dictionary.
+/// Copies the entries of another value into a dictionary.
 pub(crate) fn update(cx: &Cx<'_>, dict: &Rc<Dict>, other: &Value) -> R<()> {
     let rt = cx.rt;
     let whole = Value::Dict(dict.clone());

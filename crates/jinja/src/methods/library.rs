@@ -36,7 +36,7 @@ pub(crate) fn call(cx: &Cx<'_>, object: &Rc<Object>, name: &str, args: Args) -> 
     match name {
         "now" | "utcnow" => {
             args.none(name)?;
-            match cx.rt.surroundings.now {
+            match cx.rt.environment.now {
                 Some(now) => Ok(time(Time::at(now))),
                 None => raise(
                     "NotImplementedError",
@@ -60,7 +60,7 @@ pub(crate) fn call(cx: &Cx<'_>, object: &Rc<Object>, name: &str, args: Args) -> 
 const LATEST_VERSION: &str =
     "latest_version is deprecated when using images.get_image() and is completely ignored: remove it";
 
-/// Returns a placeholder that is replaced in the finished objects. `latest_version` is accepted for old projects, and has no effect.
+/// Returns a placeholder that is replaced in the finished objects. `latest_version` is accepted for old projects, without effect.
 fn get_image(cx: &Cx<'_>, args: Args) -> R<Value> {
     let args = args.bind("get_image", ["image", "latest_version"], 1)?;
     let image = args.value(0);
@@ -76,7 +76,7 @@ fn get_image(cx: &Cx<'_>, args: Args) -> R<Value> {
         .text(format!("{IMAGE_BEGIN}{}{IMAGE_END}", STANDARD.encode(json)))
 }
 
-/// Descriptions of versions, which nothing looks at any more.
+/// Returns descriptions of versions, which are no longer used.
 fn version(cx: &Cx<'_>, name: &str, args: Args) -> R<Value> {
     let text = match name {
         "semver" => {
@@ -111,7 +111,7 @@ pub(crate) fn latest_commit(cx: &Cx<'_>, args: Args) -> R<Value> {
     let args = args.bind("load_latest_git_commit", ["path", "sha_len"], 1)?;
     let name = args.text(0, "")?;
     let len = args.optional_int(1)?;
-    let Some(history) = &cx.rt.surroundings.history else {
+    let Some(history) = &cx.rt.environment.history else {
         return raise(
             "NotImplementedError",
             format!(
@@ -125,8 +125,8 @@ pub(crate) fn latest_commit(cx: &Cx<'_>, args: Args) -> R<Value> {
     match history.latest_commit(&path) {
         Ok(Some(id)) => {
             let len = len.and_then(|len| usize::try_from(len).ok());
-            let shown = len.and_then(|len| id.get(..len)).unwrap_or(&id);
-            cx.rt.text(shown.to_owned())
+            let abbreviated = len.and_then(|len| id.get(..len)).unwrap_or(&id);
+            cx.rt.text(abbreviated.to_owned())
         }
         Ok(None) => raise("ValueError", format!("No commits found for path: {path}")),
         Err(error) => raise("OSError", error.to_string()),

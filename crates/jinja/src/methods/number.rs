@@ -1,4 +1,4 @@
-//! Methods of numbers, and those with underscores of all values.
+//! Methods of numbers, and special methods of all values.
 
 use num_bigint::BigInt;
 
@@ -62,7 +62,7 @@ fn ratio(number: f64) -> R<Value> {
     ]))
 }
 
-/// Methods like `__len__`.
+/// Calls methods such as `__len__`.
 pub(super) fn special(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Value> {
     let rt = cx.rt;
     match name {
@@ -122,7 +122,7 @@ pub(super) fn special(cx: &Cx<'_>, on: &Value, name: &str, args: Args) -> R<Valu
     }
 }
 
-/// Returns the next item of a value that is no iterator: only cyclers have one.
+/// Returns the next item of a cycler; other values are not iterators.
 fn next_of(on: &Value) -> R<Value> {
     if let Value::Object(object) = on
         && let Object::Cycler { items, at } = &**object
@@ -140,7 +140,7 @@ fn set_item(cx: &Cx<'_>, on: &Value, args: Args) -> R<Value> {
     match on {
         Value::Dict(dict) => drop(dict.insert(Key::new(&key)?, value)),
         Value::List(list) => {
-            let at = container::place(&key, list.len(), "list assignment index out of range")?;
+            let at = container::list_index(&key, list.len(), "list assignment index out of range")?;
             let old = list.change(|items| items.get_mut(at).map(|item| std::mem::replace(item, value)));
             drop(old);
         }
@@ -158,7 +158,7 @@ fn delete(on: &Value, key: &Value) -> R<Value> {
             }
         }
         Value::List(list) => {
-            let at = container::place(key, list.len(), "list assignment index out of range")?;
+            let at = container::list_index(key, list.len(), "list assignment index out of range")?;
             drop(list.change(|items| (at < items.len()).then(|| items.remove(at))));
         }
         _ => {}

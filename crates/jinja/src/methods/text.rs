@@ -73,17 +73,17 @@ fn changed(rt: &Rt, text: &str, name: &str, args: Args) -> R<Value> {
                 Some(set) => set.contains(letter),
                 None => letters::is_space(letter),
             };
-            let mut kept = text;
+            let mut stripped = text;
             if name != "rstrip" {
-                kept = kept.trim_start_matches(strips);
+                stripped = stripped.trim_start_matches(strips);
             }
             if name != "lstrip" {
-                kept = kept.trim_end_matches(strips);
+                stripped = stripped.trim_end_matches(strips);
             }
             rt.step(set.as_ref().map_or(0, |set| {
-                (text.len() - kept.len()).saturating_mul(set.len()) as u64 / 64
+                (text.len() - stripped.len()).saturating_mul(set.len()) as u64 / 64
             }))?;
-            kept.to_owned()
+            stripped.to_owned()
         }
         "removeprefix" | "removesuffix" => {
             let part = args.plain::<1>(name, 1)?.text(0, "")?;
@@ -183,7 +183,7 @@ fn split(rt: &Rt, text: &str, name: &str, args: Args) -> R<Value> {
     rt.list(parts.into_iter().map(Value::str).collect())
 }
 
-/// Counts the parts that a text is about to be cut into, before there are any: they take more than the text.
+/// Counts the parts before a string is split: they take more memory than the string.
 fn count_parts(rt: &Rt, text: &str, parts: usize) -> R<()> {
     let size = text.len().saturating_add(parts.saturating_mul(ENTRY));
     rt.fits(size)?;
@@ -191,7 +191,7 @@ fn count_parts(rt: &Rt, text: &str, parts: usize) -> R<()> {
     rt.step(parts as u64)
 }
 
-/// Replaces the first occurrences, or all when the number is negative.
+/// Replaces the first occurrences, or all if the count is negative.
 pub(crate) fn replaced(rt: &Rt, text: &str, old: &str, new: &str, count: i64) -> R<String> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let times = text.matches(old).take(count).count();
@@ -229,7 +229,6 @@ fn encode(rt: &Rt, text: &str, args: Args) -> R<Value> {
     }
 }
 
-/// Methods of bytes.
 pub(super) fn of_bytes(cx: &Cx<'_>, bytes: &[u8], name: &str, args: Args) -> R<Value> {
     if name == "hex" {
         return cx.rt.text(hex::encode(bytes));
@@ -241,7 +240,7 @@ pub(super) fn of_bytes(cx: &Cx<'_>, bytes: &[u8], name: &str, args: Args) -> R<V
     }
 }
 
-/// Returns Python's message for bytes that are not UTF-8.
+/// Returns Python's message for invalid UTF-8.
 pub(crate) fn decode_message(bytes: &[u8], error: std::str::Utf8Error) -> String {
     let at = error.valid_up_to();
     let byte = bytes.get(at).copied().unwrap_or_default();
@@ -260,7 +259,6 @@ pub(crate) fn decode_message(bytes: &[u8], error: std::str::Utf8Error) -> String
     }
 }
 
-/// `separator.join(items)`.
 fn join(rt: &Rt, separator: &str, items: &Value) -> R<Value> {
     let mut out = String::new();
     let Ok(mut items) = iter::of(items.defined()?) else {
@@ -285,7 +283,7 @@ fn join(rt: &Rt, separator: &str, items: &Value) -> R<Value> {
     rt.text(out)
 }
 
-/// The part of a text between two optional places, with its offset in characters.
+/// Returns the part of a string between two optional indices, with its offset in characters.
 fn part<'t, const N: usize>(text: &'t str, args: &Bound<N>) -> R<Option<(&'t str, usize)>> {
     if args.get(1).is_none() && args.get(2).is_none() {
         return Ok(Some((text, 0)));
@@ -342,9 +340,9 @@ fn find(text: &str, name: &str, args: Args) -> R<Value> {
     let Some(wanted) = args.value(0).as_str().cloned() else {
         return type_error(format!("must be str, not {}", args.value(0).type_name()));
     };
-    let place = part(text, &args)?;
+    let range = part(text, &args)?;
     if name == "count" {
-        let count = place.map_or(0, |(part, _)| {
+        let count = range.map_or(0, |(part, _)| {
             if wanted.is_empty() {
                 char_count(part) + 1
             } else {
@@ -353,7 +351,7 @@ fn find(text: &str, name: &str, args: Args) -> R<Value> {
         });
         return Ok(Value::int(count));
     }
-    let found = place.and_then(|(part, offset)| {
+    let found = range.and_then(|(part, offset)| {
         let at = if name.starts_with('r') {
             part.rfind(&*wanted)
         } else {

@@ -19,7 +19,7 @@ impl Parser {
         self.deeper(Self::conditional)
     }
 
-    /// Without `if`, which follows the list of a loop.
+    /// Parses an expression without `if`, which follows the list of a loop.
     pub(super) fn unconditional(&mut self) -> Parsed<Expr> {
         self.deeper(Self::or)
     }
@@ -240,7 +240,7 @@ impl Parser {
         }
     }
 
-    /// One expression, or several between commas. `explicit` allows none at all.
+    /// Parses an expression, or several between commas. `explicit` allows none.
     pub(super) fn tuple(&mut self, conditional: bool, explicit: bool, ends: &[&str]) -> Parsed<Expr> {
         let line = self.line();
         let mut items = Vec::new();

@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Parser {
-    /// Statements up to one of the tags that end them, which stays.
+    /// Parses statements up to a closing tag, which is not consumed.
     pub(super) fn subparse(&mut self, ends: &'static [&'static str]) -> Parsed<Body> {
         if !ends.is_empty() {
             self.ends.push(ends);
@@ -61,7 +61,7 @@ impl Parser {
         }
     }
 
-    /// The body of a tag, and the word that ended it.
+    /// Parses the body of a tag, and returns its closing word.
     fn body(&mut self, ends: &'static [&'static str]) -> Parsed<(Body, Str)> {
         self.skip_op(":");
         self.expect_kind(&TokenKind::BlockEnd)?;
@@ -108,9 +108,8 @@ impl Parser {
         Ok(Stmt { line, kind })
     }
 
-    /// Returns the error of an unexpected tag, or of the end of the template.
     fn unknown(&self, tag: Option<&str>, line: u32) -> SyntaxError {
-        // The original reads what is behind an unknown tag only later.
+        // The original reads the rest of an unknown tag only later.
         if let (TokenKind::Bad(error), None) = (self.current(), tag) {
             return error.clone();
         }
@@ -358,7 +357,7 @@ impl Parser {
         Ok(StmtKind::FilterBlock(filter, body, Scope::default()))
     }
 
-    /// Filters without anything in front of them.
+    /// Parses filters without a target.
     fn filter_chain(&mut self, mut chain: Option<Expr>) -> Parsed<Option<Expr>> {
         let mut length = 0;
         loop {

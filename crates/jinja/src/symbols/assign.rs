@@ -1,4 +1,4 @@
-//! Gives the names of statements their slots.
+//! Assigns slots to the names of statements.
 
 use std::rc::Rc;
 
@@ -141,7 +141,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// A scope within the same function.
+    /// Opens a scope within the same function.
     fn inner(&mut self, frame: Frame) -> Frame {
         Frame {
             scope: self.table.scope(Some(frame.scope), frame.func, 0),
@@ -365,7 +365,7 @@ impl Resolver<'_> {
             .contains(&"super")
             .then(|| self.table.declare(scope, &"super".into()).slot);
         self.analyze(scope, &body);
-        let place = self.blocks.len();
+        let index = self.blocks.len();
         self.blocks.push(Rc::new(Block {
             name: node.name.clone(),
             body: Vec::new(),
@@ -392,7 +392,7 @@ impl Resolver<'_> {
             own,
             parent,
         };
-        if let Some(known) = self.blocks.get_mut(place) {
+        if let Some(known) = self.blocks.get_mut(index) {
             *known = Rc::new(block);
         }
         Ok(())

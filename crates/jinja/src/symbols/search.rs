@@ -82,7 +82,6 @@ pub(super) fn children_mut(node: &mut Expr) -> Vec<&mut Expr> {
     }
 }
 
-/// Adds the variables that a target assigns.
 pub(super) fn target_names(target: &Target, names: &mut Vec<Name>) {
     match target {
         Target::Name(name) => names.push(name.clone()),

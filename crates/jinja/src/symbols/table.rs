@@ -4,14 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{ast::Slot, value::Str};
 
-/// A slot of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Id {
     pub(super) func: usize,
     pub(super) slot: u32,
 }
 
-/// The first value of a slot when its scope begins.
+/// The initial value of a slot in its scope.
 #[derive(Debug, Clone)]
 pub(super) enum LoadKind {
     Parameter,
@@ -48,7 +47,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Begins a function, inside of another one or on its own.
+    /// Opens a function, within another one or on its own.
     pub(super) fn function(&mut self, outer: Option<usize>) -> usize {
         let depth = outer
             .and_then(|outer| self.funcs.get(outer))
@@ -60,7 +59,7 @@ impl Table {
         self.funcs.len() - 1
     }
 
-    /// Begins a scope. `kind` keeps the slots of scopes apart that are entered at the same time.
+    /// Opens a scope. `kind` separates the slots of scopes that are entered at the same time.
     pub(super) fn scope(&mut self, parent: Option<usize>, func: usize, kind: u32) -> usize {
         let level = parent
             .and_then(|parent| self.scopes.get(parent))
@@ -74,7 +73,7 @@ impl Table {
         self.scopes.len() - 1
     }
 
-    /// A number that no other kind of scope has.
+    /// Returns a new kind of scope.
     pub(super) fn kind(&mut self) -> u32 {
         self.kinds += 1;
         self.kinds
@@ -88,7 +87,7 @@ impl Table {
         self.scopes.get(scope).map_or(0, |scope| scope.func)
     }
 
-    /// A slot, as another function reaches it.
+    /// Returns a slot as another function reaches it.
     pub(super) fn seen_from(&self, func: usize, id: Id) -> Slot {
         let depth = |func: usize| self.funcs.get(func).map_or(0, |func| func.depth);
         Slot {
@@ -121,7 +120,7 @@ impl Table {
             .find_map(|scope| scope.refs.get(name).copied())
     }
 
-    fn find_outside(&self, scope: usize, name: &str) -> Option<Id> {
+    fn find_outer(&self, scope: usize, name: &str) -> Option<Id> {
         self.ancestors(scope)
             .skip(1)
             .find_map(|scope| scope.refs.get(name).copied())
@@ -169,7 +168,7 @@ impl Table {
             .get(scope)
             .is_some_and(|names| names.refs.contains_key(name));
         if !known {
-            let load = match self.find_outside(scope, name) {
+            let load = match self.find_outer(scope, name) {
                 Some(outer) => LoadKind::Alias(outer),
                 None => LoadKind::Undefined,
             };
@@ -188,19 +187,18 @@ impl Table {
         }
     }
 
-    /// Returns the number of names that a scope has stored so far.
     pub(super) fn stored(&self, scope: usize) -> usize {
         self.scopes.get(scope).map_or(0, |names| names.stores.len())
     }
 
-    /// Makes names that only one branch stores keep their outer value on the other branches.
+    /// Lets names that only one branch stores retain their outer value on the other branches.
     pub(super) fn branched(&mut self, scope: usize, before: usize) {
         let Some(names) = self.scopes.get(scope) else {
             return;
         };
         let new: Vec<Str> = names.stores.iter().skip(before).cloned().collect();
         for name in new {
-            let load = match self.find_outside(scope, &name) {
+            let load = match self.find_outer(scope, &name) {
                 Some(outer) => LoadKind::Alias(outer),
                 None => LoadKind::Resolve(name.clone()),
             };
@@ -210,7 +208,7 @@ impl Table {
         }
     }
 
-    /// All names that are set here or further out.
+    /// Returns all names that are set here or in outer scopes.
     pub(super) fn visible(&self, scope: usize) -> Vec<(Str, Id)> {
         let mut seen = HashSet::new();
         let mut visible = Vec::new();

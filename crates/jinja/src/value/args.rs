@@ -3,7 +3,6 @@
 use super::{Str, Value};
 use crate::exc::{R, type_error};
 
-/// The arguments of a call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Args {
     pub(crate) plain: Vec<Value>,
@@ -23,7 +22,7 @@ impl Args {
         }
     }
 
-    /// Assigns arguments to names, the first `required` of which must be there.
+    /// Assigns arguments to names; the first `required` ones must be given.
     pub(crate) fn bind<const N: usize>(
         self,
         function: &str,
@@ -38,17 +37,17 @@ impl Args {
             ));
         }
         let mut values: [Option<Value>; N] = std::array::from_fn(|_| None);
-        for (place, value) in values.iter_mut().zip(self.plain) {
-            *place = Some(value);
+        for (slot, value) in values.iter_mut().zip(self.plain) {
+            *slot = Some(value);
         }
         for (name, value) in self.named {
-            let place = names.iter().position(|known| **known == *name);
-            let Some(place) = place.and_then(|place| values.get_mut(place)) else {
+            let slot = names.iter().position(|known| **known == *name);
+            let Some(slot) = slot.and_then(|slot| values.get_mut(slot)) else {
                 return type_error(format!(
                     "{function}() got an unexpected keyword argument '{name}'"
                 ));
             };
-            if place.replace(value).is_some() {
+            if slot.replace(value).is_some() {
                 return type_error(format!("{function}() got multiple values for argument '{name}'"));
             }
         }
@@ -65,7 +64,7 @@ impl Args {
         Ok(Bound { values })
     }
 
-    /// The same for functions that take no names.
+    /// Likewise, for functions without named arguments.
     pub(crate) fn plain<const N: usize>(self, function: &str, required: usize) -> R<Bound<N>> {
         if !self.named.is_empty() {
             return type_error(format!("{function}() takes no keyword arguments"));
@@ -88,7 +87,6 @@ impl<const N: usize> Bound<N> {
         self.values.get(index).and_then(Option::as_ref)
     }
 
-    /// An argument, or `none`.
     pub(crate) fn value(&self, index: usize) -> Value {
         self.get(index).cloned().unwrap_or(Value::None)
     }
@@ -97,7 +95,6 @@ impl<const N: usize> Bound<N> {
         self.get(index).map_or(Ok(default), Value::truth)
     }
 
-    /// An integer.
     pub(crate) fn int(&self, index: usize, default: i64) -> R<i64> {
         match self.get(index) {
             None => Ok(default),
@@ -105,7 +102,6 @@ impl<const N: usize> Bound<N> {
         }
     }
 
-    /// An integer unless it is `none`.
     pub(crate) fn optional_int(&self, index: usize) -> R<Option<i64>> {
         match self.get(index) {
             None | Some(Value::None) => Ok(None),
@@ -113,7 +109,7 @@ impl<const N: usize> Bound<N> {
         }
     }
 
-    /// Text; nothing else will do.
+    /// Returns a string; other types fail.
     pub(crate) fn text(&self, index: usize, default: &str) -> R<Str> {
         match self.get(index) {
             None => Ok(default.into()),
@@ -121,7 +117,6 @@ impl<const N: usize> Bound<N> {
         }
     }
 
-    /// Text unless it is `none`.
     pub(crate) fn optional_text(&self, index: usize) -> R<Option<Str>> {
         match self.get(index) {
             None | Some(Value::None) => Ok(None),
@@ -130,7 +125,7 @@ impl<const N: usize> Bound<N> {
     }
 }
 
-/// An argument that must be an integer. What is too large for one counts as the largest.
+/// Converts to an integer; one that is too large counts as the largest.
 pub(crate) fn to_int(value: &Value) -> R<i64> {
     match value {
         Value::Int(number) => Ok(*number),
@@ -144,7 +139,6 @@ pub(crate) fn to_int(value: &Value) -> R<i64> {
     }
 }
 
-/// An argument that must be text.
 pub(crate) fn to_text(value: &Value) -> R<Str> {
     match value.as_str() {
         Some(text) => Ok(text.clone()),

@@ -15,19 +15,18 @@ use crate::{
     value::operator::Comparison,
 };
 
-/// The maximum nesting of compared values.
 const MAX_DEPTH: u32 = 900;
 
 fn too_deep<T>() -> R<T> {
     raise("RecursionError", "maximum recursion depth exceeded in comparison")
 }
 
-/// `Some` when both are numbers.
+/// Returns `Some` if both are numbers.
 pub(crate) fn numbers_equal(a: &Value, b: &Value) -> Option<bool> {
     Some(order(&Number::of(a)?, &Number::of(b)?) == Some(Ordering::Equal))
 }
 
-/// The order of two numbers; none with what is no number.
+/// Returns the order of two numbers; `None` for NaN.
 fn order(a: &Number, b: &Number) -> Option<Ordering> {
     match (a, b) {
         (Number::Int(a), Number::Int(b)) => Some(a.cmp(b)),
@@ -59,12 +58,11 @@ fn whole_to_float(whole: &Number, float: f64) -> Option<Ordering> {
     Some(whole_order.then(0.0.partial_cmp(&float.fract())?))
 }
 
-/// `a == b`.
 pub(crate) fn equal(rt: &Rt, a: &Value, b: &Value) -> R<bool> {
     eq(rt, a, b, 0)
 }
 
-/// Items of containers are equal to themselves, whatever they are.
+/// Items of containers are always equal to themselves.
 fn item_eq(rt: &Rt, a: &Value, b: &Value, depth: u32) -> R<bool> {
     Ok(a.same(b) && !matches!(a, Value::Float(number) if number.is_nan()) || eq(rt, a, b, depth)?)
 }
@@ -128,7 +126,7 @@ fn eq(rt: &Rt, a: &Value, b: &Value, depth: u32) -> R<bool> {
     }
 }
 
-/// Keys and entries are equal in any order; values are not even equal to themselves.
+/// Keys and entries are compared in any order; views of values are not even equal to themselves.
 fn same_entries(rt: &Rt, a: &View, b: &View, depth: u32) -> R<bool> {
     if a.kind != b.kind || a.kind == ViewKind::Values || a.dict.len() != b.dict.len() {
         return Ok(false);
@@ -159,7 +157,6 @@ fn all_equal(rt: &Rt, a: &[Value], b: &[Value], depth: u32) -> R<bool> {
     Ok(true)
 }
 
-/// An operator of comparison.
 pub(crate) fn compare(rt: &Rt, op: Comparison, a: &Value, b: &Value) -> R<bool> {
     match op {
         Comparison::Eq => equal(rt, a, b),
@@ -177,7 +174,6 @@ fn less(rt: &Rt, symbol: &str, a: &Value, b: &Value, means: fn(Ordering) -> bool
     Ok(ordering(rt, symbol, a, b, 0)?.is_some_and(means))
 }
 
-/// Returns true if one value sorts before another.
 pub(crate) fn sorts_before(rt: &Rt, a: &Value, b: &Value) -> R<bool> {
     less(rt, "<", a, b, |order| order == Ordering::Less)
 }
@@ -232,7 +228,6 @@ fn sequences(rt: &Rt, symbol: &str, a: &[Value], b: &[Value], depth: u32) -> R<O
     Ok(Some(a.len().cmp(&b.len())))
 }
 
-/// `item in container`.
 pub(crate) fn contains(rt: &Rt, container: &Value, item: &Value) -> R<bool> {
     match container {
         Value::Undefined(why) if !matches!(**why, Undef::Nothing { .. }) => why.fail(),

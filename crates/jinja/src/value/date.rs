@@ -1,4 +1,4 @@
-//! Dates and times that YAML has, as Python's `datetime` shows them.
+//! Dates and times of YAML, as in Python's `datetime`.
 
 use std::{cmp::Ordering, fmt::Write as _};
 
@@ -16,7 +16,7 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    /// Reads `2020-01-02` or `2020-01-02 03:04:05.600000+02:00`, with parts at these places.
+    /// Parses `2020-01-02` or `2020-01-02 03:04:05.600000+02:00`, with fields at fixed offsets.
     pub(crate) fn parse(text: &str) -> R<Self> {
         let number = |from: usize, to: usize| -> i16 {
             let part = text.get(from..to).and_then(|part| part.parse().ok());
@@ -66,14 +66,13 @@ impl Date {
         if self.is_day { "date" } else { "datetime" }
     }
 
-    /// `isoformat`, with what stands between day and time.
+    /// `isoformat`, with this separator of day and time.
     pub(crate) fn text(&self, separator: char) -> String {
         let (day, time) = (self.clock.date(), self.clock.time());
         let mut text = format!("{:04}-{:02}-{:02}", day.year(), day.month(), day.day());
         if self.is_day {
             return text;
         }
-        // Writing to a string doesn't fail.
         let _ = write!(
             text,
             "{separator}{:02}:{:02}:{:02}",
@@ -92,7 +91,6 @@ impl Date {
         text
     }
 
-    /// Returns the date as Python's `repr` does.
     pub(crate) fn repr(&self) -> String {
         let (day, time) = (self.clock.date(), self.clock.time());
         let mut text = format!(
@@ -127,7 +125,6 @@ impl Date {
         text + ")"
     }
 
-    /// A number that is an attribute.
     pub(crate) fn part(&self, name: &str) -> Option<i64> {
         Some(match name {
             "year" => self.clock.year().into(),
@@ -141,17 +138,17 @@ impl Date {
         })
     }
 
-    /// The day of the week, from 0 on for Monday.
+    /// Monday is 0.
     pub(crate) fn weekday(&self) -> i64 {
         self.clock.weekday().to_monday_zero_offset().into()
     }
 
-    /// `strftime`; nothing for a pattern that is none.
+    /// `strftime`; `None` for an invalid pattern.
     pub(crate) fn formatted(&self, pattern: &str) -> Option<String> {
         jiff::fmt::strtime::format(pattern, self.clock).ok()
     }
 
-    /// The order of two of the same kind.
+    /// Returns the order of two values of the same kind.
     pub(crate) fn order(&self, other: &Self) -> Option<Ordering> {
         let moment = |date: &Self| {
             let offset = jiff::SignedDuration::from_secs(date.offset.unwrap_or(0).into());
@@ -162,7 +159,7 @@ impl Date {
     }
 }
 
-/// `+02:00` in seconds.
+/// Parses `+02:00`, in seconds.
 fn offset(zone: &str) -> R<Option<i32>> {
     let (sign, rest) = match (zone.strip_prefix('-'), zone.strip_prefix('+')) {
         (Some(rest), _) => (-1, rest),

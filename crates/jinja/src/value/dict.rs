@@ -1,4 +1,4 @@
-//! Dictionaries: they keep the order of their keys, and find equal numbers of any type.
+//! Dictionaries in insertion order; equal numbers of different types are the same key.
 
 use std::{
     cell::{Ref, RefCell},
@@ -13,16 +13,14 @@ use crate::exc::{R, type_error};
 
 pub(crate) type DictMap = IndexMap<Key, Value>;
 
-/// The maximum number of parts of a tuple that is a key, with all that it contains.
+/// The maximum number of parts of a tuple that is a key, nested ones included.
 const MAX_KEY_PARTS: u32 = 10_000;
 
-/// A value that can be a key.
 #[derive(Clone)]
 pub(crate) struct Key(Value);
 
 impl Key {
-    /// # Errors
-    /// For values that Python can't hash, too.
+    /// Fails for values that Python can't hash.
     pub(crate) fn new(value: &Value) -> R<Self> {
         let mut left = MAX_KEY_PARTS;
         check(value, &mut left)?;
@@ -105,7 +103,7 @@ fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Text, to look for without making a key of it.
+/// A string for lookups, without making a key of it.
 struct Text<'a>(&'a str);
 
 impl Hash for Text<'_> {
@@ -120,7 +118,7 @@ impl Equivalent<Key> for Text<'_> {
     }
 }
 
-/// A dictionary; that of a variable is converted when somebody looks into it.
+/// A dictionary; one from a variable is converted at its first use.
 pub(crate) struct Dict {
     entries: RefCell<Entries>,
 }
@@ -154,7 +152,7 @@ impl Dict {
         *self.entries.borrow_mut() = Entries::Ready(map.collect());
     }
 
-    /// Reads its entries, which must not change meanwhile.
+    /// Reads the entries, which must not change meanwhile.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&DictMap) -> T) -> T {
         self.thaw();
         let entries: Ref<'_, Entries> = self.entries.borrow();
@@ -164,7 +162,7 @@ impl Dict {
         }
     }
 
-    /// Changes its entries. The change must not look at the dictionary itself.
+    /// Changes the entries. The change must not access the dictionary itself.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut DictMap) -> T) -> T {
         self.thaw();
         match &mut *self.entries.borrow_mut() {
@@ -188,7 +186,6 @@ impl Dict {
         self.read(|map| map.get(&Text(key)).cloned())
     }
 
-    /// The entry at a place.
     pub(crate) fn at(&self, index: usize) -> Option<(Value, Value)> {
         self.read(|map| {
             map.get_index(index)

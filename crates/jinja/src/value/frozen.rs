@@ -7,7 +7,7 @@ use yaml::{Map, Value as Yaml};
 
 use super::{Dict, List, Str, Value};
 
-/// A value that no template has changed.
+/// An immutable value.
 #[derive(Debug, Clone)]
 pub(crate) enum Frozen {
     None,
@@ -34,7 +34,7 @@ impl Frozen {
         }
     }
 
-    /// A value of one renderer. What it holds stays frozen until somebody looks at it.
+    /// Returns a mutable value of one renderer; its items stay frozen until they are used.
     pub(crate) fn thaw(&self) -> Value {
         match self {
             Self::None => Value::None,

@@ -14,7 +14,7 @@ use crate::{
 /// The maximum length of a chain of generators.
 const MAX_CHAIN: u32 = 200;
 
-/// A place in something that can be iterated.
+/// A position in an iterable value.
 pub(crate) enum Iter {
     Items(Rc<List>, usize),
     Tuple(Rc<Tuple>, usize),
@@ -39,7 +39,6 @@ impl Drop for Iter {
     }
 }
 
-/// `iter(value)`.
 pub(crate) fn of(value: &Value) -> R<Iter> {
     Ok(match value {
         Value::List(list) => Iter::Items(list.clone(), 0),
@@ -75,7 +74,7 @@ fn over_dict(dict: Rc<Dict>, kind: ViewKind) -> Iter {
     }
 }
 
-/// The loop itself, which goes on where it is asked.
+/// Iterates over `loop` itself, from its current position.
 fn loop_items(value: Value) -> IterObj {
     IterObj::lazy("LoopContext", 0, move |rt| match &value {
         Value::Object(object) => match &**object {
@@ -124,7 +123,6 @@ impl Iter {
         })
     }
 
-    /// All that is left.
     pub(crate) fn collect(mut self, rt: &Rt) -> R<Vec<Value>> {
         let mut items = Vec::new();
         while let Some(item) = self.next(rt)? {
@@ -135,7 +133,7 @@ impl Iter {
         Ok(items)
     }
 
-    /// Returns the number of generators that it draws from.
+    /// Returns the number of generators in its chain.
     fn chain(&self) -> u32 {
         match self {
             Self::Shared(iter) => iter.chain,
@@ -149,7 +147,6 @@ fn advance(at: &mut usize, item: Option<Value>) -> Option<Value> {
     item
 }
 
-/// All items of a value.
 pub(crate) fn collect(rt: &Rt, value: &Value) -> R<Vec<Value>> {
     of(value)?.collect(rt)
 }
@@ -161,9 +158,8 @@ enum IterSource {
     Lazy(Generate),
 }
 
-/// An iterator that is a value.
+/// An iterator as a value.
 pub(crate) struct IterObj {
-    /// The name of its type.
     pub(crate) label: &'static str,
     /// The function that made it, for generators.
     pub(crate) function: &'static str,
@@ -202,7 +198,7 @@ impl IterObj {
             return value_error("generator already executing");
         }
         let _deeper = rt.deeper()?;
-        // It is away while it runs, so that nothing is held that it might use.
+        // Taken while it runs, so that nothing is borrowed.
         let mut source = self.source.borrow_mut().take();
         let next = match &mut source {
             Some(IterSource::Iter(iter)) => iter.next(rt),
@@ -217,7 +213,7 @@ impl IterObj {
     }
 }
 
-/// A generator over the items of something else.
+/// Returns a generator over the items of an iterator.
 pub(crate) fn generator(
     rt: &Rt,
     function: &'static str,

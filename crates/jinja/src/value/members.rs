@@ -90,22 +90,21 @@ const DATE: &[&str] = &["isoformat", "isoweekday", "strftime", "weekday"];
 
 const TIME: &[&str] = &["as_timezone", "weekday", "hour", "minute", "second", "nanosecond"];
 
-/// Of what holds others.
+/// Of containers.
 const HOLDING: &[&str] = &["__len__", "__contains__", "__getitem__"];
 
-/// Of what can be put together.
+/// Of values that can be concatenated.
 const JOINED: &[&str] = &["__add__", "__mul__"];
 
-/// Of what changes in place.
+/// Of mutable values.
 const CHANGED: &[&str] = &["__setitem__", "__delitem__"];
 
 /// Of nearly all.
 const PRINTED: &[&str] = &["__str__", "__repr__"];
 
-/// Of what is equal to its like.
+/// Of values with equality.
 const EQUAL: &[&str] = &["__eq__", "__ne__"];
 
-/// Of numbers.
 const NUMBER: &[&str] = &[
     "__add__",
     "__sub__",
@@ -118,7 +117,7 @@ const NUMBER: &[&str] = &[
     "__abs__",
 ];
 
-/// Of what has an order.
+/// Of ordered values.
 const ORDERED: &[&str] = &["__lt__", "__le__", "__gt__", "__ge__"];
 
 /// Finds a method of a value by its name.
@@ -156,7 +155,7 @@ pub(crate) fn method(value: &Value, name: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns an attribute of a value of Python that is no method.
+/// Returns an attribute of a Python value that is not a method.
 pub(crate) fn data_attribute(value: &Value, name: &str) -> Option<Value> {
     match (value, name) {
         (Value::Int(_) | Value::Big(_), "real" | "numerator") | (Value::Float(_), "real") => {

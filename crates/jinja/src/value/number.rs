@@ -11,7 +11,7 @@ use crate::{
     value::operator::Operator,
 };
 
-/// The shortest value of an integer.
+/// Returns an integer in the shortest representation.
 pub(crate) fn from_big(number: BigInt) -> Value {
     match i64::try_from(&number) {
         Ok(number) => Value::Int(number),
@@ -19,7 +19,7 @@ pub(crate) fn from_big(number: BigInt) -> Value {
     }
 }
 
-/// A number in the type that Python calculates with.
+/// A number in Python's type for arithmetic.
 #[derive(Debug, Clone)]
 pub(crate) enum Number {
     Int(i64),
@@ -55,7 +55,7 @@ impl Number {
     }
 }
 
-/// The nearest float; infinite when there is none.
+/// Returns the nearest float; infinite if out of range.
 pub(crate) fn big_to_float(number: &BigInt) -> f64 {
     if number.bits() > 1100 {
         return if number.sign() == Sign::Minus {
@@ -67,14 +67,14 @@ pub(crate) fn big_to_float(number: &BigInt) -> f64 {
     number.to_string().parse().unwrap_or(f64::NAN)
 }
 
-/// The integer that equals a float, if one does.
+/// Returns the integer that equals a float, if there is one.
 pub(crate) fn exact(number: f64) -> Option<Value> {
     (number.is_finite() && number.trunc() == number)
         .then(|| truncated(number))
         .flatten()
 }
 
-/// The whole part of a float.
+/// Returns the integral part of a float.
 pub(crate) fn truncated(number: f64) -> Option<Value> {
     if !number.is_finite() {
         return None;
@@ -87,10 +87,10 @@ pub(crate) fn truncated(number: f64) -> Option<Value> {
     BigInt::parse_bytes(digits.as_bytes(), 10).map(from_big)
 }
 
-/// Fails if an integer would have more bytes than a value may have.
+/// Fails if an integer is larger than a value may be.
 fn check_size(rt: &Rt, bits: u64) -> R<()> {
     rt.fits(usize::try_from(bits / 8).unwrap_or(usize::MAX))?;
-    // Multiplying and printing take more than linear time.
+    // Multiplication and printing take more than linear time.
     if bits > 4_000_000 {
         return raise("OverflowError", "the integer has too many digits");
     }
@@ -110,7 +110,6 @@ pub(crate) fn symbol(op: Operator) -> &'static str {
     }
 }
 
-/// An operator on two numbers.
 pub(crate) fn calculate(rt: &Rt, op: Operator, a: &Number, b: &Number) -> R<Value> {
     match (a, b) {
         (Number::Float(_), _) | (_, Number::Float(_)) => floats(op, a, b),
@@ -194,7 +193,7 @@ fn quotient(a: &BigInt, b: &BigInt) -> R<Value> {
     if x.abs() <= exact && y.abs() <= exact {
         return Ok(Value::Float(x / y));
     }
-    // Enough bits that the rest decides nothing but the last rounding.
+    // With this many bits the remainder affects only the last rounding.
     let shift = 66 + b.bits().saturating_sub(a.bits());
     let extra = a.bits().saturating_sub(b.bits()).saturating_sub(1100);
     if extra > 0 {
@@ -273,7 +272,7 @@ fn floats(op: Operator, a: &Number, b: &Number) -> R<Value> {
     }))
 }
 
-/// Quotient and rest of floats, as Python rounds them.
+/// Returns quotient and remainder of floats, with Python's rounding.
 fn divided(x: f64, y: f64) -> (f64, f64) {
     let mut rest = x % y;
     let mut quotient = (x - rest) / y;
@@ -298,7 +297,6 @@ fn divided(x: f64, y: f64) -> (f64, f64) {
     (floor, rest)
 }
 
-/// `-value`.
 pub(crate) fn negative(value: &Value) -> Option<Value> {
     Some(match Number::of(value)? {
         Number::Int(number) => number
@@ -309,7 +307,6 @@ pub(crate) fn negative(value: &Value) -> Option<Value> {
     })
 }
 
-/// `abs(value)`.
 pub(crate) fn absolute(value: &Value) -> R<Value> {
     let is_negative = match Number::of(value) {
         Some(Number::Int(number)) => number < 0,

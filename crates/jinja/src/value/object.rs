@@ -21,22 +21,19 @@ pub(crate) enum ViewKind {
     Items,
 }
 
-/// The result of `keys()`, `values()` or `items()`.
 pub(crate) struct View {
     pub(crate) dict: Rc<Dict>,
     pub(crate) kind: ViewKind,
 }
 
-/// A template that was imported.
 pub(crate) struct Module {
     pub(crate) name: Str,
     pub(crate) exports: Rc<Dict>,
     pub(crate) body: Str,
 }
 
-/// An object of the evaluator, of which values know only what Python tells of every object.
+/// An object of the evaluator, with the properties that Python has for every object.
 pub(crate) trait RuntimeObject: Any {
-    /// Returns the name of its type.
     fn type_name(&self) -> &'static str;
 
     /// Returns the module of its type; `None` for a type of Python.
@@ -44,25 +41,22 @@ pub(crate) trait RuntimeObject: Any {
         Some("jinja2.runtime")
     }
 
-    /// Returns true if it can be called.
     fn is_callable(&self) -> bool {
         true
     }
 
-    /// Returns true if another object is this one, though it was made twice.
+    /// Returns true for the same object, though it was made twice.
     fn is_same(&self, _: &dyn RuntimeObject) -> bool {
         false
     }
 
-    /// Returns the names of its methods.
     fn methods(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Returns an attribute that is no method.
+    /// Returns an attribute that is not a method.
     fn attribute(&self, rt: &Rt, name: &str) -> R<Option<Value>>;
 
-    /// Returns an item by its name.
     fn item(&self, _: &Str) -> Option<Value> {
         None
     }
@@ -72,12 +66,11 @@ pub(crate) trait RuntimeObject: Any {
         false
     }
 
-    /// Returns the next item of an iteration.
     fn next(&self, _: &Rt) -> R<Option<Value>> {
         Ok(None)
     }
 
-    /// Returns its `repr`, if it has one of its own; `address` is the one that others show.
+    /// Returns its own `repr`, if there is one; `address` is the constant address.
     fn repr(&self, _: &Rt, _address: &str) -> R<Option<String>> {
         Ok(None)
     }
@@ -133,7 +126,7 @@ impl Object {
         }
     }
 
-    /// The module of its type, unless it is a part of Python.
+    /// Returns the module of its type; `None` for a type of Python.
     pub(crate) fn module(&self) -> Option<&'static str> {
         match self {
             Self::Namespace(_) | Self::Cycler { .. } | Self::Joiner { .. } => Some("jinja2.utils"),
@@ -160,14 +153,13 @@ impl Object {
         }
     }
 
-    /// Returns the object of the evaluator, if it is of this type.
     pub(crate) fn runtime<T: RuntimeObject>(&self) -> Option<&T> {
         let Self::Runtime(object) = self else { return None };
         let object: &dyn Any = &**object;
         object.downcast_ref()
     }
 
-    /// Methods are made anew each time they are asked for.
+    /// Methods are made anew each time they are used.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Runtime(a), Self::Runtime(b)) => a.is_same(&**b),
@@ -181,7 +173,6 @@ impl Object {
         matches!(self, Self::Time(_))
     }
 
-    /// Compares a time with another one.
     pub(crate) fn time_order(&self, other: &Value) -> R<Ordering> {
         let (Self::Time(time), Value::Object(other)) = (self, other) else {
             return raise("ValueError", "value is not a SimpleTime");

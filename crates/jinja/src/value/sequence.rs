@@ -7,7 +7,7 @@ use std::{
 
 use super::{Value, bury, frozen::Frozen};
 
-/// A list; that of a variable is converted when somebody looks into it.
+/// A list; one from a variable is converted at its first use.
 pub(crate) struct List {
     items: RefCell<Items>,
 }
@@ -38,7 +38,7 @@ impl List {
         *self.items.borrow_mut() = Items::Ready(frozen.iter().map(Frozen::thaw).collect());
     }
 
-    /// Its items, which must not change as long as this is held.
+    /// Returns the items, which must not change while this is borrowed.
     pub(crate) fn items(&self) -> Ref<'_, [Value]> {
         self.thaw();
         Ref::map(self.items.borrow(), |items| match items {
@@ -47,7 +47,7 @@ impl List {
         })
     }
 
-    /// Changes its items. The change must not look at the list itself.
+    /// Changes the items. The change must not access the list itself.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Vec<Value>) -> T) -> T {
         self.thaw();
         let mut items: RefMut<'_, Items> = self.items.borrow_mut();
@@ -83,7 +83,6 @@ impl Drop for List {
     }
 }
 
-/// A tuple.
 pub(crate) struct Tuple {
     pub(crate) items: Vec<Value>,
     /// True for a group of `groupby`, whose two items have names.
@@ -133,7 +132,6 @@ impl Range {
         self.start.checked_add(index.checked_mul(self.step)?)
     }
 
-    /// Returns the index of a number in the range.
     pub(crate) fn position(&self, number: i64) -> Option<i64> {
         let offset = number.checked_sub(self.start)?;
         let index = offset.checked_div(self.step)?;

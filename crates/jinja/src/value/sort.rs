@@ -3,7 +3,7 @@
 use super::{Value, compare};
 use crate::{exc::R, rt::Rt};
 
-/// A stable sort by a comparison that can fail: items are merged as Python does, which tells whom it compares first.
+/// A stable sort by a comparison that can fail: items are merged as in Python, so the same comparison fails first.
 pub(crate) fn sort_by<T>(rt: &Rt, items: Vec<T>, before: impl Fn(&Rt, &T, &T) -> R<bool>) -> R<Vec<T>> {
     rt.step(items.len() as u64)?;
     let mut runs: Vec<Vec<T>> = Vec::new();
@@ -60,7 +60,6 @@ fn merge<T>(rt: &Rt, left: Vec<T>, right: Vec<T>, before: &impl Fn(&Rt, &T, &T) 
     Ok(out)
 }
 
-/// Sorts items by their keys.
 pub(crate) fn sort_keyed(rt: &Rt, mut keyed: Vec<(Value, Value)>, reverse: bool) -> R<Vec<Value>> {
     if reverse {
         keyed.reverse();

@@ -2,18 +2,18 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use jinja::{Renderer, Surroundings, Vars};
+use jinja::{Environment, Renderer, Vars};
 use serde_json::Value as Json;
 use testkit::conformance::Recordings;
 use tree::{Budget, Disk, Limits, Mem, Overlay, Tree, TreePath};
 use yaml::Value;
 
-/// A time after all that the cases name.
-fn surroundings() -> Surroundings {
-    Surroundings {
+/// Returns a time after all times of the cases.
+fn environment() -> Environment {
+    Environment {
         now: Some("2026-01-02T03:04:05Z".parse().unwrap()),
         seed: Some(1),
-        ..Surroundings::default()
+        ..Environment::default()
     }
 }
 
@@ -32,7 +32,7 @@ fn variables(json: &Json) -> yaml::Map {
     }
 }
 
-/// Returns a word that the recorded message quotes from the template, such as the name of a variable, and that ours lacks.
+/// Returns a word that the recorded message quotes from the template, such as a variable, and that ours lacks.
 fn missing_word<'a>(case: &'a Json, ours: &str) -> Option<&'a str> {
     let message = case["message"].as_str().unwrap_or_default();
     let template = case["template"].as_str().unwrap_or_default();
@@ -40,7 +40,7 @@ fn missing_word<'a>(case: &'a Json, ours: &str) -> Option<&'a str> {
     quoted.find(|word| template.contains(*word) && !ours.contains(*word))
 }
 
-/// Compares a result with that of a case; returns the difference, if there is one. Of errors, essential words count.
+/// Returns the difference of a result from the case, if there is one. Errors are compared by their essential words.
 fn difference(case: &Json, result: &Result<String, jinja::Error>) -> Option<String> {
     let fails = case.get("error").and_then(Json::as_bool).unwrap_or_default();
     match (result, case.get("expected").and_then(Json::as_str)) {
@@ -88,7 +88,7 @@ fn recorded_jinja_vectors_pass() {
         tree.write(root.clone(), case["template"].as_str().unwrap().to_owned())
             .unwrap();
         let renderer = Renderer::new(Arc::new(tree), &[TreePath::root()], &vars);
-        let mut renderer = renderer.with_surroundings(surroundings());
+        let mut renderer = renderer.with_environment(environment());
         let bytes = renderer.render_file(&root, &Budget::default())?;
         Ok(String::from_utf8(bytes.to_vec()).unwrap())
     });
@@ -112,7 +112,7 @@ fn recorded_template_vectors_pass() {
         }
         let vars = Vars::sorted(&variables(&case["context"]));
         let search = [TreePath::parse("item").unwrap(), TreePath::root()];
-        let mut renderer = Renderer::new(Arc::new(mem), &search, &vars).with_surroundings(surroundings());
+        let mut renderer = Renderer::new(Arc::new(mem), &search, &vars).with_environment(environment());
         let bytes = renderer.render_file(&root, &Budget::default())?;
         Ok(String::from_utf8(bytes.to_vec()).unwrap())
     });

@@ -295,7 +295,7 @@ fn files_are_loaded_hashed_and_encoded() {
     ];
     let main = render_file(&files, &["i"], "i/main").unwrap();
     assert_eq!(main, "15 e3sgeCB8IGRlZmF1bHQoMCkgfX17eyBuIH19 c975");
-    // The text that is hashed holds a fixed word in place of its own checksum.
+    // The hashed file contains a fixed word instead of its own checksum.
     assert_eq!(render_file(&files, &["i"], "i/self").unwrap(), "707105");
 }
 

@@ -1,8 +1,7 @@
-//! Random templates, rendered by this crate and by Jinja2: both must give the same text, or fail in the same way.
+//! Random templates, rendered by this crate and by Jinja2: both must give the same output, or fail in the same way.
 //!
-//! If a Python with the pinned packages is available, `make test` tries a number of templates that are always the same;
-//! `WEIR_FUZZ_TEMPLATES` asks for more, with new ones, and `WEIR_FUZZ_DIFFERENCES` for more than the first difference. Each
-//! is made as small as possible.
+//! If a Python with the pinned packages is available, `make test` tries a fixed set of templates; `WEIR_FUZZ_TEMPLATES` asks
+//! for more, with new ones, and `WEIR_FUZZ_DIFFERENCES` for more than the first difference. Each is reduced to a minimal case.
 
 mod containers;
 mod expression;
@@ -13,7 +12,7 @@ mod words;
 
 use std::{env, sync::Arc, time::Duration};
 
-use jinja::{Error, Renderer, Surroundings, Vars};
+use jinja::{Environment, Error, Renderer, Vars};
 use serde_json::Value as Json;
 use testkit::fuzz::{Comparison, Tally};
 use tree::{Budget, Limits, Mem, TreePath, on_deep_stack};
@@ -22,7 +21,7 @@ use yaml::Value;
 use oracle::Oracle;
 use template::Case;
 
-/// A template that is also rendered when it holds no braces, as Jinja2 does it; kluctl leaves such files as they are.
+/// Returns a template that is also rendered without braces, as Jinja2 does; kluctl leaves such files unchanged.
 pub(crate) fn always_rendered(template: &str) -> String {
     if template.contains('{') {
         template.to_owned()
@@ -31,17 +30,16 @@ pub(crate) fn always_rendered(template: &str) -> String {
     }
 }
 
-/// The number of templates that are tried by default.
+/// The number of templates by default.
 const FEW: u64 = 300;
 const NAME: &str = "t";
-/// The time limit of this crate for one template.
+/// Timeout of this crate for one template.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Errors that are not compared: depths and sizes that are limits of the interpreter or of this crate, and copies of
-/// objects.
-const TOLD: &[&str] = &["RecursionError", "MemoryError", "NotImplementedError", "Error"];
+/// Errors that are not compared: depth and size limits of the interpreter or of this crate, and copies of objects.
+const DOCUMENTED: &[&str] = &["RecursionError", "MemoryError", "NotImplementedError", "Error"];
 
-/// Exceptions whose words are those of Jinja2, not of the version of Python.
+/// Exceptions with messages of Jinja2, which don't depend on the version of Python.
 const WORDED: &[&str] = &[
     "UndefinedError",
     "TemplateSyntaxError",
@@ -52,7 +50,6 @@ const WORDED: &[&str] = &[
     "TemplateNotFound",
 ];
 
-/// The failure of a template.
 #[derive(Debug, Clone, PartialEq)]
 struct Failed {
     class: String,
@@ -61,10 +58,9 @@ struct Failed {
     line: u64,
 }
 
-/// The outcome of a template: a string, or an error.
 type Outcome = Result<String, Failed>;
 
-/// Renders a template with this crate; `None` if that is more than the budget allows.
+/// Renders a template with this crate; `None` if the budget is exceeded.
 fn ours(case: &Case, vars: &Vars) -> Option<Outcome> {
     let budget = Budget::new(Limits::default()).with_timeout(LONGEST);
     let files = case
@@ -73,12 +69,12 @@ fn ours(case: &Case, vars: &Vars) -> Option<Outcome> {
         .map(|(name, text)| (name.as_str(), text.clone()));
     let files = files.chain([(NAME, always_rendered(&case.template))]);
     let tree = Arc::new(Mem::from_files(files).unwrap());
-    let surroundings = Surroundings {
+    let environment = Environment {
         now: None,
         seed: Some(1),
-        ..Surroundings::default()
+        ..Environment::default()
     };
-    let mut renderer = Renderer::new(tree, &[TreePath::root()], vars).with_surroundings(surroundings);
+    let mut renderer = Renderer::new(tree, &[TreePath::root()], vars).with_environment(environment);
     match renderer.render_file(&TreePath::parse(NAME).unwrap(), &budget) {
         Ok(bytes) => Some(Ok(String::from_utf8(bytes.to_vec()).unwrap())),
         Err(Error::Budget { .. }) => None,
@@ -106,7 +102,7 @@ fn ours(case: &Case, vars: &Vars) -> Option<Outcome> {
     }
 }
 
-/// Returns true if the outcomes are the same, as far as they are compared.
+/// Returns true if the compared parts of the outcomes are the same.
 fn same(ours: &Outcome, theirs: &Outcome) -> bool {
     match (ours, theirs) {
         (Ok(ours), Ok(theirs)) => ours == theirs,
@@ -120,20 +116,20 @@ fn same(ours: &Outcome, theirs: &Outcome) -> bool {
             let class = |failed: &Failed| failed.class.replace("Parser", "Scanner");
             class(ours) == class(theirs)
                 && (!worded || ours.message == theirs.message)
-                && same_place(ours, theirs)
+                && same_position(ours, theirs)
         }
         _ => false,
     }
 }
 
-/// The original does not always know the file, nor the place of what it finds while it compiles.
-fn same_place(ours: &Failed, theirs: &Failed) -> bool {
+/// The original does not always know the file, nor the position of errors at compile time.
+fn same_position(ours: &Failed, theirs: &Failed) -> bool {
     theirs.line == 0 || ours.line == theirs.line && (ours.file == theirs.file || theirs.file == "<unknown>")
 }
 
-/// Returns true if an outcome contains something that is not compared.
+/// Returns true if an outcome contains parts that are not compared.
 fn is_documented(outcome: &Outcome) -> bool {
-    matches!(outcome, Err(failed) if TOLD.contains(&failed.class.as_str()))
+    matches!(outcome, Err(failed) if DOCUMENTED.contains(&failed.class.as_str()))
 }
 
 fn variables(json: &Json) -> Vars {
@@ -167,13 +163,13 @@ fn random_templates_render_as_in_the_original() {
                 &[&vars["i3"], &vars["n3"], &vars["s2"], &vars["a1"]],
             );
             let (ours, theirs) = (ours(&case, &variables(&vars)), oracle.render(&case, &vars));
-            let told = |ours: &Outcome, theirs: &Outcome| is_documented(ours) || is_documented(theirs);
-            tally.compare(ours.as_ref(), theirs.as_ref(), told, same);
+            let documented = |ours: &Outcome, theirs: &Outcome| is_documented(ours) || is_documented(theirs);
+            tally.compare(ours.as_ref(), theirs.as_ref(), documented, same);
         })
     })
     .unwrap();
     comparison.conclude("jinja-fuzz", &tally, &differences);
-    // Nearly all are compared, and many of them are no mistakes.
+    // Nearly all are compared, and many of them succeed.
     let count = comparison.count;
     assert!(
         tally.skipped() * 50 <= count && tally.made * 4 >= count,

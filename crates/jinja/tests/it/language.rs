@@ -39,7 +39,7 @@ fn render(template: &str) -> Result<String, Error> {
     Ok(String::from_utf8(bytes.to_vec()).unwrap())
 }
 
-/// Templates and what they give.
+/// Checks templates and their output.
 #[track_caller]
 fn check(rows: &[(&str, &str)]) {
     let mut wrong = Vec::new();
@@ -54,7 +54,7 @@ fn check(rows: &[(&str, &str)]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Templates, the line of their mistake, and how what is said of it begins.
+/// Checks templates, the line of their error, and the start of its message.
 #[track_caller]
 fn check_failures(rows: &[(&str, usize, &str)]) {
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! Templates that want too much.
+//! Templates that exceed limits.
 
 use std::{
     sync::{Arc, atomic::AtomicBool},
@@ -105,7 +105,7 @@ fn exceeded_budget_ends_the_render() {
     }
 }
 
-/// A budget that is small, so that tests which reach it are fast.
+/// A small budget, so that tests which reach it are fast.
 fn small() -> Budget {
     Budget::new(Limits {
         bytes: 1 << 19,
@@ -113,7 +113,7 @@ fn small() -> Budget {
     })
 }
 
-/// A template that wants more memory than there is must end with an error, and at once.
+/// A template that wants more memory than the limit must end with an error at once.
 fn assert_bounded(template: &str, budget: &Budget) {
     let start = std::time::Instant::now();
     let error = render_with(&[("main", template)], budget)
@@ -220,7 +220,7 @@ fn values_are_bounded_by_their_size() {
 
 #[test]
 fn values_are_bounded_together() {
-    let kept = |make: &str| {
+    let appended = |make: &str| {
         format!(
             "{{% set t = 'ab' * 100000 %}}{{% set l = [1] * 9000 %}}{{% set ns = namespace(s=[]) %}}\
              {{% for i in range(90000) %}}{{% set ns.s = [ns.s, {make}] %}}{{% endfor %}}"
@@ -250,7 +250,7 @@ fn values_are_bounded_together() {
         "t | safe",
         "t | striptags",
     ] {
-        assert_bounded(&kept(make), &small());
+        assert_bounded(&appended(make), &small());
     }
     let text = "y".repeat(100_000);
     for capture in [
@@ -276,7 +276,7 @@ fn included_text_is_counted_where_it_becomes_a_value() {
     render_with(&[("main", once), ("text", &text)], &small()).unwrap();
 }
 
-/// Documents that hold themselves, or the same thing again and again.
+/// Documents that contain themselves, or the same value many times.
 #[test]
 fn yaml_aliases_are_bounded() {
     let laughs: String = (0..60)

@@ -1,4 +1,4 @@
-//! The integration tests of the dialect.
+//! Integration tests of the dialect.
 
 #[cfg(test)]
 mod conformance;

@@ -1,5 +1,4 @@
-//! Memory that filters, methods and functions take for large arguments. Each case runs in a process of its own, whose peak is
-//! read.
+//! Memory of filters, methods and functions with large arguments. Each case runs in its own process, whose peak is measured.
 
 use std::{env, process::Command};
 
@@ -8,7 +7,6 @@ use tree::{Budget, Limits};
 
 /// The name of this test, for a process that runs one case.
 const TEST: &str = "memory::filters_refuse_large_results_before_they_take_memory";
-/// The variable with the template of a case.
 const CASE: &str = "WEIR_TEST_MEMORY_CASE";
 /// The limit of one string in bytes; the arguments are nearly as large.
 const LIMIT: u64 = 4 << 20;

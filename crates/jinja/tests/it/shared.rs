@@ -1,4 +1,4 @@
-//! Values that share their parts, and values that nest deeply.
+//! Values that share their parts, and deeply nested values.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ pub(super) fn render_with(template: &str, budget: &Budget) -> Result<String, Err
         .unwrap()
 }
 
-/// Two values of the same kind that unfold to 2^18 parts, more than one value may have, within one expression each.
+/// Two equal values that unfold to 2^18 parts, more than one value may have, in one expression each.
 fn shared(use_of_them: &str) -> String {
     let rounds = |name: &str| {
         format!("{{% for i in range(14) %}}{{% set ns.{name} = [ns.{name}, ns.{name}] %}}{{% endfor %}}")
@@ -111,7 +111,7 @@ fn printing_shared_values_is_bounded() {
     }
 }
 
-/// A value that holds itself twice at each of many levels is small, but prints without end.
+/// A value that contains itself twice at each of many levels is small, but prints without end.
 #[test]
 fn recursive_values_are_printed_with_dots() {
     for (first, step) in [

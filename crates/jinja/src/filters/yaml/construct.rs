@@ -1,4 +1,4 @@
-//! From the nodes of a document to values. A node that several places hold becomes one value.
+//! Converts the nodes of a document to values. A shared node becomes one value.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -15,13 +15,12 @@ use crate::{
     value::{Dict, DictMap, Key, List, Object, Value, date::Date, number::from_big},
 };
 
-/// The longest decimal number that is read.
+/// The maximum digits of a decimal number, as in Python.
 const MAX_DIGITS: usize = 4300;
 
-/// The maximum number of entries that merge keys may bring in.
+/// The maximum number of entries from merge keys.
 const MAX_MERGED: usize = 1_000_000;
 
-/// The value of a document.
 pub(super) fn value(rt: &Rt, graph: &Graph) -> R<Value> {
     let mut maker = Maker {
         rt,
@@ -122,7 +121,7 @@ impl<'a> Maker<'a> {
         Ok(Value::Dict(made))
     }
 
-    /// The entries of a map: first those that merge keys bring in.
+    /// Returns the entries of a map; entries of merge keys come first.
     fn entries(&mut self, number: usize, depth: u32) -> R<Entries> {
         let graph = self.graph;
         self.count(1)?;
@@ -199,8 +198,7 @@ fn scalar(rt: &Rt, node: &GraphNode, text: &str, plain: bool) -> R<Value> {
         },
         Some(tag) => tag,
     };
-    let looks = python_scalar(text);
-    match (tag, looks) {
+    match (tag, python_scalar(text)) {
         ("!!str" | "!" | "!!value", _) => rt.text(text.to_owned()),
         ("!!null", _) => Ok(Value::None),
         ("!!bool", Some(found @ PythonScalar::Bool(_)))

@@ -1,4 +1,4 @@
-//! From values to the nodes of a document. What is there twice is one node.
+//! Converts values to the nodes of a document. A shared value becomes one node.
 
 use std::collections::HashMap;
 
@@ -11,16 +11,14 @@ use crate::{
     value::{Object, Value, iter},
 };
 
-/// The maximum nesting of a value.
 const MAX_DEPTH: usize = 200;
 
-/// The document of a value.
 pub(super) fn graph(rt: &Rt, value: &Value) -> R<Graph> {
     let mut maker = Maker {
         rt,
         graph: Graph::default(),
         known: HashMap::new(),
-        held: Vec::new(),
+        retained: Vec::new(),
         depth: 0,
     };
     let root = maker.node(value)?;
@@ -31,10 +29,10 @@ pub(super) fn graph(rt: &Rt, value: &Value) -> R<Graph> {
 struct Maker<'a> {
     rt: &'a Rt,
     graph: Graph,
-    /// Containers by their addresses.
+    /// Containers by address.
     known: HashMap<usize, usize>,
-    /// Those containers, lest an address is used twice.
-    held: Vec<Value>,
+    /// Retains the containers, so that no address is reused.
+    retained: Vec<Value>,
     depth: usize,
 }
 
@@ -66,7 +64,7 @@ impl Maker<'_> {
         Ok(self.graph.hold(content))
     }
 
-    /// The node of an object, which is made when the object is met first.
+    /// Returns the node of an object, made at its first use.
     fn once(&mut self, value: &Value, content: GraphContent) -> usize {
         let address = value.address();
         if let Some(number) = self.known.get(&address) {
@@ -74,7 +72,7 @@ impl Maker<'_> {
         }
         let number = self.graph.hold(content);
         self.known.insert(address, number);
-        self.held.push(value.clone());
+        self.retained.push(value.clone());
         number
     }
 
@@ -85,7 +83,7 @@ impl Maker<'_> {
         if self.depth >= MAX_DEPTH {
             return raise("RecursionError", "maximum recursion depth exceeded");
         }
-        // An empty tuple is the same everywhere, and not worth a name.
+        // All empty tuples are the same object, and get no anchor.
         if matches!(value, Value::Tuple(tuple) if tuple.items.is_empty()) {
             return Ok(self.graph.hold(GraphContent::Seq(Vec::new())));
         }

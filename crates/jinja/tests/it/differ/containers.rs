@@ -1,6 +1,5 @@
-//! Rows of texts and of what holds others; see [`super::table`].
+//! Rows of strings and containers; see [`super::table`].
 
-/// Rows whose result is a text.
 pub(super) const TEXTS: &[&str] = &[
     "$s | upper",
     "$s | lower",
@@ -164,7 +163,6 @@ pub(super) const TEXTS: &[&str] = &[
     "$a | default | string",
 ];
 
-/// Rows whose result is a list, or can be one.
 pub(super) const LISTS: &[&str] = &[
     "[$a, $a]",
     "[$s, $s, $s]",
@@ -257,7 +255,6 @@ pub(super) const LISTS: &[&str] = &[
     "$d.popitem()",
 ];
 
-/// Rows whose result is a map.
 pub(super) const MAPS: &[&str] = &[
     "{'$v': $a}",
     "{'$v': $a, $s: $a}",

@@ -1,13 +1,12 @@
-//! Random expressions, made of rows.
+//! Random expressions, generated from rows.
 
 use testkit::fuzz::Random;
 
 use super::{containers, table, template, words};
 
-/// The names that an expression sees beside the variables, with the letter of their sort.
+/// The names in scope besides the variables, with the letter of their sort.
 pub(super) type Scope = Vec<(String, char)>;
 
-/// An expression of a sort.
 pub(super) fn expression(random: &mut Random, scope: &Scope, sort: char, depth: usize) -> String {
     // Another sort now and then.
     let sort = if "kvft".contains(sort) || !random.one_in(50) {
@@ -58,7 +57,6 @@ fn leaf(random: &mut Random, scope: &Scope, sort: char) -> String {
     random.pick(words).to_string()
 }
 
-/// A row with its operands.
 fn fill(random: &mut Random, scope: &Scope, row: &str, depth: usize) -> String {
     let mut out = String::new();
     let mut parts = row.split('$');
@@ -94,7 +92,7 @@ fn fill(random: &mut Random, scope: &Scope, row: &str, depth: usize) -> String {
                 let literal = made.starts_with(['\'', '[']) && !made.contains([' ', '|'])
                     || made.chars().all(|c| c.is_ascii_digit());
                 let bare = rest.is_empty() || rest.starts_with([',', ')', ']', '}', ':']);
-                // Sometimes without brackets: how operators bind is tried, too.
+                // Sometimes without brackets, to test operator precedence.
                 if atom
                     || (bare && out.ends_with([' ', '(', '['])) && !out.ends_with("- ") && random.one_in(3)
                     || literal && random.flag()

@@ -7,7 +7,6 @@ use testkit::oracle::{Dialogue, Python};
 
 use super::{Failed, Outcome, template::Case};
 
-/// A running one.
 pub(super) struct Oracle {
     python: Python,
     running: Dialogue,
@@ -20,7 +19,7 @@ impl Oracle {
         Self { python, running }
     }
 
-    /// Renders a case with the original; `None` if that took too long or too much memory, or ended the whole program.
+    /// Renders a case with the original; `None` if that took too long, took too much memory, or ended the program.
     pub(super) fn render(&mut self, case: &Case, vars: &Json) -> Option<Outcome> {
         let request = json!({"template": case.template, "files": case.files, "vars": vars});
         let Some(answer) = self.running.ask(&request) else {

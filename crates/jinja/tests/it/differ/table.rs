@@ -1,9 +1,8 @@
 //! The grammar of expressions: rows by the sort of their result.
 //!
-//! In a row `$` and a letter stand for an operand: `i` a whole number, `n` any number, `s` text, `l` a list, `d` a map, `a`
-//! anything, `k` a small number that is written out, `v` the name of an attribute, `f` a filter and `t` a test in quotes.
+//! In a row `$` and a letter stand for an operand: `i` an integer, `n` any number, `s` a string, `l` a list, `d` a map, `a`
+//! anything, `k` a small literal number, `v` the name of an attribute, `f` a filter and `t` a test in quotes.
 
-/// Rows whose result is a whole number.
 pub(super) const INTS: &[&str] = &[
     "$i + $i",
     "$i - $i",
@@ -49,7 +48,6 @@ pub(super) const INTS: &[&str] = &[
     "$i.bit_count()",
 ];
 
-/// Rows whose result is any number.
 pub(super) const NUMBERS: &[&str] = &[
     "$i",
     "$n + $n",
@@ -83,7 +81,6 @@ pub(super) const NUMBERS: &[&str] = &[
     "$n % 1",
 ];
 
-/// Rows whose result is a truth value.
 pub(super) const TRUTHS: &[&str] = &[
     "$a == $a",
     "$a != $a",
@@ -169,7 +166,6 @@ pub(super) const TRUTHS: &[&str] = &[
     "not $b and $b or $b",
 ];
 
-/// Rows that can be anything.
 pub(super) const ANY: &[&str] = &[
     "$i",
     "$n",
@@ -282,7 +278,6 @@ pub(super) const ANY: &[&str] = &[
     "$a is wrong",
 ];
 
-/// Filters without arguments.
 pub(super) const FILTERS: &[&str] = &[
     "upper",
     "lower",
@@ -324,7 +319,7 @@ pub(super) const FILTERS: &[&str] = &[
     "d",
 ];
 
-/// Tests; some want an argument.
+/// Tests; some take an argument.
 pub(super) const TESTS: &[&str] = &[
     "defined",
     "undefined",
@@ -366,5 +361,4 @@ pub(super) const TESTS: &[&str] = &[
     "lessthan",
 ];
 
-/// Names of attributes.
 pub(super) const ATTRIBUTES: &[&str] = &["a", "b", "n", "g", "x", "none", "items", "s", "l", "0", "keys"];

@@ -1,4 +1,4 @@
-//! Random templates: texts, outputs, statements.
+//! Random templates: text, outputs, statements.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ const TEXT: &[&str] = &[
     "-",
 ];
 const NAMES: &[&str] = &["v1", "v2", "v3", "i1", "l1"];
-/// Filters that give text, as filtered blocks must.
+/// Filters that return strings, as filtered blocks must.
 const TEXT_FILTERS: &[&str] = &[
     "upper",
     "lower",
@@ -34,7 +34,6 @@ pub(super) struct Case {
     pub(super) files: BTreeMap<String, String>,
 }
 
-/// A whole case.
 pub(super) fn whole(random: &mut Random) -> Case {
     let mut files = BTreeMap::new();
     let alone = random.below(3) > 0;
@@ -92,7 +91,7 @@ pub(super) fn whole(random: &mut Random) -> Case {
     Case { template, files }
 }
 
-/// The text of a template that is rendered from a text.
+/// Generates the template of a string that is rendered.
 pub(super) fn inner(random: &mut Random, scope: &Scope) -> String {
     let sort = *random.pick(&['s', 'a']);
     format!("x {{{{ {} }}}}", expression(random, scope, sort, 0))
@@ -429,7 +428,7 @@ fn macros(random: &mut Random, scope: &mut Scope, depth: usize) -> String {
     format!("{define}{call}")
 }
 
-/// In a macro, what is included without context makes a generator of it.
+/// In a macro, an include without context makes it a generator.
 fn include(random: &mut Random, anyhow: bool) -> String {
     let name = *random.pick(FILES);
     let extra = *random.pick(&[

@@ -1,9 +1,9 @@
-//! Variables of templates, and what is written out in them.
+//! Variables of templates, and literals.
 
 use serde_json::{Value as Json, json};
 use testkit::fuzz::Random;
 
-/// The variables of all templates, with what differs from one to the other.
+/// Generates the variables of a template.
 pub(super) fn variables(random: &mut Random) -> Json {
     let (number, text, any) = (random.int(), random.text(PIECES, 0..6), random.json(PIECES));
     json!({
@@ -190,7 +190,7 @@ const PIECES: &[&str] = &[
     "\\", "/", "x.y", "#", "true", "null", "[", "*", "\t", "word", "Ünï", "!", "12", "~",
 ];
 
-/// A text that is written out, or a variable with one.
+/// Generates a string literal, or a variable with a string.
 pub(super) fn text(random: &mut Random) -> String {
     if random.one_in(8) {
         return quoted(&random.text(PIECES, 0..7));
@@ -198,7 +198,6 @@ pub(super) fn text(random: &mut Random) -> String {
     random.pick(TEXTS).to_string()
 }
 
-/// A text in single quotes.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("'");
     for letter in text.chars() {

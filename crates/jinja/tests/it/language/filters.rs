@@ -1,4 +1,4 @@
-//! Each filter, with its arguments and with what it takes as they come.
+//! Each filter with its arguments and inputs.
 
 use super::check;
 

@@ -1,4 +1,4 @@
-//! Tests, operators, and what values are.
+//! Tests, operators, and types of values.
 
 use super::check;
 

@@ -1,21 +1,21 @@
-//! Facts from outside that templates may use: the time, randomness, and the history of the repository.
+//! The external inputs of templates: time, randomness, and the repository's history.
 
 use std::sync::Arc;
 
 use tree::TreePath;
 
-/// Facts from outside that templates may use. All are unset by default.
+/// External inputs of templates. All are unset by default.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct Environment {
     /// The time for `time.now()`; if unset, the function fails.
     pub now: Option<jiff::Timestamp>,
     /// The seed of random choices; if unset, they fail.
     pub seed: Option<u64>,
-    /// The history of the repository; if unset, `load_latest_git_commit` fails.
+    /// If unset, `load_latest_git_commit` fails.
     pub history: Option<Arc<dyn History>>,
 }
 
-/// The reason why the history of a repository can't be read.
+/// The history of a repository can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct HistoryError {
@@ -23,7 +23,6 @@ pub struct HistoryError {
 }
 
 impl HistoryError {
-    /// Makes an error of its reason.
     pub fn new(reason: impl std::fmt::Display) -> Self {
         Self {
             reason: reason.to_string(),
@@ -34,8 +33,6 @@ impl HistoryError {
 /// The commits of the files that templates see.
 pub trait History: Send + Sync + std::fmt::Debug {
     /// Returns the last commit that changed a file, in hex; `None` if no commit contains the file.
-    ///
-    /// # Errors
     /// Fails if the history can't be read.
     fn latest_commit(&self, path: &TreePath) -> Result<Option<String>, HistoryError>;
 }
