@@ -22,12 +22,9 @@ pub(crate) use home::ChartPath;
 pub use metadata::{Dependency, ImportValues, Maintainer, Metadata, SharedDependency, identity};
 pub use package::{Package, Required, with_build};
 
-/// One file of a chart.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// Its path in the chart.
     pub name: String,
-    /// The content of the file.
     pub data: Bytes,
 }
 
@@ -38,25 +35,17 @@ pub struct Chart {
     pub metadata: Metadata,
     /// The default values of `values.yaml`; [`Value::Nil`] without that file.
     pub values: Value,
-    /// The contents of `values.schema.json`.
     pub schema: Option<Bytes>,
-    /// The files in `templates`.
     pub templates: Vec<File>,
-    /// All other files, except those of subcharts.
     pub files: Vec<File>,
     /// The subcharts, in the order of the names of their directories and archives until dependencies are processed.
     pub dependencies: Vec<Chart>,
-    /// Warnings of loading the chart.
     pub warnings: Vec<String>,
-    /// The path in the tree of charts.
     pub(crate) home: ChartPath,
 }
 
 impl Chart {
     /// Loads a chart from a directory, or from an archive if `path` is a file.
-    ///
-    /// # Errors
-    /// Returns an error if it is not a valid chart, or if it exceeds a limit of size, files or depth.
     pub fn load(tree: &dyn Tree, path: &TreePath, budget: &Budget) -> Result<Self, Error> {
         if tree.is_file(path) {
             let files = archive::named_files(&tree.read(path)?, path.name(), archive::MAX_FILE, budget)?;
@@ -65,9 +54,6 @@ impl Chart {
         Self::from_files(directory::files(tree, path, archive::MAX_FILE, budget)?, budget)
     }
 
-    /// Makes a chart of its files.
-    ///
-    /// # Errors
     /// Returns an error if the files are not a valid chart.
     pub fn from_files(files: Vec<File>, budget: &Budget) -> Result<Self, Error> {
         load::from_files(files, 0, budget)
@@ -92,7 +78,7 @@ impl Chart {
         self.metadata.kind.eq_ignore_ascii_case("library")
     }
 
-    /// Returns paths and files of the custom resource definitions in `crds`, with those of subcharts.
+    /// Returns paths and files of the custom resource definitions in `crds`, subcharts included.
     #[must_use]
     pub fn crds(&self) -> Vec<(String, &File)> {
         let mut found = Vec::new();
@@ -112,10 +98,7 @@ impl Chart {
         }
     }
 
-    /// Checks that the chart can be installed and has all of its dependencies.
-    ///
-    /// # Errors
-    /// Returns an error for library charts, and if a dependency of `Chart.yaml` is missing in `charts`.
+    /// Checks that the chart is not a library, and that no dependency of `Chart.yaml` is missing in `charts`.
     pub fn check_installable(&self) -> Result<(), Error> {
         if !matches!(self.metadata.kind.as_str(), "" | "application") {
             return Err(Error::Chart(format!(
@@ -140,9 +123,7 @@ impl Chart {
 }
 
 /// Unpacks the archive of a chart to its files, with their paths in the chart.
-///
-/// # Errors
-/// Returns an error if it is not a gzipped tarball, a path leads out of the chart, or a limit of size or files is exceeded.
+/// Fails if a path leads out of the chart, or a limit of size or files is exceeded.
 pub fn unpack(data: &[u8], name: &str, budget: &Budget) -> Result<Vec<File>, Error> {
     archive::named_files(data, name, archive::MAX_FILE, budget)
 }

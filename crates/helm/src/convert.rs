@@ -12,16 +12,14 @@ use yaml::{
 
 use crate::{IntKind, Value};
 
-/// The maximum depth of nested values; a map that contains itself nests without end.
+/// The maximum depth of nested values: a map that contains itself nests without end.
 const DEPTH: u32 = 1000;
 
-/// An error of converting a value of templates to plain data.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConvertError {
     /// Values nest too deep, or a map contains itself.
     #[error("values nest deeper than {DEPTH} levels")]
     TooDeep,
-    /// A limit of the budget was reached.
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
 }
@@ -56,11 +54,6 @@ impl Value {
         }
     }
 
-    /// Converts to plain data: maps are sorted by key, fields of structs keep their order, floats stay floats, and bytes become
-    /// base64.
-    ///
-    /// # Errors
-    /// Returns an error if the value nests more than 1000 levels deep, or if a limit of the budget is reached.
     pub fn to_yaml(&self, budget: &Budget) -> Result<yaml::Value, ConvertError> {
         Conversion::new(budget, true).plain(self, 0)
     }
@@ -72,7 +65,7 @@ impl Value {
 }
 
 impl Build for Value {
-    /// The entries in any order; of those with the same key the last one counts.
+    /// The entries in any order; of equal keys the last one counts.
     type Map = Vec<(Rc<str>, Self)>;
 
     fn scalar(scalar: yaml::Value) -> Self {
@@ -123,12 +116,10 @@ impl Build for Value {
     }
 }
 
-/// A conversion to plain data. Values can refer to the same large string many times, and each becomes a copy: the length of
-/// the printed result is counted before.
+/// A conversion to plain data. Each use of a shared string becomes a copy, so the length of the printed result is counted before.
 struct Conversion<'b> {
     budget: &'b Budget,
     json: bool,
-    /// Bytes of the printed value so far, at least.
     bytes: Cell<u64>,
 }
 
@@ -141,7 +132,7 @@ impl<'b> Conversion<'b> {
         }
     }
 
-    /// Counts bytes of the printed value. The estimate allows for escapes, so it may be twice the limit of one string.
+    /// Counts bytes of the printed value. The estimate includes escapes, and may be twice the limit of one string.
     fn grow(&self, bytes: usize) -> Result<(), ConvertError> {
         let total = self.bytes.get().saturating_add(bytes as u64);
         self.bytes.set(total);
@@ -184,7 +175,7 @@ impl<'b> Conversion<'b> {
         }
         self.count(value, depth)?;
         let json = self.json;
-        let words = |text: &str| match json {
+        let to_text = |text: &str| match json {
             true => text.to_owned(),
             false => bytes::to_valid_utf8(text),
         };
@@ -194,7 +185,7 @@ impl<'b> Conversion<'b> {
             Value::Int(value, IntKind::Uint64) => u64::try_from(*value).unwrap_or(u64::MAX).into(),
             Value::Int(value, _) => (*value as i64).into(),
             Value::Float(value) => (*value).into(),
-            Value::String(text) => words(text).into(),
+            Value::String(text) => to_text(text).into(),
             Value::Bytes(bytes) => crate::functions::base64(bytes).into(),
             Value::List(_) | Value::Strings(_) | Value::Ints(_) if json && value.is_nil_list() => {
                 yaml::Value::Null
@@ -207,7 +198,7 @@ impl<'b> Conversion<'b> {
                 let map = map.borrow();
                 let entries = map.iter().map(|(key, value)| {
                     self.string(key, depth)?;
-                    Ok((words(key), self.plain(value, depth + 1)?))
+                    Ok((to_text(key), self.plain(value, depth + 1)?))
                 });
                 entries.collect::<Result<yaml::Map, ConvertError>>()?.into()
             }

@@ -1,9 +1,9 @@
-//! Fields of Go structs, decoded from YAML as Helm does it: the case of keys is ignored, scalars are accepted as strings,
+//! Fields of Go structs, decoded from YAML as Helm does: keys are compared without case, scalars are accepted as strings,
 //! unknown fields are ignored.
 
 use yaml::{Map, Value};
 
-/// Returns the name of a value's type in the errors of Go's encoding/json.
+/// Returns the type's name in errors of Go's encoding/json.
 pub(crate) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -15,7 +15,6 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// Error of decoding a field.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FieldError {
     /// The field has another type, in the words of Go.
@@ -32,7 +31,6 @@ pub(crate) enum FieldError {
     NullItem(&'static str),
 }
 
-/// Decoder of the fields of one struct.
 pub(crate) struct Fields<'a> {
     pub(crate) map: &'a Map,
     pub(crate) kind: &'static str,
@@ -41,7 +39,7 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Returns a field that is not null; the case of its key is ignored, as in Go.
+    /// Returns a field that is not null; keys are compared without case, as in Go.
     pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
         let same = |(name, _): &(&str, &Value)| name.eq_ignore_ascii_case(key);
         let found = self
@@ -85,7 +83,7 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| self.wrong(key, value, want))
     }
 
-    pub(crate) fn texts(&self, key: &str, into: &mut Option<Vec<String>>) -> Result<(), FieldError> {
+    pub(crate) fn strings(&self, key: &str, into: &mut Option<Vec<String>>) -> Result<(), FieldError> {
         if let Some(items) = self.list(key, "[]string")? {
             let item = |value: &Value| match value {
                 Value::Null => Ok(String::new()),
@@ -142,7 +140,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Converts a scalar to a string as Go's YAML does it for a field of type string.
+/// Converts a scalar to a string as Go's YAML does for a field of type string.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,8 +1,8 @@
 //! The functions that sprig and Helm add to templates.
 //!
-//! Each group of functions is a table of names, parameters and plain functions in a module of its own. Nothing here reads a
-//! clock, a network or the environment: [`Environment`] tells the time and gives randomness. `env` and `expandenv` are no
-//! functions, and `getHostByName` answers nothing.
+//! Each group of functions is a table of names, parameters and plain functions in its own module. Nothing here reads a
+//! clock, a network or the environment: [`Environment`] provides time and randomness. `env` and `expandenv` don't exist, and
+//! `getHostByName` returns an empty string.
 
 mod arguments;
 mod cast;
@@ -58,10 +58,9 @@ pub use time::Time;
 
 /// The mark before messages of `fail` and `required` in an error: Helm prints the message only.
 pub const WARNING_START: &str = "HELM_ERR_START";
-/// The mark after messages of `fail` and `required` in an error.
 pub const WARNING_END: &str = "HELM_ERR_END";
 
-/// The inputs of functions from outside the chart.
+/// The inputs of functions from outside of the chart.
 pub trait Environment {
     /// Returns the time in seconds since 1970 and nanoseconds.
     fn now(&self) -> (i64, u32);
@@ -70,9 +69,6 @@ pub trait Environment {
     fn fill(&self, bytes: &mut [u8]);
 
     /// Returns the result of the function `lookup`: an object, a list, or an empty map if nothing is found.
-    ///
-    /// # Errors
-    /// Returns an error if the request to the cluster fails.
     fn lookup(
         &self,
         api_version: &str,
@@ -88,50 +84,43 @@ pub trait Environment {
 /// The maps that templates changed.
 type Changed = RefCell<Vec<Weak<RefCell<BTreeMap<Rc<str>, Value>>>>>;
 
-/// Compiled regular expressions: charts use a few again and again, and to compile one takes longer than to use it.
-///
-/// They are shared and never copied: a copy makes the tables anew that a search fills.
+/// Compiled regular expressions. They are shared and never cloned: a clone has to fill its search tables again.
 type Expressions = RefCell<foldhash::HashMap<String, Rc<Regexp>>>;
 
 /// The memory of an item of a list, in bytes.
 const ITEM: usize = size_of::<Value>();
 
-/// The memory of a new entry of a map beside the characters of its key and beside a string that is its value, in bytes. Nodes
-/// of a map that is filled in order are half full.
+/// The memory of a new entry of a map in bytes, without the characters of its key and of a string value. Nodes of a map that
+/// is filled in order are half full.
 const ENTRY: usize = 2 * (size_of::<Rc<str>>() + ITEM) + STRING;
 
 /// The memory of a node of a document while it is read, in bytes.
 const NODE: usize = 256;
 
-/// The memory of one call.
 struct Meter<'a> {
     budget: &'a Budget,
-    /// The memory that the call may take, in bytes.
     all: u64,
-    /// The memory that is left, in bytes.
-    room: Cell<u64>,
+    left: Cell<u64>,
 }
 
 impl<'a> Meter<'a> {
-    /// Makes a meter of a call that may take `room` bytes.
-    fn new(budget: &'a Budget, room: u64) -> Self {
+    fn new(budget: &'a Budget, left: u64) -> Self {
         Self {
             budget,
-            all: room,
-            room: Cell::new(room),
+            all: left,
+            left: Cell::new(left),
         }
     }
 
-    /// Returns the memory that the call has counted, in bytes.
     fn taken(&self) -> u64 {
-        self.all.saturating_sub(self.room.get())
+        self.all.saturating_sub(self.left.get())
     }
 
     /// Counts memory that the call is about to take. Everything but single strings is counted before it is made.
     fn memory(&self, bytes: usize) -> Result<(), FunctionError> {
-        match self.room.get().checked_sub(bytes as u64) {
-            Some(room) => {
-                self.room.set(room);
+        match self.left.get().checked_sub(bytes as u64) {
+            Some(left) => {
+                self.left.set(left);
                 Ok(())
             }
             None => Err(weight::too_much(self.budget)),
@@ -158,28 +147,26 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Records a map that was changed, whose new values may stay for longer than the action.
+    /// Records that a map was changed, whose new values may outlive the action.
     fn changes(&self) {
         self.changes.set(true);
     }
 
-    /// Records a map that was changed, and that may contain itself now.
+    /// Records a changed map that may contain itself now.
     fn nests(&self, map: &Dict) {
         self.changes();
         self.changed.borrow_mut().push(Rc::downgrade(map));
     }
 
-    /// Counts memory that the call is about to take. Everything but single strings is counted before it is made.
     fn memory(&self, bytes: usize) -> Result<(), FunctionError> {
         self.meter.memory(bytes)
     }
 
-    /// Counts items of a list, or entries of a map, before they are made.
     fn items(&self, count: usize) -> Result<(), FunctionError> {
         self.meter.items(count)
     }
 
-    /// Counts items of a list that are new strings, with all of their bytes, before they are made.
+    /// Counts items of a list that are new strings of `bytes` bytes in total, before they are made.
     fn strings(&self, count: usize, bytes: usize) -> Result<(), FunctionError> {
         self.items(count)?;
         self.memory(count.saturating_mul(STRING).saturating_add(bytes))
@@ -195,19 +182,19 @@ impl Context<'_> {
         self.memory(nodes.saturating_mul(NODE).saturating_add(text.len()))
     }
 
-    /// Counts a string of so many bytes before it is made.
+    /// Counts a string before it is made.
     fn text(&self, bytes: usize) -> Result<(), FunctionError> {
         let (bytes, limit) = (bytes as u64, self.budget.limits().bytes);
         if bytes > limit {
             return Err(format!("a text of {bytes} bytes is over the limit of {limit} bytes").into());
         }
-        if bytes > self.meter.room.get() {
+        if bytes > self.meter.left.get() {
             return Err(weight::too_much(self.budget));
         }
         Ok(self.budget.step(bytes / 8 + 1)?)
     }
 
-    /// Counts work that takes long.
+    /// Counts steps of a slow computation.
     fn work(&self, steps: u64) -> Result<(), FunctionError> {
         Ok(self.budget.step(steps)?)
     }
@@ -216,14 +203,12 @@ impl Context<'_> {
 type Answer = Result<Value, FunctionError>;
 type Run = fn(&Context<'_>, &[Value]) -> Answer;
 
-/// A function by its name.
 struct Entry {
     name: &'static str,
     signature: Signature,
     run: Run,
 }
 
-/// A function with exactly these parameters.
 const fn fixed(name: &'static str, parameters: &'static [Type], run: Run) -> Entry {
     Entry {
         name,
@@ -232,7 +217,6 @@ const fn fixed(name: &'static str, parameters: &'static [Type], run: Run) -> Ent
     }
 }
 
-/// A function whose last parameter is variadic.
 const fn variadic(name: &'static str, parameters: &'static [Type], run: Run) -> Entry {
     Entry {
         name,
@@ -241,8 +225,7 @@ const fn variadic(name: &'static str, parameters: &'static [Type], run: Run) -> 
     }
 }
 
-/// Hashes names by FNV-1a, which is fast for short ones. Only the names of this table are hashed: users can't choose names
-/// that collide.
+/// Hashes names by FNV-1a, which is fast for short ones. Users can't make names collide: only names of the table are hashed.
 struct Names(u64);
 
 impl Default for Names {
@@ -263,13 +246,13 @@ impl Hasher for Names {
     }
 }
 
-/// The functions that work with templates or the cluster, before all others.
+/// The functions that work with templates or the cluster come before all others.
 const INCLUDE: u16 = 0;
 const TPL: u16 = 1;
 const LOOKUP: u16 = 2;
 const OTHERS: u16 = 3;
 
-/// All functions but those above; their numbers are those of their places behind them.
+/// All other functions; the number of the first one is [`OTHERS`].
 static ENTRIES: LazyLock<Vec<&'static Entry>> = LazyLock::new(|| {
     let tables = [
         strings::TABLE,
@@ -300,8 +283,8 @@ static NUMBERS: LazyLock<HashMap<&'static str, u16, BuildHasherDefault<Names>>> 
 });
 
 fn entry(function: u16) -> Option<&'static Entry> {
-    let place = function.checked_sub(OTHERS)?;
-    ENTRIES.get(usize::from(place)).copied()
+    let index = function.checked_sub(OTHERS)?;
+    ENTRIES.get(usize::from(index)).copied()
 }
 
 const NAME_AND_DATA: Signature = Signature::fixed(&[Type::String, Type::Any]);
@@ -309,8 +292,8 @@ const FOUR_TEXTS: Signature = Signature::fixed(&[Type::String, Type::String, Typ
 
 /// The functions that Helm gives to templates.
 ///
-/// Templates can put a map into itself, as in Go. So that such maps do not stay in memory, all maps that templates changed
-/// are emptied when this is dropped: take what you want of the values before.
+/// Templates can put a map into itself, as in Go. So that such maps are freed, all maps that templates changed are emptied when
+/// this is dropped: take values out before.
 pub struct Standard<'a> {
     environment: &'a dyn Environment,
     changed: Changed,
@@ -318,7 +301,6 @@ pub struct Standard<'a> {
 }
 
 impl<'a> Standard<'a> {
-    /// Makes the functions of an environment.
     #[must_use]
     pub fn new(environment: &'a dyn Environment) -> Self {
         Self {
@@ -367,7 +349,7 @@ impl Functions for Standard<'_> {
                 changed: &self.changed,
                 changes: Cell::new(false),
                 expressions: &self.expressions,
-                meter: Meter::new(executor.budget(), executor.room()),
+                meter: Meter::new(executor.budget(), executor.available()),
             };
             let answer = (entry.run)(&context, &arguments);
             if context.changes.get() {
@@ -376,7 +358,7 @@ impl Functions for Standard<'_> {
             return answer;
         }
         if function == LOOKUP {
-            let [api_version, kind, namespace, name] = [0, 1, 2, 3].map(|place| text(&arguments, place));
+            let [api_version, kind, namespace, name] = [0, 1, 2, 3].map(|index| text(&arguments, index));
             return self.environment.lookup(api_version, kind, namespace, name);
         }
         let data = arguments.get(1).cloned().unwrap_or_default();
@@ -389,14 +371,13 @@ impl Functions for Standard<'_> {
     }
 }
 
-/// Returns the error of Go for a string that is not JSON, `None` if it is.
+/// Returns Go's error for a string that is not JSON; `None` if it is.
 pub(crate) fn json_problem(text: &str, budget: &Budget) -> Option<String> {
     json::read(&Meter::new(budget, weight::limit(budget)), text)
         .err()
         .map(FunctionError::into_message)
 }
 
-/// Bytes in base64.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.encode(bytes)

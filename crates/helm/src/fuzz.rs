@@ -1,4 +1,4 @@
-//! No chart makes a render panic, whatever is in its files, and no archive does.
+//! No content of a chart's files or of an archive makes a render panic.
 
 use bytes::Bytes;
 use testkit::fuzz::{self, Random};
@@ -151,7 +151,6 @@ const IGNORED: &[&str] = &[
     " ",
 ];
 
-/// The files of a chart.
 fn files(random: &mut Random) -> Vec<(String, String)> {
     let metadata = |random: &mut Random| {
         let start = if random.one_in(8) {

@@ -1,7 +1,7 @@
 //! Helm charts, rendered in process as `helm template` does it.
 //!
-//! [`template`] is Go's text/template, [`functions`] what sprig and Helm add to it. Nothing here does I/O: files come from a
-//! [`tree::Tree`], what a cluster would answer from a callback, and time and randomness from the caller.
+//! [`template`] is Go's text/template, [`functions`] are the functions of sprig and Helm. Nothing here does I/O: files come from
+//! a [`tree::Tree`], cluster lookups from a callback, and time and randomness from the caller.
 
 pub mod chart;
 mod convert;
@@ -19,6 +19,6 @@ mod version;
 
 pub use chart::Chart;
 pub use convert::ConvertError;
-pub use error::{Error, Texts};
+pub use error::{Error, TemplateOutput};
 pub use render::{DEPRECATED, KubeVersion, KubeVersionError, Options, Rendered, template};
 pub use value::{Dict, IntKind, List, Object, Value};

@@ -10,12 +10,12 @@ use regex::Regex;
 use tree::Budget;
 
 use crate::{
-    Error, Texts,
+    Error, TemplateOutput,
     fields::{FieldError, Fields, json_type},
     values::yaml_words,
 };
 
-/// The kinds that are installed first, in that order; all others follow in the order of their names.
+/// The kinds that are installed first, in this order; all others follow by name.
 const INSTALL_ORDER: [&str; 36] = [
     "PriorityClass",
     "Namespace",
@@ -55,7 +55,6 @@ const INSTALL_ORDER: [&str; 36] = [
     "APIService",
 ];
 
-/// Events of hooks.
 const EVENTS: [&str; 9] = [
     "pre-install",
     "post-install",
@@ -71,43 +70,34 @@ const EVENTS: [&str; 9] = [
 /// One document of the output of templates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// The path of the template.
     pub path: String,
     /// The field `kind`; empty if it is missing.
     pub kind: String,
-    /// The document as the template printed it.
     pub text: String,
 }
 
-/// A document that Helm creates at an event instead of installing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// The document of the hook.
     pub manifest: Manifest,
-    /// The events, such as `pre-install` and `test`.
+    /// Events such as `pre-install` and `test`.
     pub events: Vec<String>,
-    /// The order among the hooks of one event; lower weights come first.
+    /// Position among the hooks of one event; lower weights come first.
     pub weight: i64,
 }
 
 impl Hook {
-    /// Returns true for hooks that only `helm test` runs.
     #[must_use]
     pub fn is_test(&self) -> bool {
         self.events.iter().any(|event| event == "test")
     }
 }
 
-/// Manifests and hooks, each in the order in which they are installed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sorted {
-    /// The manifests that are installed.
     pub manifests: Vec<Manifest>,
-    /// The hooks of the release.
     pub hooks: Vec<Hook>,
 }
 
-/// The fields of a document that decide about its order.
 #[derive(Default)]
 struct Head {
     kind: String,
@@ -127,8 +117,8 @@ impl Head {
 /// The white space around a separator, according to Helm.
 const SPACES: [char; 5] = ['\t', '\n', '\x0C', '\r', ' '];
 
-/// Splits an output into documents as Helm does it: at each line that begins with `---`, regardless of YAML syntax. The
-/// separator and the white space around it are removed.
+/// Splits an output into documents as Helm does: at each line that begins with `---`, regardless of YAML syntax. Separators and
+/// the white space around them are removed.
 pub(crate) fn split(text: &str) -> Vec<&str> {
     let text = text.trim();
     let mut documents = Vec::new();
@@ -152,8 +142,6 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
 }
 
 /// Splits the outputs of templates into documents and sorts them by kind in the install order. `files` are paths and outputs.
-///
-/// # Errors
 /// Fails when a document is invalid YAML or not an object.
 pub(crate) fn sort<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -167,9 +155,9 @@ pub(crate) fn sort<'a>(
         }
         for text in split(text) {
             budget.step(text.len() as u64)?;
-            let head = head(text, budget).map_err(|words| Error::NoManifest {
-                words: format!("YAML parse error on {path}: {words}"),
-                texts: Texts::default(),
+            let head = head(text, budget).map_err(|message| Error::NoManifest {
+                message: format!("YAML parse error on {path}: {message}"),
+                output: TemplateOutput::default(),
             })?;
             let manifest = Manifest {
                 path: path.to_owned(),
@@ -195,22 +183,22 @@ pub(crate) fn sort<'a>(
     }
     sorted
         .manifests
-        .sort_by(|a, b| place(&a.kind).cmp(&place(&b.kind)));
+        .sort_by(|a, b| install_position(&a.kind).cmp(&install_position(&b.kind)));
     sorted
         .hooks
-        .sort_by(|a, b| place(&a.manifest.kind).cmp(&place(&b.manifest.kind)));
+        .sort_by(|a, b| install_position(&a.manifest.kind).cmp(&install_position(&b.manifest.kind)));
     Ok(sorted)
 }
 
-/// Returns the position of a kind in the order: kinds that are not in the list come last, by name.
-fn place(kind: &str) -> (usize, &str) {
+/// Returns the install position of a kind: unlisted kinds come last, by name.
+fn install_position(kind: &str) -> (usize, &str) {
     match INSTALL_ORDER.iter().position(|known| *known == kind) {
-        Some(place) => (place, ""),
+        Some(install_position) => (install_position, ""),
         None => (INSTALL_ORDER.len(), kind),
     }
 }
 
-/// Parses the events of a hook. Returns `None` if one of them is unknown.
+/// Parses the events of a hook; `None` if one of them is unknown.
 fn events(types: &str) -> Option<Vec<String>> {
     let event = |event: &str| {
         let event = event.trim().to_lowercase();
@@ -224,7 +212,7 @@ fn events(types: &str) -> Option<Vec<String>> {
     types.split(',').map(event).collect()
 }
 
-/// Error of a document whose head can't be decoded, in the words of Helm.
+/// Error of a document whose head can't be decoded, as in Helm.
 #[derive(Debug, thiserror::Error)]
 enum HeadError {
     #[error("{}", yaml_words(.0))]
@@ -238,7 +226,6 @@ enum HeadError {
     Field(#[from] FieldError),
 }
 
-/// Decodes the fields of a document that decide about its order.
 fn head(text: &str, budget: &Budget) -> Result<Head, HeadError> {
     let wanted = |key: &str| {
         ["apiVersion", "kind", "metadata"]
@@ -279,7 +266,6 @@ fn head(text: &str, budget: &Budget) -> Result<Head, HeadError> {
     Ok(head)
 }
 
-/// Prints a document as Helm does it.
 pub(crate) fn print(path: &str, text: &str, into: &mut String) {
     let _ = writeln!(into, "---\n# Source: {path}\n{text}");
 }
@@ -287,14 +273,12 @@ pub(crate) fn print(path: &str, text: &str, into: &mut String) {
 static SOURCE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("# Source: [^/]+/(.+)").ok());
 
 /// Returns the documents of an output whose templates match one of the paths or glob patterns.
-///
-/// # Errors
 /// Fails when a path matches no template.
 pub(crate) fn show_only(output: &str, paths: &[String]) -> Result<String, Error> {
     let documents = split(output);
-    let mut shown = String::new();
+    let mut selected = String::new();
     for path in paths {
-        let before = shown.len();
+        let before = selected.len();
         let pattern = go::path::Pattern::parse(path).ok();
         for document in &documents {
             let source = SOURCE
@@ -302,12 +286,12 @@ pub(crate) fn show_only(output: &str, paths: &[String]) -> Result<String, Error>
                 .and_then(|source| source.captures(document)?.get(1));
             let matches = |name: &str| pattern.as_ref().is_some_and(|pattern| pattern.is_match(name));
             if source.is_some_and(|source| matches(source.as_str())) {
-                let _ = writeln!(shown, "---\n{document}");
+                let _ = writeln!(selected, "---\n{document}");
             }
         }
-        if shown.len() == before {
+        if selected.len() == before {
             return Err(Error::Option(format!("could not find template {path} in chart")));
         }
     }
-    Ok(shown)
+    Ok(selected)
 }

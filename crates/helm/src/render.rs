@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, fmt};
 use tree::{Budget, Tree, TreePath, on_deep_stack};
 
 use crate::{
-    Chart, Dict, Error, Texts, Value,
+    Chart, Dict, Error, TemplateOutput, Value,
     functions::{Environment, WARNING_END, WARNING_START},
     manifest::{self, Sorted},
     values::{self, ReadFile, Sources},
@@ -20,46 +20,38 @@ use crate::{
 
 pub use capabilities::{KubeVersion, KubeVersionError};
 
-/// The warning for deprecated charts.
 pub const DEPRECATED: &str = "WARNING: This chart is deprecated";
 
 /// Options of a render, named as the flags of `helm template`.
 #[derive(Clone)]
 pub struct Options<'a> {
-    /// The name of the release.
     pub release_name: String,
     /// A template for the name of the release; it replaces `release_name`.
     pub name_template: Option<String>,
-    /// The namespace of the release.
     pub namespace: String,
     /// Values that override the defaults of the chart.
     pub values: Sources,
-    /// True if `.Release.IsUpgrade` is set instead of `.Release.IsInstall`.
+    /// Sets `.Release.IsUpgrade` instead of `.Release.IsInstall`.
     pub is_upgrade: bool,
-    /// True if the output includes the files in `crds`.
     pub include_crds: bool,
-    /// True if the output has no hooks.
     pub no_hooks: bool,
-    /// True if the output has no test hooks.
     pub skip_tests: bool,
-    /// True if values are not validated against `values.schema.json`.
     pub skip_schema_validation: bool,
-    /// Paths of templates; if there are any, the output only has the manifests of these templates.
+    /// Paths of templates. If there are any, the output is limited to their manifests.
     pub show_only: Vec<String>,
-    /// The version of Kubernetes in `.Capabilities`; default: that of the Helm release whose behaviour is copied.
+    /// The version of Kubernetes in `.Capabilities`; default: the one of the copied Helm release.
     pub kube_version: Option<String>,
     /// API versions in `.Capabilities`, in addition to those that Helm knows.
     pub api_versions: Vec<String>,
     /// True if `api_versions` replaces the API versions that Helm knows.
     pub only_api_versions: bool,
-    /// The time, randomness and cluster lookups.
     pub environment: &'a (dyn Environment + Sync),
     /// Reads the files of `--set-file`; without it, all files are missing.
     pub read_file: Option<ReadFile<'a>>,
 }
 
 impl<'a> Options<'a> {
-    /// Makes default options for a release in the namespace `default`.
+    /// Returns default options for a release in the namespace `default`.
     #[must_use]
     pub fn new(release_name: &str, environment: &'a (dyn Environment + Sync)) -> Self {
         Self {
@@ -92,24 +84,18 @@ impl fmt::Debug for Options<'_> {
     }
 }
 
-/// The result of a render.
 #[derive(Debug, Clone, Default)]
 pub struct Rendered {
-    /// The name of the release.
     pub name: String,
     /// Paths and contents of the files in `crds` of the chart and its subcharts.
     pub crds: Vec<(String, String)>,
-    /// Manifests and hooks, in the order of installation.
     pub sorted: Sorted,
-    /// The rendered template `NOTES.txt`.
     pub notes: String,
-    /// Warnings of loading and rendering.
     pub warnings: Vec<String>,
     output: String,
 }
 
 impl Rendered {
-    /// Returns the output of `helm template`.
     #[must_use]
     pub fn to_yaml(&self) -> &str {
         &self.output
@@ -135,7 +121,7 @@ impl Rendered {
 /// ```
 ///
 /// # Errors
-/// Returns an error if the chart, its values or the options are invalid, a template fails, or a limit is reached.
+/// Fails if the chart, its values or the options are invalid, a template fails, or a limit is reached.
 pub fn template(
     tree: &dyn Tree,
     path: &TreePath,
@@ -207,7 +193,7 @@ fn render(
 
 /// Returns an error with the output of all templates, for debugging.
 fn with_texts(error: Error, files: &BTreeMap<String, String>) -> Error {
-    let Error::NoManifest { words, .. } = error else {
+    let Error::NoManifest { message, .. } = error else {
         return error;
     };
     let mut all = String::new();
@@ -215,20 +201,19 @@ fn with_texts(error: Error, files: &BTreeMap<String, String>) -> Error {
         manifest::print(path, text, &mut all);
     }
     Error::NoManifest {
-        words,
-        texts: Texts(all),
+        message,
+        output: TemplateOutput(all),
     }
 }
 
-/// Removes the warning marks of `fail` and `required` from the errors about a release name.
+/// Removes the marks of `fail` and `required` from errors about a release name.
 fn without_marks(error: Error) -> Error {
     match error {
-        Error::Option(words) => Error::Option(words.replace(WARNING_START, "").replace(WARNING_END, "")),
+        Error::Option(message) => Error::Option(message.replace(WARNING_START, "").replace(WARNING_END, "")),
         error => error,
     }
 }
 
-/// Returns the warnings of a chart and its dependencies.
 fn all_warnings(chart: &mut Chart) -> Vec<String> {
     let mut warnings = std::mem::take(&mut chart.warnings);
     for inner in &mut chart.dependencies {
@@ -265,7 +250,6 @@ fn output(rendered: &Rendered, options: &Options<'_>) -> Result<String, Error> {
     }
 }
 
-/// `.Release`
 fn release(name: &str, options: &Options<'_>) -> Value {
     let namespace = match options.namespace.as_str() {
         "" => "default",
@@ -283,7 +267,7 @@ fn release(name: &str, options: &Options<'_>) -> Value {
 
 /// The maximum length of a release name, in bytes.
 const MAX_NAME: usize = 53;
-/// The pattern of release names, in the words of Helm.
+/// The pattern of release names, as Helm prints it.
 const NAME: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
 fn check_name(name: &str) -> Result<(), Error> {

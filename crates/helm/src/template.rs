@@ -1,7 +1,7 @@
 //! Go's text/template: the language of charts, with its rules of truth and comparison, its formatting and its errors.
 //!
-//! A [`Set`] holds parsed templates, an [`Executor`] runs them over [`Value`]s. The functions besides the built-in ones come
-//! from a [`Functions`]. Templates nest as deep as their author likes, within limits: run parser and executor on a deep stack.
+//! A [`Set`] holds parsed templates, an [`Executor`] runs them over [`Value`]s. [`Functions`] provides the functions that are
+//! not built in. Templates nest deeply within limits: run parser and executor on a deep stack.
 
 mod builtin;
 mod executor;
@@ -21,7 +21,7 @@ mod types;
 pub use executor::Executor;
 pub(crate) use executor::{weight, without_no_value};
 pub use format::{FormatError, print, printf};
-pub use parse::Room;
+pub use parse::ParseBuffers;
 pub use set::Set;
 pub use types::{Signature, Type, kind_name, truth, type_name};
 
@@ -31,7 +31,7 @@ use versions::VersionError;
 
 use crate::{Value, convert::ConvertError};
 
-/// An error of a template, in the words of Go.
+/// An error of a template, as Go reports it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The template is invalid: `template: NAME:LINE: problem`.
@@ -46,7 +46,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the message of the error.
     pub(crate) fn into_text(self) -> String {
         match self {
             Self::Parse(text) | Self::Execute(text) => text,
@@ -55,25 +54,20 @@ impl Error {
     }
 }
 
-/// The error of a function or method of templates.
-///
-/// The message has the words of Helm, sprig or Go. The executor adds `error calling NAME: ` and the position in the template.
+/// Error of a function or method, in the words of Helm, sprig or Go. The executor adds `error calling NAME: ` and the position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FunctionError {
-    /// The function failed.
     #[error("{0}")]
     Failed(String),
     /// A float that JSON cannot represent: `NaN`, `+Inf` or `-Inf`.
     #[error("json: unsupported value: {0}")]
     NotJson(&'static str),
-    /// A limit of the budget was reached.
     // Boxed, so that results of functions stay small.
     #[error(transparent)]
     Exceeded(Box<Exceeded>),
 }
 
 impl FunctionError {
-    /// Returns the message.
     pub(crate) fn into_message(self) -> String {
         match self {
             Self::Failed(message) => message,
@@ -130,18 +124,15 @@ impl From<ConvertError> for FunctionError {
     }
 }
 
-/// The functions of templates in addition to the built-in ones.
+/// Functions of templates that are not built in.
 pub trait Functions {
-    /// Returns the number of a function, `None` if the name is unknown. Called when a template is parsed.
+    /// Returns the number of a function; `None` if the name is unknown. Called when a template is parsed.
     fn find(&self, name: &str) -> Option<u16>;
 
-    /// Returns the parameters of a function. The executor checks the number and types of arguments before it calls `call`.
+    /// Returns the parameters of a function. The executor checks the arguments before it calls `call`.
     fn signature(&self, function: u16) -> Signature;
 
     /// Calls a function. Missing values among the arguments are [`Value::Nil`].
-    ///
-    /// # Errors
-    /// Returns the error of the function, without its name and position.
     fn call(
         &self,
         function: u16,

@@ -1,17 +1,17 @@
 //! The values of templates, with the types of Go.
 //!
-//! Maps are shared and mutable, as in Go: sprig's `set` changes the map that others see too. Integers know which of Go's
-//! types they have, since `kindOf`, `printf` and comparisons tell them apart; numbers of values files are floats.
+//! Maps are shared and mutable, as in Go: sprig's `set` changes the map that others see. Integers know their Go type, since
+//! `kindOf`, `printf` and comparisons distinguish them; numbers of values files are floats.
 
 use std::{any::Any, cell::RefCell, collections::BTreeMap, fmt, rc::Rc};
 
 use crate::template::FunctionError;
 use crate::template::Signature;
 
-/// A list; it is never changed, only copied with more.
+/// A list; it is copied to be changed.
 pub type List = Rc<Vec<Value>>;
 
-/// A map, in key order as templates see it, shared by all that hold it.
+/// A map in key order, shared by all holders.
 pub type Dict = Rc<RefCell<BTreeMap<Rc<str>, Value>>>;
 
 /// An integer type of Go.
@@ -23,16 +23,13 @@ pub enum IntKind {
     Int64,
     /// `int32`, the type of characters.
     Int32,
-    /// `uint8`.
     Uint8,
-    /// `uint32`.
     Uint32,
-    /// `uint64`.
     Uint64,
 }
 
 thread_local! {
-    // Nil slices are empty ones that can be told from others: there is only one.
+    // Nil slices print differently from empty ones; pointer equality with this one marks them.
     static NIL_LIST: List = List::default();
 }
 
@@ -42,31 +39,26 @@ pub enum Value {
     /// `nil`, an interface without a value.
     #[default]
     Nil,
-    /// No value at all: a key that a map does not have. Prints as `<no value>`.
+    /// A key that a map does not have. Prints as `<no value>`.
     Missing,
-    /// `bool`.
     Bool(bool),
     /// An integer, and its type.
     Int(i128, IntKind),
-    /// `float64`.
     Float(f64),
-    /// `string`.
     String(Rc<str>),
-    /// `[]byte`.
     Bytes(Rc<[u8]>),
     /// `[]interface{}` (or `[]string`, see [`Value::Strings`]).
     List(List),
-    /// `[]string`: `typeOf` and `printf "%#v"` tell it from a list.
+    /// `[]string`: `typeOf` and `printf "%#v"` distinguish it from a list.
     Strings(List),
     /// `[]int`, as `until` makes it.
     Ints(List),
     /// `map[string]interface{}`.
     Dict(Dict),
-    /// Something with methods and fields of its own: files, capabilities, a time, an error.
+    /// A type with methods and fields of its own: files, capabilities, a time, an error.
     Object(Rc<dyn Object>),
 }
 
-/// A Go object with methods and fields.
 pub trait Object: fmt::Debug {
     /// Returns the name of the Go type, as `typeOf` prints it.
     fn type_name(&self) -> &str;
@@ -76,28 +68,22 @@ pub trait Object: fmt::Debug {
         "struct"
     }
 
-    /// Returns a field or the result of a method without arguments, `None` if the name is unknown.
     fn field(&self, name: &str) -> Option<Value>;
 
-    /// Returns the parameters of a method, by which arguments are checked; `None` accepts any.
     fn signature(&self, name: &str) -> Option<Signature> {
         let _ = name;
         None
     }
 
     /// Calls a method; returns `None` if the name is unknown.
-    ///
-    /// # Errors
-    /// Returns the error of the method.
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, FunctionError>>;
 
-    /// Returns the steps of the budget that a call takes, without those for the size of its result.
+    /// Returns the budget steps of a call, without the steps for the size of its result.
     fn cost(&self, name: &str, arguments: &[Value]) -> u64 {
         let _ = (name, arguments);
         0
     }
 
-    /// Returns the map of objects that are maps.
     fn as_dict(&self) -> Option<Dict> {
         None
     }
@@ -107,7 +93,6 @@ pub trait Object: fmt::Debug {
         true
     }
 
-    /// Returns the items of objects that are lists.
     fn as_list(&self) -> Option<List> {
         None
     }
@@ -126,12 +111,12 @@ pub trait Object: fmt::Debug {
         None
     }
 
-    /// Returns the object for downcasts of functions that take one type, such as times.
+    /// Returns the object for downcasts of functions that take one type.
     fn as_any(&self) -> Option<&dyn Any> {
         None
     }
 
-    /// Formats the object as `{{ . }}` prints it.
+    /// Formats the object as `{{ . }}` does.
     fn print(&self) -> String;
 
     /// Formats the object as an argument of functions, which don't call `String` of pointers.
@@ -168,42 +153,36 @@ impl fmt::Debug for Value {
 }
 
 impl Value {
-    /// Makes a string value.
     pub fn string(text: impl Into<Rc<str>>) -> Self {
         Self::String(text.into())
     }
 
-    /// Makes an `int` value.
     #[must_use]
     pub fn int(value: i64) -> Self {
         Self::Int(value.into(), IntKind::Int)
     }
 
-    /// Makes an `int64` value.
     #[must_use]
     pub fn int64(value: i64) -> Self {
         Self::Int(value.into(), IntKind::Int64)
     }
 
-    /// Makes a list value.
     #[must_use]
     pub fn list(items: Vec<Self>) -> Self {
         Self::List(Rc::new(items))
     }
 
-    /// A nil `[]interface {}`: empty, but `null` in JSON and YAML.
+    /// Returns a nil `[]interface {}`: empty, but `null` in JSON and YAML.
     #[must_use]
     pub fn nil_list() -> Self {
         Self::List(NIL_LIST.with(Rc::clone))
     }
 
-    /// Makes a nil `[]string` value.
     #[must_use]
     pub fn nil_strings() -> Self {
         Self::Strings(NIL_LIST.with(Rc::clone))
     }
 
-    /// Returns true for nil lists.
     #[must_use]
     pub fn is_nil_list(&self) -> bool {
         match self {
@@ -214,7 +193,7 @@ impl Value {
         }
     }
 
-    /// Returns the map of a map, or of an object that is one.
+    /// Returns the entries of a map, or of an object that is a map.
     #[must_use]
     pub fn as_dict(&self) -> Option<Dict> {
         match self {
@@ -224,7 +203,7 @@ impl Value {
         }
     }
 
-    /// Returns the items of a list, or of an object that is one.
+    /// Returns the items of a list, or of an object that is a list.
     #[must_use]
     pub fn as_list(&self) -> Option<List> {
         match self {
@@ -234,7 +213,6 @@ impl Value {
         }
     }
 
-    /// Makes a map value.
     pub fn dict<K: Into<Rc<str>>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
         let map = entries
             .into_iter()

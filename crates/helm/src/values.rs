@@ -17,7 +17,6 @@ use crate::{Dict, Error, Value};
 pub(crate) use coalesce::coalesce_last;
 pub(crate) use dependencies::process_dependencies;
 
-/// The error of reading a file of `--set-file`.
 pub type ReadFileError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Reads the file at a path, for `--set-file`.
@@ -36,15 +35,13 @@ pub struct Sources {
     pub string: Vec<String>,
     /// Settings of the contents of files (`--set-file`).
     pub file: Vec<String>,
-    /// Settings of strings without any syntax (`--set-literal`).
+    /// Settings of strings without syntax (`--set-literal`).
     pub literal: Vec<String>,
 }
 
 impl Sources {
     /// Merges all values to one map.
-    ///
-    /// # Errors
-    /// Returns an error if a file is not a map in YAML, a setting is invalid, or a file of a setting cannot be read.
+    /// Fails if a file is not a YAML map, a setting is invalid, or a file of a setting cannot be read.
     pub fn merge(&self, read: Option<ReadFile<'_>>, budget: &Budget) -> Result<Dict, Error> {
         let base = table();
         for (name, text) in &self.files {
@@ -75,12 +72,11 @@ impl Sources {
     }
 }
 
-/// Returns a new empty map.
 pub(crate) fn table() -> Dict {
     Rc::default()
 }
 
-/// Error of a values file, in the words of Helm.
+/// Error of a values file, as in Helm.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     #[error("{}", yaml_words(.0))]
@@ -92,7 +88,6 @@ pub(crate) enum ReadError {
     NotAMap(&'static str),
 }
 
-/// Error of a path of values: this key is missing or not a map.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is not a table")]
 pub(crate) struct NotATable(String);
@@ -111,7 +106,7 @@ pub(crate) fn read_map(text: &[u8], budget: &Budget) -> Result<Value, ReadError>
     Err(ReadError::NotAMap(kind))
 }
 
-/// Formats a YAML error in the words of Helm.
+/// Formats a YAML error as Helm does.
 pub(crate) fn yaml_words(error: &yaml::Error) -> String {
     match &error.problem {
         yaml::Problem::NotFinite(_) => format!("error converting YAML to JSON: json: {}", error.message()),
@@ -135,7 +130,7 @@ fn merge_over(base: &Dict, over: &Dict) {
     }
 }
 
-/// Returns a snapshot of the entries of a map, which may be changed meanwhile.
+/// Returns a snapshot of a map's entries, so that the map may be changed meanwhile.
 pub(crate) fn entries(map: &Dict) -> Vec<(Rc<str>, Value)> {
     map.borrow()
         .iter()
@@ -143,7 +138,6 @@ pub(crate) fn entries(map: &Dict) -> Vec<(Rc<str>, Value)> {
         .collect()
 }
 
-/// Copies a value with all maps in it.
 pub(crate) fn deep_copy(value: &Value) -> Value {
     match value {
         Value::Dict(map) => Value::Dict(deep_copy_map(map)),
@@ -152,9 +146,8 @@ pub(crate) fn deep_copy(value: &Value) -> Value {
     }
 }
 
-/// Copies a map with all maps in it.
 pub(crate) fn deep_copy_map(map: &Dict) -> Dict {
-    // Cloning is cheaper than collecting entries, which would sort them again.
+    // Cloning is cheaper than collecting entries, which sorts them again.
     let mut copy = map.borrow().clone();
     for value in copy.values_mut() {
         if matches!(value, Value::Dict(_) | Value::List(_)) {
@@ -164,7 +157,7 @@ pub(crate) fn deep_copy_map(map: &Dict) -> Dict {
     Rc::new(RefCell::new(copy))
 }
 
-/// Returns a map that shares no map with others: the same map if it is not shared, or a deep copy.
+/// Returns a map that shares no map with others: the map itself if it is not shared, or a deep copy.
 pub(crate) fn own(map: &Dict) -> Dict {
     fn is_alone(map: &Dict) -> bool {
         Rc::strong_count(map) == 1 && map.borrow().values().all(is_own)
@@ -194,7 +187,7 @@ pub(crate) fn lookup_table(map: &Dict, path: &str) -> Result<Dict, NotATable> {
         })
 }
 
-/// Looks up the value at a path of keys joined by dots. Returns `None` if it is missing or a map.
+/// Returns the value at a path of keys joined by dots; `None` if it is missing or a map.
 pub(crate) fn lookup_value(map: &Dict, path: &str) -> Option<Value> {
     let (table, key) = match path.rsplit_once('.') {
         Some((table, key)) => (lookup_table(map, table).ok()?, key),

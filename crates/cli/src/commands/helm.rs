@@ -1,8 +1,8 @@
 //! `weir helm`.
 
 pub(crate) mod chart;
+mod chart_source;
 mod files;
-mod remote;
 mod unsupported;
 
 use std::{io::Write as _, path::PathBuf};
@@ -10,16 +10,17 @@ use std::{io::Write as _, path::PathBuf};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use helm::{Options, values::Sources};
+use remote::RemoteFetcher;
 use tree::{Budget, Limits};
 
 use crate::{
     deferred::Deferred,
+    logins::Logins,
     output::print,
-    remote::RemoteFetcher,
     usage::{boolean_flag, split_list},
 };
 
-use remote::ChartSourceFlags;
+use chart_source::ChartSourceFlags;
 pub(crate) use unsupported::UNSUPPORTED_FLAGS;
 
 /// Subcommands of `weir helm`.
@@ -143,7 +144,7 @@ fn template(args: &TemplateArgs) -> Result<()> {
     let budget = Budget::new(limits.clone());
     let moment = engine::moment()?;
     let (name, chart) = name_and_chart(args)?;
-    let fetcher = RemoteFetcher::default();
+    let fetcher = RemoteFetcher::new(Logins::default().servers());
     let read = |path: &str| files::read(path, &fetcher, &limits).map_err(Into::into);
     let namespace = non_empty(Some(&args.namespace)).unwrap_or("default");
     let options = Options {

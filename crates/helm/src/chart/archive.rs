@@ -1,4 +1,4 @@
-//! Charts in archives: gzipped tar files with one directory that is the chart.
+//! Chart archives: gzipped tar files with one directory, which is the chart.
 
 use std::io::Read as _;
 
@@ -9,14 +9,13 @@ use tree::Budget;
 use super::File;
 use crate::Error;
 
-/// The maximum size of an unpacked chart, in bytes.
+/// In bytes, unpacked.
 pub(super) const MAX_CHART: u64 = 100 << 20;
-/// The maximum size of one file of a chart, in bytes.
+/// In bytes.
 pub(super) const MAX_FILE: u64 = 5 << 20;
-/// The maximum number of files of a chart.
 pub(super) const MAX_FILES: usize = 50_000;
 
-/// Reads the files of an archive, each of at most `max_file` bytes; errors name it.
+/// Reads the files of an archive of at most `max_file` bytes each; errors name the archive.
 pub(super) fn named_files(
     data: &[u8],
     name: &str,
@@ -34,10 +33,10 @@ pub(super) fn named_files(
     files(data, MAX_CHART, max_file, budget)
 }
 
-/// Reads the files of an archive of at most `max` bytes together, and `max_file` each.
+/// Reads the files of an archive of at most `max` bytes in total and `max_file` each.
 pub(super) fn files(data: &[u8], max: u64, max_file: u64, budget: &Budget) -> Result<Vec<File>, Error> {
     let failed = |error: std::io::Error| Error::Chart(format!("the archive can't be read: {error}"));
-    // Headers take room besides the files, padding too.
+    // Headers and padding come on top of the files.
     let unpacked = MultiGzDecoder::new(data).take(max.saturating_mul(2));
     let mut archive = tar::Archive::new(unpacked);
     let mut files = Vec::new();
@@ -77,7 +76,7 @@ pub(super) fn files(data: &[u8], max: u64, max_file: u64, budget: &Budget) -> Re
             data: without_mark(Bytes::from(data)),
         });
     }
-    // What lies beyond would be missing without a word.
+    // The files beyond the limit would be missing silently.
     if archive.into_inner().limit() == 0 {
         return Err(too_large(max));
     }
@@ -87,15 +86,13 @@ pub(super) fn files(data: &[u8], max: u64, max_file: u64, budget: &Budget) -> Re
     Ok(files)
 }
 
-/// Returns the error of a chart of more than `max` bytes.
 fn too_large(max: u64) -> Error {
-    let words = format!("decompressed chart is larger than the maximum file size {max}");
-    Error::Chart(words)
+    let message = format!("decompressed chart is larger than the maximum file size {max}");
+    Error::Chart(message)
 }
 
-/// Returns the path inside of the chart's directory.
 fn inner_name(path: &str) -> Result<String, Error> {
-    let wrong = |words: &str| Error::Chart(format!("{words}: {path:?}"));
+    let wrong = |message: &str| Error::Chart(format!("{message}: {path:?}"));
     let path = if path.contains('\\') {
         path.replace('\\', "/")
     } else {
@@ -131,7 +128,6 @@ fn inner_name(path: &str) -> Result<String, Error> {
     Ok(parts.join("/"))
 }
 
-/// Removes the byte order mark of a file.
 pub(super) fn without_mark(data: Bytes) -> Bytes {
     if data.starts_with(b"\xEF\xBB\xBF") {
         data.slice(3..)

@@ -1,4 +1,4 @@
-//! The files of a chart that lies in a directory.
+//! The files of a chart in a directory.
 
 use tree::{Budget, Tree, TreeError, TreePath};
 
@@ -9,10 +9,9 @@ use super::{
 };
 use crate::Error;
 
-/// The maximum depth of nested directories.
 const MAX_DEPTH: u32 = 64;
 
-/// All files of a chart that are not ignored, each of at most `max_file` bytes, in the order in which a walk finds them.
+/// Returns all files of a chart that are not ignored, of at most `max_file` bytes each, in the order of the walk.
 pub(super) fn files(
     tree: &dyn Tree,
     root: &TreePath,
@@ -37,8 +36,8 @@ pub(super) fn files(
         entries: 0,
         bytes: 0,
     };
-    let place = walk.place(root)?;
-    walk.directory(root, &place, "", 0)?;
+    let resolved = walk.resolved(root)?;
+    walk.directory(root, &resolved, "", 0)?;
     Ok(walk.files)
 }
 
@@ -48,18 +47,18 @@ struct Walk<'a> {
     budget: &'a Budget,
     max_file: u64,
     files: Vec<File>,
-    /// The resolved paths of the directories above.
+    /// The resolved paths of the parent directories.
     above: Vec<TreePath>,
     entries: usize,
     bytes: u64,
 }
 
 impl Walk<'_> {
-    /// Walks through the directory at `path`, which really lies at `place`.
+    /// Walks through the directory at `path`, whose resolved path is `resolved`.
     fn directory(
         &mut self,
         path: &TreePath,
-        place: &TreePath,
+        resolved: &TreePath,
         inside: &str,
         depth: u32,
     ) -> Result<(), Error> {
@@ -68,11 +67,11 @@ impl Walk<'_> {
                 "{path}: directories nest deeper than {MAX_DEPTH}"
             )));
         }
-        if self.above.contains(place) {
+        if self.above.contains(resolved) {
             return Err(Error::Chart(format!("{path}: links lead in a circle")));
         }
         let entries = self.tree.list(path)?;
-        self.above.push(place.clone());
+        self.above.push(resolved.clone());
         for entry in entries {
             self.budget.step(1)?;
             self.entries = self.entries.saturating_add(1);
@@ -92,19 +91,18 @@ impl Walk<'_> {
                 self.file(&path, name)?;
                 continue;
             }
-            let place = if entry.is_link {
-                self.place(&path)?
+            let resolved = if entry.is_link {
+                self.resolved(&path)?
             } else {
-                place.child(&entry.name)
+                resolved.child(&entry.name)
             };
-            self.directory(&path, &place, &name, depth.saturating_add(1))?;
+            self.directory(&path, &resolved, &name, depth.saturating_add(1))?;
         }
         self.above.pop();
         Ok(())
     }
 
-    /// Returns the resolved path of a directory.
-    fn place(&self, path: &TreePath) -> Result<TreePath, Error> {
+    fn resolved(&self, path: &TreePath) -> Result<TreePath, Error> {
         Ok(self.tree.resolve(path)?.unwrap_or_else(|| path.clone()))
     }
 

@@ -12,7 +12,7 @@ use crate::{
     template::{Signature, Type},
 };
 
-/// The cost in steps of reading a character of a pattern, and of looking at a file.
+/// The cost in steps of reading a character of a pattern, and of matching a file.
 const PATTERN_STEPS: usize = 200;
 const PATH_STEPS: usize = 8;
 
@@ -20,12 +20,11 @@ const PATH_STEPS: usize = 8;
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     files: BTreeMap<Rc<str>, Bytes>,
-    /// All of them as a map, once somebody wants that.
+    /// All files as a map, made at the first use.
     map: OnceCell<Value>,
 }
 
 impl Files {
-    /// Makes the object of the files of a chart.
     #[must_use]
     pub fn new(files: &[File]) -> Self {
         let entry = |file: &File| (Rc::from(file.name.as_str()), file.data.clone());
@@ -35,7 +34,6 @@ impl Files {
         }
     }
 
-    /// Converts to a value of templates.
     #[must_use]
     pub fn into_value(self) -> Value {
         Value::Object(Rc::new(self))
@@ -89,7 +87,6 @@ impl Files {
     }
 }
 
-/// The parameters of the methods.
 fn signature(name: &str) -> Option<Signature> {
     match name {
         "AsConfig" | "AsSecrets" => Some(Signature::fixed(&[])),

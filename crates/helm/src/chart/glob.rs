@@ -9,7 +9,7 @@ fn literal(c: char, text: &mut String) {
 fn class(ranges: &[(char, char)], negated: bool, text: &mut String) {
     let real: Vec<_> = ranges.iter().filter(|(low, high)| low <= high).collect();
     if real.is_empty() {
-        // Matches no character, or any.
+        // Matches no character, or any character.
         text.push_str(if negated { "." } else { "[^\\s\\S]" });
         return;
     }
@@ -29,7 +29,7 @@ fn literal_in_class(c: char, text: &mut String) {
     text.push(c);
 }
 
-/// The pattern of `.Files.Glob` as a regular expression: `*` stops at slashes, `**` doesn't, `{a,b}` are alternatives.
+/// Translates a pattern of `.Files.Glob` to a regular expression: `*` stops at slashes, `**` doesn't, `{a,b}` are alternatives.
 /// `None` if the pattern is invalid.
 pub(super) fn files_pattern(pattern: &str) -> Option<Regex> {
     let mut text = String::from("(?s)^");
@@ -61,7 +61,7 @@ pub(super) fn files_pattern(pattern: &str) -> Option<Regex> {
     Regex::new(&text).ok()
 }
 
-/// Either one range or a list of characters, `!` before it negates.
+/// A class is either one range or a list of characters; a `!` in front negates it.
 fn files_class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, text: &mut String) -> Option<()> {
     let negated = rest.next_if_eq(&'!').is_some();
     let first = rest.next()?;

@@ -1,25 +1,21 @@
-//! The rules of `.helmignore`. They look like those of git, but differ: the first that matches decides, and one that is
-//! negated ignores all that it doesn't match.
+//! The rules of `.helmignore`. They look like .gitignore but differ: the first match decides, and a negated rule ignores all
+//! paths that it doesn't match.
 
 use go::path::{Pattern, PatternError};
 
-/// The rules of a chart.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     rules: Vec<Rule>,
 }
 
-/// Error of a pattern in `.helmignore`.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum IgnoreError {
     #[error("double-star (**) syntax is not supported")]
     DoubleStar,
-    /// The pattern is malformed.
     #[error(transparent)]
     Pattern(#[from] PatternError),
 }
 
-/// A line of `.helmignore`.
 #[derive(Debug)]
 struct Rule {
     /// `None` if the pattern is invalid without its marks: it matches nothing.
@@ -30,10 +26,7 @@ struct Rule {
 }
 
 impl Rules {
-    /// Parses the lines of `.helmignore`.
-    ///
-    /// # Errors
-    /// Fails when a pattern is malformed or contains `**`.
+    /// Parses the lines of `.helmignore`. Fails when a pattern is malformed or contains `**`.
     pub(super) fn parse(text: &str) -> Result<Self, IgnoreError> {
         let mut rules = Vec::new();
         for line in text.strip_prefix('\u{feff}').unwrap_or(text).lines() {
@@ -50,7 +43,6 @@ impl Rules {
         Ok(Self { rules })
     }
 
-    /// Returns true if a path is ignored.
     pub(super) fn ignore(&self, path: &str, is_dir: bool) -> bool {
         let name = path.rsplit('/').next().unwrap_or(path);
         for rule in &self.rules {

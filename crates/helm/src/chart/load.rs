@@ -1,4 +1,4 @@
-//! A chart from its files.
+//! Builds a chart from its files.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,6 @@ use tree::Budget;
 use super::{Chart, ChartPath, File, archive};
 use crate::Error;
 
-/// The maximum depth of charts inside charts.
 const MAX_DEPTH: u32 = 20;
 
 /// Assigns the files of a chart to its parts, and loads its subcharts.
@@ -29,7 +28,7 @@ pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Resul
     }
     let mut charts = BTreeMap::<String, Vec<File>>::new();
     for file in files {
-        has_metadata |= place(&mut chart, file, &mut charts, budget)?;
+        has_metadata |= assign(&mut chart, file, &mut charts, budget)?;
     }
     if !has_metadata {
         return Err(Error::Chart("Chart.yaml file is missing".to_owned()));
@@ -40,12 +39,12 @@ pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Resul
         if name.starts_with(['_', '.']) {
             continue;
         }
-        // A directory with the name of an archive.
+        // It may be a directory with the name of an archive.
         let is_misplaced = name.ends_with(".tgz") && files.first().is_none_or(|file| file.name != name);
         let what = if is_misplaced { "tar" } else { &name };
         let found = subchart(&name, files, depth, budget).map_err(|error| match error {
-            Error::Chart(words) => Error::Chart(format!(
-                "error unpacking subchart {what} in {}: {words}",
+            Error::Chart(message) => Error::Chart(format!(
+                "error unpacking subchart {what} in {}: {message}",
                 chart.name()
             )),
             error => error,
@@ -57,7 +56,7 @@ pub(super) fn from_files(files: Vec<File>, depth: u32, budget: &Budget) -> Resul
 }
 
 /// Assigns one file to its part of the chart; returns true if it has metadata.
-fn place(
+fn assign(
     chart: &mut Chart,
     file: File,
     charts: &mut BTreeMap<String, Vec<File>>,
@@ -119,7 +118,7 @@ fn subchart(name: &str, files: Vec<File>, depth: u32, budget: &Budget) -> Result
             ))),
         };
     }
-    // Files beside subcharts belong to no chart.
+    // Files directly in `charts` belong to no chart.
     let inside = files.into_iter().filter_map(|file| {
         let (_, inner) = file.name.split_once('/')?;
         Some(File {

@@ -12,34 +12,31 @@ use crate::{
     version,
 };
 
-/// A dependency, shared by the copies of its chart that have different aliases: a change of one is visible to all.
+/// A dependency, shared by the aliased copies of its chart: a change is visible to all.
 pub type SharedDependency = Rc<RefCell<Dependency>>;
 
 /// A dependency of a chart: an entry of `dependencies`.
 #[derive(Debug, Clone, Default)]
 pub struct Dependency {
-    /// The name of the chart; its alias once dependencies are processed.
+    /// The name of the chart, replaced by its alias once dependencies are processed.
     pub name: String,
-    /// The range of versions.
     pub version: String,
-    /// The address of the repository.
+    /// The URL of the repository.
     pub repository: String,
-    /// Comma-separated paths of values that enable the chart; the first one that exists decides.
+    /// Comma-separated paths of values that enable the chart; the first existing one decides.
     pub condition: String,
     /// Tags that enable the chart, if the values below `tags` do.
     pub tags: Option<Vec<String>>,
-    /// True if conditions and tags enable the chart.
+    /// Result of conditions and tags.
     pub enabled: bool,
-    /// Values of the chart that are imported to its parent.
+    /// Values of the chart that its parent imports.
     pub import_values: ImportValues,
-    /// The name that the parent gives the chart.
     pub alias: String,
 }
 
-/// Imports of values of a dependency.
+/// Entries of `import-values`.
 #[derive(Debug, Clone)]
 pub enum ImportValues {
-    /// The entries of `import-values`.
     Asked(Vec<Value>),
     /// Source and target paths of completed imports, which are not repeated for another copy of the chart.
     Done(Vec<(String, String)>),
@@ -51,14 +48,10 @@ impl Default for ImportValues {
     }
 }
 
-/// A maintainer of a chart.
 #[derive(Debug, Clone, Default)]
 pub struct Maintainer {
-    /// The name of the maintainer.
     pub name: String,
-    /// The mail address of the maintainer.
     pub email: String,
-    /// The address of a web page.
     pub url: String,
 }
 
@@ -89,7 +82,7 @@ pub struct Metadata {
 
 /// Parses a file as a map; an empty file is an empty map.
 pub(super) fn read_map(data: &[u8], file: &str, kind: &str, budget: &Budget) -> Result<Map, Error> {
-    let failed = |words: String| Error::Chart(format!("cannot load {file}: {words}"));
+    let failed = |message: String| Error::Chart(format!("cannot load {file}: {message}"));
     let document = yaml::read::goyaml_lenient(data, budget)
         .map_err(|error| failed(crate::values::yaml_words(&error)))?;
     match document.value {
@@ -102,10 +95,7 @@ pub(super) fn read_map(data: &[u8], file: &str, kind: &str, budget: &Budget) -> 
     }
 }
 
-/// Reads name and version of a valid `Chart.yaml`.
-///
-/// # Errors
-/// Returns an error if the file is invalid, or a limit is reached.
+/// Reads name and version of a `Chart.yaml`.
 pub fn identity(data: &[u8], budget: &Budget) -> Result<(String, String), Error> {
     let mut metadata = Metadata::default();
     metadata.read(data, "Chart.yaml", budget)?;
@@ -116,13 +106,12 @@ pub fn identity(data: &[u8], budget: &Budget) -> Result<(String, String), Error>
     Ok((metadata.name, metadata.version))
 }
 
-/// Checks that a file contains a map.
 pub(super) fn check(data: &[u8], file: &str, budget: &Budget) -> Result<(), Error> {
     read_map(data, file, "chart.Lock", budget).map(|_| ())
 }
 
 impl Metadata {
-    /// Reads a file and replaces the fields that it sets.
+    /// Reads a file; its fields replace earlier ones.
     pub(super) fn read(&mut self, data: &[u8], file: &str, budget: &Budget) -> Result<(), Error> {
         let map = read_map(data, file, "chart.Metadata", budget)?;
         let fields = Fields {
@@ -144,7 +133,7 @@ impl Metadata {
         fields.text("apiVersion", &mut self.api_version)?;
         fields.text("appVersion", &mut self.app_version)?;
         fields.text("condition", &mut self.condition)?;
-        // quirk: values of a file that was read before are kept for fields that this file doesn't set.
+        // quirk: fields that are missing in this file keep their values of an earlier file.
         let mut before = self.dependencies.clone().unwrap_or_default().into_iter();
         let merged = |fields: &Fields<'_>| dependency(fields, before.next());
         if let Some(dependencies) = fields.structs("dependencies", "chart.Dependency", merged)? {
@@ -154,13 +143,13 @@ impl Metadata {
         fields.text("description", &mut self.description)?;
         fields.text("home", &mut self.home)?;
         fields.text("icon", &mut self.icon)?;
-        fields.texts("keywords", &mut self.keywords)?;
+        fields.strings("keywords", &mut self.keywords)?;
         fields.text("kubeVersion", &mut self.kube_version)?;
         if let Some(maintainers) = fields.structs("maintainers", "chart.Maintainer", maintainer)? {
             self.maintainers = Some(maintainers);
         }
         fields.text("name", &mut self.name)?;
-        fields.texts("sources", &mut self.sources)?;
+        fields.strings("sources", &mut self.sources)?;
         fields.text("tags", &mut self.tags)?;
         fields.text("type", &mut self.kind)?;
         fields.text("version", &mut self.version)
@@ -168,7 +157,7 @@ impl Metadata {
 
     /// Cleans the strings and validates the metadata as Helm does.
     pub(super) fn validate(&mut self) -> Result<(), Error> {
-        let texts = [
+        let strings = [
             &mut self.name,
             &mut self.description,
             &mut self.home,
@@ -178,13 +167,14 @@ impl Metadata {
             &mut self.app_version,
             &mut self.kube_version,
         ];
-        texts
+        strings
             .into_iter()
             .chain(self.sources.iter_mut().flatten())
             .chain(self.keywords.iter_mut().flatten())
             .for_each(clean);
-        self.complaint()
-            .map_or(Ok(()), |words| Err(Error::Chart(format!("validation: {words}"))))
+        self.complaint().map_or(Ok(()), |message| {
+            Err(Error::Chart(format!("validation: {message}")))
+        })
     }
 
     fn complaint(&mut self) -> Option<String> {
@@ -214,8 +204,8 @@ impl Metadata {
         let mut keys = Vec::new();
         for one in self.dependencies.iter().flatten() {
             let mut one = one.borrow_mut();
-            if let Some(words) = one.complaint() {
-                return Some(words);
+            if let Some(message) = one.complaint() {
+                return Some(message);
             }
             let key = if one.alias.is_empty() {
                 one.name.clone()
@@ -233,13 +223,13 @@ impl Metadata {
 
 impl Dependency {
     fn complaint(&mut self) -> Option<String> {
-        let texts = [
+        let strings = [
             &mut self.name,
             &mut self.version,
             &mut self.repository,
             &mut self.condition,
         ];
-        texts
+        strings
             .into_iter()
             .chain(self.tags.iter_mut().flatten())
             .for_each(clean);
@@ -272,12 +262,12 @@ fn dependency(fields: &Fields<'_>, before: Option<SharedDependency>) -> Result<S
     }
     fields.text("name", &mut one.name)?;
     fields.text("repository", &mut one.repository)?;
-    fields.texts("tags", &mut one.tags)?;
+    fields.strings("tags", &mut one.tags)?;
     fields.text("version", &mut one.version)?;
     Ok(Rc::new(RefCell::new(one)))
 }
 
-/// Replaces white space by spaces and removes characters that are not printable.
+/// Replaces white space by spaces and removes unprintable characters.
 fn clean(text: &mut String) {
     let is_fine = |c: char| is_print(c) && (!c.is_whitespace() || c == ' ');
     if !text.chars().all(is_fine) {

@@ -1,4 +1,4 @@
-//! Charts that are packaged again: with another version, merged values, or the charts that they depend on.
+//! Repackages charts with another version, merged values, or their dependencies.
 
 use std::io::Write;
 
@@ -13,12 +13,11 @@ use crate::{Error, values::Sources};
 
 const METADATA: &str = "Chart.yaml";
 const VALUES: &str = "values.yaml";
-/// Locks of the dependencies, of charts with the API versions v2 and v1.
+/// Lock files of charts with the API versions v2 and v1.
 const LOCKS: [&str; 2] = ["Chart.lock", "requirements.lock"];
-/// Level of compression, that of Helm.
+/// Compression level of Helm.
 const LEVEL: u32 = 6;
 
-/// The files of a valid chart.
 #[derive(Debug, Clone)]
 pub struct Package {
     name: String,
@@ -29,32 +28,24 @@ pub struct Package {
     files: Vec<File>,
 }
 
-/// A chart that another one depends on.
+/// A dependency of a chart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Required {
-    /// The name of the chart.
     pub name: String,
-    /// The version, or range of versions.
     pub version: String,
-    /// The address of the repository, `file://` and a path, or empty.
+    /// A URL, `file://` and a path, or empty.
     pub repository: String,
-    /// The name that the parent gives the chart, or empty.
+    /// May be empty.
     pub alias: String,
 }
 
 impl Package {
     /// Reads an archive, whose files have at most `max_file` bytes each.
-    ///
-    /// # Errors
-    /// Returns an error if it is not a valid chart, or exceeds a limit of size, files or depth.
     pub fn from_archive(data: &[u8], name: &str, max_file: u64, budget: &Budget) -> Result<Self, Error> {
         Self::from_files(archive::named_files(data, name, max_file, budget)?, budget)
     }
 
-    /// Reads a directory, without the files that `.helmignore` names.
-    ///
-    /// # Errors
-    /// Returns an error if it is not a valid chart, or exceeds a limit of size, files or depth.
+    /// Reads a directory, without files that `.helmignore` excludes.
     pub fn from_directory(
         tree: &dyn Tree,
         path: &TreePath,
@@ -84,19 +75,16 @@ impl Package {
         })
     }
 
-    /// Returns the name of the chart.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the version of the chart.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Returns the content of a file of the chart itself, if it has it.
     #[must_use]
     pub fn file(&self, name: &str) -> Option<&Bytes> {
         self.files
@@ -105,23 +93,22 @@ impl Package {
             .map(|file| &file.data)
     }
 
-    /// Returns the charts that `charts` lacks. `Chart.lock` counts before `Chart.yaml`; as in the original, none is looked for if
-    /// there are as many charts as are required.
+    /// Returns the dependencies that `charts` lacks. `Chart.lock` takes precedence over `Chart.yaml`. As in the original, none is
+    /// missing if there are as many charts as dependencies.
     #[must_use]
     pub fn missing(&self) -> Vec<&Required> {
         if self.present.len() == self.required.len() {
             return Vec::new();
         }
-        let lacks = |required: &&Required| !self.present.iter().any(|name| name == required.shown());
+        let lacks = |required: &&Required| !self.present.iter().any(|name| name == required.alias_or_name());
         self.required.iter().filter(lacks).collect()
     }
 
-    /// Adds a chart to `charts`.
     pub fn add(&mut self, dependency: &Self) {
         let named = format!("charts/{}/", dependency.name);
         let is_taken = self.files.iter().any(|file| file.name.starts_with(&named));
         let dir = match is_taken {
-            // Another version of it.
+            // Another version is present.
             true => format!("charts/{}-{}/", dependency.name, dependency.version),
             false => named,
         };
@@ -133,10 +120,6 @@ impl Package {
         }));
     }
 
-    /// Sets the version in `Chart.yaml`.
-    ///
-    /// # Errors
-    /// Returns an error if a limit is reached.
     pub fn set_version(&mut self, version: &str, budget: &Budget) -> Result<(), Error> {
         if version == self.version {
             return Ok(());
@@ -151,9 +134,7 @@ impl Package {
     }
 
     /// Replaces `values.yaml` by the merge of these files, later ones over earlier ones, unless the values are the same.
-    ///
-    /// # Errors
-    /// Returns an error if one of the files is no map in YAML, or the chart has no `values.yaml`.
+    /// Fails if a file is not a YAML map, or the chart has no `values.yaml`.
     pub fn merge_values(&mut self, files: Vec<(String, Bytes)>, budget: &Budget) -> Result<(), Error> {
         let merged = merged(files, budget)?;
         let values = self.files.iter_mut().find(|file| file.name == VALUES);
@@ -167,14 +148,11 @@ impl Package {
     }
 
     /// Writes the archive: the same bytes for the same files.
-    ///
-    /// # Errors
-    /// Returns an error if it can't be written.
     pub fn write(&self, out: impl Write) -> std::io::Result<()> {
         let gzip = GzBuilder::new().mtime(0).operating_system(255);
         let mut tarball = tar::Builder::new(gzip.write(out, Compression::new(LEVEL)));
         let mut files: Vec<&File> = self.files.iter().collect();
-        // The metadata first, so that readers of a stream find it.
+        // Metadata first, for readers of a stream.
         files.sort_by_key(|file| (file.name != METADATA, file.name.as_str()));
         for file in files {
             let mut header = tar::Header::new_gnu();
@@ -201,7 +179,7 @@ impl Required {
 
     /// Returns the alias, or the name without one.
     #[must_use]
-    pub fn shown(&self) -> &str {
+    pub fn alias_or_name(&self) -> &str {
         match self.alias.as_str() {
             "" => &self.name,
             alias => alias,
@@ -209,7 +187,6 @@ impl Required {
     }
 }
 
-/// Reads the dependencies of a lock.
 fn locked(file: &File, budget: &Budget) -> Result<Vec<Required>, Error> {
     let map = metadata::read_map(&file.data, &file.name, "chart.Lock", budget)?;
     let items = match map.get("dependencies") {
@@ -240,10 +217,7 @@ fn merged(files: Vec<(String, Bytes)>, budget: &Budget) -> Result<Value, Error> 
         .map_err(|error| Error::Values(error.to_string()))
 }
 
-/// Returns a version with other build metadata, as `1.2.3+4`.
-///
-/// # Errors
-/// Returns an error if the version is invalid.
+/// Returns a version with other build metadata, such as `1.2.3+4`.
 pub fn with_build(version: &str, build: &str) -> Result<String, Error> {
     let failed = |error| {
         Error::Chart(format!(

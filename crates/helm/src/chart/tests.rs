@@ -198,7 +198,7 @@ fn ignore_rules_are_those_of_helm() {
         ("b/keep.txt", false, false),
         ("dir", true, true),
         ("a/b/c", false, true),
-        // A rule that is negated ignores all else.
+        // A negated rule ignores all other paths.
         ("b/other.txt", false, true),
     ] {
         assert_eq!(rules.ignore(path, is_dir), expected, "{path}");
@@ -267,7 +267,7 @@ fn files_glob_finds_files() {
         ("conf/[!a]*", vec!["conf/b.txt"]),
         ("conf/[a-a]*", vec!["conf/a.conf"]),
         (r"x\{y", vec!["x{y"]),
-        // What is no pattern finds all.
+        // An invalid pattern matches everything.
         ("conf/[", names.to_vec()),
         ("{a", names.to_vec()),
     ] {
@@ -361,7 +361,7 @@ fn links_in_archives_are_empty_files_as_in_helm() {
 
 #[test]
 fn load_refuses_archives_over_the_limits() {
-    // The header alone says how large a file is.
+    // The header declares the size of the file.
     let mut header = tar::Header::new_gnu();
     header.set_path("c/x").unwrap();
     header.set_size(6 << 20);
@@ -400,12 +400,11 @@ fn archives_of_countless_entries_are_refused_not_cut() {
         let files = archive::files(data, max, archive::MAX_FILE, &Budget::default());
         files.map_err(|error| error.to_string())
     };
-    // A million files.
     let block = [("c/x", [].as_slice()); 1000];
     let files = tar_gz_of_many(&[meta], &block, 1000);
     let got = read(&files, archive::MAX_CHART).unwrap_err();
     assert_eq!(got, "the chart has more than 50000 files");
-    // Directories are no files, but what comes after them must not be lost: twice the size of a chart is read.
+    // Directories are not counted as files. A file after them must not be lost: twice the size of a chart is read.
     let directories = |count: usize| {
         let mut entries: Vec<(&str, &[u8])> = vec![meta];
         entries.extend(std::iter::repeat_n(("c/d/", [].as_slice()), count));

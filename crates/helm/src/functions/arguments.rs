@@ -1,13 +1,11 @@
-//! Arguments of functions. The executor has checked number and types by then, so missing arguments count as empty.
+//! Arguments of functions. The executor has checked number and types before; missing arguments count as empty.
 
 use crate::{Dict, List, Value};
 
-/// A parameter that may be anything.
 pub(super) fn any(arguments: &[Value], index: usize) -> &Value {
     arguments.get(index).unwrap_or(&Value::Nil)
 }
 
-/// A string.
 pub(super) fn text(arguments: &[Value], index: usize) -> &str {
     if let Some(Value::String(text)) = arguments.get(index) {
         text
@@ -16,7 +14,6 @@ pub(super) fn text(arguments: &[Value], index: usize) -> &str {
     }
 }
 
-/// An integer.
 pub(super) fn int(arguments: &[Value], index: usize) -> i64 {
     match arguments.get(index) {
         Some(Value::Int(value, _)) => *value as i64,
@@ -24,7 +21,6 @@ pub(super) fn int(arguments: &[Value], index: usize) -> i64 {
     }
 }
 
-/// A float.
 pub(super) fn float(arguments: &[Value], index: usize) -> f64 {
     match arguments.get(index) {
         Some(Value::Float(value)) => *value,
@@ -33,17 +29,14 @@ pub(super) fn float(arguments: &[Value], index: usize) -> f64 {
     }
 }
 
-/// A boolean.
 pub(super) fn boolean(arguments: &[Value], index: usize) -> bool {
     matches!(arguments.get(index), Some(Value::Bool(true)))
 }
 
-/// A map.
 pub(super) fn dict(arguments: &[Value], index: usize) -> Dict {
     arguments.get(index).and_then(Value::as_dict).unwrap_or_default()
 }
 
-/// A list.
 pub(super) fn list(arguments: &[Value], index: usize) -> List {
     arguments.get(index).and_then(Value::as_list).unwrap_or_default()
 }
@@ -53,5 +46,5 @@ pub(super) fn rest(arguments: &[Value], from: usize) -> &[Value] {
     arguments.get(from..).unwrap_or_default()
 }
 
-/// An error that Go gives when nil is looked into.
+/// Go's error of a nil dereference.
 pub(super) const NIL_POINTER: &str = "runtime error: invalid memory address or nil pointer dereference";

@@ -1,4 +1,4 @@
-//! Conversions as in sprig: values that can't be converted are zero.
+//! Conversions of sprig: values that can't be converted are zero.
 
 use go::strconv::{parse_digits, parse_float, parse_int};
 
@@ -6,7 +6,7 @@ use super::{Context, named::Named};
 use crate::template::FunctionError;
 use crate::{Value, template};
 
-/// `int64`: floats lose their fraction, strings may have a prefix such as `0x` and a fraction of zeros.
+/// Floats lose their fraction; strings may have a prefix such as `0x` and a fraction of zeros.
 pub(super) fn to_i64(value: &Value) -> i64 {
     match value {
         Value::Int(value, _) => *value as i64,
@@ -20,7 +20,6 @@ pub(super) fn to_i64(value: &Value) -> i64 {
     }
 }
 
-/// `float64`.
 pub(super) fn to_f64(value: &Value) -> f64 {
     match value {
         Value::Int(value, _) => *value as f64,
@@ -32,7 +31,6 @@ pub(super) fn to_f64(value: &Value) -> f64 {
     }
 }
 
-/// Prints any value as a string.
 pub(super) fn to_text(context: &Context<'_>, value: &Value) -> Result<String, FunctionError> {
     match value {
         Value::String(text) => {
@@ -55,7 +53,7 @@ fn float_to_i64(value: f64) -> i64 {
     }
 }
 
-/// Cuts `.000` off.
+/// Cuts off `.000`.
 fn trim_zero_fraction(text: &str) -> &str {
     let whole = text.trim_end_matches('0');
     match whole.strip_suffix('.') {
@@ -64,7 +62,7 @@ fn trim_zero_fraction(text: &str) -> &str {
     }
 }
 
-/// Parses digits of a base; `None` if there are others, or if the number does not fit.
+/// Parses digits of a base; `None` if invalid or out of range.
 pub(super) fn radix(negative: bool, digits: &str, base: u32) -> Option<i64> {
     let value = parse_digits(digits, base)?;
     i64::try_from(if negative { -value } else { value }).ok()

@@ -1,4 +1,4 @@
-//! Keys and certificates. Time and randomness are the environment's.
+//! Keys and certificates, with the time and randomness of the environment.
 
 use std::{any::Any, net::IpAddr, rc::Rc, time::Duration};
 
@@ -57,13 +57,12 @@ pub(super) const TABLE: &[Entry] = &[
     }),
 ];
 
-/// A certificate and its key, in PEM.
 struct Certificate {
     cert: String,
     key: String,
 }
 
-/// Keys are in no log.
+/// Doesn't print the key.
 impl std::fmt::Debug for Certificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Certificate")
@@ -120,7 +119,6 @@ fn private_key(context: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::string(key.pem()))
 }
 
-/// A certificate and a key that are given in base64.
 fn custom(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let decoded = |index: usize, what: &str| {
         let bytes =
@@ -133,7 +131,6 @@ fn custom(_: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::Object(Rc::new(Certificate { cert, key })))
 }
 
-/// The parameters of a certificate, except for its issuer.
 fn parameters(context: &Context<'_>, name: &str, days: i64) -> CertificateParams {
     let mut serial = [0; 16];
     context.environment.fill(&mut serial);
@@ -161,14 +158,14 @@ fn parameters(context: &Context<'_>, name: &str, days: i64) -> CertificateParams
     parameters
 }
 
-/// The extension that a certificate is not a CA. rcgen would add a key identifier, which Go omits.
+/// Returns the basic constraints of a certificate that is not a CA. rcgen would add a key identifier, which Go omits.
 fn no_authority() -> CustomExtension {
     let mut extension = CustomExtension::from_oid_content(&[2, 5, 29, 19], vec![0x30, 0]);
     extension.set_criticality(true);
     extension
 }
 
-/// The parameters of functions that take addresses and names besides.
+/// Returns the parameters of functions that also take IP addresses and DNS names.
 fn named(context: &Context<'_>, arguments: &[Value]) -> Result<CertificateParams, FunctionError> {
     let mut parameters = parameters(context, text(arguments, 0), int(arguments, 3));
     let print = |value: &Value| crate::template::print(std::slice::from_ref(value), context.budget);

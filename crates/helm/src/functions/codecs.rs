@@ -1,4 +1,4 @@
-//! YAML, JSON and TOML. The parsers return error messages in place of data, as in Helm.
+//! YAML, JSON and TOML. The parsers return error messages as data, as in Helm.
 
 use super::{
     Answer, Context, Entry,
@@ -43,7 +43,7 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("fromToml", TEXT, from_toml),
 ];
 
-/// Returns an empty string for values that JSON and YAML cannot represent; all other errors are kept.
+/// Returns an empty string for values that JSON and YAML cannot represent; other errors are returned.
 fn quiet(error: FunctionError) -> Answer {
     match error {
         FunctionError::NotJson(_) => Ok(Value::string("")),
@@ -78,7 +78,6 @@ fn not_finite(value: &yaml::Value) -> Option<f64> {
     }
 }
 
-/// Converts a string to a value and counts it.
 fn made(context: &Context<'_>, text: &str) -> Answer {
     context.text(text.len())?;
     Ok(Value::string(text))
@@ -86,14 +85,14 @@ fn made(context: &Context<'_>, text: &str) -> Answer {
 
 fn to_json(context: &Context<'_>, arguments: &[Value], print: fn(&yaml::Value) -> String) -> Answer {
     let mut text = print(&data(context, arguments)?);
-    // Bytes that are not UTF-8.
+    // Invalid UTF-8.
     if !text.is_ascii() {
         text = text.replace(|c| bytes::invalid_byte(c).is_some(), "\\ufffd");
     }
     made(context, &text)
 }
 
-/// Converts through JSON, where floats without a fraction become integers and invalid UTF-8 is replaced.
+/// Converts through JSON: floats without a fraction become integers, invalid UTF-8 is replaced.
 fn to_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let mut data = match data(context, arguments) {
         Ok(data) => data,
@@ -107,11 +106,10 @@ fn to_yaml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     made(context, text.strip_suffix('\n').unwrap_or(&text))
 }
 
-/// Returns true if a string or key has a character that JSON leaves as it is, and that the YAML reader of the original
-/// rejects.
+/// Returns true if a string or key has a character that JSON leaves unescaped and that the YAML reader of the original rejects.
 fn has_controls(value: &yaml::Value) -> bool {
     let refused = |c| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
-    // No such byte: most strings need no second pass.
+    // Most strings have no such byte and need no second pass.
     let has = |text: &str| text.bytes().any(|byte| byte >= 0x7f) && text.contains(refused);
     match value {
         yaml::Value::String(text) => has(text),
@@ -121,7 +119,7 @@ fn has_controls(value: &yaml::Value) -> bool {
     }
 }
 
-/// Up to here a float has all digits of an integer.
+/// A float up to this limit has all digits of an integer.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 fn whole_numbers(value: &mut yaml::Value) {
@@ -149,15 +147,15 @@ fn whole_numbers(value: &mut yaml::Value) {
     }
 }
 
-/// Not through JSON: floats stay floats, and lists that are nil are empty. Lists stand two spaces further in than their key.
+/// Doesn't convert through JSON: floats stay floats, and nil lists are empty. Lists are indented below their key.
 fn to_yaml_pretty(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let data = any(arguments, 0).to_yaml_alone(context.budget)?;
     let text = json::indented_lists(&yaml::print::goyaml_v3(&data));
     made(context, text.strip_suffix('\n').unwrap_or(&text))
 }
 
-/// Returns an error as a value of the template, except for limits: these end the template.
-fn told(error: FunctionError, value: fn(FunctionError) -> Value) -> Answer {
+/// Returns an error as a value of the template. Limits stay errors and end the template.
+fn error_as_value(error: FunctionError, value: fn(FunctionError) -> Value) -> Answer {
     match error {
         FunctionError::Exceeded(_) => Err(error),
         error => Ok(value(error)),
@@ -183,7 +181,7 @@ fn read_yaml(context: &Context<'_>, text: &str) -> Result<Value, FunctionError> 
     }
 }
 
-/// Returns the reason why bytes are not valid UTF-8, in the words of go-yaml.
+/// Returns go-yaml's reason why bytes are not valid UTF-8.
 fn wrong_octet(bytes: &[u8]) -> Option<&'static str> {
     let at = std::str::from_utf8(bytes).err()?.valid_up_to();
     let rest = bytes.get(at..).unwrap_or_default();
@@ -219,7 +217,7 @@ fn from_yaml_array(context: &Context<'_>, arguments: &[Value]) -> Answer {
 fn from_json(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let found = json::read(&context.meter, text(arguments, 0));
     let found = found.and_then(|found| json::wanted(found, "", true));
-    found.or_else(|error| told(error, error_map))
+    found.or_else(|error| error_as_value(error, error_map))
 }
 
 fn from_json_array(context: &Context<'_>, arguments: &[Value]) -> Answer {
@@ -229,7 +227,7 @@ fn from_json_array(context: &Context<'_>, arguments: &[Value]) -> Answer {
     }
     let found = found.and_then(|found| json::wanted(found, "", false));
     found.or_else(|error| {
-        told(error, |error| {
+        error_as_value(error, |error| {
             Value::list(vec![Value::string(error.into_message())])
         })
     })
@@ -241,7 +239,7 @@ fn to_toml(context: &Context<'_>, arguments: &[Value]) -> Answer {
     }
     match toml::write(context, any(arguments, 0)) {
         Ok(text) => made(context, &text),
-        Err(error) => told(error, |error| Value::string(error.into_message())),
+        Err(error) => error_as_value(error, |error| Value::string(error.into_message())),
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("decryptAES", TWO, decrypt),
 ];
 
-/// The cost in steps of hashing a password once: a hundred of them use up the budget.
+/// The cost of hashing a password once, in steps: a hundred of them use up the budget.
 const SLOW: u64 = 5_000_000;
 const COST: u32 = 10;
 
@@ -62,7 +62,7 @@ fn htpasswd(context: &Context<'_>, arguments: &[Value]) -> Answer {
     }))
 }
 
-/// The shapes of passwords of a type: each letter names a class of characters.
+/// Returns the templates of a password type: each letter names a character class.
 fn shapes(kind: &str) -> Option<&'static [&'static str]> {
     Some(match kind {
         "maximum" => &["anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"],
@@ -97,7 +97,6 @@ fn shapes(kind: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// The characters of a class.
 fn class(letter: char) -> &'static str {
     match letter {
         'V' => "AEIOU",
@@ -111,14 +110,14 @@ fn class(letter: char) -> &'static str {
     }
 }
 
-/// One of some, by a byte of chance.
+/// Picks an item by a random byte.
 fn chosen<T>(some: &[T], byte: u8) -> Option<&T> {
     some.get(usize::from(byte).checked_rem(some.len())?)
 }
 
 const SEED: &[u8] = b"com.lyndir.masterpassword";
 
-/// Spectre's algorithm: scrypt of the password, keyed hash of the site, characters by a shape.
+/// The algorithm of Spectre: scrypt of the password, keyed hash of the site, characters by a template.
 fn derive_password(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let (counter, kind, password) = (int(arguments, 0), text(arguments, 1), text(arguments, 2));
     let (user, site) = (text(arguments, 3), text(arguments, 4));
@@ -146,7 +145,7 @@ fn derive_password(context: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::string(made.collect::<String>()))
 }
 
-/// A password as a key: cut, or filled with zeros.
+/// Makes a key of a password: truncated, or filled with zeros.
 fn key(password: &str) -> [u8; 32] {
     let mut key = [0; 32];
     for (byte, given) in key.iter_mut().zip(bytes::of_str(password).iter()) {

@@ -3,14 +3,14 @@
 use crate::template::FunctionError;
 use num_bigint::{BigInt, Sign};
 
-/// A whole number times a power of ten.
+/// An integer times a power of ten.
 #[derive(Debug, Clone)]
 pub(super) struct Decimal {
     digits: BigInt,
     exponent: i32,
 }
 
-/// Digits behind the point that a division makes.
+/// Digits after the point in the result of a division.
 const PRECISION: i32 = 16;
 
 fn power(exponent: i32) -> BigInt {
@@ -18,7 +18,7 @@ fn power(exponent: i32) -> BigInt {
 }
 
 impl Decimal {
-    /// The shortest decimal number that reads as this float.
+    /// Returns the shortest decimal number that parses as this float.
     pub(super) fn new(float: f64) -> Result<Self, FunctionError> {
         if !float.is_finite() {
             let name = if float.is_nan() {
@@ -38,7 +38,6 @@ impl Decimal {
         Ok(Self { digits, exponent })
     }
 
-    /// Both numbers' digits at the lower exponent.
     fn aligned(&self, other: &Self) -> (BigInt, BigInt, i32) {
         let exponent = self.exponent.min(other.exponent);
         let scale = |number: &Self| &number.digits * power(number.exponent - exponent);
@@ -68,7 +67,7 @@ impl Decimal {
         }
     }
 
-    /// The quotient, rounded half away from zero.
+    /// Divides, rounding half away from zero.
     pub(super) fn div(&self, other: &Self) -> Result<Self, FunctionError> {
         if other.digits.sign() == Sign::NoSign {
             return Err("decimal division by 0".into());
@@ -90,7 +89,6 @@ impl Decimal {
         })
     }
 
-    /// The nearest float.
     pub(super) fn to_f64(&self) -> f64 {
         format!("{}e{}", self.digits, self.exponent)
             .parse()

@@ -1,4 +1,4 @@
-//! Functions on maps. `set`, `unset` and merges change the map that others see too, as Go's do.
+//! Functions on maps. `set`, `unset` and merges change the shared map, as in Go.
 
 use std::rc::Rc;
 
@@ -39,9 +39,9 @@ pub(super) const TABLE: &[Entry] = &[
 
 /// A `map[string]string`, the result of `split`: a missing key has an empty string.
 #[derive(Debug)]
-pub(super) struct Texts(pub(super) Dict);
+pub(super) struct StringMap(pub(super) Dict);
 
-impl Object for Texts {
+impl Object for StringMap {
     fn type_name(&self) -> &str {
         "map[string]string"
     }
@@ -173,14 +173,14 @@ fn omit(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let map = dict(arguments, 0);
     context.items(map.borrow().len())?;
     context.memory(map.borrow().len().saturating_mul(super::ENTRY))?;
-    let mut kept = map.borrow().clone();
+    let mut remaining = map.borrow().clone();
     for index in 1..arguments.len() {
-        kept.remove(text(arguments, index));
+        remaining.remove(text(arguments, index));
     }
-    Ok(Value::dict(kept))
+    Ok(Value::dict(remaining))
 }
 
-/// Returns a value as a map if it is exactly a `map[string]interface {}`.
+/// Returns the map of a value that is exactly a `map[string]interface {}`.
 fn asserted(value: &Value) -> Result<&Dict, FunctionError> {
     match value {
         Value::Dict(map) => Ok(map),

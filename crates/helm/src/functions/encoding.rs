@@ -54,7 +54,7 @@ fn illegal(name: &str, at: usize) -> String {
     format!("illegal {name} data at input byte {at}")
 }
 
-/// Base64, as functions with an error of their own read it.
+/// Decodes base64 for functions with an error of their own.
 pub(super) fn from_base64(text: &str) -> Result<Vec<u8>, FunctionError> {
     decode64(text).map_err(|at| illegal("base64", at).into())
 }
@@ -132,7 +132,7 @@ fn encode32(bytes: &[u8]) -> String {
     out
 }
 
-/// Decodes base32 with line breaks anywhere. The error is the position of the invalid byte.
+/// As [`decode64`], for base32.
 fn decode32(text: &str) -> Result<Vec<u8>, usize> {
     let mut bytes = bytes::of_str(text).into_owned();
     bytes.retain(|byte| !matches!(byte, b'\r' | b'\n'));

@@ -1,4 +1,4 @@
-//! Deep equality as Go's reflect has it, and deep copies. Both stop at values that nest too deep.
+//! Deep equality of Go's reflect, and deep copies. Both stop at values that nest too deep.
 
 use std::rc::Rc;
 
@@ -9,10 +9,9 @@ use crate::{
     template::{kind_name, type_name},
 };
 
-/// The maximum depth of nested values; a map that contains itself nests without end.
+/// The maximum depth of nested values: a map that contains itself nests without end.
 const DEPTH: u32 = 1000;
 
-/// Returns true if two values are of the same type and deeply equal.
 pub(super) fn equal(context: &Context<'_>, left: &Value, right: &Value) -> Result<bool, FunctionError> {
     same(context, left, right, 0)
 }
@@ -82,7 +81,7 @@ fn same(context: &Context<'_>, left: &Value, right: &Value, depth: u32) -> Resul
     })
 }
 
-/// Copies a value deeply: no map is shared with the original.
+/// Copies a value deeply: the copy shares no map.
 pub(super) fn copy(context: &Context<'_>, value: &Value, depth: u32) -> Result<Value, FunctionError> {
     if depth > DEPTH {
         return Err(too_deep().into());

@@ -1,4 +1,4 @@
-//! Defaults and decisions.
+//! Default values and conditions.
 
 use super::{
     Answer, Context, Entry, WARNING_END, WARNING_START,

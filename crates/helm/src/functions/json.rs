@@ -1,4 +1,4 @@
-//! JSON as Go reads it, and prints it over several lines.
+//! JSON as Go reads it, and indents it.
 
 mod read;
 
@@ -7,7 +7,6 @@ use crate::{Dict, Object, Value, template::kind_name};
 
 pub(super) use read::read;
 
-/// The error value of a string that could not be parsed.
 #[derive(Debug)]
 pub(super) struct Failed(pub(super) String);
 
@@ -33,7 +32,7 @@ impl Object for Failed {
     }
 }
 
-/// The map, or else the list, that is wanted; null counts as an empty one.
+/// Returns the map, or the list unless `map` is set; null counts as an empty one.
 pub(super) fn wanted(found: Value, prefix: &str, map: bool) -> Result<Value, FunctionError> {
     let name = match &found {
         Value::Nil if map => return Ok(Value::dict::<&str>([])),
@@ -54,7 +53,7 @@ pub(super) fn wanted(found: Value, prefix: &str, map: bool) -> Result<Value, Fun
     Err(format!("{prefix}json: cannot unmarshal {name} into Go value of type {kind}").into())
 }
 
-/// JSON with two spaces a level.
+/// Prints JSON with two spaces per level.
 pub(super) fn pretty(value: &yaml::Value) -> String {
     let mut out = String::new();
     write(&mut out, value, 0);
@@ -100,10 +99,10 @@ fn write(out: &mut String, value: &yaml::Value, depth: usize) {
     }
 }
 
-/// Moves lists in maps two spaces further in than their key; the printer puts them below it.
+/// Indents lists in maps by two more spaces; the printer aligns them with their key.
 pub(super) fn indented_lists(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 4);
-    // The columns of the lists that the line is in: each moves it two spaces.
+    // The columns of the enclosing lists: each indents by two spaces.
     let mut open: Vec<usize> = Vec::new();
     let mut key_at: Option<usize> = None;
     let mut block: Option<usize> = None;

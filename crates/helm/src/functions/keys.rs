@@ -1,4 +1,4 @@
-//! Private keys: made from the environment's randomness, and read from PEM.
+//! Private keys: generated from the environment's randomness, or parsed from PEM.
 
 mod der;
 mod rsa;
@@ -17,17 +17,15 @@ enum KeyKind {
     Other,
 }
 
-/// A private key as its PEM holds it.
 pub(super) struct Key {
     kind: KeyKind,
     der: Vec<u8>,
 }
 
-/// The cost in steps of finding a key, times its bits squared.
+/// The cost of finding a key, in steps per squared bit.
 const WORK: u64 = 1;
 
 impl Key {
-    /// A new RSA key.
     pub(super) fn rsa(context: &Context<'_>, bits: u64) -> Result<Self, FunctionError> {
         context.work(bits * bits * WORK)?;
         let der = rsa::generate(context, bits)?;
@@ -37,13 +35,12 @@ impl Key {
         })
     }
 
-    /// A new key on the curve P-256.
     pub(super) fn ecdsa(context: &Context<'_>) -> Result<Self, FunctionError> {
         context.work(1_000_000)?;
         for _ in 0..100 {
             let mut scalar = [0; 32];
             context.environment.fill(&mut scalar);
-            // Nearly every number is the private key of some point.
+            // Nearly every number is a valid private key.
             if let Ok(key) = p256::SecretKey::from_slice(&scalar) {
                 let point = key.public_key().to_sec1_bytes();
                 return Ok(Self {
@@ -55,7 +52,6 @@ impl Key {
         Err("failed to generate private key: no randomness".into())
     }
 
-    /// A new Ed25519 key, which is 32 random bytes.
     pub(super) fn ed25519(context: &Context<'_>) -> Self {
         let mut seed = [0; 32];
         context.environment.fill(&mut seed);
@@ -66,7 +62,6 @@ impl Key {
         }
     }
 
-    /// Reads a key in PEM.
     pub(super) fn parse(text: &str) -> Result<Self, FunctionError> {
         let (label, der) = decode_pem(text).ok_or("no PEM data in input")?;
         let kind = match label.as_str() {
@@ -81,7 +76,7 @@ impl Key {
         Ok(Self { kind, der })
     }
 
-    /// RSA keys and those on curves are written in formats of their own.
+    /// RSA and EC keys are converted to their own formats.
     fn from_pkcs8(der: Vec<u8>) -> Self {
         match der::inside_pkcs8(&der) {
             Some((true, inner)) => Self {
@@ -95,7 +90,6 @@ impl Key {
         }
     }
 
-    /// The key in PEM.
     pub(super) fn pem(&self) -> String {
         let label = match self.kind {
             KeyKind::Rsa => "RSA PRIVATE KEY",
@@ -105,7 +99,6 @@ impl Key {
         encode_pem(label, &self.der)
     }
 
-    /// The key for signing.
     pub(super) fn pair(&self) -> Result<KeyPair, FunctionError> {
         let pkcs8 = match self.kind {
             KeyKind::Rsa => der::pkcs8(&der::RSA, &self.der),
@@ -117,7 +110,7 @@ impl Key {
     }
 }
 
-/// Bytes as PEM: base64 in lines of 64 characters.
+/// Encodes bytes as PEM: base64 in lines of 64 characters.
 pub(super) fn encode_pem(label: &str, bytes: &[u8]) -> String {
     let text = super::base64(bytes);
     let mut lines = String::new();
@@ -131,10 +124,10 @@ pub(super) fn encode_pem(label: &str, bytes: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
 }
 
-/// The label and the bytes of the first block of PEM.
+/// Returns the label and the bytes of the first PEM block.
 pub(super) fn decode_pem(text: &str) -> Option<(String, Vec<u8>)> {
-    let (_, begun) = text.split_once("-----BEGIN ")?;
-    let (label, rest) = begun.split_once("-----")?;
+    let (_, block) = text.split_once("-----BEGIN ")?;
+    let (label, rest) = block.split_once("-----")?;
     let (body, _) = rest.split_once(&format!("-----END {label}-----"))?;
     let body: String = body.split_whitespace().collect();
     Some((label.to_owned(), from_base64(&body).ok()?))

@@ -1,4 +1,4 @@
-//! Functions on lists. Those whose names begin with `must` fail as the others do.
+//! Functions on lists. The functions with the prefix `must` fail as the others do.
 
 use super::{
     Answer, Context, Entry,
@@ -124,7 +124,6 @@ fn compact(context: &Context<'_>, arguments: &[Value]) -> Answer {
     ))
 }
 
-/// Returns true if one of the items is deeply equal to the wanted value.
 fn contains(context: &Context<'_>, items: &[Value], wanted: &Value) -> Result<bool, FunctionError> {
     for item in items {
         if equal(context, item, wanted)? {
@@ -136,26 +135,26 @@ fn contains(context: &Context<'_>, items: &[Value], wanted: &Value) -> Result<bo
 
 fn uniq(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let items = items(context, any(arguments, 0), "Cannot find uniq on type")?;
-    let mut kept: Vec<Value> = Vec::new();
+    let mut remaining: Vec<Value> = Vec::new();
     context.items(items.len())?;
     for item in items.iter() {
-        if !contains(context, &kept, item)? {
-            kept.push(item.clone());
+        if !contains(context, &remaining, item)? {
+            remaining.push(item.clone());
         }
     }
-    Ok(Value::list(kept))
+    Ok(Value::list(remaining))
 }
 
 fn without(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let items = items(context, any(arguments, 0), "Cannot find without on type")?;
-    let mut kept = Vec::new();
+    let mut remaining = Vec::new();
     context.items(items.len())?;
     for item in items.iter() {
         if !contains(context, rest(arguments, 1), item)? {
-            kept.push(item.clone());
+            remaining.push(item.clone());
         }
     }
-    Ok(Value::list(kept))
+    Ok(Value::list(remaining))
 }
 
 fn has(context: &Context<'_>, arguments: &[Value]) -> Answer {
@@ -218,7 +217,7 @@ fn chunk(context: &Context<'_>, arguments: &[Value]) -> Answer {
         (..=-1, 2..) if items.len() - 1 <= magnitude => return Ok(Value::list(Vec::new())),
         _ => return Err("runtime error: makeslice: len out of range".into()),
     };
-    // Each chunk has a list of its own.
+    // Each chunk is a list of its own.
     context.memory(items.len().div_ceil(size).saturating_mul(2 * super::STRING))?;
     let chunks = items.chunks(size).map(|chunk| Value::list(chunk.to_vec()));
     Ok(Value::list(chunks.collect()))

@@ -1,5 +1,4 @@
-//! `merge` and `mergeOverwrite`: maps merge deeply, everything else is kept or replaced. Values are shared, not
-//! copied.
+//! `merge` and `mergeOverwrite`: maps are merged deeply, other values are retained or replaced. Values are shared, not copied.
 
 use super::{
     Answer, Context,
@@ -13,12 +12,10 @@ use crate::{
 
 const DEPTH: u32 = 1000;
 
-/// Adds the entries that are missing or empty in the first map.
 pub(super) fn merge(context: &Context<'_>, arguments: &[Value]) -> Answer {
     all(context, arguments, false)
 }
 
-/// Lets later maps win.
 pub(super) fn merge_overwrite(context: &Context<'_>, arguments: &[Value]) -> Answer {
     all(context, arguments, true)
 }

@@ -1,4 +1,4 @@
-//! The time and a seed for randomness.
+//! A fixed time and a seed for randomness.
 
 use std::{
     fmt,
@@ -18,7 +18,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Makes a moment of the time since 1970 and a secret, random seed, which keys are generated from.
+    /// Takes the time since 1970 and a secret random seed, from which keys are generated.
     #[must_use]
     pub fn new(seconds: i64, nanos: u32, seed: [u8; 32]) -> Self {
         Self {

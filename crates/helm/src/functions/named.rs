@@ -5,7 +5,6 @@ use std::{any::Any, rc::Rc};
 use crate::template::FunctionError;
 use crate::{Object, Value};
 
-/// A number of a type with names of its own: a month, a day of the week, a duration.
 #[derive(Debug)]
 pub(super) struct Named {
     type_name: &'static str,

@@ -1,4 +1,4 @@
-//! Numbers. Integers are `int64` and wrap around as Go's do.
+//! Numbers. Integers are `int64` and overflow as in Go.
 
 use std::fmt::Write as _;
 
@@ -86,7 +86,7 @@ pub(super) const TABLE: &[Entry] = &[
     variadic("seq", &[Type::Int], seq),
 ];
 
-/// Parses an integer: one out of range becomes the limit, an invalid one becomes 0.
+/// Parses an integer: an out of range one becomes the limit, an invalid one 0.
 fn atoi(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let text = text(arguments, 0);
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -96,7 +96,6 @@ fn atoi(_: &Context<'_>, arguments: &[Value]) -> Answer {
         if !byte.is_ascii_digit() {
             return Ok(Value::int(0));
         }
-        // The rest is ignored.
         let next = total
             .checked_mul(10)
             .and_then(|total| total.checked_add(u64::from(byte - b'0')));
@@ -112,7 +111,6 @@ fn atoi(_: &Context<'_>, arguments: &[Value]) -> Answer {
     }))
 }
 
-/// Octal digits as a number.
 fn to_decimal(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let printed = template::print(arguments, context.budget)?;
     let digits = printed.strip_prefix(['+', '-']).unwrap_or(&printed);
@@ -177,7 +175,7 @@ fn round(_: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::Float(rounded / power))
 }
 
-/// Decimal arithmetic, so that 0.1 and 0.2 make 0.3.
+/// Calculates with decimals, so that the sum of 0.1 and 0.2 is 0.3.
 fn exact(
     context: &Context<'_>,
     first: &Value,
@@ -235,7 +233,6 @@ fn seq(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let mut out = String::new();
     for number in numbers(context, start, end.saturating_add(one), step.unwrap_or(one))? {
         let space = if out.is_empty() { "" } else { " " };
-        // Writing to a string doesn't fail.
         let _ = write!(out, "{space}{number}");
     }
     Ok(Value::string(out))

@@ -1,4 +1,4 @@
-//! Functions of paths. Those of the operating system are the same as those of slash-separated paths.
+//! Functions of paths. The variants for the operating system behave as on Linux.
 
 use go::path;
 

@@ -1,4 +1,4 @@
-//! Random strings and numbers; the random source belongs to the environment.
+//! Random strings and numbers, from the environment's randomness.
 
 use super::{
     Answer, Context, Entry,
@@ -30,7 +30,7 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("uuidv4", &[], uuid),
 ];
 
-/// A number below `limit`, each as likely as the others.
+/// Returns a uniformly distributed number below `limit`.
 fn below(context: &Context<'_>, limit: u64) -> u64 {
     let fair = u64::MAX - u64::MAX % limit;
     loop {

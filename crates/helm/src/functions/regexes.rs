@@ -1,4 +1,4 @@
-//! Functions of regular expressions. Those whose names begin with `must` return an error where the others panic in Go, with
+//! Functions of regular expressions. The functions with the prefix `must` return an error where the others panic in Go, with
 //! another message.
 
 use std::rc::Rc;
@@ -58,7 +58,6 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("regexQuoteMeta", &[Type::String], quote_meta),
 ];
 
-/// The message of an invalid expression.
 type Message = fn(&str, &RegexpError) -> String;
 
 fn plain(_: &str, error: &RegexpError) -> String {
@@ -69,8 +68,7 @@ fn panicking(expression: &str, error: &RegexpError) -> String {
     error.panic_message(expression)
 }
 
-/// The maximum number of compiled expressions that are kept.
-const KEPT: usize = 100;
+const MAX_CACHED: usize = 100;
 
 fn compile(
     context: &Context<'_>,
@@ -83,9 +81,9 @@ fn compile(
         return Ok(Rc::clone(known));
     }
     let compiled = Rc::new(compiled(context, arguments, message)?);
-    let mut kept = context.expressions.borrow_mut();
-    if kept.len() < KEPT {
-        kept.insert(expression.to_owned(), Rc::clone(&compiled));
+    let mut cached = context.expressions.borrow_mut();
+    if cached.len() < MAX_CACHED {
+        cached.insert(expression.to_owned(), Rc::clone(&compiled));
     }
     Ok(compiled)
 }

@@ -1,4 +1,4 @@
-//! Semantic versions and their ranges in templates.
+//! Semantic versions and their ranges.
 
 use std::{any::Any, rc::Rc};
 
@@ -27,11 +27,10 @@ fn compare(context: &Context<'_>, arguments: &[Value]) -> Answer {
     ))
 }
 
-/// A version as a value of templates.
 #[derive(Debug, Clone)]
 struct Semver {
     version: Version,
-    /// True if this is Go's value rather than a pointer to it, as returned by the methods that make new versions.
+    /// True for a Go value, false for a pointer to it, which methods that return new versions make.
     plain: bool,
 }
 
@@ -40,7 +39,6 @@ impl Semver {
         Value::Object(Rc::new(self))
     }
 
-    /// A new version with other numbers, as `IncMajor` and its like make them.
     fn raised(&self, (major, minor, patch): (u64, u64, u64)) -> Value {
         let next = Version::parse(&format!("{}{major}.{minor}.{patch}", self.v()));
         let version = next.unwrap_or_else(|_| self.version.clone());
@@ -57,7 +55,6 @@ impl Semver {
         }
     }
 
-    /// A new version with another pre-release or other metadata.
     fn with(&self, pre: &str, metadata: &str) -> Result<Value, FunctionError> {
         let Version {
             major, minor, patch, ..

@@ -1,4 +1,4 @@
-//! Plain functions on strings. Lengths and places count bytes, as Go's do.
+//! Plain functions on strings. Lengths and offsets count bytes, as in Go.
 
 use std::rc::Rc;
 
@@ -142,7 +142,7 @@ fn replace(context: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::string(full.replace(old, new)))
 }
 
-/// Indents every line, and puts a prefix before all.
+/// Indents every line, and prepends `before`.
 fn indented(context: &Context<'_>, before: &str, arguments: &[Value]) -> Answer {
     let full = text(arguments, 1);
     let pad = repeated(context, int(arguments, 0), " ")?;
@@ -211,7 +211,7 @@ fn cat(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 /// Converts a value to a list of strings, without nil.
-fn texts(context: &Context<'_>, value: &Value) -> Result<Vec<String>, FunctionError> {
+fn strings_of(context: &Context<'_>, value: &Value) -> Result<Vec<String>, FunctionError> {
     let items = match value {
         Value::Nil | Value::Missing => return Ok(Vec::new()),
         Value::Bytes(bytes) => {
@@ -241,7 +241,7 @@ fn texts(context: &Context<'_>, value: &Value) -> Result<Vec<String>, FunctionEr
 }
 
 fn join(context: &Context<'_>, arguments: &[Value]) -> Answer {
-    let (separator, parts) = (text(arguments, 0), texts(context, any(arguments, 1))?);
+    let (separator, parts) = (text(arguments, 0), strings_of(context, any(arguments, 1))?);
     let bytes: usize = parts
         .iter()
         .map(|part| part.len().saturating_add(separator.len()))
@@ -250,7 +250,7 @@ fn join(context: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::string(parts.join(separator)))
 }
 
-/// Splits as Go's `strings.SplitN`: without a limit if `count` is negative; an empty separator is between all characters.
+/// Splits as Go's `strings.SplitN`: without a limit if `count` is negative; an empty separator splits between all characters.
 fn parts<'t>(
     context: &Context<'_>,
     full: &'t str,
@@ -312,7 +312,7 @@ fn numbered(context: &Context<'_>, parts: &[&str]) -> Answer {
     context.memory(parts.len().saturating_mul(super::ENTRY))?;
     let entries = parts.iter().enumerate();
     let map = Value::dict(entries.map(|(index, part)| (format!("_{index}"), Value::string(*part))));
-    Ok(Value::Object(Rc::new(super::dicts::Texts(
+    Ok(Value::Object(Rc::new(super::dicts::StringMap(
         map.as_dict().unwrap_or_default(),
     ))))
 }
@@ -322,7 +322,6 @@ fn split_list(context: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(strings(parts.into_iter().map(Value::string)))
 }
 
-/// A `[]string`.
 pub(super) fn strings(items: impl IntoIterator<Item = Value>) -> Value {
     Value::Strings(Rc::new(items.into_iter().collect()))
 }
@@ -339,7 +338,9 @@ fn to_strings(context: &Context<'_>, arguments: &[Value]) -> Answer {
         return Ok(value.clone());
     }
     Ok(strings(
-        texts(context, any(arguments, 0))?.into_iter().map(Value::string),
+        strings_of(context, any(arguments, 0))?
+            .into_iter()
+            .map(Value::string),
     ))
 }
 
@@ -348,7 +349,7 @@ fn sort_alpha(context: &Context<'_>, arguments: &[Value]) -> Answer {
     if value.as_list().is_none() {
         return Ok(strings([Value::string(cast::to_text(context, value)?)]));
     }
-    let mut sorted = texts(context, value)?;
+    let mut sorted = strings_of(context, value)?;
     sorted.sort_unstable_by(|one, other| bytes::of_str(one).cmp(&bytes::of_str(other)));
     Ok(strings(sorted.into_iter().map(Value::string)))
 }

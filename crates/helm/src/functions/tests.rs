@@ -1,4 +1,4 @@
-//! Facts of sprig and Helm: `cases.jsonl` holds templates, and what Helm 3.19.4 made of them with the values below.
+//! Functions of sprig and Helm: `cases.jsonl` holds templates, and their output of Helm 3.19.4 with the values below.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use tree::Budget;
 use super::{Environment, Standard};
 use crate::{
     Value,
-    template::{Executor, Room, Set},
+    template::{Executor, ParseBuffers, Set},
 };
 
 mod bounds;
@@ -27,7 +27,6 @@ big: 123456789
 
 const NAME: &str = "c/templates/_t.tpl";
 
-/// An environment with a constant clock and constant randomness.
 struct Still;
 
 impl Environment for Still {
@@ -42,12 +41,10 @@ impl Environment for Still {
     }
 }
 
-/// Renders a template, with a fixed environment.
 fn render(text: &str, budget: &Budget) -> Result<String, String> {
     render_in(text, budget, || Still)
 }
 
-/// Renders a template in an environment.
 fn render_in<E: Environment>(
     text: &str,
     budget: &Budget,
@@ -57,7 +54,7 @@ fn render_in<E: Environment>(
         let environment = environment();
         let functions = Standard::new(&environment);
         let mut set = Set::new();
-        set.parse(NAME, text, &functions, &mut Room::default())
+        set.parse(NAME, text, &functions, &mut ParseBuffers::default())
             .map_err(|error| error.to_string())?;
         let values = yaml::read::goyaml(VALUES, budget).unwrap().value;
         let data = Value::dict([("Values", Value::from_yaml(&values))]);

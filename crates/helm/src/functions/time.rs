@@ -1,4 +1,4 @@
-//! Dates and durations. The local time zone is UTC; other zones come from the database that is compiled in.
+//! Dates and durations. The local time zone is UTC; other zones come from a compiled-in database.
 
 mod calendar;
 mod layout;
@@ -65,7 +65,7 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("durationRound", &[Type::Any], rounded),
 ];
 
-/// A time with its time zone, as `time.Time`.
+/// Go's `time.Time`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Time {
     /// Seconds since 1970.
@@ -77,7 +77,6 @@ pub struct Time {
 }
 
 impl Time {
-    /// Makes a time in UTC of seconds since 1970 and nanoseconds.
     #[must_use]
     pub fn new(seconds: i64, nanos: u32) -> Self {
         Self {
@@ -88,7 +87,6 @@ impl Time {
         }
     }
 
-    /// Converts to a value of templates.
     #[must_use]
     pub fn object(self) -> Value {
         Value::Object(Rc::new(self))
@@ -112,12 +110,11 @@ impl Time {
         }
     }
 
-    /// Nanoseconds since 1970.
+    /// In nanoseconds since 1970.
     fn total(&self) -> i128 {
         i128::from(self.seconds) * 1_000_000_000 + i128::from(self.nanos)
     }
 
-    /// Adds nanoseconds.
     fn plus(&self, nanos: i64) -> Self {
         let total = self.total() + i128::from(nanos);
         let seconds = total.div_euclid(1_000_000_000) as i64;
@@ -202,7 +199,7 @@ fn seconds(_: &Context<'_>, arguments: &[Value]) -> Answer {
     )))
 }
 
-/// The largest unit alone: `2h`, `3mo`.
+/// Returns the largest unit only: `2h`, `3mo`.
 fn rounded(context: &Context<'_>, arguments: &[Value]) -> Answer {
     let nanos = match any(arguments, 0) {
         Value::String(text) => go::time::parse_duration(text).unwrap_or(0),
@@ -220,7 +217,7 @@ fn rounded(context: &Context<'_>, arguments: &[Value]) -> Answer {
         (60, "m"),
         (1, "s"),
     ];
-    // A unit counts when there is more than one of it.
+    // A unit counts if there is more than one of it.
     let found = units
         .iter()
         .find(|(length, _)| seconds > *length || (seconds == *length && !exact));

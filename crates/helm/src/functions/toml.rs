@@ -1,4 +1,4 @@
-//! TOML as the library of Helm writes it: plain keys first, then tables, each deeper one indented.
+//! TOML as the library of Helm writes it: plain keys first, then indented tables.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,6 @@ use crate::template::FunctionError;
 
 const DEPTH: usize = 200;
 
-/// A value as a document.
 pub(super) fn write(context: &Context<'_>, value: &Value) -> Result<String, FunctionError> {
     let value = value.to_yaml(context.budget)?;
     let mut writer = Writer { out: String::new() };
@@ -58,7 +57,6 @@ fn text(given: &str) -> String {
             '\u{c}' => out.push_str("\\f"),
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
-            // Writing to a string doesn't fail.
             c if c < ' ' || c == '\u{7f}' => drop(write!(out, "\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }
@@ -69,7 +67,6 @@ fn text(given: &str) -> String {
 
 type Entry<'m> = (&'m str, &'m yaml::Value);
 
-/// Plain entries, and tables.
 fn sorted(map: &yaml::Map) -> [Vec<Entry<'_>>; 2] {
     let mut entries: Vec<_> = map.iter().collect();
     entries.sort_unstable_by_key(|(key, _)| *key);
@@ -78,7 +75,7 @@ fn sorted(map: &yaml::Map) -> [Vec<Entry<'_>>; 2] {
 }
 
 impl Writer {
-    /// Begins a line, two spaces in for each level below the top.
+    /// Indents by two spaces per level below the top.
     fn indent(&mut self, level: usize) {
         for _ in 0..level {
             self.out.push_str("  ");
@@ -163,7 +160,7 @@ impl Writer {
                     }
                     self.out.push_str(&format!("{} = ", key(name)));
                     self.element(value, depth + 1)?;
-                    // Also before entries that are nothing.
+                    // Also before entries that print nothing.
                     if left > 0 {
                         self.out.push_str(", ");
                     }
@@ -175,7 +172,7 @@ impl Writer {
     }
 }
 
-/// Always with a point.
+/// Prints a float, always with a point.
 fn float(value: f64) -> String {
     if value.is_nan() {
         return "nan".to_owned();
@@ -187,7 +184,6 @@ fn float(value: f64) -> String {
     if text.contains('.') { text } else { text + ".0" }
 }
 
-/// Reads a document.
 pub(super) fn read(text: &str) -> Result<Value, FunctionError> {
     let table: ::toml::Table = text.parse().map_err(|error: ::toml::de::Error| {
         let before = text

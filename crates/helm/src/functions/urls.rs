@@ -1,4 +1,4 @@
-//! URLs as Go takes them apart and puts them together.
+//! URLs as Go parses and prints them.
 
 use go::strconv::quote;
 
@@ -18,7 +18,7 @@ pub(super) const TABLE: &[Entry] = &[
     fixed("urlJoin", &[Type::Dict], join),
 ];
 
-/// The parts of a URL, decoded where Go decodes them.
+/// The components of a URL, decoded as Go does.
 #[derive(Default)]
 struct Url {
     scheme: String,
@@ -26,7 +26,7 @@ struct Url {
     user: Option<(String, Option<String>)>,
     host: String,
     path: String,
-    /// The path as it was written, when encoding it anew would give something else.
+    /// The path as written, if encoding it again would differ.
     raw_path: String,
     force_query: bool,
     query: String,
@@ -34,7 +34,7 @@ struct Url {
     raw_fragment: String,
 }
 
-/// A component of a URL: each has its own characters that need no escape.
+/// A component of a URL; each has its own unescaped characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UrlPart {
     Path,
@@ -61,7 +61,6 @@ fn parse(context: &Context<'_>, arguments: &[Value]) -> Answer {
     ]))
 }
 
-/// The host without port and brackets.
 fn hostname(host: &str) -> &str {
     let host = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -113,25 +112,25 @@ fn join(context: &Context<'_>, arguments: &[Value]) -> Answer {
 }
 
 /// Returns true if a byte needs no escape in a component.
-fn is_plain(byte: u8, place: UrlPart) -> bool {
+fn is_plain(byte: u8, component: UrlPart) -> bool {
     match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => true,
-        b'!' | b'\'' | b'(' | b')' | b'*' if place == UrlPart::Fragment => byte != b'\'',
-        b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'?' | b'@' => match place {
+        b'!' | b'\'' | b'(' | b')' | b'*' if component == UrlPart::Fragment => byte != b'\'',
+        b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'?' | b'@' => match component {
             UrlPart::Path => byte != b'?',
             UrlPart::User => !matches!(byte, b'@' | b'/' | b'?' | b':'),
             UrlPart::Fragment => true,
             UrlPart::Host => matches!(byte, b'$' | b'&' | b'+' | b',' | b':' | b';' | b'='),
         },
-        b'!' | b'\'' | b'(' | b')' | b'*' | b'[' | b']' | b'<' | b'>' | b'"' => place == UrlPart::Host,
+        b'!' | b'\'' | b'(' | b')' | b'*' | b'[' | b']' | b'<' | b'>' | b'"' => component == UrlPart::Host,
         _ => false,
     }
 }
 
-fn escape(text: &str, place: UrlPart) -> String {
+fn escape(text: &str, component: UrlPart) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in bytes::of_str(text).iter() {
-        if is_plain(*byte, place) {
+        if is_plain(*byte, component) {
             out.push(char::from(*byte));
         } else {
             out.push_str(&format!("%{byte:02X}"));
@@ -140,26 +139,26 @@ fn escape(text: &str, place: UrlPart) -> String {
     out
 }
 
-fn unescape(text: &str, place: UrlPart) -> Result<String, FunctionError> {
+fn unescape(text: &str, component: UrlPart) -> Result<String, FunctionError> {
     let (bytes, mut out) = (bytes::of_str(text), Vec::with_capacity(text.len()));
     let mut rest: &[u8] = &bytes;
     while let Some((byte, after)) = rest.split_first() {
         rest = after;
         if *byte == b'%' {
-            let shown = || bytes::to_string(&[b"%", after.get(..2).unwrap_or(after)].concat());
+            let invalid_escape = || bytes::to_string(&[b"%", after.get(..2).unwrap_or(after)].concat());
             let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
             let value = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
             let value = value.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-            let value = value.ok_or_else(|| format!("invalid URL escape {}", quote(&shown())))?;
-            // In a host only characters beyond ASCII are escaped, and the zone of an address.
-            if place == UrlPart::Host && value < 0x80 && value != b'%' {
-                return Err(format!("invalid URL escape {}", quote(&shown())).into());
+            let value = value.ok_or_else(|| format!("invalid URL escape {}", quote(&invalid_escape())))?;
+            // In a host, only non-ASCII characters and the zone of an address are escaped.
+            if component == UrlPart::Host && value < 0x80 && value != b'%' {
+                return Err(format!("invalid URL escape {}", quote(&invalid_escape())).into());
             }
             out.push(value);
             rest = after.get(2..).unwrap_or_default();
             continue;
         }
-        if place == UrlPart::Host && *byte < 0x80 && !is_plain(*byte, place) {
+        if component == UrlPart::Host && *byte < 0x80 && !is_plain(*byte, component) {
             return Err(format!(
                 "invalid character {} in host name",
                 quote(&char::from(*byte).to_string())
@@ -171,7 +170,6 @@ fn unescape(text: &str, place: UrlPart) -> Result<String, FunctionError> {
     Ok(bytes::to_string(&out))
 }
 
-/// Splits a URL into the scheme and the rest.
 fn scheme(text: &str) -> Result<(&str, &str), FunctionError> {
     for (at, c) in text.char_indices() {
         match c {
@@ -285,7 +283,7 @@ impl Url {
             out.push(':');
         }
         if self.opaque.is_empty() {
-            self.print_place(&mut out);
+            self.print_location(&mut out);
         } else {
             out.push_str(&self.opaque);
         }
@@ -304,8 +302,7 @@ impl Url {
         out
     }
 
-    /// User, host and path.
-    fn print_place(&self, out: &mut String) {
+    fn print_location(&self, out: &mut String) {
         if !self.scheme.is_empty() || !self.host.is_empty() || self.user.is_some() {
             if !self.host.is_empty() || !self.path.is_empty() || self.user.is_some() {
                 out.push_str("//");

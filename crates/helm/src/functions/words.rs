@@ -36,7 +36,6 @@ pub(super) const TABLE: &[Entry] = &[
     }),
 ];
 
-/// Returns the characters of a string, with U+FFFD for invalid bytes.
 fn letters(arguments: &[Value]) -> impl Iterator<Item = char> {
     let known = |c: char| bytes::invalid_byte(c).map_or(c, |_| char::REPLACEMENT_CHARACTER);
     text(arguments, 0).chars().map(known)
@@ -46,7 +45,7 @@ fn mapped(arguments: &[Value], map: fn(char) -> char) -> Value {
     Value::string(letters(arguments).map(map).collect::<String>())
 }
 
-/// Converts a character to upper case, if that is one character.
+/// Converts a character to upper case, if the result is one character.
 fn upper(c: char) -> char {
     let mut letters = c.to_uppercase();
     match (letters.next(), letters.next()) {
@@ -55,7 +54,7 @@ fn upper(c: char) -> char {
     }
 }
 
-/// The letter at the beginning of a title: two letters in one are a capital and a small one, Georgian has none for that.
+/// Converts to title case: digraphs become a capital and a small letter, Georgian is unchanged.
 fn title_case(c: char) -> char {
     match c {
         '\u{1c4}'..='\u{1c6}' => '\u{1c5}',
@@ -67,7 +66,6 @@ fn title_case(c: char) -> char {
     }
 }
 
-/// Converts a character to lower case.
 fn lower(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
@@ -102,17 +100,17 @@ fn untitle(_: &Context<'_>, arguments: &[Value]) -> Answer {
     Ok(Value::string(letters(arguments).map(small).collect::<String>()))
 }
 
-/// Capitals become small letters and small ones capitals, at the beginning of a word as a title has them.
+/// Swaps upper and lower case; the first letter of a word gets title case.
 fn swapcase(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let mut begins = true;
     let swap = |c: char| {
-        let begun = std::mem::take(&mut begins);
+        let is_start = std::mem::take(&mut begins);
         if c.is_uppercase() || (lower(c) != c && title_case(c) == c) {
             lower(c)
         } else if !c.is_lowercase() {
             begins = c.is_whitespace();
             c
-        } else if begun {
+        } else if is_start {
             title_case(c)
         } else {
             upper(c)
@@ -133,13 +131,13 @@ fn nospace(_: &Context<'_>, arguments: &[Value]) -> Answer {
     if !bytes.iter().copied().any(is_space) {
         return Ok(Value::string(full));
     }
-    let kept = bytes.iter().filter(|byte| !is_space(**byte));
+    let remaining = bytes.iter().filter(|byte| !is_space(**byte));
     Ok(Value::string(
-        kept.map(|byte| char::from(*byte)).collect::<String>(),
+        remaining.map(|byte| char::from(*byte)).collect::<String>(),
     ))
 }
 
-/// Returns the first byte of each word as a character of Latin-1.
+/// Returns the first byte of each word as a Latin-1 character.
 fn initials(_: &Context<'_>, arguments: &[Value]) -> Answer {
     let bytes = bytes::of_str(text(arguments, 0));
     let firsts = bytes.split(|byte| is_space(*byte)).filter_map(<[u8]>::first);
@@ -173,31 +171,31 @@ fn abbrevboth(_: &Context<'_>, arguments: &[Value]) -> Answer {
     ))))
 }
 
-/// Shortens a string to a width with `...` at its ends, so that the text at `offset` stays visible.
+/// Shortens a string to a width with `...` at its ends, so that the part at `offset` stays visible.
 fn shortened(full: &[u8], offset: i64, width: usize) -> Vec<u8> {
-    let room = width.saturating_sub(3);
+    let available = width.saturating_sub(3);
     if full.len() <= width {
         return full.to_vec();
     }
-    let offset = offset.min((full.len() - room) as i64);
-    let head = |part: &[u8], room: usize| [part.get(..room).unwrap_or(part), b"..."].concat();
+    let offset = offset.min((full.len() - available) as i64);
+    let head = |part: &[u8], available: usize| [part.get(..available).unwrap_or(part), b"..."].concat();
     let Some(offset) = usize::try_from(offset).ok().filter(|offset| *offset > 4) else {
-        return head(full, room);
+        return head(full, available);
     };
     if width < 7 {
         return Vec::new();
     }
     let tail = full.get(offset..).unwrap_or_default();
-    if offset + room < full.len() {
+    if offset + available < full.len() {
         // A part from the middle has its own width, which includes its dots.
-        let middle = if tail.len() <= room {
+        let middle = if tail.len() <= available {
             tail.to_vec()
         } else {
-            head(tail, room - 3)
+            head(tail, available - 3)
         };
         return [b"...", middle.as_slice()].concat();
     }
-    [b"...", full.get(full.len() - room..).unwrap_or_default()].concat()
+    [b"...", full.get(full.len() - available..).unwrap_or_default()].concat()
 }
 
 fn wrap(context: &Context<'_>, arguments: &[Value]) -> Answer {
@@ -210,7 +208,7 @@ fn wrap_with(context: &Context<'_>, arguments: &[Value]) -> Answer {
     wrapped(context, text(arguments, 2), int(arguments, 0), end, true)
 }
 
-/// Breaks a string at spaces so that lines have at most `width` bytes; longer words are cut or kept, as `cut` says.
+/// Breaks a string at spaces into lines of at most `width` bytes; `cut` breaks longer words.
 fn wrapped(context: &Context<'_>, full: &str, width: i64, end: &str, cut: bool) -> Answer {
     let width = usize::try_from(width).unwrap_or(0).max(1);
     let bytes = bytes::of_str(full);

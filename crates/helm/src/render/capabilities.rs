@@ -1,4 +1,4 @@
-//! `.Capabilities`: versions and APIs of the cluster, and the version of Helm.
+//! `.Capabilities`: the versions of the cluster, its APIs and Helm.
 
 use std::rc::Rc;
 
@@ -31,52 +31,33 @@ const API_VERSIONS: &str = "v1 admissionregistration.k8s.io/v1 admissionregistra
     scheduling.k8s.io/v1 storage.k8s.io/v1beta1 storage.k8s.io/v1 storage.k8s.io/v1alpha1 \
     storagemigration.k8s.io/v1alpha1 apiextensions.k8s.io/v1beta1 apiextensions.k8s.io/v1";
 
-/// A version of Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KubeVersion {
-    /// The whole version, such as `v1.33.0`.
+    /// With all its parts, such as `v1.33.0`.
     pub version: String,
-    /// The major version number.
     pub major: String,
-    /// The minor version number.
     pub minor: String,
 }
 
-/// An invalid Kubernetes version, in the words of Helm.
+/// An invalid Kubernetes version, as Helm reports it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KubeVersionError {
     /// The string does not begin with a number.
     #[error("could not parse {0:?} as version")]
     Invalid(String),
-    /// There is only one number.
     #[error("illegal version string {0:?}")]
     TooFewNumbers(String),
-    /// The first number has a leading zero.
     #[error("illegal zero-prefixed version component {component:?} in {version:?}")]
-    LeadingZero {
-        /// The number.
-        component: String,
-        /// The whole string.
-        version: String,
-    },
-    /// A number does not fit in 64 bits.
+    LeadingZero { component: String, version: String },
     #[error(
         "illegal non-numeric version component {component:?} in {version:?}: strconv.ParseUint: parsing \
          {component:?}: value out of range"
     )]
-    OutOfRange {
-        /// The number.
-        component: String,
-        /// The whole string.
-        version: String,
-    },
+    OutOfRange { component: String, version: String },
 }
 
 impl KubeVersion {
-    /// Parses a version of at least two numbers; the rest is dropped.
-    ///
-    /// # Errors
-    /// Returns an error if the string does not begin with two numbers of 64 bits.
+    /// Parses a version of at least two numbers of 64 bits; the rest is dropped.
     pub fn parse(text: &str) -> Result<Self, KubeVersionError> {
         let bare = text.trim_start();
         let bare = bare.strip_prefix('v').unwrap_or(bare);
@@ -128,7 +109,6 @@ impl KubeVersion {
     }
 }
 
-/// The capabilities of a cluster and of Helm, for templates.
 #[derive(Debug)]
 pub(super) struct Capabilities {
     pub(super) kube_version: KubeVersion,
@@ -153,7 +133,6 @@ impl Capabilities {
         })
     }
 
-    /// As a value of templates.
     pub(super) fn value(&self) -> Value {
         let text = |text: &str| Value::string(text);
         let KubeVersion {
@@ -219,7 +198,6 @@ impl Capabilities {
     }
 }
 
-/// The API versions that a server supports.
 #[derive(Debug)]
 struct VersionSet(List);
 

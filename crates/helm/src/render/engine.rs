@@ -9,18 +9,16 @@ use crate::{
     Chart, Dict, Error, Value,
     chart::Files,
     functions::{Environment, Standard, WARNING_END, WARNING_START},
-    template::{self, Executor, Room, Set},
+    template::{self, Executor, ParseBuffers, Set},
     values::{lookup_table, table},
 };
 
-/// A template and its data.
 struct Renderable<'a> {
     text: &'a [u8],
     data: Dict,
     base_path: String,
 }
 
-/// The objects that all templates share.
 struct Shared<'a> {
     release: &'a Value,
     capabilities: Value,
@@ -43,20 +41,20 @@ pub(super) fn run(
     collect(chart, true, values, &shared, &mut templates);
     let functions = Standard::new(environment);
     let mut paths: Vec<&String> = templates.keys().collect();
-    // Templates of subcharts come first, so that parents can define theirs again.
+    // Templates of subcharts come first, so that parents can override them.
     paths.sort_by_cached_key(|path| {
         let path: &str = path;
         let depth = path.bytes().filter(|byte| *byte == b'/').count();
         std::cmp::Reverse((depth, path.to_owned()))
     });
-    let (mut set, mut room) = (Set::new(), Room::default());
+    let (mut set, mut buffers) = (Set::new(), ParseBuffers::default());
     for path in &paths {
         budget.check()?;
         if let Some(one) = templates.get(*path) {
-            // The usual case is checked much faster than others are mended.
+            // The usual output is checked much faster than others are repaired.
             let text =
                 str::from_utf8(one.text).map_or_else(|_| String::from_utf8_lossy(one.text), Cow::Borrowed);
-            set.parse(path, text, &functions, &mut room)
+            set.parse(path, text, &functions, &mut buffers)
                 .map_err(|error| parse_error(path, &error, budget))?;
         }
     }
@@ -130,7 +128,7 @@ fn collect<'a>(
     data
 }
 
-/// The name of the release, which may be a template itself.
+/// Returns the name of the release, which may be a template.
 pub(super) fn release_name(options: &Options<'_>, budget: &Budget) -> Result<String, Error> {
     let Some(text) = options.name_template.as_ref().filter(|text| !text.is_empty()) else {
         return Ok(options.release_name.clone());
@@ -138,14 +136,14 @@ pub(super) fn release_name(options: &Options<'_>, budget: &Budget) -> Result<Str
     let failed = |error: template::Error| Error::Option(error.to_string());
     let functions = Standard::new(options.environment);
     let mut set = Set::new();
-    set.parse("name-template", text, &functions, &mut Room::default())
+    set.parse("name-template", text, &functions, &mut ParseBuffers::default())
         .map_err(failed)?;
     Executor::new(Rc::new(set), &functions, budget, false)
         .execute("name-template", Value::Nil)
         .map_err(failed)
 }
 
-/// A limit that was reached is the reason, whatever came of it.
+/// Returns the exceeded limit, which is the reason of any other failure.
 fn exceeded(budget: &Budget) -> Option<Error> {
     budget.check().err().map(Error::Exceeded)
 }
@@ -175,11 +173,11 @@ fn execution_error(path: &str, error: &template::Error, budget: &Budget) -> Erro
     let (Some(_), Some(location), Some(rest)) = (tokens.next(), tokens.next(), tokens.next()) else {
         return Error::Template(format!("execution error in ({path}): {words}"));
     };
-    let told = rest
+    let message = rest
         .split_once(WARNING_START)
         .and_then(|(_, rest)| rest.rsplit_once(WARNING_END));
-    Error::Template(match told {
-        Some((told, _)) => format!("execution error at ({location}): {told}"),
+    Error::Template(match message {
+        Some((message, _)) => format!("execution error at ({location}): {message}"),
         None => words,
     })
 }

@@ -1,4 +1,4 @@
-//! Structs of Go that templates see.
+//! Go structs in the data of templates.
 
 use std::rc::Rc;
 
@@ -9,19 +9,18 @@ use crate::{
     template::truth,
 };
 
-/// A struct: fields in order, and how it is printed.
+/// A struct with its fields in order.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) type_name: &'static str,
     pub(super) kind_name: &'static str,
     pub(super) fields: Vec<Field>,
-    /// The output of `{{ . }}`.
     pub(super) text: String,
     /// The string that functions print, if it differs.
     pub(super) argument: Option<String>,
 }
 
-/// Values of charts: a map whose type has a name.
+/// Values of charts: a map with a named type.
 #[derive(Debug)]
 struct Values(Dict);
 
@@ -65,7 +64,7 @@ fn print_map(map: &Dict) -> String {
     crate::template::print(std::slice::from_ref(&map), &tree::Budget::default()).unwrap_or_default()
 }
 
-/// A field, its name in JSON, and whether JSON leaves it out when it is empty.
+/// A field with its name in JSON.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
@@ -74,7 +73,7 @@ pub(super) struct Field {
     pub(super) value: Value,
 }
 
-/// A field that JSON has also when it is empty.
+/// Makes a field that JSON contains even if it is empty.
 pub(super) fn field(name: &'static str, json: &'static str, value: Value) -> Field {
     Field {
         name,
@@ -84,7 +83,7 @@ pub(super) fn field(name: &'static str, json: &'static str, value: Value) -> Fie
     }
 }
 
-/// A field that JSON leaves out when it is empty.
+/// Makes a field that JSON omits if it is empty.
 fn optional(name: &'static str, json: &'static str, value: Value) -> Field {
     Field {
         name,
@@ -115,12 +114,12 @@ impl Object for Record {
     }
 
     fn members(&self) -> Option<Vec<(&'static str, Value)>> {
-        let shown = self
+        let visible = self
             .fields
             .iter()
             .filter(|field| !field.omit_empty || truth(&field.value));
         let member = |field: &Field| Some((field.json?, field.value.clone()));
-        Some(shown.filter_map(member).collect())
+        Some(visible.filter_map(member).collect())
     }
 
     fn print(&self) -> String {
@@ -132,7 +131,7 @@ impl Object for Record {
     }
 }
 
-/// A list or a map whose elements have a type of their own; it may be nil.
+/// A list or a map whose elements have a named type; it may be nil.
 #[derive(Debug)]
 struct Typed {
     type_name: &'static str,
@@ -200,14 +199,13 @@ fn text(text: &str) -> Value {
     Value::string(text)
 }
 
-fn texts(items: Option<&Vec<String>>) -> Value {
+fn strings(items: Option<&Vec<String>>) -> Value {
     match items {
         Some(items) => Value::Strings(Rc::new(items.iter().map(|item| text(item)).collect())),
         None => Value::nil_strings(),
     }
 }
 
-/// `.Chart`
 pub(super) fn chart(metadata: &Metadata, is_root: bool) -> Value {
     let inner = fields(metadata);
     let printed = print(metadata);
@@ -246,10 +244,10 @@ fn fields(metadata: &Metadata) -> Vec<Field> {
     vec![
         optional("Name", "name", text(&metadata.name)),
         optional("Home", "home", text(&metadata.home)),
-        optional("Sources", "sources", texts(metadata.sources.as_ref())),
+        optional("Sources", "sources", strings(metadata.sources.as_ref())),
         optional("Version", "version", text(&metadata.version)),
         optional("Description", "description", text(&metadata.description)),
-        optional("Keywords", "keywords", texts(metadata.keywords.as_ref())),
+        optional("Keywords", "keywords", strings(metadata.keywords.as_ref())),
         optional(
             "Maintainers",
             "maintainers",
@@ -285,7 +283,6 @@ fn fields(metadata: &Metadata) -> Vec<Field> {
     ]
 }
 
-/// Prints the struct as Go does, except the addresses of its pointers.
 fn print(metadata: &Metadata) -> String {
     let m = metadata;
     let list =
@@ -348,7 +345,7 @@ fn dependency(one: &Dependency) -> Value {
             optional("Version", "version", text(&one.version)),
             field("Repository", "repository", text(&one.repository)),
             optional("Condition", "condition", text(&one.condition)),
-            optional("Tags", "tags", texts(one.tags.as_ref())),
+            optional("Tags", "tags", strings(one.tags.as_ref())),
             optional("Enabled", "enabled", Value::Bool(one.enabled)),
             optional("ImportValues", "import-values", imports),
             optional("Alias", "alias", text(&one.alias)),
@@ -358,7 +355,7 @@ fn dependency(one: &Dependency) -> Value {
     }))
 }
 
-/// The processed `import-values` of a dependency, as a value and as Helm prints it.
+/// Returns the processed `import-values` of a dependency, as a value and as Helm prints it.
 fn imports(imports: &ImportValues) -> (Value, String) {
     let ImportValues::Done(paths) = imports else {
         return (Value::nil_list(), String::new());

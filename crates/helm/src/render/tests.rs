@@ -2,7 +2,6 @@ use tree::Mem;
 
 use super::*;
 
-/// An environment in which nothing happens.
 struct Still;
 
 impl Environment for Still {
@@ -28,7 +27,6 @@ const META: (&str, &str) = (
     "apiVersion: v2\nname: c\nversion: 1.0.0\nkubeVersion: '>=1.19'\n",
 );
 
-/// Renders a chart with one template.
 fn one(template: &str) -> Result<String, String> {
     let rendered = rendered(
         &[META, ("templates/x.yaml", template), ("values.yaml", "a: {b: 1}")],
@@ -150,7 +148,7 @@ fn undeclared_subcharts_belong_to_the_original_of_an_alias() {
          in: c/charts/one/templates/x.yaml\n---\n# Source: c/charts/two/templates/x.yaml\nin: c/charts/two/templates/x.yaml\n"
     );
     assert_eq!(made.crds[0].0, "c/charts/in/charts/deep/crds/x.yaml");
-    // Those that the chart asks for lie in the alias.
+    // The requested ones lie in the alias.
     let asking = "name: in\nversion: 1.0.0\ndependencies: [{name: deep, version: 1.x}]";
     let files = files.map(|(path, text)| match path {
         "charts/in/Chart.yaml" => (path, asking),
@@ -222,15 +220,15 @@ fn requirements_override_chart_yaml_and_are_shared_by_copies() {
         ("charts/in/charts/deep/values.yaml", "exports: {data: {k: 1}}"),
     ];
     let made = rendered(&files, |_| {}).unwrap();
-    let texts: Vec<&str> = made
+    let outputs: Vec<&str> = made
         .sorted
         .manifests
         .iter()
         .map(|one| one.text.as_str())
         .collect();
     let top = r#"# [{"name":"one","version":"1.x","repository":"","tags":["t"],"enabled":true,"alias":"one"},{"name":"two","version":"1.x","repository":"","enabled":true,"alias":"two"}] ab c"#;
-    // What is imported is imported for the first copy alone.
-    assert_eq!(texts, ["# 1", "# null", top]);
+    // Values are imported for the first copy only.
+    assert_eq!(outputs, ["# 1", "# null", top]);
 }
 
 #[test]
@@ -344,7 +342,7 @@ fn template_refuses_invalid_options() {
         let got = rendered(&[META], change).unwrap_err();
         assert!(got.contains(expected), "{got}");
     }
-    // The name is made before the chart is looked at.
+    // The name is rendered before the chart is read.
     let unclosed = |options: &mut Options<'_>| options.name_template = Some("{{".to_owned());
     assert_eq!(
         rendered(&[], unclosed).unwrap_err(),

@@ -1,4 +1,4 @@
-//! The functions that every template has.
+//! Go's built-in functions of templates.
 
 mod compare;
 mod escape;
@@ -11,13 +11,12 @@ use tree::Budget;
 use super::{
     FunctionError,
     format::{print, printf, println},
-    node::Shown,
+    node::NodeDisplay,
     slot::Slot,
     types::{Signature, Type, truth, type_name},
 };
 use crate::{IntKind, Value};
 
-/// A built-in function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Builtin {
     And,
@@ -92,14 +91,11 @@ impl Builtin {
         }
     }
 
-    /// Calls the function with arguments that fit; `operand` is the first of them as it is written.
-    ///
-    /// # Errors
-    /// Fails with the message of Go.
+    /// Calls the function with valid arguments; `operand` is the source of the first one. Fails with Go's message.
     pub(super) fn call(
         self,
         arguments: &[Slot],
-        operand: Option<Shown<'_>>,
+        operand: Option<NodeDisplay<'_>>,
         budget: &Budget,
     ) -> Result<Slot, FunctionError> {
         let Some((first, rest)) = arguments.split_first() else {
@@ -145,17 +141,16 @@ fn values(slots: &[Slot]) -> Vec<Value> {
     slots.iter().map(|slot| slot.value.clone()).collect()
 }
 
-/// Prints the arguments of `html`, `js` and `urlquery` as one string.
 fn escaped(arguments: &[Slot], budget: &Budget) -> Result<String, FunctionError> {
-    let shown = |slot: &Slot| match &slot.value {
+    let display = |slot: &Slot| match &slot.value {
         Value::Nil | Value::Missing => Value::string("<no value>"),
         value => value.clone(),
     };
-    Ok(print(&arguments.iter().map(shown).collect::<Vec<_>>(), budget)?)
+    Ok(print(&arguments.iter().map(display).collect::<Vec<_>>(), budget)?)
 }
 
-/// There are no functions among our values.
-fn call(function: &Slot, operand: Option<Shown<'_>>) -> Result<Slot, FunctionError> {
+/// Always fails: values are never functions.
+fn call(function: &Slot, operand: Option<NodeDisplay<'_>>) -> Result<Slot, FunctionError> {
     if function.is_nil() {
         return Err("call of nil".into());
     }
@@ -168,7 +163,7 @@ fn call(function: &Slot, operand: Option<Shown<'_>>) -> Result<Slot, FunctionErr
     Err(format!("non-function {name} of type {kind}").into())
 }
 
-/// Returns the map or list of an object that is one; all other values as they are.
+/// Returns the map or list of an object that is one; other values unchanged.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Object(object) => match (object.as_dict(), object.as_list()) {
@@ -180,7 +175,7 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-/// Returns the name of the type of a value, without a pointer.
+/// Returns the name of a value's type, without a pointer.
 fn pointed(value: &Value) -> &str {
     let name = type_name(value);
     name.strip_prefix('*').unwrap_or(name)
@@ -204,7 +199,7 @@ fn position(index: &Value, capacity: usize) -> Result<usize, FunctionError> {
         Value::Int(number, _) => usize::try_from(*number)
             .ok()
             .filter(|number| *number <= capacity)
-            // Go looks at the bits of an unsigned number as a signed one.
+            // Go interprets the bits of an unsigned number as a signed one.
             .ok_or_else(|| format!("index out of range: {}", *number as i64).into()),
         Value::Nil | Value::Missing => Err("cannot index slice/array with nil".into()),
         other => Err(format!("cannot index slice/array with type {}", type_name(other)).into()),
@@ -223,7 +218,7 @@ fn index(item: &Slot, indexes: &[Slot]) -> Result<Slot, FunctionError> {
 }
 
 fn index_once(item: &Slot, index: &Value) -> Result<Slot, FunctionError> {
-    let outside = |what: &str| FunctionError::from(format!("reflect: {what} index out of range"));
+    let out_of_range = |what: &str| FunctionError::from(format!("reflect: {what} index out of range"));
     if let (Value::Object(object), Value::String(key)) = (&item.value, index)
         && !object.has_any_values()
         && let Some(found) = object.field(key)
@@ -236,18 +231,20 @@ fn index_once(item: &Slot, index: &Value) -> Result<Slot, FunctionError> {
             let found = items.get(position(index, items.len())?);
             found
                 .map(|item| Slot::boxed(item.clone()))
-                .ok_or_else(|| outside("slice"))
+                .ok_or_else(|| out_of_range("slice"))
         }
         Value::Strings(items) | Value::Ints(items) => {
             let found = items.get(position(index, items.len())?);
             found
                 .map(|item| Slot::element(item.clone(), false))
-                .ok_or_else(|| outside("slice"))
+                .ok_or_else(|| out_of_range("slice"))
         }
-        Value::Bytes(bytes) => byte(&bytes, position(index, bytes.len())?).ok_or_else(|| outside("slice")),
+        Value::Bytes(bytes) => {
+            byte(&bytes, position(index, bytes.len())?).ok_or_else(|| out_of_range("slice"))
+        }
         Value::String(text) => {
             let bytes = of_str(&text);
-            byte(&bytes, position(index, bytes.len())?).ok_or_else(|| outside("string"))
+            byte(&bytes, position(index, bytes.len())?).ok_or_else(|| out_of_range("string"))
         }
         Value::Dict(map) => match index {
             Value::String(key) => {
@@ -282,17 +279,17 @@ fn slice(item: &Slot, indexes: &[Slot]) -> Result<Slot, FunctionError> {
         Value::List(items) | Value::Strings(items) | Value::Ints(items) => items.len(),
         other => return Err(format!("can't slice item of type {}", pointed(other)).into()),
     };
-    let mut places = Vec::with_capacity(3);
+    let mut positions = Vec::with_capacity(3);
     for index in indexes {
-        // As opposed to `index`, it doesn't look into interfaces.
+        // Unlike `index`, it doesn't look into interfaces.
         if index.boxed {
             return Err("cannot index slice/array with type interface {}".into());
         }
-        places.push(position(&index.value, length)?);
+        positions.push(position(&index.value, length)?);
     }
-    let start = places.first().copied().unwrap_or(0);
-    let end = places.get(1).copied().unwrap_or(length);
-    let capacity = places.get(2).copied().unwrap_or(length);
+    let start = positions.first().copied().unwrap_or(0);
+    let end = positions.get(1).copied().unwrap_or(length);
+    let capacity = positions.get(2).copied().unwrap_or(length);
     for (low, high) in [(start, end), (end, capacity)] {
         if low > high {
             return Err(format!("invalid slice index: {low} > {high}").into());

@@ -11,25 +11,25 @@ use foldhash::HashMap;
 use go::strconv::quote;
 use tree::{Budget, Exceeded};
 
-use super::{Error, FunctionError, Functions, Room, Set, lex::has_actions, node::Template};
+use super::{Error, FunctionError, Functions, ParseBuffers, Set, lex::has_actions, node::Template};
 use crate::Value;
 
 /// The maximum depth of nested templates, blocks and parentheses at run time.
 const MAX_DEPTH: usize = 20_000;
 
-/// The maximum depth of a template that includes itself, as in Helm, and of strings run as templates in each other.
+/// The maximum depth of includes, as in Helm, and of nested `tpl` calls.
 const MAX_INCLUDES: u32 = 1000;
 
-/// The memory of a parsed action without its operands, in bytes.
+/// In bytes, without operands.
 const ACTION: usize = 256;
 
 /// The memory of an operand of a parsed action, and of its value in a call, in bytes.
 const OPERAND: usize = 256;
 
-/// Errors of this length are handed on as they are: each level adds to them.
+/// Errors of this length are returned unchanged: each level adds to them.
 const MAX_ERROR: usize = 256 << 10;
 
-/// Most templates that are included make less.
+/// Initial capacity: most included templates print less.
 const USUAL_OUTPUT: usize = 128;
 
 /// The output for a missing value.
@@ -43,22 +43,20 @@ pub(crate) fn without_no_value(output: String) -> String {
     }
 }
 
-/// Executes the templates of a set.
 pub struct Executor<'a> {
     set: Rc<Set<'a>>,
-    /// Buffers for parsing strings that are templates.
-    room: Room,
+    /// Reused between parsed strings.
+    buffers: ParseBuffers,
     functions: &'a dyn Functions,
     budget: &'a Budget,
     strict: bool,
     depth: usize,
-    /// The number of levels of lists and maps that were made.
+    /// The number of nested levels of lists and maps that were made.
     levels: u64,
-    /// The memory of values.
     live: weight::Live,
     includes: HashMap<Rc<str>, u32>,
-    /// The depth of strings that run as templates in each other.
-    texts: u32,
+    /// The depth of nested `tpl` calls.
+    tpl_depth: u32,
 }
 
 impl<'a> Executor<'a> {
@@ -67,7 +65,7 @@ impl<'a> Executor<'a> {
     pub fn new(set: Rc<Set<'a>>, functions: &'a dyn Functions, budget: &'a Budget, strict: bool) -> Self {
         Self {
             set,
-            room: Room::default(),
+            buffers: ParseBuffers::default(),
             functions,
             budget,
             strict,
@@ -75,26 +73,21 @@ impl<'a> Executor<'a> {
             levels: 0,
             live: weight::Live::default(),
             includes: HashMap::default(),
-            texts: 0,
+            tpl_depth: 0,
         }
     }
 
-    /// Returns the budget, which functions with loops or large results count against.
     #[must_use]
     pub fn budget(&self) -> &'a Budget {
         self.budget
     }
 
-    /// Returns true if missing keys of maps are errors.
     #[must_use]
     pub fn strict(&self) -> bool {
         self.strict
     }
 
     /// Executes a template with data; missing values print as `<no value>`, which Helm removes from its output.
-    ///
-    /// # Errors
-    /// Returns an error if the template is unknown or fails, or if a limit is reached.
     pub fn execute(&mut self, name: &str, data: Value) -> Result<String, Error> {
         match self.set.lookup(name).map(Rc::clone) {
             Some(template) => self.run(&template, data),
@@ -102,10 +95,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Executes a template as Helm's function `include` does.
-    ///
-    /// # Errors
-    /// As [`Executor::execute`], and if templates include each other more than 1000 levels deep.
+    /// Executes a template as Helm's function `include` does; fails if templates include each other more than 1000 levels deep.
     pub fn include(&mut self, name: &str, data: Value) -> Result<String, FunctionError> {
         let running = self.includes.get(name).copied().unwrap_or_default();
         if running > MAX_INCLUDES {
@@ -129,7 +119,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Counts the memory of the nodes of a source, which are much larger than the source, as that of a value.
+    /// Counts the memory of a source's nodes, which are much larger than the source, like a value.
     fn parsing_fits(&mut self, text: &str) -> Result<(), FunctionError> {
         let is_operand = |byte: &u8| matches!(byte, b' ' | b'.' | b'|' | b'$' | b'(');
         let actions = text.split("{{").skip(1);
@@ -141,15 +131,12 @@ impl<'a> Executor<'a> {
         self.take(weights.fold(0, usize::saturating_add) as u64)
     }
 
-    /// Executes a string as a template, as Helm's function `tpl` does. It can include the templates of the set; templates
-    /// that it defines are visible to itself only.
-    ///
-    /// # Errors
-    /// Returns an error if the template is invalid or fails, or if a limit is reached.
+    /// Executes a string as a template, as Helm's function `tpl` does. It can include the templates of the set; its own
+    /// definitions are visible to itself only.
     pub fn tpl(&mut self, text: &str, data: Value) -> Result<String, FunctionError> {
         let steps = 1 + text.len() / 16;
         self.budget.step(steps as u64)?;
-        if self.texts > MAX_INCLUDES {
+        if self.tpl_depth > MAX_INCLUDES {
             return Err(
                 format!("exceeded maximum depth of texts that are templates ({MAX_INCLUDES})").into(),
             );
@@ -161,12 +148,12 @@ impl<'a> Executor<'a> {
         self.parsing_fits(text)?;
         let mut set = Set::over(Rc::clone(&self.set));
         let template = set
-            .add("gotpl", text.to_owned().into(), self.functions, &mut self.room)
+            .add("gotpl", text.to_owned().into(), self.functions, &mut self.buffers)
             .map_err(|error| format!("cannot parse template {}: {error}", quote(text)))?;
         let outer = std::mem::replace(&mut self.set, Rc::new(set));
-        self.texts += 1;
+        self.tpl_depth += 1;
         let result = template.map_or_else(|| Ok(String::new()), |template| self.run(&template, data));
-        self.texts -= 1;
+        self.tpl_depth -= 1;
         self.set = outer;
         match result {
             Ok(output) => Ok(without_no_value(output)),
@@ -188,7 +175,7 @@ impl<'a> Executor<'a> {
         result.map(|()| out)
     }
 
-    /// Enters a nested level; the caller restores the previous one.
+    /// Enters a nested level and returns the previous one, which the caller restores.
     fn deeper(&mut self) -> Result<usize, FunctionError> {
         let before = self.depth;
         if before >= MAX_DEPTH {

@@ -9,27 +9,22 @@ use self::{printer::Printer, verbs::run};
 use super::types::kind_name;
 use crate::Value;
 
-/// An error of printing values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// The string is longer than the limit of the budget.
+    /// A string longer than the limit of the budget.
     #[error("the text is too long")]
     TooLong,
-    /// Values nest deeper than 2000 levels.
     #[error("the value nests too deep")]
     TooDeep,
     /// A map is printed while a function changes it.
     #[error("the map is being changed")]
     Borrowed,
-    /// A limit of the budget was reached.
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
 }
 
 /// Prints values as `fmt.Sprint` does: with `%v`, and spaces between operands of which neither is a string.
-///
-/// # Errors
-/// Returns an error if the string is longer, or values nest deeper, than the limits.
+/// Fails if values nest deeper than 2000 levels, or a limit is reached.
 pub fn print(values: &[Value], budget: &Budget) -> Result<String, FormatError> {
     let mut printer = Printer::new(budget);
     let mut after_text = true;
@@ -44,10 +39,7 @@ pub fn print(values: &[Value], budget: &Budget) -> Result<String, FormatError> {
     printer.finish()
 }
 
-/// `fmt.Sprintln`: spaces between all operands, and a newline.
-///
-/// # Errors
-/// As [`print`].
+/// Prints as `fmt.Sprintln` does: with spaces between all operands, and a newline. Fails as [`print`].
 pub(super) fn println(values: &[Value], budget: &Budget) -> Result<String, FormatError> {
     let mut printer = Printer::new(budget);
     for (index, value) in values.iter().enumerate() {
@@ -60,20 +52,14 @@ pub(super) fn println(values: &[Value], budget: &Budget) -> Result<String, Forma
     printer.finish()
 }
 
-/// Prints values by a format as `fmt.Sprintf` does.
-///
-/// # Errors
-/// Returns an error if the string is longer, or values nest deeper, than the limits.
+/// Prints as `fmt.Sprintf` does. Fails as [`print`].
 pub fn printf(format: &str, values: &[Value], budget: &Budget) -> Result<String, FormatError> {
     let mut printer = Printer::new(budget);
     run(&mut printer, format, values);
     printer.finish()
 }
 
-/// Writes a value as templates print it: like `%v`, or by its method `String` or `Error`.
-///
-/// # Errors
-/// As [`print`].
+/// Writes a value as templates print it: with `%v`, or by its method `String` or `Error`. Fails as [`print`].
 pub(super) fn write_value(out: &mut String, value: &Value, budget: &Budget) -> Result<(), FormatError> {
     let mut printer = Printer::new(budget);
     match value {

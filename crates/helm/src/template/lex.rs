@@ -8,32 +8,26 @@ use super::{
     token::{Keyword, Token, TokenKind},
 };
 
-/// Reads tokens one after the other.
 #[derive(Debug)]
 pub(super) struct Lexer<'t> {
     text: &'t str,
-    /// Byte offset at which the current token begins.
     start: usize,
-    /// Byte offset of the next character.
     next: usize,
     parens: usize,
     inside: bool,
-    /// True if white space precedes the current token.
     spaced: bool,
-    /// True once a token was an error.
+    /// Set by an error token.
     failed: bool,
-    /// Message of the error token; empty before there is one.
+    /// Message of the error token, or empty.
     pub(super) problem: String,
 }
 
-/// Class of the bytes that are white space.
+/// Class bit of white space; the others are parts of names and characters that may follow a name.
 const SPACE: u8 = 1;
-/// Part of a name.
 const NAME: u8 = 2;
-/// Something that may follow a name.
 const END: u8 = 4;
 
-/// Classes of each byte. Most of the input is ASCII.
+/// Classes of all bytes. Most of the input is ASCII.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let (mut rest, mut byte) = (classes.as_mut_slice(), 0u8);
@@ -56,22 +50,20 @@ fn is(byte: u8, class: u8) -> bool {
         .is_some_and(|found| found & class != 0)
 }
 
-/// Returns true if a character can be part of a name.
+/// Returns true for characters of names.
 fn is_name(c: char) -> bool {
     c == '_' || c.is_ascii_alphanumeric() || (!c.is_ascii() && (c.is_alphabetic() || c.is_numeric()))
 }
 
-/// Counts the leading bytes that belong to a class.
 fn run(bytes: &[u8], class: u8) -> usize {
     bytes.iter().take_while(|byte| is(**byte, class)).count()
 }
 
-/// Returns true if a string contains actions.
 pub(super) fn has_actions(text: &str) -> bool {
     find(text.as_bytes(), *b"{{").is_some()
 }
 
-/// Finds the first place of two adjacent bytes.
+/// Returns the offset of the first two adjacent bytes.
 fn find(bytes: &[u8], pair: [u8; 2]) -> Option<usize> {
     let [first, second] = pair;
     let mut from = 0;
@@ -98,13 +90,12 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Returns the input that a token covers.
     pub(super) fn text(&self, token: Token) -> &'t str {
         token.span().of(self.text)
     }
 
-    /// A token as error messages show it.
-    pub(super) fn shown(&self, token: Token) -> String {
+    /// Formats a token for error messages.
+    pub(super) fn display(&self, token: Token) -> String {
         let mut text = self.text(token);
         if token.kind == TokenKind::Field {
             // Go reads fields one by one.
@@ -122,16 +113,15 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Returns the next token; after the last one and after an error, [`TokenKind::End`].
+    /// Returns the next token. After the last one and after an error, this is [`TokenKind::End`].
     pub(super) fn token(&mut self) -> Token {
         if self.inside {
             self.action()
         } else {
-            self.outside()
+            self.text_token()
         }
     }
 
-    /// Returns the unread input as bytes.
     fn rest(&self) -> &'t [u8] {
         self.text.as_bytes().get(self.next..).unwrap_or_default()
     }
@@ -146,7 +136,7 @@ impl<'t> Lexer<'t> {
         Some(c)
     }
 
-    /// The next byte, or the one that many behind it; zero behind the end.
+    /// Returns the byte `ahead` of the next one; zero after the end.
     fn byte(&self, ahead: usize) -> u8 {
         let bytes = self.text.as_bytes();
         bytes.get(self.next + ahead).copied().unwrap_or_default()
@@ -174,7 +164,6 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Returns the input since the last token as one token.
     fn emit(&mut self, kind: TokenKind) -> Token {
         let at = self.start;
         self.start = self.next;
@@ -204,13 +193,13 @@ impl<'t> Lexer<'t> {
         self.text.get(self.start..self.next).unwrap_or_default()
     }
 
-    /// Returns true if a left trim marker (`-` and white space) stands `ahead` bytes after the current place.
+    /// Returns true if a left trim marker (`-` and white space) is `ahead` bytes after the current position.
     fn trims_left(&self, ahead: usize) -> bool {
         self.byte(ahead) == b'-' && is(self.byte(ahead + 1), SPACE)
     }
 
-    /// Text up to the next action that isn't a comment.
-    fn outside(&mut self) -> Token {
+    /// Returns the text up to the next action that isn't a comment.
+    fn text_token(&mut self) -> Token {
         loop {
             let Some(length) = find(self.rest(), *b"{{") else {
                 self.next = self.text.len();
@@ -244,7 +233,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// `{{`, or nothing for a comment.
+    /// Returns `{{`; `None` for a comment.
     fn left_delimiter(&mut self) -> Option<Token> {
         let begin = self.next;
         self.next += 2;
@@ -277,7 +266,7 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    /// Returns `Some` if a right delimiter comes next: true if it trims the white space that follows.
+    /// Returns `Some` if a right delimiter comes next: true if it trims the white space after it.
     fn at_right_delimiter(&self) -> Option<bool> {
         let first = self.byte(0);
         if first == b'}' {
@@ -308,7 +297,7 @@ impl<'t> Lexer<'t> {
     fn action(&mut self) -> Token {
         self.spaced = is(self.byte(0), SPACE) && self.pass_space();
         let byte = self.byte(0);
-        // Most tokens begin as no delimiter does.
+        // Most tokens don't start like a delimiter.
         if (byte == b'}' || is(byte, SPACE))
             && let Some(trims) = self.at_right_delimiter()
         {
@@ -350,7 +339,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A token that begins with another character than those of ASCII, or none.
+    /// Returns a token that begins with a non-ASCII character, or none.
     fn odd(&mut self) -> Token {
         match self.advance() {
             None => self.error("unclosed action".to_owned()),
@@ -359,7 +348,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Passes spaces, but not the one that belongs to ` -}}`; whether there were any.
+    /// Skips spaces, but not the one that belongs to ` -}}`; returns true if there were any.
     fn pass_space(&mut self) -> bool {
         let mut length = run(self.rest(), SPACE);
         if length > 0
@@ -396,7 +385,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Reads `.a.b` as one token, or a single dot. Errors after the first field are left to the next token.
+    /// Reads `.a.b` as one token, or a single dot. Errors after the first field belong to the next token.
     fn fields(&mut self) -> Token {
         if self.unterminated().is_none() {
             return self.emit(TokenKind::Keyword(Keyword::Dot));
@@ -417,7 +406,7 @@ impl<'t> Lexer<'t> {
         self.emit(TokenKind::Field)
     }
 
-    /// The next character, when no name may end before it.
+    /// Returns the next character, if no name may end before it.
     fn unterminated(&self) -> Option<char> {
         let byte = self.byte(0);
         if is(byte, END) || (byte == b'}' && self.byte(1) == b'}') {

@@ -1,4 +1,4 @@
-//! Parsed templates, and how Go writes their parts in errors.
+//! Parsed templates, and Go's notation of their nodes in errors.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -12,17 +12,14 @@ use super::{
     source::{List, NodeIndex, Span, TemplateText, short},
 };
 
-/// A parsed template.
 #[derive(Debug)]
 pub(super) struct Template<'t> {
     pub(super) name: Rc<str>,
-    /// The source with all of its nodes.
     pub(super) source: Rc<TemplateText<'t>>,
     pub(super) body: List<Node>,
 }
 
 impl Template<'_> {
-    /// Returns true if the body contains only white space.
     pub(super) fn is_empty(&self) -> bool {
         is_empty(self.source.all(self.body), &self.source.text)
     }
@@ -36,7 +33,7 @@ pub(super) fn is_empty(body: &[Node], text: &str) -> bool {
     })
 }
 
-/// A part of the body of a template; where it is, in bytes.
+/// A node of a template's body, with its byte offset.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
     pub(super) at: u32,
@@ -66,7 +63,7 @@ pub(super) struct Branch {
 /// A call of another template with the value of the pipeline.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call {
-    /// Index of the name in the list of names.
+    /// Index in the list of names.
     pub(super) name: u32,
     pub(super) pipe: Option<Pipe>,
 }
@@ -80,14 +77,12 @@ pub(super) struct Pipe {
     pub(super) commands: List<Command>,
 }
 
-/// A value, or a function and its arguments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Command {
     pub(super) at: u32,
     pub(super) operands: List<Operand>,
 }
 
-/// A part of a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operand {
     pub(super) at: u32,
@@ -99,23 +94,22 @@ pub(super) enum Term {
     Dot,
     Nil,
     Bool(bool),
-    /// The number that has that place, and how it is written.
+    /// Index of a number, and its source.
     Number(u32, Span),
-    /// The string that has that place.
+    /// Index of a string.
     String(u32),
-    /// `.a.b`
     Field(Span),
-    /// `$x`, and where the fields that follow it end.
+    /// `$x`, and the end of the fields after it.
     Variable(Span, u32),
     /// `(pipe)` and `.a.b`
     Chain(NodeIndex<Operand>, Span),
     Pipe(NodeIndex<Pipe>),
-    /// The function of that number, and its name.
+    /// Number of the function, and its name.
     Function(u16, Span),
     Builtin(Builtin),
 }
 
-/// The part of a template to which an error message refers.
+/// The node that an error message refers to.
 #[derive(Clone, Copy)]
 pub(super) enum At<'t> {
     Node(&'t Node),
@@ -125,7 +119,7 @@ pub(super) enum At<'t> {
 }
 
 impl At<'_> {
-    /// Returns the byte offset that Go reports; for several fields in a row, that of the second field.
+    /// Returns the byte offset that Go reports; for a chain of fields, the offset of the second field.
     fn offset(self, text: &str) -> u32 {
         match self {
             Self::Node(node) => node.at,
@@ -146,15 +140,14 @@ impl At<'_> {
     }
 }
 
-/// The first of the fields in `.a.b`.
 pub(super) fn first_field(fields: &str) -> &str {
     let second = fields.bytes().skip(1).position(|byte| byte == b'.');
     second.and_then(|length| fields.get(..=length)).unwrap_or(fields)
 }
 
 impl TemplateText<'_> {
-    /// Formats the position of a part as `name:line:column`.
-    pub(super) fn place(&self, what: At<'_>) -> String {
+    /// Formats the position of a node as `name:line:column`.
+    pub(super) fn position(&self, what: At<'_>) -> String {
         let at = what.offset(&self.text) as usize;
         let before = self.text.get(..at).unwrap_or(&self.text);
         let line = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
@@ -162,19 +155,18 @@ impl TemplateText<'_> {
         format!("{}:{line}:{column}", self.name)
     }
 
-    /// Something that stands in it, to be written as Go writes it.
-    pub(super) fn shown<'s>(&'s self, what: At<'s>) -> Shown<'s> {
-        Shown { source: self, what }
+    pub(super) fn display<'s>(&'s self, what: At<'s>) -> NodeDisplay<'s> {
+        NodeDisplay { source: self, what }
     }
 }
 
-/// A part of a template as Go writes it.
-pub(super) struct Shown<'s> {
+/// A node in Go's notation.
+pub(super) struct NodeDisplay<'s> {
     source: &'s TemplateText<'s>,
     what: At<'s>,
 }
 
-impl Display for Shown<'_> {
+impl Display for NodeDisplay<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.what {
             At::Node(node) => self.source.node(f, node),
@@ -255,7 +247,7 @@ impl TemplateText<'_> {
         Ok(())
     }
 
-    /// An operand as a part of something else: a pipe is in parentheses then.
+    /// Writes an operand that is a part of another node: a pipe gets parentheses.
     fn inner(&self, f: &mut Formatter<'_>, operand: &Operand) -> fmt::Result {
         if let Term::Pipe(pipe) = operand.term {
             f.write_str("(")?;
@@ -272,7 +264,7 @@ impl TemplateText<'_> {
             Term::Nil => f.write_str("nil"),
             Term::Bool(value) => value.fmt(f),
             Term::Number(_, written) => f.write_str(self.text(*written)),
-            Term::String(place) => f.write_str(self.quoted(*place)),
+            Term::String(position) => f.write_str(self.quoted(*position)),
             Term::Pipe(pipe) => self.pipe(f, self.at(*pipe)),
             Term::Builtin(builtin) => f.write_str(builtin.name()),
             Term::Function(_, text) | Term::Field(text) => f.write_str(self.text(*text)),

@@ -7,11 +7,11 @@ use go::strconv::{QuoteError, parse_float, parse_int, quote, unquote_char_litera
 pub(super) struct Number {
     pub(super) int: Option<i64>,
     pub(super) float: Option<f64>,
-    /// True if the notation makes the number a float where its type is open.
+    /// True if the notation makes it a float when the type is open.
     pub(super) is_float: bool,
 }
 
-/// Error of a number or character literal, in the words of Go.
+/// Error of a number or character literal, as Go reports it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NumberError {
     #[error(transparent)]
@@ -26,9 +26,6 @@ pub(super) enum NumberError {
 
 impl Number {
     /// Parses a character literal as a number.
-    ///
-    /// # Errors
-    /// Fails when the literal is malformed.
     pub(super) fn character(text: &str) -> Result<Self, NumberError> {
         let number = unquote_char_literal(text)?;
         Ok(Self {
@@ -38,10 +35,6 @@ impl Number {
         })
     }
 
-    /// Parses a number.
-    ///
-    /// # Errors
-    /// Fails when it is malformed or complex, or an integer doesn't fit.
     pub(super) fn parse(text: &str) -> Result<Self, NumberError> {
         if text.ends_with('i') && !is_hex(text) {
             return Err(NumberError::Complex(text.to_owned()));

@@ -1,4 +1,4 @@
-//! Makes templates of tokens.
+//! Parses tokens to templates.
 
 mod command;
 
@@ -19,24 +19,21 @@ const BLOCK: &str = "block clause";
 /// The maximum depth of nested parentheses and blocks.
 const MAX_NESTING: usize = 10_000;
 
-/// Parses a string: returns the templates that it defines and itself, ordered by name.
-///
-/// # Errors
-/// If the syntax is invalid, with the message of Go.
+/// Parses a string: returns the templates that it defines and itself, ordered by name. Fails with Go's message.
 pub(super) fn parse<'t>(
     name: &str,
     text: Cow<'t, str>,
     functions: &dyn Functions,
-    room: &mut Room,
+    buffers: &mut ParseBuffers,
 ) -> Result<Vec<Template<'t>>, Error> {
-    room.clear();
+    buffers.clear();
     let name: Rc<str> = name.into();
     let mut parser = Parser {
         lexer: Lexer::new(&text),
         name: Rc::clone(&name),
         text: &text,
         functions,
-        room,
+        buffers,
         pending: [None; 2],
         latest: 0,
         nesting: 0,
@@ -48,7 +45,7 @@ pub(super) fn parse<'t>(
     let source = Rc::new(TemplateText {
         name,
         text,
-        parts: room.parts.take(),
+        parts: buffers.parts.take(),
     });
     let template = |(name, body)| Template {
         name,
@@ -58,19 +55,19 @@ pub(super) fn parse<'t>(
     Ok(bodies.into_iter().map(template).collect())
 }
 
-/// Buffers of a parser, for reuse when many templates are parsed.
+/// Buffers of a parser, reused for many templates.
 #[derive(Debug, Default)]
-pub struct Room {
+pub struct ParseBuffers {
     parts: Nodes,
-    /// The parts of the bodies that are being read, the innermost last.
+    /// The nodes of unfinished bodies, the innermost last.
     nodes: Vec<Node>,
-    /// The commands of the pipelines that are being read, likewise.
+    /// The commands of unfinished pipelines, likewise.
     commands: Vec<Command>,
-    /// The operands of the commands that are being read, likewise.
+    /// The operands of unfinished commands, likewise.
     operands: Vec<Operand>,
 }
 
-impl Room {
+impl ParseBuffers {
     /// Discards the nodes of a failed parser.
     fn clear(&mut self) {
         self.parts.clear();
@@ -80,11 +77,10 @@ impl Room {
     }
 }
 
-/// The parser state that belongs to one template.
 struct Scope<'t> {
     variables: Vec<&'t str>,
     ranges: usize,
-    /// Start of the action that is being read.
+    /// Start of the current action.
     action: Option<u32>,
 }
 
@@ -98,7 +94,6 @@ impl Default for Scope<'_> {
     }
 }
 
-/// A node of a body, or its end.
 enum Item {
     Node(Node),
     End,
@@ -106,7 +101,7 @@ enum Item {
 }
 
 impl Item {
-    fn shown(&self) -> &'static str {
+    fn display(&self) -> &'static str {
         match self {
             Self::Else => "{{else}}",
             _ => "{{end}}",
@@ -119,10 +114,10 @@ struct Parser<'t> {
     name: Rc<str>,
     text: &'t str,
     functions: &'t dyn Functions,
-    room: &'t mut Room,
+    buffers: &'t mut ParseBuffers,
     /// Tokens that were given back, the next one first.
     pending: [Option<Token>; 2],
-    /// Start of the token that was read last; errors name its line.
+    /// Start of the last read token; errors name its line.
     latest: u32,
     nesting: usize,
     scope: Scope<'t>,
@@ -145,13 +140,13 @@ impl<'t> Parser<'t> {
         token
     }
 
-    /// Up to two tokens can be given back, the last one first.
+    /// At most two tokens can be given back, the last one first.
     fn give_back(&mut self, token: Token) {
         let [first, second] = &mut self.pending;
         *second = first.replace(token);
     }
 
-    /// The next token, which stays the next one.
+    /// Returns the next token without consuming it.
     fn peek(&mut self) -> Token {
         if let [Some(token), _] = self.pending {
             return token;
@@ -166,9 +161,9 @@ impl<'t> Parser<'t> {
         1 + before.bytes().filter(|byte| *byte == b'\n').count()
     }
 
-    /// The parts of a body that were collected behind a mark.
+    /// Moves the nodes collected after `mark` to a list.
     fn collected(&mut self, mark: usize) -> List<Node> {
-        List::collected(&mut self.room.parts.nodes, &mut self.room.nodes, mark)
+        List::collected(&mut self.buffers.parts.nodes, &mut self.buffers.nodes, mark)
     }
 
     #[cold]
@@ -179,7 +174,7 @@ impl<'t> Parser<'t> {
 
     #[cold]
     fn unexpected<T>(&self, token: Token, context: &str) -> Result<T, Error> {
-        let mut what = self.lexer.shown(token);
+        let mut what = self.lexer.display(token);
         if token.kind != TokenKind::Error {
             return self.error(&format!("unexpected {what} in {context}"));
         }
@@ -208,7 +203,6 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Parses the whole source: its body and the definitions at top level.
     fn whole(&mut self) -> Result<(), Error> {
         loop {
             let token = self.next();
@@ -226,8 +220,8 @@ impl<'t> Parser<'t> {
             }
             self.give_back(token);
             match self.text_or_action()? {
-                Item::Node(node) => self.room.nodes.push(node),
-                end => return self.error(&format!("unexpected {}", end.shown())),
+                Item::Node(node) => self.buffers.nodes.push(node),
+                end => return self.error(&format!("unexpected {}", end.display())),
             }
         }
         let body = self.collected(0);
@@ -235,7 +229,7 @@ impl<'t> Parser<'t> {
     }
 
     fn add(&mut self, name: Rc<str>, body: List<Node>) -> Result<(), Error> {
-        let is_empty = |body: List<Node>| is_empty(self.room.parts.all(body), self.text);
+        let is_empty = |body: List<Node>| is_empty(self.buffers.parts.all(body), self.text);
         if self.bodies.get(&name).is_some_and(|body| !is_empty(*body)) {
             if is_empty(body) {
                 return Ok(());
@@ -271,31 +265,30 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A body that must end with `{{end}}`.
+    /// Parses a body up to `{{end}}`.
     fn body_to_end(&mut self, context: &str) -> Result<List<Node>, Error> {
         let header = self.latest;
         match self.items()? {
             (body, Item::End) => Ok(body),
             (_, end) => {
                 if context == BLOCK {
-                    // The body of a block is read by another parser there, and this one stands at the header still.
+                    // Go parses the body of a block with another parser, while the outer one remains at the header.
                     self.latest = header;
                 }
-                self.error(&format!("unexpected {} in {context}", end.shown()))
+                self.error(&format!("unexpected {} in {context}", end.display()))
             }
         }
     }
 
-    /// Parses a body up to its end.
     fn items(&mut self) -> Result<(List<Node>, Item), Error> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {
             return self.error("max nesting depth exceeded");
         }
-        let mark = self.room.nodes.len();
+        let mark = self.buffers.nodes.len();
         while self.peek().kind != TokenKind::End {
             match self.text_or_action()? {
-                Item::Node(node) => self.room.nodes.push(node),
+                Item::Node(node) => self.buffers.nodes.push(node),
                 end => {
                     self.nesting -= 1;
                     return Ok((self.collected(mark), end));
@@ -341,7 +334,7 @@ impl<'t> Parser<'t> {
             _ => {
                 self.give_back(token);
                 let pipe = self.pipeline("command", TokenKind::RightDelimiter)?;
-                let kind = NodeKind::Action(NodeIndex::push(&mut self.room.parts.pipes, pipe));
+                let kind = NodeKind::Action(NodeIndex::push(&mut self.buffers.parts.pipes, pipe));
                 Node { at, kind }
             }
         };
@@ -356,7 +349,7 @@ impl<'t> Parser<'t> {
         Ok(Node { at, kind })
     }
 
-    /// `{{else}}`, or the beginning of `{{else if` and `{{else with`, which leaves the word for later.
+    /// Parses `{{else}}`, or the start of `{{else if` and `{{else with`, whose keyword is not consumed.
     fn otherwise(&mut self) -> Result<Item, Error> {
         if !matches!(self.peek().kind, TokenKind::Keyword(Keyword::If | Keyword::With)) {
             self.expect(TokenKind::RightDelimiter, "else")?;
@@ -364,7 +357,7 @@ impl<'t> Parser<'t> {
         Ok(Item::Else)
     }
 
-    /// `if`, `with` or `range`, whose word was read.
+    /// Parses `if`, `with` or `range` after its keyword.
     fn control(&mut self, word: &str) -> Result<Node, Error> {
         let variables = self.scope.variables.len();
         let pipe = self.pipeline(word, TokenKind::RightDelimiter)?;
@@ -383,7 +376,7 @@ impl<'t> Parser<'t> {
             body,
             otherwise,
         };
-        let branch = NodeIndex::push(&mut self.room.parts.branches, branch);
+        let branch = NodeIndex::push(&mut self.buffers.parts.branches, branch);
         let kind = match word {
             "if" => NodeKind::If(branch),
             "with" => NodeKind::With(branch),
@@ -404,17 +397,17 @@ impl<'t> Parser<'t> {
             self.nesting += 1;
             let node = self.control(word)?;
             self.nesting -= 1;
-            let start = self.room.parts.nodes.len();
-            self.room.parts.nodes.push(node);
-            return Ok(List::behind(&self.room.parts.nodes, start));
+            let start = self.buffers.parts.nodes.len();
+            self.buffers.parts.nodes.push(node);
+            return Ok(List::behind(&self.buffers.parts.nodes, start));
         }
         match self.items()? {
             (body, Item::End) => Ok(body),
-            (_, end) => self.error(&format!("expected end; found {}", end.shown())),
+            (_, end) => self.error(&format!("expected end; found {}", end.display())),
         }
     }
 
-    /// `{{block "name" pipeline}}`: a definition and its use.
+    /// Parses `{{block "name" pipeline}}`, a definition and its use.
     fn block(&mut self) -> Result<Node, Error> {
         let context = BLOCK;
         let token = self.next();
@@ -441,7 +434,7 @@ impl<'t> Parser<'t> {
     }
 
     fn call(&mut self, token: Token, name: Rc<str>, pipe: Option<Pipe>) -> Node {
-        let parts = &mut self.room.parts;
+        let parts = &mut self.buffers.parts;
         let call = Call {
             name: short(parts.names.len()),
             pipe,

@@ -7,10 +7,9 @@ use foldhash::HashMap;
 use super::{
     Error, Functions,
     node::Template,
-    parse::{Room, parse},
+    parse::{ParseBuffers, parse},
 };
 
-/// Templates that can include each other.
 #[derive(Debug, Default, Clone)]
 pub struct Set<'t> {
     below: Option<Rc<Set<'t>>>,
@@ -18,13 +17,12 @@ pub struct Set<'t> {
 }
 
 impl<'t> Set<'t> {
-    /// Makes a set without templates.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a set with the templates of another one, which stays unchanged when templates are added.
+    /// Makes a set that extends another one, which stays unchanged.
     #[must_use]
     pub fn over(below: Rc<Self>) -> Self {
         Self {
@@ -33,30 +31,27 @@ impl<'t> Set<'t> {
         }
     }
 
-    /// Adds a template and those that it defines. A template whose body is only space doesn't replace one of its name.
-    ///
-    /// # Errors
-    /// Returns an error if the template is invalid or uses an unknown function.
+    /// Adds a template and its definitions. A template of only white space doesn't replace another one.
     pub fn parse(
         &mut self,
         name: &str,
         text: impl Into<Cow<'t, str>>,
         functions: &dyn Functions,
-        room: &mut Room,
+        buffers: &mut ParseBuffers,
     ) -> Result<(), Error> {
-        self.add(name, text.into(), functions, room).map(|_| ())
+        self.add(name, text.into(), functions, buffers).map(|_| ())
     }
 
-    /// Parses like [`Set::parse`], and returns the template of the source itself, whether it replaced another one or not.
+    /// Parses like [`Set::parse`], and returns the template of the source itself, even if it replaced none.
     pub(super) fn add(
         &mut self,
         name: &str,
         text: Cow<'t, str>,
         functions: &dyn Functions,
-        room: &mut Room,
+        buffers: &mut ParseBuffers,
     ) -> Result<Option<Rc<Template<'t>>>, Error> {
         let mut whole = None;
-        for template in parse(name, text, functions, room)? {
+        for template in parse(name, text, functions, buffers)? {
             let template = Rc::new(template);
             if *template.name == *name {
                 whole = Some(Rc::clone(&template));
@@ -68,7 +63,6 @@ impl<'t> Set<'t> {
         Ok(whole)
     }
 
-    /// Returns true if there is a template of that name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.lookup(name).is_some()

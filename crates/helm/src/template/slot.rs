@@ -1,11 +1,11 @@
-//! Values on their way through a pipeline.
+//! Values in a pipeline.
 
 use crate::Value;
 
 use super::types::type_name;
 
-/// A value, and whether it is still in the `interface {}` of the map or list that it came from. Nothing in an interface is
-/// `nil`, of which a field is an error; nothing without one is no value, of which a field is nothing again.
+/// A value, and true if it is still in the `interface {}` of the map or list that contained it. A nil interface has no fields:
+/// reading one is an error. A missing value has no fields either: reading one gives a missing value again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Slot {
     pub(super) value: Value,
@@ -21,13 +21,12 @@ impl Slot {
         Self { value, boxed: true }
     }
 
-    /// An element of something: `nil` is always in an interface.
+    /// Makes an element of a container: `nil` is always in an interface.
     pub(super) fn element(value: Value, boxed: bool) -> Self {
         let boxed = boxed || is_nil(&value);
         Self { value, boxed }
     }
 
-    /// The value without its interface.
     pub(super) fn opened(self) -> Self {
         Self::bare(self.value)
     }
@@ -36,12 +35,12 @@ impl Slot {
         is_nil(&self.value)
     }
 
-    /// Returns true if there is no value, as opposed to a nil in an interface.
+    /// Returns true if there is no value, as opposed to a nil interface.
     pub(super) fn is_invalid(&self) -> bool {
         !self.boxed && self.is_nil()
     }
 
-    /// Returns the static type that holds the value.
+    /// Returns the name of the static type.
     pub(super) fn type_name(&self) -> &str {
         if self.boxed {
             "interface {}"

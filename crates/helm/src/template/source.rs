@@ -1,7 +1,7 @@
 //! Template sources and their syntax trees.
 //!
-//! Templates have thousands of small nodes. They are kept in a few lists per source and refer to each other, and to the
-//! source, by index: this avoids reference counts and most deallocations.
+//! Templates have thousands of small nodes. They are stored in a few lists per source and refer to each other, and to the source,
+//! by index: this avoids reference counts and most deallocations.
 
 use std::{borrow::Cow, cell::OnceCell, fmt, marker::PhantomData, ops::Range, rc::Rc};
 
@@ -12,12 +12,11 @@ use super::{
     number::Number,
 };
 
-/// Converts a position in a string: no budget allows strings of more than 4 GiB.
+/// Converts an offset: no budget allows strings of more than 4 GiB.
 pub(super) fn short(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// A string with templates, and its parsed nodes.
 #[derive(Debug)]
 pub(super) struct TemplateText<'t> {
     pub(super) name: Rc<str>,
@@ -25,7 +24,7 @@ pub(super) struct TemplateText<'t> {
     pub(super) parts: Nodes,
 }
 
-/// All nodes of the templates of a string. Nodes of a list are consecutive.
+/// All nodes of a source's templates. Nodes of a list are consecutive.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     pub(super) nodes: Vec<Node>,
@@ -37,12 +36,11 @@ pub(super) struct Nodes {
     pub(super) variables: Vec<Span>,
     pub(super) numbers: Vec<Number>,
     pub(super) literals: Vec<Literal>,
-    /// The names of the templates that are called.
     pub(super) names: Vec<Rc<str>>,
 }
 
 impl Nodes {
-    /// Moves all nodes to lists of their exact length; the capacity is kept for the next source.
+    /// Moves all nodes to lists of their exact length; the buffers keep their capacity.
     pub(super) fn take(&mut self) -> Self {
         #[expect(clippy::drain_collect, reason = "the room stays")]
         fn moved<T>(list: &mut Vec<T>) -> Vec<T> {
@@ -62,26 +60,24 @@ impl Nodes {
         }
     }
 
-    /// Forgets all parts.
+    /// Keeps the capacity.
     pub(super) fn clear(&mut self) {
         drop(self.take());
     }
 
-    /// The parts of a list.
     pub(super) fn all<T: Part>(&self, list: List<T>) -> &[T] {
         T::list(self).get(list.range()).unwrap_or_default()
     }
 }
 
-/// A part that others refer to, by lists of such.
+/// A node that others refer to by lists.
 pub(super) trait Part: Sized + 'static {
-    /// All parts of this kind.
     fn list(parts: &Nodes) -> &[Self];
 }
 
-/// A part that others refer to by its place, too.
-pub(super) trait Placed: Part {
-    /// Placeholder for a part that does not exist; no place refers to one.
+/// A node that others also refer to by index.
+pub(super) trait Indexed: Part {
+    /// Stands in for a missing node; no index refers to one.
     const MISSING: &'static Self;
 }
 
@@ -97,7 +93,7 @@ impl Part for Pipe {
     }
 }
 
-impl Placed for Pipe {
+impl Indexed for Pipe {
     const MISSING: &'static Self = &Self {
         at: 0,
         assigns: false,
@@ -112,7 +108,7 @@ impl Part for Branch {
     }
 }
 
-impl Placed for Branch {
+impl Indexed for Branch {
     const MISSING: &'static Self = &Self {
         pipe: *Pipe::MISSING,
         body: List::EMPTY,
@@ -126,7 +122,7 @@ impl Part for Call {
     }
 }
 
-impl Placed for Call {
+impl Indexed for Call {
     const MISSING: &'static Self = &Self {
         name: u32::MAX,
         pipe: None,
@@ -145,7 +141,7 @@ impl Part for Operand {
     }
 }
 
-impl Placed for Operand {
+impl Indexed for Operand {
     const MISSING: &'static Self = &Self {
         at: 0,
         term: Term::Dot,
@@ -163,44 +159,39 @@ impl TemplateText<'_> {
         span.of(&self.text)
     }
 
-    /// The parts of a list.
     pub(super) fn all<T: Part>(&self, list: List<T>) -> &[T] {
         self.parts.all(list)
     }
 
-    /// Returns the node at an index.
-    pub(super) fn at<T: Placed>(&self, place: NodeIndex<T>) -> &T {
-        T::list(&self.parts)
-            .get(place.index as usize)
-            .unwrap_or(T::MISSING)
+    pub(super) fn at<T: Indexed>(&self, id: NodeIndex<T>) -> &T {
+        T::list(&self.parts).get(id.index as usize).unwrap_or(T::MISSING)
     }
 
-    pub(super) fn number(&self, place: u32) -> Number {
-        let number = self.parts.numbers.get(place as usize);
+    pub(super) fn number(&self, id: u32) -> Number {
+        let number = self.parts.numbers.get(id as usize);
         number.copied().unwrap_or_default()
     }
 
     /// Returns the value of a string literal.
-    pub(super) fn literal(&self, place: u32) -> Rc<str> {
-        let literal = self.parts.literals.get(place as usize);
+    pub(super) fn literal(&self, id: u32) -> Rc<str> {
+        let literal = self.parts.literals.get(id as usize);
         literal
             .map(|literal| literal.text(&self.text))
             .unwrap_or_default()
     }
 
-    /// A string as it is written.
-    pub(super) fn quoted(&self, place: u32) -> &str {
-        let literal = self.parts.literals.get(place as usize);
+    /// Returns a string literal with its quotes.
+    pub(super) fn quoted(&self, id: u32) -> &str {
+        let literal = self.parts.literals.get(id as usize);
         literal.map_or("", |literal| self.text(literal.quoted))
     }
 
-    /// The name of a template that is called.
-    pub(super) fn name(&self, place: u32) -> &str {
-        self.parts.names.get(place as usize).map_or("", AsRef::as_ref)
+    /// Returns the name of a called template.
+    pub(super) fn name(&self, id: u32) -> &str {
+        self.parts.names.get(id as usize).map_or("", AsRef::as_ref)
     }
 }
 
-/// A span of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Span {
     pub(super) start: u32,
@@ -221,7 +212,6 @@ impl Span {
         (self.start..self.end).len()
     }
 
-    /// Returns the span from the end of this one to `end`.
     pub(super) fn up_to(self, end: u32) -> Self {
         Self { start: self.end, end }
     }
@@ -245,7 +235,7 @@ impl<T> List<T> {
         self.start as usize..self.end as usize
     }
 
-    /// The parts of a list from a place to its end.
+    /// Returns the nodes from `start` to the end.
     pub(super) fn behind(parts: &[T], start: usize) -> Self {
         Self {
             start: short(start),
@@ -273,14 +263,12 @@ impl<T: Copy> List<T> {
     }
 }
 
-/// Index of one part in the list of its kind.
 pub(super) struct NodeIndex<T> {
     index: u32,
     of: PhantomData<fn() -> T>,
 }
 
 impl<T> NodeIndex<T> {
-    /// Adds a part to the list of its kind.
     pub(super) fn push(parts: &mut Vec<T>, part: T) -> Self {
         let index = short(parts.len());
         parts.push(part);
@@ -291,7 +279,7 @@ impl<T> NodeIndex<T> {
     }
 }
 
-// Derived ones would ask for the same of the parts.
+// Derived impls would require the same of the node type.
 impl<T> Clone for NodeIndex<T> {
     fn clone(&self) -> Self {
         *self

@@ -1,4 +1,4 @@
-//! Templates and what they make; `cases.jsonl` holds templates of our own and what Go 1.26 made of them.
+//! Templates and their output; `cases.jsonl` holds templates and their output of Go 1.26.
 
 mod fixture;
 mod limits;

@@ -2,7 +2,6 @@
 
 use super::source::Span;
 
-/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
     Error,
@@ -28,7 +27,6 @@ pub(super) enum TokenKind {
     Keyword(Keyword),
 }
 
-/// The keywords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keyword {
     Block,
@@ -64,18 +62,17 @@ impl Keyword {
     }
 }
 
-/// A piece of a template, from one byte up to another one.
+/// A part of a template, as a byte range.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
-    /// True if white space precedes the token inside an action.
+    /// True if white space precedes the token inside of an action.
     pub(super) spaced: bool,
     pub(super) at: u32,
     pub(super) end: u32,
 }
 
 impl Token {
-    /// Returns the span that the token covers.
     pub(super) fn span(self) -> Span {
         Span {
             start: self.at,

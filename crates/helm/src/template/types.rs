@@ -5,19 +5,14 @@ use crate::{IntKind, Value};
 /// The type of a parameter of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
-    /// `interface {}`: anything, also nothing.
+    /// `interface {}`, also nothing.
     Any,
-    /// `reflect.Value`, as the built-in functions have it: as [`Type::Any`], but a value knows whether it came from a map.
+    /// `reflect.Value`, as built-in functions take it: like [`Type::Any`], but a value knows if it came from a map.
     Reflect,
-    /// `bool`.
     Bool,
-    /// `string`.
     String,
-    /// `int`.
     Int,
-    /// `int64`.
     Int64,
-    /// `float64`.
     Float,
     /// `[]interface {}`; `nil` comes as [`Value::nil_list`].
     List,
@@ -25,21 +20,19 @@ pub enum Type {
     Strings,
     /// `map[string]interface {}`; `nil` comes as an empty map.
     Dict,
-    /// An [`Object`](crate::Object) of that type.
+    /// An [`Object`](crate::Object) with this type name.
     Object(&'static str),
 }
 
-/// The parameters of a function or method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
-    /// The types, in order.
     pub parameters: &'static [Type],
     /// True if the last parameter accepts any number of arguments, including none.
     pub variadic: bool,
 }
 
 impl Signature {
-    /// Makes the signature of a function with exactly these parameters.
+    /// Returns the signature of a function with exactly these parameters.
     #[must_use]
     pub const fn fixed(parameters: &'static [Type]) -> Self {
         Self {
@@ -48,7 +41,7 @@ impl Signature {
         }
     }
 
-    /// Makes the signature of a function whose last parameter accepts any number of arguments.
+    /// Returns the signature of a function whose last parameter accepts any number of arguments.
     #[must_use]
     pub const fn variadic(parameters: &'static [Type]) -> Self {
         Self {
@@ -59,7 +52,6 @@ impl Signature {
 }
 
 impl Type {
-    /// Returns the name of the type, as Go prints it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -87,7 +79,7 @@ impl Type {
     }
 }
 
-/// Returns the type of a value as `%T` and sprig's `typeOf` print it: `map[string]interface {}`, `<nil>`.
+/// Returns a value's type as `%T` and sprig's `typeOf` print it: `map[string]interface {}`, `<nil>`.
 #[must_use]
 pub fn type_name(value: &Value) -> &str {
     match value {
@@ -105,7 +97,7 @@ pub fn type_name(value: &Value) -> &str {
     }
 }
 
-/// Returns the kind of a value as sprig's `kindOf` prints it: `map`, `slice`, `invalid` for nothing.
+/// Returns a value's kind as sprig's `kindOf` prints it: `map`, `slice`, `invalid` for nothing.
 #[must_use]
 pub fn kind_name(value: &Value) -> &'static str {
     match value {
@@ -131,7 +123,7 @@ fn kind_text(kind: IntKind) -> &'static str {
     }
 }
 
-/// Returns true if `if` considers a value true: not nil, false, zero or empty.
+/// Returns true for values that are true in `if`: not nil, false, zero or empty.
 #[must_use]
 pub fn truth(value: &Value) -> bool {
     match value {

@@ -1,22 +1,21 @@
-//! Coalescing of a chart's defaults, those of its subcharts, and the values that are set over them.
+//! Coalesces a chart's defaults, its subcharts' defaults, and the values that override them.
 //!
-//! Maps are shared where Helm shares them: changes of a global map by one chart are visible to others.
+//! Maps are shared where Helm shares them: a chart's changes of a global map are visible to others.
 
 use std::rc::Rc;
 
 use super::{deep_copy_map, entries, own, table};
 use crate::{Chart, Dict, Error, Value};
 
-/// The key whose values all charts see.
+/// The key of the values that all charts see.
 const GLOBAL: &str = "global";
 
 /// Coalesces values and collects warnings.
 pub(crate) struct Coalesce<'a> {
-    /// True if nulls are kept for a later coalescing.
+    /// Retains nulls for a later coalescing.
     keep_nulls: bool,
-    /// True if the charts' own values are not used again, so that they need not be copied.
+    /// Moves the charts' own values, which are not used again, instead of copying them.
     last: bool,
-    /// Warnings collected so far.
     warnings: &'a mut Vec<String>,
 }
 
@@ -25,7 +24,7 @@ pub(crate) fn coalesce_values(chart: &Chart, over: &Dict, warnings: &mut Vec<Str
     Coalesce::new(false, warnings).over(chart, deep_copy_map(over))
 }
 
-/// Merges in the same way for rendering; the charts' own values are consumed.
+/// Merges like [`coalesce_values`], for rendering; the charts' own values are consumed.
 pub(crate) fn coalesce_last(chart: &Chart, over: &Dict, warnings: &mut Vec<String>) -> Result<Dict, Error> {
     let coalesce = Coalesce {
         last: true,
@@ -34,7 +33,7 @@ pub(crate) fn coalesce_last(chart: &Chart, over: &Dict, warnings: &mut Vec<Strin
     coalesce.over(chart, deep_copy_map(over))
 }
 
-/// Merges a chart's own values, which are consumed, over those of its dependencies.
+/// Merges a chart's own values, which are consumed, over the values of its dependencies.
 pub(crate) fn coalesce_own(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<Dict, Error> {
     let values = match std::mem::take(&mut chart.values) {
         Value::Dict(values) => own(&values),
@@ -64,7 +63,6 @@ impl<'a> Coalesce<'a> {
         }
     }
 
-    /// Merges values over those of a chart and its dependencies.
     fn over(mut self, chart: &Chart, values: Dict) -> Result<Dict, Error> {
         self.chart(chart, &values, "")?;
         Ok(values)
@@ -166,7 +164,7 @@ impl<'a> Coalesce<'a> {
         into.borrow_mut().insert(GLOBAL.into(), Value::Dict(own));
     }
 
-    /// Puts a map below another one.
+    /// Merges `below` into a map without replacing its values.
     pub(crate) fn tables(&mut self, into: &Dict, below: &Dict, prefix: &str, keep_nulls: bool) {
         if Rc::ptr_eq(into, below) {
             return;
@@ -209,7 +207,7 @@ fn go_text(value: &Value) -> String {
     crate::template::print(std::slice::from_ref(value), &tree::Budget::default()).unwrap_or_default()
 }
 
-/// In the words of Helm, which prints any value as if it were a boolean.
+/// Helm formats any value as if it were a boolean.
 fn mismatch(name: &str, value: &Value) -> Error {
     let budget = tree::Budget::default();
     let text = crate::template::printf("%t", std::slice::from_ref(value), &budget).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Dependencies of a chart: those that are enabled, their aliases, and the values imported from them.
+//! Dependencies of a chart: which ones are enabled, their aliases, and the values imported from them.
 
 use std::rc::Rc;
 
@@ -12,10 +12,7 @@ use crate::{
     version,
 };
 
-/// Takes the charts that conditions and tags leave, names them by their aliases, and imports values.
-///
-/// # Errors
-/// When values that should be a map aren't.
+/// Removes charts that conditions and tags disable, applies aliases, and imports values. Fails if a value should be a map.
 pub(crate) fn process_dependencies(
     chart: &mut Chart,
     values: &Dict,
@@ -58,7 +55,7 @@ fn enable(chart: &mut Chart, values: &Dict, path: &str, warnings: &mut Vec<Strin
     Ok(())
 }
 
-/// Returns the charts that are no dependency, then the dependencies under their aliases.
+/// Returns the charts that are not dependencies, then the dependencies under their aliases.
 fn named(charts: &[Chart], wanted: &[SharedDependency]) -> Vec<Chart> {
     let fits = |chart: &Chart, one: &Dependency| {
         chart.name() == one.name && version::is_compatible(&one.version, &chart.metadata.version)
@@ -134,7 +131,7 @@ fn import_all(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error
     import(chart, warnings)
 }
 
-/// Returns the paths of an `import-values` entry: that of a map below the dependency, and its destination.
+/// Returns the paths of an `import-values` entry: the map below the dependency, and its destination.
 fn import_paths(import: &yaml::Value) -> Option<(String, String)> {
     let text = |key: &str| {
         let value = import.get(key).map(Value::from_yaml).unwrap_or_default();
@@ -167,7 +164,7 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
             };
             done.push((child.clone(), parent.clone()));
             match lookup_table(&values, &format!("{}.{child}", one.name)) {
-                // Copied, so that no map comes to lie in itself.
+                // Copied, so that no map contains itself.
                 Ok(found) => {
                     let found = at_path(&parent, deep_copy_map(&found));
                     let mut coalesce = Coalesce::new(true, warnings);
@@ -193,7 +190,7 @@ fn import(chart: &mut Chart, warnings: &mut Vec<String>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A map in maps, so that it lies at a path of keys.
+/// Nests a map in maps, at a path of keys.
 fn at_path(path: &str, map: Dict) -> Dict {
     if path == "." {
         return map;

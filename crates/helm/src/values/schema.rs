@@ -1,6 +1,6 @@
-//! Checks values against `values.schema.json`: JSON Schema from draft 4 to 2020-12.
+//! Validates values against `values.schema.json`: JSON Schema from draft 4 to 2020-12.
 //!
-//! Nothing is fetched: references must point into the schema itself. Assertions that are not implemented are refused by name.
+//! Nothing is fetched: references must point into the schema itself. Unsupported assertions are refused by name.
 
 mod check;
 mod compare;
@@ -22,7 +22,7 @@ use tree::Budget;
 
 use crate::{Chart, Dict, Error, Value};
 
-/// Base URL of a schema that does not set its own.
+/// Base URL of a schema without one.
 const HOME: &str = "file:///values.schema.json";
 
 /// Drafts of JSON Schema that differ in a supported keyword.
@@ -53,7 +53,6 @@ impl Draft {
     }
 }
 
-/// A valid schema.
 struct Schema<'a> {
     draft: Draft,
     budget: &'a Budget,
@@ -67,23 +66,21 @@ struct Schema<'a> {
     tracks: bool,
 }
 
-/// Returns the JSON pointer of a member of a value.
 fn below(at: &str, key: &str) -> String {
-    let mut place = String::with_capacity(at.len() + key.len() + 1);
-    place.push_str(at);
-    place.push('/');
+    let mut part = String::with_capacity(at.len() + key.len() + 1);
+    part.push_str(at);
+    part.push('/');
     if key.contains(['~', '/']) {
-        place.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        part.push_str(&key.replace('~', "~0").replace('/', "~1"));
     } else {
-        place.push_str(key);
+        part.push_str(key);
     }
-    place
+    part
 }
 
 /// Headline of several problems with one value.
 const GROUP: &str = "validation failed";
 
-/// A violation of the schema by a value.
 #[derive(Debug, Clone)]
 struct Problem {
     at: String,
@@ -115,9 +112,6 @@ fn address(schema: &Json) -> usize {
 }
 
 /// Validates the values of a chart and its dependencies against their schemas.
-///
-/// # Errors
-/// Fails when values or a schema are invalid.
 pub(crate) fn validate(chart: &Chart, values: &Dict, budget: &Budget) -> Result<(), Error> {
     let mut words = String::new();
     collect(chart, values, budget, &mut words)?;
@@ -152,7 +146,7 @@ fn collect(chart: &Chart, values: &Dict, budget: &Budget, words: &mut String) ->
     Ok(())
 }
 
-/// Describes why a schema is invalid JSON, in the words of Helm, which reads it as a stream.
+/// Describes invalid JSON in a schema as Helm does, which reads it as a stream.
 fn no_json(schema: &[u8], error: &serde_json::Error, budget: &Budget) -> String {
     if schema.trim_ascii().is_empty() {
         return "EOF".to_owned();
@@ -168,11 +162,10 @@ fn no_json(schema: &[u8], error: &serde_json::Error, budget: &Budget) -> String 
     }
 }
 
-/// Adds the name of the chart to an exceeded limit.
 fn named(error: Error, chart: &Chart) -> Error {
     match error {
         Error::Exceeded(limit) => Error::ExceededIn {
-            place: format!("chart {}: values.schema.json", chart.name()),
+            part: format!("chart {}: values.schema.json", chart.name()),
             limit,
         },
         error => error,

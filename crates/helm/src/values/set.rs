@@ -5,7 +5,6 @@ use std::{rc::Rc, str::FromStr as _};
 use super::{ReadFile, table};
 use crate::{Dict, Value, template::type_name};
 
-/// The maximum index of a list.
 const MAX_INDEX: usize = 65_536;
 /// The maximum depth of a nested name.
 const MAX_NAME_DEPTH: usize = 30;
@@ -14,19 +13,16 @@ const MAX_DEPTH: usize = 200;
 
 /// The interpretation of the part after `=`.
 pub(super) enum Mode<'a> {
-    /// Booleans, null, integers and strings.
     Typed,
-    /// Strings only.
     Text,
-    /// JSON.
     Json,
-    /// The name of a file.
+    /// The name of a file, whose content becomes the value.
     File(ReadFile<'a>),
     /// The rest of the argument, without escapes.
     Literal,
 }
 
-/// Error of an argument of `--set`, in the words of Helm.
+/// Error of an argument of `--set`, as in Helm.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SetError {
     #[error("a value nests deeper than {MAX_DEPTH}")]
@@ -53,21 +49,16 @@ pub(super) enum SetError {
     InvalidIndex(String),
     #[error("list must terminate with '}}'")]
     UnterminatedList,
-    /// The value is invalid JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error("EOF")]
     EmptyJson,
-    /// The file of a value can't be read.
     #[error("{0}")]
     File(String),
 }
 
-/// Reason to stop parsing.
 enum Stop {
-    /// The end of the argument.
     End,
-    /// A syntax or type error.
     Failed(SetError),
 }
 
@@ -77,10 +68,7 @@ impl From<SetError> for Stop {
     }
 }
 
-/// Parses an argument and sets its values in `into`.
-///
-/// # Errors
-/// If the syntax is invalid, or the existing value has another type.
+/// Parses an argument and sets its values in `into`. Fails if the syntax is invalid, or an existing value has another type.
 pub(super) fn parse(text: &str, into: &Dict, mode: &Mode<'_>) -> Result<(), SetError> {
     let mut parser = Parser { rest: text, mode };
     loop {
@@ -289,7 +277,6 @@ impl Parser<'_> {
         i64::from_str(&text).map_err(|_| SetError::InvalidIndex(text).into())
     }
 
-    /// Parses a list such as `{a,b}`.
     fn list(&mut self) -> Result<Listed, SetError> {
         match self.rest.chars().next() {
             None => return Ok(Listed::End),

@@ -4,7 +4,6 @@ use tree::Budget;
 use super::*;
 use crate::{Chart, chart::File};
 
-/// Merges settings, and formats the resulting values or the error.
 fn merged(sources: &Sources) -> String {
     let read = |name: &str| match name {
         "file" => Ok(Bytes::from("of\na file")),
@@ -255,7 +254,7 @@ fn subcharts_get_their_values_and_globals() {
     }
 }
 
-/// A chart that asks for `names`, each with what follows in its entry.
+/// Returns a chart with dependencies, each with further fields of its entry.
 fn asking(names: &[(&str, &str)], defaults: &str) -> Chart {
     let mut asked = String::from("apiVersion: v2\nname: root\nversion: 1.0.0\ndependencies:\n");
     let mut files = vec![("values.yaml".to_owned(), defaults.to_owned())];
@@ -334,7 +333,7 @@ fn import_values_do_not_override_the_parent() {
         warnings,
         ["Warning: ImportValues missing table: \"none\" is not a table"]
     );
-    // What would come to lie in itself is copied.
+    // A copy prevents that a map contains itself.
     let names = [(
         "a",
         "import-values: [{child: exports.data, parent: k}, {child: exports, parent: k}]",

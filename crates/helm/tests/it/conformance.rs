@@ -1,7 +1,7 @@
 //! Recorded renders; see [`testkit::conformance`].
 //!
-//! Each render is judged twice: by its documents as YAML, and by the bytes that are printed. One that must fail is judged by
-//! the fact, then by the words.
+//! Each render is compared twice: its documents as YAML, and the printed bytes. A render that must fail is compared by its failure,
+//! then by its message.
 
 use std::{
     fs,
@@ -17,10 +17,9 @@ use yaml::Value;
 
 use crate::options::{Fixed, parse};
 
-/// No render takes longer than this.
+/// Timeout of a render.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Renders what a folder asks for.
 fn render(case: &Path, variant: &Path) -> Result<String, String> {
     let text = fs::read_to_string(variant.join("args.txt")).map_err(|error| error.to_string())?;
     let arguments: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -41,7 +40,7 @@ fn render(case: &Path, variant: &Path) -> Result<String, String> {
     }
 }
 
-/// The documents of an output, each from its separator on.
+/// Splits an output into documents with their separators.
 fn documents(output: &str) -> Vec<String> {
     let mut documents = vec![String::new()];
     for line in output.lines() {
@@ -56,7 +55,7 @@ fn documents(output: &str) -> Vec<String> {
     documents
 }
 
-/// A document as YAML, and the template that it says to come from.
+/// Parses a document, and returns it with the template in its comment.
 fn read(document: &str) -> (Result<Value, String>, Vec<&str>) {
     let sources = document
         .lines()
@@ -71,11 +70,11 @@ fn read(document: &str) -> (Result<Value, String>, Vec<&str>) {
     )
 }
 
-/// The places that differ from run to run.
+/// Returns the parts that differ from run to run.
 fn volatile(case: &Path, variant: &str) -> Vec<(usize, Vec<String>)> {
     let text = fs::read(case.join("case.yaml")).unwrap();
     let document = yaml::read::goyaml_lenient(text, &Budget::default()).unwrap();
-    let places = document
+    let entries = document
         .value
         .pointer(&["volatile", variant])
         .and_then(Value::as_seq)
@@ -84,20 +83,20 @@ fn volatile(case: &Path, variant: &str) -> Vec<(usize, Vec<String>)> {
         part.as_str()
             .map_or_else(|| part.to_json().to_string(), str::to_owned)
     };
-    let place = |place: &Value| {
-        let document = place.get("document").and_then(Value::as_u64).unwrap() as usize;
-        let path = place.get("path").and_then(Value::as_seq).unwrap_or_default();
+    let entry = |entry: &Value| {
+        let document = entry.get("document").and_then(Value::as_u64).unwrap() as usize;
+        let path = entry.get("path").and_then(Value::as_seq).unwrap_or_default();
         (document, path.iter().map(part).collect())
     };
-    places.iter().map(place).collect()
+    entries.iter().map(entry).collect()
 }
 
 /// Replaces a part that may differ by a constant; it must exist.
 fn mask(value: &mut Value, path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match value.pointer_mut(&path) {
-        Some(place) => {
-            *place = Value::from("(any)");
+        Some(entry) => {
+            *entry = Value::from("(any)");
             true
         }
         None => false,
@@ -128,7 +127,6 @@ fn judge_documents(got: &str, expected: &str, volatile: &[(usize, Vec<String>)])
     (got.len() != expected.len()).then(|| format!("got {} documents, expected {}", got.len(), expected.len()))
 }
 
-/// The first lines that differ.
 fn difference(got: &str, expected: &str) -> String {
     let mut both = got.lines().zip(expected.lines()).enumerate();
     match both.find(|(_, (got, expected))| got != expected) {
@@ -141,7 +139,7 @@ fn difference(got: &str, expected: &str) -> String {
     }
 }
 
-/// Returns the problem with the documents and that with the bytes of a render, if there are any.
+/// Returns the differences of a render in documents and in bytes.
 fn judge(case: &Path, variant: &Path) -> [Option<String>; 2] {
     let both = |why: String| [Some(why.clone()), Some(why)];
     let name = variant.file_name().unwrap().to_string_lossy();
@@ -177,7 +175,7 @@ fn judge(case: &Path, variant: &Path) -> [Option<String>; 2] {
     }
 }
 
-/// Does all jobs, as many at once as there are processors, and gives what came of them in order.
+/// Runs all jobs in parallel on all processors, and returns their results in order.
 pub(crate) fn at_once<J: Sync, T: Send>(jobs: &[J], work: impl Fn(&J) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);

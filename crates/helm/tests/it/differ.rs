@@ -1,7 +1,7 @@
-//! Random templates, rendered by this crate and by Helm: both must give the same text, or fail with the same words.
+//! Random templates, rendered by this crate and by Helm: both must give the same output, or fail with the same message.
 //!
-//! `make test` tries a number of templates that are always the same; `WEIR_FUZZ_TEMPLATES` asks for more, with new ones, and
-//! `WEIR_FUZZ_DIFFERENCES` for more than the first difference. Each is made as small as possible.
+//! `make test` tries a fixed set of templates; `WEIR_FUZZ_TEMPLATES` asks for more, with new ones, and
+//! `WEIR_FUZZ_DIFFERENCES` for more than the first difference. Each is reduced to a minimal case.
 
 mod expression;
 mod oracle;
@@ -17,7 +17,7 @@ use std::{
 use helm::{
     Value,
     functions::{Environment, Standard},
-    template::{Error, Executor, Functions as _, Room, Set},
+    template::{Error, Executor, Functions as _, ParseBuffers, Set},
 };
 use serde_json::Value as Json;
 use testkit::fuzz::{Comparison, Tally};
@@ -26,21 +26,19 @@ use tree::{Budget, Limits, on_deep_stack};
 use crate::options::Fixed;
 use oracle::Oracle;
 
-/// Number of templates that are tried by default.
+/// Number of templates by default.
 const FEW: u64 = 600;
 const NAME: &str = "c/templates/t.yaml";
 
-/// Time limit of this crate for one template.
+/// Timeout of this crate for one template.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Marks of output that is expected to differ: bytes and other line ends in YAML (see docs/differences.md),
-/// and the dot of a whole chart, which has only values here.
-const TOLD: &[&str] = &["!!binary", "\u{2028} ", "Capabilities"];
+/// Marks of output that is expected to differ: bytes and other line ends in YAML (see docs/differences.md), and the dot of a
+/// whole chart, which has only values here.
+const DOCUMENTED: &[&str] = &["!!binary", "\u{2028} ", "Capabilities"];
 
-/// The result of a template: its output, or an error.
 type Outcome = Result<String, String>;
 
-/// The time is that of the original.
 struct Today(Fixed);
 
 impl Environment for Today {
@@ -66,10 +64,10 @@ fn render(template: &str, values: &Json, budget: &Budget) -> Outcome {
     let environment = Today(Fixed::default());
     let functions = Standard::new(&environment);
     let mut set = Set::new();
-    set.parse(NAME, template, &functions, &mut Room::default())
+    set.parse(NAME, template, &functions, &mut ParseBuffers::default())
         .map_err(|error| parse_error(&error))?;
     let values = Value::from_yaml(&yaml::Value::from_json(values.clone()));
-    // What stands beside the values is not compared, but templates can count it.
+    // The other data is not compared, but templates can count it.
     let beside = [
         "Capabilities",
         "Chart",
@@ -83,32 +81,32 @@ fn render(template: &str, values: &Json, budget: &Budget) -> Outcome {
     let mut executor = Executor::new(Rc::new(set), &functions, budget, false);
     let made = executor.execute(NAME, data);
     made.map(|text| text.replace("<no value>", ""))
-        .map_err(|error| told(error.to_string()))
+        .map_err(|error| message_only(error.to_string()))
 }
 
-/// Helm tells place and last part of an error in the syntax.
+/// Removes the position and the last part of a syntax error, which Helm omits.
 fn parse_error(error: &Error) -> String {
     let words = error.to_string();
     let parts: Vec<&str> = words.split(": ").collect();
     match parts.as_slice() {
-        [_, place, .., last] => format!("parse error at ({place}): {last}"),
+        [_, position, .., last] => format!("parse error at ({position}): {last}"),
         _ => words,
     }
 }
 
-/// Helm tells only the words of `fail` and `required`.
-fn told(error: String) -> String {
-    let place = error.split(": ").nth(1).unwrap_or_default();
+/// Reduces an error to the message of `fail` and `required`, as Helm does.
+fn message_only(error: String) -> String {
+    let position = error.split(": ").nth(1).unwrap_or_default();
     let words = error
         .split_once(helm::functions::WARNING_START)
         .and_then(|(_, rest)| rest.rsplit_once(helm::functions::WARNING_END));
     match words {
-        Some((words, _)) => format!("execution error at ({place}): {words}"),
+        Some((words, _)) => format!("execution error at ({position}): {words}"),
         None => error,
     }
 }
 
-/// A text as the oracle prints it: bytes that are none are each the character for such.
+/// Formats a string as the oracle does: invalid bytes become replacement characters.
 fn printed(text: &str) -> String {
     let mut bytes = Vec::new();
     for c in text.chars() {
@@ -125,7 +123,7 @@ fn printed(text: &str) -> String {
     text
 }
 
-/// Returns true if our outcome, as the oracle prints it, is the same as the original's.
+/// Returns true if both outcomes are the same as the oracle prints them.
 fn same(ours: &Outcome, theirs: &Outcome) -> bool {
     match (ours, theirs) {
         (Ok(ours), Ok(theirs)) => printed(ours) == *theirs,
@@ -138,7 +136,7 @@ fn same(ours: &Outcome, theirs: &Outcome) -> bool {
 fn is_documented(theirs: &Outcome) -> bool {
     theirs
         .as_ref()
-        .is_ok_and(|theirs| TOLD.iter().any(|words| theirs.contains(words)))
+        .is_ok_and(|theirs| DOCUMENTED.iter().any(|words| theirs.contains(words)))
 }
 
 #[test]
@@ -162,7 +160,7 @@ fn random_templates_render_as_in_the_original() {
     })
     .unwrap();
     comparison.conclude("helm-fuzz", &tally, &differences);
-    // Nearly all are compared, and many of them are no mistakes.
+    // Nearly all are compared, and many of them succeed.
     let count = comparison.count;
     assert!(
         tally.skipped() * 100 <= count && tally.made * 2 >= count,

@@ -1,4 +1,4 @@
-//! The integration tests of charts.
+//! Integration tests of charts.
 
 #[cfg(test)]
 mod conformance;

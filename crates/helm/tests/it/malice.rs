@@ -1,4 +1,4 @@
-//! Charts that mean harm: a clear error, soon, and nothing read that isn't the chart's.
+//! Malicious charts: an early and clear error, and no access outside of the chart.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use tree::{Budget, Disk, Limits, Mem, Tree, TreePath};
 use crate::options::Fixed;
 
 const META: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
-/// The longest that any of them takes, also where tests run slowly.
+/// Timeout of each chart, also where tests run slowly.
 const LONG: Duration = Duration::from_secs(60);
 
 fn render(tree: &dyn Tree, path: &str) -> Result<String, String> {
@@ -41,12 +41,11 @@ fn chart(files: &[(&str, &str)]) -> Result<String, String> {
     render(&Mem::from_files(files).unwrap(), ".")
 }
 
-/// Renders a chart with one template.
 fn one(template: &str) -> Result<String, String> {
     chart(&[("templates/x.yaml", template)])
 }
 
-/// Asserts for each chart that it fails, and that the error has these words.
+/// Asserts for each chart that it fails with this message.
 fn all_fail(charts: Vec<(&str, Result<String, String>)>) {
     let wrong: Vec<String> = charts
         .into_iter()
@@ -170,7 +169,6 @@ fn charts_in_charts_end() {
     assert!(made.is_ok(), "{made:?}");
 }
 
-/// A header of a tar archive.
 fn header(name: &str, size: u64, kind: tar::EntryType) -> tar::Header {
     let mut header = tar::Header::new_ustar();
     let field = header.as_mut_bytes().get_mut(..name.len()).unwrap();
@@ -185,7 +183,7 @@ fn header(name: &str, size: u64, kind: tar::EntryType) -> tar::Header {
     header
 }
 
-/// Entries of an archive, zipped; others may follow.
+/// Gzips entries of an archive without its end: more may follow.
 fn zipped(entries: &[(tar::Header, &[u8])]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     for (header, data) in entries {
@@ -247,17 +245,20 @@ fn links_lead_nowhere() {
     )
     .unwrap();
     fs::write(dir.path().join("outside"), "secret: 1").unwrap();
-    for (place, target) in [
+    for (link_path, target) in [
         ("link", "/etc/passwd"),
         ("link", "../outside"),
         ("templates/y.yaml", "../../outside"),
     ] {
-        let link = chart.join(place);
+        let link = chart.join(link_path);
         std::os::unix::fs::symlink(target, &link).unwrap();
         let tree = Disk::open(&chart, &Limits::default()).unwrap();
         let made = render(&tree, ".");
         fs::remove_file(link).unwrap();
-        let shown = made.unwrap_or_else(|error| error);
-        assert!(!shown.contains("root:") && !shown.contains("secret"), "{shown}");
+        let output = made.unwrap_or_else(|error| error);
+        assert!(
+            !output.contains("root:") && !output.contains("secret"),
+            "{output}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Charts that Go modules bring (`hack/charts.txt`), rendered by this crate and by Helm with three sets of values each.
-//! `make conformance` asks for it; `make test` fetches nothing.
+//! Charts in Go modules (`hack/charts.txt`), rendered by this crate and by Helm with three sets of values each.
+//! `make conformance` runs it; `make test` fetches nothing.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use yaml::Value;
 
 use crate::conformance::at_once;
 
-/// The directories of the charts; modules that aren't there are fetched.
+/// Returns the directories of the charts; missing modules are fetched.
 pub(crate) fn charts() -> Vec<PathBuf> {
     let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/charts.txt");
     let text = fs::read_to_string(list).unwrap();
@@ -28,21 +28,20 @@ pub(crate) fn charts() -> Vec<PathBuf> {
             .env("GOFLAGS", "-mod=mod")
             .output()
             .unwrap();
-        let told: serde_json::Value = serde_json::from_slice(&fetched.stdout).unwrap();
-        assert_eq!(told["Sum"], sum, "{told}");
-        let dir = Path::new(told["Dir"].as_str().unwrap());
+        let fetched_module: serde_json::Value = serde_json::from_slice(&fetched.stdout).unwrap();
+        assert_eq!(fetched_module["Sum"], sum, "{fetched_module}");
+        let dir = Path::new(fetched_module["Dir"].as_str().unwrap());
         charts.extend(words.map(|path| dir.join(path)));
     }
     charts
 }
 
-/// A set of values, made of the chart's own.
 #[derive(Debug, Clone, Copy)]
 enum Set {
     Default,
-    /// Everything that can be on is on.
+    /// Enables everything.
     On,
-    /// Empty strings and maps are filled, integers are one larger, and booleans are inverted.
+    /// Empty strings and maps are filled, integers are incremented, and booleans are inverted.
     Filled,
 }
 
@@ -85,7 +84,7 @@ pub(crate) fn theirs(helm: &Path, chart: &Path, values: &Path) -> Result<String,
     )
 }
 
-/// Runs a Helm command without the environment of the machine, and returns its output or its error.
+/// Runs a Helm command with an empty environment, and returns its output or its error.
 pub(crate) fn outcome(command: &mut Command) -> Result<String, String> {
     let Output {
         status,
@@ -121,8 +120,7 @@ pub(crate) fn ours(chart: &Path, values: &str) -> Result<String, String> {
         .map_err(|error| error.to_string().trim().to_owned())
 }
 
-/// Describes how a render differs from two of the original. Parts in which those two differ may be
-/// anything.
+/// Describes the difference of a render from two renders of the original. Parts in which these two differ are ignored.
 pub(crate) fn difference(
     ours: &Result<String, String>,
     theirs: &[Result<String, String>; 2],

@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use helm::{Options, functions::Environment, values::ReadFileError};
 
-/// A clock that stands, and numbers that only look random.
+/// A fixed clock and a deterministic sequence of numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Fixed(AtomicU64);
 
@@ -32,13 +32,12 @@ impl Environment for Fixed {
     }
 }
 
-/// A parsed command line of `helm template`.
 pub(crate) struct Line<'a> {
     pub(crate) chart: String,
     pub(crate) options: Options<'a>,
 }
 
-/// Reads the arguments behind `helm template`, whose files are relative to `dir`.
+/// Parses the arguments after `helm template`, whose files are relative to `dir`.
 pub(crate) fn parse<'a>(
     arguments: &[String],
     dir: &Path,
@@ -64,7 +63,7 @@ pub(crate) fn parse<'a>(
             "--no-hooks" => options.no_hooks = true,
             "--is-upgrade" => options.is_upgrade = true,
             "--skip-schema-validation" => options.skip_schema_validation = true,
-            // Only matters to who installs.
+            // Matters for installations only.
             "--skip-crds" => {}
             flag => {
                 let value = value

@@ -1,5 +1,5 @@
-//! Random values for the charts that Go modules bring, rendered by this crate and by Helm: both must give the same objects,
-//! or fail with the same words. `WEIR_FUZZ_VALUES` says how many; `make test` fetches nothing and so tries none.
+//! Random values for the charts in Go modules, rendered by this crate and by Helm: both must give the same objects, or fail
+//! with the same message. `WEIR_FUZZ_VALUES` is their number; `make test` fetches nothing and tries none.
 
 use std::{
     fs,
@@ -12,11 +12,11 @@ use yaml::{Map, Value};
 
 use crate::modules::{charts, difference, ours, theirs};
 
-/// Texts that some template or reader may take for something else.
+/// Strings that a template or parser may take for another type.
 const TEXTS: &str = "¦x¦a: b¦{{ .Release.Name }}¦two\nlines\n¦é€¦1e3¦0x1F¦yes¦on¦null¦~¦012¦1.0¦- a¦# c¦'q'¦\"dq\"¦  lead¦\
     trail ¦a\tb¦*star¦&amp¦@at¦%p¦true¦123456789012345678901¦100m¦1Gi¦300s¦v1.2.3¦sha256:abc¦10.0.0.0/8¦a,b,c¦key=val¦\
     [1,2]¦{a: b}¦|¦2001-01-01¦!x¦deep\n\n  indented\n¦\\n¦$(x)¦${Y}¦tcp://1.2.3.4:80";
-/// Further values, written in YAML.
+/// Further values, as YAML.
 const OTHERS: &str = "null¦true¦false¦0¦1¦-1¦2¦80¦65536¦2147483648¦9007199254740993¦1.5¦1e21¦0.1¦1000000¦[]¦{}¦[a]¦{a: b}¦\
     [a, 'b: c']¦[{name: n, value: v}]¦[1, 2]¦[{host: h, paths: [/]}]¦[{key: k, operator: Exists}]¦[null]¦{a: {b: c}}¦\
     {x-y: 1, b: true}¦{z: '1', a: '2'}¦{enabled: true}¦{limits: {cpu: 100m, memory: 1}}¦{nothing: null}¦{a: [b]}";
@@ -33,10 +33,10 @@ fn parsed(text: &str) -> Value {
         .unwrap_or_default()
 }
 
-/// The values of a chart, each with its place.
-type Places = Vec<(Vec<String>, Value)>;
+/// The values of a chart, each with its path.
+type Paths = Vec<(Vec<String>, Value)>;
 
-/// A value in the place of another: mostly of its type.
+/// Returns a replacement of a value, mostly of its type.
 fn another(random: &mut Random, old: &Value) -> Value {
     match old {
         Value::Bool(on) if !random.one_in(8) => (!on).into(),
@@ -45,19 +45,19 @@ fn another(random: &mut Random, old: &Value) -> Value {
     }
 }
 
-/// The places of a map, and of the maps in it.
-fn places(value: &Value, above: &[String], found: &mut Places) {
+/// Collects the paths of a map, and of nested maps.
+fn paths(value: &Value, above: &[String], found: &mut Paths) {
     let Value::Map(map) = value else { return };
     for (key, value) in map.iter() {
-        let mut place = above.to_vec();
-        place.push(key.to_owned());
-        places(value, &place, found);
-        found.push((place, value.clone()));
+        let mut key_path = above.to_vec();
+        key_path.push(key.to_owned());
+        paths(value, &key_path, found);
+        found.push((key_path, value.clone()));
     }
 }
 
-fn put(map: &mut Map, place: &[String], value: Value) {
-    let [key, rest @ ..] = place else { return };
+fn put(map: &mut Map, key_path: &[String], value: Value) {
+    let [key, rest @ ..] = key_path else { return };
     if rest.is_empty() {
         map.insert(key.clone(), value);
         return;
@@ -70,8 +70,8 @@ fn put(map: &mut Map, place: &[String], value: Value) {
     map.insert(key.clone(), Value::Map(below));
 }
 
-/// The values of a chart, with those of the charts in it.
-fn defaults(chart: &Path) -> Places {
+/// Returns the values of a chart, subcharts included.
+fn defaults(chart: &Path) -> Paths {
     let read = |dir: &Path| parsed(&fs::read_to_string(dir.join("values.yaml")).unwrap_or_default());
     let mut found = Vec::new();
     let inner = fs::read_dir(chart.join("charts")).into_iter().flatten();
@@ -79,13 +79,13 @@ fn defaults(chart: &Path) -> Places {
     inner.sort();
     for dir in inner {
         let name = dir.file_name().map(|name| name.to_string_lossy().into_owned());
-        places(&read(&dir), name.as_slice(), &mut found);
+        paths(&read(&dir), name.as_slice(), &mut found);
     }
-    places(&read(chart), &[], &mut found);
+    paths(&read(chart), &[], &mut found);
     found
 }
 
-/// Helm tells some of what it finds in the order of its maps, which is another in each run.
+/// Sorts the lines of an error: Helm reports some problems in the random order of its maps.
 fn sorted(outcome: Result<String, String>) -> Result<String, String> {
     outcome.map_err(|words| {
         let mut lines: Vec<&str> = words.lines().map(str::trim).collect();
@@ -102,7 +102,7 @@ fn random_values_render_as_in_the_original() {
         return;
     }
     let helm = testkit::oracle::helm().unwrap();
-    let charts: Vec<(PathBuf, Places)> = charts()
+    let charts: Vec<(PathBuf, Paths)> = charts()
         .into_iter()
         .map(|chart| (chart.clone(), defaults(&chart)))
         .filter(|(_, known)| !known.is_empty())
@@ -114,9 +114,9 @@ fn random_values_render_as_in_the_original() {
         let (chart, known) = random.pick(&charts);
         let mut values = Map::default();
         for _ in 0..*random.pick(&[1, 1, 2, 3, 5, 8, 15, 30]) {
-            let (place, old) = random.pick(known);
+            let (key_path, old) = random.pick(known);
             let new = another(random, old);
-            put(&mut values, place, new);
+            put(&mut values, key_path, new);
         }
         let text = yaml::print::goyaml(&Value::Map(values));
         random.note("chart", chart);

@@ -1,8 +1,8 @@
 //! Random trees of charts with random options, rendered by this crate and by Helm: both must print the same bytes, or fail
-//! with the same words.
+//! with the same message.
 //!
-//! `make test` tries a few that are always the same; `WEIR_FUZZ_CHARTS` asks for more, with new ones, and
-//! `WEIR_FUZZ_DIFFERENCES` for more than the first difference. Each is made as small as possible.
+//! `make test` tries a small fixed set; `WEIR_FUZZ_CHARTS` asks for more, with new ones, and `WEIR_FUZZ_DIFFERENCES` for more
+//! than the first difference. Each is reduced to a minimal case.
 
 mod chart;
 mod line;
@@ -31,24 +31,22 @@ use crate::{
 use chart::Files;
 use maker::Maker;
 
-/// Number of charts that are tried by default.
+/// Number of charts by default.
 const FEW: u64 = 60;
-/// No render takes longer than this.
+/// Timeout of a render.
 const LONGEST: Duration = Duration::from_secs(20);
 /// Maximum runs of the original for one chart: its results can depend on the random order of maps.
 const TURNS: usize = 20;
 
-/// Words of errors that differ, as docs/differences.md says, or that are those of a library.
-const TOLD: &[&str] = &[
+/// Parts of errors that differ, see docs/differences.md, or that a library prints.
+const DOCUMENTED: &[&str] = &[
     "is not valid against metaschema",
     "the archive can't be read",
     "no files in chart archive",
 ];
 
-/// The result of a chart: its output, or an error.
 type Outcome = Result<String, String>;
 
-/// A chart, and how it is to be rendered.
 struct Case {
     files: Files,
     /// Files that options name.
@@ -117,7 +115,7 @@ fn put(path: &Path, data: &[u8]) {
     fs::write(path, data).unwrap();
 }
 
-/// The words of an error in an order of their own: the original tells some in that of its maps.
+/// Sorts the words of an error: the original reports some problems in the random order of its maps.
 fn sorted(error: &str) -> Vec<&str> {
     let mut words: Vec<&str> = error.split([' ', '\n', ',']).collect();
     words.retain(|word| !word.is_empty());
@@ -133,16 +131,15 @@ fn same(ours: &Outcome, theirs: &Outcome) -> bool {
     }
 }
 
-/// Returns true if both fail, and our error is one whose words may differ.
+/// Returns true if both fail, and our message may differ.
 fn is_documented(ours: &Outcome, theirs: &Outcome) -> bool {
     match (ours, theirs) {
-        (Err(ours), Err(_)) => TOLD.iter().any(|words| ours.contains(words)),
+        (Err(ours), Err(_)) => DOCUMENTED.iter().any(|words| ours.contains(words)),
         _ => false,
     }
 }
 
-/// Renders a chart with the original until the result is ours, at most `TURNS` times. Otherwise returns
-/// the first result.
+/// Renders a chart with the original until the result is ours, at most `TURNS` times. Otherwise returns the first result.
 fn original(case: &Case, ours: &Outcome, helm: &Path, dir: &Path) -> Outcome {
     let mut turns = (0..TURNS).map(|_| case.theirs(helm, dir));
     let first = turns.next().unwrap();
@@ -171,7 +168,7 @@ fn random_chart_trees_render_as_in_the_original() {
         tally.compare(Some(&ours), Some(&theirs), is_documented, same);
     });
     comparison.conclude("helm-charts", &tally, &differences);
-    // Many are no mistakes.
+    // Many must succeed.
     let (count, compared) = (comparison.count, tally.made + tally.failed);
     assert!(
         count < FEW || tally.made * 3 >= count && compared * 10 >= count * 9,

@@ -55,7 +55,7 @@ fn package_is_read_again_with_its_version_and_values() {
     let merged = vec![read("values.yaml"), read("more.yaml")];
     package.merge_values(merged, &budget()).unwrap();
     let once = archived(&package);
-    // The same values leave the file as it is.
+    // Equal values leave the file unchanged.
     let own = vec![read_values(&package)];
     package.merge_values(own, &budget()).unwrap();
     assert_eq!(archived(&package), once);
@@ -86,16 +86,19 @@ fn missing_dependencies_are_those_of_the_lock_that_are_not_there() {
     let wanted = "dependencies: [{name: a, version: 1.x, repository: 'https://h', alias: one}, {name: b, version: ^2, repository: 'file://../b'}]\n";
     let declared = format!("{}{wanted}", CHART.1);
     let unlocked = of(&[("Chart.yaml", &declared)]).unwrap();
-    let shown = |package: &Package| {
+    let alias_or_name = |package: &Package| {
         let missing = package.missing().into_iter();
         missing
-            .map(|one| format!("{} {} {}", one.shown(), one.version, one.repository))
+            .map(|one| format!("{} {} {}", one.alias_or_name(), one.version, one.repository))
             .collect::<Vec<_>>()
     };
-    assert_eq!(shown(&unlocked), ["one 1.x https://h", "b ^2 file://../b"]);
+    assert_eq!(
+        alias_or_name(&unlocked),
+        ["one 1.x https://h", "b ^2 file://../b"]
+    );
     let lock = "dependencies: [{name: a, version: 1.4.0, repository: 'https://h'}]\n";
     let locked = [("Chart.yaml", declared.as_str()), ("Chart.lock", lock)];
-    assert_eq!(shown(&of(&locked).unwrap()), ["a 1.4.0 https://h"]);
+    assert_eq!(alias_or_name(&of(&locked).unwrap()), ["a 1.4.0 https://h"]);
 
     let mut whole = of(&locked).unwrap();
     let one = of(&[
@@ -104,13 +107,13 @@ fn missing_dependencies_are_those_of_the_lock_that_are_not_there() {
     ])
     .unwrap();
     whole.add(&one);
-    assert_eq!(shown(&whole), [""; 0]);
+    assert_eq!(alias_or_name(&whole), [""; 0]);
     let again = Package::from_archive(&archived(&whole), "x.tgz", MAX_FILE, &budget()).unwrap();
     assert_eq!(
-        (again.present.as_slice(), shown(&again)),
+        (again.present.as_slice(), alias_or_name(&again)),
         (&["a".to_owned()][..], Vec::new())
     );
-    // Another version of the same chart has its own place.
+    // Another version of the same chart gets its own directory.
     let other = of(&[("Chart.yaml", "apiVersion: v2\nname: a\nversion: 2.0.0\n")]).unwrap();
     whole.add(&other);
     assert!(

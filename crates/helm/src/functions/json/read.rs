@@ -1,4 +1,4 @@
-//! A reader of JSON with the errors of Go's encoding/json. Every number is a float.
+//! A JSON reader with the errors of Go's encoding/json. Every number is a float.
 
 use go::strconv::quote;
 
@@ -7,10 +7,8 @@ use crate::template::FunctionError;
 
 use super::super::{ENTRY, ITEM, Meter, STRING};
 
-/// The maximum nesting.
 const NESTED: u32 = 1000;
 
-/// Parses a string that is one JSON value.
 pub(in super::super) fn read(meter: &Meter<'_>, text: &str) -> Result<Value, FunctionError> {
     let mut reader = Reader { text, at: 0, meter };
     meter.budget.step(text.len() as u64)?;
@@ -29,18 +27,18 @@ struct Reader<'t> {
     meter: &'t Meter<'t>,
 }
 
-fn invalid(c: char, place: &str) -> FunctionError {
-    let shown = match c {
+fn invalid(c: char, context: &str) -> FunctionError {
+    let printed_char = match c {
         '\'' => r"'\''".to_owned(),
         '"' => "'\"'".to_owned(),
         c => {
-            // Go looks at bytes, and shows each as the character of that number.
+            // Go looks at bytes, and prints each as the character of that number.
             let first = c.encode_utf8(&mut [0; 4]).bytes().next().unwrap_or_default();
             let quoted = quote(char::from(first).encode_utf8(&mut [0; 4]));
             format!("'{}'", quoted.trim_matches('"'))
         }
     };
-    format!("invalid character {shown} {place}").into()
+    format!("invalid character {printed_char} {context}").into()
 }
 
 const END: &str = "unexpected end of JSON input";
@@ -56,7 +54,7 @@ impl Reader<'_> {
         Ok(c)
     }
 
-    /// Returns the next character, or a space at the end, for positions where a space is invalid.
+    /// Returns the next character, or a space at the end: callers reject both.
     fn within(&mut self) -> char {
         self.next().unwrap_or(' ')
     }
@@ -72,7 +70,7 @@ impl Reader<'_> {
             return Err("exceeded max depth".into());
         }
         self.meter.items(1)?;
-        // A list that grows is copied.
+        // A growing list is copied.
         self.meter.memory(ITEM)?;
         match self.peek().ok_or(END)? {
             '{' => self.object(depth),
@@ -203,10 +201,10 @@ impl Reader<'_> {
         Ok(unit)
     }
 
-    fn digits(&mut self, place: &str) -> Result<(), FunctionError> {
+    fn digits(&mut self, context: &str) -> Result<(), FunctionError> {
         match self.within() {
             '0'..='9' => {}
-            c => return Err(invalid(c, place)),
+            c => return Err(invalid(c, context)),
         }
         while matches!(self.peek(), Some('0'..='9')) {
             self.at += 1;

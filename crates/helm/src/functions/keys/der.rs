@@ -1,12 +1,9 @@
-//! The little of DER that private keys need.
+//! DER, as far as private keys need it.
 
-/// The algorithm identifier of RSA keys.
 pub(super) const RSA: [u8; 13] = [0x06, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1, 5, 0];
-/// The algorithm identifier of keys on the curve P-256.
 pub(super) const P256: [u8; 19] = [
     0x06, 7, 0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1, 0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7,
 ];
-/// The algorithm identifier of Ed25519 keys.
 pub(super) const ED25519: [u8; 5] = [0x06, 3, 0x2b, 0x65, 0x70];
 
 const INTEGER: u8 = 2;
@@ -14,7 +11,6 @@ const BITS: u8 = 3;
 const OCTETS: u8 = 4;
 const SEQUENCE: u8 = 0x30;
 
-/// A value with its tag and length.
 fn tagged(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len();
     let mut out = vec![tag];
@@ -41,7 +37,7 @@ pub(super) fn octets(content: &[u8]) -> Vec<u8> {
     tagged(OCTETS, content)
 }
 
-/// A number without a sign, from its bytes.
+/// Encodes an unsigned number from its bytes.
 pub(super) fn integer(bytes: &[u8]) -> Vec<u8> {
     let digits: Vec<u8> = bytes.iter().copied().skip_while(|byte| *byte == 0).collect();
     let negative = digits.first().is_none_or(|first| first & 0x80 != 0);
@@ -49,12 +45,10 @@ pub(super) fn integer(bytes: &[u8]) -> Vec<u8> {
     tagged(INTEGER, &[zero, digits.as_slice()].concat())
 }
 
-/// PKCS#8 around a key of a kind.
 pub(super) fn pkcs8(algorithm: &[u8], key: &[u8]) -> Vec<u8> {
     sequence(&[integer(&[0]), tagged(SEQUENCE, algorithm), octets(key)])
 }
 
-/// SEC 1 of a key on P-256.
 pub(super) fn ec_key(scalar: &[u8], point: &[u8]) -> Vec<u8> {
     let curve = P256.get(9..).unwrap_or_default();
     let public = tagged(BITS, &[&[0], point].concat());
@@ -66,7 +60,7 @@ pub(super) fn ec_key(scalar: &[u8], point: &[u8]) -> Vec<u8> {
     ])
 }
 
-/// Returns the key inside a PKCS#8 key, and true if it is an RSA key.
+/// Returns the key in a PKCS#8 document, and true if it is an RSA key.
 pub(super) fn inside_pkcs8(der: &[u8]) -> Option<(bool, Vec<u8>)> {
     let (whole, _) = content(der)?;
     let (_, rest) = content(whole)?;

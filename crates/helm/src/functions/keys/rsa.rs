@@ -14,11 +14,11 @@ use crate::template::FunctionError;
 
 /// The number of random witnesses for a prime.
 ///
-/// FIPS 186-5 requires 5 where candidates of 1024 bits are random, for an error below 2^-112, and for fewer of larger ones.
+/// FIPS 186-5 requires 5 for random candidates of 1024 bits, for an error below 2^-112, and fewer for larger ones.
 const WITNESSES: u32 = 5;
 const EXPONENT: u32 = 65_537;
 
-/// A key in PKCS#1.
+/// Returns a key in PKCS#1.
 pub(super) fn generate(context: &Context<'_>, bits: u64) -> Result<Vec<u8>, FunctionError> {
     let one = BigUint::from(1u32);
     let exponent = BigUint::from(EXPONENT);
@@ -48,7 +48,7 @@ pub(super) fn generate(context: &Context<'_>, bits: u64) -> Result<Vec<u8>, Func
     Ok(der::sequence(&parts))
 }
 
-/// Searches two primes in parallel. Each search has its own random source, so that the result doesn't depend on timing.
+/// Searches two primes in parallel, each with its own random source: the result doesn't depend on timing.
 fn primes(context: &Context<'_>, bits: u64) -> Result<(BigUint, BigUint), FunctionError> {
     let (first, second) = (Search::new(context), Search::new(context));
     thread::scope(|scope| {
@@ -64,10 +64,10 @@ fn primes(context: &Context<'_>, bits: u64) -> Result<(BigUint, BigUint), Functi
     })
 }
 
-/// The maximum length of a walk of candidates.
+/// The maximum length of a run of candidates.
 const WALK: u32 = 2000;
 
-/// The odd primes below 2^16: dividing by them costs far less than a witness.
+/// The odd primes below 2^16: division by them costs far less than a witness.
 static SMALL_PRIMES: LazyLock<Vec<u32>> = LazyLock::new(|| {
     let (mut primes, mut divided) = (Vec::new(), vec![false; 1 << 16]);
     for number in (3..1u32 << 16).step_by(2) {
@@ -81,7 +81,6 @@ static SMALL_PRIMES: LazyLock<Vec<u32>> = LazyLock::new(|| {
     primes
 });
 
-/// A search for a prime.
 struct Search<'a> {
     random: Moment,
     budget: &'a Budget,
@@ -97,7 +96,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A random number with its lowest bit and its two highest set, so that products have all their bits.
+    /// Returns a random number with the lowest and the two highest bits set, so that products have all their bits.
     fn candidate(&self, bits: u64) -> BigUint {
         let mut bytes = vec![0; usize::try_from(bits / 8).unwrap_or_default()];
         self.random.fill(&mut bytes);
@@ -110,7 +109,7 @@ impl<'a> Search<'a> {
 
     fn prime(&self, bits: u64) -> Result<BigUint, FunctionError> {
         loop {
-            // Each walk of candidates begins anew, as they would else gather behind large gaps.
+            // Each run starts at a new random number: a single run would prefer primes after large gaps.
             let start = self.candidate(bits);
             for step in undivided(&start) {
                 self.budget.step(bits)?;
@@ -123,7 +122,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns true if a number passes the Miller-Rabin test.
+    /// The Miller-Rabin test.
     fn is_prime(&self, number: &BigUint, bits: u64) -> bool {
         let one = BigUint::from(1u32);
         let last = number - &one;
@@ -146,18 +145,18 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The steps from an odd number to those behind it that no small prime divides.
+/// Returns the distances from an odd number to the following numbers that no small prime divides.
 fn undivided(start: &BigUint) -> impl Iterator<Item = u32> {
     let mut divided = [false; WALK as usize / 2];
     for pair in SMALL_PRIMES.chunks(2) {
-        // The rest of a large number takes long: two primes share one.
+        // The remainder of a large number is slow: two primes share one.
         let rest: u32 = (start % pair.iter().product::<u32>())
             .try_into()
             .unwrap_or_default();
         for prime in pair {
-            // Half the way to the next number that it divides, as steps are of two; when that is odd, to the one behind.
-            let way = (prime - rest % prime) % prime;
-            let first = (way + prime * (way % 2)) / 2;
+            // Half the distance to the next multiple, as steps are of two; an odd distance leads to the multiple after it.
+            let distance = (prime - rest % prime) % prime;
+            let first = (distance + prime * (distance % 2)) / 2;
             let multiples = divided.iter_mut().skip(first as usize).step_by(*prime as usize);
             multiples.for_each(|divided| *divided = true);
         }

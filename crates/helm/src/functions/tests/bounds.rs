@@ -1,4 +1,4 @@
-//! Templates that make much of little end with an error, and soon.
+//! Small templates with huge results end early with an error.
 
 use tree::{Budget, Limits};
 

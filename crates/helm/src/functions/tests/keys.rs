@@ -7,7 +7,6 @@ use tree::Budget;
 use super::render_in;
 use crate::functions::{Environment, keys::decode_pem};
 
-/// Randomness that goes on.
 struct Counting(Cell<u64>);
 
 impl Environment for Counting {
@@ -61,7 +60,7 @@ fn only_ca_certificates_have_a_subject_key_identifier() {
     let ends = |cert: &str| {
         let (_, der) = decode_pem(cert).unwrap();
         let has = |part: &[u8]| der.windows(part.len()).any(|found| found == part);
-        // Basic constraints, critical; the identifiers of its own key and of its authority's.
+        // Basic constraints, critical; the identifiers of its own key and its issuer's.
         (
             has(&[0x55, 29, 19, 1, 1, 0xff, 4, 5, 0x30, 3, 1, 1, 0xff]),
             has(&[0x55, 29, 19, 1, 1, 0xff, 4, 2, 0x30, 0]),

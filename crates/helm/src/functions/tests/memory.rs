@@ -1,4 +1,4 @@
-//! Memory that functions take for large arguments. Each case runs in a process of its own, whose peak is read.
+//! Memory use of functions with large arguments. Each case runs in its own process, whose peak is measured.
 
 use std::{env, process::Command};
 
@@ -7,7 +7,6 @@ use tree::{Budget, Limits};
 
 use super::render;
 
-/// The variable with the template of a case.
 const CASE: &str = "WEIR_TEST_MEMORY_CASE";
 /// The limit of one string in bytes; the arguments are nearly as large.
 const LIMIT: u64 = 4 << 20;
@@ -113,8 +112,8 @@ const CASES: &[&str] = &[
     "uniq $l",
 ];
 
-/// Templates that keep what they make, in ways that look like passing it on.
-const KEPT: &[&str] = &[
+/// Templates that retain their results although they seem to pass them on.
+const RETAINED: &[&str] = &[
     r#"{{ $l := list }}{{ range until 50 }}{{ $l = append $l (repeat 4000000 "x") }}{{ end }}"#,
     r#"{{ $d := dict }}{{ range until 50 }}{{ $_ := set $d (toString .) (repeat 4000000 "x") }}{{ end }}"#,
     r#"{{ $d := dict }}{{ range until 50 }}{{ set $d (toString .) (repeat 4000000 "x") | len | print | trunc 0 }}{{ end }}"#,
@@ -140,7 +139,6 @@ const KEPT: &[&str] = &[
     r#"{{ $l := list }}{{ range until 50 }}{{ $l = append $l (repeat 60000 "1," | printf "[%s1]" | fromYamlArray) }}{{ end }}"#,
 ];
 
-/// Templates with the default limits.
 const LARGE: &[&str] = &[
     r#"{{ $x := splitList "" (repeat 60000000 "a") }}"#,
     r#"{{ $x := split "" (repeat 60000000 "a") }}"#,
@@ -152,8 +150,8 @@ const LARGE: &[&str] = &[
 /// The maximum peak of a process with the default limits, in bytes.
 const LARGE_PEAK: u64 = 256 << 20;
 
-/// Renders a template in a process of its own, which runs this test with the template in a variable. Returns its peak of memory in
-/// bytes and the error, in the process itself nothing.
+/// Renders a template in a child process, which runs this test with the template in a variable. Returns the child's memory peak
+/// in bytes and the error; `None` in the child itself.
 fn rendered_apart(test: &str, limits: Option<Limits>, template: &str) -> Option<(u64, String)> {
     if let Ok(case) = env::var(CASE) {
         let made = render(&case, &Budget::new(limits.unwrap_or_default()));
@@ -182,7 +180,7 @@ fn rendered_apart(test: &str, limits: Option<Limits>, template: &str) -> Option<
     Some((peak.parse().unwrap(), error.to_owned()))
 }
 
-/// Checks that each template stays below a peak of memory, and ends with the error of a limit if it `fails`.
+/// Checks that each template stays below a memory peak, and ends with the error of a limit if it `fails`.
 fn check(test: &str, limits: Option<&Limits>, templates: &[String], most: u64, fails: bool) {
     let mut failures = Vec::new();
     for template in templates {
@@ -205,7 +203,7 @@ fn small() -> Limits {
     }
 }
 
-fn texts(templates: &[&str]) -> Vec<String> {
+fn to_strings(templates: &[&str]) -> Vec<String> {
     templates.iter().map(|&template| template.to_owned()).collect()
 }
 
@@ -225,11 +223,11 @@ fn functions_refuse_large_results_before_they_take_memory() {
 #[test]
 fn values_that_templates_keep_are_bounded_in_memory() {
     let test = "functions::tests::memory::values_that_templates_keep_are_bounded_in_memory";
-    check(test, Some(&small()), &texts(KEPT), PEAK, true);
+    check(test, Some(&small()), &to_strings(RETAINED), PEAK, true);
 }
 
 #[test]
 fn large_values_and_outputs_are_refused_within_the_memory_of_a_pod() {
     let test = "functions::tests::memory::large_values_and_outputs_are_refused_within_the_memory_of_a_pod";
-    check(test, None, &texts(LARGE), LARGE_PEAK, true);
+    check(test, None, &to_strings(LARGE), LARGE_PEAK, true);
 }

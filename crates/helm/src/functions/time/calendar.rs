@@ -1,6 +1,5 @@
-//! Days and dates of the Gregorian calendar, also before it began.
+//! Days and dates of the proleptic Gregorian calendar.
 
-/// A date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Date {
     pub(super) year: i64,
@@ -8,9 +7,8 @@ pub(super) struct Date {
     pub(super) day: u32,
 }
 
-/// Days since 1970 of a date.
 pub(super) fn days(date: Date) -> i64 {
-    // Years begin in March, so that the day of a leap year is the last.
+    // Years begin in March, so that a leap day is the last day.
     let year = if date.month <= 2 { date.year - 1 } else { date.year };
     let era = year.div_euclid(400);
     let of_era = year.rem_euclid(400);
@@ -19,7 +17,6 @@ pub(super) fn days(date: Date) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The date of a day since 1970.
 pub(super) fn date(days: i64) -> Date {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -36,7 +33,6 @@ pub(super) fn date(days: i64) -> Date {
     }
 }
 
-/// Returns the number of days of a month.
 pub(super) fn days_in(year: i64, month: u32) -> u32 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

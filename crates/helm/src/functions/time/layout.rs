@@ -1,4 +1,4 @@
-//! Layouts of Go: how Monday, January 2, 15:04:05, 2006 is written says how other times are.
+//! Layouts of Go, which show how the reference time Monday, January 2, 15:04:05, 2006 is formatted.
 
 use std::fmt::Write as _;
 
@@ -52,7 +52,6 @@ pub(super) enum Piece {
     },
 }
 
-/// The padding of a day of one digit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pad {
     Nothing,
@@ -60,7 +59,7 @@ pub(super) enum Pad {
     Space,
 }
 
-/// The words of layouts, longer ones before those that they begin with.
+/// The elements of layouts; a prefix of another one comes after it.
 const WORDS: &[(&str, Piece)] = &[
     ("January", Piece::LongMonth),
     ("Monday", Piece::LongWeekday),
@@ -174,7 +173,7 @@ const WORDS: &[(&str, Piece)] = &[
     ),
 ];
 
-/// The piece that a layout begins with, and its length.
+/// Returns the first element of a layout and its length.
 fn begins(layout: &str) -> Option<(Piece, usize)> {
     if let Some(found) = WORDS.iter().find(|(word, _)| layout.starts_with(word)) {
         return Some((found.1, found.0.len()));
@@ -205,7 +204,7 @@ fn begins(layout: &str) -> Option<(Piece, usize)> {
     Some((piece, digits + 1))
 }
 
-/// Splits a layout into the text before the first piece, that piece with its text, and the rest.
+/// Splits a layout into the literal before the first element, this element with its source, and the rest.
 pub(super) fn split(layout: &str) -> (&str, Option<(Piece, &str)>, &str) {
     for (at, _) in layout.char_indices() {
         let (before, rest) = layout.split_at(at);
@@ -217,7 +216,6 @@ pub(super) fn split(layout: &str) -> (&str, Option<(Piece, &str)>, &str) {
     (layout, None, "")
 }
 
-/// The parts of a time in its zone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     pub(super) date: calendar::Date,
@@ -258,7 +256,6 @@ pub(super) fn weekday_name(day: u32) -> &'static str {
     WEEKDAYS.get(day as usize).copied().unwrap_or_default()
 }
 
-/// A time in a layout.
 pub(super) fn format(time: &Time, layout: &str) -> String {
     let clock = clock(time);
     let (mut out, mut rest) = (String::new(), layout);
@@ -266,7 +263,6 @@ pub(super) fn format(time: &Time, layout: &str) -> String {
         let (before, piece, after) = split(rest);
         out.push_str(before);
         let Some((piece, _)) = piece else { return out };
-        // Writing to a string doesn't fail.
         let _ = write_piece(&mut out, piece, &clock, time);
         rest = after;
     }
@@ -332,15 +328,15 @@ fn noon(after: bool, capital: bool) -> &'static str {
 
 fn write_fraction(out: &mut String, nanos: u32, digits: usize, trimmed: bool, comma: bool) {
     let nanos = format!("{nanos:09}");
-    let shown = nanos.get(..digits.min(9)).unwrap_or(&nanos);
-    let shown = if trimmed {
-        shown.trim_end_matches('0')
+    let fraction = nanos.get(..digits.min(9)).unwrap_or(&nanos);
+    let fraction = if trimmed {
+        fraction.trim_end_matches('0')
     } else {
-        shown
+        fraction
     };
-    if !(trimmed && shown.is_empty()) {
+    if !(trimmed && fraction.is_empty()) {
         out.push(if comma { ',' } else { '.' });
-        out.push_str(shown);
+        out.push_str(fraction);
     }
 }
 

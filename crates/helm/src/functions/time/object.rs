@@ -12,7 +12,7 @@ use crate::template::FunctionError;
 use crate::{IntKind, Object, Value};
 
 impl Time {
-    /// Adds years, months and days; days beyond the end of a month count into the next.
+    /// Adds years, months and days; days beyond the end of a month overflow into the next.
     fn moved(&self, years: i64, months: i64, days: i64) -> Value {
         let date = clock(self).date;
         let month = i64::from(date.month) - 1 + months;

@@ -1,4 +1,4 @@
-//! Reads times in a layout.
+//! Parses times by a layout.
 
 use super::{
     Time,
@@ -8,7 +8,6 @@ use super::{
 use crate::template::FunctionError;
 use go::{bytes, time::quote};
 
-/// The parts of a time that were parsed so far.
 struct ParsedTime {
     date: Date,
     year_day: Option<u32>,
@@ -21,7 +20,7 @@ struct ParsedTime {
     zone: Option<String>,
 }
 
-/// The reason why a value does not match a piece of a layout.
+/// The reason why a value does not match an element of a layout.
 enum Wrong {
     Form,
     Range(&'static str),
@@ -88,8 +87,8 @@ fn read(layout: &str, value: &str) -> Result<Time, FunctionError> {
     parts.finish().map_err(|what| range(what).into())
 }
 
-/// Skips the text between pieces, and returns the rest of the value; spaces match any number of spaces. On a mismatch,
-/// the error is the string found instead.
+/// Skips a literal, and returns the rest of the value; spaces match any number of spaces. On a mismatch, the error is the string
+/// found instead.
 fn skip<'v>(pattern: &str, value: &'v str) -> Result<&'v str, String> {
     let mut rest = value;
     let mut pattern = pattern;
@@ -117,7 +116,7 @@ fn behind_common(pattern: &str, value: &str) -> String {
     bytes::to_string(value.get(common.count()..).unwrap_or_default())
 }
 
-/// Takes a number of one or two digits; two when it is `fixed`.
+/// Takes a number of one or two digits; two if it is `fixed`.
 fn two(rest: &mut &str, fixed: bool) -> Result<u32, Wrong> {
     let digits = rest.bytes().take(2).take_while(u8::is_ascii_digit).count();
     if digits == 0 || (fixed && digits < 2) {
@@ -132,7 +131,7 @@ fn take<'v>(rest: &mut &'v str, length: usize) -> &'v str {
     taken
 }
 
-/// Takes one of some names, in any case; which one.
+/// Takes one of the names, in any case, and returns its index.
 fn name(rest: &mut &str, names: &[&str], short: bool) -> Result<u32, Wrong> {
     let found = names.iter().position(|name| {
         let name = if short {
@@ -155,7 +154,7 @@ fn name(rest: &mut &str, names: &[&str], short: bool) -> Result<u32, Wrong> {
     Ok(index as u32)
 }
 
-/// Takes a point and digits behind seconds.
+/// Takes a point and the digits of fractional seconds.
 fn fraction(rest: &mut &str, digits: usize) -> Result<u32, Wrong> {
     let text = take(rest, digits + 1);
     let digits = text.strip_prefix(['.', ',']).ok_or(Wrong::Form)?;
@@ -168,7 +167,7 @@ fn fraction(rest: &mut &str, digits: usize) -> Result<u32, Wrong> {
         .ok_or(Wrong::Form)
 }
 
-/// Returns the number of digits after a point or comma at the beginning.
+/// Returns the number of digits after a leading point or comma.
 fn fraction_digits(rest: &str) -> usize {
     let Some(after) = rest.strip_prefix(['.', ',']) else {
         return 0;
@@ -243,7 +242,6 @@ impl ParsedTime {
         Ok(())
     }
 
-    /// The pieces of a time of day.
     fn clock(&mut self, piece: Piece, rest: &mut &str, after: &str) -> Result<(), Wrong> {
         match piece {
             Piece::Hour => self.hour = below(two(rest, false)?, 24, "hour")?,
@@ -251,10 +249,10 @@ impl ParsedTime {
             Piece::Minute { zero } => self.minute = below(two(rest, zero)?, 60, "minute")?,
             Piece::Second { zero } => {
                 self.second = below(two(rest, zero)?, 60, "second")?;
-                // A fraction may follow that the layout doesn't show.
+                // A fraction may follow that the layout doesn't have.
                 let digits = fraction_digits(rest);
-                let shown = matches!(layout::split(after), ("", Some((Piece::Fraction { .. }, _)), _));
-                if digits > 0 && !shown {
+                let in_layout = matches!(layout::split(after), ("", Some((Piece::Fraction { .. }, _)), _));
+                if digits > 0 && !in_layout {
                     self.nanos = fraction(rest, digits)?;
                 }
             }
@@ -278,7 +276,7 @@ impl ParsedTime {
         Ok(())
     }
 
-    /// The abbreviation of a zone; only that of UTC says where it is.
+    /// Takes the abbreviation of a zone; UTC is the only one with a known offset.
     fn zone(&mut self, rest: &mut &str) -> Result<(), Wrong> {
         let letters = rest.bytes().take_while(u8::is_ascii_uppercase).count();
         if !(3..=5).contains(&letters) {
@@ -325,7 +323,7 @@ impl ParsedTime {
     }
 }
 
-/// `+01:00` and its shorter forms, in seconds.
+/// Takes `+01:00` or a shorter form; in seconds.
 fn offset(rest: &mut &str, colon: bool, minutes: bool, seconds: bool) -> Result<i32, Wrong> {
     let sign = match take(rest, 1) {
         "+" => 1,

@@ -11,13 +11,12 @@ use go::bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
     Number,
-    /// Capitals, or a capital and the small letters behind it.
+    /// Capitals, or a capital and the following small letters.
     Capital,
     Letters,
     Connector,
     Punctuation,
     Other,
-    /// The end of the string, or an invalid byte.
     End,
 }
 
@@ -31,7 +30,7 @@ fn matches(regex: &Option<Regex>, c: char) -> bool {
         .is_some_and(|regex| regex.is_match(c.encode_utf8(&mut buffer)))
 }
 
-/// Returns true if a character replaces bytes that are not valid UTF-8.
+/// Returns true if a character replaces invalid UTF-8.
 fn is_invalid(c: char) -> bool {
     c == char::REPLACEMENT_CHARACTER || bytes::invalid_byte(c).is_some()
 }
@@ -48,7 +47,7 @@ fn is_punctuation(c: char) -> bool {
     }
 }
 
-/// Returns true for letters of scripts that write words with letters; common Chinese characters are not.
+/// Returns true for letters of alphabetic scripts; common Chinese characters are none.
 fn is_letter(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphabetic();
@@ -80,13 +79,11 @@ fn run(text: &str, belongs: impl Fn(char) -> bool) -> usize {
     text.len()
 }
 
-/// An iterator over the words of a string.
 struct Words<'t> {
     tail: &'t str,
 }
 
 impl<'t> Words<'t> {
-    /// Takes the next word.
     fn take(&mut self) -> (Word, &'t str) {
         let (kind, length) = self.measure();
         let (word, tail) = self.tail.split_at(length);
@@ -118,7 +115,7 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// `HTTP` of `HTTPServer`, `Server` of `ServerName`.
+    /// Returns the length of `HTTP` in `HTTPServer`, of `Server` in `ServerName`.
     fn capital(&self, behind_first: usize) -> usize {
         let capitals = self.run(char::is_uppercase);
         let (several, rest) = self.tail.split_at(capitals);
@@ -182,7 +179,7 @@ pub(super) fn joined(full: &str, connector: char) -> String {
     out
 }
 
-/// A number behind a word belongs to it, unless small letters follow: `bld4_floor`, but `http_2xx`.
+/// A number belongs to the word before it unless small letters follow: `bld4_floor`, but `http_2xx`.
 fn number<'t>(
     words: &mut Words<'t>,
     number: (Word, &'t str),
@@ -224,8 +221,7 @@ fn write(out: &mut String, (kind, word): (Word, &str), connector: char) {
     );
 }
 
-/// Joins words with a capital first letter, without separators. Connectors at the beginning stay, and so do all but the last
-/// of several ones.
+/// Joins capitalized words without separators. Leading connectors are retained, and of several connectors all but the last.
 pub(super) fn camel(full: &str) -> String {
     let mut out = String::with_capacity(full.len());
     let mut chars = full.chars().peekable();
@@ -238,12 +234,12 @@ pub(super) fn camel(full: &str) -> String {
     }
     let Some(first) = chars.next() else { return out };
     let mut capital = first.is_uppercase();
-    let mut held = upper(first);
+    let mut pending = upper(first);
     for c in chars {
         let mut next = c;
-        if is_connector(held) {
+        if is_connector(pending) {
             if is_connector(c) {
-                out.push(held);
+                out.push(pending);
             } else {
                 capital = c.is_uppercase();
                 next = upper(c);
@@ -256,10 +252,10 @@ pub(super) fn camel(full: &str) -> String {
                     capital = false;
                 }
             }
-            out.push(held);
+            out.push(pending);
         }
-        held = next;
+        pending = next;
     }
-    out.push(held);
+    out.push(pending);
     out
 }

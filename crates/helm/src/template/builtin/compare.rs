@@ -1,4 +1,4 @@
-//! `eq`, `lt` and friends: only values of one basic kind compare, and anything with nothing.
+//! `eq`, `lt` and similar functions. Only values of the same basic kind compare; anything compares with nothing.
 
 use std::{cmp::Ordering, rc::Rc};
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// The kinds that compare.
+/// The comparable kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Basic {
     Bool,
@@ -84,23 +84,20 @@ fn equals(first: &Value, second: &Value, budget: &Budget) -> Result<bool, Functi
             Ok(Rc::ptr_eq(first, second))
         }
         _ => {
-            let shown = printf("%s", std::slice::from_ref(second), budget)?;
-            Err(format!("non-comparable type {shown}: {}", type_name(second)).into())
+            let printed = printf("%s", std::slice::from_ref(second), budget)?;
+            Err(format!("non-comparable type {printed}: {}", type_name(second)).into())
         }
     }
 }
 
-/// Returns true for nil and for nil lists.
 fn nothing(value: &Value) -> bool {
     is_nil(value) || value.is_nil_list()
 }
 
-/// Returns true if a value is less than another one.
 pub(super) fn less(first: &Value, second: &Value) -> Result<bool, FunctionError> {
     order(first, second).map(|order| order == Some(Ordering::Less))
 }
 
-/// Returns true if a value is less than or equal to another one.
 pub(super) fn less_or_equal(first: &Value, second: &Value) -> Result<bool, FunctionError> {
     order(first, second).map(|order| matches!(order, Some(Ordering::Less | Ordering::Equal)))
 }

@@ -1,4 +1,4 @@
-//! Text for HTML, JavaScript and URLs.
+//! Escapes strings for HTML, JavaScript and URLs.
 
 use std::fmt::Write as _;
 
@@ -37,7 +37,6 @@ pub(super) fn js(text: &str, budget: &Budget) -> Result<String, FormatError> {
                 out.push(c);
             }
             '<' | '>' | '&' | '=' | '\0'..=' ' if c != ' ' => {
-                // Writing to a string cannot fail.
                 let _ = write!(out, "\\u{:04X}", u32::from(c));
             }
             c if c.is_ascii() || is_print(c) || invalid_byte(c).is_some() => out.push(c),
@@ -57,7 +56,6 @@ pub(super) fn url_query(text: &str, budget: &Budget) -> Result<String, FormatErr
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(byte.into()),
             b' ' => out.push('+'),
             _ => {
-                // Writing to a string cannot fail.
                 let _ = write!(out, "%{byte:02X}");
             }
         }
@@ -65,7 +63,7 @@ pub(super) fn url_query(text: &str, budget: &Budget) -> Result<String, FormatErr
     Ok(out)
 }
 
-/// Checks that an escaped string is not over the limit of one string.
+/// Checks that an escaped string is within the limit of one string.
 fn fits(out: &str, budget: &Budget) -> Result<(), FormatError> {
     if out.len() as u64 > budget.limits().bytes {
         return Err(FormatError::TooLong);

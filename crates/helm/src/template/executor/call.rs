@@ -1,4 +1,4 @@
-//! Calls functions and methods with arguments of the right number and types.
+//! Calls functions and methods, and checks number and types of the arguments.
 
 use std::rc::Rc;
 
@@ -15,14 +15,13 @@ use crate::{
     },
 };
 
-/// The target of a call.
 pub(super) enum Callee<'c> {
     Function(u16, &'c str, Signature),
     Builtin(Builtin),
     Method(&'c Rc<dyn Object>, &'c str, Option<Signature>),
 }
 
-/// The parameters of functions without a signature.
+/// Parameters of methods without a signature.
 const ANYTHING: Signature = Signature::variadic(&[Type::Any]);
 
 impl Callee<'_> {
@@ -43,7 +42,6 @@ impl Callee<'_> {
 }
 
 impl Signature {
-    /// The type of a parameter, counted from 0.
     fn parameter(&self, index: usize) -> Type {
         let found = self.parameters.get(index);
         let found = if self.variadic {
@@ -56,7 +54,7 @@ impl Signature {
 }
 
 impl<'s> State<'s, '_> {
-    /// Calls the function that an operand names; `node` is the position for errors.
+    /// Calls the function of an operand; errors name the position of `node`.
     pub(super) fn function(
         &mut self,
         dot: &Slot,
@@ -73,7 +71,7 @@ impl<'s> State<'s, '_> {
                 Callee::Function(*function, self.source.text(*name), signature)
             }
             _ => {
-                let operand = self.shown(operand);
+                let operand = self.display(operand);
                 return self.error(format_args!("can't evaluate command \"{operand}\""));
             }
         };
@@ -81,7 +79,7 @@ impl<'s> State<'s, '_> {
         Ok(slot.unwrap_or_default())
     }
 
-    /// Calls something; nothing comes back when an object has no method of that name.
+    /// Calls a function or method; returns `None` if an object has no such method.
     pub(super) fn call(
         &mut self,
         dot: &Slot,
@@ -106,7 +104,7 @@ impl<'s> State<'s, '_> {
         }
         let result = match callee {
             Callee::Builtin(builtin) => {
-                let first = arguments.first().map(|first| self.shown(first));
+                let first = arguments.first().map(|first| self.display(first));
                 Some(builtin.call(&slots, first, self.executor.budget))
             }
             Callee::Function(function, ..) => {
@@ -158,7 +156,7 @@ impl<'s> State<'s, '_> {
         ))
     }
 
-    /// `and` and `or`: the first argument that decides, or the last one. Those behind it are not evaluated.
+    /// Evaluates `and` and `or`: the result is the first argument that decides, or the last one. Later ones are not evaluated.
     fn logic(
         &mut self,
         dot: &Slot,
@@ -176,7 +174,7 @@ impl<'s> State<'s, '_> {
         Ok(last.unwrap_or(slot))
     }
 
-    /// An operand as the base of fields: of any type.
+    /// Evaluates an operand of any type, as the base of fields.
     pub(super) fn operand(&mut self, dot: &Slot, operand: &'s Operand) -> Result<Slot, Error> {
         self.at = Some(At::Operand(operand));
         match &operand.term {
@@ -189,16 +187,16 @@ impl<'s> State<'s, '_> {
                 self.function(dot, operand, At::Operand(operand), &[], None)
             }
             Term::Nil => {
-                let operand = self.shown(operand);
+                let operand = self.display(operand);
                 self.error(format_args!("indirection through explicit nil in {operand}"))
             }
             Term::Bool(value) => Ok(Slot::bare(Value::Bool(*value))),
-            Term::Number(place, written) => self.number(*place, *written).map(Slot::bare),
-            Term::String(place) => Ok(Slot::bare(Value::String(self.source.literal(*place)))),
+            Term::Number(id, written) => self.number(*id, *written).map(Slot::bare),
+            Term::String(id) => Ok(Slot::bare(Value::String(self.source.literal(*id)))),
         }
     }
 
-    /// An operand as an argument of that type.
+    /// Evaluates an operand as an argument of type `wanted`.
     fn argument(&mut self, dot: &Slot, wanted: Type, operand: &'s Operand) -> Result<Slot, Error> {
         self.at = Some(At::Operand(operand));
         match &operand.term {
@@ -214,15 +212,15 @@ impl<'s> State<'s, '_> {
         }
     }
 
-    /// A literal as an argument of that type: a number is of the type that is asked for, if it can be.
+    /// Returns a literal as an argument; a number gets the wanted type if possible.
     fn literal(&self, wanted: Type, operand: &'s Operand) -> Result<Value, Error> {
         let expected = match (wanted, &operand.term) {
-            (Type::Any | Type::Reflect, Term::Number(place, written)) => {
-                return self.number(*place, *written);
+            (Type::Any | Type::Reflect, Term::Number(id, written)) => {
+                return self.number(*id, *written);
             }
             (Type::Any | Type::Reflect | Type::Bool, Term::Bool(value)) => return Ok(Value::Bool(*value)),
-            (Type::Any | Type::Reflect | Type::String, Term::String(place)) => {
-                return Ok(Value::String(self.source.literal(*place)));
+            (Type::Any | Type::Reflect | Type::String, Term::String(id)) => {
+                return Ok(Value::String(self.source.literal(*id)));
             }
             (Type::Bool, _) => "bool",
             (Type::String, _) => "string",
@@ -242,23 +240,23 @@ impl<'s> State<'s, '_> {
                 None => "float",
             },
             _ => {
-                let (name, operand) = (wanted.name(), self.shown(operand));
+                let (name, operand) = (wanted.name(), self.display(operand));
                 return self.error(format_args!("can't handle {operand} for arg of type {name}"));
             }
         };
-        let operand = self.shown(operand);
+        let operand = self.display(operand);
         self.error(format_args!("expected {expected}; found {operand}"))
     }
 
-    /// The number that a term is; none of anything else.
+    /// Returns the number of a term, or an empty one for other terms.
     fn number_of(&self, term: &Term) -> Number {
         match term {
-            Term::Number(place, _) => self.source.number(*place),
+            Term::Number(id, _) => self.source.number(*id),
             _ => Number::default(),
         }
     }
 
-    /// A value as an argument of that type.
+    /// Converts a value to an argument of type `wanted`.
     fn fit(&self, slot: Slot, wanted: Type) -> Result<Slot, Error> {
         if wanted == Type::Reflect {
             return Ok(slot);
@@ -285,7 +283,7 @@ impl<'s> State<'s, '_> {
 }
 
 impl Type {
-    /// The value as one of this type, when it is one.
+    /// Returns the value as one of this type, if it is one.
     fn accept(self, value: &Value) -> Option<Value> {
         let fits = match (self, value) {
             (Self::Any | Self::Reflect, _) => true,
@@ -298,7 +296,7 @@ impl Type {
             | (Self::Strings, Value::Strings(_))
             | (Self::Dict, Value::Dict(_)) => true,
             (Self::Object(name), Value::Object(object)) => object.type_name() == name,
-            // A map of strings is another type.
+            // A map of strings has another type.
             (Self::Dict, Value::Object(object)) if !object.has_any_values() => false,
             (Self::Dict, Value::Object(object)) => return object.as_dict().map(Value::Dict),
             (Self::Strings, Value::Object(object)) => return object.as_list().map(Value::Strings),
@@ -308,7 +306,7 @@ impl Type {
     }
 }
 
-/// `nil` as one of a type.
+/// Returns `nil` as a value of the type.
 fn zero(wanted: Type) -> Slot {
     Slot::bare(match wanted {
         Type::List => Value::nil_list(),

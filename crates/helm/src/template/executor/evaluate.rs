@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl<'s> State<'s, '_> {
-    /// Returns the value of a pipeline, without its interface, and assigns it to the variables of the pipeline.
+    /// Returns the value of a pipeline, without its interface, and assigns it to the pipeline's variables.
     pub(super) fn pipeline(&mut self, dot: &Slot, pipe: &'s Pipe) -> Result<Slot, Error> {
         self.at = Some(At::Pipe(pipe));
         let deeper = self.executor.deeper();
@@ -53,7 +53,7 @@ impl<'s> State<'s, '_> {
         }
     }
 
-    /// Returns the value of a command, given the value of the one before it in the pipeline.
+    /// Returns the value of a command; `last` is the value of the previous one in the pipeline.
     fn command(&mut self, dot: &Slot, command: &'s Command, last: Option<Slot>) -> Result<Slot, Error> {
         let Some((first, arguments)) = self.source.all(command.operands).split_first() else {
             return Ok(Slot::default());
@@ -78,8 +78,8 @@ impl<'s> State<'s, '_> {
                 match literal {
                     Term::Bool(value) => Ok(Slot::bare(Value::Bool(*value))),
                     Term::Dot => Ok(dot.clone()),
-                    Term::Number(place, written) => self.number(*place, *written).map(Slot::bare),
-                    Term::String(place) => Ok(Slot::bare(Value::String(self.source.literal(*place)))),
+                    Term::Number(id, written) => self.number(*id, *written).map(Slot::bare),
+                    Term::String(id) => Ok(Slot::bare(Value::String(self.source.literal(*id)))),
                     _ => self.error("nil is not a command"),
                 }
             }
@@ -95,13 +95,13 @@ impl<'s> State<'s, '_> {
         if arguments.is_empty() && last.is_none() {
             return Ok(());
         }
-        let first = self.shown(first);
+        let first = self.display(first);
         self.error(format_args!("can't give argument to non-function {first}"))
     }
 
-    /// A number whose type is not asked for.
-    pub(super) fn number(&self, place: u32, written: Span) -> Result<Value, Error> {
-        let number = self.source.number(place);
+    /// Returns a number where any type is accepted.
+    pub(super) fn number(&self, id: u32, written: Span) -> Result<Value, Error> {
+        let number = self.source.number(id);
         match (number.float, number.int) {
             (Some(float), _) if number.is_float => Ok(Value::Float(float)),
             (_, Some(int)) => Ok(Value::int(int)),

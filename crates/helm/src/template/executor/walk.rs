@@ -1,4 +1,4 @@
-//! Walks the bodies of templates.
+//! Executes the bodies of templates.
 
 use std::{collections::BTreeMap, fmt::Display, rc::Rc};
 
@@ -10,14 +10,13 @@ use crate::{
         Error,
         executor::{Executor, NO_VALUE},
         format::write_value,
-        node::{At, Branch, Node, NodeKind, Operand, Pipe, Shown, Template},
+        node::{At, Branch, Node, NodeDisplay, NodeKind, Operand, Pipe, Template},
         slot::Slot,
         source::{List, TemplateText},
         types::truth,
     },
 };
 
-/// The control flow after a part of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Next,
@@ -25,11 +24,10 @@ enum Flow {
     Continue,
 }
 
-/// A template while it runs.
+/// The state of a running template.
 pub(super) struct State<'s, 'e> {
     pub(super) executor: &'s mut Executor<'e>,
     template: &'s Template<'e>,
-    /// The source of the node.
     pub(super) source: &'s TemplateText<'e>,
     /// The current node, which errors name.
     pub(super) at: Option<At<'s>>,
@@ -62,28 +60,26 @@ impl<'s, 'e> State<'s, 'e> {
         done
     }
 
-    /// An operand, to be written as Go writes it.
-    pub(super) fn shown(&self, operand: &'s Operand) -> Shown<'s> {
-        self.source.shown(At::Operand(operand))
+    pub(super) fn display(&self, operand: &'s Operand) -> NodeDisplay<'s> {
+        self.source.display(At::Operand(operand))
     }
 
-    /// Returns an error at the current node.
     #[cold]
     pub(super) fn error<T>(&self, what: impl Display) -> Result<T, Error> {
         let name = &self.template.name;
         Err(Error::Execute(match self.at {
             None => format!("template: {name}: {what}"),
             Some(at) => {
-                let (place, shown) = (self.source.place(at), self.source.shown(at));
+                let (position, display) = (self.source.position(at), self.source.display(at));
                 format!(
-                    "template: {place}: executing {} at <{shown}>: {what}",
+                    "template: {position}: executing {} at <{display}>: {what}",
                     quote(name)
                 )
             }
         }))
     }
 
-    /// Returns the error of a limit or a function at the current node.
+    /// Wraps an error in the position of the current node.
     pub(super) fn check<T, E: Display>(&self, result: Result<T, E>) -> Result<T, Error> {
         result.or_else(|error| self.error(error))
     }
@@ -179,11 +175,11 @@ impl<'s, 'e> State<'s, 'e> {
             _ => Flow::Next,
         };
         self.variables.truncate(mark);
-        // Go ends this loop at a break in its alternative, not the one around; a continue is for that one.
+        // Go ends this loop at a break in its `else`, not the enclosing one; a continue applies to the enclosing loop.
         Ok(if flow == Flow::Break { Flow::Next } else { flow })
     }
 
-    /// Runs the body of a loop for each element; whether there was one.
+    /// Runs the body of a loop for each element; returns false if there was none.
     fn iterate(&mut self, value: &Value, branch: &'s Branch) -> Result<bool, Error> {
         match value {
             Value::Nil | Value::Missing => Ok(false),
@@ -279,7 +275,7 @@ impl<'s, 'e> State<'s, 'e> {
         flow
     }
 
-    /// Gives the variables of a loop their values: a single one gets the element.
+    /// Assigns the variables of a loop: a single one gets the element.
     fn bind(&mut self, index: Slot, element: &Slot, pipe: &'s Pipe) -> Result<(), Error> {
         let (first, second) = match self.source.all(pipe.variables) {
             [] => return Ok(()),
@@ -314,7 +310,7 @@ impl<'s, 'e> State<'s, 'e> {
     }
 }
 
-/// The entries of a map as they are now.
+/// Returns a snapshot of the entries.
 fn entries(map: &Dict) -> Vec<(Rc<str>, Value)> {
     let entries = |map: &BTreeMap<Rc<str>, Value>| {
         map.iter()

@@ -6,10 +6,9 @@ use tree::Budget;
 use super::FormatError;
 use crate::{Dict, IntKind, Object, Value, template::types::type_name};
 
-/// The maximum nesting of values that are printed.
+/// The maximum nesting of printed values.
 const MAX_DEPTH: usize = 2000;
 
-/// Prints values within the limits of a budget.
 pub(super) struct Printer<'b> {
     budget: &'b Budget,
     failure: Option<FormatError>,
@@ -50,7 +49,7 @@ impl<'b> Printer<'b> {
         self.out.pad(text);
     }
 
-    /// Writes a string cut to the precision and padded to the width.
+    /// Writes a string truncated to the precision and padded to the width.
     fn text(&mut self, text: &str) {
         self.out.truncated(text);
     }
@@ -124,7 +123,7 @@ impl<'b> Printer<'b> {
         }
     }
 
-    /// Prints an address. Addresses differ in each run of the original; here it is always the same one.
+    /// Prints an address, which differs in each run of the original and is constant here.
     fn address(&mut self, value: &Value) {
         match value {
             Value::Bytes(_) | Value::List(_) | Value::Strings(_) | Value::Ints(_) | Value::Dict(_) => {

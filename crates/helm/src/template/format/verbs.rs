@@ -1,4 +1,4 @@
-//! Reads formats: flags, width, precision, argument numbers and verbs.
+//! Parses formats: flags, width, precision, argument numbers and verbs.
 
 use go::fmt::Flags;
 
@@ -8,19 +8,16 @@ use crate::{Value, template::types::type_name};
 /// Larger widths and precisions are ignored.
 const TOO_LARGE: i128 = 1_000_000;
 
-/// A format while it is read.
 struct Reader<'f> {
     rest: &'f str,
     values: &'f [Value],
-    /// The number of the next argument.
     next: usize,
-    /// True if arguments were selected by their number.
+    /// True if arguments were selected by number.
     reordered: bool,
     /// True if the argument numbers of the current verb are valid.
     good: bool,
 }
 
-/// Prints values according to a format.
 pub(super) fn run(printer: &mut Printer<'_>, format: &str, values: &[Value]) {
     let mut reader = Reader {
         rest: format,
@@ -60,7 +57,7 @@ fn write_extra(printer: &mut Printer<'_>, extra: &[Value]) {
 }
 
 impl Reader<'_> {
-    /// Prints the argument of a verb; prints nothing if the format ended before it.
+    /// Prints the argument of a verb; returns false if the format ended before it.
     fn verb(&mut self, printer: &mut Printer<'_>) -> bool {
         self.good = true;
         printer.out.flags = self.flags();
@@ -140,7 +137,7 @@ impl Reader<'_> {
     }
 
     fn precision(&mut self, printer: &mut Printer<'_>, numbered: &mut bool) {
-        // A point that ends the format is a verb.
+        // A point at the end of the format is a verb.
         if self.rest.len() < 2 || !self.take('.') {
             return;
         }
@@ -176,7 +173,7 @@ impl Reader<'_> {
         number
     }
 
-    /// The next argument as a width or precision.
+    /// Returns the next argument as a width or precision.
     fn int(&mut self) -> Option<i128> {
         let value = self.values.get(self.next)?;
         self.next += 1;
@@ -186,7 +183,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[n]`, which makes an argument the next one; whether there was a number.
+    /// Reads `[n]`, which selects the next argument; returns true if there was a number.
     fn argument_number(&mut self) -> bool {
         if !self.rest.starts_with('[') {
             return false;

@@ -1,4 +1,4 @@
-//! Parser of pipelines, commands and operands.
+//! Parses pipelines, commands and operands.
 
 use go::strconv::{quote, unquote};
 
@@ -8,25 +8,25 @@ use crate::template::{
     builtin::Builtin,
     node::{Command, Operand, Pipe, Term},
     number::{Number, NumberError},
-    source::{List, Literal, NodeIndex, Placed as _, short},
+    source::{Indexed as _, List, Literal, NodeIndex, short},
     token::{Keyword, Token, TokenKind},
 };
 
 impl Parser<'_> {
-    /// A pipeline up to and with the token that ends it.
+    /// Parses a pipeline including the token that ends it.
     pub(super) fn pipeline(&mut self, context: &str, end: TokenKind) -> Result<Pipe, Error> {
         let at = self.peek().at;
         let mut pipe = Pipe { at, ..*Pipe::MISSING };
         while self.declaration(&mut pipe, context)? {}
-        let mark = self.room.commands.len();
+        let mark = self.buffers.commands.len();
         loop {
             let token = self.peek();
             match token.kind {
                 kind if kind == end => {
                     self.next();
                     self.check(mark, context)?;
-                    let room = &mut *self.room;
-                    pipe.commands = List::collected(&mut room.parts.commands, &mut room.commands, mark);
+                    let buffers = &mut *self.buffers;
+                    pipe.commands = List::collected(&mut buffers.parts.commands, &mut buffers.commands, mark);
                     return Ok(pipe);
                 }
                 TokenKind::Bool
@@ -41,14 +41,14 @@ impl Parser<'_> {
                 | TokenKind::Variable
                 | TokenKind::LeftParen => {
                     let command = self.command()?;
-                    self.room.commands.push(command);
+                    self.buffers.commands.push(command);
                 }
                 _ => return self.unexpected(token, context),
             }
         }
     }
 
-    /// A variable that the pipeline declares or assigns, if one comes next; whether another one may follow.
+    /// Parses a variable that the pipeline declares or assigns, if there is one; returns true if another one may follow.
     fn declaration(&mut self, pipe: &mut Pipe, context: &str) -> Result<bool, Error> {
         if self.peek().kind != TokenKind::Variable {
             return Ok(false);
@@ -57,13 +57,12 @@ impl Parser<'_> {
         let next = self.next();
         let comma = next.kind == TokenKind::Char && self.lexer.text(next) == ",";
         if !comma && !matches!(next.kind, TokenKind::Assign | TokenKind::Declare) {
-            // It is an argument.
             self.give_back(next);
             self.give_back(variable);
             return Ok(false);
         }
-        // Nothing of another pipeline is read before its variables are.
-        let declared = &mut self.room.parts.variables;
+        // The variables of a pipeline are read before any other pipeline.
+        let declared = &mut self.buffers.parts.variables;
         let known = declared.len() - pipe.variables.len();
         declared.push(variable.span());
         pipe.variables = List::behind(declared, known);
@@ -82,12 +81,12 @@ impl Parser<'_> {
     }
 
     fn check(&self, mark: usize, context: &str) -> Result<(), Error> {
-        let commands = self.room.commands.get(mark..).unwrap_or_default();
+        let commands = self.buffers.commands.get(mark..).unwrap_or_default();
         if commands.is_empty() {
             return self.error(&format!("missing value for {context}"));
         }
         for (index, command) in commands.iter().enumerate().skip(1) {
-            let first = self.room.parts.all(command.operands).first();
+            let first = self.buffers.parts.all(command.operands).first();
             if first.is_some_and(|first| first.term.is_literal()) {
                 return self.error(&format!("non executable command in pipeline stage {}", index + 1));
             }
@@ -98,7 +97,7 @@ impl Parser<'_> {
     /// Parses operands separated by spaces, up to and including `|`, or up to the end of the pipeline.
     fn command(&mut self) -> Result<Command, Error> {
         let at = self.peek().at;
-        let mark = self.room.operands.len();
+        let mark = self.buffers.operands.len();
         loop {
             let is_term = self.operand()?;
             let token = self.peek();
@@ -112,15 +111,15 @@ impl Parser<'_> {
                 _ => return self.unexpected(token, "operand"),
             }
         }
-        let room = &mut *self.room;
-        let operands = List::collected(&mut room.parts.operands, &mut room.operands, mark);
+        let buffers = &mut *self.buffers;
+        let operands = List::collected(&mut buffers.parts.operands, &mut buffers.operands, mark);
         if operands.is_empty() {
             return self.error("empty command");
         }
         Ok(Command { at, operands })
     }
 
-    /// Adds a term and the fields behind it to the operands; whether a term comes next.
+    /// Adds a term and its fields to the operands; returns false if there is no term.
     fn operand(&mut self) -> Result<bool, Error> {
         if !self.term()? {
             return Ok(false);
@@ -130,7 +129,7 @@ impl Parser<'_> {
             return Ok(true);
         }
         self.next();
-        let Some(mut operand) = self.room.operands.pop() else {
+        let Some(mut operand) = self.buffers.operands.pop() else {
             return Ok(true);
         };
         if operand.term.is_literal() {
@@ -140,22 +139,21 @@ impl Parser<'_> {
         if let Term::Variable(_, end) = &mut operand.term {
             *end = fields.end;
         } else {
-            let base = NodeIndex::push(&mut self.room.parts.operands, operand);
+            let base = NodeIndex::push(&mut self.buffers.parts.operands, operand);
             operand.term = Term::Chain(base, fields.span());
         }
         operand.at = fields.at;
-        self.room.operands.push(operand);
+        self.buffers.operands.push(operand);
         Ok(true)
     }
 
-    /// A literal as it is written.
     fn written(&self, operand: &Operand) -> String {
         match operand.term {
             Term::Bool(value) => value.to_string(),
             Term::Nil => "nil".to_owned(),
             Term::Number(_, span) => span.of(self.text).to_owned(),
-            Term::String(place) => {
-                let literal = self.room.parts.literals.get(place as usize);
+            Term::String(id) => {
+                let literal = self.buffers.parts.literals.get(id as usize);
                 literal
                     .map_or("", |literal| literal.quoted.of(self.text))
                     .to_owned()
@@ -164,7 +162,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Adds a term to the operands; whether one comes next.
+    /// Adds a term to the operands; returns false if there is none.
     fn term(&mut self) -> Result<bool, Error> {
         let token = self.peek();
         let term = match token.kind {
@@ -197,10 +195,10 @@ impl Parser<'_> {
                 }
                 let pipe = self.pipeline("parenthesized pipeline", TokenKind::RightParen)?;
                 self.nesting -= 1;
-                let room = &mut *self.room;
-                room.operands.push(Operand {
+                let buffers = &mut *self.buffers;
+                buffers.operands.push(Operand {
                     at: pipe.at,
-                    term: Term::Pipe(NodeIndex::push(&mut room.parts.pipes, pipe)),
+                    term: Term::Pipe(NodeIndex::push(&mut buffers.parts.pipes, pipe)),
                 });
                 return Ok(true);
             }
@@ -210,15 +208,15 @@ impl Parser<'_> {
                 if token.kind == TokenKind::String && text.contains('\\') && unquote(text).is_none() {
                     return self.error("invalid syntax");
                 }
-                let literals = &mut self.room.parts.literals;
-                let place = short(literals.len());
+                let literals = &mut self.buffers.parts.literals;
+                let id = short(literals.len());
                 literals.push(Literal::new(token.span()));
-                Term::String(place)
+                Term::String(id)
             }
             _ => return Ok(false),
         };
         self.next();
-        self.room.operands.push(Operand { at: token.at, term });
+        self.buffers.operands.push(Operand { at: token.at, term });
         Ok(true)
     }
 
@@ -235,10 +233,10 @@ impl Parser<'_> {
 
     fn number(&mut self, token: Token, read: fn(&str) -> Result<Number, NumberError>) -> Result<Term, Error> {
         let number = read(self.lexer.text(token)).or_else(|error| self.error(&error.to_string()))?;
-        let numbers = &mut self.room.parts.numbers;
-        let place = short(numbers.len());
+        let numbers = &mut self.buffers.parts.numbers;
+        let id = short(numbers.len());
         numbers.push(number);
-        Ok(Term::Number(place, token.span()))
+        Ok(Term::Number(id, token.span()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The data and functions of the cases.
+//! Data and functions of the test cases.
 
 use std::rc::Rc;
 
@@ -7,23 +7,22 @@ use tree::{Budget, Limits};
 
 use crate::{
     IntKind, Object, Value,
-    template::{Executor, FunctionError, Functions, Room, Set, Signature, Type},
+    template::{Executor, FunctionError, Functions, ParseBuffers, Set, Signature, Type},
 };
 
-/// Runs on a stack that is deep enough for all that the limits allow.
+/// Runs on a stack that is deep enough for all limits.
 pub(super) fn deep(work: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(256 << 20).spawn(work);
     thread.unwrap().join().unwrap();
 }
 
-/// Renders a template with the data of the cases.
 pub(super) fn render(template: &str, strict: bool) -> Result<String, String> {
     render_within(template, strict, &Budget::default())
 }
 
 pub(super) fn render_within(template: &str, strict: bool, budget: &Budget) -> Result<String, String> {
     let mut set = Set::new();
-    set.parse("c/t.yaml", template, &Tests, &mut Room::default())
+    set.parse("c/t.yaml", template, &Tests, &mut ParseBuffers::default())
         .map_err(|error| error.to_string())?;
     let mut executor = Executor::new(Rc::new(set), &Tests, budget, strict);
     executor
@@ -31,7 +30,7 @@ pub(super) fn render_within(template: &str, strict: bool, budget: &Budget) -> Re
         .map_err(|error| error.to_string())
 }
 
-/// Describes how the result of a case differs from that of Go, if it does.
+/// Describes the difference of a case's result from Go's, if any.
 pub(super) fn difference(line: &str) -> Option<String> {
     let case: Json = serde_json::from_str(line).unwrap();
     let template = case["template"].as_str().unwrap();
@@ -52,13 +51,12 @@ const NAMES: &[&str] = &[
     "nothing", "include", "tpl",
 ];
 
-/// Functions with parameters of all types.
 pub(super) struct Tests;
 
 impl Functions for Tests {
     fn find(&self, name: &str) -> Option<u16> {
-        let place = NAMES.iter().position(|known| *known == name)?;
-        u16::try_from(place).ok()
+        let id = NAMES.iter().position(|known| *known == name)?;
+        u16::try_from(id).ok()
     }
 
     fn signature(&self, function: u16) -> Signature {
@@ -130,7 +128,6 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Something with a field and methods.
 #[derive(Debug)]
 struct Thing;
 
@@ -189,7 +186,6 @@ fn from_json(json: &Json) -> Value {
     }
 }
 
-/// The data of the cases.
 pub(super) fn data() -> Value {
     let values = serde_json::json!({
         "name": "app", "count": 3.0, "big": 1_000_000.0, "float": 1.5, "flag": true, "off": false, "empty": "",

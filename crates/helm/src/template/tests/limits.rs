@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tree::{Budget, Limits};
 
 use super::fixture::{Tests, deep, render, render_within};
-use crate::template::{Error, Executor, Room, Set};
+use crate::template::{Error, Executor, ParseBuffers, Set};
 
 fn small() -> Budget {
     Budget::new(Limits {
@@ -89,7 +89,8 @@ fn executor_is_usable_after_an_error() {
     let mut set = Set::new();
     let text =
         r#"{{ define "bad" }}{{ range 3 }}{{ fail "no" }}{{ end }}{{ end }}{{ define "good" }}x{{ end }}"#;
-    set.parse("t", text, &Tests, &mut Room::default()).unwrap();
+    set.parse("t", text, &Tests, &mut ParseBuffers::default())
+        .unwrap();
     let budget = Budget::default();
     let mut executor = Executor::new(Rc::new(set), &Tests, &budget, false);
     for _ in 0..3 {
@@ -109,14 +110,14 @@ fn later_definitions_replace_earlier_ones_unless_they_are_empty() {
         "one",
         r#"{{ define "a" }}1{{ end }}{{ define "b" }}1{{ end }}"#,
         &Tests,
-        &mut Room::default(),
+        &mut ParseBuffers::default(),
     )
     .unwrap();
     set.parse(
         "two",
         r#"{{ define "a" }}2{{ end }}{{ define "b" }} {{ end }}"#,
         &Tests,
-        &mut Room::default(),
+        &mut ParseBuffers::default(),
     )
     .unwrap();
     let mut above = Set::over(Rc::new(set));
@@ -125,7 +126,7 @@ fn later_definitions_replace_earlier_ones_unless_they_are_empty() {
             "three",
             r#"{{ define "a" }}3{{ end }}"#,
             &Tests,
-            &mut Room::default(),
+            &mut ParseBuffers::default(),
         )
         .unwrap();
     let budget = Budget::default();
@@ -134,7 +135,7 @@ fn later_definitions_replace_earlier_ones_unless_they_are_empty() {
     assert_eq!(executor.execute("b", crate::Value::Nil).unwrap(), "1");
 }
 
-/// Texts made of pieces of templates in any order: they may fail, but nothing else.
+/// Strings of random pieces of templates: they may fail, but not panic.
 #[test]
 fn random_templates_never_panic() {
     const PIECES: [&str; 64] = [

@@ -11,10 +11,9 @@ use tree::Budget;
 
 use super::{Draft, HOME, Schema, address, below};
 
-/// The maximum depth of nested schemas.
 const MAX_DEPTH: usize = 200;
 
-/// Error of an invalid or unsupported schema, in the words of Helm.
+/// Error of an invalid or unsupported schema, as in Helm.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SchemaError {
     #[error("failing loading {0:?}: only the drafts of json-schema.org are known, nothing is fetched")]
@@ -33,7 +32,7 @@ pub(super) enum SchemaError {
     Invalid { at: String, words: String },
 }
 
-/// The type that the value of a keyword must have.
+/// The required type of a keyword's value.
 #[derive(Clone, Copy)]
 enum Shape {
     Schema,
@@ -43,13 +42,13 @@ enum Shape {
     Count,
     Number,
     Flag,
-    Texts,
+    Strings,
     Text,
     List,
     Types,
     Pattern,
     Dependencies,
-    TextsMap,
+    StringsMap,
 }
 
 fn shape(keyword: &str, draft: Draft) -> Option<Shape> {
@@ -67,13 +66,13 @@ fn shape(keyword: &str, draft: Draft) -> Option<Shape> {
         "properties" | "patternProperties" | "definitions" => S::SchemaMap,
         "$defs" | "dependentSchemas" if draft >= Draft::D2019 => S::SchemaMap,
         "dependencies" if draft < Draft::D2019 => S::Dependencies,
-        "dependentRequired" if draft >= Draft::D2019 => S::TextsMap,
+        "dependentRequired" if draft >= Draft::D2019 => S::StringsMap,
         "minContains" | "maxContains" if draft >= Draft::D2019 => S::Count,
         "minItems" | "maxItems" | "minLength" | "maxLength" | "minProperties" | "maxProperties" => S::Count,
         "exclusiveMinimum" | "exclusiveMaximum" if draft == Draft::D4 => S::Flag,
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => S::Number,
         "uniqueItems" => S::Flag,
-        "required" => S::Texts,
+        "required" => S::Strings,
         "enum" => S::List,
         "type" => S::Types,
         "pattern" => S::Pattern,
@@ -83,10 +82,7 @@ fn shape(keyword: &str, draft: Draft) -> Option<Shape> {
 }
 
 impl<'a> Schema<'a> {
-    /// Checks a schema.
-    ///
-    /// # Errors
-    /// Fails when the schema is invalid or uses an unsupported draft, keyword or reference.
+    /// Checks a schema. Fails when it is invalid or uses an unsupported draft, keyword or reference.
     pub(super) fn new(root: &'a Json, budget: &'a Budget) -> Result<Self, SchemaError> {
         let draft = match root.get("$schema") {
             None => Draft::D2020,
@@ -161,10 +157,7 @@ impl<'a> Schema<'a> {
         base
     }
 
-    /// Resolves a reference of the schema `from`.
-    ///
-    /// # Errors
-    /// Fails when the reference leads to nothing in the schema.
+    /// Resolves a reference of the schema `from`, within the document.
     pub(super) fn resolve(&self, from: &Json, reference: &str) -> Result<&'a Json, SchemaError> {
         let base = self.bases.get(&address(from)).map_or(HOME, String::as_str);
         let (url, fragment) = reference.split_once('#').unwrap_or((reference, ""));
@@ -187,7 +180,7 @@ impl<'a> Schema<'a> {
         found.ok_or_else(|| SchemaError::NotFound(format!("{url}#{fragment}")))
     }
 
-    /// Checks the keywords of a schema and of those in it.
+    /// Checks the keywords of a schema and its subschemas.
     fn check(&self, schema: &'a Json, at: &str, depth: usize) -> Result<(), SchemaError> {
         let map = match schema {
             Json::Object(map) => map,
@@ -242,7 +235,7 @@ impl<'a> Schema<'a> {
                 .enumerate()
                 .try_for_each(|(n, item)| self.check(item, &below(at, &n.to_string()), depth))
         };
-        let texts = |value: &Json| {
+        let are_strings = |value: &Json| {
             value
                 .as_array()
                 .is_some_and(|items| items.iter().all(Json::is_string))
@@ -257,11 +250,11 @@ impl<'a> Schema<'a> {
                 .iter()
                 .try_for_each(|(key, value)| self.check(value, &below(at, key), depth)),
             (Shape::Dependencies, Json::Object(map)) => map.iter().try_for_each(|(key, value)| match value {
-                value if texts(value) => Ok(()),
+                value if are_strings(value) => Ok(()),
                 value => self.check(value, &below(at, key), depth),
             }),
-            (Shape::TextsMap, Json::Object(map)) if map.values().all(texts) => Ok(()),
-            (Shape::SchemaMap | Shape::Dependencies | Shape::TextsMap, _) => wrong("object"),
+            (Shape::StringsMap, Json::Object(map)) if map.values().all(are_strings) => Ok(()),
+            (Shape::SchemaMap | Shape::Dependencies | Shape::StringsMap, _) => wrong("object"),
             (Shape::Count, value) if value.as_f64().is_some_and(|n| n >= 0.0 && n.fract() == 0.0) => Ok(()),
             (Shape::Count, _) => wrong("integer that is not negative"),
             (Shape::Number, Json::Number(_)) | (Shape::Flag, Json::Bool(_)) => Ok(()),
@@ -270,8 +263,8 @@ impl<'a> Schema<'a> {
             (Shape::Flag, _) => wrong("boolean"),
             (Shape::Text, _) => wrong("string"),
             (Shape::List, _) => wrong("array"),
-            (Shape::Texts, value) if texts(value) => Ok(()),
-            (Shape::Texts, _) => wrong("array of strings"),
+            (Shape::Strings, value) if are_strings(value) => Ok(()),
+            (Shape::Strings, _) => wrong("array of strings"),
             (Shape::Types, Json::String(name)) if is_type(name) => Ok(()),
             (Shape::Types, Json::Array(names))
                 if names.iter().all(|name| name.as_str().is_some_and(is_type)) =>
@@ -318,7 +311,6 @@ fn invalid(at: &str, words: &str) -> SchemaError {
     }
 }
 
-/// Resolves a URL relative to another one.
 fn join(base: &str, url: &str) -> String {
     if url.contains("://") || url.starts_with("urn:") {
         return url.to_owned();

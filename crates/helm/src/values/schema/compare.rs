@@ -1,4 +1,4 @@
-//! Values and their equals in JSON.
+//! Compares values with JSON, and formats them.
 
 use std::rc::Rc;
 
@@ -8,7 +8,6 @@ use go::strconv::format_float;
 
 use crate::Value;
 
-/// The number that a value is.
 pub(super) fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(value, _) => Some(*value as f64),
@@ -17,7 +16,7 @@ pub(super) fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// The type of a value in JSON.
+/// Returns a value's type in JSON.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Bool(_) => "boolean",
@@ -29,7 +28,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A number for people: digits in groups, and powers of ten from a million on.
+/// Formats a number for messages: digits in groups, and powers of ten from a million on.
 pub(super) fn plain(number: f64) -> String {
     let size = number.abs();
     if size == 0.0 || (1e-4..1e6).contains(&size) {
@@ -54,7 +53,7 @@ fn grouped(text: &str) -> String {
     grouped + fraction
 }
 
-/// A sign of an exponent, written above the line; a plus is left out.
+/// Returns the superscript of an exponent's sign; a plus is omitted.
 fn raised(sign: char) -> Option<char> {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     match sign {
@@ -63,19 +62,17 @@ fn raised(sign: char) -> Option<char> {
     }
 }
 
-/// Prints an integer of any size, as in messages about lengths.
+/// Prints an integer of any size, for messages about lengths.
 pub(super) fn count(number: f64) -> String {
     grouped(&format_float(number, 'f', None))
 }
 
-/// Quotes a string for a message.
 pub(super) fn quote(text: &str) -> String {
     let quoted = go::strconv::quote(text);
     let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
     format!("'{}'", inner.replace("\\\"", "\"").replace('\'', "\\'"))
 }
 
-/// A value of a schema in a message.
 pub(super) fn display(value: &Json) -> String {
     match value {
         Json::String(text) => quote(text),
@@ -84,7 +81,6 @@ pub(super) fn display(value: &Json) -> String {
     }
 }
 
-/// Returns true if a value equals the one that a schema names.
 pub(super) fn same(wanted: &Json, value: &Value) -> bool {
     match (wanted, value) {
         (Json::Null, Value::Nil | Value::Missing) => true,

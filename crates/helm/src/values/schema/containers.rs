@@ -1,4 +1,4 @@
-//! Objects and arrays against a sound schema.
+//! Validates objects and arrays.
 
 use std::rc::Rc;
 
@@ -8,15 +8,15 @@ use tree::Exceeded;
 use super::{
     Draft, Problem, Schema,
     compare::{canonical, quote},
-    validate::{Look, limits},
+    validate::{Frame, limits},
 };
 use crate::Value;
 
 impl Schema<'_> {
-    pub(super) fn object(&self, entries: &[(Rc<str>, Value)], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        limits(look, entries.len() as f64, "minProperties", "maxProperties");
+    pub(super) fn object(&self, entries: &[(Rc<str>, Value)], frame: &mut Frame<'_>) -> Result<(), Exceeded> {
+        limits(frame, entries.len() as f64, "minProperties", "maxProperties");
         let has = |key: &str| entries.iter().any(|(name, _)| &**name == key);
-        if let Some(missing) = look
+        if let Some(missing) = frame
             .map
             .get("required")
             .map(|names| missing(names, has))
@@ -27,20 +27,20 @@ impl Schema<'_> {
             } else {
                 "properties"
             };
-            look.problem(format!("missing {word} {}", missing.join(", ")));
+            frame.problem(format!("missing {word} {}", missing.join(", ")));
         }
-        self.properties(entries, look)?;
-        self.dependencies(entries, has, look)?;
+        self.properties(entries, frame)?;
+        self.dependencies(entries, has, frame)?;
         if self.draft >= Draft::D6
-            && let Some(names) = look.map.get("propertyNames")
+            && let Some(names) = frame.map.get("propertyNames")
         {
             for (key, _) in entries {
                 let mut problems = Vec::new();
                 let name = Value::String(key.clone());
-                self.validate(names, &name, "", look.depth, &mut problems)?;
+                self.validate(names, &name, "", frame.depth, &mut problems)?;
                 if !problems.is_empty() {
-                    look.problems.push(Problem {
-                        // The original takes a name for a whole.
+                    frame.problems.push(Problem {
+                        // The original reports names without a path.
                         at: String::new(),
                         words: format!("invalid propertyName {}", quote(key)),
                         causes: problems.into_iter().flat_map(Problem::parts).collect(),
@@ -51,8 +51,8 @@ impl Schema<'_> {
         Ok(())
     }
 
-    fn properties(&self, entries: &[(Rc<str>, Value)], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        let map = look.map;
+    fn properties(&self, entries: &[(Rc<str>, Value)], frame: &mut Frame<'_>) -> Result<(), Exceeded> {
+        let map = frame.map;
         let known = map.get("properties").and_then(Json::as_object);
         let patterns = map.get("patternProperties").and_then(Json::as_object);
         let additional = map.get("additionalProperties");
@@ -76,15 +76,15 @@ impl Schema<'_> {
                 }
             }
             if self.tracks && !schemas.is_empty() {
-                look.seen.keys.insert(key.clone());
+                frame.seen.keys.insert(key.clone());
             }
             for schema in schemas {
-                let below = look.below(key);
-                self.validate(schema, value, &below, look.depth, &mut look.problems)?;
+                let below = frame.below(key);
+                self.validate(schema, value, &below, frame.depth, &mut frame.problems)?;
             }
         }
         if !refused.is_empty() {
-            look.problem(format!(
+            frame.problem(format!(
                 "additional properties {} not allowed",
                 refused.join(", ")
             ));
@@ -96,9 +96,9 @@ impl Schema<'_> {
         &self,
         entries: &[(Rc<str>, Value)],
         has: impl Fn(&str) -> bool,
-        look: &mut Look<'_>,
+        frame: &mut Frame<'_>,
     ) -> Result<(), Exceeded> {
-        let map = look.map;
+        let map = frame.map;
         let keywords: &[&str] = if self.draft < Draft::D2019 {
             &["dependencies"]
         } else {
@@ -112,7 +112,7 @@ impl Schema<'_> {
             if rule.is_array() {
                 let missing = missing(rule, &has);
                 if !missing.is_empty() {
-                    look.problem(format!(
+                    frame.problem(format!(
                         "properties {} required, if {} exists",
                         missing.join(", "),
                         quote(key)
@@ -120,25 +120,25 @@ impl Schema<'_> {
                 }
             } else {
                 let value = Value::dict(entries.iter().map(|(key, value)| (key.clone(), value.clone())));
-                self.apply(rule, &value, look)?;
+                self.apply(rule, &value, frame)?;
             }
         }
         Ok(())
     }
 
-    pub(super) fn array(&self, items: &[Value], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        limits(look, items.len() as f64, "minItems", "maxItems");
-        if look.map.get("uniqueItems") == Some(&Json::Bool(true)) {
-            let texts: Vec<String> = items.iter().map(canonical).collect();
+    pub(super) fn array(&self, items: &[Value], frame: &mut Frame<'_>) -> Result<(), Exceeded> {
+        limits(frame, items.len() as f64, "minItems", "maxItems");
+        if frame.map.get("uniqueItems") == Some(&Json::Bool(true)) {
+            let canonical_keys: Vec<String> = items.iter().map(canonical).collect();
             let mut seen = std::collections::HashMap::new();
-            for (n, text) in texts.iter().enumerate() {
+            for (n, text) in canonical_keys.iter().enumerate() {
                 if let Some(first) = seen.insert(text, n) {
-                    look.problem(format!("items at {first} and {n} are equal"));
+                    frame.problem(format!("items at {first} and {n} are equal"));
                     break;
                 }
             }
         }
-        let map = look.map;
+        let map = frame.map;
         let new = self.draft >= Draft::D2020;
         let (prefix, rest) = match (map.get(if new { "prefixItems" } else { "items" }), new) {
             (Some(Json::Array(prefix)), true) => (prefix.as_slice(), map.get("items")),
@@ -146,7 +146,7 @@ impl Schema<'_> {
             (_, _) => ([].as_slice(), map.get("items")),
         };
         if !new && !prefix.is_empty() && rest == Some(&Json::Bool(false)) && items.len() > prefix.len() {
-            look.problem(format!(
+            frame.problem(format!(
                 "last {} additionalItem(s) not allowed",
                 items.len().saturating_sub(prefix.len())
             ));
@@ -154,16 +154,16 @@ impl Schema<'_> {
         let rest = rest.filter(|rest| new || prefix.is_empty() || **rest != Json::Bool(false));
         for (n, item) in items.iter().enumerate() {
             if let Some(schema) = prefix.get(n).or(rest) {
-                let below = look.below(&n.to_string());
-                look.seen.items.insert(n);
-                self.validate(schema, item, &below, look.depth, &mut look.problems)?;
+                let below = frame.below(&n.to_string());
+                frame.seen.items.insert(n);
+                self.validate(schema, item, &below, frame.depth, &mut frame.problems)?;
             }
         }
-        self.contains(items, look)
+        self.contains(items, frame)
     }
 
-    fn contains(&self, items: &[Value], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        let Some(schema) = look.map.get("contains").filter(|_| self.draft >= Draft::D6) else {
+    fn contains(&self, items: &[Value], frame: &mut Frame<'_>) -> Result<(), Exceeded> {
+        let Some(schema) = frame.map.get("contains").filter(|_| self.draft >= Draft::D6) else {
             return Ok(());
         };
         let (mut found, mut others) = (Vec::new(), Vec::new());
@@ -172,20 +172,20 @@ impl Schema<'_> {
             self.validate(
                 schema,
                 item,
-                &look.below(&n.to_string()),
-                look.depth,
+                &frame.below(&n.to_string()),
+                frame.depth,
                 &mut problems,
             )?;
             if problems.is_empty() {
                 found.push(n.to_string());
                 if self.draft >= Draft::D2020 {
-                    look.seen.items.insert(n);
+                    frame.seen.items.insert(n);
                 }
             }
             others.append(&mut problems);
         }
         let newer = self.draft >= Draft::D2019;
-        let bound = |keyword: &str| look.number(keyword).filter(|_| newer);
+        let bound = |keyword: &str| frame.number(keyword).filter(|_| newer);
         let (least, most) = (bound("minContains"), bound("maxContains"));
         let count = found.len() as f64;
         let which = match found.as_slice() {
@@ -195,13 +195,13 @@ impl Schema<'_> {
         match least {
             Some(least) if count < least => {
                 let words = format!("min {least} items required to match contains schema, {which}");
-                look.nested(words, others);
+                frame.nested(words, others);
             }
-            None if found.is_empty() => look.nested("no items match contains schema".to_owned(), others),
+            None if found.is_empty() => frame.nested("no items match contains schema".to_owned(), others),
             _ => {}
         }
         if let Some(most) = most.filter(|most| count > *most) {
-            look.problem(format!(
+            frame.problem(format!(
                 "max {most} items required to match contains schema, {which}"
             ));
         }
@@ -211,9 +211,9 @@ impl Schema<'_> {
     pub(super) fn unevaluated_keys(
         &self,
         entries: &[(Rc<str>, Value)],
-        look: &mut Look<'_>,
+        frame: &mut Frame<'_>,
     ) -> Result<(), Exceeded> {
-        let Some(schema) = look
+        let Some(schema) = frame
             .map
             .get("unevaluatedProperties")
             .filter(|_| self.draft >= Draft::D2019)
@@ -221,16 +221,16 @@ impl Schema<'_> {
             return Ok(());
         };
         for (key, value) in entries {
-            if look.seen.keys.insert(key.clone()) {
-                let below = look.below(key);
-                self.validate(schema, value, &below, look.depth, &mut look.problems)?;
+            if frame.seen.keys.insert(key.clone()) {
+                let below = frame.below(key);
+                self.validate(schema, value, &below, frame.depth, &mut frame.problems)?;
             }
         }
         Ok(())
     }
 
-    pub(super) fn unevaluated_items(&self, items: &[Value], look: &mut Look<'_>) -> Result<(), Exceeded> {
-        let Some(schema) = look
+    pub(super) fn unevaluated_items(&self, items: &[Value], frame: &mut Frame<'_>) -> Result<(), Exceeded> {
+        let Some(schema) = frame
             .map
             .get("unevaluatedItems")
             .filter(|_| self.draft >= Draft::D2019)
@@ -238,9 +238,9 @@ impl Schema<'_> {
             return Ok(());
         };
         for (n, item) in items.iter().enumerate() {
-            if look.seen.items.insert(n) {
-                let below = look.below(&n.to_string());
-                self.validate(schema, item, &below, look.depth, &mut look.problems)?;
+            if frame.seen.items.insert(n) {
+                let below = frame.below(&n.to_string());
+                self.validate(schema, item, &below, frame.depth, &mut frame.problems)?;
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Values of the keyword `format` of JSON Schema.
+//! The keyword `format` of JSON Schema.
 
 use regex::Regex;
 
@@ -31,7 +31,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
     }
 }
 
-/// A version as semver.org has it.
+/// A version, by semver.org.
 const SEMVER: &str = r"^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$";
 
 fn pointer(text: &str) -> bool {
@@ -78,7 +78,6 @@ fn email(text: &str) -> bool {
         && (hostname(domain) || domain.starts_with('[') && domain.ends_with(']'))
 }
 
-/// Parses digits as a number.
 fn number(text: &str, from: usize, to: usize) -> Option<u32> {
     let digits = text.get(from..to)?;
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,4 +1,4 @@
-//! Values against schemas, and the messages about values that don't match.
+//! Tests of validation and its messages.
 
 use bytes::Bytes;
 use tree::Budget;

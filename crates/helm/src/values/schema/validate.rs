@@ -1,4 +1,4 @@
-//! Values against a sound schema.
+//! Validates values against a valid schema.
 
 use std::{collections::BTreeSet, rc::Rc};
 
@@ -15,7 +15,7 @@ use crate::Value;
 /// Maximum nesting of references and schemas in one check.
 const MAX_DEPTH: usize = 500;
 
-/// The types of JSON, in the order in which messages name them.
+/// The types of JSON, in the order of messages.
 const TYPES: [&str; 7] = [
     "null", "boolean", "number", "integer", "string", "array", "object",
 ];
@@ -34,8 +34,8 @@ impl Evaluated {
     }
 }
 
-/// One value in one place, while a schema looks at it.
-pub(super) struct Look<'a> {
+/// A value and its location while a schema is applied.
+pub(super) struct Frame<'a> {
     pub(super) map: &'a Map<String, Json>,
     pub(super) at: &'a str,
     pub(super) depth: usize,
@@ -43,7 +43,7 @@ pub(super) struct Look<'a> {
     pub(super) seen: Evaluated,
 }
 
-impl Look<'_> {
+impl Frame<'_> {
     pub(super) fn problem(&mut self, words: String) {
         self.nested(words, Vec::new());
     }
@@ -75,7 +75,7 @@ impl Schema<'_> {
         depth: usize,
         problems: &mut Vec<Problem>,
     ) -> Result<Evaluated, Exceeded> {
-        // A place in a schema costs far more than a step of a template, and schemas can double at each level.
+        // A subschema costs far more than a step of a template, and schemas can double at each level.
         self.budget.step(256)?;
         let map = match schema {
             Json::Object(map) => map,
@@ -89,7 +89,7 @@ impl Schema<'_> {
             }
             _ => return Ok(Evaluated::default()),
         };
-        let mut look = Look {
+        let mut frame = Frame {
             map,
             at,
             depth: depth.saturating_add(1),
@@ -97,61 +97,61 @@ impl Schema<'_> {
             seen: Evaluated::default(),
         };
         if depth > MAX_DEPTH {
-            look.problem(format!("the schema nests deeper than {MAX_DEPTH} there"));
+            frame.problem(format!("the schema nests deeper than {MAX_DEPTH} there"));
         } else {
-            self.look(schema, value, &mut look)?;
+            self.frame(schema, value, &mut frame)?;
         }
-        problems.extend(grouped(at, look.problems));
-        Ok(look.seen)
+        problems.extend(grouped(at, frame.problems));
+        Ok(frame.seen)
     }
 
-    fn look(&self, schema: &Json, value: &Value, look: &mut Look<'_>) -> Result<(), Exceeded> {
-        if let Some(Json::String(reference)) = look.map.get("$ref") {
+    fn frame(&self, schema: &Json, value: &Value, frame: &mut Frame<'_>) -> Result<(), Exceeded> {
+        if let Some(Json::String(reference)) = frame.map.get("$ref") {
             match self.resolve(schema, reference) {
-                Ok(target) => self.apply(target, value, look)?,
-                Err(error) => look.problem(error.to_string()),
+                Ok(target) => self.apply(target, value, frame)?,
+                Err(error) => frame.problem(error.to_string()),
             }
             if self.draft < Draft::D2019 {
                 return Ok(());
             }
         }
-        if !self.types(value, look) || !self.constants(value, look) {
+        if !self.types(value, frame) || !self.constants(value, frame) {
             return Ok(());
         }
         match value {
             Value::Dict(entries) => {
                 let entries = crate::values::entries(entries);
-                self.object(&entries, look)?;
-                self.combine(value, look)?;
-                self.unevaluated_keys(&entries, look)
+                self.object(&entries, frame)?;
+                self.combine(value, frame)?;
+                self.unevaluated_keys(&entries, frame)
             }
             Value::List(items) | Value::Strings(items) | Value::Ints(items) => {
-                self.array(items, look)?;
-                self.combine(value, look)?;
-                self.unevaluated_items(items, look)
+                self.array(items, frame)?;
+                self.combine(value, frame)?;
+                self.unevaluated_items(items, frame)
             }
             Value::String(text) => {
-                self.text(text, look);
-                self.combine(value, look)
+                self.text(text, frame);
+                self.combine(value, frame)
             }
             value => {
                 if let Some(number) = number(value) {
-                    self.number(number, look);
+                    self.number(number, frame);
                 }
-                self.combine(value, look)
+                self.combine(value, frame)
             }
         }
     }
 
     /// Validates the same value against another schema and adds its results.
-    pub(super) fn apply(&self, schema: &Json, value: &Value, look: &mut Look<'_>) -> Result<(), Exceeded> {
-        let seen = self.validate(schema, value, look.at, look.depth, &mut look.problems)?;
-        look.seen.add(seen);
+    pub(super) fn apply(&self, schema: &Json, value: &Value, frame: &mut Frame<'_>) -> Result<(), Exceeded> {
+        let seen = self.validate(schema, value, frame.at, frame.depth, &mut frame.problems)?;
+        frame.seen.add(seen);
         Ok(())
     }
 
-    fn types(&self, value: &Value, look: &mut Look<'_>) -> bool {
-        let names: Vec<&str> = match look.map.get("type") {
+    fn types(&self, value: &Value, frame: &mut Frame<'_>) -> bool {
+        let names: Vec<&str> = match frame.map.get("type") {
             Some(Json::String(name)) => vec![name],
             Some(Json::Array(names)) => names.iter().filter_map(Json::as_str).collect(),
             _ => return true,
@@ -163,30 +163,30 @@ impl Schema<'_> {
             return true;
         }
         let wanted: Vec<&str> = TYPES.into_iter().filter(|name| names.contains(name)).collect();
-        look.problem(format!("got {got}, want {}", wanted.join(" or ")));
+        frame.problem(format!("got {got}, want {}", wanted.join(" or ")));
         false
     }
 
     /// Checks `const`, `enum` and, before draft 2019-09, `format`. Returns false if one of them fails.
-    fn constants(&self, value: &Value, look: &mut Look<'_>) -> bool {
+    fn constants(&self, value: &Value, frame: &mut Frame<'_>) -> bool {
         if self.draft >= Draft::D6
-            && let Some(wanted) = look.map.get("const")
+            && let Some(wanted) = frame.map.get("const")
             && !same(wanted, value)
         {
             let simple = !wanted.is_array() && !wanted.is_object();
-            look.problem(if simple {
+            frame.problem(if simple {
                 format!("value must be {}", display(wanted))
             } else {
                 "'const' failed".to_owned()
             });
             return false;
         }
-        if let Some(Json::Array(allowed)) = look.map.get("enum")
+        if let Some(Json::Array(allowed)) = frame.map.get("enum")
             && !allowed.iter().any(|one| same(one, value))
         {
             let simple = allowed.iter().all(|one| !one.is_array() && !one.is_object());
             let names: Vec<String> = allowed.iter().map(display).collect();
-            look.problem(match names.as_slice() {
+            frame.problem(match names.as_slice() {
                 _ if !simple => "'enum' failed".to_owned(),
                 [name] => format!("value must be {name}"),
                 names => format!("value must be one of {}", names.join(", ")),
@@ -194,26 +194,26 @@ impl Schema<'_> {
             return false;
         }
         if self.draft < Draft::D2019
-            && let (Some(Json::String(format)), Value::String(text)) = (look.map.get("format"), value)
+            && let (Some(Json::String(format)), Value::String(text)) = (frame.map.get("format"), value)
             && !formats::fits(format, text)
         {
-            look.problem(format!("{} is not valid {format}", quote(text)));
+            frame.problem(format!("{} is not valid {format}", quote(text)));
             return false;
         }
         true
     }
 
-    fn text(&self, text: &str, look: &mut Look<'_>) {
+    fn text(&self, text: &str, frame: &mut Frame<'_>) {
         let length = text.chars().count() as f64;
-        limits(look, length, "minLength", "maxLength");
-        if let Some(Json::String(pattern)) = look.map.get("pattern")
+        limits(frame, length, "minLength", "maxLength");
+        if let Some(Json::String(pattern)) = frame.map.get("pattern")
             && !self
                 .patterns
                 .borrow()
                 .get(pattern)
                 .is_some_and(|known| known.is_match(text))
         {
-            look.problem(format!(
+            frame.problem(format!(
                 "{} does not match pattern {}",
                 quote(text),
                 quote(pattern)
@@ -221,8 +221,8 @@ impl Schema<'_> {
         }
     }
 
-    fn number(&self, number: f64, look: &mut Look<'_>) {
-        let is_set = |key: &str| look.map.get(key) == Some(&Json::Bool(true));
+    fn number(&self, number: f64, frame: &mut Frame<'_>) {
+        let is_set = |key: &str| frame.map.get(key) == Some(&Json::Bool(true));
         let old = self.draft == Draft::D4;
         let (open_below, open_above) = (
             old && is_set("exclusiveMinimum"),
@@ -235,7 +235,7 @@ impl Schema<'_> {
             "exclusiveMaximum",
             "multipleOf",
         ] {
-            let Some(want) = look.number(keyword) else {
+            let Some(want) = frame.number(keyword) else {
                 continue;
             };
             let fits = match keyword {
@@ -243,78 +243,78 @@ impl Schema<'_> {
                 "maximum" => number < want || number == want && !open_above,
                 "exclusiveMinimum" => number > want,
                 "exclusiveMaximum" => number < want,
-                // A little room for fractions that no float has.
+                // A tolerance for fractions that no float represents.
                 _ => ((number / want) - (number / want).round()).abs() < 1e-9,
             };
             if !fits {
-                look.problem(format!("{keyword}: got {}, want {}", plain(number), plain(want)));
+                frame.problem(format!("{keyword}: got {}, want {}", plain(number), plain(want)));
             }
         }
     }
 
-    /// `allOf` and its relatives.
-    fn combine(&self, value: &Value, look: &mut Look<'_>) -> Result<(), Exceeded> {
-        let map = look.map;
+    /// `allOf` and related keywords.
+    fn combine(&self, value: &Value, frame: &mut Frame<'_>) -> Result<(), Exceeded> {
+        let map = frame.map;
         let list = |key: &str| map.get(key).and_then(Json::as_array);
-        let branches = |list: &[Json], look: &mut Look<'_>| {
+        let branches = |list: &[Json], frame: &mut Frame<'_>| {
             let mut fitting = Vec::new();
             let mut problems = Vec::new();
             for (n, schema) in list.iter().enumerate() {
                 let mut found = Vec::new();
-                let seen = self.validate(schema, value, look.at, look.depth, &mut found)?;
+                let seen = self.validate(schema, value, frame.at, frame.depth, &mut found)?;
                 if found.is_empty() {
                     fitting.push(n);
-                    look.seen.add(seen);
+                    frame.seen.add(seen);
                 }
                 problems.append(&mut found);
             }
             Ok::<_, Exceeded>((fitting, problems))
         };
         if let Some(all) = list("allOf") {
-            let (fitting, problems) = branches(all, look)?;
+            let (fitting, problems) = branches(all, frame)?;
             if fitting.len() < all.len() {
-                look.nested("'allOf' failed".to_owned(), problems);
+                frame.nested("'allOf' failed".to_owned(), problems);
             }
         }
         if let Some(any) = list("anyOf") {
-            let (fitting, problems) = branches(any, look)?;
+            let (fitting, problems) = branches(any, frame)?;
             if fitting.is_empty() {
-                look.nested("'anyOf' failed".to_owned(), problems);
+                frame.nested("'anyOf' failed".to_owned(), problems);
             }
         }
         if let Some(one) = list("oneOf") {
-            let (fitting, problems) = branches(one, look)?;
+            let (fitting, problems) = branches(one, frame)?;
             match fitting.as_slice() {
-                [] => look.nested("'oneOf' failed, none matched".to_owned(), problems),
+                [] => frame.nested("'oneOf' failed, none matched".to_owned(), problems),
                 [_] => {}
-                [a, b, ..] => look.problem(format!("'oneOf' failed, subschemas {a}, {b} matched")),
+                [a, b, ..] => frame.problem(format!("'oneOf' failed, subschemas {a}, {b} matched")),
             }
         }
         if let Some(not) = map.get("not") {
             let mut problems = Vec::new();
-            self.validate(not, value, look.at, look.depth, &mut problems)?;
+            self.validate(not, value, frame.at, frame.depth, &mut problems)?;
             if problems.is_empty() {
-                look.problem("'not' failed".to_owned());
+                frame.problem("'not' failed".to_owned());
             }
         }
         if let Some(condition) = map.get("if").filter(|_| self.draft >= Draft::D7) {
             let mut problems = Vec::new();
-            let seen = self.validate(condition, value, look.at, look.depth, &mut problems)?;
+            let seen = self.validate(condition, value, frame.at, frame.depth, &mut problems)?;
             let branch = if problems.is_empty() {
-                look.seen.add(seen);
+                frame.seen.add(seen);
                 "then"
             } else {
                 "else"
             };
             if let Some(schema) = map.get(branch) {
-                self.apply(schema, value, look)?;
+                self.apply(schema, value, frame)?;
             }
         }
         Ok(())
     }
 }
 
-/// Prints several problems with one value below a line of their own.
+/// Groups several problems with one value.
 fn grouped(at: &str, problems: Vec<Problem>) -> Vec<Problem> {
     if problems.len() < 2 {
         return problems;
@@ -326,13 +326,12 @@ fn grouped(at: &str, problems: Vec<Problem>) -> Vec<Problem> {
     }]
 }
 
-/// Checks a length against its bounds.
-pub(super) fn limits(look: &mut Look<'_>, got: f64, least: &str, most: &str) {
+pub(super) fn limits(frame: &mut Frame<'_>, got: f64, least: &str, most: &str) {
     for (keyword, sign) in [(least, 1.0), (most, -1.0)] {
-        if let Some(want) = look.number(keyword)
+        if let Some(want) = frame.number(keyword)
             && got * sign < want * sign
         {
-            look.problem(format!("{keyword}: got {}, want {}", count(got), count(want)));
+            frame.problem(format!("{keyword}: got {}, want {}", count(got), count(want)));
         }
     }
 }

@@ -8,29 +8,27 @@ use super::{
     words::{literal, path, quoted},
 };
 
-/// The way in which an expression reaches the values.
+/// The access to the values in an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Root {
-    /// They are in the dot.
     Dot,
-    /// They are in `$`, and the dot is something else.
+    /// The values are in `$`, the dot is something else.
     Dollar,
-    /// They are out of reach.
+    /// The values are out of reach.
     Nowhere,
 }
 
-/// The context in which an expression stands.
+/// The context of an expression.
 #[derive(Debug, Clone)]
 pub(super) struct Scope {
     pub(super) root: Root,
-    /// With what they were declared as.
+    /// Names with the sort of their declaration.
     pub(super) variables: Vec<(String, Sort)>,
-    /// Number of the defined templates that may be called; each calls only those before it.
+    /// Number of the defined templates that may be called; each calls only the ones before it.
     pub(super) templates: usize,
     pub(super) in_loop: bool,
 }
 
-/// The names of the templates that are defined.
 pub(super) const TEMPLATES: &[&str] = &["t0", "t 1", "t2"];
 
 const VERBS: &[&str] = &[
@@ -52,7 +50,7 @@ impl Scope {
 
 /// Generates an argument of the given sort, now and then of another.
 pub(super) fn operand(random: &mut Random, scope: &Scope, sort: Sort, depth: usize) -> String {
-    // A wrong sort now and then, where it can't make something endless.
+    // A wrong sort now and then, unless it could make an endless loop.
     let sort = match sort {
         Sort::Small
         | Sort::Index
@@ -72,11 +70,11 @@ pub(super) fn operand(random: &mut Random, scope: &Scope, sort: Sort, depth: usi
     };
     match (sort, random.below(20)) {
         (Sort::Name, _) => quoted(name(random, scope)),
-        // Ends of lines that only YAML 1.1 has are told in the differences.
+        // Line ends of YAML 1.1 are documented differences.
         (Sort::Yaml, 0..6) if depth > 0 => {
             format!("(toYaml {})", operand(random, scope, Sort::Any, depth - 1))
         }
-        // So is what reading null gives.
+        // So is parsing null.
         (Sort::Json, 0..6) if depth > 0 => {
             let holder = *random.pick(&["list", "dict \"a\""]);
             format!(
@@ -85,7 +83,7 @@ pub(super) fn operand(random: &mut Random, scope: &Scope, sort: Sort, depth: usi
             )
         }
         (Sort::Yaml | Sort::Json, _) => literal(random, sort),
-        // The words about texts that are no TOML are not those of the original.
+        // Errors of invalid TOML differ from the original's.
         (Sort::Toml, _) => literal(random, sort),
         (Sort::Template, _) => quoted(&template::inner(random, scope)),
         (Sort::Fresh, 14..) if depth > 0 => {
@@ -99,20 +97,20 @@ pub(super) fn operand(random: &mut Random, scope: &Scope, sort: Sort, depth: usi
             literal(random, sort)
         }
         (_, 0..6) => literal(random, sort),
-        (_, 6..11) => place(random, scope, sort),
+        (_, 6..11) => given_value(random, scope, sort),
         (_, 11..14) => variable(random, scope, sort).unwrap_or_else(|| literal(random, sort)),
         _ if depth == 0 => literal(random, sort),
-        // What counts is not computed, lest it be large.
-        (Sort::Small, _) => place(random, scope, sort),
+        // Counts are not computed, as they could be large.
+        (Sort::Small, _) => given_value(random, scope, sort),
         _ => computed(random, scope, sort, depth - 1),
     }
 }
 
-/// A pipeline in parentheses, or what a map holds.
+/// Generates a pipeline in parentheses, or a value of a map.
 fn computed(random: &mut Random, scope: &Scope, sort: Sort, depth: usize) -> String {
     let call = format!("({})", pipeline(random, scope, sort, depth));
     match sort {
-        // Of what is no map, that is a mistake.
+        // For other types, this is a mistake.
         Sort::Any if random.one_in(80) => format!("{call}.{}", *random.pick(&["a", "b.c", "none"])),
         Sort::Any if random.one_in(12) => {
             let map = operand(random, scope, Sort::Fresh, 0);
@@ -129,9 +127,9 @@ fn name(random: &mut Random, scope: &Scope) -> &'static str {
     }
 }
 
-/// A value that the template was given.
-fn place(random: &mut Random, scope: &Scope, sort: Sort) -> String {
-    // What the dot is isn't known, and may be large.
+/// Generates a reference to a given value.
+fn given_value(random: &mut Random, scope: &Scope, sort: Sort) -> String {
+    // The dot is unknown, and may be large.
     let dot = if sort == Sort::Any { 3 } else { 60 };
     if scope.root != Root::Dot && sort != Sort::Small && random.one_in(dot) {
         return if random.one_in(8) {
@@ -142,16 +140,16 @@ fn place(random: &mut Random, scope: &Scope, sort: Sort) -> String {
         .to_owned();
     }
     let path = path(random, sort);
-    let Some(place) = scope.reach(path) else {
+    let Some(given_value) = scope.reach(path) else {
         return literal(random, sort);
     };
     match sort {
-        _ if random.one_in(20) => place,
-        // Numbers in values are no whole ones.
-        Sort::Small | Sort::Int => format!("({place} | int)"),
-        Sort::Any | Sort::Scalar | Sort::Dict => place,
-        _ if path.contains('.') => format!("({place} | toString)"),
-        _ => place,
+        _ if random.one_in(20) => given_value,
+        // Numbers in values are floats.
+        Sort::Small | Sort::Int => format!("({given_value} | int)"),
+        Sort::Any | Sort::Scalar | Sort::Dict => given_value,
+        _ if path.contains('.') => format!("({given_value} | toString)"),
+        _ => given_value,
     }
 }
 
@@ -177,7 +175,6 @@ fn variable(random: &mut Random, scope: &Scope, sort: Sort) -> Option<String> {
     Some(format!("{name}{fields}"))
 }
 
-/// Generates the pipeline of an action.
 pub(super) fn pipeline(random: &mut Random, scope: &Scope, sort: Sort, depth: usize) -> String {
     match random.below(10) {
         0 => {
@@ -237,7 +234,7 @@ fn call(random: &mut Random, scope: &Scope, function: &Function, depth: usize) -
     format!("{}{}", command(random, function.name, arguments), function.then)
 }
 
-/// A call, whose last argument may come through a pipe.
+/// Generates a call, whose last argument may come through a pipe.
 fn command(random: &mut Random, name: &str, mut arguments: Vec<String>) -> String {
     let piped = !arguments.is_empty() && random.one_in(3);
     let last = if piped { arguments.pop() } else { None };
@@ -247,7 +244,7 @@ fn command(random: &mut Random, name: &str, mut arguments: Vec<String>) -> Strin
         command.push_str(&argument);
     }
     match last {
-        // A pipeline in parentheses needs none at the beginning of another.
+        // A pipeline in parentheses needs no further ones at the start of another.
         Some(last) if last.starts_with('(') && last.ends_with(')') && last.matches('(').count() == 1 => {
             format!("{} | {command}", last.trim_matches(['(', ')']))
         }

@@ -1,4 +1,4 @@
-//! The program that renders single templates as Helm does.
+//! The program that renders single templates with Helm.
 
 use std::process::Command;
 
@@ -7,7 +7,6 @@ use testkit::oracle::Dialogue;
 
 use super::Outcome;
 
-/// A running one.
 pub(super) struct Oracle(Dialogue);
 
 impl Oracle {
@@ -16,8 +15,7 @@ impl Oracle {
         Self(Dialogue::start(command.env_clear().env("GOMEMLIMIT", "1GiB")).unwrap())
     }
 
-    /// Renders a template with the original. Returns `None` if that took too long or too much memory, or
-    /// ended the whole program.
+    /// Renders a template with the original. Returns `None` if that took too long, took too much memory, or ended the program.
     pub(super) fn render(&mut self, template: &str, values: &Json) -> Option<Outcome> {
         let answer = self
             .0
@@ -33,7 +31,7 @@ impl Oracle {
         }
     }
 
-    /// The names of the functions of sprig.
+    /// Returns the names of sprig's functions.
     pub(super) fn names(&mut self) -> Vec<String> {
         let answer = self.0.ask(&json!({"names": true})).unwrap();
         let names = answer["names"].as_array().unwrap().iter();

@@ -1,16 +1,15 @@
-//! The functions that random templates call, with what they want and give.
+//! The functions of random templates, with their parameters and results.
 
 use std::sync::LazyLock;
 
-/// The sort of value that an expression should have. Others occur, too: functions have to bear
-/// anything.
+/// The sort of an expression's value. Others occur, too: functions have to bear anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     Any,
     Text,
-    /// A small number; lengths and counts are.
+    /// For lengths and counts.
     Small,
-    /// A number that most lists have.
+    /// An index within most lists.
     Index,
     Int,
     Float,
@@ -33,22 +32,21 @@ pub(super) enum Sort {
     Url,
     Parts,
     Time,
-    /// A time that is no number.
+    /// A time that is not a number.
     Moment,
     Layout,
     Zone,
     Duration,
     Type,
-    /// A password, and what was encrypted with it.
+    /// A password with its encrypted data.
     Password,
     Encrypted,
-    /// The name of a template.
     Name,
-    /// A text that is a template.
+    /// A string that is a template.
     Template,
 }
 
-/// All that an expression can be asked to be without more ado.
+/// Sorts that need no context.
 pub(super) const PLAIN: &[Sort] = &[
     Sort::Text,
     Sort::Small,
@@ -60,19 +58,18 @@ pub(super) const PLAIN: &[Sort] = &[
     Sort::Number,
 ];
 
-/// A function with what it wants and gives.
 #[derive(Debug)]
 pub(super) struct Function {
     pub(super) name: &'static str,
     pub(super) parameters: Vec<Sort>,
-    /// True if the last parameter stands for any number of them.
+    /// The last parameter may be repeated.
     pub(super) variadic: bool,
     pub(super) gives: Sort,
-    /// The end of a pipeline that makes the result reproducible.
+    /// Suffix of the pipeline that makes the result reproducible.
     pub(super) then: &'static str,
 }
 
-/// Those whose results are random, depend on the time, or take too long.
+/// Functions whose results are random, depend on the time, or take too long.
 pub(super) const LEFT_OUT: &[&str] = &[
     "ago",
     "bcrypt",
@@ -99,12 +96,12 @@ pub(super) const LEFT_OUT: &[&str] = &[
     "uuidv4",
 ];
 
-/// Those that templates of charts don't have.
+/// Functions that Helm removes.
 pub(super) const REFUSED: &[&str] = &["env", "expandenv"];
 
-/// The second index of `slice` is left out: past the end of a list, the original shows what the memory behind holds.
+/// The second index of `slice` is omitted: past the end of a list, the original shows the memory behind it.
 ///
-/// A letter for each parameter, a star behind one that stands for any number, and behind the colon what it gives.
+/// A letter for each parameter, a star after a repeatable one, and the result after the colon.
 const ROWS: &str = "
 trim S:S|trimAll SS:S|trimall SS:S|trimPrefix SS:S|trimSuffix SS:S|trunc JS:S|substr IIS:S|repeat IS:S|contains SS:B
 hasPrefix SS:B|hasSuffix SS:B|replace SSS:S|indent IS:S|nindent IS:S|plural SSJ:S|quote A*:S|squote A*:S|cat A*:S
@@ -191,7 +188,7 @@ fn function(row: &'static str) -> Function {
         then: match name {
             "keys" => " | sortAlpha",
             "values" => " | len",
-            // The type of a list of lists or tables is another.
+            // The type of a list of lists or tables differs.
             "chunk" | "mustChunk" | "fromToml" => " | toJson",
             _ => "",
         },

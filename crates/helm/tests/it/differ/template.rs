@@ -1,4 +1,4 @@
-//! Random templates: texts, actions, blocks.
+//! Random templates: text, actions, blocks.
 
 use testkit::fuzz::Random;
 
@@ -12,7 +12,7 @@ const SPACE: &[&str] = &[
     "", "x", " ", "\n", "\n  y: ", "z\n", " é ", "\t", "}", "\n\n", "- ",
 ];
 
-/// A whole template, with those that it defines.
+/// Generates a template with its definitions.
 pub(super) fn whole(random: &mut Random) -> String {
     let mut text = String::new();
     let defined = random.below(TEMPLATES.len() + 1);
@@ -51,7 +51,7 @@ pub(super) fn whole(random: &mut Random) -> String {
     text
 }
 
-/// The text of a template that `tpl` runs; what it sees is not known.
+/// Generates the template of a `tpl` call; its data is unknown.
 pub(super) fn inner(random: &mut Random, scope: &Scope) -> String {
     let mut scope = Scope {
         root: Root::Nowhere,
@@ -143,9 +143,9 @@ fn node(random: &mut Random, scope: &mut Scope, depth: usize) -> String {
 fn declaration(random: &mut Random, scope: &mut Scope) -> String {
     let name = (*random.pick(&["$x", "$y", "$é"])).to_owned();
     let known = scope.variables.iter().rfind(|(known, _)| *known == name);
-    let kept = known.map(|(_, sort)| *sort).filter(|_| random.flag());
-    let assign = if kept.is_some() { "=" } else { ":=" };
-    let sort = kept.unwrap_or_else(|| *random.pick(&[Sort::Any, Sort::Dict, Sort::List, Sort::Text]));
+    let reassigned = known.map(|(_, sort)| *sort).filter(|_| random.flag());
+    let assign = if reassigned.is_some() { "=" } else { ":=" };
+    let sort = reassigned.unwrap_or_else(|| *random.pick(&[Sort::Any, Sort::Dict, Sort::List, Sort::Text]));
     let what = format!("{name} {assign} {}", pipeline(random, scope, sort, 2));
     scope.variables.push((name, sort));
     action(random, &what)
@@ -172,8 +172,8 @@ fn finish(random: &mut Random, scope: &mut Scope, depth: usize, mut text: String
     text + &action(random, "end")
 }
 
-/// A scope in which the dot is something else.
-fn elsewhere(scope: &Scope) -> Scope {
+/// Returns a scope in which the dot is something else.
+fn other_dot(scope: &Scope) -> Scope {
     let mut inside = scope.clone();
     if inside.root == Root::Dot {
         inside.root = Root::Dollar;
@@ -182,7 +182,7 @@ fn elsewhere(scope: &Scope) -> Scope {
 }
 
 fn with(random: &mut Random, scope: &mut Scope, depth: usize) -> String {
-    let mut inside = elsewhere(scope);
+    let mut inside = other_dot(scope);
     let declares = random.one_in(4);
     let value = pipeline(random, scope, Sort::Any, 1);
     let first = if declares {
@@ -196,12 +196,12 @@ fn with(random: &mut Random, scope: &mut Scope, depth: usize) -> String {
 }
 
 fn range(random: &mut Random, scope: &mut Scope, depth: usize) -> String {
-    let mut inside = elsewhere(scope);
+    let mut inside = other_dot(scope);
     inside.in_loop = true;
     let sort = *random.pick(&[Sort::List, Sort::Dict, Sort::Small, Sort::List]);
     let declares: &[&str] = match random.below(3) {
         0 => &[],
-        // Whole numbers have no keys.
+        // Integers have no keys.
         2 if sort != Sort::Small => &["$k", "$v"],
         _ => &["$v"],
     };

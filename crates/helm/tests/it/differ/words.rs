@@ -1,11 +1,11 @@
-//! Literals: what random templates and their values are made of.
+//! Literals of random templates and their values.
 
 use serde_json::{Map, Value as Json, json};
 use testkit::fuzz::Random;
 
 use super::table::Sort;
 
-// Where a word is put between quotes as it is, its escapes are those of Go.
+// Words that are quoted unchanged have Go's escapes.
 
 const TEXTS: &str = "a¦¦b c¦Hello World¦ ¦\n¦é¦straße¦日本¦😀¦1¦-5¦0x1F¦1e3¦0.50¦true¦null¦a,b,c¦foo-bar_baz¦\
     CamelCaseID¦<&>'\"¦\t¦\\¦$1¦key: value¦- x¦{{¦%d¦the quick brown fox¦YWJj¦~¦ÀÉ¦a.b¦x=y¦#¦aaa¦\
@@ -49,13 +49,12 @@ const DURATIONS: &str = "1h¦-1.5h¦2h45m10s¦720h¦90s¦x¦¦1ms¦0¦9000h¦1d�
 const TYPES: &str = "string¦int¦float64¦map¦slice¦bool¦invalid¦*int¦[]interface {}¦map[string]interface {}¦int64¦\
     list¦";
 
-/// One of the words of a list, between broken bars.
 fn one_of(random: &mut Random, words: &'static str) -> &'static str {
     let words: Vec<&str> = words.split('¦').collect();
     random.pick::<&str>(&words)
 }
 
-/// A text as Go writes it between quotes.
+/// Quotes a string as Go does.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -72,7 +71,7 @@ pub(super) fn quoted(text: &str) -> String {
     out
 }
 
-/// A text of one to three pieces.
+/// Generates a string of one to three pieces.
 pub(super) fn text(random: &mut Random) -> String {
     if random.one_in(20) {
         return random
@@ -102,7 +101,7 @@ fn number(random: &mut Random) -> String {
     }
 }
 
-/// A literal of that sort, or a call that is as good as one.
+/// Generates a literal of the sort, or an equivalent call.
 pub(super) fn literal(random: &mut Random, sort: Sort) -> String {
     let from = |random: &mut Random, words| format!("\"{}\"", one_of(random, words));
     match sort {
@@ -169,7 +168,7 @@ fn nested(random: &mut Random) -> String {
     }
 }
 
-/// A value as values files have them.
+/// Generates a value of a values file.
 fn value(random: &mut Random, depth: usize) -> Json {
     match random.below(if depth == 0 { 6 } else { 9 }) {
         0 | 1 => text(random).into(),
@@ -187,7 +186,7 @@ fn map(random: &mut Random, depth: usize) -> Json {
     Json::Object(entries.into_iter().collect())
 }
 
-/// The values of a template; [`path`] knows their names.
+/// Generates the values of a template; [`path`] knows their names.
 pub(super) fn values(random: &mut Random) -> Json {
     let inner = |random: &mut Random| {
         Map::from_iter([
@@ -205,7 +204,7 @@ pub(super) fn values(random: &mut Random) -> Json {
     })
 }
 
-/// Picks a path, below the values, for a value of that sort.
+/// Picks a path, below the values, for a value of the sort.
 pub(super) fn path(random: &mut Random, sort: Sort) -> &'static str {
     let words = match sort {
         Sort::Small => "n",

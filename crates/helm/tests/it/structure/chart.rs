@@ -1,4 +1,4 @@
-//! The files of a chart, with the charts in it.
+//! The files of a chart with its subcharts.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,6 @@ use super::{
     template, values,
 };
 
-/// Files by their paths.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
 /// Paths of templates, and of files that only look like templates.
@@ -28,10 +27,9 @@ const IGNORE: &str = "*.txt\n¦files/\n¦/files\n¦# c\n¦\n¦files/*\n¦.*\n¦t
     [a-c]*\n¦a\n¦x/\n¦/x\n¦crds\n¦_*\n¦README.md\n¦   a.txt   \n¦\\#a\n¦[^a]*\n¦./a.txt\n¦files/b.txt\n¦*.md\n";
 const ODD_IGNORE: &str = "!a.txt\n¦*\n¦**/x\n¦Chart.yaml\n¦[\n¦!*.yaml\n¦templates\n¦!/templates/\n¦[a-\n¦a\\\n¦{a,b}.txt\n¦/\n¦!\n¦//\n¦**\n";
 
-/// A chart with all that is in it.
 pub(super) fn whole(maker: &mut Maker<'_>) -> Files {
     let mut files = chart(maker, "top", 0);
-    // What is a file is no directory.
+    // A file's path cannot be a directory.
     let names: Vec<String> = files.keys().cloned().collect();
     files.retain(|name, _| {
         let below = format!("{name}/");
@@ -97,15 +95,14 @@ fn chart(maker: &mut Maker<'_>, name: &str, depth: usize) -> Files {
         bring(maker, name, depth, &mut files);
     }
     if maker.odd(10) {
-        let place = maker.of(
+        let name_in_charts = maker.of(
             "README.md¦_x/Chart.yaml¦.x/y¦a.prov¦x.tgz¦empty/x¦one/extra.txt¦.gitkeep¦_partial.tpl¦one.prov",
         );
-        files.insert(format!("charts/{place}"), maker.of(TEXTS).into());
+        files.insert(format!("charts/{name_in_charts}"), maker.of(TEXTS).into());
     }
     files
 }
 
-/// The names of the charts in one.
 fn charts(maker: &mut Maker<'_>, depth: usize) -> Vec<&'static str> {
     let known: &[&str] = match depth {
         0 => &["one", "two", "three"],
@@ -116,14 +113,14 @@ fn charts(maker: &mut Maker<'_>, depth: usize) -> Vec<&'static str> {
     known.iter().copied().filter(|_| maker.rare(n)).collect()
 }
 
-/// Puts a chart into another one: as a directory or as an archive.
+/// Puts a chart into another one, as a directory or as an archive.
 fn bring(maker: &mut Maker<'_>, name: &str, depth: usize, files: &mut Files) {
     let called = if maker.odd(20) { "other" } else { name };
     let inner = chart(maker, called, depth + 1);
     if maker.odd(20) {
         return;
     }
-    let place = if maker.odd(12) {
+    let name_in_charts = if maker.odd(12) {
         maker.of("_x¦.x¦X¦other-0.1.0")
     } else {
         name
@@ -132,7 +129,7 @@ fn bring(maker: &mut Maker<'_>, name: &str, depth: usize, files: &mut Files) {
         files.extend(
             inner
                 .into_iter()
-                .map(|(path, data)| (format!("charts/{place}/{path}"), data)),
+                .map(|(path, data)| (format!("charts/{name_in_charts}/{path}"), data)),
         );
         return;
     }
@@ -157,5 +154,5 @@ fn bring(maker: &mut Maker<'_>, name: &str, depth: usize, files: &mut Files) {
         tar_gz(&named)
     };
     let end = maker.of_or(20, ".tgz¦-0.1.0.tgz", ".tar.gz¦.TGZ¦.tgz/x");
-    files.insert(format!("charts/{place}{end}"), data);
+    files.insert(format!("charts/{name_in_charts}{end}"), data);
 }

@@ -2,7 +2,6 @@
 
 use super::{chart::Files, maker::Maker, values};
 
-/// The name of the release.
 pub(super) fn name(maker: &mut Maker<'_>) -> String {
     match maker.odd(20) {
         false => maker.of("demo¦a.b¦demo-1¦1").to_owned(),
@@ -11,7 +10,7 @@ pub(super) fn name(maker: &mut Maker<'_>) -> String {
     }
 }
 
-/// Options, and the files that they name.
+/// Generates options, and the files that they name.
 pub(super) fn arguments(maker: &mut Maker<'_>, files: &Files) -> (Vec<String>, Files) {
     let (mut made, mut beside) = (Vec::new(), Files::new());
     let mut add = |flag: &str, value: &str| made.extend([flag.to_owned(), value.to_owned()]);
@@ -67,8 +66,8 @@ pub(super) fn arguments(maker: &mut Maker<'_>, files: &Files) -> (Vec<String>, F
     }
     if maker.rare(12) {
         for _ in 0..1 + maker.below(2) {
-            let shown = shown(maker, files);
-            add("--show-only", &shown);
+            let show_only = show_only(maker, files);
+            add("--show-only", &show_only);
         }
     }
     let flags = [
@@ -87,8 +86,8 @@ pub(super) fn arguments(maker: &mut Maker<'_>, files: &Files) -> (Vec<String>, F
     (made, beside)
 }
 
-/// The path of a template, or a pattern.
-fn shown(maker: &mut Maker<'_>, files: &Files) -> String {
+/// Generates the path of a template, or a pattern.
+fn show_only(maker: &mut Maker<'_>, files: &Files) -> String {
     let templates: Vec<&String> = files.keys().filter(|name| name.contains("templates/")).collect();
     if !templates.is_empty() && !maker.odd(3) {
         return (*maker.random.pick(&templates)).clone();

@@ -1,4 +1,4 @@
-//! `Chart.yaml`, and the charts that it asks for.
+//! `Chart.yaml` and its dependencies.
 
 use super::maker::Maker;
 
@@ -15,7 +15,7 @@ const WRONG_KUBE: &str =
 const WRONG_VERSIONS: &str =
     "1¦v1.2.3¦1.2¦01.2.3¦x¦\"\"¦1.10¦1.2.3.4¦1.0.0-¦1e3¦2001-01-01¦\" 1.0.0\"¦1.0.0+a_b¦0.1.0-01";
 
-/// Lines that are there or not, each with what it says.
+/// Optional lines with their alternatives.
 const LINES: &[(usize, &str, &str, &str)] = &[
     (
         5,
@@ -95,11 +95,11 @@ pub(super) fn make(maker: &mut Maker<'_>, name: &str, is_top: bool, asked: Optio
     }
     let mut requirements = None;
     if let Some(asked) = asked {
-        let elsewhere = if api == "v1" { !maker.odd(2) } else { maker.odd(20) };
-        if elsewhere || maker.odd(20) {
+        let in_requirements = if api == "v1" { !maker.odd(2) } else { maker.odd(20) };
+        if in_requirements || maker.odd(20) {
             requirements = Some(asked.to_owned());
         }
-        if !elsewhere {
+        if !in_requirements {
             text += asked;
         }
     }
@@ -119,7 +119,7 @@ pub(super) fn make(maker: &mut Maker<'_>, name: &str, is_top: bool, asked: Optio
     }
 }
 
-/// Generates the list of dependencies: the charts in `charts`, also under aliases, and others.
+/// Generates the dependencies: the charts in `charts`, also under aliases, and others.
 pub(super) fn asked(maker: &mut Maker<'_>, charts: &[&'static str]) -> String {
     let mut names = Vec::new();
     let mut text = String::from("dependencies:\n");
@@ -153,11 +153,11 @@ fn entry(
 ) {
     let alias =
         (again || maker.rare(4)).then(|| maker.of_or(6, "al¦al2", "one¦two¦b¦A_1¦\"a.b\"¦\"\"¦global¦x-y"));
-    let shown = alias.unwrap_or(name);
-    if names.contains(&shown) && !maker.odd(10) {
+    let visible = alias.unwrap_or(name);
+    if names.contains(&visible) && !maker.odd(10) {
         return;
     }
-    names.push(shown);
+    names.push(visible);
     *text += &format!("- name: {name}\n");
     let mut line = |key: &str, value: &str| *text += &format!("  {key}: {value}\n");
     if !maker.odd(10) {

@@ -1,4 +1,4 @@
-//! Templates that show what they see, and documents whose places are not plain.
+//! Templates that print their data, and documents with separators in unusual positions.
 
 use super::maker::Maker;
 
@@ -15,13 +15,13 @@ const SEEN: &str = "toJson .Values¦toYaml .Values | nindent 4¦toJson .Chart¦.
     .Files.Get \"requirements.yaml\" | quote¦.Files.Get \"README.md\"¦.Chart.Sources¦toYaml .Chart | nindent 4¦\
     .Values.enabled | default \"none\"¦merge .Values (dict \"m\" 1) | toJson¦toJson .Chart.Dependencies¦toJson .Chart.Keywords¦\
     toYaml .Chart.Annotations | nindent 4¦typeOf .Chart.Annotations";
-/// Likewise, but nothing that `quote` can take.
+/// Likewise, but not accepted by `quote`.
 const LOOPS: &str = "range $k, $v := .Subcharts }}{{ $k }}={{ toJson $v.Values }},{{ $v.Chart.Name }},{{ $v.Chart.Version }}{{ end¦\
     range $p, $b := .Files }}{{ $p }}:{{ $b | toString | quote }};{{ end¦\
     range .Chart.Dependencies }}{{ .Name }},{{ .Alias }},{{ .Enabled }},{{ .Version }},{{ .Condition }},{{ toJson .Tags }},{{ .ImportValues }};{{ end¦\
     range .Chart.Maintainers }}{{ .Name }}{{ .Email }}{{ . }}{{ end¦\
     range .Subcharts }}{{ toJson (omit . \"Capabilities\" \"Subcharts\") }}{{ end¦with .Values.global }}{{ toJson . }}{{ end";
-/// Pipelines that are often mistakes.
+/// Pipelines that are often invalid.
 const ODD: &str = "include \"shared\" .¦include \"own\" .¦template \"shared\" . }}{{ \"\"¦.Values.a.b¦.Values.global.a¦.Subcharts.one.Values.a¦\
     .Subcharts.one.Files.Get \"a.txt\"¦include (print .Template.BasePath \"/_h.tpl\") . | len¦\
     include (print $.Template.BasePath \"/config.yaml\") . | sha256sum¦tpl (toYaml .Values) . | nindent 4¦fail \"words\"¦\
@@ -41,14 +41,13 @@ const TAILS: &str = "{{- if .Values.enabled }}\non: 1\n{{- end }}\n¦# tail\n¦\
     text: |\n\n    a\n\n¦{{- range $i := until 2 }}\n---\nkind: R{{ $i }}\n{{- end }}\n";
 const ODD_TAILS: &str =
     "a: b: c\n¦\tx: 1\n¦...\n¦a: *x\n¦--- x\n¦---\r\n¦{{ \"---\" }}\n¦dup: 1\ndup: 2\n¦%YAML 1.2\n";
-/// Files that hold hardly anything.
+/// Nearly empty files.
 const BARE: &str = "¦\n¦  \n¦# only\n¦---\n¦---\n---\n¦{{ if false }}x{{ end }}¦null\n¦{}\n¦a: 1\r\nb: 2\r\n¦\u{feff}a: 1\n¦\
     {\"kind\": \"Job\", \"a\": 1}\n¦{{ define \"x\" }}a{{ end }}\n¦{{- /* c */ -}}\n¦---\n# c\n¦a: é\n¦\
     {{ block \"blk\" . }}k: {{ .Chart.Name }}{{ end }}\n";
 const ODD_BARE: &str = "text\n¦- a\n¦[]\n¦\"a\"\n¦1\n¦true\n¦{{ .Values¦{{ nope }}¦{{ end }}¦kind: A\n---\nkind: [\n¦\
     a: {{ template \"nope\" . }}\n¦a: {{ include \"nope\" . }}\n¦a: {{ .Values.a.b.c.d }}\n¦kind: X\n...\nkind: Y\n";
 
-/// A file of templates.
 pub(super) fn file(maker: &mut Maker<'_>) -> String {
     if maker.rare(10) {
         return maker.of_or(2, BARE, ODD_BARE).to_owned();

@@ -1,4 +1,4 @@
-//! Values, as files and settings have them, and schemas for them.
+//! Values of files and settings, and their schemas.
 
 use super::maker::Maker;
 
@@ -10,7 +10,6 @@ const SCALARS: &str = "1¦0¦true¦false¦\"text\"¦null¦1.5¦[]¦{}¦[1, two]�
 const ODD: &str = "¦# none\n¦null\n¦{}\n¦[]\n¦text\n¦a: [\n¦a: 1\na: 2\n¦---\na: 1\n---\nb: 2\n¦\u{feff}a: 1\n¦a: 1\r\nb: {c: 2}\r\n¦\
     a: &x {b: 1}\nc: *x\n¦a: &x {b: 1}\nc:\n  <<: *x\n  d: 2\n¦1: a\ntrue: b\n¦\"a.b\": 1\n¦a: .nan\n¦a: !!binary aGk=\n¦a: 2001-01-01\n";
 
-/// A map with values for charts, their globals and tags.
 fn map(maker: &mut Maker<'_>, depth: usize) -> String {
     let mut keys = Vec::new();
     let mut parts = Vec::new();
@@ -36,7 +35,6 @@ fn map(maker: &mut Maker<'_>, depth: usize) -> String {
     format!("{{{}}}", parts.join(", "))
 }
 
-/// A file of values.
 pub(super) fn file(maker: &mut Maker<'_>) -> String {
     if maker.odd(12) {
         return maker.of(ODD).to_owned();
@@ -57,7 +55,6 @@ pub(super) fn file(maker: &mut Maker<'_>) -> String {
 const WRONG: &str = "a.b=2¦=1¦a¦a.=1¦list[-1]=1¦list[99999]=1¦a={1,null,true}¦global=null¦global=1¦one=1¦one=null¦al=null¦a={¦\
     a[x]=1¦.a=1¦a..b=1¦a b=c¦list[0].a=1¦a[0][1]=x¦a.b[0]=1¦tags.t1=null¦list=";
 
-/// One of `--set`.
 pub(super) fn setting(maker: &mut Maker<'_>) -> &'static str {
     let fine = "a=1¦a=null¦one.a=x¦one.a=null¦global.a=g¦global.b.c=1¦global.a=null¦tags.t1=false¦tags.t2=true¦one.enabled=false¦\
         one.enabled=true¦two.one.a=1¦list={a,b}¦a\\.b=1¦one.two.enabled=true¦x=1,y=2¦a=true¦name=01¦al.a=1¦a=¦a=1\\,2¦al.enabled=true¦\
@@ -65,14 +62,12 @@ pub(super) fn setting(maker: &mut Maker<'_>) -> &'static str {
     maker.of_or(3, fine, WRONG)
 }
 
-/// One of `--set-json`.
 pub(super) fn json(maker: &mut Maker<'_>) -> &'static str {
     let fine = "a={\"b\":1}¦a=[1,null]¦a=null¦one={\"a\":1}¦a=1.5¦global={\"a\":{\"b\":null}}¦a=\"x\",b=2¦a=¦a=1e3¦a=12345678901234567890";
     let wrong = "a={¦{\"global\":null}¦[1]¦list[1]={\"a\":1}¦{¦one=null¦a=tru¦{\"a\":1,\"one\":{\"a\":null}}";
     maker.of_or(3, fine, wrong)
 }
 
-/// A schema.
 pub(super) fn schema(maker: &mut Maker<'_>) -> &'static str {
     let strict = "{\"required\": [\"a\"]}¦{\"properties\": {\"a\": {\"type\": \"string\"}}}¦\
         {\"properties\": {\"a\": {\"type\": [\"integer\",\"null\"]}, \"b\": {\"minimum\": 1}}}¦{\"additionalProperties\": false}¦\
