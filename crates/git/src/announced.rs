@@ -18,7 +18,6 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use url::Url;
 
-/// Maximum number of servers, and of repositories that differ from their server.
 const MAX_ENTRIES: usize = 4096;
 /// Maximum size of an announcement in bytes; Git's has about 200.
 const MAX_BYTES: usize = 1024;
@@ -27,7 +26,6 @@ const AGE: Duration = Duration::from_secs(3600);
 /// URL of a repository or server, and the number of the HTTP client (certificates and proxy).
 type Key = (u64, String);
 
-/// Announcements of all servers. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Announcements(Arc<Mutex<Known>>);
 
@@ -83,7 +81,6 @@ impl Known {
     }
 }
 
-/// Adds an entry. When full, expired entries are evicted, or else any.
 fn insert<T>(all: &mut HashMap<Key, (Instant, T)>, key: Key, value: T, now: Instant) {
     if all.len() >= MAX_ENTRIES {
         all.retain(|_, (until, _)| *until > now);
@@ -134,7 +131,6 @@ impl Announcement {
         *self.received.lock() = None;
     }
 
-    /// Remembers the recorded answer after refs were listed.
     pub(crate) fn remember(&self) {
         if let Some(body) = self.received.lock().take() {
             let (repository, server) = (self.repository.clone(), self.server.clone());

@@ -4,13 +4,11 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, discover::repository_around};
 
-/// A checkout of Git. It is only read, and no program of its configuration is run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Checkout {
     pub root: PathBuf,
     /// URL of the remote `origin`; may contain credentials.
     pub origin: Option<String>,
-    /// `None` before the first commit.
     pub commit: Option<String>,
     /// Committer date in RFC 3339 format, UTC; `None` before the first commit.
     pub committed: Option<String>,
@@ -23,7 +21,6 @@ pub struct Checkout {
 }
 
 impl Checkout {
-    /// Returns the checkout that contains a directory, if any.
     pub fn around(dir: &Path) -> Result<Option<Self>, Error> {
         let Some(found) = repository_around(dir)? else {
             return Ok(None);

@@ -23,7 +23,6 @@ use crate::{
     },
 };
 
-/// Maximum number of clients with own certificates or proxies.
 const MAX_CLIENTS: usize = 32;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -60,7 +59,6 @@ pub struct Network {
     proofs: Proofs,
     memory: ByteBudget,
     disk: ByteBudget,
-    /// Permits for idle SSH connections.
     permits: Arc<Semaphore>,
 }
 
@@ -102,10 +100,7 @@ impl Network {
         self.disk.tenant(tenant)
     }
 
-    /// Opens a session with `remote`; the timeout of `call` starts now.
-    ///
-    /// # Errors
-    /// Fails when its certificates cannot be used.
+    /// Opens a session with `remote`; the timeout of `call` starts now. Fails when its certificates cannot be used.
     pub fn open(&self, remote: &Remote, call: &Call) -> Result<Session, Error> {
         let tenant = match call.tenant.as_str() {
             "" => remote.url().host_str().unwrap_or_default(),

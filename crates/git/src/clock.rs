@@ -16,7 +16,6 @@ use crate::{Error, Limits, Reservations, SshConnections};
 
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Timeout, cancellation and limits of one session.
 #[derive(Debug, Clone)]
 pub struct Call {
     pub timeout: Duration,
@@ -70,7 +69,6 @@ impl Clock {
         &self.runtime
     }
 
-    /// Fails after the deadline or a cancellation.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled {
@@ -91,7 +89,6 @@ impl Clock {
         self.block(future, self.silence)
     }
 
-    /// Waits until the call ends. Blocks the thread.
     pub(crate) fn wait_for_own<T>(&self, future: impl Future<Output = T>) -> Result<T, Error> {
         self.block(future, Duration::MAX)
     }
@@ -129,7 +126,6 @@ impl Clock {
     }
 }
 
-/// A flag that follows a [`Clock`], for code that polls.
 pub(crate) struct Watch {
     pub(crate) stop: Arc<AtomicBool>,
     task: tokio::task::JoinHandle<()>,

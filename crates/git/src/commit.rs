@@ -11,7 +11,6 @@ use tree::{Entry, NodeKind, Tree, TreeError, TreePath};
 
 use crate::{Error, Node, NodeKind as Kind, Resolved, Session, Snapshot};
 
-/// Maximum number of links followed for one file, as in Linux.
 const MAX_LINKS: usize = 40;
 /// Bytes of memory of an entry of a commit in memory, beside its path.
 const PER_ENTRY: u64 = 300;
@@ -111,7 +110,6 @@ impl Commit {
         self.nodes.len()
     }
 
-    /// Returns the size of the pack and its index in bytes; 0 for a copy in memory.
     #[must_use]
     pub fn packed_bytes(&self) -> u64 {
         match &self.contents {

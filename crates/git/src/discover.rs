@@ -17,7 +17,6 @@ use gix::{
 
 use crate::Error;
 
-/// Maximum size of the small files in `.git`.
 const MAX_BYTES: u64 = 64 << 10;
 
 /// Opens the repository of the checkout that contains a directory. `None` if there is none that can be opened.
@@ -58,28 +57,24 @@ fn is_root(dir: &Path) -> bool {
     }
 }
 
-/// Returns the target of a `.git` file.
 fn linked(dir: &Path, git: &Path) -> Option<PathBuf> {
     let text = read(git)?;
     let target = text.strip_prefix("gitdir:")?.trim();
     dir.join(target).canonicalize().ok()
 }
 
-/// Returns true if the directory is the one of this linked worktree.
 fn is_worktree_of(git: &Path, target: &Path) -> bool {
     let back = read(&target.join("gitdir"));
     let back = back.and_then(|path| target.join(path.trim()).canonicalize().ok());
     back.is_some() && back == git.canonicalize().ok()
 }
 
-/// Returns true if the directory belongs to the modules of a parent repository.
 fn is_submodule_of(dir: &Path, target: &Path) -> bool {
     let above = dir.ancestors().skip(1);
     let mut modules = above.filter_map(|dir| dir.join(".git/modules").canonicalize().ok());
     modules.any(|modules| target.starts_with(modules))
 }
 
-/// Refuses object databases outside of the repository.
 fn refuse_alternates(root: &Path, repository: &ThreadSafeRepository) -> Result<(), Error> {
     let objects = repository.objects_dir();
     let Some(list) = read(&objects.join("info/alternates")) else {
@@ -116,7 +111,6 @@ mod tests {
     use super::*;
     use crate::{Author, Checkout, History, Worktree, original::git};
 
-    /// A checkout with one commit, and a program that leaves a trace when it is run.
     struct Hostile {
         dir: tempfile::TempDir,
         root: PathBuf,
@@ -151,7 +145,6 @@ mod tests {
             fs::write(&path, format!("{}{text}\n", fs::read_to_string(&path).unwrap())).unwrap();
         }
 
-        /// Runs everything that this crate does with a checkout.
         fn use_all(&self) -> Checkout {
             let checkout = Checkout::around(&self.root).unwrap().unwrap();
             let history = History::around(&self.root).unwrap();

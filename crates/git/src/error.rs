@@ -16,7 +16,6 @@ pub enum Error {
         "tls: failed to find any PEM data in key input: the client certificate for '{url}' needs a certificate and its private key, both as PEM"
     )]
     InvalidIdentity { url: String },
-    /// The host key of an SSH server is not trusted.
     #[error("ssh: handshake failed with '{url}': {why}")]
     HostKey {
         url: String,
@@ -41,7 +40,6 @@ pub enum Error {
         /// Missing ref or commit, as in `branch 'main'`.
         what: String,
         url: String,
-        /// May be empty.
         hint: String,
     },
     /// The commit is not on the branch. The message begins as the original's message.
@@ -53,17 +51,14 @@ pub enum Error {
         branch: String,
         url: String,
     },
-    /// No tag is in the semver range.
     #[error("no match found for semver: {0}")]
     NoMatch(String),
     #[error("git repository is empty")]
     EmptyRepository { url: String },
-    /// The call's timeout is over.
     #[error("'{url}' did not finish within the timeout of {after:?}")]
     Timeout { url: String, after: Duration },
     #[error("talking to '{url}' was cancelled")]
     Cancelled { url: String },
-    /// The server's certificate is not trusted, or TLS failed otherwise.
     #[error("tls: no trusted connection to '{url}': {why}: {}", net::tls_problem(.why))]
     Tls { url: String, why: String },
     #[error("network: '{url}': {why}")]
@@ -77,7 +72,6 @@ pub enum Error {
     },
     #[error("'{url}' redirects to '{to}', which is not followed: {why}")]
     Redirect { url: String, to: String, why: String },
-    /// The answer does not follow Git's protocol.
     #[error("'{url}' does not answer as a Git server: {why}")]
     Protocol { url: String, why: String },
     #[error("the limit of {limit} {what} was reached{of}")]
@@ -90,7 +84,6 @@ pub enum Error {
     #[error("{what} of '{url}': {why}")]
     Memory {
         url: String,
-        /// Purpose of the memory.
         what: &'static str,
         why: tree::ByteBudgetError,
     },
@@ -102,11 +95,7 @@ pub enum Error {
     },
     /// A name in the repository that no artifact may contain.
     #[error("the repository holds the path {path:?}, which is refused: {why}")]
-    RefusedPath {
-        /// Printable.
-        path: String,
-        why: &'static str,
-    },
+    RefusedPath { path: String, why: &'static str },
     #[error("object {id}: {why}")]
     Object { id: String, why: String },
     #[error("submodules: {0}")]
@@ -161,7 +150,6 @@ impl Error {
     }
 }
 
-/// Joins the distinct messages of an error of gix, outermost first, to at most 500 characters.
 pub(crate) fn chain(error: &gix::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     for source in error.iter_errors() {

@@ -6,12 +6,9 @@ use gix::{ObjectId, revision::walk::Sorting, traverse::commit::simple::CommitTim
 
 use crate::{Error, discover::repository_around};
 
-/// Maximum number of commits that a search reads.
 const MAX_COMMITS: usize = 200_000;
-/// Bytes of objects that a search caches.
 const CACHE_BYTES: usize = 16 << 20;
 
-/// History of a checkout on this machine; read only.
 pub struct History {
     repository: gix::ThreadSafeRepository,
 }
@@ -23,7 +20,6 @@ impl std::fmt::Debug for History {
 }
 
 impl History {
-    /// Returns the history of the checkout that contains a directory, if any.
     #[must_use]
     pub fn around(dir: &Path) -> Option<Self> {
         let repository = repository_around(dir).ok().flatten()?;
@@ -32,9 +28,6 @@ impl History {
 
     /// Returns the last commit that changed a file or directory, in hex; `None` if no commit has it. A merge counts if it
     /// differs from all its parents.
-    ///
-    /// # Errors
-    /// Fails when the history can't be read, or is too long.
     pub fn latest_commit(&self, path: &str) -> Result<Option<String>, Error> {
         let failed = |why: String| Error::Disk(format!("the history of {path}: {why}"));
         self.search(path)

@@ -20,9 +20,7 @@ use reqwest::{
 
 use crate::wire::{Request, Wire};
 
-/// Path and query of the request for a server's capabilities.
 const ANNOUNCES: &str = "/info/refs?service=git-upload-pack";
-/// Content type of their announcement.
 const ANNOUNCEMENT: &str = "application/x-git-upload-pack-advertisement";
 
 /// Maximum size of a request: wants and haves of a shallow fetch are a few hundred bytes.
@@ -39,7 +37,6 @@ enum State {
 struct Exchange {
     wire: Arc<Wire>,
     state: State,
-    /// True for the request for capabilities.
     announces: bool,
 }
 
@@ -119,7 +116,6 @@ impl Write for Sink {
     }
 }
 
-/// Reads the headers (only the content type) or the body of the answer.
 pub(crate) struct ResponseReader {
     exchange: Arc<Mutex<Exchange>>,
     part: Part,

@@ -21,23 +21,19 @@ const PATHS: u64 = 8 << 20;
 /// Maximum number of answers for one purpose: a pack needs one without negotiation, and a few with it.
 const MAX_ANSWERS: u32 = 64;
 
-/// A tenant's shares, and the reservations of the pass.
 pub(crate) struct Shares {
     pub(crate) memory: Tenant,
     pub(crate) disk: Tenant,
     pub(crate) reservations: Reservations,
 }
 
-/// Remaining limits of a session, and its first failure.
 pub(crate) struct Intake {
     safe_url: String,
     clock: Clock,
     slowest: Pace,
     /// Start of the current interval of an answer, and the bytes received since.
     stretch: Mutex<Option<(Instant, u64)>>,
-    /// Bytes that answers may still have.
     allowance: AtomicU64,
-    /// Number of answers since `allowance` was set.
     answers: AtomicU32,
     memory: Tenant,
     disk: Tenant,
@@ -46,7 +42,6 @@ pub(crate) struct Intake {
     refs: Mutex<Option<Share>>,
     /// Initial value of `allowance`, and its name.
     limit: Mutex<(u64, &'static str)>,
-    /// The first failure; gix passes on only its message.
     failure: Mutex<Option<Error>>,
 }
 
@@ -85,13 +80,11 @@ impl Intake {
         }
     }
 
-    /// Allows `bytes` of refs in the next answers, which are counted in memory.
     pub(crate) fn allow_refs(&self, bytes: u64) {
         self.refs.lock().get_or_insert_with(|| self.memory.share());
         self.set_allowance(bytes, "bytes of a list of refs");
     }
 
-    /// Allows `bytes` of a pack in the next answers.
     pub(crate) fn allow_pack(&self, bytes: u64) {
         *self.refs.lock() = None;
         self.set_allowance(bytes, "bytes of a pack");
@@ -142,7 +135,6 @@ impl Intake {
         })
     }
 
-    /// Reserves memory for a pack that stays in memory. Returns false if there is not enough.
     pub(crate) fn try_take_small_pack(&self, bytes: u64) -> bool {
         self.with_reserved(|own| {
             let is_there = own.memory.try_grow(bytes).is_ok();

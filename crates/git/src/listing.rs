@@ -12,12 +12,10 @@ use url::Url;
 
 use crate::{Remote, wire::Request};
 
-/// First bytes of a request for a list of refs.
 const COMMAND: &[u8] = b"0014command=ls-refs";
 /// Maximum size of a recorded request in bytes: a reference needs a few prefixes.
 const MAX_REQUEST_BYTES: usize = 4 << 10;
 
-/// Request for a list of refs, with a hash of its answer. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Listing(Arc<Inner>);
 
@@ -29,7 +27,6 @@ struct Inner {
     answer: Answer,
 }
 
-/// Size and SHA-256 of an answer.
 #[derive(Debug, PartialEq, Eq)]
 struct Answer {
     bytes: u64,
@@ -70,7 +67,6 @@ impl Listing {
         &self.0.remote
     }
 
-    /// Returns the request, with the repository's credentials.
     pub(crate) fn request(&self) -> reqwest::Request {
         self.0.request.to(&self.0.url, &self.0.remote)
     }
@@ -110,7 +106,6 @@ enum Recorded {
     #[default]
     Nothing,
     One(Box<RecordedList>),
-    /// Several lists, or one that cannot be recorded.
     Other,
 }
 
@@ -138,7 +133,6 @@ impl Recorder {
         }
     }
 
-    /// Returns the only list of refs of the session.
     pub(crate) fn listing(&self, remote: &Remote) -> Option<Listing> {
         let recorded = self.0.lock();
         let Recorded::One(list) = &*recorded else {

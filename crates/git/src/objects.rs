@@ -31,7 +31,6 @@ use tempfile::TempDir;
 
 use crate::{Error, Limits, intake::Intake, pack::spool::Stored};
 
-/// Bytes of decoded objects that are cached as bases of deltas.
 const CACHE_BYTES: usize = 8 << 20;
 const INDEX_THREADS: usize = 2;
 /// Maximum size in bytes of a pack that one thread indexes: starting a second takes longer.
@@ -69,9 +68,6 @@ impl Objects {
     }
 
     /// Indexes a pack in its directory.
-    ///
-    /// # Errors
-    /// Fails as [`Objects::in_memory`] does, or if the directory can't be written.
     pub(crate) fn stored(
         pack: Stored,
         limits: &Limits,
@@ -116,15 +112,11 @@ impl Objects {
         }
     }
 
-    /// Returns true if they are in a directory, whose removal takes a while.
     pub(crate) const fn is_on_disk(&self) -> bool {
         matches!(self, Self::Stored { .. })
     }
 
     /// Reads an object into `buffer`, replacing its content, and returns its kind. `None` if it is missing.
-    ///
-    /// # Errors
-    /// Fails when it is damaged or too large.
     pub(crate) fn find(&self, id: ObjectId, buffer: &mut Vec<u8>) -> gix::Result<Option<Kind>> {
         buffer.clear();
         match self {
@@ -133,7 +125,6 @@ impl Objects {
         }
     }
 
-    /// Returns the size of an object in bytes. `None` if it is missing.
     pub(crate) fn len_of(&self, id: ObjectId) -> gix::Result<Option<u64>> {
         match self {
             Self::InMemory(pack) => pack.len_of(id),

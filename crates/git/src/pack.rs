@@ -21,11 +21,9 @@ const OTHER_OBJECTS: u64 = 100;
 /// Bytes of a delta that contain the sizes at its start.
 const DELTA_HEAD: usize = 128;
 pub(crate) const PACK_HEADER: usize = 12;
-/// Bytes of a hash: the name of a delta's base, and the checksum of a pack.
 const HASH_BYTES: usize = 20;
 /// Bytes of an index without objects, and per object.
 const INDEX: (u64, u64) = (1072, 28);
-/// Bytes that are inflated at once.
 const INFLATED: usize = 32 << 10;
 
 #[expect(clippy::needless_pass_by_value, reason = "the function of a map_err")]
@@ -33,20 +31,15 @@ fn disk(error: io::Error) -> Error {
     Error::Disk(error.to_string())
 }
 
-/// Maximum memory of a pack, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needed {
     /// For indexing and reading it. A resolved object is in memory together with all its direct and indirect bases and their
     /// deltas.
     pub(crate) work: u64,
-    /// For its finished index.
     pub(crate) index: u64,
 }
 
 /// Measures a pack.
-///
-/// # Errors
-/// Fails when the pack is damaged, an object is over its limit, or there are too many objects.
 pub(crate) fn measure(
     pack: &Spooled,
     limits: &Limits,
@@ -155,7 +148,6 @@ impl<'a> Entries<'a> {
         }))
     }
 
-    /// Reads the checksum after the last object. It is verified when the pack is indexed.
     fn end(&mut self) -> Result<(), Error> {
         let read = self.pack.read_exact(&mut [0; HASH_BYTES]);
         read.map_err(|_| self.damaged("its checksum is cut off"))
@@ -206,7 +198,6 @@ fn compressed_at_most(size: u64) -> u64 {
 
 #[derive(Default)]
 struct Tally {
-    /// Bytes by offset of an object, with all its bases and deltas.
     chains: HashMap<u64, u64>,
     longest: u64,
     /// Bytes of all objects whose base is named by its hash, so that its offset is unknown, and of their deltas.
@@ -245,7 +236,6 @@ impl Tally {
     }
 }
 
-/// Returns the size of a delta's result: the second number of its header.
 fn result_size(pack: &Spooled, entry: &Entry) -> Option<u64> {
     let mut head = [0; DELTA_HEAD];
     let read = pack.read_at(&mut head, entry.data_offset).ok()?;
@@ -282,7 +272,6 @@ mod tests {
     };
     use crate::Call;
 
-    /// A pack with a file of `size` zeros, and `count` deltas that copy it and each other.
     fn chain(size: u32, count: u32, by_name: bool) -> Vec<u8> {
         let mut pack = b"PACK\0\0\0\x02".to_vec();
         pack.extend((count + 1).to_be_bytes());

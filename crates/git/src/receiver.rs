@@ -16,21 +16,16 @@ use crate::{
 };
 
 pub(crate) struct Receiver<'a> {
-    /// Parent of the temporary directories of large packs.
     pub(crate) above: &'a Path,
     pub(crate) limits: &'a Limits,
     pub(crate) clock: &'a Clock,
     pub(crate) intake: &'a Intake,
     pub(crate) safe_url: &'a str,
-    /// Stops indexing when it becomes true.
     pub(crate) stop: &'a AtomicBool,
 }
 
 impl Receiver<'_> {
     /// Receives and indexes a pack.
-    ///
-    /// # Errors
-    /// Fails when the pack can't be read, is damaged or too large, or there is no memory or space for it.
     pub(crate) fn receive(&self, pack: &mut dyn BufRead) -> gix::Result<Objects> {
         self.index(spool(pack, self.above, self.intake))
     }
@@ -53,7 +48,6 @@ impl Receiver<'_> {
         }
     }
 
-    /// Reserves memory for a pack that stays there. Returns false if it would have to wait.
     fn has_memory(&self, needed: Needed) -> bool {
         if !self.intake.try_take_small_pack(needed.index) {
             return false;

@@ -15,7 +15,6 @@ pub struct Selector {
     pub tag: Option<String>,
     /// Range of versions; the newest tag in it counts.
     pub semver: Option<String>,
-    /// Full ref name.
     pub name: Option<String>,
     /// Hash of a commit; with a branch, it must be on that branch.
     pub commit: Option<String>,
@@ -50,7 +49,6 @@ impl Selector {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
     Commit {
-        /// Full hash.
         hash: String,
         /// Branch that it must be on, which the revision names.
         branch: Option<String>,
@@ -83,7 +81,6 @@ impl Reference {
         }
     }
 
-    /// Returns the commit of a reference that needs no list of refs.
     pub(crate) fn without_refs(&self) -> Result<Option<Resolved>, Error> {
         let Self::Commit { hash, branch } = self else {
             return Ok(None);
@@ -96,7 +93,6 @@ impl Reference {
         }))
     }
 
-    /// Returns the prefixes of the needed ref names.
     pub(crate) fn prefixes(&self) -> Vec<String> {
         vec![match self {
             Self::Commit { hash, .. } => hash.clone(),
@@ -247,7 +243,6 @@ fn newest<'a>(range: &Range, refs: &'a [Advertised]) -> Option<(&'a str, &'a Adv
         .map(|(_, tag, listed)| (tag, listed))
 }
 
-/// Lists a few refs of the wanted kind.
 pub(crate) fn describe(reference: &Reference, refs: &[Advertised]) -> String {
     let (prefix, kind) = match reference {
         Reference::Branch(_) => ("refs/heads/", "branches"),

@@ -32,9 +32,7 @@ pub struct Remote {
 /// Certificates of https connections, and the proxy of all connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientTls {
-    /// CA certificates (PEM), trusted beside the system's.
     pub(crate) ca: Option<Vec<u8>>,
-    /// Client certificate and its key (PEM).
     pub(crate) identity: Option<Secret<Vec<u8>>>,
     pub(crate) proxy: Option<Proxy>,
 }
@@ -112,7 +110,6 @@ impl Remote {
         self.ssh.is_some()
     }
 
-    /// Returns the user in an SSH address.
     #[must_use]
     pub fn ssh_user(&self) -> Option<&str> {
         self.ssh.as_ref()?.0.user.as_deref()
@@ -126,10 +123,7 @@ impl Remote {
         self
     }
 
-    /// Connects to another SSH host and port, as aliases of `~/.ssh/config` do.
-    ///
-    /// # Errors
-    /// Fails if the host is not permitted.
+    /// Connects to another SSH host and port, as aliases of `~/.ssh/config` do. Fails if the host is not permitted.
     pub fn with_ssh_host(mut self, host: Option<&str>, port: Option<u16>) -> Result<Self, Error> {
         if let Some((own, _)) = &mut self.ssh {
             let refused = |why: String| Error::InvalidUrl {
@@ -146,7 +140,6 @@ impl Remote {
         Ok(self)
     }
 
-    /// Sets a token, sent as `Authorization: Bearer` instead of other credentials.
     #[must_use]
     pub fn with_token(mut self, token: Secret<String>) -> Self {
         self.token = Some(token);
@@ -191,14 +184,12 @@ impl Remote {
         self
     }
 
-    /// Trusts these CA certificates (PEM) beside the system's.
     #[must_use]
     pub fn with_ca(mut self, pem: Vec<u8>) -> Self {
         self.tls_mut().ca = Some(pem);
         self
     }
 
-    /// Returns the address without credentials.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
@@ -221,7 +212,6 @@ impl Remote {
         self.ssh.as_ref()
     }
 
-    /// Returns the address for messages.
     pub(crate) fn safe_url(&self) -> String {
         safe_url(&self.url)
     }
@@ -263,7 +253,6 @@ fn userinfo(url: &Url) -> Option<Auth> {
     })
 }
 
-/// Returns a URL without credentials, query and fragment.
 pub(crate) fn safe_url(url: &Url) -> String {
     // In such a URL it is unclear which part is a password.
     if url.cannot_be_a_base() {

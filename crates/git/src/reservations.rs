@@ -22,7 +22,6 @@ pub(crate) struct Reserved {
 }
 
 impl Reservations {
-    /// Works with the reserved bytes, which are none at first.
     pub(crate) fn with<T>(&self, memory: &Tenant, disk: &Tenant, work: impl FnOnce(&mut Reserved) -> T) -> T {
         let mut reserved = self.0.lock();
         work(reserved.get_or_insert_with(|| Reserved {
@@ -41,7 +40,6 @@ impl Reservations {
         }
     }
 
-    /// Releases reserved memory and space that is not used, after everything is fetched and listed.
     pub fn release_unused(&self) {
         if let Some(reserved) = &mut *self.0.lock() {
             reserved.memory.shrink(0);

@@ -49,12 +49,10 @@ pub struct Session {
     connector: Connector,
     transport: Box<dyn Transport + Send>,
     handshake: Option<Handshake>,
-    /// Tenant of the proofs.
     tenant: String,
     proofs: Proofs,
 }
 
-/// Transport to a server.
 pub(crate) enum Connector {
     Http(Client, Arc<Announcement>, Arc<Recorder>),
     Ssh(Box<Access>),
@@ -202,7 +200,6 @@ impl Session {
         Snapshot::open(objects, want, &self.limits, self.intake.reservations())
     }
 
-    /// Replaces the transport by a new one, which connects at the first use.
     fn connect_anew(&mut self) -> Result<(), Error> {
         self.transport = self
             .connector
@@ -302,7 +299,6 @@ impl Session {
         }
     }
 
-    /// Returns the failure behind an error of gix.
     fn explain(&self, error: &GixError, wanted: Option<&Resolved>) -> Error {
         if let Some(failure) = self.intake.take_failure() {
             return failure;
@@ -354,7 +350,6 @@ impl Connector {
         }
     }
 
-    /// Returns a new transport, which connects at the first use.
     fn transport(
         &self,
         remote: &Remote,

@@ -14,38 +14,29 @@ use self::{pgp_keys::PgpKeys, ssh_keys::SshKeys};
 
 /// Suffix of Secret keys with public SSH keys. All others have OpenPGP key rings.
 const SSH_SUFFIX: &str = ".sshpub";
-/// First lines of signatures.
 const PGP: &str = "-----BEGIN PGP SIGNATURE-----";
 const SSH: &str = "-----BEGIN SSH SIGNATURE-----";
 const X509: &str = "-----BEGIN SIGNED MESSAGE-----";
 const KEY_BYTES: usize = 1 << 20;
 const SIGNATURE_BYTES: usize = 64 << 10;
 
-/// A failed verification, in the original's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unverified {
-    /// Missing signature, or a type that can't be verified.
     #[error("unsupported signature type: {0}")]
     Unsupported(&'static str),
-    /// No key of the signature's type.
     #[error(
         "{kind} signature detected but no {kind} public keys found in secret (keys with {suffix} suffix)"
     )]
     NoKeys {
-        /// `PGP` or `SSH`.
         kind: &'static str,
-        /// Suffix of the names of such keys.
         suffix: &'static str,
     },
-    /// No valid key, or an invalid signature.
     #[error("{0}")]
     Malformed(String),
-    /// No key made the signature.
     #[error("unable to verify payload with any of the given {0}")]
     NoMatch(&'static str),
 }
 
-/// Type of a signature, by its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SignatureType {
     OpenPgp,
@@ -190,14 +181,12 @@ impl TrustedKeys {
         Ok(keys)
     }
 
-    /// Returns a digest of all keys and their names.
     #[must_use]
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 }
 
-/// Keys of one type, and the error of the first invalid entry.
 #[derive(Debug, Clone)]
 struct Parsed<K> {
     keys: Vec<K>,

@@ -19,7 +19,6 @@ const NAME_CHARS: usize = 256;
 /// Bytes of memory of a path, beside twice its own: its readers have a copy.
 const PER_NODE: u64 = 200;
 
-/// Bytes of paths that are counted together.
 const COUNTED: u64 = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +44,6 @@ pub struct Snapshot {
     objects: Objects,
     limits: Limits,
     commit: ObjectId,
-    /// The annotated tag of the reference, if any.
     tag: Option<ObjectId>,
     tree: ObjectId,
     subject: String,
@@ -55,7 +53,6 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Opens the commit `id`, or the commit of the annotated tag `id`.
     pub(crate) fn open(
         objects: Objects,
         id: ObjectId,
@@ -108,14 +105,12 @@ impl Snapshot {
         self.commit.to_string()
     }
 
-    /// Returns the commit with its signature.
     pub fn signed_commit(&self) -> Result<SignedObject, Error> {
         let mut object = Vec::new();
         self.find(self.commit, &mut object)?;
         Ok(SignedObject::of_commit(self.commit(), &object))
     }
 
-    /// Returns the annotated tag that was fetched; `None` for other references.
     pub fn signed_tag(&self) -> Result<Option<SignedObject>, Error> {
         let Some(id) = self.tag else {
             return Ok(None);
@@ -192,7 +187,6 @@ impl Snapshot {
         Ok(nodes)
     }
 
-    /// Returns the size of a file or link in bytes.
     pub fn len_of(&self, node: &Node) -> Result<u64, Error> {
         match self.objects.len_of(node.id) {
             Ok(Some(len)) => Ok(len),
@@ -223,7 +217,6 @@ impl Snapshot {
         }
     }
 
-    /// Returns the size of its pack and index in bytes.
     pub(crate) fn packed_bytes(&self) -> u64 {
         self.objects.packed_bytes()
     }
@@ -234,12 +227,10 @@ impl Snapshot {
         self.objects.is_on_disk()
     }
 
-    /// Releases memory that was reserved for paths and is not used.
     pub(crate) fn release_unused(&self) {
         self.reservations.release_unused();
     }
 
-    /// Reserves memory for paths.
     fn count(&self, bytes: u64) -> Result<(), Error> {
         self.reservations.count_paths(bytes).map_err(|why| Error::Memory {
             url: self.commit(),
@@ -327,7 +318,6 @@ fn subject(message: &BStr) -> String {
         .to_owned()
 }
 
-/// Returns the first `chars` characters, trimmed.
 fn prefix(text: &BStr, chars: usize) -> String {
     text.to_str_lossy().trim().chars().take(chars).collect()
 }

@@ -8,7 +8,6 @@ use crate::{Error, Node, NodeKind, Remote, Resolved, Snapshot, ssh::address};
 /// File with the repositories of submodules.
 const FILE: &str = ".gitmodules";
 const FILE_BYTES: usize = 1 << 20;
-/// Maximum number of submodules of one commit.
 const MOST: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +19,6 @@ pub struct Submodule {
 }
 
 impl Submodule {
-    /// Returns its commit for [`crate::Session::fetch`].
     #[must_use]
     pub fn resolved(&self) -> Resolved {
         Resolved {
@@ -140,7 +138,6 @@ impl Remote {
     }
 }
 
-/// Returns a URL with the user of the address, and with its path.
 fn full_ssh_url(own: &address::SshAddress) -> String {
     let user = own
         .user

@@ -15,7 +15,6 @@ use crate::{
     Error, Remote, announced::Announcement, clock::Clock, intake::Intake, listing::Recorder, remote::safe_url,
 };
 
-/// Maximum number of redirects in a row.
 const MAX_REDIRECTS: usize = 5;
 /// Timeout for the end of an answer that is not read any more.
 const END: Duration = Duration::from_secs(1);
@@ -24,14 +23,12 @@ const END: Duration = Duration::from_secs(1);
 pub(crate) struct Request {
     pub(crate) post: bool,
     pub(crate) url: String,
-    /// Length of the repository's own URL, with which `url` begins.
     pub(crate) base_len: usize,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
 impl Request {
-    /// Returns the part of the URL after the repository's own.
     pub(crate) fn tail(&self) -> &str {
         self.url.get(self.base_len..).unwrap_or_default()
     }
@@ -51,16 +48,13 @@ impl Request {
     }
 }
 
-/// State that all requests of a session share.
 pub(crate) struct Wire {
     client: Client,
     remote: Remote,
     clock: Clock,
     intake: Arc<Intake>,
-    /// The server's announcement, in this session or an earlier one.
     pub(crate) announcement: Arc<Announcement>,
     pub(crate) recorder: Arc<Recorder>,
-    /// Target of a redirect.
     base: Mutex<Option<String>>,
 }
 
@@ -83,17 +77,14 @@ impl Wire {
         }
     }
 
-    /// Records the failure of a request for the session.
     pub(crate) fn fail(&self, error: Error) -> io::Error {
         self.intake.fail(error)
     }
 
-    /// Returns the repository's own URL after a redirect.
     pub(crate) fn redirected(&self) -> Option<String> {
         self.base.lock().clone()
     }
 
-    /// Sends a request, following redirects of GET requests.
     pub(crate) fn send(&self, request: &Request) -> Result<Response, Error> {
         self.intake.begin()?;
         let mut url = self.parse(&request.url)?;
@@ -125,7 +116,6 @@ impl Wire {
             .map_err(|error| self.classify(url, &error))
     }
 
-    /// Returns the target of a permitted redirect.
     fn redirect(&self, request: &Request, from: &Url, response: &Response) -> Result<Option<Url>, Error> {
         if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED {
             return Ok(None);
@@ -228,7 +218,6 @@ impl Wire {
         }
     }
 
-    /// Returns the next piece of a body; `None` at its end.
     pub(crate) fn next(&self, response: &mut Response) -> Result<Option<Bytes>, Error> {
         let Some(bytes) = self
             .clock

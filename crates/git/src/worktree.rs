@@ -31,7 +31,6 @@ impl std::fmt::Debug for Worktree {
     }
 }
 
-/// Sources of the author of commits, beside the checkout's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Author {
     /// Name and mail address that take precedence over the checkout's.
@@ -154,7 +153,6 @@ impl Worktree {
     }
 }
 
-/// A file with its new state; `None` if it was removed.
 struct Changed {
     path: BString,
     now: Option<(Vec<u8>, Stat, bool)>,
@@ -169,7 +167,6 @@ fn stage(index: &mut gix::index::File, path: &BStr, id: ObjectId, stat: Stat, mo
     index.sort_entries();
 }
 
-/// Sets the author in the configuration in memory.
 fn sign(repository: &mut gix::Repository, author: &Author) -> Result<(), String> {
     let own = |config: &gix::config::File| {
         let text = |key: &str| config.string(key).map(|text| text.to_string());

@@ -47,7 +47,6 @@ const PIECES: &[&str] = &[
     COMMIT,
 ];
 
-/// Answers to the handshake, to the request for refs, and to the request for a pack.
 type Answers = Arc<Mutex<[Vec<u8>; 3]>>;
 
 fn line(to: &mut Vec<u8>, content: &[u8]) {
@@ -66,7 +65,6 @@ fn answer(lines: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Returns valid answers with an empty pack.
 fn undamaged() -> [Vec<u8>; 3] {
     let main = format!("{COMMIT} refs/heads/main\n");
     [
@@ -89,7 +87,6 @@ fn undamaged() -> [Vec<u8>; 3] {
     ]
 }
 
-/// Returns answers, most of which are damaged in a few positions.
 fn answers(random: &mut Random) -> [Vec<u8>; 3] {
     let mut answers = undamaged();
     for bytes in &mut answers {
@@ -149,7 +146,6 @@ fn serve(answers: Answers) -> String {
     format!("http://{address}/x.git")
 }
 
-/// A server whose answers change, and a network.
 struct Served {
     _runtime: tokio::runtime::Runtime,
     answers: Answers,
@@ -169,7 +165,6 @@ impl Served {
         }
     }
 
-    /// Fetches main with these answers, and without earlier announcements.
     fn fetch(&self, answers: &[Vec<u8>; 3]) -> Result<(), Error> {
         self.answers.lock().clone_from(answers);
         let main = Selector {

@@ -5,7 +5,6 @@ use std::io::Write as _;
 use flate2::{Compression, write::ZlibEncoder};
 use gix::{ObjectId, hash::Kind, objs};
 
-/// Appends an entry: its type and size, `base`, and the content.
 pub(crate) fn entry(pack: &mut Vec<u8>, kind: u8, content: &[u8], base: &[u8]) {
     let mut size = content.len();
     let mut byte = kind << 4 | (size & 15) as u8;
@@ -43,7 +42,6 @@ pub(crate) fn distance_of(mut distance: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns a delta that copies a base of `base` bytes and appends a string.
 pub(crate) fn appending(base: usize, text: &str) -> Vec<u8> {
     let [low, high, ..] = base.to_le_bytes();
     let sizes = [number_of(base as u32), number_of((base + text.len()) as u32)].concat();
@@ -52,7 +50,6 @@ pub(crate) fn appending(base: usize, text: &str) -> Vec<u8> {
     [&sizes, &copy, [text.len() as u8].as_slice(), text.as_bytes()].concat()
 }
 
-/// A pack that grows by one object at a time.
 #[derive(Default)]
 pub(crate) struct Crafted {
     entries: Vec<u8>,

@@ -15,7 +15,6 @@ use crate::{Error, intake::Intake};
 pub(crate) const MAX_PACK_IN_MEMORY: u64 = 256 << 10;
 /// Bytes of a pack in a file that are counted together, a small pack's index included.
 const COUNTED: u64 = 64 << 10;
-/// Bytes of a pack in memory that are counted together.
 const COUNTED_IN_MEMORY: u64 = 4 << 10;
 
 #[derive(Debug)]
@@ -84,9 +83,6 @@ fn counted_in_memory(pack: &[u8]) -> u64 {
 
 impl Spooled {
     /// Moves the pack to a file, and releases its memory.
-    ///
-    /// # Errors
-    /// Fails when it can't be written, or the disk has no space for it.
     pub(crate) fn store(self, above: &Path, intake: &Intake) -> Result<Stored, Error> {
         match self {
             Self::Stored(stored) => Ok(stored),
@@ -106,7 +102,6 @@ impl Spooled {
         }
     }
 
-    /// Reads as many bytes at an offset as fit the buffer, and returns their number.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         match self {
             Self::InMemory(pack) => {

@@ -13,7 +13,6 @@ use crate::{
 
 const MIB: u64 = 1 << 20;
 
-/// Memory and disk of a tenant, and a parent of temporary directories.
 struct Fixture {
     runtime: Runtime,
     above: tempfile::TempDir,
@@ -33,7 +32,6 @@ impl Fixture {
         }
     }
 
-    /// Receives a pack with a new intake, which is returned; on the disk whatever its size if `is_stored`.
     fn receive(&self, pack: &[u8], is_stored: bool) -> (Intake, Result<Objects, String>) {
         let call = Call::new(Duration::from_secs(60));
         let clock = Clock::start(self.runtime.handle().clone(), &call, "u".to_owned());
@@ -85,7 +83,6 @@ fn noise(len: u64) -> Vec<u8> {
     (0..len).map(next).collect()
 }
 
-/// Returns the content and size of these objects in a pack.
 fn contents(objects: &Objects, of: &Crafted) -> Vec<Option<(Vec<u8>, u64)>> {
     let read = |id| {
         let mut buffer = b"other".to_vec();

@@ -21,13 +21,14 @@ use gix::{
 
 use super::agent;
 
-/// A pack to ask for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wanted {
-    /// A commit, or a tag of one, without the history.
     Alone(ObjectId),
     /// The commits that are reachable from `commit` and not from `head`, with their files if the server has no filter.
-    Beside { commit: ObjectId, head: ObjectId },
+    Beside {
+        commit: ObjectId,
+        head: ObjectId,
+    },
 }
 
 /// Asks for a pack, and returns the result of `read_pack`. With true beside it, the rest of the answer is read, too, so that

@@ -14,12 +14,10 @@ use super::{
 };
 use crate::{Error, Reference, Resolved, error::chain, pack::PACK_HEADER};
 
-/// Maximum number of remembered proofs.
 const MAX_PROOFS: usize = 4096;
 /// Maximum bytes of the answer. It is read up to the number of objects.
 const ANSWER_BYTES: u64 = 1 << 20;
 
-/// A commit and a head it is reachable from, in a tenant's repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     tenant: String,
@@ -30,7 +28,6 @@ struct Key {
 }
 
 impl Key {
-    /// Returns true if both have the same commit and branch.
     fn is_like(&self, other: &Self) -> bool {
         self.commit == other.commit
             && self.branch == other.branch
@@ -62,7 +59,6 @@ impl Proofs {
 }
 
 impl Session {
-    /// Returns `wanted` if it is on a branch of the server.
     pub(super) fn resolve_on(&mut self, branch: &str, wanted: Resolved) -> Result<Resolved, Error> {
         let head = self.resolve(&Reference::Branch(branch.to_owned()))?;
         let key = Key {
@@ -86,7 +82,6 @@ impl Session {
         Ok(wanted)
     }
 
-    /// Asks the server if a commit is reachable from a head.
     fn leads_to(&mut self, head: &Resolved, wanted: &Resolved) -> Result<bool, Error> {
         match self.leads_to_once(head, wanted) {
             // The server may differ from its remembered announcement.

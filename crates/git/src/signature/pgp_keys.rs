@@ -23,7 +23,6 @@ impl PgpKeys {
         self.0.add(parse(content));
     }
 
-    /// Returns the ID of the primary key of the signing key.
     pub(super) fn verify(&self, signature: &str, payload: &[u8]) -> Result<String, Unverified> {
         let keys = self.0.usable("PGP", ".asc")?;
         let none = || Unverified::NoMatch("key rings");
@@ -59,7 +58,6 @@ fn armored(signature: &str) -> Option<String> {
     Some(format!("{BEGIN}{body}{END}\n"))
 }
 
-/// Returns true if the signature has a strong digest and is not expired.
 fn is_current(signature: &Signature, now: u32) -> bool {
     let strong = [
         HashAlgorithm::Sha256,
@@ -116,7 +114,6 @@ fn certification(key: &SignedPublicKey) -> Option<&Signature> {
         .max_by_key(|own| own.created().map_or(0, Timestamp::as_secs))
 }
 
-/// Returns true if a subkey belongs to its primary key, may sign, and is neither revoked nor expired.
 fn is_usable(subkey: &SignedPublicSubKey, key: &SignedPublicKey, now: u32) -> bool {
     let primary = &key.primary_key;
     let mut all = subkey.signatures.iter();

@@ -15,7 +15,6 @@ impl SshKeys {
         self.0.add(parse(content));
     }
 
-    /// Returns the fingerprint of the signing key.
     pub(super) fn verify(&self, signature: &str, payload: &[u8]) -> Result<String, Unverified> {
         let keys = self.0.usable("SSH", SSH_SUFFIX)?;
         let malformed = || Unverified::Malformed("unable to unarmor SSH signature".to_owned());

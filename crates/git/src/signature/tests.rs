@@ -7,7 +7,6 @@ use std::{
 
 use super::*;
 
-/// Runs a program of OpenPGP or OpenSSH with an input, and returns its output.
 fn run(program: &str, home: &Path, args: &[&str], input: &[u8]) -> Vec<u8> {
     let mut child = Command::new(program)
         .args(args)
@@ -42,7 +41,6 @@ fn gpg(home: &Path, args: &[&str], input: &[u8]) -> Vec<u8> {
     run("gpg", home, &[GPG, args].concat(), input)
 }
 
-/// Sets the clock of gpg.
 const OF_2020: &[&str] = &["--faked-system-time", "20200101T000000"];
 
 struct Signer {
@@ -52,7 +50,6 @@ struct Signer {
 }
 
 impl Signer {
-    /// Creates a key; it has a signing subkey if `usage` is `cert`.
     fn pgp(algorithm: &str, usage: &str) -> Self {
         Self::with(&[], algorithm, usage, "never")
     }

@@ -6,7 +6,6 @@ const DEFAULT_PORT: u16 = 22;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SshAddress {
-    /// User, if the address names one.
     pub(crate) user: Option<String>,
     pub(crate) host: Host<String>,
     pub(crate) port: Option<u16>,
@@ -46,7 +45,6 @@ pub(crate) fn is_ssh(text: &str) -> bool {
     }
 }
 
-/// Parses an address for which [`is_ssh`] holds.
 pub(crate) fn parse(text: &str) -> Result<SshAddress, InvalidAddress> {
     let address = match split_scp(text).filter(|_| !text.contains("://")) {
         Some((server, path)) => of_scp(server, path)?,
@@ -150,13 +148,11 @@ impl SshAddress {
         self.port.unwrap_or(DEFAULT_PORT)
     }
 
-    /// Returns the command that serves the repository, quoted for a shell as Git does.
     pub(crate) fn command(&self) -> String {
         let quoted = self.path.replace('\'', r"'\''").replace('!', r"'\!'");
         format!("git-upload-pack '{quoted}'")
     }
 
-    /// Returns the address as a URL without the user, for messages.
     pub(crate) fn safe_url(&self) -> String {
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
         let slash = if self.path.starts_with('/') { "" } else { "/" };
@@ -164,7 +160,6 @@ impl SshAddress {
     }
 }
 
-/// Decodes `%` sequences; invalid ones stay.
 pub(crate) fn percent_decode(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

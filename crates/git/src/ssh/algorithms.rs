@@ -7,7 +7,6 @@ use russh::{
     keys::{Algorithm, EcdsaCurve, HashAlg},
 };
 
-/// Default key exchanges.
 const KEX: &[kex::Name] = &[
     kex::MLKEM768X25519_SHA256,
     kex::CURVE25519,
@@ -36,7 +35,6 @@ const CIPHERS: &[cipher::Name] = &[
     cipher::AES_128_CTR,
 ];
 
-/// Default algorithms of host keys.
 const HOST_KEYS: &[Algorithm] = &[
     Algorithm::Ed25519,
     Algorithm::Ecdsa {

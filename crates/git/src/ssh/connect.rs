@@ -25,10 +25,8 @@ use crate::{Error, clock::Clock};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum number of an agent's keys that are tried: servers give up sooner.
 const MAX_AGENT_KEYS: usize = 20;
 
-/// Bytes that the server may send before they are read.
 const WINDOW: u32 = 1 << 20;
 
 /// Messages of a channel that are queued before the connection waits for its reader.
@@ -111,7 +109,6 @@ impl Server {
         Ok(handle)
     }
 
-    /// Asks for the repository on a new channel.
     pub(crate) async fn ask(&self, handle: &Handle<Verifier>) -> Result<Channel<Msg>, russh::Error> {
         let channel = handle.channel_open_session().await?;
         // Servers that don't accept it speak an older version of the protocol.
@@ -201,7 +198,6 @@ impl Server {
     }
 }
 
-/// Keys that were tried on a connection.
 struct Attempts<'a> {
     server: &'a Server,
     clock: &'a Clock,
@@ -212,7 +208,6 @@ struct Attempts<'a> {
 }
 
 impl Attempts<'_> {
-    /// Returns the hashes to try with a key.
     fn hashes(&mut self, key: &PublicKey) -> Vec<Option<HashAlg>> {
         if !matches!(key.algorithm(), Algorithm::Rsa { .. }) {
             return vec![None];
@@ -309,7 +304,6 @@ impl Attempts<'_> {
     }
 }
 
-/// Refusal of a host key, and its remedy.
 type Refusal = (String, Option<Need>);
 
 /// Checks the server's host key, and refuses every channel that the server opens.

@@ -117,7 +117,6 @@ fn fuzz_known_hosts() {
     });
 }
 
-/// Accepts no host key.
 struct Nobody;
 
 impl russh::client::Handler for Nobody {

@@ -118,7 +118,6 @@ fn digest_of(text: &str, password: &str) -> Result<[u8; 32], InvalidKey> {
     digest.as_ref().try_into().map_err(|_| InvalidKey::Password)
 }
 
-/// Decrypts a key, or takes it from the cache.
 fn decrypt(key: &PrivateKey, text: &str, password: &str) -> Result<PrivateKey, InvalidKey> {
     let id = digest_of(text, password)?;
     {
@@ -164,7 +163,6 @@ fn pem(text: &str, password: Option<&str>) -> Result<PrivateKey, InvalidKey> {
     })
 }
 
-/// Refuses keys that cannot sign here.
 fn check(key: &PrivateKey) -> Result<(), InvalidKey> {
     match key.algorithm() {
         Algorithm::Ed25519 | Algorithm::Ecdsa { .. } => Ok(()),

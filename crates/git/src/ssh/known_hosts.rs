@@ -6,7 +6,6 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::hmac;
 use russh::keys::{Algorithm, HashAlg, PublicKey, parse_public_key_base64};
 
-/// Maximum lines and bytes; more are an error.
 const MAX_LINES: usize = 20_000;
 const MAX_BYTES: usize = 4 << 20;
 
@@ -18,11 +17,9 @@ pub struct KnownHosts(Arc<Entries>);
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Entries {
     lines: Vec<Line>,
-    /// Keys that no host may have.
     revoked: Vec<PublicKey>,
     /// Number of the first line that can't be parsed.
     unread: Option<usize>,
-    /// True if every key is trusted.
     any: bool,
 }
 
@@ -36,14 +33,12 @@ struct Line {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidKnownHosts {
-    /// A revoked key that can't be parsed, at a line.
     #[error("line {0}: the revoked key cannot be read")]
     Revoked(usize),
     #[error("known_hosts is longer than {MAX_LINES} lines or {MAX_BYTES} bytes")]
     TooLong,
 }
 
-/// Outcome of checking a host key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Trusted,
@@ -53,7 +48,6 @@ pub(crate) enum Verdict {
         /// True if an authority may sign certificates of the host, which are not supported.
         authority: bool,
     },
-    /// The host has these other keys.
     Mismatch(Vec<String>),
     Revoked,
 }
@@ -90,7 +84,6 @@ impl KnownHosts {
         }))
     }
 
-    /// Returns the distinct algorithms of a host's known keys.
     pub(crate) fn algorithms(&self, host: &str, port: u16) -> Vec<Algorithm> {
         let mut found: Vec<Algorithm> = Vec::new();
         for line in self.matching(host, port).filter(|line| !line.authority) {
@@ -156,7 +149,6 @@ impl Entries {
     }
 }
 
-/// Returns the name of a server in `known_hosts`.
 pub(crate) fn name(host: &str, port: u16) -> String {
     let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
     match port {
@@ -165,7 +157,6 @@ pub(crate) fn name(host: &str, port: u16) -> String {
     }
 }
 
-/// Returns the algorithm and fingerprint of a key.
 pub(crate) fn describe(key: &PublicKey) -> String {
     format!("{} {}", key.algorithm(), key.fingerprint(HashAlg::Sha256))
 }
@@ -186,7 +177,6 @@ fn matches_host(patterns: &str, name: &str) -> bool {
     found
 }
 
-/// Compares a name with `SALT|HASH`.
 fn matches_hash(hashed: &str, name: &str) -> Option<bool> {
     let (salt, hash) = hashed.split_once('|')?;
     let (salt, hash) = (STANDARD.decode(salt).ok()?, STANDARD.decode(hash).ok()?);
@@ -241,7 +231,6 @@ mod tests {
             .check(host, port, &key(A))
     }
 
-    /// Replaces letters by keys.
     fn keyed(known: &str) -> String {
         let own = format!("ssh-ed25519 {A}");
         known

@@ -18,10 +18,8 @@ use crate::{Error, clock::Clock, intake::Intake};
 /// Maximum size of a request: wants and haves of a shallow fetch are a few hundred bytes.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
 
-/// Maximum bytes of the server's error output that are kept.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
-/// A channel that is opened at the first read.
 struct Link {
     access: Access,
     clock: Clock,
@@ -30,7 +28,6 @@ struct Link {
     request: Vec<u8>,
     messages: Vec<u8>,
     exit: Option<u32>,
-    /// True if the server sent something on standard output.
     answered: bool,
     failed: bool,
 }
@@ -57,7 +54,6 @@ impl Link {
         !self.answered && connected.is_some_and(|connected| connected.is_reused)
     }
 
-    /// Starts again, on a new connection.
     fn repeat(&mut self) -> Result<(), Error> {
         (self.connected, self.exit) = (None, None);
         self.messages.clear();
@@ -65,7 +61,6 @@ impl Link {
         Ok(())
     }
 
-    /// Returns the next piece of the answer; `None` at its end.
     fn next(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             let clock = self.clock.clone();
@@ -148,7 +143,6 @@ pub(crate) struct Answer {
 
 pub(crate) struct Request(Arc<Mutex<Link>>);
 
-/// Returns both ends of a link. Its channel is opened at the first read.
 pub(crate) fn open(access: Access, clock: Clock, intake: Arc<Intake>) -> (Answer, Request) {
     let link = Arc::new(Mutex::new(Link {
         access,

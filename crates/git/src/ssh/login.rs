@@ -4,12 +4,10 @@ use std::path::PathBuf;
 
 use super::{key::SshKey, known_hosts::KnownHosts};
 
-/// Keys for SSH servers, and their trusted host keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SshLogin {
     /// User on servers if the address names none; default `git`.
     pub user: Option<String>,
-    /// In the order in which they are tried.
     pub keys: Vec<SshKey>,
     /// Socket of an SSH agent, whose keys are tried first.
     pub agent: Option<PathBuf>,

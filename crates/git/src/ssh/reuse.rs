@@ -21,7 +21,6 @@ use tokio::{
 use super::connect::{Server, Verifier};
 use crate::{Error, clock::Clock};
 
-/// Maximum number of idle connections of a pass.
 const MAX_IDLE: usize = 8;
 
 /// Maximum number of idle connections of all passes of a process: a pass that waits for its permit has one.
@@ -38,7 +37,6 @@ const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Packet that ends a session of Git's protocol.
 const FLUSH: &[u8] = b"0000";
 
 /// SSH connections for the requests of one pass, which log in once to each server. They are closed with the last clone.
@@ -52,7 +50,6 @@ impl fmt::Debug for SshConnections {
     }
 }
 
-/// A connection that waits for its next request.
 struct IdleConnection {
     server: Server,
     /// The connection after the end of its last request; `None` if it can't be used any more.
@@ -76,20 +73,16 @@ impl Drop for Connection {
     }
 }
 
-/// A channel of `git-upload-pack`, and its connection.
 pub(crate) struct Connected {
     pub(crate) channel: Channel<Msg>,
     connection: Connection,
-    /// True if the connection had another request before.
     pub(crate) is_reused: bool,
 }
 
-/// A server, and the pass's idle connections to it.
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) server: Server,
     pub(crate) connections: SshConnections,
-    /// Permits for idle connections, of the whole process.
     pub(crate) permits: Arc<Semaphore>,
 }
 
@@ -118,7 +111,6 @@ impl Access {
         }
     }
 
-    /// Asks for the repository on a new connection. Blocks the thread.
     pub(crate) fn open_new(&self, clock: &Clock) -> Result<Connected, Error> {
         let connection = Connection {
             handle: Arc::new(self.server.connect(clock)?),
@@ -147,7 +139,6 @@ impl Access {
 }
 
 impl SshConnections {
-    /// Takes the connection to a server that was used last.
     fn take(&self, server: &Server) -> Option<IdleConnection> {
         let mut all = self.0.lock();
         let at = all

@@ -371,7 +371,6 @@ fn limits_are_named() {
     assert!(read.is_err());
 }
 
-/// Writes a tree that git itself would refuse, and returns its hash.
 pub(super) fn tree(repo: &testkit::Repo, entries: &[(&str, &str, &str)]) -> String {
     let mut bytes = Vec::new();
     for (mode, name, id) in entries {

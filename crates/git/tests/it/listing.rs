@@ -15,7 +15,6 @@ fn repo(server: &GitServer, name: &str) -> (Repo, Remote) {
     (repo, remote)
 }
 
-/// Returns the steps of the requests after the first ones.
 fn steps(repo: &Repo, after: usize) -> Vec<Step> {
     let requests = repo.requests().into_iter().skip(after);
     requests.map(|request| request.step).collect()

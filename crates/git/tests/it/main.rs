@@ -46,7 +46,6 @@ fn resolve(remote: &Remote, reference: &Reference, call: &Call) -> Result<Resolv
     NETWORK.open(remote, call)?.resolve(reference)
 }
 
-/// A fetched commit with the parent of its temporary directories.
 struct Fetched {
     snapshot: Snapshot,
     resolved: Resolved,

@@ -8,7 +8,6 @@ use testkit::{
 
 use super::{call, fetch, resolve, ssh};
 
-/// A repository whose main branch has three commits; a fourth is on another branch alone.
 struct Setup {
     server: GitServer,
     repo: Repo,
@@ -43,7 +42,6 @@ impl Setup {
         }
     }
 
-    /// Returns the steps of the requests since the last call.
     fn steps(&self, seen: &mut usize) -> Vec<Step> {
         let steps: Vec<Step> = self
             .repo

@@ -26,7 +26,6 @@ fn of_tenant() -> Call {
     }
 }
 
-/// Fetches the branch main with a parent of temporary directories.
 fn fetch(network: &Network, remote: &Remote, call: &Call) -> Result<(Snapshot, TempDir), Error> {
     let main: Reference = branch("main");
     let dir = tempfile::tempdir().unwrap();

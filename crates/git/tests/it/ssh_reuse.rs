@@ -9,7 +9,6 @@ use testkit::{GitServer, HttpProxy, Repo, SshKeyPair, SshOptions, SshServer, eve
 
 use super::{NETWORK, RUNTIME, branch, call, fetch, resolve, ssh};
 
-/// A server with a repository of two commits.
 struct Setup {
     git: GitServer,
     repo: Repo,
@@ -40,7 +39,6 @@ impl Setup {
     }
 }
 
-/// Returns a call with the connections of another.
 fn sharing(other: &Call) -> Call {
     Call {
         ssh: other.ssh.clone(),
