@@ -42,7 +42,6 @@ pub(crate) fn secret_header(text: &str) -> Option<HeaderValue> {
 pub struct Identity {
     /// PEM, with its intermediates.
     pub certificate: Vec<u8>,
-    /// PEM.
     pub key: Secret<Vec<u8>>,
 }
 
@@ -58,7 +57,6 @@ pub struct Access {
     pub ca: Option<Vec<u8>>,
     pub identity: Option<Identity>,
     pub insecure_skip_verify: bool,
-    /// True to access a registry over http.
     pub plain_http: bool,
 }
 

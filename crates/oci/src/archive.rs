@@ -68,7 +68,6 @@ impl Archive {
     }
 }
 
-/// Writes files into a new directory, which is there whole or not at all.
 pub fn write_new(dir: &Path, files: &[(TreePath, Bytes)]) -> Result<(), Error> {
     let shown = dir.display().to_string();
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());

@@ -17,7 +17,6 @@ pub struct Client {
     limits: Limits,
 }
 
-/// A GET request and the scope of its credentials.
 #[derive(Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) url: &'a Url,
@@ -27,7 +26,6 @@ pub(crate) struct Ask<'a> {
     pub(crate) accept: &'static str,
     /// True if the response may be compressed with gzip.
     pub(crate) packed: bool,
-    /// True to ask for the headers alone.
     pub(crate) head: bool,
     /// Tag of known content, which the server need not send again.
     pub(crate) known: Option<&'a HeaderValue>,
@@ -66,7 +64,6 @@ impl<'a> Upload<'a> {
     }
 }
 
-/// An HTTP response and its address for messages.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) url: String,
@@ -80,7 +77,6 @@ impl Client {
         Self::with_proxies(access, limits, addresses, Proxies::Environment)
     }
 
-    /// Makes a client that uses these proxies.
     pub fn with_proxies(
         access: Access,
         limits: Limits,
@@ -102,7 +98,6 @@ impl Client {
         &self.limits
     }
 
-    /// Sends a form. Follows no redirects; any status is an answer.
     pub(crate) async fn post(&self, url: &Url, form: String) -> Result<Answer, Error> {
         let safe_url = safe_url(url);
         let mut request = Request::new(Method::POST, url.clone());
@@ -190,7 +185,6 @@ impl Client {
     }
 }
 
-/// Returns an address without credentials, for messages.
 pub(crate) fn safe_url(url: &Url) -> String {
     SafeUrl::from(url.clone()).to_string()
 }
@@ -207,7 +201,6 @@ fn is_redirect(status: StatusCode) -> bool {
 }
 
 impl Answer {
-    /// Returns an answer of success, or its error.
     pub(crate) fn ok(self, has_credentials: bool) -> Result<Self, Error> {
         let url = self.url.clone();
         match self.response.status() {

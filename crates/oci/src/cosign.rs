@@ -81,14 +81,11 @@ struct Subject {
     digest: BTreeMap<String, String>,
 }
 
-/// Trusted signers.
 #[derive(Clone, Copy)]
 pub enum Trust<'a> {
     Keys(&'a [PublicKey]),
-    /// Signers with a certificate.
     Identities {
         root: &'a TrustedRoot,
-        /// Returns true for trusted identities.
         matches: &'a (dyn Fn(&Signer) -> bool + Sync),
     },
 }
@@ -125,7 +122,6 @@ pub enum Rejected {
     Identity,
 }
 
-/// Returns whether a trusted signer signed the manifest with this digest.
 pub async fn verify(registry: &Registry, digest: &Digest, trust: &Trust<'_>) -> Result<Verdict, Error> {
     let mut search = Search {
         registry,
@@ -158,7 +154,6 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Returns true if a layer of a manifest is a valid signature.
     async fn is_signed(&mut self, wanted: &Wanted) -> Result<bool, Error> {
         let manifest: Manifest = match self.registry.manifest(wanted).await {
             Ok(manifest) => manifest,

@@ -14,7 +14,6 @@ pub(crate) struct Element<'a> {
     pub(crate) raw: &'a [u8],
 }
 
-/// Reads the first element; returns it and the rest.
 pub(crate) fn next(der: &[u8]) -> Option<(Element<'_>, &[u8])> {
     let (&kind, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -35,7 +34,6 @@ pub(crate) fn next(der: &[u8]) -> Option<(Element<'_>, &[u8])> {
     Some((Element { kind, content, raw }, rest))
 }
 
-/// Reads an element of a type; returns its content and the rest.
 pub(crate) fn element(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (found, rest) = next(der)?;
     (found.kind == kind).then_some((found.content, rest))
@@ -51,7 +49,6 @@ pub(crate) fn elements(mut der: &[u8]) -> Option<Vec<Element<'_>>> {
     Some(all)
 }
 
-/// Encodes an element of up to 65,535 bytes.
 pub(crate) fn written(kind: u8, content: &[u8]) -> Option<Vec<u8>> {
     let mut out = vec![kind];
     match u8::try_from(content.len()) {

@@ -10,7 +10,6 @@ enum Algorithm {
     Sha512,
 }
 
-/// A digest by SHA-256 or SHA-512.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
     algorithm: Algorithm,
@@ -71,7 +70,6 @@ impl Digest {
     }
 }
 
-/// Computes a digest piece by piece.
 pub(crate) enum Hasher {
     Sha256(Sha256),
     Sha512(Sha512),

@@ -19,7 +19,6 @@ pub struct Login {
     pub credentials: Credentials,
 }
 
-/// An invalid config.json. Its content is not printed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid config.json: line {line}, column {column}")]
 pub struct InvalidConfig {
@@ -48,9 +47,6 @@ struct Auth {
 }
 
 /// Parses config.json. Servers without credentials, as with credential helpers, are left out.
-///
-/// # Errors
-/// Fails when it is not JSON of that form.
 pub fn logins(text: &[u8]) -> Result<Vec<Login>, InvalidConfig> {
     let file: File = serde_json::from_slice(text).map_err(|error| InvalidConfig {
         line: error.line(),

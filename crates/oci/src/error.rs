@@ -11,11 +11,7 @@ pub enum Error {
     #[error("'{url}' cannot be used: {why}")]
     InvalidUrl { url: String, why: String },
     #[error("{what} cannot be used: {why}")]
-    InvalidAccess {
-        /// As in `the credentials`.
-        what: &'static str,
-        why: String,
-    },
+    InvalidAccess { what: &'static str, why: String },
     #[error("{range:?} is no range of versions: {why}")]
     InvalidRange { range: String, why: String },
     #[error("'{url}' redirects, which is not followed: {why}")]
@@ -37,7 +33,6 @@ pub enum Error {
     #[error("'{url}' is larger than the limit of {limit} {what}")]
     TooLarge {
         url: String,
-        /// As in `bytes` or `tags`.
         what: &'static str,
         limit: u64,
     },
@@ -79,7 +74,6 @@ impl Error {
         }
     }
 
-    /// Returns the error of a request to `url`, without credentials.
     pub(crate) fn of_request(url: &str, error: net::Error) -> Self {
         let url = url.to_owned();
         match error {

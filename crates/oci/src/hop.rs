@@ -2,7 +2,6 @@
 
 use reqwest::Url;
 
-/// Maximum number of redirects in a row.
 const MAX_REDIRECTS: usize = 10;
 
 #[derive(Debug, thiserror::Error)]

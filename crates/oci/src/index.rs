@@ -31,7 +31,6 @@ fn parse(text: &[u8], url: &str) -> Result<Vec<Entry>, Error> {
     Ok(version::sort(entries.collect(), |entry| &entry.version))
 }
 
-/// Returns the entries of a chart as they are written.
 fn parse_items(text: &[u8], url: &str) -> Result<Vec<yaml::Value>, Error> {
     // YAML cannot contain some characters of JSON.
     let value = match serde_json::from_slice(text) {

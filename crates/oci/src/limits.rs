@@ -13,7 +13,6 @@ pub struct Limits {
     pub entry_bytes: u64,
     /// Bytes of a chart's archive; default 64 MiB.
     pub archive_bytes: u64,
-    /// Bytes of a manifest, a page of tags or a token; default 4 MiB.
     pub document_bytes: u64,
     /// Tags of a repository; default 100,000.
     pub tags: usize,

@@ -59,7 +59,6 @@ pub enum Refused {
     TooMany { digest: String, why: Rejected },
 }
 
-/// Returns whether the policy accepts the manifest with this digest.
 pub async fn verify(registry: &Registry, digest: &Digest, trust: &Trust) -> Result<Verdict, Error> {
     let repository = scope(registry.reference());
     let artifact = format!("{repository}@{digest}");
@@ -91,7 +90,6 @@ pub async fn verify(registry: &Registry, digest: &Digest, trust: &Trust) -> Resu
     }))
 }
 
-/// Returns the verdict on a signature for which no enforced check failed.
 fn verdict(warnings: Vec<Warning>) -> Verdict {
     match warnings
         .iter()
@@ -151,7 +149,6 @@ fn scope(reference: &Reference) -> String {
     }
 }
 
-/// Shortens an untrusted string for messages.
 fn bounded(text: &str) -> String {
     text.chars().take(256).collect()
 }

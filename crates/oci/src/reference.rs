@@ -6,7 +6,6 @@ use api::UrlText;
 
 use crate::{Digest, Error};
 
-/// A repository in a registry, with an optional tag and digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     host: String,
@@ -15,7 +14,6 @@ pub struct Reference {
     digest: Option<Digest>,
 }
 
-/// The wanted version of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     Tag(String),
@@ -32,7 +30,6 @@ impl fmt::Display for Wanted {
 }
 
 impl Reference {
-    /// Parses a reference, with or without `oci://`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         parse(text).map_err(|why| Error::InvalidUrl {
             url: UrlText::from(text).to_string(),
@@ -76,7 +73,6 @@ impl fmt::Display for Reference {
     }
 }
 
-/// Returns the tag of a version.
 pub(crate) fn tag_of(version: &str) -> String {
     version.replace('+', "_")
 }

@@ -59,7 +59,6 @@ impl Registry {
         &self.reference
     }
 
-    /// Returns all tags in the order of the registry.
     pub async fn tags(&self) -> Result<Vec<String>, Error> {
         let mut url = self.url(&format!("tags/list?n={}", self.client.limits().page))?;
         let mut all: Vec<String> = Vec::new();
@@ -98,9 +97,6 @@ impl Registry {
 
     /// Downloads a manifest and verifies it against the wanted digest, or the digest that the registry reports, which it
     /// returns with it.
-    ///
-    /// # Errors
-    /// Fails when the manifest cannot be downloaded, is invalid, or has another digest.
     pub async fn manifest(&self, wanted: &Wanted) -> Result<Manifest, Error> {
         let url = self.manifest_url(wanted)?;
         let answer = self.get(&url, manifest::ACCEPT).await?;
@@ -119,9 +115,6 @@ impl Registry {
     }
 
     /// Downloads a blob and verifies it against its descriptor.
-    ///
-    /// # Errors
-    /// Fails when it cannot be downloaded, is larger than `limit` bytes, or does not match.
     pub async fn blob(&self, descriptor: &Descriptor, limit: u64) -> Result<Bytes, Error> {
         let url = self.url(&format!("blobs/{}", descriptor.digest))?;
         if descriptor.size > limit {
@@ -136,7 +129,6 @@ impl Registry {
         Ok(body)
     }
 
-    /// Downloads the chart of a manifest.
     pub async fn chart(&self, wanted: &Wanted) -> Result<Archive, Error> {
         let manifest = self.manifest(wanted).await?;
         let name = format!("{}:{wanted}", self.reference);
@@ -199,7 +191,6 @@ impl Registry {
         self.client.get(ask).await
     }
 
-    /// Returns the header of the last challenge.
     fn authorization(&self) -> Option<HeaderValue> {
         self.authorization.lock().clone()
     }
@@ -235,7 +226,6 @@ impl Registry {
         }
     }
 
-    /// Returns the header with the token of an answer.
     async fn token(&self, answer: Answer, has_credentials: bool) -> Result<Option<HeaderValue>, Error> {
         let answer = answer.ok(has_credentials)?;
         let url = answer.url.clone();
@@ -245,7 +235,6 @@ impl Registry {
     }
 }
 
-/// Returns the challenge of an answer that refuses access.
 fn challenge(answer: &Answer) -> Option<auth::Challenge> {
     if answer.response.status() != StatusCode::UNAUTHORIZED || !answer.trusted {
         return None;

@@ -31,11 +31,9 @@ pub struct Repository {
     client: Client,
     url: Url,
     credentials: Option<Credentials>,
-    /// The cached index; `None` if it is too large for the cache.
     cached: Option<Arc<OnceCell<Option<Index>>>>,
 }
 
-/// An index as it was sent.
 #[derive(Debug)]
 struct Index {
     url: String,
@@ -55,13 +53,11 @@ impl Repository {
         })
     }
 
-    /// Caches its index.
     pub(crate) fn caching_index(self) -> Self {
         let cached = Some(Arc::default());
         Self { cached, ..self }
     }
 
-    /// Returns the versions of a chart, the newest first.
     pub async fn entries(&self, chart: &str) -> Result<Vec<Entry>, Error> {
         let cached = match &self.cached {
             Some(cached) => cached.get_or_try_init(|| self.index()).await?.as_ref(),
@@ -158,7 +154,6 @@ impl Repository {
         stream.finish()
     }
 
-    /// Returns the whole index; `None` if it is too large for the cache.
     async fn index(&self) -> Result<Option<Index>, Error> {
         let answer = self.get(&index_url(&self.url), "*/*", true).await?;
         let (url, packed) = (answer.url.clone(), is_packed(&answer));
@@ -170,9 +165,6 @@ impl Repository {
     }
 
     /// Downloads the archive of a version.
-    ///
-    /// # Errors
-    /// Fails when the archive cannot be downloaded, is too large, or does not match the digest in the index.
     pub async fn fetch(&self, entry: &Entry) -> Result<Archive, Error> {
         let first = entry.urls.first().ok_or_else(|| {
             let why = format!("version {} has no address in the index", entry.version);
@@ -195,9 +187,6 @@ impl Repository {
     }
 
     /// Downloads the archive at the address itself, which is the address of an archive.
-    ///
-    /// # Errors
-    /// Fails when the archive cannot be downloaded or is too large.
     pub async fn archive(&self) -> Result<Archive, Error> {
         self.download(&self.url).await
     }
@@ -220,7 +209,6 @@ impl Repository {
         registry.chart(&registry.reference().wanted()).await
     }
 
-    /// Returns the address without credentials, for messages.
     pub(crate) fn safe_url(&self) -> String {
         safe_url(&self.url)
     }
@@ -282,7 +270,6 @@ fn parse(url: &str) -> Result<Url, Error> {
     }
 }
 
-/// Returns the user and password in an address.
 fn of_url(url: &Url) -> Option<Credentials> {
     let decoded = |text: &str| {
         let pairs = format!("x={}", text.replace('+', "%2B"));
@@ -297,7 +284,6 @@ fn of_url(url: &Url) -> Option<Credentials> {
     })
 }
 
-/// Returns the address below which a repository has its files.
 fn below(repository: &Url) -> Url {
     let mut base = repository.clone();
     base.set_fragment(None);

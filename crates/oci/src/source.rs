@@ -68,12 +68,10 @@ impl Charts {
 }
 
 impl ChartSource {
-    /// Creates the location of a chart from an address; see [`Charts::chart`].
     pub fn new(client: &Client, address: &str, chart: &str) -> Result<Self, Error> {
         Charts::at(client, address)?.chart(chart)
     }
 
-    /// Returns all versions, the newest first.
     pub async fn versions(&self) -> Result<Vec<String>, Error> {
         match &self.location {
             Location::Repository(repository) => {

@@ -17,7 +17,6 @@ const SAN: &[u8] = &[0x55, 0x1d, 0x11];
 /// The issuer of the identity: as a bare string, and as a string of DER.
 const ISSUER_OLD: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xbf, 0x30, 0x01, 0x01];
 const ISSUER: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xbf, 0x30, 0x01, 0x08];
-/// Proofs of logs of certificates.
 const PROOFS: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0xd6, 0x79, 0x02, 0x04, 0x02];
 const EMAIL: u8 = 0x81;
 const URI: u8 = 0x86;
@@ -33,7 +32,6 @@ pub struct Signer {
 
 pub(super) struct Certificate<'a> {
     der: &'a [u8],
-    /// Elements of the signed part.
     signed: Vec<der::Element<'a>>,
     key: &'a [u8],
     extensions: Vec<Extension<'a>>,
@@ -189,7 +187,6 @@ struct Proof<'a> {
     signature: &'a [u8],
 }
 
-/// Parses a list of proofs in TLS encoding.
 fn proofs(value: &[u8]) -> Option<Vec<Proof<'_>>> {
     let (list, _) = element(value, OCTET_STRING)?;
     let (mut list, _) = sized(list)?;

@@ -14,11 +14,9 @@ use super::{
     trust::{Bytes, TrustedRoot},
 };
 
-/// Annotations of a signature's layer.
 const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
 const BUNDLE: &str = "dev.sigstore.cosign/bundle";
 
-/// A signature with its proofs.
 pub(super) struct Proven {
     pub(super) message: Vec<u8>,
     /// The bytes whose hash is in the log's entry.
@@ -42,7 +40,6 @@ impl Proven {
         certificate.signer().ok_or(Rejected::Certificate)
     }
 
-    /// Returns true if the log's entry belongs to this signature, certificate and payload.
     fn is_in(&self, body: &[u8]) -> bool {
         let Ok(Body { kind, spec }) = serde_json::from_slice(body) else {
             return false;
@@ -135,7 +132,6 @@ struct OldPayload {
     log_id: String,
 }
 
-/// Reads the proof of a signed payload from the annotations of its layer.
 pub(super) fn of_annotations(
     payload: &[u8],
     signature: Vec<u8>,
@@ -162,7 +158,6 @@ pub(super) fn of_annotations(
     })
 }
 
-/// The part of a bundle that proves its signature.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Material {
@@ -200,7 +195,6 @@ struct Promise {
     signed_entry_timestamp: String,
 }
 
-/// Reads the proof of a signature from its bundle.
 pub(super) fn of_material(
     material: Material,
     message: Vec<u8>,

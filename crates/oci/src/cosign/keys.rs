@@ -37,7 +37,6 @@ pub enum InvalidPublicKey {
 }
 
 impl PublicKey {
-    /// Parses a key in PEM format.
     pub fn from_pem(pem: &[u8]) -> Result<Self, InvalidPublicKey> {
         let text = std::str::from_utf8(pem).map_err(|_| InvalidPublicKey::Malformed)?;
         let body = text.split_once(BEGIN).and_then(|(_, rest)| rest.split_once(END));

@@ -13,7 +13,6 @@ use super::{
 const HASHES: usize = 64;
 
 pub(super) struct Entry {
-    /// Base64, as it is signed.
     pub(super) body: String,
     pub(super) time: i64,
     pub(super) log: Vec<u8>,
@@ -52,7 +51,6 @@ impl TryFrom<serde_json::Value> for Number {
 }
 
 impl Entry {
-    /// Verifies that a log of the root signed the entry at its time; returns the entry.
     pub(super) fn verify(&self, root: &TrustedRoot) -> Result<Vec<u8>, Rejected> {
         let log = root.logs.iter().find(|log| log.id.as_slice() == self.log);
         let log = log.filter(|log| log.valid.has(self.time)).ok_or(Rejected::Log)?;
@@ -97,7 +95,6 @@ impl InclusionProof {
     }
 }
 
-/// Returns size and root in a log's signed note.
 fn checkpoint(envelope: &str, log: &Log) -> Option<(u64, Vec<u8>)> {
     let (text, signatures) = envelope.split_once("\n\n")?;
     let signed = format!("{text}\n");
@@ -116,7 +113,6 @@ fn checkpoint(envelope: &str, log: &Log) -> Option<(u64, Vec<u8>)> {
     is_signed.then_some((size, root))
 }
 
-/// Returns the root that a proof's hashes lead to (RFC 9162, 2.1.3.2).
 fn computed(body: &[u8], index: u64, size: u64, hashes: &[Vec<u8>]) -> Option<[u8; 32]> {
     if index >= size || hashes.len() > HASHES {
         return None;
@@ -175,7 +171,6 @@ mod tests {
             .to_vec()
     }
 
-    /// A tree of five entries: ((01)(23))4.
     #[test]
     fn proofs_lead_from_each_entry_to_the_root() {
         let bodies: Vec<Vec<u8>> = (0..5u8).map(|n| vec![n]).collect();

@@ -174,7 +174,6 @@ fn keys_of_other_types_and_malformed_ones_are_refused() {
     }
 }
 
-/// Checks a signature of each form with this root; returns the reasons against them.
 fn verdicts(
     root: &TrustedRoot,
     digest: &Digest,
@@ -192,7 +191,6 @@ fn verdicts(
     ]
 }
 
-/// A signed payload, and the annotations of its layer.
 type Simple = (Vec<u8>, BTreeMap<String, String>);
 
 const ISSUER: &str = "https://token.actions.example.com";

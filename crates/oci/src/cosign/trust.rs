@@ -10,7 +10,6 @@ use super::PublicKey;
 const MAX_ENTRIES: usize = 32;
 const MAX_BYTES: usize = 1 << 20;
 
-/// A trusted root, as in `trusted_root.json` of sigstore.
 #[derive(Debug, Clone)]
 pub struct TrustedRoot {
     pub(super) authorities: Vec<Authority>,
@@ -125,7 +124,6 @@ impl PeriodDocument {
 }
 
 impl TrustedRoot {
-    /// Reads a trusted root.
     pub fn parse(text: &[u8]) -> Result<Self, InvalidTrustedRoot> {
         if text.len() > MAX_BYTES {
             return Err(InvalidTrustedRoot::TooLarge);

@@ -14,7 +14,6 @@ enum IndexPosition {
     Inside,
     /// Between charts, whose names have this indentation.
     Among(usize),
-    /// In a chart that is extracted.
     Chart(usize),
     Done,
 }
@@ -75,7 +74,6 @@ impl Block {
         Ok(())
     }
 
-    /// Reads the last line, and ends its chart.
     pub(super) fn end(&mut self) -> Result<(), Trouble> {
         self.end_of_line()?;
         if matches!(self.position, IndexPosition::Chart(_)) {
@@ -148,7 +146,6 @@ impl Block {
         }
     }
 
-    /// Reads a line with at most the indentation of chart names.
     fn next(&mut self, at: usize, indent: usize, text: &[u8]) -> Result<(), Trouble> {
         match indent {
             0 => {
@@ -162,7 +159,6 @@ impl Block {
         }
     }
 
-    /// Reads a line without indentation.
     fn unindented(&mut self, text: &[u8]) -> Result<(), Trouble> {
         match key(text) {
             Some((name, rest)) if name.as_ref() == b"entries" => {
@@ -209,7 +205,6 @@ impl Block {
     }
 }
 
-/// Returns a string without its quotes.
 fn unquoted(text: &[u8]) -> &[u8] {
     let inner = |quote: u8| text.strip_prefix(&[quote])?.strip_suffix(&[quote]);
     inner(b'"').or_else(|| inner(b'\'')).unwrap_or(text)

@@ -10,7 +10,6 @@ use crate::{Digest, Error, Limits, digest::Hasher};
 
 const PIECE: usize = 64 << 10;
 
-/// Digest and size of a downloaded index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexFile {
     /// SHA-256 of the unpacked index as it is on the server: Flux's revision.
@@ -31,7 +30,6 @@ impl IndexFile {
     }
 }
 
-/// Writes an index to a file, piece by piece.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(crate) enum Download<W: Write> {
     Plain(Intake<W>),

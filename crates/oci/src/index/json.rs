@@ -25,7 +25,6 @@ pub(super) struct Json {
     in_text: bool,
     escaped: bool,
     last: Vec<u8>,
-    /// True if the next value belongs to `entries`.
     entries_next: bool,
     /// True if the current object, at depth two, is the value of `entries`.
     inside: bool,

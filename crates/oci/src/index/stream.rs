@@ -47,7 +47,6 @@ impl Trouble {
 pub(super) enum Wanted {
     /// The chart of this name; the index is read no further.
     One(String),
-    /// All charts, one after the other.
     Every,
 }
 
@@ -74,7 +73,6 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Records a field, if it is needed.
     pub(super) fn set(&mut self, name: &[u8], value: &[u8]) {
         match name {
             b"apiVersion" => self.api_version = value.to_vec(),
@@ -186,7 +184,6 @@ impl Stream {
         self.end().map(drop)
     }
 
-    /// Returns the state and the entries as they are written.
     fn end(&mut self) -> Result<(Found, Vec<u8>), Error> {
         if self.cut().found() != Found::Chart {
             let ended = match &mut self.source {
@@ -270,7 +267,6 @@ impl Cut {
         }
     }
 
-    /// Ends the index. Its content can be taken afterwards.
     pub(super) fn end(&mut self) -> Result<Found, Trouble> {
         match &mut self.style {
             Style::Unknown => {}

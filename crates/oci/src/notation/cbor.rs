@@ -1,6 +1,5 @@
 //! Parses CBOR, as far as envelopes need it: values of definite length.
 
-/// Maximum depth of nested values.
 const DEPTH: usize = 8;
 /// Maximum number of values; each takes more memory than bytes.
 const VALUES: usize = 1024;
@@ -129,7 +128,6 @@ fn number(argument: u8, rest: &[u8]) -> Option<(u64, &[u8])> {
     Some((number, rest))
 }
 
-/// Writes the head of a value: its type and a number.
 pub(super) fn head(major: u8, number: usize, out: &mut Vec<u8>) {
     let major = major << 5;
     if let Ok(number) = u8::try_from(number) {

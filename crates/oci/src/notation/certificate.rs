@@ -14,7 +14,6 @@ use crate::{
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// IDs of extensions.
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
 const SUBJECT_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 const CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
@@ -22,7 +21,6 @@ const REVOCATION_LISTS: &[u8] = &[0x55, 0x1d, 0x1f];
 const POLICIES: &[u8] = &[0x55, 0x1d, 0x20];
 const EXTENDED_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
 const ACCESS: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x01, 0x01];
-/// Access method in the extension [`ACCESS`].
 const OCSP: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x01];
 /// Extensions that may be critical: their meaning is known, or limits nothing here.
 const KNOWN: [&[u8]; 5] = [KEY_USAGE, SUBJECT_NAMES, CONSTRAINTS, POLICIES, EXTENDED_USAGE];
@@ -42,7 +40,6 @@ const CHAIN: usize = 10;
 pub enum BrokenRule {
     #[error("a certificate can't be read")]
     Malformed,
-    /// A critical extension is unknown.
     #[error("a certificate has a critical extension that is not supported")]
     Critical,
     #[error("it must have 1 to {CHAIN} certificates")]
@@ -76,7 +73,6 @@ pub enum BrokenRule {
 #[derive(Debug, Clone)]
 pub(super) struct Certificate<'a> {
     pub(super) der: &'a [u8],
-    /// First and last second of its validity, since 1970.
     pub(super) valid: (i64, i64),
     /// True if it names a service or a list with its revocation status.
     pub(super) is_revocable: bool,
@@ -276,7 +272,6 @@ fn usage(value: &[u8]) -> Option<u16> {
     Some(byte(0) << 8 | byte(1))
 }
 
-/// Parses the first and the last second of a validity.
 fn validity(content: &[u8]) -> Option<(i64, i64)> {
     let times = elements(content)?;
     let [from, until] = times.as_slice() else {

@@ -32,12 +32,10 @@ pub enum Rejected {
         "mismatch between signature algorithm derived from signing certificate and signing algorithm specified"
     )]
     OtherAlgorithm,
-    /// The signature does not match the signer and this envelope.
     #[error("signature is invalid")]
     Signature,
     #[error("payload content type {0:?} not supported")]
     PayloadType(String),
-    /// A plugin must verify the signature.
     #[error("the signature requires the verification plugin {0:?}: plugins are not supported")]
     Plugin(String),
     #[error("the signature has the critical attribute {0:?}, which is not supported")]
@@ -57,7 +55,6 @@ pub enum Rejected {
     Identity,
     #[error("digital signature has expired on {0}")]
     Expired(Timestamp),
-    /// A certificate is or was not valid.
     #[error("a certificate of the signature was not valid at {0}")]
     NotValid(Timestamp),
     /// Only a timestamp can prove the time.

@@ -16,7 +16,6 @@ const AUTHENTIC_SIGNING_TIME: &str = "io.cncf.notary.authenticSigningTime";
 const EXPIRY: &str = "io.cncf.notary.expiry";
 const PLUGIN: &str = "io.cncf.notary.verificationPlugin";
 
-/// The kind of trust in a signer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
     X509,
@@ -27,7 +26,6 @@ pub(super) enum Scheme {
 /// The content of an envelope, before it is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Envelope {
-    /// Signed bytes.
     pub(super) message: Vec<u8>,
     pub(super) signature: Vec<u8>,
     pub(super) algorithm: Algorithm,
@@ -40,12 +38,9 @@ pub(super) struct Envelope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attributes {
     pub(super) scheme: Scheme,
-    /// Seconds since 1970.
     pub(super) signing_time: i64,
     pub(super) expiry: Option<i64>,
-    /// Plugin that must verify the signature.
     pub(super) plugin: Option<String>,
-    /// Unknown critical attribute.
     pub(super) unknown: Option<String>,
 }
 
@@ -107,7 +102,6 @@ impl Raw {
     }
 }
 
-/// Parses a time in RFC 3339.
 fn time(text: &str) -> Option<i64> {
     let time: Timestamp = text.parse().ok()?;
     Some(time.as_second())

@@ -82,7 +82,6 @@ impl<'a> PublicKey<'a> {
         Some(curve)
     }
 
-    /// Returns the size of an RSA modulus, in whole bytes.
     fn modulus_bytes(&self) -> Option<usize> {
         let (algorithm, _) = element(self.identifier, OBJECT_ID)?;
         let (numbers, _) = element(self.bytes, SEQUENCE).filter(|_| algorithm == RSA)?;

@@ -11,7 +11,6 @@ const TELETEX: u8 = 0x14;
 const IA5: u8 = 0x16;
 
 const MANDATORY: [&str; 3] = ["C", "ST", "O"];
-/// Names of attributes, by the last number of their ID 2.5.4.N.
 const ATTRIBUTES: [(u8, &str); 9] = [
     (3, "CN"),
     (5, "SERIALNUMBER"),
@@ -24,7 +23,6 @@ const ATTRIBUTES: [(u8, &str); 9] = [
     (17, "POSTALCODE"),
 ];
 
-/// Distinct attributes of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Name(BTreeMap<String, String>);
 
@@ -33,7 +31,6 @@ pub enum InvalidName {
     /// The string does not follow RFC 4514.
     #[error("it is not written as RFC 4514 says, such as 'C=US, ST=WA, O=Example'")]
     Malformed,
-    /// An attribute is not a string, or of a type without a name.
     #[error("it has an attribute whose type or value is not supported")]
     Unsupported,
     #[error("it has attributes joined by '+', which are not supported")]
@@ -97,7 +94,6 @@ fn insert(found: &mut BTreeMap<String, String>, kind: &str, value: String) -> Re
     }
 }
 
-/// Splits a name at unescaped commas.
 fn split(text: &str) -> Result<Vec<&str>, InvalidName> {
     let mut parts = Vec::new();
     let (mut begin, mut escaped) = (0, false);
@@ -146,7 +142,6 @@ fn unescaped(value: &str) -> Result<String, InvalidName> {
     String::from_utf8(out).map_err(|_| InvalidName::Malformed)
 }
 
-/// Parses an attribute of a name in DER.
 fn attribute_of(der: &[u8]) -> Option<(&'static str, String)> {
     let (pair, _) = element(der, SEQUENCE)?;
     let (id, rest) = element(pair, OBJECT_ID)?;

@@ -10,7 +10,6 @@ const MAX_BYTES: usize = 1 << 20;
 /// Maximum number of statements, and of scopes, stores and identities of a statement.
 const MAX_ITEMS: usize = 100;
 
-/// A trust policy, as in `trustpolicy.json` of Notation.
 #[derive(Debug, Clone)]
 pub struct TrustPolicy {
     statements: Vec<Statement>,
@@ -104,7 +103,6 @@ pub enum InvalidStatement {
     TooLarge,
     #[error("invalid signature verification level {0:?}: use strict, permissive, audit or skip")]
     Level(String),
-    /// The override is not allowed.
     #[error("signatureVerification.override: {0}")]
     Override(&'static str),
     #[error("verifyTimestamp must be \"always\" or \"afterCertExpiry\", but got {0:?}")]
@@ -120,7 +118,6 @@ pub enum InvalidStatement {
     Identity(String),
     #[error("trusted identity {identity:?}: {why}")]
     IdentityName { identity: String, why: InvalidName },
-    /// One identity includes another.
     #[error("it has overlapping x509 trustedIdentities, {0:?} overlaps with {1:?}")]
     Overlap(String, String),
     #[error("it has zero registry scopes, it must specify registry scopes with at least one value")]
@@ -165,9 +162,6 @@ struct VerificationDocument {
 
 impl TrustPolicy {
     /// Parses a policy.
-    ///
-    /// # Errors
-    /// Fails when it is malformed, has unknown fields, is too large, or contradicts itself.
     pub fn parse(text: &[u8]) -> Result<Self, InvalidTrustPolicy> {
         if text.len() > MAX_BYTES {
             return Err(InvalidTrustPolicy::TooLarge);

@@ -19,7 +19,6 @@ fn target() -> Descriptor {
     }
 }
 
-/// Returns the signed payload for an artifact.
 fn named(target: &Descriptor) -> Value {
     json!({"mediaType": target.media_type, "digest": target.digest.to_string(), "size": target.size})
 }
@@ -55,7 +54,6 @@ fn now() -> i64 {
     Timestamp::now().as_second()
 }
 
-/// Checks a signature of [`target`]; returns the failed checks that are logged.
 fn judge(media_type: &str, bytes: &[u8], rules: &Rules, store: &TrustStore) -> Result<Vec<Check>, Rejected> {
     let envelope = Envelope::parse(media_type, bytes)?;
     failed(check(&envelope, rules, store, &target(), now()))

@@ -12,7 +12,6 @@ pub(crate) enum Challenge {
     Bearer(Bearer),
 }
 
-/// The token service of a registry, and the scope of the tokens to request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Bearer {
     realm: String,

@@ -87,7 +87,6 @@ impl Manifest {
         })
     }
 
-    /// Returns the layer with the archive of a chart.
     pub(super) fn chart_layer(&self) -> Result<&Descriptor, String> {
         if self.config.media_type != CONFIG {
             return Err(format!(

@@ -9,9 +9,7 @@ use super::{Registry, manifest::RawDescriptor, next_page, promised, read_json, v
 use crate::{Descriptor, Digest, Error, Wanted, client::safe_url};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// Maximum number of referring artifacts.
 const REFERRERS: usize = 100;
-/// Maximum number of pages of their list.
 const PAGES: usize = 10;
 
 #[derive(Deserialize)]
@@ -45,10 +43,6 @@ impl Registry {
 
     /// Downloads a blob into `out` piece by piece, and verifies it against its descriptor. The caller discards the output after
     /// a failure.
-    ///
-    /// # Errors
-    /// Fails when the blob cannot be downloaded, is larger than `limit` bytes, does not match its descriptor, or `out` cannot
-    /// be written.
     pub async fn download(
         &self,
         descriptor: &Descriptor,
@@ -84,7 +78,6 @@ impl Registry {
         Ok(())
     }
 
-    /// Downloads a manifest, verifies it, and returns its descriptor: its media type, its digest and its size.
     pub async fn descriptor(&self, digest: &Digest) -> Result<Descriptor, Error> {
         let url = self.url(&format!("manifests/{digest}"))?;
         let answer = self.get(&url, super::manifest::ACCEPT).await?;

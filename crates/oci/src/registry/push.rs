@@ -33,9 +33,6 @@ pub struct Artifact {
 
 impl Artifact {
     /// Creates an artifact of a tarball, with the annotations of its manifest. The same input always gives the same digest.
-    ///
-    /// # Errors
-    /// Fails when the tarball is not valid gzip.
     pub fn new(tarball: Bytes, annotations: BTreeMap<String, String>) -> Result<Self, Error> {
         let unpacked = digest_of_unpacked(&tarball)
             .map_err(|error| Error::malformed("the tarball", error.to_string()))?;
@@ -136,7 +133,6 @@ impl Registry {
         self.send(upload, &home).await?.ok(self.credentials.is_some())
     }
 
-    /// Sends a request, and repeats it with the authorization that the registry asks for. Any status is an answer.
     async fn send(&self, upload: Upload<'_>, home: &Url) -> Result<Answer, Error> {
         let answer = self
             .client
@@ -151,7 +147,6 @@ impl Registry {
     }
 }
 
-/// Returns the address that an upload continues at.
 fn location(begin: &Url, headers: &HeaderMap) -> Result<Url, &'static str> {
     let location = headers.get(LOCATION).ok_or("it names no address to upload to")?;
     let location = location

@@ -33,7 +33,6 @@ pub(crate) fn client_with(access: Access, limits: Limits) -> Client {
     Client::new(access, limits, net::AddressPolicy::command_line()).unwrap()
 }
 
-/// Returns the message of an error, after asserting that it contains no password.
 #[track_caller]
 pub(crate) fn said<T: std::fmt::Debug>(result: Result<T, oci::Error>) -> String {
     let error = result.unwrap_err();

@@ -10,7 +10,6 @@ pub(in super::super) const COSE: &str = "application/cose";
 /// Tags of an envelope, and of a time in seconds since 1970.
 const SIGN1: u64 = 18;
 const TIME: u64 = 1;
-/// Labels of attributes.
 const ALGORITHM: Value<'static> = Value::Int(1);
 const CRITICAL: Value<'static> = Value::Int(2);
 const CONTENT_TYPE: Value<'static> = Value::Int(3);

@@ -21,7 +21,6 @@ struct Document {
     signature: String,
 }
 
-/// The unsigned part.
 #[derive(Deserialize)]
 struct Header {
     x5c: Vec<String>,
