@@ -4,7 +4,6 @@ use std::io;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A path that no artifact may contain.
     #[error("path {path:?} is refused: {why}")]
     RefusedPath { path: String, why: &'static str },
     #[error("the limit of {limit} {what} was reached{at}")]
@@ -16,7 +15,6 @@ pub enum Error {
     },
     #[error("packing ended early: {0}")]
     Exceeded(#[from] tree::Exceeded),
-    /// The reader of an artifact stopped.
     #[error("{0}")]
     Refused(String),
     /// A file or directory of the storage, or a temporary one, cannot be used.
@@ -53,11 +51,7 @@ pub enum Error {
     Download { url: String, why: String },
     /// The timeout is over, or the caller cancelled.
     #[error("downloading the artifact at '{url}' did not finish in time: {why}")]
-    Interrupted {
-        url: String,
-        /// Reason, with the last failure.
-        why: String,
-    },
+    Interrupted { url: String, why: String },
     #[error("the artifact is malformed: {0}")]
     Malformed(String),
 }

@@ -24,12 +24,9 @@ use cache::Cache;
 use directories::HashesCache;
 use unpack::Select;
 
-/// Limits of the cache and its downloads.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Bytes of a compressed tarball.
     pub download_bytes: u64,
-    /// Bytes of its unpacked files.
     pub unpacked_bytes: u64,
     pub entries: u64,
     /// True to skip links; by default a tarball with links is refused. Nothing is ever unpacked through a link.
@@ -126,7 +123,6 @@ pub struct ArtifactCache {
     host: Option<String>,
     cache: Arc<Cache>,
     directories: HashesCache,
-    /// Token for servers of artifacts.
     token: Option<TokenFile>,
 }
 

@@ -17,15 +17,11 @@ use crate::pack::PathKind;
 /// Key of the document's SHA-256, with `sha256:` before it, in the metadata of an artifact in a status.
 pub const METADATA: &str = "weir.io/directories";
 pub const MAX_BYTES: usize = 4 << 20;
-/// Start of the first line.
 const VERSION: &str = "weir.io/directories v1";
-/// Maximum bytes of the first line.
 const FIRST_LINE: usize = 64;
 const ROOT: &str = ".";
-/// Bytes of a line besides its path.
 const LINE: usize = 2 * 64 + 3;
 
-/// Returns the metadata of an artifact about its hashes, if any.
 #[must_use]
 pub fn metadata(text: &[u8]) -> Option<(String, String)> {
     let digest = || format!("sha256:{}", hex::encode(Sha256::digest(text)));
@@ -44,7 +40,6 @@ pub fn artifact_of(companion: &str) -> Option<&str> {
     companion.strip_suffix(SUFFIX)
 }
 
-/// Suffix of files with hashes.
 const SUFFIX: &str = ".directories";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +48,6 @@ struct Pair {
     own: [u8; 32],
 }
 
-/// A directory whose entries are being added.
 struct Open {
     path: String,
     all: Sha256,
@@ -167,7 +161,6 @@ fn is_below(path: &str, dir: &str) -> bool {
     dir.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns the depth of a directory; 0 for the root.
 fn depth(path: &str) -> usize {
     match path {
         "" => 0,
@@ -202,7 +195,6 @@ fn levels<'a>(paths: impl Iterator<Item = &'a str>) -> usize {
 #[derive(Debug, PartialEq, Eq)]
 pub struct DirectoryHashes {
     dirs: HashMap<Box<str>, Pair>,
-    /// Number of directories without a line.
     left_out: usize,
 }
 
@@ -278,7 +270,6 @@ impl DirectoryHashes {
         }
     }
 
-    /// Returns true if both have all directories.
     const fn are_complete(&self, other: &Self) -> bool {
         self.left_out == 0 && other.left_out == 0
     }

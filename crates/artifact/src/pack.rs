@@ -22,7 +22,6 @@ use ustar::EntryKind;
 /// Deflate level: four times as fast as the default 6 for a twentieth more bytes.
 const LEVEL: u32 = 4;
 
-/// Digests and size of a packed tarball.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
     /// Digest by the wanted algorithm.
@@ -83,10 +82,6 @@ pub fn pack_streams<T, R: Read, E: From<Error>>(
     Ok(tarball.finish()?)
 }
 
-/// Copies `content` to `out`. `limit` bounds its bytes.
-///
-/// # Errors
-/// Fails when `content` can't be read or is larger than the limit, or `out` cannot be written.
 pub fn copy(content: impl Read, algorithm: Algorithm, limit: u64, out: impl Write) -> Result<Packed, Error> {
     let mut hashing = Hashing::new(out, algorithm);
     let mut content = content.take(limit.saturating_add(1));
@@ -122,7 +117,6 @@ impl<W: Write> Tarball<W> {
         })
     }
 
-    /// Adds a file of `size` bytes, or a directory.
     fn add<T>(&mut self, item: &Item<T>, size: u64, content: &mut impl Read) -> Result<(), Error> {
         let path = item.path.as_str();
         let kind = match item.kind {
@@ -162,7 +156,6 @@ impl<W: Write> Tarball<W> {
     }
 }
 
-/// Passes the content of a file on, hashing it.
 struct Hashed<'a, W> {
     out: &'a mut W,
     hasher: Sha256,
@@ -184,7 +177,6 @@ fn failed(path: &str) -> impl FnOnce(io::Error) -> Error {
     Error::io("write the tarball at", path.to_owned())
 }
 
-/// Passes bytes on, hashing and counting them.
 struct Hashing<W> {
     out: W,
     sha256: Hasher,

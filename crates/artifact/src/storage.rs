@@ -75,13 +75,11 @@ impl Key {
         &self.namespace
     }
 
-    /// Returns its directory, relative to the root.
     #[must_use]
     pub fn dir(&self) -> String {
         format!("{}/{}/{}", self.kind, self.namespace, self.name)
     }
 
-    /// Returns the path of a file in its directory, relative to the root.
     #[must_use]
     pub fn path(&self, file: &str) -> String {
         format!("{}/{file}", self.dir())
@@ -125,9 +123,6 @@ pub struct Storage {
 impl Storage {
     /// Opens the directory `root`, creating it if needed. A process that stores something [claims](Storage::claim) it first.
     /// `advertised` is the host (and port) of the URLs, or their prefix with a scheme.
-    ///
-    /// # Errors
-    /// Fails when the directory cannot be made or opened.
     pub fn open(root: &Path, advertised: &str, retention: Retention) -> Result<Self, Error> {
         let shown = root.display().to_string();
         std::fs::create_dir_all(root).map_err(Error::io("create the storage directory", shown.clone()))?;
@@ -174,7 +169,6 @@ impl Storage {
         self.store_as(key, file, superseded, name, write)
     }
 
-    /// Stores the output of `write` under the name that `name` returns for its digest.
     fn store_as<E: From<Error>>(
         &self,
         key: &Key,
@@ -427,7 +421,6 @@ impl Storage {
     }
 }
 
-/// Sets the time from which the retention of a superseded file counts.
 fn touch(dir: &Dir, file: &str) {
     if let Ok(file) = dir.open(file) {
         // Without it the file is only removed earlier.

@@ -12,7 +12,6 @@ use tokio::sync::OnceCell;
 use super::ArtifactCache;
 use crate::hashes::{DirectoryHashes, MAX_BYTES, METADATA, companion};
 
-/// Maximum number of artifacts whose hashes are cached.
 const MAX_ARTIFACTS: usize = 8;
 /// Maximum number of directories whose hashes are cached, besides the newest artifact's.
 const MAX_DIRECTORIES: usize = 50_000;

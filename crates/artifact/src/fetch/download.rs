@@ -14,11 +14,9 @@ use super::{
 };
 use crate::{Digest, Error, digest::Hasher};
 
-/// First and last wait between attempts.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LAST_WAIT: Duration = Duration::from_secs(15);
 
-/// Timeout for each read from the server.
 const SILENCE: Duration = Duration::from_secs(30);
 
 pub(super) struct Wanted<'a> {

@@ -24,7 +24,6 @@ const KINDS: &[u8] = b"0025\0\0L3412x67KgLxDSVMN";
 const BYTES: u64 = 4096;
 const ENTRIES: u64 = 12;
 
-/// Appends an entry with a header that is valid except for random damage.
 fn entry(random: &mut Random, out: &mut Vec<u8>) {
     let name = name(random);
     let kind = *random.pick(KINDS);
@@ -128,7 +127,6 @@ fn tarball(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Lists everything below a directory with its size, without following links.
 fn walk(dir: &Path, found: &mut Vec<(PathBuf, fs::FileType, u64)>) {
     for entry in fs::read_dir(dir).unwrap() {
         let entry = entry.unwrap();

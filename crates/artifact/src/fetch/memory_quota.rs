@@ -17,7 +17,6 @@ impl Default for MemoryQuota {
 }
 
 impl MemoryQuota {
-    /// Starts a reservation of no bytes.
     pub(super) fn reserve_nothing(&self) -> Reservation {
         Reservation {
             quota: Arc::clone(&self.0),
@@ -31,7 +30,6 @@ impl MemoryQuota {
     }
 }
 
-/// Reserved bytes, released on drop.
 #[derive(Debug)]
 pub(super) struct Reservation {
     quota: Arc<Semaphore>,

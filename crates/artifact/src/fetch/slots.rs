@@ -26,7 +26,6 @@ struct Slot {
     used: Instant,
     /// Key of its digest in [`Slots::by_use`].
     last_use: u64,
-    /// Bytes that it counts for; 0 until it is made.
     cost: u64,
 }
 
@@ -55,7 +54,6 @@ pub(super) struct Slots {
     by_digest: HashMap<Digest, Slot>,
     /// Digests, the least recently used first.
     by_use: BTreeMap<u64, Digest>,
-    /// Number of the last use.
     last_use: u64,
     cost: u64,
 }
@@ -142,7 +140,6 @@ mod tests {
     };
 
     const AGE: Duration = Duration::from_secs(3600);
-    /// Bytes that an artifact of these tests counts for.
     const COST: u64 = ARTIFACT_BYTES + ENTRY_BYTES + 10;
 
     fn digest(name: &str) -> Digest {

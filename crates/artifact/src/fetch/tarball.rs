@@ -26,19 +26,15 @@ pub fn is_small(artifact: &Artifact) -> bool {
     size.is_some_and(|size| size <= MAX_BYTES_IN_MEMORY)
 }
 
-/// File in the directory of an artifact.
 const NAME: &str = "artifact.tar.gz";
 
-/// Subdirectory of the unpacked files.
 const ROOT: &str = "root";
 
 pub(super) enum Tarball {
     Memory(BytesInMemory),
-    /// Directory with the file [`NAME`].
     Disk(TempDir),
 }
 
-/// Bytes in memory, with their reservation.
 pub(super) struct BytesInMemory {
     bytes: Vec<u8>,
     reservation: Reservation,
@@ -71,7 +67,6 @@ impl Tarball {
     }
 }
 
-/// Unpacks into the directory of an artifact.
 fn unpack_below(dir: &TempDir, tarball: &mut dyn BufRead, limits: &Limits) -> Result<Counted, Error> {
     unpack_into_directory(tarball, &dir.path().join(ROOT), limits, &mut |_, _| Ok(true))
 }

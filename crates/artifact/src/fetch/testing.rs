@@ -62,7 +62,6 @@ pub(super) fn simple() -> Vec<u8> {
     ])
 }
 
-/// Tarballs that are refused, with words of their errors.
 pub(super) fn hostile() -> Vec<(Vec<u8>, &'static str)> {
     use tar::EntryType::{
         Block, Char, Directory, Fifo, GNULongName, GNUSparse, Link, Regular, Symlink, XHeader,
@@ -133,10 +132,8 @@ pub(super) fn answers(tree: &dyn Tree) -> Vec<String> {
     told
 }
 
-/// The totals and the tree's answers, or the error.
 pub(super) type Outcome = Result<(Counted, Vec<String>), String>;
 
-/// Unpacks into memory; `None` if it doesn't fit.
 pub(super) fn in_memory(tarball: &[u8], limits: &Limits) -> Option<Outcome> {
     match unpack_into_memory(tarball, limits, &MemoryQuota::default()) {
         Ok(unpacked) => unpacked.map(|(tree, counted)| Ok((counted, answers(tree.tree())))),
@@ -193,7 +190,6 @@ pub(super) struct Setup {
     pub(super) fetcher: ArtifactCache,
 }
 
-/// Policy for servers on loopback.
 pub(super) fn open() -> AddressPolicy {
     AddressPolicy::command_line()
 }

@@ -22,10 +22,8 @@ pub(super) use memory::{TreeInMemory, unpack_into_memory};
 /// Maximum bytes of a name that has its own entry: sixteen times the longest path of any system.
 const MAX_NAME_BYTES: u64 = 64 << 10;
 
-/// Maximum bytes of a path in systems, with its NUL byte.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Maximum bytes of a file name in file systems.
 const MAX_PART_BYTES: usize = 255;
 
 /// Bytes that a file or directory counts for, beside its content: its inode and its name.
@@ -44,7 +42,6 @@ pub(super) type Select<'a> = dyn FnMut(&TreePath, u64) -> Result<bool, Error> + 
 trait Target {
     type Error: From<Error>;
 
-    /// Reserves the bytes of a file or directory.
     fn reserve(&mut self, path: &TreePath, bytes: u64) -> Result<(), Self::Error>;
 
     /// Makes a directory below the root. Fails with [`io::ErrorKind::NotADirectory`] if a file is at its path, or above.
@@ -57,7 +54,6 @@ trait Target {
 enum Made {
     Now,
     Already,
-    /// The parent is missing.
     Nowhere,
 }
 
@@ -71,7 +67,6 @@ pub(super) fn unpack_into_directory(
     unpack_into(tarball, &mut Directory::create(root)?, limits, select)
 }
 
-/// Unpacks the selected entries of a tarball.
 fn unpack_into<T: Target>(
     tarball: &mut dyn BufRead,
     target: &mut T,
@@ -137,7 +132,6 @@ fn read_name(entry: &mut Entry<'_, impl Read>, limits: &Limits) -> Result<Vec<u8
     Ok(text)
 }
 
-/// Returns the path in an extended header.
 fn pax_path(records: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     let mut path = None;
     for record in PaxExtensions::new(records) {
@@ -158,7 +152,6 @@ struct Unpacking<'a, T> {
 }
 
 impl<T: Target> Unpacking<'_, T> {
-    /// Counts a file or directory of this size.
     fn count(&mut self, bytes: u64) -> Result<(), Error> {
         self.counted.entries += 1;
         self.counted.bytes = self.counted.bytes.saturating_add(bytes);

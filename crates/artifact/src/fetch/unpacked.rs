@@ -15,7 +15,6 @@ pub struct Unpacked {
     counted: Counted,
 }
 
-/// Unpacked files, without links.
 #[derive(Debug)]
 pub(super) enum Files {
     Memory(TreeInMemory),

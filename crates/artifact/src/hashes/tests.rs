@@ -9,7 +9,6 @@ fn path(text: &str) -> TreePath {
     TreePath::parse(text).unwrap()
 }
 
-/// Packs files, `x:` before executable ones and a slash after empty directories, and returns their hashes.
 fn text(files: &[(&str, &str)]) -> Vec<u8> {
     let items = files.iter().map(|(name, content)| {
         let kind = match (name.strip_suffix('/'), name.strip_prefix("x:")) {

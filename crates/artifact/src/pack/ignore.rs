@@ -2,7 +2,6 @@
 
 use tree::{TreePath, ignore::Rules};
 
-/// Name of files with ignore rules, at any depth.
 pub const IGNORE_FILE: &str = ".sourceignore";
 
 /// Always ignored, unless a later rule includes them.

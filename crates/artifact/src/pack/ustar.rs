@@ -72,7 +72,6 @@ fn split(name: &str) -> Option<(&str, &str)> {
     fits.then_some((prefix, rest))
 }
 
-/// Returns the name of the PAX header of `name`: in its own directory beside it.
 fn pax_name(name: &str) -> String {
     let full = match name.rsplit_once('/') {
         Some((dir, file)) => format!("{dir}/PaxHeaders.0/{file}"),

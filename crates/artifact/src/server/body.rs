@@ -21,9 +21,7 @@ use tokio::{
 
 use super::Body;
 
-/// Bytes of a chunk.
 const SMALL: usize = 64 << 10;
-/// Bytes of a large chunk.
 const LARGE: usize = 256 << 10;
 /// Maximum number of bodies with large chunks at the same time. Each has at most three chunks.
 const LARGE_BODIES: usize = 16;
@@ -65,7 +63,6 @@ type Ahead = JoinHandle<io::Result<(Reading, Bytes)>>;
 
 struct Reading {
     file: File,
-    /// Bytes left to read.
     left: u64,
     chunk: usize,
     free: Free,

@@ -16,7 +16,6 @@ use crate::{
     storage::{ArtifactWriter, Retention},
 };
 
-/// More bytes than all buffers: of the server, of sockets, and of the reader.
 const SIZE: usize = 24 << 20;
 const FILE: &str = "large.tar.gz";
 
@@ -24,7 +23,6 @@ fn key() -> Key {
     Key::new("gitrepository", "ns", "slow").unwrap()
 }
 
-/// Returns content without repeated parts.
 fn content(seed: u32) -> Vec<u8> {
     let words = (0..SIZE as u32 / 4).map(|at| at.wrapping_mul(0x9e37_79b1) ^ seed);
     words.flat_map(u32::to_le_bytes).collect()
@@ -45,7 +43,6 @@ fn store(storage: &Storage, file: &str, content: &[u8]) {
     storage.store(&key(), file, None, write).unwrap();
 }
 
-/// Stores other bytes under the same name.
 fn replace(storage: &Storage, content: &[u8]) {
     let mut pieces = [Bytes::copy_from_slice(content)].into_iter();
     let digest = of(Algorithm::Sha256, content);
@@ -53,7 +50,6 @@ fn replace(storage: &Storage, content: &[u8]) {
     assert!(replaced.unwrap());
 }
 
-/// Requests the file, and reads the answer up to a part of its content.
 async fn begin(address: SocketAddr) -> (TcpStream, String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!(
@@ -74,7 +70,6 @@ async fn begin(address: SocketAddr) -> (TcpStream, String, Vec<u8>) {
     }
 }
 
-/// Returns the head and the content of an answer; `meanwhile` runs after its start.
 async fn download(address: SocketAddr, meanwhile: impl FnOnce()) -> (String, Vec<u8>) {
     let (mut stream, head, mut content) = begin(address).await;
     meanwhile();

@@ -16,7 +16,6 @@ use crate::{Digest, Error, Storage, storage::Stamp};
 
 pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// A request for a file of the storage, without its body.
 #[derive(Debug)]
 pub struct Asked {
     path: String,
@@ -122,7 +121,6 @@ fn respond(asked: &Asked, mut file: File, stamp: Stamp, digest: &Digest) -> io::
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
     pub size: u64,
-    /// Seconds since 1970.
     pub modified: i64,
     /// Tag of the content, without quotes.
     pub tag: &'a str,
@@ -131,7 +129,6 @@ pub struct Described<'a> {
 /// An answer whose content may be missing.
 #[derive(Debug)]
 pub enum Prepared {
-    /// It has no content, or is complete without it.
     Complete(Response<Body>),
     Part {
         response: Response<Body>,

@@ -3,7 +3,6 @@
 use http::{HeaderMap, header};
 use jiff::Timestamp;
 
-/// Returns the path in the storage for a request's path: exactly kind, namespace, name and file.
 pub(super) fn storage_path(uri_path: &str) -> Option<String> {
     let decoded = percent_decode(uri_path.strip_prefix('/')?)?;
     let parts: Vec<&str> = decoded.split('/').collect();
@@ -33,7 +32,6 @@ fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Requested part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Whole,
@@ -115,7 +113,6 @@ fn date(text: &str) -> Option<i64> {
     Some(parsed.as_second())
 }
 
-/// Formats seconds since 1970 for HTTP.
 pub(super) fn http_date(seconds: i64) -> Option<String> {
     let time = Timestamp::from_second(seconds).ok()?;
     jiff::fmt::rfc2822::DateTimePrinter::new()

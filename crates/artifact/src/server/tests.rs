@@ -52,7 +52,6 @@ pub(super) async fn start() -> Running {
     Running { root, address }
 }
 
-/// Sends raw bytes and returns everything until the server closes.
 async fn raw(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();

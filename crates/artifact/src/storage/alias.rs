@@ -7,7 +7,6 @@ use cap_std::fs::{Dir, MetadataExt as _};
 use super::{Key, Storage, plain_name, writer::Writer};
 use crate::{Algorithm, Error};
 
-/// Aliases of a tarball and of an index.
 const ALIASES: [&str; 2] = ["latest.tar.gz", "index.yaml"];
 
 /// Returns the alias for an artifact `file`: `index.yaml` for an index in YAML or JSON, `latest.tar.gz` for all others.

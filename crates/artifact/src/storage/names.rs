@@ -3,18 +3,14 @@
 use super::{Key, Storage};
 use crate::{Digest, Error};
 
-/// Suffixes of artifacts.
 const ENDS: [&str; 3] = [".tar.gz", ".tgz", ".yaml"];
 /// Maximum characters of a name that stay beside a digest.
 const MAX_STEM: usize = 180;
-/// Characters of the digest in a name.
 const DIGEST: usize = 16;
 
-/// The artifact in the status of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Current {
     pub file: String,
-    /// With the algorithm.
     pub digest: String,
 }
 

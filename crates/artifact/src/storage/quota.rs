@@ -32,7 +32,6 @@ impl Default for Quotas {
     }
 }
 
-/// The writer of an artifact: it fails when the quota is reached.
 pub type ArtifactWriter<'a> = BufWriter<Limited<'a>>;
 
 #[derive(Debug)]
@@ -51,7 +50,6 @@ impl<'a> Limited<'a> {
         }
     }
 
-    /// Returns true after a write that did not fit.
     pub(super) const fn exceeded(&self) -> bool {
         self.exceeded
     }
@@ -79,7 +77,6 @@ impl Write for Limited<'_> {
 pub(super) struct Reservation {
     ledger: Arc<Mutex<Ledger>>,
     allowance: Allowance,
-    /// Bytes of this artifact.
     own: u64,
 }
 
@@ -90,7 +87,6 @@ impl Reservation {
         ledger.writing.saturating_sub(self.own).saturating_add(stored)
     }
 
-    /// Reserves more bytes; returns false if they don't fit.
     pub(super) fn grow(&mut self, bytes: u64) -> bool {
         let mut ledger = self.ledger.lock();
         let own = self.own.saturating_add(bytes);
@@ -141,7 +137,6 @@ impl Drop for Reservation {
 struct Allowance {
     /// Superseded artifacts of the object, which may be removed for the new one.
     superseded: Vec<String>,
-    /// Bytes of `superseded`.
     freed: u64,
     /// Bytes that the object uses without `superseded`.
     used: u64,
@@ -229,7 +224,6 @@ impl Storage {
         })
     }
 
-    /// Measures the stored artifacts of an object.
     fn allowance(&self, key: &Key, current: Option<&str>) -> Allowance {
         let own = self.sizes(&key.dir()).into_iter();
         let (current, old): (Vec<_>, Vec<_>) = own.partition(|(name, _)| Some(name.as_str()) == current);

@@ -7,11 +7,9 @@ use bytes::Bytes;
 use super::{Key, Storage};
 use crate::{Digest, Error, digest::Hasher, pack::Packed};
 
-/// Failure to restore an artifact.
 enum Restoring<E> {
     Storage(Error),
     Content(E),
-    /// Another digest.
     Other,
 }
 

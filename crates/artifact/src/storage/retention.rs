@@ -8,7 +8,6 @@ pub(super) struct StoredFile {
     pub(super) modified: SystemTime,
 }
 
-/// Retention of superseded artifacts, which lets consumers move on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Maximum age of a superseded artifact.

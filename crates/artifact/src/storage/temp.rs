@@ -28,7 +28,6 @@ impl<'a> Temp<'a> {
         })
     }
 
-    /// Creates a file with a content.
     pub(super) fn holding(dir: &'a Dir, writer: &Writer, content: &[u8]) -> io::Result<Self> {
         let temp = Self::create(dir, writer)?;
         (&temp.file).write_all(content)?;
@@ -39,7 +38,6 @@ impl<'a> Temp<'a> {
         &self.file
     }
 
-    /// Syncs the file to disk and then gives it its name.
     pub(super) fn persist(mut self, name: &str) -> io::Result<()> {
         self.file.sync_all()?;
         self.dir.rename(&self.name, self.dir, name)?;

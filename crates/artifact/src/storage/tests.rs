@@ -25,7 +25,6 @@ fn put(storage: &Storage, key: &Key, file: &str, superseded: Option<&str>, bytes
     stored
 }
 
-/// Returns a status with a file, and with a digest that new bytes never have.
 fn named(file: &str) -> Current {
     Current {
         file: file.to_owned(),

@@ -14,11 +14,9 @@ use crate::{error::Error, hashes::artifact_of};
 
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Bytes of artifacts that are being written.
     pub(super) writing: u64,
     /// Bytes of stored artifacts, by the directories of their objects; `None` until the namespace is measured.
     stored: Option<HashMap<String, u64>>,
-    /// Sum of `stored`.
     total: u64,
 }
 
@@ -44,7 +42,6 @@ impl Ledger {
     }
 }
 
-/// Ledgers of the namespaces that were written to.
 pub(super) type Ledgers = Mutex<HashMap<String, Arc<Mutex<Ledger>>>>;
 
 impl Storage {

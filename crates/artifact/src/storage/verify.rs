@@ -5,7 +5,6 @@ use std::{collections::HashMap, fs::File, io, os::unix::fs::MetadataExt};
 use super::Storage;
 use crate::{Algorithm, Digest, Error, digest::Hasher};
 
-/// Metadata that changes when a file does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
@@ -32,16 +31,11 @@ impl Stamp {
     }
 }
 
-/// Result of verifying a stored artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Good,
     Missing,
-    /// It has other bytes.
-    Corrupt {
-        /// Digest of the stored bytes.
-        found: Digest,
-    },
+    Corrupt { found: Digest },
 }
 
 /// Maximum number of files in the cache of a process that stores nothing.

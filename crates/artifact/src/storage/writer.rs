@@ -19,9 +19,7 @@ use super::Storage;
 
 /// File that is locked while a process checks the locks of the others.
 const START: &str = ".lock";
-/// Suffix of the files that writers lock.
 const LOCK: &str = ".lock";
-/// Suffix of temporary files.
 const TEMP: &str = ".tmp";
 /// Age from which a temporary file counts as abandoned if there are no locks. No pass takes as long.
 const UNTOUCHED: Duration = Duration::from_secs(24 * 60 * 60);
@@ -56,22 +54,17 @@ impl Writer {
     }
 }
 
-/// Returns the writer in the name of a temporary file; `None` for another file.
 fn writer_of(temp: &str) -> Option<&str> {
     let name = temp.strip_prefix('.')?.strip_suffix(TEMP)?;
     Some(name.rsplit_once('.').map_or(name, |(writer, _)| writer))
 }
 
-/// The known writers of a storage.
 enum Writers {
-    /// Running ones, by their locks.
     Running(HashSet<String>),
-    /// Locks are not supported.
     Unknown,
 }
 
 impl Writers {
-    /// Returns true if a temporary file has no writer any more.
     fn left(&self, writer: &str, modified: Option<SystemTime>) -> bool {
         match self {
             Self::Running(ids) => !ids.contains(writer),
@@ -131,7 +124,6 @@ impl Storage {
         self.finds_writer().unwrap_or(false)
     }
 
-    /// Checks for a writer. All locks are shared with other checks.
     fn finds_writer(&self) -> io::Result<bool> {
         let start = open_lock(&self.root, START, &mut OpenOptions::new())?;
         start.try_lock_shared()?;
@@ -144,7 +136,6 @@ impl Storage {
         Ok(false)
     }
 
-    /// Returns the writers that have a lock file, running or not.
     fn writers(&self) -> io::Result<Vec<String>> {
         let mut ids = Vec::new();
         for entry in self.root.entries()? {

@@ -62,9 +62,7 @@ pub(in crate::fetch) fn unpack_into_memory(
     }
 }
 
-/// Reason to stop unpacking into memory.
 enum Stop {
-    /// Too much memory is needed.
     Full,
     Failed(Error),
 }
@@ -78,7 +76,6 @@ impl From<Error> for Stop {
 struct MemoryTarget {
     tree: Mem,
     reservation: Reservation,
-    /// Remaining bytes of [`MAX_UNPACKED_BYTES`].
     left: u64,
     /// Maximum size of a file that may be read. The tree itself has no such limit.
     file_bytes: u64,

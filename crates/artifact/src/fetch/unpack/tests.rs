@@ -9,7 +9,6 @@ use crate::fetch::{
 
 type Packed<'a> = (&'a str, EntryType, &'a [u8]);
 
-/// Unpacks into a directory and into memory, with the same result; `None` if it doesn't fit into memory.
 fn unpacked(tarball: &[u8], limits: &Limits) -> Option<Outcome> {
     let dir = tempfile::tempdir().unwrap();
     let disk = on_disk(tarball, &dir.path().join("root"), limits);

@@ -22,7 +22,6 @@ fn claimed(root: &Path) -> Storage {
     storage
 }
 
-/// Stores an artifact of an object; `meanwhile` runs while it is being written.
 fn store(storage: &Storage, object: &str, meanwhile: impl FnOnce()) -> Result<(), Error> {
     let key = Key::new("gitrepository", "ns", object).unwrap();
     let write = |out: &mut io::BufWriter<Limited<'_>>| {
@@ -39,7 +38,6 @@ fn store(storage: &Storage, object: &str, meanwhile: impl FnOnce()) -> Result<()
     storage.store(&key, "1.tar.gz", None, write).map(drop)
 }
 
-/// Creates a temporary file beside the artifacts of an object.
 fn lay(storage: &Storage, root: &Path, object: &str) -> PathBuf {
     let path = root
         .join("gitrepository/ns")
@@ -49,7 +47,6 @@ fn lay(storage: &Storage, root: &Path, object: &str) -> PathBuf {
     path
 }
 
-/// Returns the names of the files at the root.
 fn locks(root: &Path) -> Vec<String> {
     let entries = fs::read_dir(root).unwrap().map(Result::unwrap);
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
