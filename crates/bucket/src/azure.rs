@@ -32,7 +32,6 @@ const DOMAINS: [&str; 4] = [
 
 #[derive(Debug, Clone)]
 pub enum Login {
-    /// Signs requests.
     AccountKey(AccountKey),
     /// A shared access signature: the query of a URL, without `?`.
     Sas(Secret<String>),
@@ -52,9 +51,6 @@ pub struct Location {
 
 impl Location {
     /// Parses the URL of a storage account, as in `https://shop.blob.core.windows.net`.
-    ///
-    /// # Errors
-    /// Fails when the endpoint is not a URL, or must not get a token of the process.
     pub fn new(endpoint: &str, login: Login) -> Result<Self, Error> {
         let refused = |why| Error::Endpoint {
             endpoint: api::redact(endpoint),
@@ -133,7 +129,6 @@ impl Location {
     }
 }
 
-/// The authentication of a request.
 #[derive(Debug)]
 enum Proof {
     Key(AccountKey),

@@ -8,7 +8,6 @@ use url::Url;
 
 use crate::{Entry, Error, ListPage, azure, gcs, http, s3};
 
-/// Maximum number of idle connections to a server.
 pub(crate) const IDLE_CONNECTIONS: usize = 100;
 
 #[derive(Debug, Clone)]
@@ -22,7 +21,6 @@ pub enum Service {
 pub struct Settings {
     pub name: String,
     pub service: Service,
-    /// Trusted authorities and client certificate for the service.
     pub tls: Tls,
     /// Proxy for all requests; default the environment's.
     pub proxy: Option<Proxy>,
@@ -47,11 +45,9 @@ impl Service {
     }
 }
 
-/// Policy and credentials for requests.
 #[derive(Debug, Clone)]
 pub struct Context {
     pub addresses: AddressPolicy,
-    /// Credentials of the process.
     pub ambient: Ambient,
 }
 

@@ -7,10 +7,8 @@ use net::Need;
 pub enum Error {
     #[error("the endpoint '{endpoint}' can't be used: {why}")]
     Endpoint { endpoint: String, why: &'static str },
-    /// Missing, invalid or refused credentials, or a token service that doesn't answer.
     #[error(transparent)]
     Credentials(#[from] cloud::Error),
-    /// Unusable certificates or proxy, or a server that doesn't answer.
     #[error("{host}: {source}")]
     Request { host: String, source: net::Error },
     #[error("{}", refusal(*.status, .code, .message))]
@@ -20,10 +18,8 @@ pub enum Error {
         /// Shortened; may be empty.
         message: String,
     },
-    /// An invalid response.
     #[error("the response of {host} is not understood: {why}")]
     Response { host: String, why: &'static str },
-    /// The name of an object can't stand in a URL.
     #[error("an object whose name has '.' or '..' between slashes can't be requested")]
     Key,
 }

@@ -34,7 +34,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// Takes the host of the service, `storage.googleapis.com` for most. It is asked by https, unless it is `insecure`.
+    /// Creates the location of a host, mostly `storage.googleapis.com`. It is asked by https, unless `insecure`.
     pub fn new(endpoint: &str, login: Login, insecure: bool) -> Result<Self, Error> {
         let base = crate::s3::parse_endpoint(endpoint, insecure)?;
         let is_own = !matches!(login, Login::Key(_));
@@ -102,7 +102,6 @@ struct Item {
     name: String,
     #[serde(default)]
     etag: String,
-    /// A number in quotes.
     #[serde(default)]
     size: String,
     generation: Option<String>,

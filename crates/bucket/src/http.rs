@@ -12,12 +12,9 @@ use crate::Error;
 
 /// Maximum size of a page and of other documents, in bytes: 1000 names of 1024 bytes, each encoded, with their properties.
 const DOCUMENT_BYTES: u64 = 8 << 20;
-/// Maximum size of an error's description, in bytes.
 const ERROR_BYTES: u64 = 64 << 10;
-/// Maximum characters of a service's message in an error.
 const MESSAGE_CHARS: usize = 300;
 
-/// Headers of a request, some of which are secret.
 pub(crate) type Headers = Vec<(&'static str, Secret<String>)>;
 
 pub(crate) fn host(url: &Url) -> String {
@@ -35,7 +32,6 @@ pub(crate) fn not_understood(base: &Url, why: &'static str) -> Error {
     }
 }
 
-/// Sends a request without a body and returns the response, whatever its status.
 pub(crate) async fn send(
     client: &net::Client,
     method: Method,
@@ -70,7 +66,6 @@ pub(crate) async fn send_body(
     sent.map_err(|source| Error::Request { host, source })
 }
 
-/// Reads the document of a successful response. `words` finds code and message of others.
 pub(crate) async fn document(
     mut response: Response,
     refused: impl AsyncFnOnce(Response) -> Error,
@@ -83,7 +78,6 @@ pub(crate) async fn document(
     read.map_err(|source| Error::Request { host, source })
 }
 
-/// Returns the error of a refusal. `words` finds code and message in its body.
 pub(crate) async fn refused(mut response: Response, words: impl FnOnce(&[u8]) -> (String, String)) -> Error {
     let status = response.status().as_u16();
     // A description that is too long is ignored.

@@ -49,7 +49,6 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Creates an entry with a name only.
     #[must_use]
     pub fn named(key: &str) -> Self {
         Self {

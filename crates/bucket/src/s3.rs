@@ -23,19 +23,16 @@ use crate::{
 };
 
 const PAGE: &str = "1000";
-/// Default region.
 const REGION: &str = "us-east-1";
 
 #[derive(Debug, Clone)]
 pub enum Login {
-    /// For public buckets.
     Anonymous,
     Keys(Credentials),
     /// Temporary keys from a token service for an LDAP user.
     Ldap {
         endpoint: Url,
         identity: LdapIdentity,
-        /// Trusted authorities and client certificate for the token service.
         tls: Tls,
     },
     /// The process's credentials for AWS.
@@ -46,7 +43,6 @@ pub enum Login {
     /// A role of AWS, for a web identity token.
     Role {
         token: cloud::TrustedToken,
-        /// URL of the token service; default the region's.
         sts: Option<Url>,
     },
 }
@@ -260,7 +256,6 @@ impl Client {
         url(&self.address.url, &format!("{}{path}", self.address.path), query)
     }
 
-    /// Returns the headers of a signed request, including `own`.
     fn signed(&self, method: &Method, url: &Url, own: &[(&'static str, &str)]) -> Result<Headers, Error> {
         let mut headers: Headers = own
             .iter()
@@ -287,7 +282,6 @@ impl Client {
 
 enum Head {
     Is(Result<bool, Error>),
-    /// The bucket is in another region.
     Region(String),
 }
 

@@ -5,7 +5,6 @@ use quick_xml::{Reader, escape::resolve_predefined_entity, events::Event};
 /// Maximum depth of nested elements; listings have five.
 const MAX_DEPTH: usize = 16;
 
-/// Invalid XML, or nested too deeply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Invalid;
 

@@ -17,7 +17,6 @@ pub struct AccountKey {
 }
 
 impl AccountKey {
-    /// Creates the key of an account from base64; `None` if it isn't base64.
     #[must_use]
     pub fn new(account: &str, key: &str) -> Option<Self> {
         let key = BASE64_STANDARD.decode(key.trim()).ok()?;
@@ -93,7 +92,6 @@ mod tests {
         assert!(AccountKey::new("a", "no base64!").is_none());
     }
 
-    /// The signature was made by openssl.
     #[test]
     fn signatures_are_those_of_another_implementation() {
         let key = AccountKey::new("myaccount", "a2V5").unwrap();

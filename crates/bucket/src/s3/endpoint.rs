@@ -4,7 +4,6 @@ use url::{Host, Url};
 
 use crate::Error;
 
-/// The URL of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) url: Url,
@@ -12,7 +11,6 @@ pub(super) struct Address {
     pub(super) path: String,
 }
 
-/// Parses host and port, as in `minio.example:9000`.
 pub(crate) fn parse(endpoint: &str, insecure: bool) -> Result<Url, Error> {
     let refused = |why| Error::Endpoint {
         endpoint: printable(endpoint),
@@ -33,7 +31,6 @@ pub(crate) fn parse(endpoint: &str, insecure: bool) -> Result<Url, Error> {
     Ok(url)
 }
 
-/// Returns an endpoint without possible credentials.
 fn printable(endpoint: &str) -> String {
     let host = endpoint.rsplit_once('@').map_or(endpoint, |(_, host)| host);
     api::redact(host.split(['?', '#']).next().unwrap_or_default())

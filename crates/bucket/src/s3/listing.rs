@@ -2,7 +2,6 @@
 
 use crate::{Entry, ListPage, encode, xml};
 
-/// An error in the service's words.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) code: String,

@@ -14,7 +14,6 @@ use crate::{
     http,
 };
 
-/// Metadata header for [`Upload::digest`].
 const DIGEST: &str = "x-amz-meta-digest";
 
 /// A bucket of an S3-compatible service to read and write. Its credentials last for an hour at least, or until they are
@@ -26,7 +25,6 @@ pub struct Store {
     uploads: net::Client,
 }
 
-/// Metadata of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     pub size: u64,
@@ -42,7 +40,6 @@ pub struct Upload<S> {
     pub size: u64,
     /// SHA-256 of the content in hexadecimal.
     pub sha256: String,
-    /// Returned by [`Stat`].
     pub digest: String,
     pub content_type: &'static str,
 }
@@ -87,7 +84,6 @@ impl Store {
         Ok(Self { client, uploads })
     }
 
-    /// Returns the metadata of an object; `None` if it is missing.
     pub async fn stat(&self, key: &str) -> Result<Option<Stat>, Error> {
         let response = self.client.send(Method::HEAD, &path(key)?, &[]).await?;
         match response.status() {
@@ -152,7 +148,6 @@ impl Store {
         }
     }
 
-    /// Deletes an object; succeeds if it is missing.
     pub async fn delete(&self, key: &str) -> Result<(), Error> {
         let response = self.client.send(Method::DELETE, &path(key)?, &[]).await?;
         match response.status() {

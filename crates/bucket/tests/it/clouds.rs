@@ -16,7 +16,6 @@ const OBJECTS: [(&str, &str); 4] = [
     ("deploy/ü", "e"),
 ];
 
-/// Lists and reads all objects, and asks for missing ones.
 async fn check(settings: &Settings, etag: &str) {
     let mut bucket = connect(settings).await;
     assert!(bucket.exists("").await.unwrap());

@@ -62,7 +62,6 @@ fn secret(text: &str) -> Secret<String> {
     Secret::new(text.to_owned())
 }
 
-/// Returns the error of asking for the bucket.
 async fn refusal(settings: &Settings) -> String {
     let failed = |error: Error| {
         let message = error.to_string();
