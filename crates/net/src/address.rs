@@ -18,7 +18,6 @@ const METADATA_V6: &[Ipv6Addr] = &[
     Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
 ];
 
-/// Class of an address for the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddressClass {
     LinkLocal,
@@ -50,7 +49,6 @@ fn embedded(high: u16, low: u16) -> IpAddr {
     IpAddr::from([a, b, c, d])
 }
 
-/// Returns the class of an address in any notation.
 pub(crate) fn classify(address: IpAddr) -> AddressClass {
     match unmasked(address) {
         IpAddr::V4(four) => classify_v4(four),

@@ -14,7 +14,6 @@ use url::{Host, Url};
 
 use crate::{AddressPolicy, Error, Proxy, Redirects, Resolver, Tls, Unresolved, redirect};
 
-/// Default user agent.
 pub const USER_AGENT: &str = concat!("weir/", env!("CARGO_PKG_VERSION"));
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +55,6 @@ pub struct ClientOptions {
     pub redirects: Redirects,
     /// Default: the environment's.
     pub proxies: Proxies,
-    /// The `User-Agent` header; default [`USER_AGENT`].
     pub user_agent: &'static str,
     /// Maximum number of idle connections to a host; default 2.
     pub idle_per_host: usize,

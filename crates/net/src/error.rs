@@ -10,14 +10,12 @@ const CUT_OFF: &str = "the server closed the connection right after the handshak
 /// A failed HTTP request, or a client that cannot be created. No message contains a URL, a credential or key material.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address policy refuses the URL.
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error("the host cannot be resolved")]
     Unresolved,
     #[error("{0}")]
     Redirect(String),
-    /// The body of the response is too large.
     #[error("it is larger than the limit of {limit} bytes")]
     TooLarge { limit: u64 },
     /// The CA bundle is not PEM, or has no certificate.

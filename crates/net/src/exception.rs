@@ -19,7 +19,6 @@ pub struct Exception(ExceptionKind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ExceptionKind {
-    /// In lower case and without the last dot.
     Host(String),
     /// All names below a domain; begins with a dot.
     Below(String),
@@ -70,7 +69,6 @@ fn parse(text: &str) -> Option<ExceptionKind> {
 }
 
 impl Exception {
-    /// Returns true if the exception names a host (in lower case, without trailing dot).
     pub(crate) fn names(&self, host: &str) -> bool {
         match &self.0 {
             ExceptionKind::Host(name) => name == host,
@@ -83,7 +81,6 @@ impl Exception {
         matches!(&self.0, ExceptionKind::Address(address) if *address == wanted)
     }
 
-    /// Returns true if the exception is a network with this address.
     pub(crate) fn holds(&self, wanted: IpAddr) -> bool {
         match (&self.0, wanted) {
             (

@@ -7,7 +7,6 @@ pub enum Need {
     Credentials,
     /// Other credentials: the given ones were refused.
     OtherCredentials,
-    /// A CA bundle that verifies the server's certificate.
     CaBundle,
     ValidCaBundle,
     ClientCertificate,
@@ -16,7 +15,6 @@ pub enum Need {
     SshKey,
     /// Another SSH key: the server accepts none of the given ones.
     OtherSshKey,
-    /// The host key of an SSH server: none is known.
     HostKey,
     /// Another host key of an SSH server: it has none of the known ones.
     OtherHostKey,

@@ -20,7 +20,6 @@ pub enum Refusal {
     NoHost,
     #[error("link-local addresses are not allowed")]
     LinkLocal,
-    /// A metadata service of a cloud outside of the link-local ranges.
     #[error("metadata services of clouds are not allowed")]
     Metadata,
     #[error("loopback addresses are not allowed")]
@@ -38,14 +37,12 @@ pub enum Refusal {
     /// The API server of the process's cluster.
     #[error("the API server is not allowed")]
     ApiServer,
-    /// A service in the namespace of the process.
     #[error("services in the namespace of the controllers are not allowed")]
     OwnService,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {
-    /// The policy refuses the host or all of its addresses.
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error("the host cannot be resolved")]
@@ -109,7 +106,6 @@ impl ClusterServices {
     }
 }
 
-/// Returns true for the names that every cluster has for its API server.
 fn is_api_server_name(host: &str) -> bool {
     let rest = host.strip_prefix("kubernetes");
     let rest = rest.map(|rest| rest.strip_prefix(".default").unwrap_or(rest));
@@ -125,9 +121,7 @@ pub struct AddressPolicy(Arc<Rules>);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Rules {
-    /// Refuses link-local addresses and metadata services.
     metadata: bool,
-    /// Refuses loopback, unspecified, multicast and broadcast addresses.
     local: bool,
     private: bool,
     api_server: bool,
@@ -174,7 +168,6 @@ impl AddressPolicy {
         self
     }
 
-    /// Also refuses private networks.
     #[must_use]
     pub fn refusing_private(self) -> Self {
         self.with(|rules| rules.private = true)
@@ -220,7 +213,6 @@ impl AddressPolicy {
         self.check_host(&host, url.port_or_known_default())
     }
 
-    /// Checks the host of a server, of any protocol, without resolving it.
     pub fn check_host(&self, host: &Host<impl AsRef<str>>, port: Option<u16>) -> Result<(), Refusal> {
         match host {
             Host::Ipv4(ip) => self.check_address((*ip).into(), port),
@@ -296,7 +288,6 @@ impl AddressPolicy {
             .await
     }
 
-    /// Resolves the host of a server, of any protocol, as [`AddressPolicy::resolve`] does.
     pub async fn resolve_host(
         &self,
         host: &Host<impl AsRef<str>>,
@@ -310,7 +301,6 @@ impl AddressPolicy {
         }
     }
 
-    /// Resolves a name, and returns its allowed addresses.
     pub(crate) async fn lookup(&self, name: &str, port: Option<u16>) -> Result<Vec<SocketAddr>, Unresolved> {
         let excepted = self.check_name(name)?;
         let found = tokio::net::lookup_host((name, port.unwrap_or_default())).await;

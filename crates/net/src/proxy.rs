@@ -16,7 +16,6 @@ pub enum ProxyProtocol {
     Socks5,
 }
 
-/// A user's proxy, and its credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
     /// Address without credentials. Its scheme is `http` or `https`; SOCKS5 has `http`, so that its host is parsed as others
@@ -35,7 +34,6 @@ pub enum InvalidProxy {
     NoUrl,
     #[error("the proxy is not supported: only http, https and socks5 are")]
     Scheme,
-    /// A password without a username.
     #[error("a password needs a username")]
     PasswordAlone,
 }
@@ -101,7 +99,6 @@ fn of_socks(url: &Url) -> Result<Url, InvalidProxy> {
     Ok(http)
 }
 
-/// Returns the decoded credentials in a URL.
 fn inside(url: &Url) -> Option<(String, Secret<String>)> {
     let text = |text: &str| {
         percent_encoding::percent_decode_str(text)

@@ -22,10 +22,7 @@ pub enum Redirects {
     /// The response of the first server is returned, whatever its status.
     None,
     /// Up to ten in a row. Credentials, custom headers and bodies stay at their origin.
-    Follow {
-        /// Follows redirects from https to http, too.
-        to_http: bool,
-    },
+    Follow { to_http: bool },
 }
 
 impl Redirects {
@@ -81,7 +78,6 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Returns the target of a redirect, without credentials.
 fn target(from: &Url, location: &str) -> Result<Url, String> {
     let mut to = from
         .join(location)

@@ -22,7 +22,6 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Creates a resolver for direct connections.
     #[must_use]
     pub fn new(policy: AddressPolicy) -> Self {
         Self::with_proxies(policy, Vec::new())

@@ -7,24 +7,19 @@ use reqwest::{Certificate, ClientBuilder, Identity};
 
 use crate::{Error, innermost};
 
-/// Trusted certificate authorities.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Roots {
     #[default]
     System,
-    /// The system's and a PEM bundle.
     SystemAnd(Vec<u8>),
-    /// A PEM bundle only.
     Only(Vec<u8>),
 }
 
-/// Trusted authorities and client certificate of a client.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Tls {
     pub roots: Roots,
     /// Client certificate, its intermediates, and its private key, in one PEM string.
     pub identity: Option<Secret<Vec<u8>>>,
-    /// Trusts every server certificate.
     pub insecure_skip_verify: bool,
 }
 

@@ -76,7 +76,6 @@ impl Tls {
     }
 }
 
-/// Parses a PEM bundle of at least one certificate.
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let found = found.map_err(|_| Error::InvalidCa("it is not PEM".to_owned()))?;

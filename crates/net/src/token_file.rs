@@ -10,13 +10,11 @@ use reqwest::header::HeaderValue;
 
 use crate::bearer_auth;
 
-/// Maximum size of a token in bytes.
 const MAX_TOKEN: u64 = 16 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenFile {
     pub path: PathBuf,
-    /// Flag with the path, for errors.
     pub flag: &'static str,
 }
 

@@ -147,7 +147,6 @@ mod tests {
         Proxy::parse(address, Some("me"), Some(password)).unwrap()
     }
 
-    /// Starts a server that speaks first, and echoes.
     async fn talkative() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -178,7 +177,6 @@ mod tests {
         assert_eq!(through.asked(), vec![format!("127.0.0.1:{port}"); 2]);
     }
 
-    /// Starts a proxy that sends the start of the server's bytes together with its answer.
     async fn hasty(answer: &'static [u8]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
