@@ -22,7 +22,6 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 #[derive(Clone, Default)]
 pub struct Ambient {
     variables: HashMap<String, String>,
-    /// True if the metadata service of the machine may be used.
     instance: bool,
 }
 

@@ -14,10 +14,8 @@ use url::Url;
 
 use crate::{Error, Token, TokenRequest, http, jwt};
 
-/// Token service of the public cloud.
 pub const AUTHORITY: &str = "https://login.microsoftonline.com/";
 
-/// Scope of tokens for key vaults of the public cloud.
 pub const VAULT_SCOPE: &str = "https://vault.azure.net/.default";
 
 pub const STORAGE_SCOPE: &str = "https://storage.azure.com/.default";
@@ -43,7 +41,6 @@ pub fn is_devops(url: &Url) -> bool {
     url.scheme() == "https" && url.host_str().is_some_and(is_host)
 }
 
-/// Domains of vaults in each cloud, and the scopes of tokens for them.
 const VAULTS: &[(&str, &str)] = &[
     (".vault.azure.net", VAULT_SCOPE),
     (".managedhsm.azure.net", "https://managedhsm.azure.net/.default"),
@@ -111,7 +108,6 @@ impl Client {
         } else {
             return Ok(None);
         };
-        // A token must not be asked for from the default service if another one is meant.
         let authority = variable("AZURE_AUTHORITY_HOST").map(|text| Url::parse(&text));
         let authority = authority.transpose();
         Ok(Some(Self {
@@ -255,7 +251,6 @@ mod tests {
         }
     }
 
-    /// The thumbprint and the signature were made by openssl.
     #[test]
     fn certificates_sign_an_assertion() {
         let pem = [

@@ -9,9 +9,7 @@ const MARGIN: i64 = 300;
 
 #[derive(Debug, Clone, Copy)]
 pub struct CacheBounds {
-    /// Maximum number of entries; 0 disables the cache.
     pub max_entries: usize,
-    /// Maximum time that an entry is used.
     pub max_age: Duration,
 }
 

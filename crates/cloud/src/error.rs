@@ -3,13 +3,8 @@
 /// A request that failed or credentials that cannot be used. It never contains credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Incomplete credentials, or credentials of another kind.
     #[error("the {what} cannot be used: {why}")]
-    Credentials {
-        /// Kind of credentials, such as "service account key".
-        what: &'static str,
-        why: String,
-    },
+    Credentials { what: &'static str, why: String },
     #[error("the address {url} cannot be used: {why}")]
     Endpoint { url: String, why: &'static str },
     #[error("{url}: {why}")]
@@ -39,13 +34,11 @@ pub enum Error {
     #[error("the answer of {service} is not understood: {why}")]
     Answer {
         service: &'static str,
-        /// Missing or invalid part.
         why: &'static str,
     },
 }
 
 impl Error {
-    /// Returns the error of a request to `url`, without credentials.
     pub(crate) fn of_request(url: String, error: net::Error) -> Self {
         match error {
             net::Error::Refused(why) => Self::Address {

@@ -46,7 +46,6 @@ pub enum Credentials {
         client_email: String,
         private_key: Secret<String>,
         private_key_id: Option<String>,
-        /// URL of the token service; default Google's.
         token_uri: Option<String>,
     },
     #[serde(rename = "authorized_user")]
@@ -94,21 +93,16 @@ impl Credentials {
             .map_err(|_| Error::credentials(WHAT, "a field of their type is missing or no text"))
     }
 
-    /// Asks for an access token with the scope [`SCOPE`].
     pub async fn token(&self, client: &Client) -> Result<Token, Error> {
         self.token_for(client, SCOPE).await
     }
 
-    /// Asks for an access token with a scope.
     pub async fn token_for(&self, client: &Client, scope: &str) -> Result<Token, Error> {
         let form = self.request(scope, Timestamp::now())?;
         client.token(SERVICE, &form).await
     }
 
     /// Returns the form to send for an access token.
-    ///
-    /// # Errors
-    /// Fails when the key or `token_uri` is invalid.
     pub fn request(&self, scope: &str, now: Timestamp) -> Result<TokenRequest, Error> {
         match self {
             Self::ServiceAccount {
@@ -178,7 +172,6 @@ mod tests {
         Credentials::parse(text.to_string().as_bytes()).unwrap()
     }
 
-    /// The signature was made by openssl.
     #[test]
     fn assertions_are_signed_with_the_account_s_key() {
         let now = "2026-01-02T03:04:05Z".parse().unwrap();

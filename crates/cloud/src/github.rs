@@ -10,7 +10,6 @@ use crate::{Error, http, http::Client, jwt};
 const SERVICE: &str = "GitHub";
 const WHAT: &str = "GitHub App";
 const API: &str = "https://api.github.com/";
-/// Seconds that clocks may differ, and lifetime of a token that the App signs.
 const SKEW: i64 = 30;
 const LIFETIME: i64 = 120;
 /// Default lifetime of an installation's token, in seconds.
@@ -19,13 +18,11 @@ const DEFAULT_LIFETIME: i64 = 3600;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Installation {
     Id(String),
-    /// Organization or user that it is installed for.
     Owner(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
-    /// ID or client ID.
     id: String,
     installation: Installation,
     key: Secret<String>,
@@ -34,7 +31,6 @@ pub struct App {
 
 #[derive(Debug, Clone)]
 pub struct InstallationToken {
-    /// Used as a password.
     pub token: Secret<String>,
     /// Expiry, in seconds since 1970.
     pub expires: i64,
@@ -88,7 +84,6 @@ impl App {
         })
     }
 
-    /// Asks for a token of the installation.
     pub async fn token(&self, client: &Client, now: Timestamp) -> Result<InstallationToken, Error> {
         let now = now.as_second();
         let claims = serde_json::json!({"iat": now - SKEW, "exp": now + LIFETIME, "iss": self.id});
@@ -111,7 +106,6 @@ impl App {
         })
     }
 
-    /// Returns the ID of the installation for an organization or a user.
     async fn find(&self, client: &Client, signed: &str, owner: &str) -> Result<String, Error> {
         for kind in ["orgs", "users"] {
             let path = format!("{kind}/{owner}/installation");
@@ -126,7 +120,6 @@ impl App {
         ))
     }
 
-    /// Sends a request; `None` if the path is unknown.
     async fn ask<T: DeserializeOwned>(
         &self,
         client: &Client,

@@ -51,7 +51,6 @@ pub struct Request<'a> {
     pub url: &'a Url,
     /// Not sent to another origin.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Empty for none.
     pub body: &'a [u8],
 }
 
@@ -75,7 +74,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// Makes a client that has connected to no server yet.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let options = ClientOptions {
             timeouts: Timeouts {
@@ -134,9 +132,6 @@ impl Client {
     }
 
     /// Sends a form for a token.
-    ///
-    /// # Errors
-    /// Fails when the service refuses the credentials or gives no valid answer.
     pub async fn token(&self, service: &'static str, form: &TokenRequest) -> Result<Token, Error> {
         let answer = self.form(form, &[]).await?;
         Token::from_answer(service, &answer.body)
@@ -155,13 +150,11 @@ impl Client {
     }
 }
 
-/// Returns a URL for messages, without credentials and query.
 #[must_use]
 pub fn safe_url(url: &Url) -> String {
     SafeUrl::from(url.clone()).to_string()
 }
 
-/// Parses an address that a user wrote.
 pub fn address(text: &str) -> Result<Url, Error> {
     Url::parse(text).map_err(|_| Error::Address {
         url: api::redact(text),

@@ -6,7 +6,6 @@ use url::{Url, form_urlencoded::Serializer};
 
 use crate::Error;
 
-/// Maximum number of characters of a service's message in an error.
 const MAX_REASON_CHARS: usize = 300;
 
 /// Form to send by POST, as `application/x-www-form-urlencoded`.
@@ -17,7 +16,6 @@ pub struct TokenRequest {
 }
 
 impl TokenRequest {
-    /// Encodes these fields, in their order.
     #[must_use]
     pub fn new(url: Url, fields: &[(&str, &str)]) -> Self {
         let body = Serializer::new(String::new()).extend_pairs(fields).finish();
@@ -36,7 +34,6 @@ pub struct Token {
     pub expires_in: u64,
 }
 
-/// Members of an answer of success or of failure.
 #[derive(Deserialize)]
 struct Answer {
     access_token: Option<Secret<String>>,
@@ -47,9 +44,6 @@ struct Answer {
 
 impl Token {
     /// Reads the answer to a [`TokenRequest`], whatever its status.
-    ///
-    /// # Errors
-    /// Fails when the service refused the request, or its answer has no token.
     pub fn from_answer(service: &'static str, body: &[u8]) -> Result<Self, Error> {
         let answer: Answer = serde_json::from_slice(body).map_err(|_| Error::Answer {
             service,

@@ -10,12 +10,9 @@ use crate::{
     http::{Client, Request, address},
 };
 
-/// Annotation with the role of AWS.
 const AWS_ROLE: &str = "eks.amazonaws.com/role-arn";
-/// Annotations with an application of Entra ID and its tenant.
 const AZURE_CLIENT: &str = "azure.workload.identity/client-id";
 const AZURE_TENANT: &str = "azure.workload.identity/tenant-id";
-/// Annotation with a service account of Google Cloud to act as.
 const GCP_ACCOUNT: &str = "iam.gke.io/gcp-service-account";
 /// Annotation with a provider of a pool of workload identities, for clusters outside of Google Cloud.
 const GCP_PROVIDER: &str = "gcp.auth.fluxcd.io/workload-identity-provider";
@@ -23,7 +20,6 @@ const GCP_PROVIDER: &str = "gcp.auth.fluxcd.io/workload-identity-provider";
 const GCP_STS: &str = "https://sts.googleapis.com/";
 const GCP_IAM: &str = "https://iamcredentials.googleapis.com/";
 
-/// A cloud that has identities for workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cloud {
     Aws,
@@ -32,7 +28,6 @@ pub enum Cloud {
 }
 
 impl Cloud {
-    /// Parses the name of a cloud in specs.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Aws, Self::Azure, Self::Gcp]
@@ -56,14 +51,12 @@ pub enum WorkloadIdentity {
     Aws {
         role_arn: String,
     },
-    /// An application of Entra ID.
     Azure {
         client_id: String,
         tenant: String,
         /// Token service; default the public cloud's.
         authority: Option<Url>,
     },
-    /// A principal of Google Cloud, or a service account that it may act as.
     Gcp {
         /// Audience of the token of Kubernetes.
         audience: String,
@@ -75,9 +68,6 @@ pub enum WorkloadIdentity {
 
 impl WorkloadIdentity {
     /// Reads the annotations of a service account. For Google Cloud, the machine may be asked for its cluster.
-    ///
-    /// # Errors
-    /// Fails when an annotation is missing or invalid.
     pub async fn read(
         cloud: Cloud,
         annotations: &BTreeMap<String, String>,
@@ -153,7 +143,6 @@ impl WorkloadIdentity {
 
 const WHAT: &str = "service account";
 
-/// Checks a role, which becomes the value of the field `RoleArn`.
 fn role(arn: String) -> Result<String, Error> {
     let parts: Vec<&str> = arn.split(':').collect();
     match parts.as_slice() {
@@ -238,7 +227,6 @@ impl WorkloadLogin {
     }
 }
 
-/// A principal of Google Cloud, and the token that proves it.
 #[derive(Debug, Clone)]
 pub struct GcpWorkload {
     provider: String,
@@ -248,9 +236,6 @@ pub struct GcpWorkload {
 
 impl GcpWorkload {
     /// Exchanges the token for a token of Google Cloud, at the endpoints of the environment or the defaults.
-    ///
-    /// # Errors
-    /// Fails when the request fails or is refused.
     pub async fn token(&self, client: &Client, ambient: &Ambient, scope: &str) -> Result<Token, Error> {
         let at = |variable: &str, usual: &str, path: &str| {
             let base = address(ambient.get(variable).unwrap_or(usual))?;

@@ -12,7 +12,6 @@ use crate::{
     http::{Client, Request, address},
 };
 
-/// Default region of a token service.
 const REGION: &str = "us-east-1";
 const SESSION: &str = "weir";
 
@@ -112,7 +111,6 @@ impl Ambient {
         Credentials::of_variables(|name| self.get(name).map(str::to_owned))
     }
 
-    /// Reads the shared configuration; missing files are empty.
     fn profiles(&self) -> Result<Profiles, Error> {
         let file = |variable: &str, usual: &str| {
             let named = self.get(variable).map(PathBuf::from);
@@ -124,7 +122,6 @@ impl Ambient {
         Ok(Profiles::read(&config, &credentials))
     }
 
-    /// Returns the credentials at the end of a profile's chain.
     async fn chain(&self, client: &Client, chain: &Chain) -> Result<Credentials, Error> {
         let missing = |hint| Error::NoCredentials { service: "AWS", hint };
         let region = chain.region.as_deref();
@@ -173,7 +170,6 @@ impl Ambient {
         self.exchange(client, &identity, region).await
     }
 
-    /// Exchanges a token for a role.
     async fn exchange(
         &self,
         client: &Client,
@@ -185,7 +181,6 @@ impl Ambient {
         Credentials::from_answer(&answer.body)
     }
 
-    /// Assumes a role with other credentials.
     async fn assume(
         &self,
         client: &Client,

@@ -18,9 +18,7 @@ use crate::{Error, Token, aws, azure, gcp, http::address};
 const CONNECT: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
-/// Metadata service of machines, on all clouds.
 const MACHINE: &str = "http://169.254.169.254";
-/// Credentials service of containers on AWS.
 const CONTAINER: &str = "http://169.254.170.2";
 
 /// Sends a request. `None` without an answer, or if its status is not a success.

@@ -26,7 +26,6 @@ pub fn region(url: &Url) -> Option<&str> {
     (is_known && is_region(region)).then_some(region)
 }
 
-/// Returns the name and the password for a repository.
 #[must_use]
 pub fn login(url: &Url, region: &str, credentials: &Credentials, now: Timestamp) -> Login {
     let time = now.strftime("%Y%m%dT%H%M%S").to_string();
@@ -72,7 +71,6 @@ mod tests {
         }
     }
 
-    /// The expected value was calculated by Python's `hmac`.
     #[test]
     fn passwords_are_signatures_of_the_repository() {
         let url = Url::parse("https://git-codecommit.eu-west-1.amazonaws.com/v1/repos/shop").unwrap();

@@ -54,7 +54,6 @@ impl Ecr {
         })
     }
 
-    /// Asks for a password, at `at` or at the region's endpoint.
     pub async fn login(
         &self,
         client: &Client,

@@ -10,12 +10,10 @@ use crate::Error;
 const WHAT: &str = "profile of AWS";
 /// Default name of a session in logs.
 const SESSION: &str = "weir";
-/// Maximum number of profiles in a chain of `source_profile`.
 const MAX_CHAIN: usize = 10;
 
 type Section = HashMap<String, String>;
 
-/// Profiles of the shared configuration.
 #[derive(Default)]
 pub struct Profiles {
     profiles: HashMap<String, Section>,
@@ -30,13 +28,11 @@ impl std::fmt::Debug for Profiles {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
-    /// Source of the first credentials.
     pub base: Base,
     pub roles: Vec<Assume>,
     pub region: Option<String>,
 }
 
-/// Source of the first credentials of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Base {
     Keys(Credentials),
@@ -46,7 +42,6 @@ pub enum Base {
         file: String,
     },
     Sso(Sso),
-    /// Keys of the environment.
     Environment,
     Instance,
     Container,

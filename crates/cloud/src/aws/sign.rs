@@ -67,7 +67,6 @@ pub fn sign(
     Ok(added)
 }
 
-/// Returns the scope of a signature.
 pub(super) fn scope(day: &str, region: &str, service: &str) -> String {
     format!("{day}/{region}/{service}/aws4_request")
 }
@@ -88,9 +87,6 @@ pub(super) fn signature(
 
 impl Client {
     /// Signs and sends a request.
-    ///
-    /// # Errors
-    /// Fails when the address cannot be signed for or is refused, or the service gives no answer.
     pub async fn send_signed(
         &self,
         request: Request<'_>,
@@ -141,7 +137,6 @@ fn spaced(value: &str) -> String {
     value.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the value of the `Host` header.
 fn host(url: &Url) -> Option<String> {
     let host = match url.host()? {
         Host::Ipv6(address) => format!("[{address}]"),
@@ -215,7 +210,6 @@ mod tests {
         value.expose().rsplit_once('=').unwrap().1.to_owned()
     }
 
-    /// The vectors are published by AWS.
     #[test]
     fn signatures_are_those_of_the_published_vectors() {
         let root = "https://example.amazonaws.com/";

@@ -11,7 +11,6 @@ use crate::{Error, token::shortened};
 
 const SERVICE: &str = "AWS SSO";
 
-/// A role of a user who logged in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sso {
     pub account: String,
@@ -57,9 +56,6 @@ impl Sso {
     }
 
     /// Builds the request with the cached login, for `at` or for the region's endpoint.
-    ///
-    /// # Errors
-    /// Fails when the login is invalid or has expired, or the region is invalid.
     pub fn request(&self, login: &[u8], now: Timestamp, at: Option<Url>) -> Result<SsoRequest, Error> {
         const WHAT: &str = "login of AWS SSO";
         let login: Login = serde_json::from_slice(login)

@@ -16,7 +16,6 @@ const VERSION: &str = "2011-06-15";
 #[derive(Debug, Clone)]
 pub struct WebIdentity {
     pub role_arn: String,
-    /// Name of the session in logs.
     pub session: String,
     pub token: Secret<String>,
 }
@@ -37,7 +36,6 @@ pub struct LdapIdentity {
 }
 
 impl LdapIdentity {
-    /// Returns the form to send to the token service at `at`.
     #[must_use]
     pub fn request(&self, at: Url) -> TokenRequest {
         TokenRequest::new(
@@ -51,7 +49,6 @@ impl LdapIdentity {
         )
     }
 
-    /// Asks the token service at `at` for credentials.
     pub async fn send(&self, client: &Client, at: Url) -> Result<Credentials, Error> {
         let answer = client
             .form(&self.request(at), &[("accept", "application/xml")])
@@ -62,9 +59,6 @@ impl LdapIdentity {
 
 impl WebIdentity {
     /// Returns the form to send, to `at` or to the region's endpoint.
-    ///
-    /// # Errors
-    /// Fails when the region is invalid.
     pub fn request(&self, region: &str, at: Option<Url>) -> Result<TokenRequest, Error> {
         let url = at.map_or_else(|| endpoint("sts", region), Ok)?;
         Ok(TokenRequest::new(
@@ -81,7 +75,6 @@ impl WebIdentity {
 }
 
 impl Assume {
-    /// The form to sign and send; to `at`, or to the region's endpoint.
     pub fn request(&self, region: &str, at: Option<Url>) -> Result<TokenRequest, Error> {
         let url = at.map_or_else(|| endpoint("sts", region), Ok)?;
         let mut fields = vec![
@@ -96,7 +89,6 @@ impl Assume {
         Ok(TokenRequest::new(url, &fields))
     }
 
-    /// Asks for the credentials of the role; at `at`, or at the region's endpoint.
     pub async fn send(
         &self,
         client: &Client,
