@@ -16,7 +16,6 @@ use zeroize::Zeroizing;
 
 use crate::document::Value;
 
-/// Prefix of every encrypted value.
 const BEGIN: &str = "ENC[AES256_GCM,data:";
 
 /// The key of a file's values. It prints as `***` and is overwritten when it is no longer needed.
@@ -30,7 +29,6 @@ impl fmt::Debug for DataKey {
 }
 
 impl DataKey {
-    /// Creates a key from 32 bytes.
     pub(crate) fn new(bytes: &[u8]) -> Option<Self> {
         let mut key = Zeroizing::new([0; 32]);
         if bytes.len() != key.len() {

@@ -37,7 +37,6 @@ pub(crate) async fn get(metadata: &Metadata, keys: &Keys) -> Result<DataKey, Err
     DataKey::new(&key).ok_or_else(|| Error::DataKey("what was decrypted is no key of 32 bytes".to_owned()))
 }
 
-/// Failure to open a part of the data key with a group's master keys.
 #[derive(Debug, thiserror::Error)]
 enum GroupError {
     #[error("it has no keys")]
@@ -46,7 +45,6 @@ enum GroupError {
     Failed(Vec<String>),
 }
 
-/// Opens the part of the data key that is encrypted for each master key of a group.
 async fn open(group: &[Master], keys: &Keys) -> Result<Zeroizing<Vec<u8>>, GroupError> {
     let mut masters: Vec<&Master> = group.iter().collect();
     masters.sort_by_key(|master| master.rank());

@@ -6,17 +6,12 @@ use tree::Exceeded;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the encrypted file is no {format}: {why}")]
-    Syntax {
-        format: &'static str,
-        /// With the position if known.
-        why: String,
-    },
+    Syntax { format: &'static str, why: String },
     /// The SOPS metadata of the file is incomplete or contradictory.
     #[error("sops metadata: {0}")]
     Metadata(String),
     #[error("cannot get sops data key: {0}")]
     DataKey(String),
-    /// A value cannot be decrypted.
     #[error("error decrypting sops tree: {path}: {why}")]
     Value { path: String, why: &'static str },
     /// The file changed after its encryption.
@@ -27,12 +22,7 @@ pub enum Error {
     #[error("the decrypted values cannot be printed as {format}: {why}")]
     Print { format: &'static str, why: &'static str },
     #[error("{what}: {why}")]
-    Key {
-        /// Kind of input ("age identities").
-        what: &'static str,
-        why: String,
-    },
-    /// A limit was reached.
+    Key { what: &'static str, why: String },
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
 }

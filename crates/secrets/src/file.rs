@@ -74,7 +74,6 @@ impl File {
         hash.finalize().into()
     }
 
-    /// Asks for the data key. Fails when too few keys open it, with a reason for each.
     pub async fn data_key(&self, keys: &Keys) -> Result<DataKey, Error> {
         data_key::get(&self.metadata, keys).await
     }
@@ -85,7 +84,6 @@ impl File {
         self.decrypt_as(format, key, budget)
     }
 
-    /// Decrypts the values, and prints them in another format.
     pub fn decrypt_as(self, format: Format, key: &DataKey, budget: &Budget) -> Result<Decrypted, Error> {
         let mut documents = Wiped(self.documents);
         let computed = walk::decrypt(&mut documents.0, &self.metadata, key, budget)?;

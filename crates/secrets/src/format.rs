@@ -2,11 +2,9 @@
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Any number of documents.
     Yaml,
     Json,
     Dotenv,
-    /// Sections of keys.
     Ini,
     /// Anything else, wrapped into a JSON object.
     Binary,

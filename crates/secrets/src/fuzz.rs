@@ -152,7 +152,6 @@ fn value(random: &mut Random, depth: usize) -> Value {
     }
 }
 
-/// A whole number reads as an integer.
 fn fraction(random: &mut Random) -> f64 {
     let number = random.float();
     if number.is_finite() && number.fract() != 0.0 {

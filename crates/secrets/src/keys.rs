@@ -50,7 +50,6 @@ pub struct Keys {
     /// Policy of addresses of key services; default the command line's.
     addresses: Option<AddressPolicy>,
     http: OnceCell<Client>,
-    /// Problems found while reading keys from the environment.
     notes: Vec<String>,
 }
 
@@ -158,7 +157,6 @@ impl Keys {
         Ok(true)
     }
 
-    /// Decrypts a data key that was encrypted for one master key.
     pub(crate) async fn open(&self, master: &Master) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         let enc = master.enc.trim();
         match &master.kind {
@@ -245,7 +243,6 @@ impl Keys {
         self.http.get_or_try_init(make).await
     }
 
-    /// Returns the problems found while reading keys from the environment.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }

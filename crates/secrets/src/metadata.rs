@@ -23,7 +23,6 @@ pub(crate) struct Metadata {
     /// Number of groups needed to open the file; 0 means all groups.
     pub(crate) threshold: usize,
     pub(crate) mac: String,
-    /// Additional data of the MAC.
     pub(crate) last_modified: String,
     pub(crate) mac_only_encrypted: bool,
     pub(crate) selection: Selection,

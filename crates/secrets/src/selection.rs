@@ -2,20 +2,13 @@
 
 use regex::Regex;
 
-/// The one rule of a file.
 #[derive(Debug, Clone)]
 pub(crate) enum Selection {
-    /// All but values below a key with this suffix.
     UnencryptedSuffix(String),
-    /// Only values below a key with this suffix.
     EncryptedSuffix(String),
-    /// All but values below a key that matches.
     UnencryptedRegex(Regex),
-    /// Only values below a key that matches.
     EncryptedRegex(Regex),
-    /// All values except those after a matching comment.
     UnencryptedCommentRegex(Regex),
-    /// Only the values after a matching comment.
     EncryptedCommentRegex(Regex),
 }
 

@@ -7,7 +7,6 @@ use tree::Budget;
 
 use crate::{DataKey, Error, File, Format, Keys, Mac};
 
-/// Opens files with the same keys.
 #[derive(Debug)]
 pub struct Session<'k> {
     keys: &'k Keys,
@@ -38,7 +37,6 @@ pub enum Original {
 }
 
 impl<'k> Session<'k> {
-    /// Creates a session with these keys and cached data keys.
     #[must_use]
     pub fn new(keys: &'k Keys, cache: &'k Cache) -> Self {
         Self { keys, cache }
@@ -70,7 +68,6 @@ impl<'k> Session<'k> {
         }))
     }
 
-    /// Checks the MAC of the file in the repository.
     async fn check(
         &self,
         format: Format,

@@ -31,7 +31,6 @@ pub(crate) fn combine(parts: &[Zeroizing<Vec<u8>>]) -> Result<Zeroizing<Vec<u8>>
     Ok(secret)
 }
 
-/// Returns the Lagrange coefficient at 0 of the point at `x`.
 fn weight(x: u8, xs: &[u8]) -> u8 {
     xs.iter().filter(|other| **other != x).fold(1, |weight, other| {
         multiply(weight, multiply(*other, inverse(*other ^ x)))

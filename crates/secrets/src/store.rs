@@ -10,9 +10,7 @@ use tree::{Budget, Exceeded};
 
 use crate::{Error, Format, document::Branch};
 
-/// A file before it is decrypted.
 pub(crate) struct Loaded {
-    /// Value of the `sops` key.
     pub(crate) metadata: ::yaml::Value,
     /// Documents without it; only YAML has more than one.
     pub(crate) documents: Vec<Branch>,

@@ -16,7 +16,6 @@ const ONLY_ENCRYPTED: [u8; 32] = [
     0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
 ];
 
-/// Decrypts all documents in place, and returns their MAC.
 pub(crate) fn decrypt(
     documents: &mut [Branch],
     metadata: &Metadata,
@@ -44,7 +43,6 @@ struct Walk<'a> {
     metadata: &'a Metadata,
     key: &'a DataKey,
     budget: &'a Budget,
-    /// Keys that lead to the value.
     path: Vec<String>,
     comments: Comments,
     hash: Sha512,

@@ -9,7 +9,6 @@ use super::OpenError;
 use crate::Error;
 
 const WHAT: &str = "age identities";
-/// Maximum size of a data key in bytes.
 const MAX_BYTES: u64 = 4096;
 const MAX_IDENTITIES: usize = 1000;
 

@@ -29,7 +29,6 @@ pub(super) struct Aws {
     pub(super) sts: Option<Url>,
 }
 
-/// Parses the credentials in an entry of a Secret, a map in YAML.
 pub(super) fn parse(entry: &str) -> Result<Credentials, Error> {
     const WHAT: &str = "sops.aws-kms";
     let budget = tree::Budget::default();

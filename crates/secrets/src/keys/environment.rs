@@ -15,10 +15,8 @@ use zeroize::Zeroizing;
 use super::Keys;
 use crate::Error;
 
-/// Maximum size of a file of keys, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Search for keys in the environment.
 struct Search {
     ambient: Arc<Ambient>,
     keys: Keys,
@@ -184,7 +182,6 @@ fn read_text(path: &Path) -> Result<Secret<String>, FileError> {
     }
 }
 
-/// Reads a file of at most 1 MiB.
 fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, FileError> {
     let file = File::open(path)?;
     let mut bytes = Zeroizing::new(Vec::new());

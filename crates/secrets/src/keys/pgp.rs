@@ -12,7 +12,6 @@ use super::OpenError;
 use crate::Error;
 
 const WHAT: &str = "OpenPGP keys";
-/// Maximum size of a data key in bytes.
 const MAX_BYTES: u64 = 4096;
 const MAX_KEYS: usize = 100;
 /// Maximum size of an encrypted data key in bytes.

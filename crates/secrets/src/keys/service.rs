@@ -12,12 +12,9 @@ use zeroize::Zeroizing;
 use super::OpenError;
 
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// Maximum size of an answer in bytes.
 const MAX_ANSWER: u64 = 256 << 10;
-/// Maximum characters of a service's message in an error.
 const MAX_REASON: usize = 300;
 
-/// Creates the client for key services, which follows no redirects.
 pub(super) fn client(addresses: AddressPolicy) -> Result<Client, OpenError> {
     let settings = Settings {
         addresses,

@@ -147,7 +147,6 @@ async fn aws_credentials_of_the_environment_are_found_by_their_chain() {
     assert_eq!(id(&role).await.unwrap(), "ASIA");
 }
 
-/// A role that counts its lookups.
 #[derive(Debug)]
 struct CountedRole(Option<&'static str>, AtomicUsize);
 

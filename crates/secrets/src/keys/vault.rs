@@ -42,7 +42,6 @@ impl Vault {
     }
 }
 
-/// Returns the URL at which a key decrypts: `ADDRESS/v1/ENGINE/decrypt/NAME`.
 fn decrypt_url(address: &str, engine: &str, name: &str) -> Option<Url> {
     let mut url = Url::parse(address).ok()?;
     if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() {

@@ -7,7 +7,6 @@ use crate::{
 };
 
 const FORMAT: &str = "dotenv file";
-/// Prefix of the names of metadata.
 const PREFIX: &str = "sops_";
 
 pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded>, Error> {

@@ -9,7 +9,6 @@ const LIST: &str = "__list_";
 /// Longer lists are not metadata.
 const MAX_ITEMS: usize = 1000;
 
-/// Restores metadata from flat names and values.
 pub(super) fn unflatten<'t>(entries: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Value, Error> {
     let mut root = Value::Null;
     for (name, text) in entries {
@@ -25,7 +24,6 @@ pub(super) fn unflatten<'t>(entries: impl IntoIterator<Item = (&'t str, &'t str)
     })
 }
 
-/// Shortens a name for messages.
 fn printable(name: &str) -> String {
     name.chars().take(100).collect()
 }

@@ -11,7 +11,6 @@ use crate::{
 };
 
 const FORMAT: &str = "INI file";
-/// Section of keys before the first section header.
 const DEFAULT: &str = "DEFAULT";
 const METADATA: &str = "sops";
 
@@ -51,7 +50,6 @@ fn items(section: Section) -> Branch {
     items
 }
 
-/// Strips a comment's leading marks and blanks.
 fn uncommented(text: &str) -> String {
     let text = match text.as_bytes().first() {
         Some(b';') => text.trim_start_matches([';', ' ']),
@@ -61,7 +59,6 @@ fn uncommented(text: &str) -> String {
     text.to_owned()
 }
 
-/// A key to print.
 struct Line<'b> {
     name: &'b str,
     value: Vec<u8>,

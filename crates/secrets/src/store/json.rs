@@ -15,7 +15,6 @@ use crate::{
 };
 
 const FORMAT: &str = "JSON object";
-/// Key of the content of binary files.
 const DATA: &str = "data";
 
 pub(super) fn load(bytes: &[u8]) -> Result<Option<Loaded>, Error> {
@@ -69,7 +68,6 @@ fn numbers(text: &[u8]) -> Vec<f64> {
     found
 }
 
-/// Returns the length of the rest of a string after its opening quote.
 fn quoted(text: &[u8]) -> usize {
     let mut length = 0;
     loop {
@@ -82,7 +80,6 @@ fn quoted(text: &[u8]) -> usize {
     }
 }
 
-/// Replaces the parsed numbers by `numbers`, in order.
 fn restore(value: &mut Value, numbers: &mut impl Iterator<Item = f64>) {
     match value {
         Value::Float(number) => *number = numbers.next().unwrap_or(*number),
@@ -98,7 +95,6 @@ fn restore(value: &mut Value, numbers: &mut impl Iterator<Item = f64>) {
     }
 }
 
-/// Converts metadata to a YAML value.
 pub(super) fn plain(value: Value) -> yaml::Value {
     match value {
         Value::Null | Value::Comment(_) | Value::Bytes(_) => yaml::Value::Null,
@@ -240,7 +236,6 @@ fn line(depth: usize, out: &mut String) {
     out.extend(std::iter::repeat_n('\t', depth));
 }
 
-/// Returns the content of a binary file.
 pub(super) fn print_binary(branch: &Branch) -> Result<Vec<u8>, Error> {
     let data = branch.iter().find_map(|item| match item {
         Item::Entry(key, value) if key == DATA => Some(value),

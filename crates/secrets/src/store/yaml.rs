@@ -81,11 +81,8 @@ fn ends(text: &str, documents: &[Node]) -> Vec<Option<u32>> {
     begins.chain([None]).collect()
 }
 
-/// Reads nodes in order, and takes the comments on the way.
 struct Reader<'a> {
-    /// Comments that are not taken yet.
     comments: &'a [Comment],
-    /// Line where each document ends.
     ends: Vec<Option<u32>>,
 }
 
@@ -125,7 +122,6 @@ impl Reader<'_> {
         self.take(|comment| position(comment.position) < end)
     }
 
-    /// Takes the comments on the line where something ends.
     fn beside(&mut self, line: u32) -> Vec<String> {
         self.take(|comment| comment.position.line <= line && !comment.alone)
     }
@@ -214,7 +210,6 @@ fn position(position: Position) -> LineColumn {
     (position.line, position.column)
 }
 
-/// Returns true for a scalar of several lines.
 fn is_block(scalar: &Scalar) -> bool {
     !scalar.plain && scalar.text.contains('\n')
 }

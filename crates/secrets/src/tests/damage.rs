@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Each is an error with a message, or not an encrypted file.
 #[test]
 fn odd_files_end_with_an_answer() {
     for (name, text) in [

@@ -25,7 +25,6 @@ const ROLE: &str = "<Credentials><AccessKeyId>ASIA</AccessKeyId><SecretAccessKey
                     <SessionToken>session</SessionToken></Credentials>";
 const RESOURCE: &str = "projects/p/locations/global/keyRings/r/cryptoKeys/k";
 
-/// A server that passes each request to `answer`.
 async fn serve(answer: fn(&Uri, &HeaderMap, &[u8]) -> Option<Response>) -> SocketAddr {
     let handle = move |State(()): State<()>, uri: Uri, headers: HeaderMap, body: Bytes| async move {
         answer(&uri, &headers, &body).unwrap_or_else(|| {
@@ -51,7 +50,6 @@ pub(super) async fn sts() -> Url {
     url(serve(role).await)
 }
 
-/// Starts a token service of AWS that exchanges a web identity for the role `r`.
 pub(super) async fn web_identity() -> Url {
     let role = |_: &Uri, _: &HeaderMap, body: &[u8]| {
         let is_role = body.starts_with(b"Action=AssumeRoleWithWebIdentity&RoleArn=r&")
@@ -91,7 +89,6 @@ fn credentials(id: &str) -> aws::Credentials {
     }
 }
 
-/// Returns true if a request has the signature of these credentials.
 fn is_signed(headers: &HeaderMap, body: &[u8], known: &aws::Credentials, service: &str) -> bool {
     let at = Url::parse(&format!("http://{}/", header(headers, "host"))).unwrap();
     let covered: Vec<(&str, &str)> = ["content-type", "x-amz-target"]

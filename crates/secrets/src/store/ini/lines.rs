@@ -67,16 +67,13 @@ pub(super) fn sections(text: &str) -> Result<Vec<Section>, Error> {
 struct Reader<'t> {
     rest: &'t str,
     line: usize,
-    /// Comments since the last key.
     comment: String,
     /// Number of the next key that is called `-`.
     counted: usize,
-    /// Positions of the section's keys, by name.
     positions: HashMap<String, usize>,
 }
 
 impl<'t> Reader<'t> {
-    /// Returns the next line, with its end.
     fn next(&mut self) -> Option<&'t str> {
         if self.rest.is_empty() {
             return None;
@@ -92,7 +89,6 @@ impl<'t> Reader<'t> {
         Error::syntax(FORMAT, format!("line {}: {why}", self.line))
     }
 
-    /// Takes the comments since the last key.
     fn heard(&mut self) -> String {
         std::mem::take(&mut self.comment).trim().to_owned()
     }
@@ -200,7 +196,6 @@ fn split(line: &str) -> Result<(&str, &str), &'static str> {
     Ok((name.trim(), value))
 }
 
-/// Removes a value's quotes, unless there are more of them.
 fn unquoted(value: &str) -> &str {
     for quote in ['\'', '"'] {
         let inner = value

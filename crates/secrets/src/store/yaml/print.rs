@@ -6,7 +6,6 @@ use yaml::print::goyaml_v3;
 use super::MERGE;
 use crate::document::{Branch, Item, Value};
 
-/// Columns per level.
 const LEVEL: usize = 4;
 
 pub(in crate::store) fn print(documents: &[Branch]) -> Vec<u8> {
@@ -54,13 +53,11 @@ fn has_items(items: &[Value]) -> bool {
     items.iter().any(|item| of_value(item).is_none())
 }
 
-/// Returns the column of the content of a map at `column`: the next level.
 fn inside(column: usize) -> usize {
     (column + LEVEL) / LEVEL * LEVEL
 }
 
 impl Printer {
-    /// Starts a line, unless one is started.
     fn line(&mut self, column: usize) {
         if !std::mem::take(&mut self.is_started) {
             self.out.extend(std::iter::repeat_n(' ', column));
@@ -87,7 +84,6 @@ impl Printer {
         texts.len()
     }
 
-    /// Prints a map that has entries.
     fn branch(&mut self, branch: &[Item], column: usize) {
         for item in branch {
             match item {
@@ -119,7 +115,6 @@ impl Printer {
         }
     }
 
-    /// Prints a list that has items.
     fn seq(&mut self, items: &[Value], column: usize) {
         let inner = column + 2;
         for item in items {
