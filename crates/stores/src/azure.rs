@@ -28,7 +28,7 @@ impl Client {
         Ok(vault_scope(&url).ok_or_else(refused)?)
     }
 
-    /// The text of a secret. `at` is another server, as tests have it.
+    /// Returns a secret. `at` replaces the vault's address, for tests.
     pub async fn azure(
         &self,
         token: &Token,

@@ -4,14 +4,12 @@ use cloud::http::{Answer, Request, Settings};
 
 use crate::Error;
 
-/// Maximum number of characters of a store's message in an error.
 const MAX_REASON_CHARS: usize = 300;
 
 #[derive(Debug, Clone)]
 pub struct Client(cloud::http::Client);
 
 impl Client {
-    /// Creates a client with the proxies of the environment.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         Ok(Self(cloud::http::Client::new(settings)?))
     }
@@ -21,7 +19,6 @@ impl Client {
         &self.0
     }
 
-    /// Sends a request and returns the answer, whatever its status.
     pub async fn send(&self, request: Request<'_>) -> Result<Answer, Error> {
         Ok(self.0.send(request).await?)
     }

@@ -15,7 +15,7 @@ const STORE: &str = "Google Secret Manager";
 const ENDPOINT: &str = "https://secretmanager.googleapis.com";
 
 impl Client {
-    /// The text of a version of a secret, `projects/x/secrets/y/versions/z`. `at` is another server, as tests have it.
+    /// Returns a version of a secret, `projects/x/secrets/y/versions/z`. `at` replaces the endpoint, for tests.
     pub async fn gcp(&self, token: &Token, name: &str, at: Option<&str>) -> Result<String, Error> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_/.".contains(c);
         if !name.starts_with("projects/") || !name.chars().all(plain) || name.contains("..") {

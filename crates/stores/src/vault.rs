@@ -47,7 +47,6 @@ impl Client {
             })
     }
 
-    /// Returns the address of a server without credentials.
     #[must_use]
     pub fn safe_url(url: &str) -> String {
         address(url).map_or_else(|_| "an address that is none".to_owned(), |url| safe_url(&url))

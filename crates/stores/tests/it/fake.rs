@@ -76,7 +76,6 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Compares the signature with one by the keys of the sender.
 fn is_signed(
     url: &str,
     headers: &HeaderMap,
@@ -221,7 +220,6 @@ fn sso(headers: &HeaderMap, uri: &Uri) -> (u16, Value) {
     }
 }
 
-/// Answers like the metadata service of a machine on AWS, and the credentials service of a container.
 fn machine(method: &Method, headers: &HeaderMap, path: &str) -> (StatusCode, String) {
     let keys = role_keys("machine");
     let keys = json!({
@@ -246,7 +244,6 @@ fn machine(method: &Method, headers: &HeaderMap, path: &str) -> (StatusCode, Str
     (StatusCode::OK, text)
 }
 
-/// Answers like the metadata services of machines on Google Cloud and Azure.
 fn managed(headers: &HeaderMap, uri: &Uri) -> (u16, Value) {
     let query = uri.query().unwrap_or_default();
     let known = match uri.path() {

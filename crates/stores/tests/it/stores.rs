@@ -11,7 +11,6 @@ fn client() -> Client {
     Client::new(Settings::default()).unwrap()
 }
 
-/// Returns the secret or the error, without secrets.
 fn words(found: Result<String, impl Into<Error>>) -> String {
     let words = match found.map_err(Into::into) {
         Ok(text) => text,
@@ -191,7 +190,6 @@ async fn credentials_are_read_from_the_environment() {
     assert_eq!(token.access.expose(), "s3crettoken");
 }
 
-/// Returns the ID of the keys or the error, without secrets.
 fn who(found: Result<Credentials, cloud::Error>) -> String {
     words(found.map(|keys| keys.access_key_id))
 }
@@ -227,7 +225,6 @@ credential_process = x
 ";
 const KEYS: &str = "[keys]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = s3cretkey\naws_session_token = s3cretsession\n";
 
-/// Returns a home with the shared configuration of AWS and a login.
 fn home(until: &str) -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
