@@ -31,7 +31,6 @@ const CONNECT: Duration = Duration::from_secs(20);
 const WINDOW: u32 = 1 << 20;
 const HEADER_BYTES: u32 = 16 << 10;
 
-/// A stream to a controller, which asks for files of repositories.
 pub struct Client {
     reader: Reader,
     stream: SendStream<Bytes>,
@@ -50,9 +49,6 @@ impl std::fmt::Debug for Client {
 
 impl Client {
     /// Opens a stream over a connection to a controller whose certificate was signed by `ca`.
-    ///
-    /// # Errors
-    /// Fails when the controller is another one, refuses, or doesn't answer in time.
     pub async fn connect(
         io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         ca: &str,

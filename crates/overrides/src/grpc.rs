@@ -12,7 +12,6 @@ use crate::Error;
 /// Size of a message's header: a flag and a length.
 const HEADER: usize = 5;
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
-/// Maximum size of a status message, in bytes.
 const STATUS_BYTES: usize = 1024;
 
 pub(crate) struct Reader {
@@ -46,7 +45,6 @@ impl Reader {
         }
     }
 
-    /// Takes a complete message from the buffer.
     fn buffered(&mut self, limit: usize) -> Result<Option<Bytes>, Error> {
         let Some((&[flag, a, b, c, d], rest)) = self.buffer.split_first_chunk::<HEADER>() else {
             return Ok(None);
@@ -74,7 +72,6 @@ impl Reader {
     }
 }
 
-/// Fails with a status other than success.
 pub(crate) fn check_status(headers: &HeaderMap) -> Result<(), Error> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     match text("grpc-status") {

@@ -33,11 +33,7 @@ pub const CONFIG_MAP: &str = "kluctl-source-override-ca";
 pub const CA: &str = "ca.pem";
 pub const PORT: &str = "source-override";
 
-/// Maximum size of a message with packed files, in bytes.
 const MESSAGE_BYTES: usize = ARTIFACT_BYTES + 1024;
-/// Maximum size of all other messages, in bytes.
 const SHORT_MESSAGE_BYTES: usize = 8 << 10;
-/// Method of the stream to a command line.
 const STREAM: &str = "/sourceoverride.Proxy/ProxyStream";
-/// Method that asks the command line behind a stream.
 const RESOLVE: &str = "/sourceoverride.Proxy/ResolveOverride";

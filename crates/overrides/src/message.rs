@@ -4,7 +4,6 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::Error;
 
-/// Wire type of fields with a length.
 const WITH_LENGTH: u64 = 2;
 
 /// Proofs of identity; each message has one part.
@@ -20,7 +19,6 @@ pub(crate) struct Auth {
     pub(crate) controller_secret: Bytes,
 }
 
-/// A message to the command line, or to its controller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) auth: Option<Auth>,
@@ -37,7 +35,6 @@ pub(crate) struct Response {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
     pub error: Option<String>,
-    /// Packed files, a gzipped tarball.
     pub artifact: Option<Bytes>,
 }
 
@@ -214,7 +211,6 @@ fn text(value: &Bytes) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// Writes a field, unless its content is empty.
 fn put_filled(out: &mut BytesMut, number: u8, content: &[u8]) {
     if !content.is_empty() {
         put(out, number, content);

@@ -17,7 +17,6 @@ const PREFIX: [u8; 26] = [
     0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
 
-/// A command line's key for one connection.
 pub(crate) struct Key {
     pair: EcdsaKeyPair,
     pub(crate) public: Vec<u8>,

@@ -34,7 +34,6 @@ const STREAMS: u32 = 4;
 /// Maximum number of answers that are received at the same time: each can have the maximum size of a message.
 const RELAYS: usize = 2;
 const HEADER_BYTES: u32 = 16 << 10;
-/// Bytes of a stream that are read ahead.
 const WINDOW: u32 = 1 << 20;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(2 * 60);
@@ -67,9 +66,6 @@ impl Default for Sessions {
 
 impl Sessions {
     /// Asks the command line behind a stream for a repository; `None` if this process has no such stream.
-    ///
-    /// # Errors
-    /// Fails when the stream ends, or there is no answer in time.
     pub async fn ask(&self, id: &str, repo_key: &str) -> Result<Option<Answer>, Error> {
         let Some(stream) = self.streams().get(id).cloned() else {
             return Ok(None);
@@ -91,7 +87,6 @@ impl Sessions {
         self.0.streams.lock()
     }
 
-    /// Adds a stream, which is removed when the result is dropped.
     fn add(&self, id: String) -> Result<Registered<'_>, Error> {
         let (sender, questions) = mpsc::channel(1);
         match self.streams().entry(id.clone()) {
@@ -135,7 +130,6 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Makes a server with the certificates and the secret of its namespace.
     pub fn new(sessions: Sessions, material: &Material) -> Result<Self, Error> {
         Ok(Self {
             sessions,
@@ -234,7 +228,6 @@ impl Server {
         ended
     }
 
-    /// Serves the stream to a command line.
     async fn stream(&self, reader: &mut Reader, stream: &mut SendStream<Bytes>) -> Result<(), Error> {
         let handshake = timeout(HANDSHAKE, self.handshake(reader, stream));
         let mut registered = handshake.await.map_err(|_| Error::Timeout(HANDSHAKE))??;
@@ -259,7 +252,6 @@ impl Server {
         }
     }
 
-    /// Lets a command line prove that it has the key of its stream.
     async fn handshake(
         &self,
         reader: &mut Reader,

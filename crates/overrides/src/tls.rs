@@ -16,13 +16,10 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::{CA, Error, proof};
 
-/// Name of every controller in its certificate.
 pub(crate) const NAME: &str = "source-override";
-/// Keys of the Secret, besides [`CA`].
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 const SHARED: &str = "controllerSecret";
-/// Size of the controllers' shared secret, in bytes.
 const SHARED_BYTES: usize = 32;
 
 /// The content of the Secret: an authority, a certificate with its key, and a secret that controllers share.
@@ -36,9 +33,6 @@ pub struct Material {
 
 impl Material {
     /// Generates certificates and a secret. They don't expire: to rotate them, delete the Secret and restart the controllers.
-    ///
-    /// # Errors
-    /// Fails when there is no randomness.
     pub fn generate() -> Result<Self, Error> {
         let failed = |error: rcgen::Error| Error::Certificate(error.to_string());
         let mut ca = CertificateParams::new(Vec::new()).map_err(failed)?;

@@ -13,7 +13,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that ends with the test.
 struct Running {
     sessions: Sessions,
     material: Material,
@@ -40,7 +39,6 @@ impl Running {
         TcpStream::connect(self.address).await
     }
 
-    /// Connects a command line that answers each question so, and returns its name.
     async fn command_line(&self, answer: impl Fn(&str) -> Answer + Send + 'static) -> Result<String, Error> {
         let client = Client::connect(self.stream().await?, &self.material.ca).await?;
         let id = client.id().to_owned();
