@@ -15,7 +15,6 @@ pub use local::LocalKubeconfig;
 /// Name of the only context of every cluster.
 pub const DEFAULT_CONTEXT: &str = "default";
 
-/// Returns the user name of a service account.
 #[must_use]
 pub fn service_account(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
@@ -46,7 +45,6 @@ pub fn client(mut config: Config) -> Result<Client, Error> {
 /// Accepted settings of a user's kubeconfig; default none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KubeconfigRules {
-    /// Accepts `insecure-skip-tls-verify`; default false.
     pub insecure_tls: bool,
 }
 
@@ -86,7 +84,6 @@ fn parse(kubeconfig: &[u8]) -> Result<Kubeconfig, Error> {
         .map_err(|_| Error::Kubeconfig("it is no valid YAML, or has not the form of a kubeconfig".to_owned()))
 }
 
-/// Describes an error of the kubeconfig without its contents.
 fn describe(error: &kube::config::KubeconfigError) -> &'static str {
     use kube::config::KubeconfigError as E;
     match error {
@@ -180,7 +177,6 @@ fn check_user(name: &str, info: &AuthInfo) -> Result<(), Error> {
     }
 }
 
-/// Contexts that a project may choose from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contexts {
     pub current: Option<String>,
@@ -198,9 +194,6 @@ impl Default for Contexts {
 
 impl Contexts {
     /// Renames contexts, one after the other; the current one stays current.
-    ///
-    /// # Errors
-    /// Fails when an old name is missing or a new one exists.
     pub fn rename<'a>(
         mut self,
         renames: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -14,10 +14,8 @@ use futures::future::BoxFuture;
 use crate::Cluster;
 
 pub trait WorkPermit: Send + Sync {
-    /// Gives the permit back, because the operation only waits.
     fn pause(&self);
 
-    /// Waits for the permit, unless the operation has it.
     fn resume(&self) -> BoxFuture<'_, ()>;
 }
 

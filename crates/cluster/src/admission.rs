@@ -29,7 +29,6 @@ const MAX_OBJECTS: usize = 5_000;
 #[derive(Debug, Clone, Default)]
 pub struct Admission {
     rules: Vec<Rule>,
-    /// True if the rules of some webhooks or policies are unknown.
     unclear: bool,
 }
 
@@ -40,7 +39,6 @@ struct Rule {
 }
 
 impl Rule {
-    /// A resource matches in every group: it may be served in several.
     fn sees(&self, kind: &ResourceKind) -> bool {
         let everything = self
             .resources
@@ -61,7 +59,6 @@ impl Admission {
         self.unclear || self.rules.iter().any(|rule| rule.sees(kind))
     }
 
-    /// Adds the rules of a webhook configuration or policy.
     fn add(&mut self, object: &Value) {
         let rules: Option<Vec<&Value>> = match object.get("webhooks") {
             Some(webhooks) => Some(
@@ -105,7 +102,6 @@ fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
     list.and_then(Value::as_seq).unwrap_or_default().iter()
 }
 
-/// Rules that an identity read.
 struct ReadRules {
     read: Instant,
     /// State of the watch when the read started.
@@ -148,11 +144,8 @@ struct WatchState {
 
 #[derive(Debug, Default)]
 struct WatchFacts {
-    /// Time of the last use of rules.
     used: Option<Instant>,
-    /// Number of reported changes.
     changes: u64,
-    /// True while every change is reported.
     is_complete: bool,
 }
 
@@ -162,7 +155,6 @@ impl AdmissionWatch {
         self.0.asked.notified().await;
     }
 
-    /// Returns true if rules were used in the last minutes.
     #[must_use]
     pub fn is_used(&self) -> bool {
         self.facts().used.is_some_and(|used| used.elapsed() < USED_FOR)

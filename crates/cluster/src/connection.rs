@@ -17,7 +17,6 @@ use crate::{
 
 /// Time after which an operation that waits for an answer counts as waiting.
 const SLOW_REQUEST: Duration = Duration::from_secs(2);
-/// Default bytes of memory for answers.
 const MEMORY: u64 = 512 << 20;
 /// Bytes of memory of a value in an answer, beside its text.
 const VALUE: u64 = 64;
@@ -32,7 +31,6 @@ pub struct Settings {
     pub attempts: u32,
     /// Maximum size of the body of an answer, in bytes; default 32 MiB.
     pub answer_bytes: usize,
-    /// Address of the API server in errors; default empty.
     pub server: String,
     /// Memory for answers, of the tenant with the name of the server; default 512 MiB for this connection.
     pub memory: ByteBudget,
@@ -86,7 +84,6 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) warnings: Vec<String>,
     pub(crate) body: Bytes,
-    /// Memory of the body and its value.
     pub(crate) share: Share,
 }
 
@@ -143,7 +140,6 @@ impl Cluster {
         }
     }
 
-    /// Returns the cluster as another user: every request has only that user's rights.
     #[must_use]
     pub fn impersonate(&self, user: &str) -> Self {
         Self {
@@ -191,7 +187,6 @@ impl Cluster {
         &self.cancel
     }
 
-    /// Returns the impersonated user, if any.
     #[must_use]
     pub fn impersonated(&self) -> Option<&str> {
         self.impersonate.as_deref()
@@ -217,7 +212,6 @@ impl Cluster {
         self.shared.settings.admission_age
     }
 
-    /// Sleeps. Fails when the operation is cancelled.
     pub async fn pause(&self, duration: Duration) -> Result<(), Error> {
         self.waiting(self.unless_cancelled(time::sleep(duration))).await
     }
@@ -241,7 +235,7 @@ impl Cluster {
         self.send_beside(what, call, &self.no_memory()).await
     }
 
-    /// Does the same for one of several answers; `held` is the memory of the others.
+    /// Does the same for one of several answers; `share` is the memory of the others.
     pub(crate) async fn send_beside(&self, what: &str, call: &Call, share: &Share) -> Result<Answer, Error> {
         let settings = &self.shared.settings;
         let mut backoff = Duration::from_millis(100);
@@ -276,7 +270,6 @@ impl Cluster {
         }
     }
 
-    /// Makes an attempt. While a server is slow, the operation counts as waiting.
     async fn attempt_with_pause(&self, what: &str, call: &Call, share: &Share) -> Attempt {
         let mut attempt = std::pin::pin!(self.attempt(what, call, share));
         match time::timeout(SLOW_REQUEST, attempt.as_mut()).await {
@@ -418,7 +411,6 @@ impl Cluster {
         self.shared.settings.request_timeout
     }
 
-    /// Returns an empty share of the memory for answers.
     pub(crate) fn no_memory(&self) -> Share {
         self.memory.share()
     }
@@ -465,7 +457,6 @@ fn is_transient(status: StatusCode, body: &[u8]) -> bool {
     }
 }
 
-/// Returns the text of a header like `299 - "text"`.
 fn warning_text(header: &http::HeaderValue) -> Option<String> {
     let text = header.to_str().ok()?;
     let (_, quoted) = text.split_once('"')?;

@@ -9,7 +9,6 @@ use yaml::{Map, Value};
 
 use crate::{Cluster, Error, connection::Call, path};
 
-/// Treatment of the objects that a deleted object owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Propagation {
     #[default]
@@ -30,11 +29,9 @@ impl Propagation {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeleteOptions<'a> {
-    /// Validates without deleting.
     pub dry_run: bool,
     /// Only the object with this UID: one that was recreated under the name stays.
     pub uid: Option<&'a str>,
-    /// Only the object at this version.
     pub resource_version: Option<&'a str>,
     pub propagation: Propagation,
 }
@@ -48,7 +45,6 @@ pub enum Deleted {
 }
 
 impl Cluster {
-    /// Deletes an object.
     pub async fn delete(&self, reference: &ObjectRef, options: DeleteOptions<'_>) -> Result<Deleted, Error> {
         let kind = match self
             .kind(&reference.group, &reference.version, &reference.kind)

@@ -19,10 +19,6 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 const NAMES: usize = 2 << 20;
 
 impl Cluster {
-    /// Returns the last snapshot, and reads the first one.
-    ///
-    /// # Errors
-    /// Fails when the API server can't be reached.
     pub async fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         match self.discovery().current() {
             Some(snapshot) => Ok(snapshot),
@@ -30,7 +26,6 @@ impl Cluster {
         }
     }
 
-    /// Returns a snapshot that is not older than `age`.
     pub async fn recent_snapshot(&self, age: Duration) -> Result<Arc<Snapshot>, Error> {
         let snapshot = self.snapshot().await?;
         if snapshot.is_older_than(age) {
@@ -41,9 +36,6 @@ impl Cluster {
     }
 
     /// Reads a new snapshot, unless another task did so since `seen`.
-    ///
-    /// # Errors
-    /// Fails when the API server can't be reached.
     pub async fn refresh(&self, seen: Option<&Arc<Snapshot>>) -> Result<Arc<Snapshot>, Error> {
         let _one_at_a_time = self.discovery().refreshing.lock().await;
         if let Some(current) = self.discovery().current()

@@ -6,7 +6,6 @@ use objects::{ObjectRef, conflict::Cause, secrets};
 use tree::ByteBudgetError;
 use yaml::Value;
 
-/// A limit of an answer of an API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerLimit {
     #[error("it has more than {0} bytes")]
@@ -30,7 +29,6 @@ impl AnswerLimit {
     }
 }
 
-/// An error of an operation on a cluster or a kubeconfig.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -117,7 +115,6 @@ impl Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiError {
     pub code: u16,
-    /// In one word, as in `Forbidden`; may be empty.
     pub reason: String,
     pub message: String,
     /// Details of conflicts and of invalid fields.
@@ -125,7 +122,6 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// Parses the body of an error.
     pub(crate) fn parse(code: u16, body: &[u8]) -> Self {
         let status: Value = serde_json::from_slice(body).unwrap_or_default();
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();

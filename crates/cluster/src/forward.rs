@@ -27,13 +27,10 @@ use websocket::{Message, Reader};
 use crate::{ApiError, Cluster, Error, connection::Call, path};
 
 const PROTOCOL: &str = "v4.channel.k8s.io";
-/// Bytes that are read ahead in each direction, and maximum size of a message.
 const AHEAD: usize = 64 << 10;
 const ERROR_BYTES: usize = 64 << 10;
-/// Maximum number of unanswered pings.
 const PINGS: usize = 4;
 
-/// A connection to a port of a Pod. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Forward {
     io: DuplexStream,
@@ -95,7 +92,6 @@ fn check(headers: &HeaderMap, key: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Returns the error of a refused connection.
 async fn refused(answer: Response<Body>) -> Error {
     let status = answer.status().as_u16();
     let body = Limited::new(answer.into_body(), ERROR_BYTES).collect().await;
@@ -104,7 +100,6 @@ async fn refused(answer: Response<Body>) -> Error {
 }
 
 impl Forward {
-    /// Runs the protocol over an open connection.
     fn over(io: impl AsyncRead + AsyncWrite + Send + 'static, port: u16) -> Self {
         let (near, far) = tokio::io::duplex(AHEAD);
         let failure = Arc::new(OnceLock::new());
@@ -170,7 +165,6 @@ async fn receive(
     }
 }
 
-/// Copies data to the Pod, and answers pings.
 async fn send(
     mut from: impl AsyncRead + Unpin,
     mut io: impl AsyncWrite + Unpin,
@@ -228,7 +222,6 @@ impl AsyncWrite for Forward {
 mod tests {
     use super::*;
 
-    /// Returns a connection, and the node's end of it, which has sent the numbers of the port.
     async fn connected() -> (Forward, DuplexStream) {
         let (near, mut far) = tokio::io::duplex(AHEAD);
         far.write_all(&[0x82, 3, 0, 5, 0, 0x82, 3, 1, 5, 0])

@@ -16,7 +16,6 @@ use crate::{
 const PAGE: usize = 500;
 /// Maximum number of pages of a list: 500,000 objects.
 const PAGES: usize = 1000;
-/// Maximum age of the list of kinds: objects of newer kinds would be missed.
 const KINDS_AGE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,15 +36,12 @@ impl Detail {
     }
 }
 
-/// Listed objects of a kind.
 struct Query {
     selector: String,
     detail: Detail,
-    /// Maximum number of objects.
     most: usize,
 }
 
-/// A part of the cluster that could not be listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     pub group: String,
@@ -54,7 +50,6 @@ pub struct Gap {
     pub kind: Option<String>,
     /// `None` for the whole cluster.
     pub namespace: Option<String>,
-    /// True if the identity has no right to list it.
     pub forbidden: bool,
     pub reason: String,
 }
@@ -100,7 +95,6 @@ pub enum Restriction {
     None,
     /// Some kind may not be listed in the whole cluster, and the given namespaces have no object of it.
     Refused,
-    /// Objects of such a kind were found in the given namespaces.
     ByNamespace,
 }
 
@@ -112,14 +106,11 @@ pub struct Listing {
     pub restriction: Restriction,
     /// Groups and kinds with a warning of the API server on every request.
     pub warned: HashSet<(String, String)>,
-    /// Memory of the objects.
     shares: Vec<Share>,
 }
 
-/// Objects of a kind, page by page.
 struct Pages {
     objects: Vec<Value>,
-    /// True if the API server warned of the kind.
     warned: bool,
     share: Share,
 }
@@ -344,7 +335,6 @@ impl Cluster {
 }
 
 impl Pages {
-    /// Adds a page, and returns the continue token for the URL of the next one.
     fn add(&mut self, kind: &ResourceKind, what: &str, answer: &Answer) -> Result<Option<String>, Error> {
         self.warned |= !answer.warnings.is_empty();
         let Value::Map(mut list) = answer.value(what)? else {
@@ -363,7 +353,6 @@ impl Pages {
     }
 }
 
-/// Adds `apiVersion` and `kind`, which the items of lists lack.
 fn typed(mut item: Value, kind: &ResourceKind) -> Value {
     if let Some(map) = item.as_map_mut() {
         map.insert("apiVersion", kind.api_version());

@@ -24,7 +24,6 @@ pub struct LogOptions {
     pub since_seconds: u64,
     /// Time of the oldest line (RFC 3339), instead of `since_seconds`.
     pub since_time: Option<String>,
-    /// Reads lines as they are written, until the container ends.
     pub follow: bool,
 }
 
@@ -48,7 +47,6 @@ impl std::fmt::Debug for LogLines {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// RFC 3339.
     pub time: String,
     /// Without the line break; invalid UTF-8 is replaced.
     pub text: String,
@@ -93,9 +91,6 @@ impl Cluster {
 
 impl LogLines {
     /// Returns the next line; `None` at the end.
-    ///
-    /// # Errors
-    /// Fails when the connection breaks.
     pub async fn next(&mut self) -> Result<Option<LogLine>, Error> {
         loop {
             if let Some(line) = self.taken() {
@@ -121,7 +116,6 @@ impl LogLines {
         }
     }
 
-    /// Takes a whole line, or the maximum size of one, from the buffer.
     fn taken(&mut self) -> Option<LogLine> {
         loop {
             let end = self.read.iter().position(|byte| *byte == b'\n');
@@ -149,7 +143,6 @@ impl LogLines {
         }
     }
 
-    /// Returns the error in an answer.
     async fn refused(&mut self, status: u16, cluster: &Cluster) -> Error {
         let mut bytes = BytesMut::new();
         let read = async {

@@ -47,7 +47,6 @@ fn segment(name: &str, object: &str) -> Result<String, Error> {
     Ok(encode(name))
 }
 
-/// Percent-encodes the characters with a meaning in URLs.
 pub(crate) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -41,7 +41,6 @@ impl Answer {
         })
     }
 
-    /// Returns true if the field `kind` of the body has this value.
     pub(crate) fn is_kind(&self, kind: &str) -> bool {
         #[derive(serde::Deserialize)]
         struct Head {
@@ -99,10 +98,6 @@ impl Cluster {
         Ok(Some((answer.value(&what)?, answer.warnings)))
     }
 
-    /// Returns the version of Kubernetes, as in `v1.33.0`.
-    ///
-    /// # Errors
-    /// Fails when the API server can't be reached.
     pub async fn version(&self) -> Result<String, Error> {
         let what = "version";
         let answer = self.send(what, &Call::get("/version".to_owned())).await?;
@@ -144,9 +139,6 @@ impl Cluster {
     }
 
     /// Returns the identity of the cluster: the UID of its namespace `kube-system`. The right to list namespaces suffices.
-    ///
-    /// # Errors
-    /// Fails when the namespace is missing or can't be read.
     pub async fn id(&self) -> Result<String, Error> {
         let namespace = ObjectRef {
             group: String::new(),
@@ -169,7 +161,6 @@ impl Cluster {
             })
     }
 
-    /// Finds a namespace that may not be read by listing it; `refused` is the error if that isn't allowed either.
     async fn listed_namespace(&self, name: &str, refused: Error) -> Result<Option<Value>, Error> {
         let kind = self.kind("", "v1", "Namespace").await?;
         let url = format!(

@@ -21,7 +21,6 @@ pub struct ResourceKind {
     pub group: String,
     pub version: String,
     pub kind: String,
-    /// Plural name, as in URLs.
     pub plural: String,
     pub namespaced: bool,
     pub listable: bool,
@@ -60,7 +59,6 @@ pub struct Snapshot {
     kinds: Vec<ResourceKind>,
     /// Versions of groups whose kinds could not be read, or only from an outdated copy.
     stale: Vec<GroupVersion>,
-    /// By group and kind, preferred versions first.
     by_kind: HashMap<(String, String), Vec<usize>>,
     taken: Instant,
 }
@@ -122,7 +120,6 @@ impl Snapshot {
         self.kinds.iter().filter(matches).cloned().collect()
     }
 
-    /// Returns all served versions and kinds, as `group/version` and as `group/version/Kind`.
     #[must_use]
     pub fn api_versions(&self) -> Vec<String> {
         let mut served = BTreeSet::new();
@@ -156,7 +153,6 @@ pub(crate) struct Discovered {
     pub(crate) stale: Vec<GroupVersion>,
 }
 
-/// The current snapshot, which all identities on a cluster share.
 #[derive(Default)]
 pub(crate) struct Discovery {
     current: RwLock<Option<Arc<Snapshot>>>,
@@ -174,7 +170,6 @@ impl Discovery {
 }
 
 impl Discovered {
-    /// Returns the size of the names of all kinds, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let kinds = self.kinds.iter().map(|kind| {
             [&kind.group, &kind.version, &kind.kind, &kind.plural]

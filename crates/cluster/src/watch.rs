@@ -27,7 +27,6 @@ struct Key {
     namespace: Option<String>,
 }
 
-/// Running watches of a connection.
 #[derive(Default)]
 pub(crate) struct Watches(Mutex<HashMap<Key, Weak<Watch>>>);
 
@@ -109,7 +108,6 @@ impl ObjectWatch {
         }
     }
 
-    /// Ends the delivery of the changes of one object.
     pub fn forget(&self, name: &str) {
         let mut pending = self.subscriber.pending.lock();
         pending.names.remove(name);
@@ -118,7 +116,6 @@ impl ObjectWatch {
 }
 
 impl Cluster {
-    /// Subscribes to the changes of the objects with these names.
     #[must_use]
     pub fn watch_objects(
         &self,
@@ -153,7 +150,6 @@ impl Cluster {
         watch.subscribe(names.into_iter().collect())
     }
 
-    /// Returns the number of running watches of all identities on this connection.
     #[must_use]
     pub fn running_watches(&self) -> usize {
         let watches = self.watches().0.lock();
@@ -184,7 +180,6 @@ impl Watch {
         }
     }
 
-    /// Reports to all subscribers that every change is delivered from now on.
     fn started(&self) {
         let mut inner = self.inner.lock();
         inner.is_complete = true;

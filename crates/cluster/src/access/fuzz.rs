@@ -53,7 +53,6 @@ const WORDS: &[&str] = &[
     "tls-server-name",
     "disable-compression",
 ];
-/// Fields that a user's kubeconfig must not contain, each with the type of its entry.
 const REFUSED: &[(&str, &str)] = &[
     ("user", "exec"),
     ("user", "auth-provider"),

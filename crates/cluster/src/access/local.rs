@@ -24,10 +24,6 @@ impl fmt::Debug for LocalKubeconfig {
 }
 
 impl LocalKubeconfig {
-    /// Reads and merges the files. `None` if no file is given and no default one exists.
-    ///
-    /// # Errors
-    /// Fails when a file can't be read or does not parse.
     pub fn read(file: Option<&Path>) -> Result<Option<Self>, Error> {
         let files: Vec<PathBuf> = match file {
             Some(file) => vec![file.to_path_buf()],
@@ -67,7 +63,6 @@ impl LocalKubeconfig {
         }
     }
 
-    /// Returns the namespace of a context, or of the current one.
     #[must_use]
     pub fn namespace(&self, context: Option<&str>) -> Option<String> {
         let name = context.or(self.0.current_context.as_deref())?;
@@ -75,7 +70,6 @@ impl LocalKubeconfig {
         found.context.as_ref()?.namespace.clone()
     }
 
-    /// Returns the configuration of a context, or of the current one.
     pub async fn config(&self, context: Option<&str>) -> Result<Config, Error> {
         if let Some(name) = context
             && !self.0.contexts.iter().any(|context| context.name == name)

@@ -8,7 +8,6 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Maximum size of a message, in bytes. The API server and nodes send 32 KiB at most.
 const MESSAGE_BYTES: usize = 4 << 20;
-/// Maximum size of a control message's content, in bytes.
 const CONTROL_BYTES: usize = 125;
 /// Fixed by the RFC.
 const SALT: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -22,7 +21,6 @@ const PONG: u8 = 10;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    /// Complete data.
     Data(Vec<u8>),
     /// A ping, whose content is to be sent back.
     Ping(Vec<u8>),
@@ -57,7 +55,6 @@ fn frame(opcode: u8, content: &[u8]) -> io::Result<Vec<u8>> {
     Ok(masked(opcode, content, mask))
 }
 
-/// Returns the only frame of a message. Clients mask their messages.
 fn masked(opcode: u8, content: &[u8], mask: [u8; 4]) -> Vec<u8> {
     const MASKED: u8 = 0x80;
     let mut bytes = vec![0x80 | opcode];
@@ -81,7 +78,6 @@ fn masked(opcode: u8, content: &[u8], mask: [u8; 4]) -> Vec<u8> {
 /// Reads messages of a server, joining their fragments.
 pub(super) struct Reader<R> {
     io: R,
-    /// Fragments of an incomplete message.
     partial: Option<Vec<u8>>,
 }
 

@@ -5,14 +5,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use yaml::Value;
 
-/// A parsed line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Event {
-    /// A wanted object was added, changed or deleted.
     Object {
         name: String,
         version: String,
-        /// `None` if it is gone.
         object: Option<Arc<Value>>,
     },
     /// Another object changed, or nothing; the version to go on from.

@@ -16,13 +16,11 @@ use crate::{AnswerLimit, ApiError, Cluster, Error, ResourceKind, connection::Cal
 
 /// Time after which the API server ends a watch, in seconds.
 const SERVED_FOR: u64 = 290;
-/// Time after which a watch counts as broken.
 const BROKEN_AFTER: Duration = Duration::from_secs(SERVED_FOR + 30);
 const ERROR: usize = 64 << 10;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Reads the changes of a kind in a namespace, and delivers them, while there are subscribers.
 pub(super) async fn run(cluster: Cluster, kind: ResourceKind, namespace: Option<String>, watch: Weak<Watch>) {
     let feed = Feed {
         cluster,
@@ -130,7 +128,6 @@ impl Feed {
         Ok(())
     }
 
-    /// Delivers a line; returns false if the watch must be restarted.
     fn line(&self, line: &[u8], version: &mut Option<String>) -> bool {
         let Some(watch) = self.watch.upgrade() else {
             return false;

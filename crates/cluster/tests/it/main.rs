@@ -15,7 +15,6 @@ fn connect(server: &WebServer, memory: u64) -> (Cluster, ByteBudget) {
     (connect_in(server, "https://tenant.example", &memory), memory)
 }
 
-/// Connects to a server of this name, with this memory for answers.
 fn connect_in(server: &WebServer, name: &str, memory: &ByteBudget) -> Cluster {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::try_from(Config::new(server.url("").parse().unwrap())).unwrap();
